@@ -1,9 +1,9 @@
-"""The least that a tape in Python can be: no checks, no scopes, no types but its own, no dispatch from NumPy.
+"""The least that a tape in Python can be: no checks, no scopes, no types but its own, no dispatch
+from NumPy.
 
-What it takes is the floor for every tape in Python that computes one operation after the other. A variable is a value and an
-adjoint; an entry of the tape is a rule, the result of an operation and its two operands. It can do what the workloads that are
-measured with it need.
-"""
+What it takes is the floor for every tape in Python that computes one operation after the other. A
+variable is a value and an adjoint; an entry of the tape is a rule, the result of an operation and
+its two operands. It can do what the workloads that are measured with it need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _new = object.__new__
 
 
 class Bare:
-    """A variable: a float or an array. The other operand of an operator is another one, or a constant."""
+    """A variable: a float or an array. The other operand of an operator is another one, or a
+    constant.
+    """
 
     __slots__ = ("adj", "tape", "val")
     val: Any

@@ -14,13 +14,15 @@ from varmat.programs.runners import has_native
 
 # So many of those that break a bound are named.
 NAMED = 6
-# A model with at most so many unknowns is tiny if its value alone, in plain NumPy, takes less than so many seconds.
+# A model with at most so many unknowns is tiny if its value alone, in plain NumPy, takes less than
+# so many seconds.
 FEW, TINY = 200, 50e-6
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A bound, the figure that it is about, and whether it is met: None if this run has no such figure.
+    """A bound, the figure that it is about, and whether it is met: None if this run has no such
+    figure.
 
     Figures beside which there is no bound have an infinite limit.
     """
@@ -37,13 +39,20 @@ class Budget:
         figure = "" if self.met is None else f"{self.figure:.4g}"
         note = f"\n           {self.note}" if self.note else ""
         if self.limit == math.inf:
-            return f"  {self.number}  {'' if self.met else verdict:<13}{figure:>8} (no limit)  {self.title}{note}"
-        return f"  {self.number}  {verdict:<13}{figure:>8} (limit {self.limit:g})  {self.title}{note}"
+            return (
+                f"  {self.number}  {'' if self.met else verdict:<13}{figure:>8} (no limit)  "
+                f"{self.title}{note}"
+            )
+        return (
+            f"  {self.number}  {verdict:<13}{figure:>8} (limit {self.limit:g})  {self.title}{note}"
+        )
 
 
 @dataclass(frozen=True)
 class Row:
-    """A workload at a size: the elements of its variables, the seconds of each implementation, and what first calls took."""
+    """A workload at a size: the elements of its variables, the seconds of each implementation, and
+    what first calls took.
+    """
 
     workload: Workload
     size: int
@@ -71,9 +80,13 @@ Rows = list[Row]
 Choice = Callable[[Row], bool]
 
 
-def ratios(rows: Rows, name: str, to: str, choice: Choice = lambda _: True) -> list[tuple[str, float]]:
+def ratios(
+    rows: Rows, name: str, to: str, choice: Choice = lambda _: True
+) -> list[tuple[str, float]]:
     """The ratios of `name` to `to` in the rows that have both."""
-    return [(row.title, float(row.ratio(name, to))) for row in rows if row.has(name, to) and choice(row)]
+    return [
+        (row.title, float(row.ratio(name, to))) for row in rows if row.has(name, to) and choice(row)
+    ]
 
 
 def named(found: Iterable[tuple[str, float]]) -> str:
@@ -82,23 +95,38 @@ def named(found: Iterable[tuple[str, float]]) -> str:
     return ", ".join(f"{title} {ratio:.3g}" for title, ratio in found[:NAMED]) + rest
 
 
-def each(number: int, title: str, found: list[tuple[str, float]], limit: float, most: bool) -> Budget:
+def each(
+    number: int, title: str, found: list[tuple[str, float]], limit: float, most: bool
+) -> Budget:
     """Every ratio is at most, or at least, the limit; the figure is the worst."""
     if not found:
         return Budget(number, title, float("nan"), limit, None)
     worst_first = sorted(found, key=lambda pair: pair[1], reverse=most)
     missed = [pair for pair in worst_first if (pair[1] > limit if most else pair[1] < limit)]
-    note = f"{len(missed)} of {len(found)} missed: {named(missed)}" if missed else f"all {len(found)}; closest: {worst_first[0][0]}"
+    note = (
+        f"{len(missed)} of {len(found)} missed: {named(missed)}"
+        if missed
+        else f"all {len(found)}; closest: {worst_first[0][0]}"
+    )
     return Budget(number, title, worst_first[0][1], limit, not missed, note)
 
 
-def on_average(number: int, title: str, found: list[tuple[str, float]], limit: float, most: bool) -> Budget:
+def on_average(
+    number: int, title: str, found: list[tuple[str, float]], limit: float, most: bool
+) -> Budget:
     """The geometric mean of the ratios is at most, or at least, the limit."""
     if not found:
         return Budget(number, title, float("nan"), limit, None)
     mean = mean_ratio(ratio for _, ratio in found)
     worst = sorted(found, key=lambda pair: pair[1], reverse=most)[:NAMED]
-    return Budget(number, title, mean, limit, mean <= limit if most else mean >= limit, f"of {len(found)}; worst: {named(worst)}")
+    return Budget(
+        number,
+        title,
+        mean,
+        limit,
+        mean <= limit if most else mean >= limit,
+        f"of {len(found)}; worst: {named(worst)}",
+    )
 
 
 def in_family(*names: str) -> Choice:
@@ -130,11 +158,25 @@ def eager_peers(rows: Rows, ours: str) -> list[Budget]:
         calls = ratios(rows, peer, ours, lambda row: row.workload.dispatch)
         models = ratios(rows, peer, ours, in_family("models"))
         found += [
-            each(2, f"{peer} / {ours} at least 1, everywhere", ratios(rows, peer, ours), 1.0, most=False),
-            on_average(2, f"{peer} / {ours} at least {average:g}, mean of models", models, average, most=False),
+            each(
+                2,
+                f"{peer} / {ours} at least 1, everywhere",
+                ratios(rows, peer, ours),
+                1.0,
+                most=False,
+            ),
+            on_average(
+                2,
+                f"{peer} / {ours} at least {average:g}, mean of models",
+                models,
+                average,
+                most=False,
+            ),
         ]
         if ours == "recorded":  # who has many small operations records them
-            found.append(each(2, f"{peer} / {ours} at least 5 where calls dominate", calls, 5.0, most=False))
+            found.append(
+                each(2, f"{peer} / {ours} at least 5 where calls dominate", calls, 5.0, most=False)
+            )
     return found
 
 
@@ -152,11 +194,25 @@ def is_large_matrix(row: Row) -> bool:
 
 
 def compiled_peer(rows: Rows, ours: str) -> list[Budget]:
-    posteriors, tiny = (ratios(rows, ours, "jax", choice) for choice in (in_family("posteriors"), is_tiny))
-    glms, matrices = (ratios(rows, "jax", ours, choice) for choice in (is_large_glm, is_large_matrix))
-    found = [on_average(3, f"{ours} / jax at most 1.3, mean of posteriors", posteriors, 1.3, most=True)]
+    posteriors, tiny = (
+        ratios(rows, ours, "jax", choice) for choice in (in_family("posteriors"), is_tiny)
+    )
+    glms, matrices = (
+        ratios(rows, "jax", ours, choice) for choice in (is_large_glm, is_large_matrix)
+    )
+    found = [
+        on_average(3, f"{ours} / jax at most 1.3, mean of posteriors", posteriors, 1.3, most=True)
+    ]
     if ours == "recorded":
-        found.append(each(3, f"{ours} / jax at most 3, models whose value takes less than {duration(TINY)}", tiny, 3.0, most=True))
+        found.append(
+            each(
+                3,
+                f"{ours} / jax at most 3, models whose value takes less than {duration(TINY)}",
+                tiny,
+                3.0,
+                most=True,
+            )
+        )
     return [
         *found,
         each(3, f"jax / {ours} at least 1.5, linear models of 10^5 x 50", glms, 1.5, most=False),
@@ -165,10 +221,18 @@ def compiled_peer(rows: Rows, ours: str) -> list[Budget]:
 
 
 def compiled_models(rows: Rows) -> list[Budget]:
-    """What is recorded beside Stan, which compiles each model: the bound to begin with, and that in the end."""
+    """What is recorded beside Stan, which compiles each model: the bound to begin with, and that in
+    the end.
+    """
     found = ratios(rows, "recorded", "stan", in_family("posteriors")) if has_native() else []
     return [
-        on_average(8, f"recorded, native runner / stan at most {limit:g}, mean of posteriors", found, limit, most=True)
+        on_average(
+            8,
+            f"recorded, native runner / stan at most {limit:g}, mean of posteriors",
+            found,
+            limit,
+            most=True,
+        )
         for limit in (1.0, 0.5)
     ]
 
@@ -183,17 +247,30 @@ def scalar_variables(rows: Rows) -> list[Budget]:
     def small(row: Row) -> bool:
         return row.size == 2
 
-    parts = (("N = 1024, K = 64", other, 50.0), ("matrix products, K = 64", product, 100.0), ("size 2", small, 1.0))
+    parts = (
+        ("N = 1024, K = 64", other, 50.0),
+        ("matrix products, K = 64", product, 100.0),
+        ("size 2", small, 1.0),
+    )
     return [
-        each(4, f"matvar / varmat at least {limit:g}, {title}", ratios(rows, "matvar", "varmat", choice), limit, most=False)
+        each(
+            4,
+            f"matvar / varmat at least {limit:g}, {title}",
+            ratios(rows, "matvar", "varmat", choice),
+            limit,
+            most=False,
+        )
         for title, choice, limit in parts
     ]
 
 
 def of_rows(rows: Rows) -> list[Budget]:
-    """The budgets about times of workloads; the others are measured beside the workloads of a family."""
+    """The budgets about times of workloads; the others are measured beside the workloads of a
+    family.
+    """
     ways = [ours for ours in ("varmat", "recorded") if any(row.has(ours) for row in rows)]
     parts = (by_hand, eager_peers, compiled_peer)
     return [budget for part in parts for ours in ways for budget in part(rows, ours)] + [
-        *scalar_variables(rows), *compiled_models(rows)
-    ]  # fmt: skip
+        *scalar_variables(rows),
+        *compiled_models(rows),
+    ]

@@ -2,16 +2,17 @@
 
     python asv_benchmarks/check_sampling.py [--quick]
 
-First the eight schools (non-centred): means and standard deviations of the draws against numerical integration, which is exact
-because mu and theta are normal given tau, and against the reference means in the posteriordb collection
-(eight_schools-eight_schools_noncentered, 10,000 draws). Each difference is in units of its Monte Carlo error.
+First the eight schools (non-centred): means and standard deviations of the draws against numerical
+integration, which is exact because mu and theta are normal given tau, and against the reference
+means in the posteriordb collection (eight_schools-eight_schools_noncentered, 10,000 draws). Each
+difference is in units of its Monte Carlo error.
 
-Then simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018, arXiv:1804.06788) of three small models:
-parameters are drawn from the prior, data from the model, and the posterior is sampled; the rank of the true value among the draws
-is uniform if density, Jacobian, gradient and sampler are right: `varmat.testing.calibration`, which prints histograms of ranks and
-p-values.
-It exits with 1 if a difference is over 4 errors or a p-value under 0.05 divided by the number of tests.
-"""
+Then simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018,
+arXiv:1804.06788) of three small models: parameters are drawn from the prior, data from the model,
+and the posterior is sampled; the rank of the true value among the draws is uniform if density,
+Jacobian, gradient and sampler are right: `varmat.testing.calibration`, which prints histograms of
+ranks and p-values. It exits with 1 if a difference is over 4 errors or a p-value under 0.05 divided
+by the number of tests."""
 
 from __future__ import annotations
 
@@ -28,20 +29,30 @@ import varmat as vm
 from varmat.testing import calibration
 
 # theta, mu, tau, with their Monte Carlo errors.
-REFERENCE = np.array([6.1505, 4.9396, 3.9059, 4.7960, 3.6144, 4.0511, 6.3172, 4.8840, 4.4105, 3.6021])
-REFERENCE_ERRORS = np.array([0.0557, 0.0462, 0.0542, 0.0475, 0.0461, 0.0485, 0.0499, 0.0543, 0.0330, 0.0319])
+REFERENCE = np.array(
+    [6.1505, 4.9396, 3.9059, 4.7960, 3.6144, 4.0511, 6.3172, 4.8840, 4.4105, 3.6021]
+)
+REFERENCE_ERRORS = np.array(
+    [0.0557, 0.0462, 0.0542, 0.0475, 0.0461, 0.0485, 0.0499, 0.0543, 0.0330, 0.0319]
+)
 NAMES = [*(f"theta[{i}]" for i in range(1, 9)), "mu", "tau"]
 LARGEST = 4.0
 
 
 def exact_moments() -> tuple[np.ndarray, np.ndarray]:
-    """Posterior means and standard deviations of theta, mu and tau: normal given tau, then the trapezoid rule in log tau."""
+    """Posterior means and standard deviations of theta, mu and tau: normal given tau, then the
+    trapezoid rule in log tau.
+    """
     tau = np.exp(np.linspace(-18.0, 12.0, 30_001))[:, None]
     precision = 1 / (ERRORS**2 + tau**2)
     variance = 1 / (1 / 25 + precision.sum(axis=1, keepdims=True))
     centre = variance * (precision @ EFFECTS)[:, None]
     residuals = np.sum(np.log(precision) - precision * EFFECTS**2, axis=1, keepdims=True)
-    weights = 0.5 * (residuals + np.log(variance) + centre**2 / variance) - np.log1p((tau / 5) ** 2) + np.log(tau)
+    weights = (
+        0.5 * (residuals + np.log(variance) + centre**2 / variance)
+        - np.log1p((tau / 5) ** 2)
+        + np.log(tau)
+    )
     weights = np.exp(weights - weights.max())
     weights /= weights.sum()
     # Given tau, theta is a mixture of its own estimate and mu.
@@ -61,13 +72,20 @@ def schools_draws(draws: int) -> np.ndarray:
         return {"theta": mu + tau * theta_trans}
 
     def log_density(theta_trans: Any, mu: Any, tau: Any, theta: Any) -> Any:
-        prior = vm.std_normal_lpdf(theta_trans) + vm.normal_lpdf(mu, 0, 5) + vm.cauchy_lpdf(tau, 0, 5)
+        prior = (
+            vm.std_normal_lpdf(theta_trans) + vm.normal_lpdf(mu, 0, 5) + vm.cauchy_lpdf(tau, 0, 5)
+        )
         return prior + vm.normal_lpdf(EFFECTS, theta, ERRORS)
 
     parameters = {"theta_trans": vm.real(8), "mu": vm.real(), "tau": vm.positive()}
     model = vm.Model(log_density, parameters, transformed_parameters=effects)
-    posterior = model.sample(draws=draws, tune=1000, seed=1, target_accept=0.95, progress_bar=False).posterior
-    return np.concatenate([posterior["theta"].values, *(posterior[name].values[..., None] for name in ("mu", "tau"))], axis=-1)
+    posterior = model.sample(
+        draws=draws, tune=1000, seed=1, target_accept=0.95, progress_bar=False
+    ).posterior
+    return np.concatenate(
+        [posterior["theta"].values, *(posterior[name].values[..., None] for name in ("mu", "tau"))],
+        axis=-1,
+    )
 
 
 def monte_carlo_error(x: np.ndarray) -> float:
@@ -80,8 +98,13 @@ def check_schools(draws: int) -> int:
     """Print a row for each unknown; return how many differences are too large."""
     chains = schools_draws(draws)
     means, deviations = exact_moments()
-    print(f"Eight schools, {chains.shape[0]} chains of {draws} draws; differences in Monte Carlo errors")
-    print(f"{'':10}{'mean':>9}{'exact':>9}{'diff':>7}{'reference':>11}{'diff':>7}{'sd':>9}{'exact':>9}{'diff':>7}")
+    print(
+        f"Eight schools, {chains.shape[0]} chains of {draws} draws; differences in Monte Carlo "
+        "errors"
+    )
+    print(
+        f"{'':10}{'mean':>9}{'exact':>9}{'diff':>7}{'reference':>11}{'diff':>7}{'sd':>9}{'exact':>9}{'diff':>7}"
+    )
     bad = 0
     for i, name in enumerate(NAMES):
         x = chains[..., i]
@@ -94,7 +117,9 @@ def check_schools(draws: int) -> int:
             f"{name:10}{mean:9.3f}{means[i]:9.3f}{by_mean:7.1f}{REFERENCE[i]:11.3f}{by_reference:7.1f}"
             f"{deviation:9.3f}{deviations[i]:9.3f}{by_deviation:7.1f}"
         )
-        bad += sum(abs(difference) > LARGEST for difference in (by_mean, by_reference, by_deviation))
+        bad += sum(
+            abs(difference) > LARGEST for difference in (by_mean, by_reference, by_deviation)
+        )
     return bad
 
 
@@ -135,18 +160,31 @@ def pair(y: np.ndarray) -> vm.Model:
 
 MODELS = {
     "linear regression, scale positive": Calibrated(
-        lambda rng: {"beta": vm.std_normal_rng(rng=rng, size=2), "sigma": vm.gamma_rng(4, 4, rng=rng)},
+        lambda rng: {
+            "beta": vm.std_normal_rng(rng=rng, size=2),
+            "sigma": vm.gamma_rng(4, 4, rng=rng),
+        },
         lambda rng, beta, sigma: vm.normal_id_glm_rng(X, 0.0, beta, sigma, rng=rng),
         regression,
     ),
     "proportions: a simplex and a probability": Calibrated(
-        lambda rng: {"weights": vm.dirichlet_rng([1.0, 2.0, 3.0], rng=rng), "theta": vm.beta_rng(2, 2, rng=rng)},
-        lambda rng, weights, theta: np.append(vm.multinomial_rng(weights, 15, rng=rng), vm.binomial_rng(10, theta, rng=rng)),
+        lambda rng: {
+            "weights": vm.dirichlet_rng([1.0, 2.0, 3.0], rng=rng),
+            "theta": vm.beta_rng(2, 2, rng=rng),
+        },
+        lambda rng, weights, theta: np.append(
+            vm.multinomial_rng(weights, 15, rng=rng), vm.binomial_rng(10, theta, rng=rng)
+        ),
         proportions,
     ),
     "correlated pair: factor of a correlation matrix": Calibrated(
-        lambda rng: {"factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng), "scales": vm.lognormal_rng(0, 0.5, rng=rng, size=2)},
-        lambda rng, factor, scales: vm.multi_normal_cholesky_rng(np.zeros(2), scales[:, None] * factor, rng=rng, size=10),
+        lambda rng: {
+            "factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng),
+            "scales": vm.lognormal_rng(0, 0.5, rng=rng, size=2),
+        },
+        lambda rng, factor, scales: vm.multi_normal_cholesky_rng(
+            np.zeros(2), scales[:, None] * factor, rng=rng, size=10
+        ),
         pair,
     ),
 }
@@ -157,7 +195,9 @@ def calibrate(repeats: int, draws: int) -> dict[str, float]:
     print("\nSimulation-based calibration")
     p_values = {}
     for title, each in MODELS.items():
-        found = calibration(*each, simulations=repeats, draws=draws, seed=7, tune=300, target_accept=0.9)
+        found = calibration(
+            *each, simulations=repeats, draws=draws, seed=7, tune=300, target_accept=0.9
+        )
         print(f"{title}: {found!r}", flush=True)
         p_values |= {f"{title}: {label}": p for label, p in found.p_values.items()}
     return p_values
@@ -170,7 +210,10 @@ def main() -> int:
     bad = check_schools(1000 if quick else 10_000)
     p_values = calibrate(*((40, 63) if quick else (200, 63)))
     low = {label: p for label, p in p_values.items() if p < 0.05 / len(p_values)}
-    print(f"\n{bad} differences over {LARGEST:g} errors; smallest p-value {min(p_values.values()):.4f} of {len(p_values)}")
+    print(
+        f"\n{bad} differences over {LARGEST:g} errors; smallest p-value "
+        f"{min(p_values.values()):.4f} of {len(p_values)}"
+    )
     for label in low:
         print(f"not uniform: {label}")
     return 1 if bad or low else 0

@@ -1,17 +1,19 @@
-"""Print the speed of varmat beside that of NumPy, of derivatives written by hand, and of other libraries.
+"""Print the speed of varmat beside that of NumPy, of derivatives written by hand, and of other
+libraries.
 
-    python asv_benchmarks/compare.py                     # everything that is installed: a quarter of an hour
+    python asv_benchmarks/compare.py                     # everything installed: 15 minutes
     python asv_benchmarks/compare.py --quick             # two sizes of each, few repeats, no peers
     python asv_benchmarks/compare.py --peers jax --only vectors gp_regr
 
-What is measured stands in ``workloads/``, a module or more for each family. A call goes from plain arrays to a value and fresh
-gradient arrays. Figures in one row come from one process and one thread: the competitors take turns, and each figure is the
-median over the turns. Each is checked before it is timed, against the derivatives by hand or, where there are none, against
-varmat. "plain" is the value alone, in NumPy; "matvar" takes arrays of scalar variables; "jit" is what JAX takes to compile, and
-"record" the first call of "recorded". "stan" takes part where httpstan and g++ are there: a process beside this one, which takes
-its times itself; each program is built when it is first needed, up to a minute, and kept.
-The script exits with 1 if two of them disagree. Budgets are bounds that the project set itself; a missed one is no error.
-"""
+What is measured stands in ``workloads/``, a module or more for each family. A call goes from plain
+arrays to a value and fresh gradient arrays. Figures in one row come from one process and one
+thread: the competitors take turns, and each figure is the median over the turns. Each is checked
+before it is timed, against the derivatives by hand or, where there are none, against varmat.
+"plain" is the value alone, in NumPy; "matvar" takes arrays of scalar variables; "jit" is what JAX
+takes to compile, and "record" the first call of "recorded". "stan" takes part where httpstan and
+g++ are there: a process beside this one, which takes its times itself; each program is built when
+it is first needed, up to a minute, and kept. The script exits with 1 if two of them disagree.
+Budgets are bounds that the project set itself; a missed one is no error."""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def sizes_of(workload: Workload, quick: bool) -> tuple[int, ...]:
     return tuple(dict.fromkeys((workload.sizes[0], other)))
 
 
-def competitors(workload: Workload, size: int, libraries: tuple[str, ...], args: tuple[Any, ...]) -> dict[str, Callable[..., Any]]:
+def competitors(
+    workload: Workload, size: int, libraries: tuple[str, ...], args: tuple[Any, ...]
+) -> dict[str, Callable[..., Any]]:
     """Those of "by hand", varmat's own ways and the libraries that can do it."""
     found = {}
     arrays = any(map(np.ndim, args[: workload.variables]))
@@ -73,7 +77,9 @@ def competitors(workload: Workload, size: int, libraries: tuple[str, ...], args:
 def checked(
     workload: Workload, size: int, found: dict[str, Any], args: tuple[Any, ...]
 ) -> tuple[dict[str, Any], list[str], dict[str, float]]:
-    """Those that give the right value and gradients, what is wrong with the others, and what first calls took."""
+    """Those that give the right value and gradients, what is wrong with the others, and what first
+    calls took.
+    """
     base = "by hand" if "by hand" in found else "varmat"
     expected = found[base](*args)
     right, wrong, first_seconds = {}, [], {}
@@ -83,7 +89,9 @@ def checked(
         try:
             seconds = seconds_of(lambda f=function, r=results: r.append(f(*args)))
             # The value alone has no gradients.
-            check((results[0][0], results[0][1] if name != "plain" else expected[1]), expected, title)
+            check(
+                (results[0][0], results[0][1] if name != "plain" else expected[1]), expected, title
+            )
         except peers.MissingError:
             continue
         except Exception as error:
@@ -100,11 +108,15 @@ def checked(
     return right, wrong, first_seconds
 
 
-def measure(workload: Workload, size: int, libraries: tuple[str, ...], seconds: float, turns: int) -> tuple[Row | None, list[str]]:
+def measure(
+    workload: Workload, size: int, libraries: tuple[str, ...], seconds: float, turns: int
+) -> tuple[Row | None, list[str]]:
     """A row, and what is wrong."""
     args = workload.point(size)
     try:
-        right, wrong, first_seconds = checked(workload, size, competitors(workload, size, libraries, args), args)
+        right, wrong, first_seconds = checked(
+            workload, size, competitors(workload, size, libraries, args), args
+        )
     except Exception as error:
         return None, [f"{workload.name} [{size}]: {type(error).__name__}: {error}"]
     if not right:
@@ -126,19 +138,29 @@ def firsts(libraries: tuple[str, ...]) -> list[str]:
 
 
 def heading(family: str, libraries: tuple[str, ...]) -> str:
-    names = "".join(f"{name:>20}" if name == "varmat" else f"{name:>10}" for name in columns(libraries))
+    names = "".join(
+        f"{name:>20}" if name == "varmat" else f"{name:>10}" for name in columns(libraries)
+    )
     names += "".join(f"{FIRST[name]:>10}" for name in firsts(libraries))
-    return f"\n{family}: ratios to the derivatives by hand (*: to varmat)\n{'':30}{'size':>9}{'by hand':>11}{names}"
+    return (
+        f"\n{family}: ratios to the derivatives by hand (*: to "
+        f"varmat)\n{'':30}{'size':>9}{'by hand':>11}{names}"
+    )
 
 
 def line(row: Row, libraries: tuple[str, ...]) -> str:
-    text = f"{row.workload.name:30.30}{row.size:>9,}{duration(row.times[row.base]):>10}{' ' if row.base == 'by hand' else '*'}"
+    mark = " " if row.base == "by hand" else "*"
+    text = f"{row.workload.name:30.30}{row.size:>9,}{duration(row.times[row.base]):>10}{mark}"
     for name in columns(libraries):
         ratio = row.ratio(name, row.base) if row.has(name) else None
         if name == "varmat":
             limit = budgets.limit_of(row)
             over = ratio is not None and limit is not None and ratio > limit
-            shown = f"{ratio:.3g}{'!' if over else ''} ({ratio.low:.3g}-{ratio.high:.3g})" if ratio is not None else "-"
+            shown = (
+                f"{ratio:.3g}{'!' if over else ''} ({ratio.low:.3g}-{ratio.high:.3g})"
+                if ratio is not None
+                else "-"
+            )
             text += f"{shown:>20}"
         else:
             text += f"{'-' if ratio is None else format(ratio, '.3g'):>10}"
@@ -151,11 +173,14 @@ def means(rows: list[Row], libraries: tuple[str, ...]) -> str:
     text = f"{'geometric mean':30}{'':20}"
     for name in columns(libraries):
         found = [row.ratio(name, row.base) for row in rows if row.has(name)]
-        text += f"{format(mean_ratio(found), '.3g') if found else '-':>{20 if name == 'varmat' else 10}}"
+        width = 20 if name == "varmat" else 10
+        text += f"{format(mean_ratio(found), '.3g') if found else '-':>{width}}"
     return text
 
 
-def family(name: str, chosen: list[Workload], libraries: tuple[str, ...], quick: bool) -> tuple[list[Row], list[str]]:
+def family(
+    name: str, chosen: list[Workload], libraries: tuple[str, ...], quick: bool
+) -> tuple[list[Row], list[str]]:
     """Measure and print a table."""
     seconds, turns = (0.005, 5) if quick else (0.01, 11)
     rows, wrong = [], []
@@ -181,7 +206,14 @@ def machine(libraries: tuple[str, ...]) -> dict[str, Any]:
     model = platform.processor() or platform.machine()
     described = Path("/proc/cpuinfo")
     if described.exists():
-        model = next((text.split(":")[1].strip() for text in described.read_text().splitlines() if "model name" in text), model)
+        model = next(
+            (
+                text.split(":")[1].strip()
+                for text in described.read_text().splitlines()
+                if "model name" in text
+            ),
+            model,
+        )
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index, call-overload]
     versions = {name: peers.version(name) for name in ("varmat", "numpy", "scipy", *libraries)}
     return {
@@ -194,10 +226,17 @@ def machine(libraries: tuple[str, ...]) -> dict[str, Any]:
 
 
 def figures(timing: Timing) -> dict[str, float]:
-    return {"median": float(timing), "low": timing.low, "high": timing.high, "turns": len(timing.samples)}
+    return {
+        "median": float(timing),
+        "low": timing.low,
+        "high": timing.high,
+        "turns": len(timing.samples),
+    }
 
 
-def save(path: Path, described: dict[str, Any], rows: list[Row], judged: list[Budget], wrong: list[str]) -> None:
+def save(
+    path: Path, described: dict[str, Any], rows: list[Row], judged: list[Budget], wrong: list[str]
+) -> None:
     content = {
         "machine": described,
         "rows": [
@@ -207,33 +246,55 @@ def save(path: Path, described: dict[str, Any], rows: list[Row], judged: list[Bu
                 "size": row.size,
                 "base": row.base,
                 "seconds": {name: figures(timing) for name, timing in row.times.items()},
-                "ratio": {name: figures(row.ratio(name, row.base)) for name in row.times if name != row.base},
+                "ratio": {
+                    name: figures(row.ratio(name, row.base))
+                    for name in row.times
+                    if name != row.base
+                },
                 "jax_compile_seconds": row.first_seconds.get("jax"),
                 "record_seconds": row.first_seconds.get("recorded"),
             }
             for row in rows
         ],
-        "budgets": [vars(budget) | {"figure": None if budget.met is None else budget.figure} for budget in judged],
+        "budgets": [
+            vars(budget) | {"figure": None if budget.met is None else budget.figure}
+            for budget in judged
+        ],
         "wrong": wrong,
     }
     path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def plot(path: Path, rows: list[Row], libraries: tuple[str, ...]) -> None:
-    """Ratio against size, a panel for each family: thin for each workload, thick the geometric mean where sizes are shared."""
+    """Ratio against size, a panel for each family: thin for each workload, thick the geometric mean
+    where sizes are shared.
+    """
     matplotlib = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
     plt = importlib.import_module("matplotlib.pyplot")
     families = list(dict.fromkeys(row.workload.family for row in rows))
     height = -(-len(families) // 3)
-    figure, axes = plt.subplots(height, min(3, len(families)), figsize=(15, 4.5 * height), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        height,
+        min(3, len(families)),
+        figsize=(15, 4.5 * height),
+        squeeze=False,
+        layout="constrained",
+    )
     for axis, name in zip(axes.flat, families, strict=False):
         inside = [row for row in rows if row.workload.family == name]
         for i, implementation in enumerate((*OWN, *peers.PEERS)):
             if implementation in columns(libraries):
-                draw(axis, [row for row in inside if row.has(implementation)], implementation, f"C{i}")
+                draw(
+                    axis,
+                    [row for row in inside if row.has(implementation)],
+                    implementation,
+                    f"C{i}",
+                )
         axis.axhline(1, color="black", linewidth=0.8)
-        axis.set(xscale="log", yscale="log", title=name, xlabel="size", ylabel=f"times {inside[0].base}")
+        axis.set(
+            xscale="log", yscale="log", title=name, xlabel="size", ylabel=f"times {inside[0].base}"
+        )
     for axis in axes.flat[len(families) :]:
         axis.set_visible(False)
     axes[0][0].legend(fontsize="small")
@@ -250,21 +311,43 @@ def draw(axis: Any, rows: list[Row], implementation: str, colour: str) -> None:
         single.setdefault(row.workload.name, []).append((row.size, ratio))
         at_size.setdefault(row.size, []).append(ratio)
     for points in single.values():
-        axis.plot(*zip(*points, strict=True), ".-", color=colour, alpha=0.25, linewidth=0.7, markersize=3)
+        axis.plot(
+            *zip(*points, strict=True), ".-", color=colour, alpha=0.25, linewidth=0.7, markersize=3
+        )
     shared = sorted(size for size, found in at_size.items() if len(found) > len(single) / 2)
-    axis.plot(shared, [mean_ratio(at_size[size]) for size in shared], color=colour, linewidth=2, label=implementation)
+    axis.plot(
+        shared,
+        [mean_ratio(at_size[size]) for size in shared],
+        color=colour,
+        linewidth=2,
+        label=implementation,
+    )
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two sizes of each workload and few repeats: figures are rough")
     parser.add_argument(
-        "--peers", help="of jax,torch,autograd,stan, separated by commas; all that are installed, or none if --quick"
+        "--quick",
+        action="store_true",
+        help="two sizes of each workload and few repeats: figures are rough",
     )
     parser.add_argument(
-        "--only", nargs="+", metavar="TEXT", help="families, workloads or 'budgets' whose names contain one of these"
+        "--peers",
+        help="of jax,torch,autograd,stan, separated by commas; all that are installed, or none if "
+        "--quick",
     )
-    parser.add_argument("--output", type=Path, default=Path("compare_results"), help="folder for the figures and the plot")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="TEXT",
+        help="families, workloads or 'budgets' whose names contain one of these",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("compare_results"),
+        help="folder for the figures and the plot",
+    )
     given = parser.parse_args()
     default = "" if given.quick else ",".join(peers.PEERS)
     wanted = [name for name in (default if given.peers is None else given.peers).split(",") if name]
@@ -284,17 +367,29 @@ def main() -> int:
     modules = load()
     described = machine(given.peers)
     versions = ", ".join(f"{name} {version}" for name, version in described["versions"].items())
-    print(f"{described['processor']}, {described['blas']}, Python {described['python']}, {versions}; one thread")
+    print(
+        f"{described['processor']}, {described['blas']}, Python {described['python']}, {versions}; "
+        "one thread"
+    )
     rows, wrong = [], []
     for name, members in FAMILIES.items():
-        chosen = [w for w in members if not given.only or any(text in name or text in w.name for text in given.only)]
+        chosen = [
+            w
+            for w in members
+            if not given.only or any(text in name or text in w.name for text in given.only)
+        ]
         if chosen:
             found, errors = family(name, chosen, given.peers, given.quick)
             rows += found
             wrong += errors
     judged = budgets.of_rows(rows)
     if not given.only or any(text in "budgets" for text in given.only):
-        judged += [budget for module in modules if hasattr(module, "budgets") for budget in module.budgets()]
+        judged += [
+            budget
+            for module in modules
+            if hasattr(module, "budgets")
+            for budget in module.budgets()
+        ]
     judged.sort(key=lambda budget: budget.number)
     print("\nBudgets")
     print(*judged, sep="\n")

@@ -1,8 +1,8 @@
-"""Statistics for libraries that are not made for it: what varmat has by name, written in the functions of NumPy.
+"""Statistics for libraries that are not made for it: what varmat has by name, written in the
+functions of NumPy.
 
-Densities are written out: with checks and broadcasting, the functions of the libraries themselves take longer. Each is a sum over
-all elements, with all constants.
-"""
+Densities are written out: with checks and broadcasting, the functions of the libraries themselves
+take longer. Each is a sum over all elements, with all constants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def is_number(x: Any) -> bool:
 
 
 class Formulas:
-    """Mixed into the namespace of a library, which has NumPy's functions and the special functions."""
+    """Mixed into the namespace of a library, which has NumPy's functions and the special
+    functions.
+    """
 
     def _log(self: Any, x: Any) -> Any:
         return math.log(x) if is_number(x) else self.log(x)
@@ -43,17 +45,27 @@ class Formulas:
 
     def normal_lpdf(self: Any, y: Any, mu: Any, sigma: Any) -> Any:
         z = (y - mu) / sigma
-        return -0.5 * self.sum(z * z) - self._total(self._log(sigma), size_of(z)) - size_of(z) * HALF_LOG_TWO_PI
+        return (
+            -0.5 * self.sum(z * z)
+            - self._total(self._log(sigma), size_of(z))
+            - size_of(z) * HALF_LOG_TWO_PI
+        )
 
     def student_t_lpdf(self: Any, y: Any, nu: Any, mu: Any, sigma: Any) -> Any:
         z = (y - mu) / sigma
-        scale = self._gammaln(0.5 * (nu + 1)) - self._gammaln(0.5 * nu) - 0.5 * self._log(math.pi * nu)
+        scale = (
+            self._gammaln(0.5 * (nu + 1)) - self._gammaln(0.5 * nu) - 0.5 * self._log(math.pi * nu)
+        )
         tails = self.sum(0.5 * (nu + 1) * self.log1p(z * z / nu))
         return self._total(scale, size_of(z)) - self._total(self._log(sigma), size_of(z)) - tails
 
     def cauchy_lpdf(self: Any, y: Any, mu: Any, sigma: Any) -> Any:
         z = (y - mu) / sigma
-        return -self.sum(self.log1p(z * z)) - self._total(self._log(sigma), size_of(z)) - size_of(z) * math.log(math.pi)
+        return (
+            -self.sum(self.log1p(z * z))
+            - self._total(self._log(sigma), size_of(z))
+            - size_of(z) * math.log(math.pi)
+        )
 
     def logistic_lpdf(self: Any, y: Any, mu: Any, sigma: Any) -> Any:
         z = (y - mu) / sigma
@@ -61,7 +73,11 @@ class Formulas:
 
     def double_exponential_lpdf(self: Any, y: Any, mu: Any, sigma: Any) -> Any:
         z = (y - mu) / sigma
-        return -self.sum(self.abs(z)) - self._total(self._log(sigma), size_of(z)) - size_of(z) * math.log(2)
+        return (
+            -self.sum(self.abs(z))
+            - self._total(self._log(sigma), size_of(z))
+            - size_of(z) * math.log(2)
+        )
 
     # Densities of positive variables
 
@@ -71,16 +87,24 @@ class Formulas:
 
     def gamma_lpdf(self: Any, y: Any, alpha: Any, beta: Any) -> Any:
         terms = (alpha - 1) * self._log(y) - beta * y
-        return self.sum(terms) + self._total(alpha * self._log(beta) - self._gammaln(alpha), size_of(terms))
+        return self.sum(terms) + self._total(
+            alpha * self._log(beta) - self._gammaln(alpha), size_of(terms)
+        )
 
     def inv_gamma_lpdf(self: Any, y: Any, alpha: Any, beta: Any) -> Any:
         terms = -(alpha + 1) * self._log(y) - beta / y
-        return self.sum(terms) + self._total(alpha * self._log(beta) - self._gammaln(alpha), size_of(terms))
+        return self.sum(terms) + self._total(
+            alpha * self._log(beta) - self._gammaln(alpha), size_of(terms)
+        )
 
     def lognormal_lpdf(self: Any, y: Any, mu: Any, sigma: Any) -> Any:
         log_y = self._log(y)
         z = (log_y - mu) / sigma
-        value = -0.5 * self.sum(z * z) - self._total(self._log(sigma), size_of(z)) - size_of(z) * HALF_LOG_TWO_PI
+        value = (
+            -0.5 * self.sum(z * z)
+            - self._total(self._log(sigma), size_of(z))
+            - size_of(z) * HALF_LOG_TWO_PI
+        )
         return value - self._total(log_y, size_of(z))
 
     def weibull_lpdf(self: Any, y: Any, alpha: Any, sigma: Any) -> Any:
@@ -99,7 +123,11 @@ class Formulas:
         return self.sum(terms) + self._total(constant, size_of(terms))
 
     def dirichlet_lpdf(self: Any, theta: Any, alpha: Any) -> Any:
-        return self.gammaln(self.sum(alpha)) - self.sum(self.gammaln(alpha)) + self.sum((alpha - 1) * self.log(theta))
+        return (
+            self.gammaln(self.sum(alpha))
+            - self.sum(self.gammaln(alpha))
+            + self.sum((alpha - 1) * self.log(theta))
+        )
 
     # Probabilities of counts
 
@@ -110,7 +138,9 @@ class Formulas:
         return self.sum(n * alpha - self.log1p_exp(alpha))
 
     def binomial_logit_lpmf(self: Any, n: Any, trials: Any, alpha: Any) -> Any:
-        chosen = self.sum(self.gammaln(trials + 1) - self.gammaln(n + 1) - self.gammaln(trials - n + 1))
+        chosen = self.sum(
+            self.gammaln(trials + 1) - self.gammaln(n + 1) - self.gammaln(trials - n + 1)
+        )
         return self.sum(n * alpha - trials * self.log1p_exp(alpha)) + chosen
 
     def poisson_log_lpmf(self: Any, n: Any, alpha: Any) -> Any:
@@ -150,7 +180,11 @@ class Formulas:
         d = y - mu
         z = self.solve_triangular(factor, d.T if d.ndim > 1 else d)
         count = size_of(z) // factor.shape[0]
-        return -0.5 * self.sum(z * z) - count * self.sum(self.log(self.diagonal(factor))) - size_of(z) * HALF_LOG_TWO_PI
+        return (
+            -0.5 * self.sum(z * z)
+            - count * self.sum(self.log(self.diagonal(factor)))
+            - size_of(z) * HALF_LOG_TWO_PI
+        )
 
     def multi_normal_lpdf(self: Any, y: Any, mu: Any, sigma: Any) -> Any:
         return self.multi_normal_cholesky_lpdf(y, mu, self.cholesky(sigma))

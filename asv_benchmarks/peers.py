@@ -1,4 +1,6 @@
-"""The libraries that take part, each behind a namespace with NumPy's names, and the gradient of a workload in each."""
+"""The libraries that take part, each behind a namespace with NumPy's names, and the gradient of a
+workload in each.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,16 @@ Gradient = Callable[..., tuple[float, tuple[Any, ...]]]
 
 
 class MissingError(AttributeError, NotImplementedError):
-    """A name that a library, or a revision of varmat, does not have. Raised in the setup of an asv benchmark, it skips it."""
+    """A name that a library, or a revision of varmat, does not have. Raised in the setup of an asv
+    benchmark, it skips it.
+    """
 
 
 class Namespace:
     """The functions of a library: its own attributes, then those of the modules given.
 
-    What was found once is kept as an attribute, so that a look-up costs no more than that of a module.
-    """
+    What was found once is kept as an attribute, so that a look-up costs no more than that of a
+    module."""
 
     library: str
 
@@ -70,8 +74,16 @@ class Jax(Formulas, Namespace):
         linalg = importlib.import_module("jax.scipy.linalg")
         super().__init__(importlib.import_module("jax.numpy"), special, jax.nn, jax)
         numpy_linalg = self.linalg
-        self.inv, self.det, self.cholesky = numpy_linalg.inv, numpy_linalg.det, numpy_linalg.cholesky
-        self.logsumexp, self.log1p_exp, self.log_expit = special.logsumexp, jax.nn.softplus, jax.nn.log_sigmoid
+        self.inv, self.det, self.cholesky = (
+            numpy_linalg.inv,
+            numpy_linalg.det,
+            numpy_linalg.cholesky,
+        )
+        self.logsumexp, self.log1p_exp, self.log_expit = (
+            special.logsumexp,
+            jax.nn.softplus,
+            jax.nn.log_sigmoid,
+        )
         self.matrix_exp = linalg.expm
         self._linalg = linalg
 
@@ -86,7 +98,9 @@ class Jax(Formulas, Namespace):
 
 
 class Torch(Formulas, Namespace):
-    """PyTorch, where names, defaults or arguments differ from NumPy's. It takes `axis` and `keepdims` itself."""
+    """PyTorch, where names, defaults or arguments differ from NumPy's. It takes `axis` and
+    `keepdims` itself.
+    """
 
     library = "torch"
 
@@ -96,11 +110,20 @@ class Torch(Formulas, Namespace):
         torch.set_default_dtype(torch.float64)
         super().__init__(torch, torch.special)
         linalg = torch.linalg
-        self.inv, self.det, self.cholesky, self.matrix_exp = linalg.inv, linalg.det, linalg.cholesky, linalg.matrix_exp
+        self.inv, self.det, self.cholesky, self.matrix_exp = (
+            linalg.inv,
+            linalg.det,
+            linalg.cholesky,
+            linalg.matrix_exp,
+        )
         self.power, self.dot, self.max, self.min = torch.pow, torch.matmul, torch.amax, torch.amin
         self.gammaln, self.expit, self.repeat = torch.lgamma, torch.sigmoid, torch.repeat_interleave
         self.log_expit = torch.nn.functional.logsigmoid
-        self.expand_dims, self.append, self.newaxis = torch.unsqueeze, lambda a, b: torch.cat((a, b)), None
+        self.expand_dims, self.append, self.newaxis = (
+            torch.unsqueeze,
+            lambda a, b: torch.cat((a, b)),
+            None,
+        )
 
     def asarray(self, x: Any) -> Any:
         return self.from_numpy(np.array(x))
@@ -108,14 +131,23 @@ class Torch(Formulas, Namespace):
     def array(self, x: Any) -> Any:
         parts = x if isinstance(x, (list, tuple)) else ()
         if any(isinstance(part, self.Tensor) for part in parts):
-            return self.stack([part if isinstance(part, self.Tensor) else self.tensor(float(part)) for part in parts])
+            return self.stack(
+                [
+                    part if isinstance(part, self.Tensor) else self.tensor(float(part))
+                    for part in parts
+                ]
+            )
         return self.asarray(x)
 
     def transpose(self, x: Any, axes: Any = None) -> Any:
         return x.permute(tuple(reversed(range(x.ndim))) if axes is None else axes)
 
     def take(self, x: Any, indices: Any, axis: int = 0) -> Any:
-        return self.index_select(x, axis, indices) if getattr(indices, "ndim", 0) == 1 else x[(slice(None),) * axis + (indices,)]
+        return (
+            self.index_select(x, axis, indices)
+            if getattr(indices, "ndim", 0) == 1
+            else x[(slice(None),) * axis + (indices,)]
+        )
 
     def cumsum(self, x: Any, axis: int = 0) -> Any:
         return self._modules[0].cumsum(x, axis)
@@ -127,10 +159,14 @@ class Torch(Formulas, Namespace):
         return self._modules[0].var(x, dim=axis, correction=ddof)
 
     def maximum(self, x: Any, y: Any) -> Any:
-        return self.clamp_min(x, y) if isinstance(y, (int, float)) else self._modules[0].maximum(x, y)
+        return (
+            self.clamp_min(x, y) if isinstance(y, (int, float)) else self._modules[0].maximum(x, y)
+        )
 
     def minimum(self, x: Any, y: Any) -> Any:
-        return self.clamp_max(x, y) if isinstance(y, (int, float)) else self._modules[0].minimum(x, y)
+        return (
+            self.clamp_max(x, y) if isinstance(y, (int, float)) else self._modules[0].minimum(x, y)
+        )
 
     def logsumexp(self, x: Any, axis: Any = None) -> Any:
         return self._modules[0].logsumexp(x, tuple(range(x.ndim)) if axis is None else axis)
@@ -151,7 +187,11 @@ class Torch(Formulas, Namespace):
 
     def mdivide_left_spd(self, a: Any, b: Any) -> Any:
         factor = self.linalg.cholesky(a)
-        return self.cholesky_solve(b[:, None], factor)[:, 0] if b.ndim == 1 else self.cholesky_solve(b, factor)
+        return (
+            self.cholesky_solve(b[:, None], factor)[:, 0]
+            if b.ndim == 1
+            else self.cholesky_solve(b, factor)
+        )
 
 
 class Autograd(Formulas, Namespace):
@@ -161,7 +201,12 @@ class Autograd(Formulas, Namespace):
         special = importlib.import_module("autograd.scipy.special")
         super().__init__(importlib.import_module("autograd.numpy"), special)
         linalg = self.linalg
-        self.inv, self.det, self.cholesky, self.mdivide_left_spd = linalg.inv, linalg.det, linalg.cholesky, linalg.solve
+        self.inv, self.det, self.cholesky, self.mdivide_left_spd = (
+            linalg.inv,
+            linalg.det,
+            linalg.cholesky,
+            linalg.solve,
+        )
         self._triangular = importlib.import_module("autograd.scipy.linalg").solve_triangular
 
     def diagonal(self, x: Any) -> Any:
@@ -188,7 +233,9 @@ class Autograd(Formulas, Namespace):
         return self._triangular(a, b, lower=lower)
 
 
-NAMESPACES: dict[str, type[Namespace]] = {each.library: each for each in (Varmat, Jax, Torch, Autograd)}
+NAMESPACES: dict[str, type[Namespace]] = {
+    each.library: each for each in (Varmat, Jax, Torch, Autograd)
+}
 
 
 @cache
@@ -222,9 +269,13 @@ class _Data:
         self._converted: tuple[Any, ...] = ()
 
     def __call__(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(data) != len(self._seen) or any(a is not b for a, b in zip(data, self._seen, strict=True)):
+        if len(data) != len(self._seen) or any(
+            a is not b for a, b in zip(data, self._seen, strict=True)
+        ):
             self._seen = data
-            self._converted = tuple(self._convert(x) if isinstance(x, np.ndarray) else x for x in data)
+            self._converted = tuple(
+                self._convert(x) if isinstance(x, np.ndarray) else x for x in data
+            )
         return self._converted
 
 
@@ -248,7 +299,9 @@ def in_matvar(f: Any, variables: int) -> Gradient:
                 leaves = [vm.matvar(x) if np.ndim(x) else vm.var(x) for x in args[:variables]]
                 value = f(*leaves, *args[variables:])
                 value.grad()
-                return float(value.val), tuple(np.array(x.adj) if np.ndim(x) else float(x.adj) for x in leaves)
+                return float(value.val), tuple(
+                    np.array(x.adj) if np.ndim(x) else float(x.adj) for x in leaves
+                )
         finally:
             if collecting:
                 gc.enable()
@@ -278,7 +331,11 @@ def in_torch(f: Any, variables: int) -> Gradient:
     convert = _Data(torch.from_numpy)
 
     def leaf(x: Any) -> Any:
-        tensor = torch.from_numpy(x) if isinstance(x, np.ndarray) else torch.tensor(x, dtype=torch.float64)
+        tensor = (
+            torch.from_numpy(x)
+            if isinstance(x, np.ndarray)
+            else torch.tensor(x, dtype=torch.float64)
+        )
         return tensor.requires_grad_()
 
     def gradient(*args: Any) -> tuple[float, tuple[Any, ...]]:
@@ -309,12 +366,13 @@ IMPLEMENTATIONS: dict[str, tuple[str, Callable[[Any, int], Gradient]]] = {
 
 
 def gradient_function(library: str, workload: Workload, size: int) -> Gradient:
-    """From the arguments of a workload, plain arrays and floats, to its value, a float, and its gradients, a tuple of plain arrays.
+    """From the arguments of a workload, plain arrays and floats, to its value, a float, and its
+    gradients, a tuple of plain arrays.
 
-    `library` is "by hand", "stan" or one of `IMPLEMENTATIONS`. The first call may compile; variables are converted in every call,
-    data arguments when they are seen for the first time. A workload that has a method ``implementation(library, size)`` is asked
-    first; None sends back to the expression. Raises `MissingError` where there is none.
-    """
+    `library` is "by hand", "stan" or one of `IMPLEMENTATIONS`. The first call may compile;
+    variables are converted in every call, data arguments when they are seen for the first time. A
+    workload that has a method ``implementation(library, size)`` is asked first; None sends back to
+    the expression. Raises `MissingError` where there is none."""
     if library in workload.without:
         raise MissingError(f"{library} cannot do {workload.name}")
     ready = getattr(workload, "implementation", None)

@@ -1,19 +1,21 @@
 """Real posteriors against Stan's own log densities and gradients, with what a gradient costs.
 
-    python asv_benchmarks/posteriors.py [--data FOLDER] [--quick] [--peers jax,torch,autograd] [--stan]
+    python asv_benchmarks/posteriors.py [--data FOLDER] [--quick] [--peers jax,torch,autograd]
+    [--stan]
 
-The models and their data are those of ``workloads/posteriors.py``; ``--data`` names another folder. The bounds on errors are
-1e-10 (1 + |log density|) and 1e-9 (1 + largest |gradient|), in every library. With ``--peers``, a second table has the times of
-other libraries, which take turns with varmat, and how many times as long varmat takes; those of Stan were recorded with its values,
-on another machine. With ``--stan``, a table has varmat in turns with Stan itself, where httpstan and g++ are there: a gradient of
-the programs in ``stan_programs/``, with constants dropped, which varmat keeps. Of the posterior that varmat has no solver for,
-Stan's time alone is printed.
+The models and their data are those of ``workloads/posteriors.py``; ``--data`` names another folder.
+The bounds on errors are 1e-10 (1 + |log density|) and 1e-9 (1 + largest |gradient|), in every
+library. With ``--peers``, a second table has the times of other libraries, which take turns with
+varmat, and how many times as long varmat takes; those of Stan were recorded with its values, on
+another machine. With ``--stan``, a table has varmat in turns with Stan itself, where httpstan and
+g++ are there: a gradient of the programs in ``stan_programs/``, with constants dropped, which
+varmat keeps. Of the posterior that varmat has no solver for, Stan's time alone is printed.
 
-Statements are those of the Stan program, in transformed parameters and model, each line of a loop counted once. Operations are
-what one gradient records on the tape: those of the model as it is written here, and in all, with what `vm.Model` adds: taking the
-unknowns apart and constraining them, with the log-Jacobians; the aim is at most two more in all than there are statements.
-One thread; times are medians over turns. It exits with 1 if an error is over its bound.
-"""
+Statements are those of the Stan program, in transformed parameters and model, each line of a loop
+counted once. Operations are what one gradient records on the tape: those of the model as it is
+written here, and in all, with what `vm.Model` adds: taking the unknowns apart and constraining
+them, with the log-Jacobians; the aim is at most two more in all than there are statements. One
+thread; times are medians over turns. It exits with 1 if an error is over its bound."""
 
 from __future__ import annotations
 
@@ -66,20 +68,30 @@ def measure(each: Posterior, seconds: float, turns: int) -> Figures:
     times = timings({"gradient": lambda: gradient(q), "plain": lambda: plain(q)}, seconds, turns)
     _, log_density = each.definition.build(each.data)
     return Figures(
-        *each.errors(gradient), statements_of(log_density), *operations_of(each, q), times["gradient"], times["plain"]
-    )  # fmt: skip
+        *each.errors(gradient),
+        statements_of(log_density),
+        *operations_of(each, q),
+        times["gradient"],
+        times["plain"],
+    )
 
 
 def over_bounds(title: str, errors: tuple[float, float]) -> list[str]:
     """What is wrong with an implementation."""
     checks = zip(("log density", "gradient"), errors, (VALUE_BOUND, GRADIENT_BOUND), strict=True)
     broken = [check for check in checks if not check[1] <= check[2]]
-    return [f"{title}: the error of the {what} is {error:.1e}, over {bound:g}" for what, error, bound in broken]
+    return [
+        f"{title}: the error of the {what} is {error:.1e}, over {bound:g}"
+        for what, error, bound in broken
+    ]
 
 
 def print_checks(found: list[Posterior], seconds: float, turns: int) -> list[str]:
     """The first table; returns what is broken."""
-    print(f"{'':41}{'worst error of':>18}{'statements':>12}{'operations':>12}{'microseconds of':>18}{'':7}{'Stan':>8}")
+    print(
+        f"{'':41}{'worst error of':>18}{'statements':>12}{'operations':>12}"
+        f"{'microseconds of':>18}{'':7}{'Stan':>8}"
+    )
     heads = f"{'value':>9}{'gradient':>9}{'Stan':>6}{'here':>6}{'here':>6}{'all':>6}"
     print(f"{'':41}{heads}{'gradient':>9}{'value':>9}{'ratio':>7}{'us':>8}")
     broken, longer = [], 0
@@ -90,7 +102,8 @@ def print_checks(found: list[Posterior], seconds: float, turns: int) -> list[str
             f"{each.name:41}{figures.value_error:9.1e}{figures.gradient_error:9.1e}"
             f"{statements:6d}{figures.own_statements:6d}{figures.own_operations:6d}{figures.operations:6d}"
             f"{1e6 * figures.gradient_seconds:9.1f}{1e6 * figures.plain_seconds:9.1f}"
-            f"{figures.gradient_seconds / figures.plain_seconds:7.2f}{1e6 * each.stan_seconds:8.1f}",
+            f"{figures.gradient_seconds / figures.plain_seconds:7.2f}"
+            f"{1e6 * each.stan_seconds:8.1f}",
             flush=True,
         )
         broken += over_bounds(each.name, (figures.value_error, figures.gradient_error))
@@ -99,8 +112,12 @@ def print_checks(found: list[Posterior], seconds: float, turns: int) -> list[str
     return broken
 
 
-def gradients_of(each: Posterior, libraries: list[str]) -> tuple[dict[str, Callable[[], Any]], list[str]]:
-    """The gradient at the first point in varmat and in the libraries that can do it, checked and compiled; what is broken."""
+def gradients_of(
+    each: Posterior, libraries: list[str]
+) -> tuple[dict[str, Callable[[], Any]], list[str]]:
+    """The gradient at the first point in varmat and in the libraries that can do it, checked and
+    compiled; what is broken.
+    """
     functions, broken = {}, []
     for library in ["varmat", *libraries]:
         try:
@@ -112,10 +129,15 @@ def gradients_of(each: Posterior, libraries: list[str]) -> tuple[dict[str, Calla
     return functions, broken
 
 
-def print_peers(found: list[Posterior], libraries: list[str], seconds: float, turns: int) -> list[str]:
+def print_peers(
+    found: list[Posterior], libraries: list[str], seconds: float, turns: int
+) -> list[str]:
     """The second table; returns what is broken."""
     ratios: dict[str, list[Timing]] = {library: [] for library in [*libraries, "Stan"]}
-    print(f"\n{'microseconds of a gradient':41}{'varmat':>9}" + "".join(f"{library:>11}{'ratio':>8}" for library in ratios))
+    print(
+        f"\n{'microseconds of a gradient':41}{'varmat':>9}"
+        + "".join(f"{library:>11}{'ratio':>8}" for library in ratios)
+    )
     broken = []
     for each in found:
         functions, wrong = gradients_of(each, libraries)
@@ -130,7 +152,10 @@ def print_peers(found: list[Posterior], libraries: list[str], seconds: float, tu
             ratios[library].append(ratio)
             cells += f"{1e6 * times[library]:11.1f}{ratio:8.3g}"
         print(f"{each.name:41}{1e6 * times['varmat']:9.1f}{cells}", flush=True)
-    print(f"{'geometric mean':50}" + "".join(f"{'':11}{mean_ratio(each):8.3g}" for each in ratios.values()))
+    print(
+        f"{'geometric mean':50}"
+        + "".join(f"{'':11}{mean_ratio(each):8.3g}" for each in ratios.values())
+    )
     return broken
 
 
@@ -138,7 +163,10 @@ def print_stan(found: list[Posterior], folder: Path, seconds: float, turns: int)
     """The table of Stan; returns what is broken."""
     ways = ("varmat", "recorded")
     ratios: dict[str, list[Timing]] = {way: [] for way in ways}
-    print(f"\n{'microseconds of a gradient':41}{'Stan':>9}" + "".join(f"{way:>11}{'ratio':>8}{'10-90 %':>14}" for way in ways))
+    print(
+        f"\n{'microseconds of a gradient':41}{'Stan':>9}"
+        + "".join(f"{way:>11}{'ratio':>8}{'10-90 %':>14}" for way in ways)
+    )
     broken = []
     for each in found:
         functions, wrong = gradients_of(each, ["recorded", "stan"])
@@ -149,7 +177,9 @@ def print_stan(found: list[Posterior], folder: Path, seconds: float, turns: int)
             if way in times:
                 ratio = times[way].over(times["stan"])
                 ratios[way].append(ratio)
-                text += f"{1e6 * times[way]:11.4g}{ratio:8.3g}{f'{ratio.low:.3g}-{ratio.high:.3g}':>14}"
+                text += (
+                    f"{1e6 * times[way]:11.4g}{ratio:8.3g}{f'{ratio.low:.3g}-{ratio.high:.3g}':>14}"
+                )
             else:
                 text += f"{'-':>11}{'':22}"
         print(text, flush=True)
@@ -160,21 +190,33 @@ def print_stan(found: list[Posterior], folder: Path, seconds: float, turns: int)
             server = stan.Server(program, content["data"])
             q = np.array(content["golden"][0]["theta"])
             times = timings({"stan": stan.TimedInServer(server, q)}, seconds, turns)
-            print(f"{name:41}{1e6 * times['stan']:9.3g}" + f"{'-':>11}{'':22}" * len(ways), flush=True)
-    print(f"{'geometric mean':50}" + "".join(f"{'':11}{mean_ratio(ratios[way]):8.3g}{'':14}" for way in ways))
+            print(
+                f"{name:41}{1e6 * times['stan']:9.3g}" + f"{'-':>11}{'':22}" * len(ways), flush=True
+            )
+    print(
+        f"{'geometric mean':50}"
+        + "".join(f"{'':11}{mean_ratio(ratios[way]):8.3g}{'':14}" for way in ways)
+    )
     return broken
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=default_folder(), help="folder of the posteriors' files")
+    parser.add_argument(
+        "--data", type=Path, default=default_folder(), help="folder of the posteriors' files"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repeats: times are rough")
-    parser.add_argument("--peers", default="", help="of recorded,jax,torch,autograd,stan, separated by commas")
+    parser.add_argument(
+        "--peers", default="", help="of recorded,jax,torch,autograd,stan, separated by commas"
+    )
     parser.add_argument("--stan", action="store_true", help="a table of Stan, measured now")
     options = parser.parse_args()
     found = find(options.data)
     if not found:
-        print(f"There are no posteriors in {options.data}: name their folder by --data or VARMAT_POSTERIORS. Nothing was measured.")
+        print(
+            f"There are no posteriors in {options.data}: name their folder by --data or "
+            "VARMAT_POSTERIORS. Nothing was measured."
+        )
         return 2
     turns, seconds = (5, 0.005) if options.quick else (31, 0.02)
     broken = print_checks(found, seconds, turns)

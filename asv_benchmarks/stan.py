@@ -1,9 +1,10 @@
-"""Gradients of Stan programs, built by the compiler and with the headers that the package httpstan ships.
+"""Gradients of Stan programs, built by the compiler and with the headers that the package httpstan
+ships.
 
-The programs are those in ``stan_programs/``. A built one is a process of its own, which answers for one set of data: with log
-density and gradient, all constants kept, so that they can be compared; or with the time of so many gradients, constants dropped.
-Programs are built when they are first needed, up to a minute each, and kept in ``varmat-benchmarks`` in the user's cache folder.
-"""
+The programs are those in ``stan_programs/``. A built one is a process of its own, which answers for
+one set of data: with log density and gradient, all constants kept, so that they can be compared; or
+with the time of so many gradients, constants dropped. Programs are built when they are first
+needed, up to a minute each, and kept in ``varmat-benchmarks`` in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -51,13 +52,18 @@ def home() -> Path:
 
 
 def _output(*command: Any) -> str:
-    return subprocess.run([*map(str, command)], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        [*map(str, command)], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 @cache
 def version() -> str:
     """Of the compiler of Stan programs, and of what ships it."""
-    return f"{_output(home() / 'stanc', '--version').split()[1].lstrip('v')} (httpstan {importlib.metadata.version('httpstan')})"
+    return (
+        f"{_output(home() / 'stanc', '--version').split()[1].lstrip('v')} (httpstan "
+        f"{importlib.metadata.version('httpstan')})"
+    )
 
 
 def cache_folder() -> Path:
@@ -69,8 +75,18 @@ def built(name: str) -> Path:
     """The executable of a program, made now unless it is kept from before."""
     program = PROGRAMS / f"{name}.stan"
     compiler = _output("g++", "-dumpfullversion", "-dumpmachine")
-    parts = (program.read_text(), SERVER.read_text(), version(), str(home()), compiler, *STANC_FLAGS, *COMPILER_FLAGS)
-    executable = cache_folder() / f"{name}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+    parts = (
+        program.read_text(),
+        SERVER.read_text(),
+        version(),
+        str(home()),
+        compiler,
+        *STANC_FLAGS,
+        *COMPILER_FLAGS,
+    )
+    executable = (
+        cache_folder() / f"{name}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+    )
     if not executable.exists():
         print(f"building {name}.stan: up to a minute, once", file=sys.stderr, flush=True)
         executable.parent.mkdir(parents=True, exist_ok=True)
@@ -82,12 +98,18 @@ def built(name: str) -> Path:
 
 
 def _build(program: Path, executable: Path) -> None:
-    header, source, lib = executable.with_suffix(".hpp"), executable.with_suffix(".cpp"), home() / "lib"
+    header, source, lib = (
+        executable.with_suffix(".hpp"),
+        executable.with_suffix(".cpp"),
+        home() / "lib",
+    )
     libraries = [*sorted(lib.glob("libsundials_*.a")), lib / "libtbb.so", f"-Wl,-rpath,{lib}"]
     try:
         _output(home() / "stanc", *STANC_FLAGS, "--o", header, program)
         source.write_text(f"{header.read_text()}\n{SERVER.read_text()}")
-        _output("g++", *COMPILER_FLAGS, f"-I{home() / 'include'}", source, "-o", executable, *libraries)
+        _output(
+            "g++", *COMPILER_FLAGS, f"-I{home() / 'include'}", source, "-o", executable, *libraries
+        )
     except subprocess.CalledProcessError as error:
         raise RuntimeError(f"{program.name} was not built: {error.stderr.strip()}") from None
 
@@ -121,7 +143,9 @@ class Server:
         # What it says goes to a file: nobody reads a pipe while the server is asked for numbers.
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the server
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([built(name)], stdin=pipe, stdout=pipe, stderr=self._messages)
+        self._process = subprocess.Popen(
+            [built(name)], stdin=pipe, stdout=pipe, stderr=self._messages
+        )
         weakref.finalize(self, _close, self._process)
         self.unknowns = int(np.frombuffer(self._ask(_encoded(data), 1), np.int64)[0])
 
@@ -136,7 +160,9 @@ class Server:
         answer = stdout.read(8 * numbers)
         if len(answer) != 8 * numbers:
             self._messages.seek(0)
-            raise RuntimeError(f"{self._name}.stan: {self._messages.read().decode().strip() or 'no answer'}")
+            raise RuntimeError(
+                f"{self._name}.stan: {self._messages.read().decode().strip() or 'no answer'}"
+            )
         return answer
 
     def _point(self, q: np.ndarray) -> bytes:
@@ -145,7 +171,9 @@ class Server:
         return q.tobytes()
 
     def density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        """The log density of the unconstrained unknowns with all constants and log-Jacobians, and its gradient."""
+        """The log density of the unconstrained unknowns with all constants and log-Jacobians, and
+        its gradient.
+        """
         found = np.frombuffer(self._ask(b"density\n" + self._point(q), 1 + self.unknowns))
         return float(found[0]), found[1:].copy()
 
@@ -167,10 +195,14 @@ class Gradient:
         value, flat = self._server.density(self._unknowns(args))
         shapes = [np.shape(x) for x in args[: self._variables]]
         ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes])
-        return value, tuple(g.reshape(shape) for g, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True))
+        return value, tuple(
+            g.reshape(shape) for g, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)
+        )
 
     def at(self, *args: Any) -> Callable[[], Any]:
-        """What `timing.seconds_of` measures: the loop runs in the server, so that pipes cost nothing."""
+        """What `timing.seconds_of` measures: the loop runs in the server, so that pipes cost
+        nothing.
+        """
         return TimedInServer(self._server, self._unknowns(args))
 
 

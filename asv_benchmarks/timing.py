@@ -20,7 +20,9 @@ CAP = 2.0
 
 
 class Timing(float):
-    """The median over the turns, of seconds per call or of a ratio, with all `samples` and their 10-90 % range `low`, `high`."""
+    """The median over the turns, of seconds per call or of a ratio, with all `samples` and their
+    10-90 % range `low`, `high`.
+    """
 
     samples: tuple[float, ...]
 
@@ -38,14 +40,18 @@ class Timing(float):
         return float(np.quantile(self.samples, 0.9))
 
     def over(self, other: Timing) -> Timing:
-        """The ratio to a competitor of the same run: turn by turn, so that what slows a turn down slows down both."""
+        """The ratio to a competitor of the same run: turn by turn, so that what slows a turn down
+        slows down both.
+        """
         if len(self.samples) == len(other.samples):
             return Timing([a / b for a, b in zip(self.samples, other.samples, strict=True)])
         return Timing([a / other for a in self.samples])
 
 
 def seconds_of(function: Timed, count: int = 1) -> float:
-    """Seconds per call of so many calls in a row. A function that has a method ``seconds(count)`` takes its time itself."""
+    """Seconds per call of so many calls in a row. A function that has a method ``seconds(count)``
+    takes its time itself.
+    """
     timed = getattr(function, "seconds", None)
     if timed is not None:
         return float(timed(count))
@@ -62,8 +68,11 @@ def at(function: Callable[..., Any], *args: Any) -> Timed:
     return partial(function, *args) if own is None else own(*args)  # type: ignore[no-any-return]
 
 
-def timings(functions: Mapping[str, Timed], seconds: float, turns: int, cap: float = CAP) -> dict[str, Timing]:
-    """Seconds per call of each function; in every turn each of them runs in a loop of about `seconds`.
+def timings(
+    functions: Mapping[str, Timed], seconds: float, turns: int, cap: float = CAP
+) -> dict[str, Timing]:
+    """Seconds per call of each function; in every turn each of them runs in a loop of about
+    `seconds`.
 
     Call what compiles itself once before.
     """
@@ -108,7 +117,9 @@ def arena_bytes(gradient: Any, *args: Any) -> int:
 
 
 def peak_bytes(function: Timed) -> int:
-    """The most memory that NumPy and Python hold at a time during a call, beyond what they hold before it."""
+    """The most memory that NumPy and Python hold at a time during a call, beyond what they hold
+    before it.
+    """
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

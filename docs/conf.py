@@ -1,4 +1,4 @@
-"""Configuration of Sphinx. What is made while the site is built is made by the modules in `_ext`."""
+"""Configuration of Sphinx. The modules in `_ext` make what is made while the site is built."""
 
 from __future__ import annotations
 
@@ -23,11 +23,23 @@ copyright = "the varmat developers"
 version = release = installed_version("varmat")
 
 extensions = [
-    "myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design", "sphinx_gallery.gen_gallery",
-    "mathml", "reference", "running",
-]  # fmt: skip
-exclude_patterns = ["_build", "_ext", "coverage_table.md", "examples/README.rst", "examples/*.ipynb"]
-nitpick_ignore_regex: list[tuple[str, str]] = []
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "reference",
+    "running",
+]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "coverage_table.md",
+    "examples/README.rst",
+    "examples/*.ipynb",
+]
 
 html_title = "varmat"
 html_theme = "pydata_sphinx_theme"
@@ -41,7 +53,12 @@ html_copy_source = False
 html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "changes": []}
 html_theme_options = {
-    "logo": {"text": "varmat", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "alt_text": "varmat"},
+    "logo": {
+        "text": "varmat",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+        "alt_text": "varmat",
+    },
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
@@ -89,7 +106,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": r"^$",
 }
 
-# The pages that `asv publish` made, where somebody has made them: they are copied into the site, and linked.
+# What `asv publish` made, where somebody has called it, is copied into the site, and linked.
 HISTORY = HERE.parent / ".asv" / "html"
 
 

@@ -1,4 +1,6 @@
-"""The public names by family, in the order of the reference: what `conf.py` prints, and a test demands of every name."""
+"""The public names by family, in the order of the reference: what `conf.py` prints, and a test
+demands of every name.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,29 @@ from fnmatch import fnmatchcase
 
 import varmat
 
-# Part -> heading -> patterns of names. A pattern is a module below varmat, and after a colon patterns of names in it. A name
-# belongs to the first heading with a pattern that it fits.
+# Part -> heading -> patterns of names. A pattern is a module below varmat, and after a colon
+# patterns of names in it. A name belongs to the first heading with a pattern that it fits.
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "Densities": {
         "Continuous, of one variable": (
-            "densities.normal", "densities.location_scale", "densities.positive", "densities.bounded", "densities.heavy_tails",
-            "densities.extreme_value", "densities.skewed", "densities.circular", "densities.inverse_chi_square",
+            "densities.normal", "densities.location_scale", "densities.positive",
+             "densities.bounded", "densities.heavy_tails",
+            "densities.extreme_value", "densities.skewed", "densities.circular",
+             "densities.inverse_chi_square",
         ),
         "Discrete, of one variable": (
-            "densities.bernoulli", "densities.beta_counts", "densities.counts", "densities.finite_populations",
+            "densities.bernoulli", "densities.beta_counts", "densities.counts",
+             "densities.finite_populations",
             "densities.poisson_binomial", "densities.categorical", "densities.ordered",
         ),
         "Vectors, matrices and vectors of counts": (
-            "densities.multi_normal", "densities.matrix_normal", "densities.simplex", "densities.matrix_variate",
+            "densities.multi_normal", "densities.matrix_normal", "densities.simplex",
+             "densities.lkj", "densities.wishart",
             "densities.wishart_cholesky",
         ),
         "Generalised linear models": ("densities.glm*:*_lpdf *_lpmf",),
-        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm", "densities.wiener*"),
+        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm",
+         "densities.wiener*"),
         "Truncated densities and mixtures": ("densities.truncated", "densities.mixture"),
         "Cumulative functions": ("densities.cumulative.*",),
         "Without constant terms": ("densities.unnormalised",),
@@ -34,72 +41,95 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Functions": {
         "Logarithms, exponentials, logistic functions": (
-            "functions.special:boxcox* inv_boxcox* exprel exp10 cosm1 log1m* log1p_exp log_diff_exp lmultiply multiply_log",
-            "functions.special:xlog1py xlogy expit log_expit logit inv_logit inv_cloglog log_inv_logit* powm1",
+            ("functions.special.table:boxcox* inv_boxcox* exprel exp10 cosm1 log1m* log1p_exp "
+            "log_diff_exp lmultiply multiply_log"),
+            ("functions.special.table:xlog1py xlogy expit log_expit logit inv_logit inv_cloglog "
+            "log_inv_logit* powm1"),
             "transforms.bounded:log_cosh",
         ),
         "Arithmetic and losses": (
-            "functions.special:inv inv_sqrt inv_square fma fdim step huber pseudo_huber kl_div rel_entr entr binary_log_loss",
-            "functions.forms:plus minus elt_divide elt_multiply",
+            ("functions.special.table:inv inv_sqrt inv_square fma fdim step huber pseudo_huber "
+            "kl_div rel_entr entr binary_log_loss"),
+            "functions.linalg.forms:plus minus elt_divide elt_multiply",
         ),
         "Normal probabilities and error functions": (
-            "functions.special:Phi* inv_Phi ndtr* log_ndtr owens_t std_normal_* erf* inv_erfc dawsn",
-            "functions.log_normal_tails",
+            ("functions.special.table:Phi* inv_Phi ndtr* log_ndtr owens_t std_normal_* erf* "
+            "inv_erfc dawsn"),
+            "functions.special.log_normal_tails",
         ),
         "Bessel functions": (
-            "functions.special:bessel_* *modified_bessel_* i[0-9]* iv* j[0-9v]* k[0-9v] k[0-9v]e y[0-9v] log_iv_* log_kv_*",
+            ("functions.special.table:bessel_* *modified_bessel_* i[0-9]* iv* j[0-9v]* k[0-9v] "
+            "k[0-9v]e y[0-9v] log_iv_* log_kv_*"),
         ),
-        "Hypergeometric functions": ("functions.special:hyp*", "functions.hypergeometric"),
+        "Hypergeometric functions": ("functions.special.table:hyp*",
+         "functions.special.hypergeometric"),
         "Exponential integrals, zeta and other special functions": (
-            "functions.special:exp1 expi expn lambert* wrightomega spence zeta*",
+            "functions.special.table:exp1 expi expn lambert* wrightomega spence zeta*",
         ),
         "Gamma and beta functions, factorials": (
-            "functions.special", "functions.log_incomplete", "functions.stirling", "functions.deviances",
-            "functions.constant_values:choose",
+            "functions.special.table", "functions.special.log_incomplete",
+             "functions.special.stirling", "functions.special.deviances",
+            "functions.arrays.constant_values:choose",
         ),
-        "Constants and constant arrays": ("functions.constant_arrays", "functions.containers:linspaced_*"),
-        "Sums, means, norms": ("functions.reductions", "functions.exponentials", "functions.cumulative", "functions.lags"),
+        "Constants and constant arrays": ("functions.arrays.constant_arrays",
+         "functions.arrays.containers:linspaced_*"),
+        "Sums, means, norms": ("functions.arrays.reductions", "functions.arrays.exponentials",
+         "functions.arrays.cumulative", "functions.signals.lags"),
         "Arrays and containers": (
-            "functions.containers", "functions.constant_values", "functions.gathering", "functions.joining", "functions.shaping",
-            "functions.orderings",
+            "functions.arrays.containers", "functions.arrays.constant_values",
+             "functions.arrays.gathering", "functions.arrays.joining", "functions.arrays.shaping",
+            "functions.arrays.orderings",
         ),
         "Products and forms": (
-            "functions.products", "functions.dot_products", "functions.forms", "functions.inverse_forms:trace_*",
+            "functions.linalg.products", "functions.linalg.dot_products", "functions.linalg.forms",
+             "functions.linalg.inverse_forms:trace_*",
         ),
         "Linear systems, inverses and determinants": (
-            "functions.solves", "functions.banded", "functions.toeplitz_systems", "functions.matrix_equations",
-            "functions.riccati", "functions.inverse_forms", "functions.determinants", "functions.least_squares",
+            "functions.linalg.solves", "functions.linalg.banded",
+             "functions.linalg.toeplitz_systems", "functions.linalg.matrix_equations",
+            "functions.linalg.riccati", "functions.linalg.inverse_forms",
+             "functions.linalg.determinants", "functions.linalg.least_squares",
         ),
         "Factors, eigenvalues and matrix functions": (
-            "functions.factorisations", "functions.decompositions", "functions.matrix_functions", "functions.matrix_roots",
-            "functions.matrix_trigonometry",
+            "functions.linalg.factorisations", "functions.linalg.decompositions",
+             "functions.linalg.matrix_functions", "functions.linalg.matrix_roots",
+            "functions.linalg.matrix_trigonometry",
         ),
-        "Structured matrices": ("functions.structured_matrices",),
+        "Structured matrices": ("functions.linalg.structured_matrices",),
         "Interpolation and splines": ("functions.interpolation", "functions.splines"),
         "Distances": ("functions.distances",),
         "Integrals of samples": ("functions.integrals",),
         "Covariances of Gaussian processes": ("functions.covariances",),
-        "Convolutions and filters": ("functions.nd_convolutions", "functions.recurrences", "functions.filters"),
+        "Convolutions and filters": ("functions.signals.nd_convolutions",
+         "functions.signals.recurrences", "functions.signals.filters"),
         "Loops over time": ("solvers.scan",),
         "Sparse matrices": ("functions.sparse*",),
         "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
-        "Equations and integrals": ("solvers.implicit", "solvers.quadrature"),
+        "Equations and integrals": ("solvers.algebra", "solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
         "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),
         "Complex numbers": ("complexes.names", "complexes.linear_algebra"),
-        "Fourier, cosine and sine transforms": ("complexes.fourier", "functions.cosine_transforms"),
+        "Fourier, cosine and sine transforms": ("complexes.fourier",
+         "functions.signals.cosine_transforms"),
     },
     "Transforms": {
-        "Numbers and bounds": ("transforms.bounded",),
-        "Vectors": ("transforms.vectors",),
-        "Matrices": ("transforms.matrices", "transforms.readers"),
+        "Numbers and bounds": ("transforms.bounded", "transforms.elementwise"),
+        "Vectors": (
+            "transforms.ordered", "transforms.simplexes", "transforms.sum_to_zero",
+            "transforms.unit_vectors",
+        ),
+        "Matrices": (
+            "transforms.correlation_matrices", "transforms.covariance_matrices",
+            "transforms.readers",
+        ),
     },
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (
-            "functionals.reverse", "functionals.jacobians", "functionals.hessians", "functionals.forward", "functionals.third",
+            "derivatives.reverse", "derivatives.jacobians", "derivatives.hessians",
+             "derivatives.forward", "derivatives.third",
         ),
-        "Recordings": ("functionals.recorded",),
-        "Finite differences": ("functionals.finite_differences",),
+        "Recordings": ("derivatives.recorded",),
+        "Finite differences": ("derivatives.finite_differences",),
     },
     "Models": {
         "Models": ("models.*:Model *predictive*",),
@@ -122,7 +152,9 @@ def slug(heading: str) -> str:
 def homes() -> dict[str, str]:
     """Public name -> the module below varmat that lists it."""
     found: dict[str, str] = {}
-    for info in sorted(pkgutil.walk_packages(varmat.__path__, "varmat."), key=lambda info: info.name):
+    for info in sorted(
+        pkgutil.walk_packages(varmat.__path__, "varmat."), key=lambda info: info.name
+    ):
         if not info.ispkg and not info.name.startswith("varmat.testing."):
             for name in getattr(importlib.import_module(info.name), "__all__", []):
                 if name in varmat.__all__:
@@ -134,7 +166,9 @@ def homes() -> dict[str, str]:
 def fits(name: str, home: str, pattern: str) -> bool:
     """Whether a name of a module fits a pattern."""
     module, _, names = pattern.partition(":")
-    return fnmatchcase(home, module) and any(fnmatchcase(name, each) for each in names.split() or ["*"])
+    return fnmatchcase(home, module) and any(
+        fnmatchcase(name, each) for each in names.split() or ["*"]
+    )
 
 
 def family(name: str, home: str) -> tuple[str, str]:
@@ -148,8 +182,13 @@ def family(name: str, home: str) -> tuple[str, str]:
 
 def families() -> dict[str, dict[str, list[str]]]:
     """Part -> heading -> its names, in the order of the alphabet."""
-    found: dict[str, dict[str, list[str]]] = {part: {heading: [] for heading in headings} for part, headings in PARTS.items()}
+    found: dict[str, dict[str, list[str]]] = {
+        part: {heading: [] for heading in headings} for part, headings in PARTS.items()
+    }
     for name, home in homes().items():
         part, heading = family(name, home)
         found[part][heading].append(name)
-    return {part: {heading: sorted(names, key=str.lower) for heading, names in each.items()} for part, each in found.items()}
+    return {
+        part: {heading: sorted(names, key=str.lower) for heading, names in each.items()}
+        for part, each in found.items()
+    }

@@ -1,7 +1,8 @@
-"""The tables of docs/scipy_functions_arrays.md: what is written for the functions of SciPy that work on arrays.
+"""The tables of docs/scipy_functions_arrays.md: what is written for the functions of SciPy that
+work on arrays.
 
-``python docs/scipy_arrays.py`` writes them anew from the table of the library; a test holds the page to it, and the table to SciPy.
-"""
+``python docs/scipy_arrays.py`` writes them anew from the table of the library; a test holds the
+page to it, and the table to SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The table of `scipy.special` in docs/scipy_functions.md: what is answered, by the list of names that SciPy itself has.
+"""The table of `scipy.special` in docs/scipy_functions.md: what is answered, by the list of names
+that SciPy itself has.
 
 ``python docs/scipy_special.py`` writes it anew; a test holds it to what the library answers.
 """
@@ -16,8 +17,9 @@ import varmat
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
-from varmat.functions import special_names, special_rows
 from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.special import further_names as special_names
+from varmat.functions.special import further_rows as special_rows
 
 PAGE = Path(__file__).parent / "scipy_functions.md"
 START, END = "<!-- the table of scipy.special -->\n", "<!-- its end -->\n"
@@ -25,20 +27,24 @@ _ARRAYS = "refused: SciPy makes arrays of its arguments; "
 _WHOLE = "refused: it counts, with whole numbers; "
 _NO_TWIN = _ARRAYS + "varmat has nothing like it"
 _OBJECTS = (
-    "refused: it makes an object of plain numbers, of a degree and parameters; write with scipy.special.eval_legendre and "
+    "refused: it makes an object of plain numbers, of a degree and parameters; write with "
+    "scipy.special.eval_legendre and "
     "its like"
 )
 _ZEROS = "refused: its arguments are whole numbers, how many zeros of what order"
 _SPHERICAL = _ARRAYS + "write np.sqrt(np.pi / (2 * x)) * scipy.special.{}(n + 0.5, x)"
 # What is no ufunc: what it does with a variable.
 FUNCTIONS = {
-    **dict.fromkeys(("geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"),
+    **dict.fromkeys(("geterr", "seterr", "errstate", "SpecialFunctionWarning",
+        "SpecialFunctionError"),
         "not a function of numbers"),
-    **dict.fromkeys(("jvp", "yvp", "ivp", "kvp"), "derivatives in `z`; `v` as in the function that it is a derivative of"),
+    **dict.fromkeys(("jvp", "yvp", "ivp", "kvp"),
+     "derivatives in `z`; `v` as in the function that it is a derivative of"),
     "assoc_laguerre": "derivatives in `x`; `n` and `k` are constant",
     "sinc": "derivatives in `x`",
     "softplus": "derivatives in `x`",
-    "zeta": "derivatives in `q`, and in `x` if there is no `q`, for x > 1; beside `q` it is constant",
+    "zeta": "derivatives in `q`, and in `x` if there is no `q`, for x > 1; beside `q` it is "
+            "constant",
     "logsumexp": _ARRAYS + "write varmat.log_sum_exp",
     "softmax": _ARRAYS + "write varmat.softmax",
     "log_softmax": _ARRAYS + "write varmat.log_softmax",
@@ -52,21 +58,28 @@ FUNCTIONS = {
     "diric": _ARRAYS + "write np.sin(n * x / 2) / (n * np.sin(x / 2))",
     "comb": _WHOLE + "write varmat.binom for real ones",
     "perm": _WHOLE + "write scipy.special.poch(n - k + 1, k) for real ones",
-    **dict.fromkeys(("factorial", "factorial2", "factorialk"), _WHOLE + "write varmat.gamma(x + 1) for real ones"),
+    **dict.fromkeys(("factorial", "factorial2", "factorialk"),
+     _WHOLE + "write varmat.gamma(x + 1) for real ones"),
     **dict.fromkeys(("stirling2", "bernoulli", "euler"), _WHOLE + "there is no derivative"),
-    **dict.fromkeys(("h1vp", "h2vp"), "refused: its results are complex numbers; write with jvp and yvp"),
-    **dict.fromkeys(("legendre_p", "legendre_p_all"), _ARRAYS + "write scipy.special.eval_legendre(n, x)"),
-    **dict.fromkeys(("assoc_legendre_p", "assoc_legendre_p_all", "sph_legendre_p", "sph_legendre_p_all"),
+    **dict.fromkeys(("h1vp", "h2vp"),
+     "refused: its results are complex numbers; write with jvp and yvp"),
+    **dict.fromkeys(("legendre_p", "legendre_p_all"),
+     _ARRAYS + "write scipy.special.eval_legendre(n, x)"),
+    **dict.fromkeys(("assoc_legendre_p", "assoc_legendre_p_all", "sph_legendre_p",
+        "sph_legendre_p_all"),
     _ARRAYS + "write scipy.special.lpmv"),
     **dict.fromkeys(("sph_harm_y", "sph_harm_y_all"),
     "refused: its results are complex numbers; write with scipy.special.lpmv, np.cos and np.sin"),
     **dict.fromkeys(("ellip_harm", "ellip_harm_2", "ellip_normal", "lqn", "lqmn"), _NO_TWIN),
     **dict.fromkeys(
-        ("lmbda", "riccati_jn", "riccati_yn", "pbdn_seq", "pbdv_seq", "pbvv_seq", "obl_cv_seq", "pro_cv_seq", "mathieu_even_coef",
-         "mathieu_odd_coef"), "refused: SciPy takes plain numbers alone, and makes a whole sequence"),
+        ("lmbda", "riccati_jn", "riccati_yn", "pbdn_seq", "pbdv_seq", "pbvv_seq", "obl_cv_seq",
+         "pro_cv_seq", "mathieu_even_coef",
+         "mathieu_odd_coef"),
+          "refused: SciPy takes plain numbers alone, and makes a whole sequence"),
 }  # fmt: skip
 _POLYNOMIALS = (
-    "legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt "
+    "legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm "
+    "gegenbauer sh_legendre sh_chebyt "
     "sh_chebyu sh_jacobi p t u c s j l la h he cg ps ts us js"
 )
 
@@ -83,12 +96,15 @@ def of_rows(rows: Any, names: list[str], note: str) -> str:
     """What is said of a ufunc that is answered."""
     row = rows[0]
     arguments = list(range(row.arity))
-    if len(names) != row.arity:  # of spheroidal functions the modes are one operand, and the last one is the argument
+    # of spheroidal functions the modes are one operand, and the last one is the argument
+    if len(names) != row.arity:
         return f"derivatives in `{names[-1]}`; `{'`, `'.join(names[:-1])}` are constant. {note}"
     held = CONSTANT_OPERANDS.get(row.name, {})
     zero = [i for i in arguments if row.partials[i] == ZERO]
     free = [i for i in arguments if i not in held and i not in zero]
-    parts = [f"derivatives in {_listed(names, free)}"] if free else ["a constant: the derivative is 0"]
+    parts = (
+        [f"derivatives in {_listed(names, free)}"] if free else ["a constant: the derivative is 0"]
+    )
     if zero and free:
         parts.append(f"0 in {_listed(names, zero)}")
     if held:
@@ -108,8 +124,12 @@ def answers() -> dict[str, tuple[str, str]]:
     for name in sorted(scipy.special.__all__, key=str.lower):
         thing = getattr(scipy.special, name)
         if not isinstance(thing, np.ufunc):
-            objects = name in _POLYNOMIALS.split() or name.endswith("_roots") or name.startswith("roots_")
-            text = FUNCTIONS.get(name) or (_OBJECTS if objects else _ZEROS if name.endswith("_zeros") else "")
+            objects = (
+                name in _POLYNOMIALS.split() or name.endswith("_roots") or name.startswith("roots_")
+            )
+            text = FUNCTIONS.get(name) or (
+                _OBJECTS if objects else _ZEROS if name.endswith("_zeros") else ""
+            )
             table[name] = (name, text)
             continue
         own = thing.__name__
@@ -128,7 +148,10 @@ def lines() -> str:
     """The table as it stands in the page."""
     rows = [f"| `{called}` | {text} |\n" for called, text in answers().values()]
     version = ".".join(scipy.__version__.split(".")[:2])
-    return f"\nThe names are those of SciPy {version}.\n\n| function | answer |\n|---|---|\n{''.join(rows)}\n"
+    return (
+        f"\nThe names are those of SciPy {version}.\n\n| function | answer "
+        f"|\n|---|---|\n{''.join(rows)}\n"
+    )
 
 
 def main() -> None:

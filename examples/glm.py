@@ -3,13 +3,15 @@
 
 Which measurements of cell nuclei tell a malignant tumour from a benign one?
 
-The Wisconsin breast cancer data that come with scikit-learn: 30 measurements of the nuclei in 569 tissue samples (Street,
-Wolberg and Mangasarian 1993). Logistic regression with standard normal priors for the coefficients of standardised measurements::
+The Wisconsin breast cancer data that come with scikit-learn: 30 measurements of the nuclei in 569
+tissue samples (Street, Wolberg and Mangasarian 1993). Logistic regression with standard normal
+priors for the coefficients of standardised measurements::
 
     malignant ~ bernoulli_logit(alpha + X @ beta),  beta ~ normal(0, 1)
 
-The fused density goes through X once for value and gradient. The posterior mode is ridge regression, so scikit-learn finds
-it too; the exact Hessian gives standard errors, and sampling shows how far those can be trusted.
+The fused density goes through X once for value and gradient. The posterior mode is ridge
+regression, so scikit-learn finds it too; the exact Hessian gives standard errors, and sampling
+shows how far those can be trusted.
 
 Run it with::
 
@@ -74,14 +76,23 @@ def plot(mode, errors, draws, path):
     axes, fitted = figure.subplots(1, 2, width_ratios=[1.7, 1])
     axes.axvline(0.0, color="0.75", linewidth=1, zorder=0)
     label = "mode, 95 % Laplace interval"
-    axes.errorbar(mode.values["beta"][order], rows + 0.16, xerr=1.96 * errors[1:][order], fmt="C1s", markersize=3.5, label=label)
+    axes.errorbar(
+        mode.values["beta"][order],
+        rows + 0.16,
+        xerr=1.96 * errors[1:][order],
+        fmt="C1s",
+        markersize=3.5,
+        label=label,
+    )
     if draws is not None:
         low, middle, high = np.quantile(draws["beta"], [0.025, 0.5, 0.975], axis=0)[:, order]
         label, sides = "posterior median, 95 % interval", [middle - low, high - middle]
         axes.errorbar(middle, rows - 0.16, xerr=sides, fmt="C0o", markersize=3.5, label=label)
     axes.set_yticks(rows, [NAMES[i] for i in order], fontsize="small")
     axes.set_xlabel("log odds of malignancy per standard deviation")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.35, -0.07), ncols=2, frameon=False, fontsize="small")
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.35, -0.07), ncols=2, frameon=False, fontsize="small"
+    )
     scores = mode.values["alpha"] + X @ mode.values["beta"]
     bins = np.arange(np.floor(scores.min()), scores.max() + 2, 2) // 2 * 2
     groups = [scores[malignant == 0], scores[malignant == 1]]
@@ -104,30 +115,58 @@ def plot(mode, errors, draws, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()
 
     model = make_model()
     laplace = model.laplace(seed=1, draws=0)
     mode, errors = laplace.mode, np.sqrt(np.diag(laplace.covariance))
-    print(f"posterior mode: log density {mode.value:.8f}, largest gradient {np.max(np.abs(mode.gradient)):.1e}")
-    print(f"largest difference from scikit-learn's coefficients: {np.max(np.abs(in_sklearn() - mode.values['beta'])):.1e}")
+    print(
+        f"posterior mode: log density {mode.value:.8f}, largest gradient "
+        f"{np.max(np.abs(mode.gradient)):.1e}"
+    )
+    print(
+        "largest difference from scikit-learn's coefficients: "
+        f"{np.max(np.abs(in_sklearn() - mode.values['beta'])):.1e}"
+    )
     wrong = np.sum((mode.values["alpha"] + X @ mode.values["beta"] > 0) != malignant)
     print(f"on the wrong side of even odds: {wrong} of {len(X)} samples")
 
     draws = None
     try:
-        trace = model.sample(draws=200 if options.quick else 1000, tune=200 if options.quick else 1000, seed=1, progress_bar=False)
-        draws = {name: trace.posterior[name].values.reshape(-1, *shape) for name, shape in model.shapes().items()}
+        trace = model.sample(
+            draws=200 if options.quick else 1000,
+            tune=200 if options.quick else 1000,
+            seed=1,
+            progress_bar=False,
+        )
+        draws = {
+            name: trace.posterior[name].values.reshape(-1, *shape)
+            for name, shape in model.shapes().items()
+        }
     except ImportError as missing:
         print(missing)
 
-    print(f"\nthe largest coefficients:{'mode':>14} {'error':>7}" + (f" {'mean':>8} {'sd':>7}" if draws else ""))
+    print(
+        f"\nthe largest coefficients:{'mode':>14} {'error':>7}"
+        + (f" {'mean':>8} {'sd':>7}" if draws else "")
+    )
     for i in np.argsort(-np.abs(mode.values["beta"]))[:10]:
         row = f"{NAMES[i]:30} {mode.values['beta'][i]:8.3f} {errors[1 + i]:7.3f}"
-        print(row + (f" {draws['beta'][:, i].mean():8.3f} {draws['beta'][:, i].std():7.3f}" if draws else ""))
+        print(
+            row
+            + (
+                f" {draws['beta'][:, i].mean():8.3f} {draws['beta'][:, i].std():7.3f}"
+                if draws
+                else ""
+            )
+        )
     path = options.output / "glm.png"
     plot(mode, errors, draws, path)
     print(f"plot saved to {path}")

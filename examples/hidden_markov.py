@@ -3,14 +3,16 @@
 
 Quiet and restless decades of the Earth.
 
-The numbers of major earthquakes (magnitude 7 or more) in the world, 1900 to 2006, are no Poisson series: their variance is 52,
-their mean 19, and years with many come together. Zucchini and MacDonald (2009, Hidden Markov Models for Time Series)
-let the rate of the Poisson distribution switch between three values, by a Markov chain in its stationary distribution::
+The numbers of major earthquakes (magnitude 7 or more) in the world, 1900 to 2006, are no Poisson
+series: their variance is 52, their mean 19, and years with many come together. Zucchini and
+MacDonald (2009, Hidden Markov Models for Time Series) let the rate of the Poisson distribution
+switch between three values, by a Markov chain in its stationary distribution::
 
     earthquakes[t] ~ poisson(rate[state[t]]),  state[t] ~ transitions[state[t - 1]]
 
-The states are summed over by ``hmm_marginal``. First the maximum of the likelihood, which the book gives to four decimals:
-329.4603; then the posterior, with the probability of each state in each year.
+The states are summed over by ``hmm_marginal``. First the maximum of the likelihood, which the book
+gives to four decimals: 329.4603; then the posterior, with the probability of each state in each
+year.
 
 Run it with::
 
@@ -33,10 +35,14 @@ import varmat as vm
 
 YEARS = np.arange(1900, 2007)
 COUNTS = np.array([
-    13, 14, 8, 10, 16, 26, 32, 27, 18, 32, 36, 24, 22, 23, 22, 18, 25, 21, 21, 14, 8, 11, 14, 23, 18, 17, 19,
-    20, 22, 19, 13, 26, 13, 14, 22, 24, 21, 22, 26, 21, 23, 24, 27, 41, 31, 27, 35, 26, 28, 36, 39, 21, 17, 22,
-    17, 19, 15, 34, 10, 15, 22, 18, 15, 20, 15, 22, 19, 16, 30, 27, 29, 23, 20, 16, 21, 21, 25, 16, 18, 15, 18,
-    14, 10, 15, 8, 15, 6, 11, 8, 7, 18, 16, 13, 12, 13, 20, 15, 16, 12, 18, 15, 16, 13, 15, 16, 11, 11,
+    13, 14, 8, 10, 16, 26, 32, 27, 18, 32, 36, 24, 22, 23, 22, 18, 25, 21, 21, 14, 8, 11, 14, 23,
+     18, 17, 19,
+    20, 22, 19, 13, 26, 13, 14, 22, 24, 21, 22, 26, 21, 23, 24, 27, 41, 31, 27, 35, 26, 28, 36, 39,
+     21, 17, 22,
+    17, 19, 15, 34, 10, 15, 22, 18, 15, 20, 15, 22, 19, 16, 30, 27, 29, 23, 20, 16, 21, 21, 25, 16,
+     18, 15, 18,
+    14, 10, 15, 8, 15, 6, 11, 8, 7, 18, 16, 13, 12, 13, 20, 15, 16, 12, 18, 15, 16, 13, 15, 16, 11,
+     11,
 ], float)  # fmt: skip
 STATES = 3
 # Zucchini and MacDonald (2009), section 3.6: the estimates, and minus the log likelihood.
@@ -47,7 +53,8 @@ PUBLISHED_RATES, PUBLISHED_LOSS = np.array([13.146, 19.721, 29.714]), 329.4603
 # The model
 # ---------
 #
-# ``vm.hmm_marginal`` wants the log density of each observation in each state, and the transitions.
+# ``vm.hmm_marginal`` wants the log density of each observation in each state, and the
+# transitions.
 
 
 def emissions(rates):
@@ -56,7 +63,9 @@ def emissions(rates):
 
 
 def stationary(transitions):
-    """The distribution that a step of the chain leaves as it is: ``d = d @ transitions`` with the sum 1."""
+    """The distribution that a step of the chain leaves as it is: ``d = d @ transitions`` with the
+    sum 1.
+    """
     return np.linalg.solve((np.eye(STATES) - transitions + 1.0).T, np.ones(STATES))
 
 
@@ -66,12 +75,19 @@ def log_likelihood(rates, transitions):
 
 def log_posterior(rates, transitions):
     """A state is left after ten years or so, and the rates are somewhere about twenty."""
-    prior = vm.dirichlet_lpdf(transitions, 0.5 + 4.5 * np.eye(STATES)) + vm.gamma_lpdf(rates, 4.0, 0.2)
+    prior = vm.dirichlet_lpdf(transitions, 0.5 + 4.5 * np.eye(STATES)) + vm.gamma_lpdf(
+        rates, 4.0, 0.2
+    )
     return log_likelihood(rates, transitions) + prior
 
 
 def make_model(log_density):
-    return vm.Model(log_density, rates=vm.positive_ordered(STATES), transitions=vm.simplex(STATES, STATES), recorded=True)
+    return vm.Model(
+        log_density,
+        rates=vm.positive_ordered(STATES),
+        transitions=vm.simplex(STATES, STATES),
+        recorded=True,
+    )
 
 
 # %%
@@ -86,14 +102,24 @@ def plot(probabilities, rates, path):
     figure = Figure(figsize=(8.5, 5.0), layout="constrained")
     counts, states = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     counts.bar(YEARS, COUNTS, color="0.8", width=0.9)
-    counts.step(YEARS, rates @ probabilities, where="mid", color="C0", label="rate, averaged over states and draws")
+    counts.step(
+        YEARS,
+        rates @ probabilities,
+        where="mid",
+        color="C0",
+        label="rate, averaged over states and draws",
+    )
     counts.set_ylabel("major earthquakes a year")
     counts.legend(frameon=False, fontsize="small")
     colours = ["#c6dbef", "#6baed6", "#08519c"]
-    states.stackplot(YEARS, probabilities, colors=colours, labels=[f"rate {rate:.0f}" for rate in rates])
+    states.stackplot(
+        YEARS, probabilities, colors=colours, labels=[f"rate {rate:.0f}" for rate in rates]
+    )
     states.set_ylabel("probability of\neach state")
     states.set_ylim(0, 1)
-    states.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3, frameon=False, fontsize="small")
+    states.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3, frameon=False, fontsize="small"
+    )
     for axes in (counts, states):
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xlim(1899.5, 2006.5)
@@ -110,16 +136,26 @@ def plot(probabilities, rates, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()
 
     start = {"rates": [10.0, 20.0, 30.0], "transitions": np.full((3, 3), 0.1) + 0.7 * np.eye(3)}
     fit = make_model(log_likelihood).optimize(start)
     rates, transitions = fit.values["rates"], fit.values["transitions"]
-    print(f"maximum likelihood in {fit.iterations} steps: minus log likelihood {-fit.value:.4f}, published {PUBLISHED_LOSS}")
-    print(f"rates {np.round(rates, 3)}, published {PUBLISHED_RATES}; transitions\n{np.round(transitions, 3)}")
+    print(
+        f"maximum likelihood in {fit.iterations} steps: minus log likelihood {-fit.value:.4f}, "
+        f"published {PUBLISHED_LOSS}"
+    )
+    print(
+        f"rates {np.round(rates, 3)}, published {PUBLISHED_RATES}; "
+        f"transitions\n{np.round(transitions, 3)}"
+    )
 
     model = make_model(log_posterior)
     try:
@@ -128,16 +164,24 @@ def main():
     except ImportError as missing:
         print(missing)
         return
-    draws = {name: trace.posterior[name].values.reshape(-1, *shape) for name, shape in model.shapes().items()}
+    draws = {
+        name: trace.posterior[name].values.reshape(-1, *shape)
+        for name, shape in model.shapes().items()
+    }
     print(f"\n{len(draws['rates'])} draws of the posterior: mean and standard deviation")
     for i in range(STATES):
         stay = draws["transitions"][:, i, i]
         centre, spread = draws["rates"][:, i].mean(), draws["rates"][:, i].std()
-        print(f"state {i + 1}: rate {centre:6.2f} {spread:5.2f}   probability to stay {stay.mean():5.2f} {stay.std():5.2f}")
+        print(
+            f"state {i + 1}: rate {centre:6.2f} {spread:5.2f}   probability to stay "
+            f"{stay.mean():5.2f} {stay.std():5.2f}"
+        )
 
     some = range(0, len(draws["rates"]), max(1, len(draws["rates"]) // 200))
     points = [(draws["rates"][i], draws["transitions"][i]) for i in some]
-    hidden = np.mean([vm.hmm_hidden_state_prob(emissions(r), t, stationary(t)) for r, t in points], axis=0)
+    hidden = np.mean(
+        [vm.hmm_hidden_state_prob(emissions(r), t, stationary(t)) for r, t in points], axis=0
+    )
     restless = YEARS[np.argmax(hidden, axis=0) == 2]
     print(f"years most likely in the third state: {', '.join(map(str, restless))}")
     path = options.output / "hidden_markov.png"

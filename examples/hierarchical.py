@@ -3,14 +3,15 @@
 
 A hierarchical model: a straight line for each rat, drawn together by what they have in common.
 
-The weights of 30 young rats, weekly for five weeks (Gelfand, Hills, Racine-Poon and Smith 1990, Journal of the American Statistical
-Association 85, 972-985). Rat i at an age of x days::
+The weights of 30 young rats, weekly for five weeks (Gelfand, Hills, Racine-Poon and Smith 1990,
+Journal of the American Statistical Association 85, 972-985). Rat i at an age of x days::
 
     weight ~ normal(alpha[i] + beta[i] * (x - 22), sigma)
     alpha[i] ~ normal(mu_alpha, sigma_alpha),  beta[i] ~ normal(mu_beta, sigma_beta)
 
-The gather ``alpha[rat]`` gives each observation the parameter of its group. The design is balanced, so the population's line should
-be the mean of the lines of least squares, and each rat's line should lie between its own and the population's.
+The gather ``alpha[rat]`` gives each observation the parameter of its group. The design is balanced,
+so the population's line should be the mean of the lines of least squares, and each rat's line
+should lie between its own and the population's.
 
 Run it with::
 
@@ -33,12 +34,18 @@ import varmat as vm
 
 AGES = np.array([8.0, 15.0, 22.0, 29.0, 36.0])
 WEIGHTS = np.array([
-    151, 199, 246, 283, 320, 145, 199, 249, 293, 354, 147, 214, 263, 312, 328, 155, 200, 237, 272, 297, 135, 188, 230, 280, 323,
-    159, 210, 252, 298, 331, 141, 189, 231, 275, 305, 159, 201, 248, 297, 338, 177, 236, 285, 350, 376, 134, 182, 220, 260, 296,
-    160, 208, 261, 313, 352, 143, 188, 220, 273, 314, 154, 200, 244, 289, 325, 171, 221, 270, 326, 358, 163, 216, 242, 281, 312,
-    160, 207, 248, 288, 324, 142, 187, 234, 280, 316, 156, 203, 243, 283, 317, 157, 212, 259, 307, 336, 152, 203, 246, 286, 321,
-    154, 205, 253, 298, 334, 139, 190, 225, 267, 302, 146, 191, 229, 272, 302, 157, 211, 250, 285, 323, 132, 185, 237, 286, 331,
-    160, 207, 257, 303, 345, 169, 216, 261, 295, 333, 157, 205, 248, 289, 316, 137, 180, 219, 258, 291, 153, 200, 244, 286, 324,
+    151, 199, 246, 283, 320, 145, 199, 249, 293, 354, 147, 214, 263, 312, 328, 155, 200, 237, 272,
+     297, 135, 188, 230, 280, 323,
+    159, 210, 252, 298, 331, 141, 189, 231, 275, 305, 159, 201, 248, 297, 338, 177, 236, 285, 350,
+     376, 134, 182, 220, 260, 296,
+    160, 208, 261, 313, 352, 143, 188, 220, 273, 314, 154, 200, 244, 289, 325, 171, 221, 270, 326,
+     358, 163, 216, 242, 281, 312,
+    160, 207, 248, 288, 324, 142, 187, 234, 280, 316, 156, 203, 243, 283, 317, 157, 212, 259, 307,
+     336, 152, 203, 246, 286, 321,
+    154, 205, 253, 298, 334, 139, 190, 225, 267, 302, 146, 191, 229, 272, 302, 157, 211, 250, 285,
+     323, 132, 185, 237, 286, 331,
+    160, 207, 257, 303, 345, 169, 216, 261, 295, 333, 157, 205, 248, 289, 316, 137, 180, 219, 258,
+     291, 153, 200, 244, 286, 324,
 ], float)  # fmt: skip
 RATS = len(WEIGHTS) // len(AGES)
 # An observation a row: which rat, and its age from the middle of the study.
@@ -50,7 +57,8 @@ age = np.tile(AGES - 22.0, RATS)
 # The model
 # ---------
 #
-# The parameters of the rats are vectors of thirty, and the data know which rat they belong to.
+# The parameters of the rats are vectors of thirty, and the data know which rat they belong
+# to.
 
 
 def log_density(alpha, beta, mu_alpha, mu_beta, sigma_alpha, sigma_beta, sigma):
@@ -81,7 +89,9 @@ def make_model():
 
 
 def least_squares():
-    """A line for each rat on its own: intercepts at 22 days, slopes, and the standard deviation of what is left."""
+    """A line for each rat on its own: intercepts at 22 days, slopes, and the standard deviation of
+    what is left.
+    """
     y, x = WEIGHTS.reshape(RATS, -1), AGES - 22.0
     intercepts, slopes = y.mean(axis=1), y @ x / (x @ x)
     rest = y - intercepts[:, None] - slopes[:, None] * x
@@ -103,7 +113,9 @@ def plot(draws, path):
         growth.plot(AGES, weights, color="0.75", linewidth=0.8)
     days = np.linspace(8, 36, 50)
     lines = draws["mu_alpha"][:, None] + draws["mu_beta"][:, None] * (days - 22)
-    growth.fill_between(days, *np.quantile(lines, [0.025, 0.975], axis=0), color="C0", alpha=0.35, linewidth=0)
+    growth.fill_between(
+        days, *np.quantile(lines, [0.025, 0.975], axis=0), color="C0", alpha=0.35, linewidth=0
+    )
     growth.plot(days, lines.mean(axis=0), color="C0", label="the population, 95 % interval")
     growth.set_xlabel("age (days)")
     growth.set_ylabel("weight (g)")
@@ -115,7 +127,14 @@ def plot(draws, path):
     rows = np.arange(RATS)
     slopes.axvline(draws["mu_beta"].mean(), color="0.75", linewidth=1, zorder=0)
     slopes.plot(own[order], rows, "C1s", markersize=3.5, label="least squares, each rat alone")
-    slopes.errorbar(middle, rows, xerr=[middle - low, high - middle], fmt="C0o", markersize=3.5, label="posterior, 95 % interval")
+    slopes.errorbar(
+        middle,
+        rows,
+        xerr=[middle - low, high - middle],
+        fmt="C0o",
+        markersize=3.5,
+        label="posterior, 95 % interval",
+    )
     slopes.set_yticks([])
     slopes.set_ylabel("rats")
     slopes.set_xlabel("growth (g a day)")
@@ -135,16 +154,28 @@ def plot(draws, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()
 
     model = make_model()
     intercepts, slopes, residual = least_squares()
-    start = {"alpha": intercepts, "beta": slopes, "mu_alpha": intercepts.mean(), "mu_beta": slopes.mean()}
+    start = {
+        "alpha": intercepts,
+        "beta": slopes,
+        "mu_alpha": intercepts.mean(),
+        "mu_beta": slopes.mean(),
+    }
     start |= {"sigma_alpha": intercepts.std(), "sigma_beta": slopes.std(), "sigma": residual}
-    print(f"gradient of {model.param_unc_num()} unknowns against finite differences: {bool(model.check_gradient(start))}")
+    print(
+        f"gradient of {model.param_unc_num()} unknowns against finite differences: "
+        f"{bool(model.check_gradient(start))}"
+    )
     try:
         steps = {"draws": 200, "tune": 300} if options.quick else {"draws": 1000, "tune": 1000}
         trace = model.sample(**steps, seed=1, init=start, progress_bar=False)
@@ -152,20 +183,38 @@ def main():
         print(missing)
         return
 
-    draws = {name: trace.posterior[name].values.reshape(-1, *shape) for name, shape in model.shapes().items()}
-    # In a balanced design the estimates for the population are exact, with the standard errors of a mean of thirty.
+    draws = {
+        name: trace.posterior[name].values.reshape(-1, *shape)
+        for name, shape in model.shapes().items()
+    }
+    # In a balanced design the estimates for the population are exact, with the standard errors of a
+    # mean of thirty.
     simple = {
         "mu_alpha": (intercepts.mean(), intercepts.std(ddof=1) / np.sqrt(RATS)),
         "mu_beta": (slopes.mean(), slopes.std(ddof=1) / np.sqrt(RATS)),
         "sigma_alpha": (np.sqrt(intercepts.var(ddof=1) - residual**2 / len(AGES)), np.nan),
-        "sigma_beta": (np.sqrt(slopes.var(ddof=1) - residual**2 / np.sum((AGES - 22) ** 2)), np.nan),
+        "sigma_beta": (
+            np.sqrt(slopes.var(ddof=1) - residual**2 / np.sum((AGES - 22) ** 2)),
+            np.nan,
+        ),
         "sigma": (residual, residual / np.sqrt(2 * RATS * (len(AGES) - 2))),
     }
-    print(f"\n{len(draws['sigma'])} draws{'':10}{'mean':>9} {'sd':>7} {'least squares':>15} {'error':>7}")
+    print(
+        f"\n{len(draws['sigma'])} draws{'':10}{'mean':>9} {'sd':>7} {'least squares':>15} "
+        f"{'error':>7}"
+    )
     for name, (estimate, error) in simple.items():
-        print(f"{name:20} {draws[name].mean():9.3f} {draws[name].std():7.3f} {estimate:15.3f} {error:7.3f}".replace("nan", "   "))
+        print(
+            (
+                f"{name:20} {draws[name].mean():9.3f} {draws[name].std():7.3f} {estimate:15.3f} "
+                f"{error:7.3f}"
+            ).replace("nan", "   ")
+        )
     birth = draws["mu_alpha"] - 22 * draws["mu_beta"]
-    print(f"{'weight at birth':20} {birth.mean():9.3f} {birth.std():7.3f} {intercepts.mean() - 22 * slopes.mean():15.3f}")
+    print(
+        f"{'weight at birth':20} {birth.mean():9.3f} {birth.std():7.3f} "
+        f"{intercepts.mean() - 22 * slopes.mean():15.3f}"
+    )
     path = options.output / "hierarchical.png"
     plot(draws, path)
     print(f"plot saved to {path}")

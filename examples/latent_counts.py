@@ -3,13 +3,15 @@
 
 A Gaussian process of five hundred counts, with its 500 latent variables integrated out.
 
-The counts are simulated, of a rate that is known: two bumps on a slope. The log rate is a Gaussian process::
+The counts are simulated, of a rate that is known: two bumps on a slope. The log rate is a Gaussian
+process::
 
     counts[i] ~ poisson_log(level + theta[i]),  theta ~ multi_normal(0, K),
     K[i, j] = amplitude**2 exp(-(t[i] - t[j])**2 / (2 length**2))
 
-The posterior of theta given the three parameters is nearly normal. Laplace's approximation integrates it out, so that three
-unknowns are left in place of 503; draws of theta come from that normal distribution afterwards.
+The posterior of theta given the three parameters is nearly normal. Laplace's approximation
+integrates it out, so that three unknowns are left in place of 503; draws of theta come from that
+normal distribution afterwards.
 
 Run it with::
 
@@ -35,7 +37,9 @@ POINTS = 500
 
 
 def true_rate(t):
-    return np.exp(0.4 + 0.1 * t + 1.4 * np.exp(-((t - 3.0) ** 2)) - 1.2 * np.exp(-2.0 * (t - 7.0) ** 2))
+    return np.exp(
+        0.4 + 0.1 * t + 1.4 * np.exp(-((t - 3.0) ** 2)) - 1.2 * np.exp(-2.0 * (t - 7.0) ** 2)
+    )
 
 
 def simulated(points=POINTS, seed=20):
@@ -48,7 +52,8 @@ def simulated(points=POINTS, seed=20):
 # The model
 # ---------
 #
-# The density that is sampled or maximised has three arguments; Laplace's approximation does the rest inside.
+# The density that is sampled or maximised has three arguments; Laplace's approximation does
+# the rest inside.
 
 
 def covariance(t, amplitude, length):
@@ -57,12 +62,18 @@ def covariance(t, amplitude, length):
 
 
 def log_likelihood(t, counts, amplitude, length, level):
-    return vm.laplace_marginal_poisson_log_lpmf(counts, np.arange(len(t)), level, covariance, (t, amplitude, length))
+    return vm.laplace_marginal_poisson_log_lpmf(
+        counts, np.arange(len(t)), level, covariance, (t, amplitude, length)
+    )
 
 
 def model_of(t, counts):
     def log_posterior(amplitude, length, level):
-        priors = vm.normal_lpdf(amplitude, 0, 2) + vm.inv_gamma_lpdf(length, 3, 3) + vm.normal_lpdf(level, 1, 2)
+        priors = (
+            vm.normal_lpdf(amplitude, 0, 2)
+            + vm.inv_gamma_lpdf(length, 3, 3)
+            + vm.normal_lpdf(level, 1, 2)
+        )
         return log_likelihood(t, counts, amplitude, length, level) + priors
 
     return vm.Model(log_posterior, amplitude=vm.positive(), length=vm.positive(), level=vm.real())
@@ -73,7 +84,10 @@ def rates(t, counts, draws, seed):
     rng = np.random.default_rng(seed)
     each = np.arange(len(t))
     theta = [
-        vm.laplace_latent_poisson_log_rng(counts, each, level, covariance, (t, amplitude, length), rng=rng) + level
+        vm.laplace_latent_poisson_log_rng(
+            counts, each, level, covariance, (t, amplitude, length), rng=rng
+        )
+        + level
         for amplitude, length, level in zip(*draws, strict=True)
     ]
     return np.exp(np.array(theta))
@@ -110,9 +124,15 @@ def plot(t, counts, drawn, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot")
-    parser.add_argument("--quick", action="store_true", help="fewer counts and draws, and one repeat of the timing")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer counts and draws, and one repeat of the timing"
+    )
     options = parser.parse_args()
 
     t, counts = simulated(60 if options.quick else POINTS)
@@ -122,20 +142,29 @@ def main():
     errors = np.sqrt(np.diag(fit.covariance))
     # On the scale of the unknowns, logarithms of the first two.
     for (name, value), error in zip(fit.mode.values.items(), errors, strict=True):
-        spread = f"within a factor of {np.exp(1.96 * error):.2f}" if name != "level" else f"plus or minus {1.96 * error:.2f}"
+        spread = (
+            f"within a factor of {np.exp(1.96 * error):.2f}"
+            if name != "level"
+            else f"plus or minus {1.96 * error:.2f}"
+        )
         print(f"{name:10}{value:8.4f}, {spread}")
 
     drawn = rates(t, counts, [np.ravel(fit.draws[name]) for name in start], seed=2)
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     inside = np.mean((low <= true_rate(t)) & (true_rate(t) <= high))
-    print(f"the rate of the simulation is within the 95 % band at {100 * inside:.0f} % of the points")
+    print(
+        f"the rate of the simulation is within the 95 % band at {100 * inside:.0f} % of the points"
+    )
 
     repeats = 1 if options.quick else 10
     values = tuple(fit.mode.values.values())
     plain = min(timeit.repeat(lambda: log_likelihood(t, counts, *values), number=1, repeat=repeats))
     gradient = vm.value_and_grad(lambda *args: log_likelihood(t, counts, *args), (0, 1, 2))
     both = min(timeit.repeat(lambda: gradient(*values), number=1, repeat=repeats))
-    print(f"log likelihood {1e3 * plain:.0f} ms, with its gradient {1e3 * both:.0f} ms, {len(t)} latent variables")
+    print(
+        f"log likelihood {1e3 * plain:.0f} ms, with its gradient {1e3 * both:.0f} ms, {len(t)} "
+        "latent variables"
+    )
 
     path = options.output / "latent_counts.png"
     plot(t, counts, drawn, path)

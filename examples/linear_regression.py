@@ -3,8 +3,9 @@
 
 Gradient, posterior mode, and standard errors from the exact Hessian.
 
-The diabetes data of Efron, Hastie, Johnstone and Tibshirani (2004), which come with scikit-learn: the progression of the disease
-in 442 patients one year after ten measurements. The model is the function ``log_posterior`` below, in plain NumPy.
+The diabetes data of Efron, Hastie, Johnstone and Tibshirani (2004), which come with scikit-learn:
+the progression of the disease in 442 patients one year after ten measurements. The model is the
+function ``log_posterior`` below, in plain NumPy.
 
 Run it with::
 
@@ -52,13 +53,19 @@ def normal(x, mean, scale):
 def log_posterior(unknowns):
     """Standard normal priors for the coefficients and for the logarithm of the error's scale."""
     coefficients, log_scale = unknowns[:k], unknowns[k]
-    return normal(y, X @ coefficients, np.exp(log_scale)) + normal(coefficients, 0.0, 1.0) + normal(log_scale, 0.0, 1.0)
+    return (
+        normal(y, X @ coefficients, np.exp(log_scale))
+        + normal(coefficients, 0.0, 1.0)
+        + normal(log_scale, 0.0, 1.0)
+    )
 
 
 def gradient_by_hand(unknowns):
     coefficients, log_scale = unknowns[:k], unknowns[k]
     residual, precision = y - X @ coefficients, np.exp(-2 * log_scale)
-    return np.append(X.T @ residual * precision - coefficients, residual @ residual * precision - n - log_scale)
+    return np.append(
+        X.T @ residual * precision - coefficients, residual @ residual * precision - n - log_scale
+    )
 
 
 def finite_differences(f, x, step=1e-5):
@@ -92,7 +99,15 @@ def plot(mode, errors, ols, ols_errors, path):
         (0.14, mode[:k], errors[:k], "posterior mode, 95 % Laplace interval", "C0o"),
         (-0.14, ols, ols_errors, "least squares, 95 % confidence interval", "C1s"),
     ):
-        axes.errorbar(centre[order], rows + shift, xerr=1.96 * error[order], fmt=style, label=label, capsize=3, markersize=5)
+        axes.errorbar(
+            centre[order],
+            rows + shift,
+            xerr=1.96 * error[order],
+            fmt=style,
+            label=label,
+            capsize=3,
+            markersize=5,
+        )
     axes.set_yticks(rows, [NAMES[i] for i in order])
     axes.set_xlabel("coefficient (progression against measurement, both in standard deviations)")
     axes.set_title(f"Diabetes progression after one year, {n} patients")
@@ -110,8 +125,12 @@ def plot(mode, errors, ols, ols_errors, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repeats in the timing")
     options = parser.parse_args()
 
@@ -119,21 +138,37 @@ def main():
     start = np.append(np.linspace(-0.2, 0.2, k), -0.3)
     value, gradient = value_and_grad(start)
     print(f"log posterior at the start                       {value:.10f}")
-    print(f"  the same on plain arrays, difference           {abs(value - log_posterior(start)):.1e}")
-    print(f"  gradient against the one by hand, relative     {worst(gradient, gradient_by_hand(start)):.1e}")
-    print(f"  gradient against finite differences, relative  {worst(gradient, finite_differences(log_posterior, start)):.1e}")
+    print(
+        f"  the same on plain arrays, difference           {abs(value - log_posterior(start)):.1e}"
+    )
+    print(
+        "  gradient against the one by hand, relative     "
+        f"{worst(gradient, gradient_by_hand(start)):.1e}"
+    )
+    print(
+        "  gradient against finite differences, relative  "
+        f"{worst(gradient, finite_differences(log_posterior, start)):.1e}"
+    )
 
     def loss(unknowns):
         return -log_posterior(unknowns)
 
     fit = optimize.minimize(
-        vm.value_and_grad(loss), start, jac=True, hessp=vm.hessp(loss), method="trust-krylov", options={"gtol": 1e-8}
+        vm.value_and_grad(loss),
+        start,
+        jac=True,
+        hessp=vm.hessp(loss),
+        method="trust-krylov",
+        options={"gtol": 1e-8},
     )
     mode = fit.x
     errors = np.sqrt(np.diag(np.linalg.inv(vm.hessian(loss, mode))))
     precision = np.exp(-2 * mode[k])
     ridge = np.linalg.solve(X.T @ X * precision + np.eye(k), X.T @ y * precision)
-    print(f"posterior mode in {fit.nit} Newton steps: log posterior {-fit.fun:.10f}, largest gradient {np.abs(fit.jac).max():.1e}")
+    print(
+        f"posterior mode in {fit.nit} Newton steps: log posterior {-fit.fun:.10f}, largest "
+        f"gradient {np.abs(fit.jac).max():.1e}"
+    )
     print(f"  coefficients against the closed form (ridge), relative  {worst(mode[:k], ridge):.1e}")
 
     ols = np.linalg.solve(X.T @ X, X.T @ y)
@@ -144,8 +179,14 @@ def main():
     print(f"{'log error scale':24}{mode[k]:8.3f} {errors[k]:7.3f}")
 
     repeats = 20 if options.quick else 500
-    plain, derivative = seconds(lambda: log_posterior(mode), repeats), seconds(lambda: value_and_grad(mode), repeats)
-    print(f"\nvalue and gradient {1e6 * derivative:.0f} us, {derivative / plain:.2f} times the value alone ({1e6 * plain:.0f} us)")
+    plain, derivative = (
+        seconds(lambda: log_posterior(mode), repeats),
+        seconds(lambda: value_and_grad(mode), repeats),
+    )
+    print(
+        f"\nvalue and gradient {1e6 * derivative:.0f} us, {derivative / plain:.2f} times the value "
+        f"alone ({1e6 * plain:.0f} us)"
+    )
     path = options.output / "linear_regression.png"
     plot(mode, errors, ols, ols_errors, path)
     print(f"plot saved to {path}")

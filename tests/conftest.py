@@ -1,4 +1,6 @@
-"""The table of what the tests cover (see `varmat.testing.coverage`): recorded in every run, demanded of a complete one."""
+"""The table of what the tests cover (see `varmat.testing.coverage`): recorded in every run,
+demanded of a complete one.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,20 @@ RAISES = pytest.raises
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--coverage-table", nargs="?", const="-", metavar="FILE",
-        help="print which public functions the tests exercise, or write it as Markdown to --coverage-table=FILE",
-    )  # fmt: skip
+        "--coverage-table",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="print which public functions the tests exercise, or write it as Markdown to "
+        "--coverage-table=FILE",
+    )
 
 
 class Coverage:
     """What a run of the tests records, and whether it is complete.
 
-    With ``-n`` the tests are run by processes of pytest-xdist, each of which collects all of them, runs some, and hands its notes
-    to the one that prints, which collects none.
-    """
+    With ``-n`` the tests are run by processes of pytest-xdist, each of which collects all of them,
+    runs some, and hands its notes to the one that prints, which collects none."""
 
     def __init__(self, config: Any, recorder: coverage.Recorder) -> None:
         self.config = config
@@ -46,8 +51,14 @@ class Coverage:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: Any) -> None:
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput.update(noted=self.recorder.notes(), saw_all=self.all_files and not self.deselected)
-        elif session.exitstatus == pytest.ExitCode.OK and self.is_complete() and self.recorder.missing():
+            self.config.workeroutput.update(
+                noted=self.recorder.notes(), saw_all=self.all_files and not self.deselected
+            )
+        elif (
+            session.exitstatus == pytest.ExitCode.OK
+            and self.is_complete()
+            and self.recorder.missing()
+        ):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
@@ -63,7 +74,9 @@ class Coverage:
         elif target:
             Path(target).write_text(self.recorder.markdown() + "\n")
         if self.is_complete() and (missing := self.recorder.missing()):
-            terminalreporter.write_line(f"No expect_ad in the tests for {', '.join(missing)}", red=True)
+            terminalreporter.write_line(
+                f"No expect_ad in the tests for {', '.join(missing)}", red=True
+            )
 
     def pytest_unconfigure(self) -> None:
         coverage.stop()

@@ -1,4 +1,6 @@
-"""What the tests of NumPy's doors share: variables of all kinds, and the tables in which a function stands."""
+"""What the tests of NumPy's doors share: variables of all kinds, and the tables in which a function
+stands.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ KINDS = {
 
 
 def public_functions():
-    """What NumPy dispatches; private twins of functions with ``like=`` never arrive at `__array_function__`."""
+    """What NumPy dispatches; private twins of functions with ``like=`` never arrive at
+    `__array_function__`.
+    """
     functions = get_overridable_numpy_array_functions()
     twins = {f.__name__ for f in functions if f.__module__ == "numpy"}
     return sorted((f for f in functions if not (is_twin(f) and f.__name__ in twins)), key=full_name)
@@ -36,7 +40,9 @@ def full_name(function):
 
 def tables(function):
     """The tables in which a function stands; whole modules are refused by their name."""
-    refused = function in dispatch.REFUSED or getattr(function, "__module__", None) in dispatch.REFUSED
+    refused = (
+        function in dispatch.REFUSED or getattr(function, "__module__", None) in dispatch.REFUSED
+    )
     supported = function in dispatch.SUPPORTED or full_name(function) in dispatch.BY_NAME
     where = {"supported": supported, "constant": function in dispatch.CONSTANT, "refused": refused}
     return [name for name, there in where.items() if there]
@@ -74,11 +80,17 @@ def expected_type(a, b, shape):
         return vm.Dual
     if not shape:
         return vm.Var
-    return vm.MatVar if vm.MatVar in kinds and not any(isinstance(x, vm.VarMat) for x in (a, b)) else vm.VarMat
+    return (
+        vm.MatVar
+        if vm.MatVar in kinds and not any(isinstance(x, vm.VarMat) for x in (a, b))
+        else vm.VarMat
+    )
 
 
 def summed(c, shape):
     """A contribution, summed over the axes along which its operand was broadcast."""
     extra = np.ndim(c) - len(shape)
     c = np.sum(c, axis=tuple(range(extra)))
-    return np.sum(c, axis=tuple(i for i, n in enumerate(shape) if n == 1 != np.shape(c)[i]), keepdims=True)
+    return np.sum(
+        c, axis=tuple(i for i, n in enumerate(shape) if n == 1 != np.shape(c)[i]), keepdims=True
+    )

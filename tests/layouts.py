@@ -1,4 +1,6 @@
-"""What the tests of programs share: operands that lie in memory in all kinds of ways, and programs of one step on them."""
+"""What the tests of programs share: operands that lie in memory in all kinds of ways, and programs
+of one step on them.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,12 @@ class Operands:
         self.arguments: list[Any] = []
         self.arrays: list[Any] = []
 
-    def number(self, at: Shape, low: float = -2.0, high: float = 2.0, contiguous: bool = False) -> Value:
-        """An operand of numbers of a shape: an argument, a constant, or made by a step; lying somehow."""
+    def number(
+        self, at: Shape, low: float = -2.0, high: float = 2.0, contiguous: bool = False
+    ) -> Value:
+        """An operand of numbers of a shape: an argument, a constant, or made by a step; lying
+        somehow.
+        """
         rng, builder = self.rng, self.builder
         base_shape, how = (at, lambda a: a) if contiguous else laid_out(rng, at)
         base = rng.uniform(low, high, base_shape)
@@ -83,14 +89,18 @@ class Operands:
         base_shape, how = laid_out(self.rng, at)
         base = np.asarray(self.rng.uniform(-1.0, 1.0, base_shape))
         self.arguments.append(base)
-        value = self.builder.compare(np.greater, self.builder.argument(base_shape), self.builder.constant(0.0))
+        value = self.builder.compare(
+            np.greater, self.builder.argument(base_shape), self.builder.constant(0.0)
+        )
         self.arrays.append(np.array(how(base > 0.0)))
         return self.builder.view(value, how) if base.ndim else value
 
 
 def returning(builder: Builder, *values: Value) -> Program:
     """A program that returns numbers and arrays, behind a number."""
-    program = builder.program([builder.constant(0.5), *(builder.number(v) if v.dtype == BOOL else v for v in values)])
+    program = builder.program(
+        [builder.constant(0.5), *(builder.number(v) if v.dtype == BOOL else v for v in values)]
+    )
     program.verify()
     return program
 
@@ -104,6 +114,7 @@ def run_all(program: Program, *arguments: Any) -> dict[str, list[Any]]:
         run([np.ones_like(x) if np.ndim(x) else 1.0 for x in given])
         found[name] = run(given)[1:]
         for x, y in zip(given, arguments, strict=True):
-            np.testing.assert_array_equal(x, y, err_msg=f"an argument has changed in the {name} runner")
+            np.testing.assert_array_equal(
+                x, y, err_msg=f"an argument has changed in the {name} runner"
+            )
     return found
-

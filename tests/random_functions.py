@@ -15,16 +15,22 @@ SIZES = (1, 1, 2, 3, 3, 4, 5)
 
 # What compares is moved a little, so that no two sides are equal but for rounding.
 UNARY = {
-    "tanh": np.tanh, "sin": np.sin, "negative": np.negative, "square": np.square, "exp": lambda x: np.exp(-(x * x)),
-    "log1p": lambda x: np.log1p(x * x), "sqrt": lambda x: np.sqrt(x * x + 0.1), "abs": np.abs, "inv_logit": vm.inv_logit,
-    "log1p_exp": vm.log1p_exp, "twice": lambda x: 2.0 * x, "half": lambda x: x / 2.0, "less": lambda x: x - 0.3,
-    "from": lambda x: 1.0 - x, "cube": lambda x: x**3, "inverse": lambda x: 1.0 / (1.5 + np.cos(x)), "arctan": np.arctan,
+    "tanh": np.tanh, "sin": np.sin, "negative": np.negative, "square": np.square,
+     "exp": lambda x: np.exp(-(x * x)),
+    "log1p": lambda x: np.log1p(x * x), "sqrt": lambda x: np.sqrt(x * x + 0.1), "abs": np.abs,
+     "inv_logit": vm.inv_logit,
+    "log1p_exp": vm.log1p_exp, "twice": lambda x: 2.0 * x, "half": lambda x: x / 2.0,
+     "less": lambda x: x - 0.3,
+    "from": lambda x: 1.0 - x, "cube": lambda x: x**3, "inverse": lambda x: 1.0 / (1.5 + np.cos(x)),
+     "arctan": np.arctan,
     "lgamma": lambda x: vm.lgamma(x * x + 1.0), "copy": np.copy,
 }  # fmt: skip
 BINARY = {
-    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": lambda x, y: x / (1.0 + y * y),
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": lambda x,
+     y: x / (1.0 + y * y),
     "maximum": lambda x, y: np.maximum(x, y + 0.137), "hypot": lambda x, y: np.hypot(x, y + 0.2),
-    "where": lambda x, y: np.where(x > y + 0.051, x * y, y), "arctan2": lambda x, y: np.arctan2(x, 1.0 + y * y),
+    "where": lambda x, y: np.where(x > y + 0.051, x * y, y), "arctan2": lambda x,
+     y: np.arctan2(x, 1.0 + y * y),
     "fma": lambda x, y: vm.fma(x, y, x), "products": lambda x, y: x * y + x * y * 0.5 - y * x,
 }  # fmt: skip
 WITH_DATA = {
@@ -33,15 +39,19 @@ WITH_DATA = {
 }  # fmt: skip
 TOTALS = {
     "sum(x * y)": lambda x, y, s: np.sum(x * y), "sum(x**2)": lambda x, y, s: np.sum(x**2),
-    "sum(2xy - s)": lambda x, y, s: np.sum(2.0 * x * y - s), "sum(s * x)": lambda x, y, s: np.sum(s * x),
-    "sum(-x * y / 3)": lambda x, y, s: np.sum(-x * y / 3.0), "sum(x + s)": lambda x, y, s: np.sum(x + s),
+    "sum(2xy - s)": lambda x, y, s: np.sum(2.0 * x * y - s), "sum(s * x)": lambda x, y,
+     s: np.sum(s * x),
+    "sum(-x * y / 3)": lambda x, y, s: np.sum(-x * y / 3.0), "sum(x + s)": lambda x, y,
+     s: np.sum(x + s),
     "logsumexp": lambda x, y, s: vm.logsumexp(x), "vdot": lambda x, y, s: np.vdot(x, x),
 }  # fmt: skip
 
 
 @dataclass
 class Function:
-    """Statements, each a function of the list of values so far; calling it runs them and adds up what they made."""
+    """Statements, each a function of the list of values so far; calling it runs them and adds up
+    what they made.
+    """
 
     shapes: list[tuple[int, ...]]
     statements: list[tuple[str, Any]] = field(default_factory=list)
@@ -53,12 +63,17 @@ class Function:
         return values[-1]
 
     def __str__(self) -> str:
-        return "\n".join([f"arguments of shapes {self.shapes}", *(text for text, _ in self.statements)])
+        return "\n".join(
+            [f"arguments of shapes {self.shapes}", *(text for text, _ in self.statements)]
+        )
 
     def points(self, count: int) -> list[tuple[Any, ...]]:
         """Arguments for it."""
         rng = np.random.default_rng(len(self.statements))
-        return [tuple(rng.normal(size=shape) if shape else float(rng.normal()) for shape in self.shapes) for _ in range(count)]
+        return [
+            tuple(rng.normal(size=shape) if shape else float(rng.normal()) for shape in self.shapes)
+            for _ in range(count)
+        ]
 
 
 class Maker:
@@ -71,7 +86,9 @@ class Maker:
         if large:
             shapes[0] = [(5000,), (70, 60), (3, 1500)][rng.integers(3)]
         self.function = Function(shapes)
-        self.values: list[Any] = [np.array(x) if np.ndim(x) else x for x in self.function.points(1)[0]]
+        self.values: list[Any] = [
+            np.array(x) if np.ndim(x) else x for x in self.function.points(1)[0]
+        ]
         kinds = [getattr(self, name) for name in dir(self) if name.startswith("add_")]
         while len(self.function.statements) < statements:
             kinds[rng.integers(len(kinds))]()
@@ -113,9 +130,15 @@ class Maker:
             start, stop = sorted(int(i) for i in rng.integers(-n, n + 1, 2))
             step = self.one_of(1, 1, 2, -1)
             some = slice(start, stop, step) if step > 0 else slice(stop, start, step)
-            kinds = [slice(None), some, some, np.newaxis, Ellipsis] + ([int(rng.integers(-n, n))] if n else [])
+            kinds = [slice(None), some, some, np.newaxis, Ellipsis] + (
+                [int(rng.integers(-n, n))] if n else []
+            )
             if gathers and n:
-                kinds += [rng.integers(-n, n, rng.integers(1, 5)), rng.integers(-n, n, (2, 2)), rng.uniform(size=n) < 0.6]
+                kinds += [
+                    rng.integers(-n, n, rng.integers(1, 5)),
+                    rng.integers(-n, n, (2, 2)),
+                    rng.uniform(size=n) < 0.6,
+                ]
             part = kinds[rng.integers(len(kinds))]
             if part is Ellipsis and Ellipsis in [p for p in parts if p is Ellipsis]:
                 part = slice(None)
@@ -125,7 +148,9 @@ class Maker:
     # --- statements ---
 
     def state(self, text: str, statement: Any) -> bool:
-        """Add a statement, unless it raises or makes too much of what is there; big results are brought back."""
+        """Add a statement, unless it raises or makes too much of what is there; big results are
+        brought back.
+        """
         before = [np.array(x) if np.ndim(x) else x for x in self.values]
         try:
             with np.errstate(all="ignore"):
@@ -135,7 +160,11 @@ class Maker:
             assert all(np.array_equal(x, y) for x, y in zip(self.values, before, strict=True))
             return False
         last = len(self.values) - 1
-        if np.size(self.values[last]) > 50_000 or np.ndim(self.values[last]) > 4 or not np.all(np.isfinite(self.values[last])):
+        if (
+            np.size(self.values[last]) > 50_000
+            or np.ndim(self.values[last]) > 4
+            or not np.all(np.isfinite(self.values[last]))
+        ):
             del self.values[len(before) :]
             return False
         self.function.statements.append((text, statement))
@@ -171,14 +200,21 @@ class Maker:
             return
         shape = np.shape(self.values[i])
         n = len(shape)
-        index, order, axis = self.index(shape, gathers=False), tuple(self.rng.permutation(n).tolist()), int(self.rng.integers(n))
+        index, order, axis = (
+            self.index(shape, gathers=False),
+            tuple(self.rng.permutation(n).tolist()),
+            int(self.rng.integers(n)),
+        )
         divisors = [k for k in (1, 2, 3, 4, 5, 6) if np.size(self.values[i]) % k == 0]
         rows = int(self.rng.choice(divisors))
         size = np.size(self.values[i]) // rows
         views = {
-            f"[{index}]": lambda x: x[index], f"reshape({rows}, -1)": lambda x: np.reshape(x, (rows, size)), "ravel": np.ravel,
-            f"transpose{order}": lambda x: np.transpose(x, order), "T": lambda x: x.T, f"[...][{index}]": lambda x: x[...][index],
-            "flip": lambda x: np.flip(x, axis), "expand": lambda x: np.expand_dims(x, axis), "squeeze": np.squeeze,
+            f"[{index}]": lambda x: x[index], f"reshape({rows}, -1)": lambda x: np.reshape(x,
+             (rows, size)), "ravel": np.ravel,
+            f"transpose{order}": lambda x: np.transpose(x, order), "T": lambda x: x.T,
+             f"[...][{index}]": lambda x: x[...][index],
+            "flip": lambda x: np.flip(x, axis), "expand": lambda x: np.expand_dims(x, axis),
+             "squeeze": np.squeeze,
             "broadcast": lambda x: np.broadcast_to(x, (2, *shape)),
             "diagonal": lambda x: np.diagonal(x) if np.ndim(x) > 1 else x[::-1],
         }  # fmt: skip
@@ -245,8 +281,17 @@ class Maker:
         several = tuple(self.rng.permutation(n)[: self.rng.integers(1, n + 1)].tolist())
         axis = self.one_of(None, -1, int(self.rng.integers(n)), several)
         keepdims = bool(self.rng.integers(2))
-        name, f = self.one_of(("sum", np.sum), ("sum", np.sum), ("mean", np.mean), ("max", greatest), ("prod", product))
-        self.make(f"{name}(v{i}, {axis}, keepdims={keepdims})", lambda v: f(v[i], axis=axis, keepdims=keepdims))
+        name, f = self.one_of(
+            ("sum", np.sum),
+            ("sum", np.sum),
+            ("mean", np.mean),
+            ("max", greatest),
+            ("prod", product),
+        )
+        self.make(
+            f"{name}(v{i}, {axis}, keepdims={keepdims})",
+            lambda v: f(v[i], axis=axis, keepdims=keepdims),
+        )
 
     def add_total(self) -> None:
         i = self.pick(1)
@@ -290,11 +335,21 @@ class Maker:
 
     def finish(self) -> None:
         """The sum of what was made, with data or as it is."""
-        chosen = [j for j in range(len(self.values)) if self.rng.uniform() < 0.3] + [len(self.values) - 1]
-        weights = [self.numbers(*np.shape(self.values[j])) if self.rng.uniform() < 0.5 else self.rng.normal() for j in chosen]
+        chosen = [j for j in range(len(self.values)) if self.rng.uniform() < 0.3] + [
+            len(self.values) - 1
+        ]
+        weights = [
+            self.numbers(*np.shape(self.values[j]))
+            if self.rng.uniform() < 0.5
+            else self.rng.normal()
+            for j in chosen
+        ]
 
         def statement(v: Any) -> None:
-            v.append(sum(np.sum(w * v[j]) for w, j in zip(weights, chosen, strict=True)) + np.sum(np.tanh(v[0])))
+            v.append(
+                sum(np.sum(w * v[j]) for w, j in zip(weights, chosen, strict=True))
+                + np.sum(np.tanh(v[0]))
+            )
 
         self.function.statements.append((f"the sum of sums of {chosen}", statement))
 
@@ -310,7 +365,9 @@ def fits_into(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def greatest(x: Any, axis: Any, keepdims: bool) -> Any:
     """The maximum, of elements that are not equal."""
-    return np.max(x + np.linspace(0.0, 0.0137, np.size(x)).reshape(np.shape(x)), axis=axis, keepdims=keepdims)
+    return np.max(
+        x + np.linspace(0.0, 0.0137, np.size(x)).reshape(np.shape(x)), axis=axis, keepdims=keepdims
+    )
 
 
 def product(x: Any, axis: Any, keepdims: bool) -> Any:

@@ -12,14 +12,20 @@ X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.array([0.5, -1.0, 2.0, 0.3, 0.1])
 RUNNERS = ("numpy", "native") if has_native() else ("numpy",)
 # For tests of each runner.
-EVERY_RUNNER = ["numpy", pytest.param("native", marks=pytest.mark.skipif(not has_native(), reason="numba is not installed"))]
+EVERY_RUNNER = [
+    "numpy",
+    pytest.param(
+        "native", marks=pytest.mark.skipif(not has_native(), reason="numba is not installed")
+    ),
+]
 
 
 def agree(f, *points, argnums=0, rtol=1e-13, elsewhere=0, runners=RUNNERS):
-    """Demand that a recording made at the first point gives the eager value and gradients at all of them, by every runner.
+    """Demand that a recording made at the first point gives the eager value and gradients at all of
+    them, by every runner.
 
-    So many points are those at which the program leaves its line, so that the function is evaluated as it is written.
-    """
+    So many points are those at which the program leaves its line, so that the function is evaluated
+    as it is written."""
     evaluations = []
 
     def counted(*args):
@@ -41,9 +47,15 @@ def _demand_same(found, expected, true, rtol):
     value, gradient = found
     np.testing.assert_allclose(value, expected, rtol=1e-14)
     assert type(value) is float
-    for g, t in zip(vm.functionals.structure.leaves_of(gradient), vm.functionals.structure.leaves_of(true), strict=True):
+    for g, t in zip(
+        vm.derivatives.structure.leaves_of(gradient),
+        vm.derivatives.structure.leaves_of(true),
+        strict=True,
+    ):
         assert type(g) is type(t)
-        np.testing.assert_allclose(g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0))
+        np.testing.assert_allclose(
+            g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0)
+        )
         assert type(g) is float or (g.flags.c_contiguous and g.dtype == np.float64)
 
 

@@ -15,14 +15,22 @@ DATA = Path(__file__).parent / "data"
 
 
 def entries(name: str, throws: bool = False) -> list[Any]:
-    """The entries of a file as pytest parameters: those with a value, or those at which Stan raises."""
+    """The entries of a file as pytest parameters: those with a value, or those at which Stan
+    raises.
+    """
     content = json.loads((DATA / f"{name}.json").read_text())
     assert content["source"] == "Stan Math 4.9.0"
-    return [pytest.param(entry, id=entry["id"]) for entry in content["entries"] if ("throws" in entry) is throws]
+    return [
+        pytest.param(entry, id=entry["id"])
+        for entry in content["entries"]
+        if ("throws" in entry) is throws
+    ]
 
 
 def number(x: Any) -> Any:
-    """Nested lists as arrays; integers stay what they are, for they are sizes, counts and classes."""
+    """Nested lists as arrays; integers stay what they are, for they are sizes, counts and
+    classes.
+    """
     if isinstance(x, list):
         array = np.array([number(item) for item in x])
         return array if array.size else array.astype(float)
@@ -35,7 +43,9 @@ def arguments(entry: Any) -> list[Any]:
 
 
 def lower(c: Any) -> Any:
-    """The gradient with respect to a symmetric matrix, however it is spread over its two triangles, on the lower one."""
+    """The gradient with respect to a symmetric matrix, however it is spread over its two triangles,
+    on the lower one.
+    """
     square = np.ndim(c) >= 2 and c.shape[-1] == c.shape[-2]
     return np.tril(c) + np.tril(c.swapaxes(-1, -2), -1) if square else c
 
@@ -48,4 +58,6 @@ def check(f: Any, entry: Any, rtol: float = 1e-9, fold: Any = None) -> Report:
     else:
         outputs = number(outputs)
     gradients = [None if c is None else number(c) for _, c in entry["args"]]
-    return expect_reference(f, arguments(entry), outputs, gradients, None if weights is None else weights, rtol, fold)
+    return expect_reference(
+        f, arguments(entry), outputs, gradients, None if weights is None else weights, rtol, fold
+    )

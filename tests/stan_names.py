@@ -1,7 +1,9 @@
-"""The table of Stan's names, ``docs/stan_names.csv``, held to the census of Stan Math and to varmat.
+"""The table of Stan's names, ``docs/stan_names.csv``, held to the census of Stan Math and to
+varmat.
 
-A row says what one writes for a name: ``vm.<name>``, or another name of varmat or NumPy; ``written`` if it is written in Python as
-the note says; ``planned``, with the family that is to come; or ``refused``, with a reason. After functions have been added
+A row says what one writes for a name: ``vm.<name>``, or another name of varmat or NumPy;
+``written`` if it is written in Python as the note says; ``planned``, with the family that is to
+come; or ``refused``, with a reason. After functions have been added
 
     python tests/stan_names.py
 
@@ -61,7 +63,10 @@ def fault(row: dict[str, str]) -> str | None:
     """What is wrong with a row, if anything is."""
     name, answer, note = row["name"], row["answer"], row["note"]
     if in_varmat(name) and answer != f"vm.{name}":
-        return f"{name}: the answer is {answer}, but varmat has it by now: run python tests/stan_names.py"
+        return (
+            f"{name}: the answer is {answer}, but varmat has it by now: run python "
+            "tests/stan_names.py"
+        )
     if answer in WITHOUT_NAME:
         if not note:
             return f"{name}: {answer} without a note"
@@ -69,7 +74,10 @@ def fault(row: dict[str, str]) -> str | None:
             return _fault_of_code(name, re.findall("``(.+?)``", note))
         return None
     if not re.fullmatch(r"(vm|np)(\.\w+)+", answer):
-        return f"{name}: the answer is {answer}, but must be a name of vm or np, or one of {', '.join(WITHOUT_NAME)}"
+        return (
+            f"{name}: the answer is {answer}, but must be a name of vm or np, or one of "
+            f"{', '.join(WITHOUT_NAME)}"
+        )
     if answer.startswith("vm.") and not in_varmat(answer[3:]):
         return f"{name}: the answer is {answer}, but varmat has no such name"
     try:
@@ -99,8 +107,14 @@ def faults() -> list[str]:
     listed = [(row["family"], row["name"]) for row in rows]
     expected = [(family, name) for family, names in families.items() for name in names]
     missing, unknown = set(expected) - set(listed), set(listed) - set(expected)
-    found += [f"{name}: not in the table, or not in its place among {family}" for family, name in sorted(missing)]
-    found += [f"{name}: in the table, but not in the census of {family}" for family, name in sorted(unknown)]
+    found += [
+        f"{name}: not in the table, or not in its place among {family}"
+        for family, name in sorted(missing)
+    ]
+    found += [
+        f"{name}: in the table, but not in the census of {family}"
+        for family, name in sorted(unknown)
+    ]
     found += [f"{name}: twice in the table" for (_, name), n in Counter(listed).items() if n > 1]
     return found
 

@@ -1,4 +1,6 @@
-"""The documentation runs: the README, every page of docs, and the example in every public docstring."""
+"""The documentation runs: the README, every page of docs, and the example in every public
+docstring.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ from varmat.densities.density import Proportional
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PUBLIC = sorted(name for name in dir(vm) if not name.startswith("_") and not isinstance(getattr(vm, name), ModuleType))
+PUBLIC = sorted(
+    name
+    for name in dir(vm)
+    if not name.startswith("_") and not isinstance(getattr(vm, name), ModuleType)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +36,15 @@ def clean_tape():
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 class Checker(doctest.OutputChecker):
-    """Numbers may differ in the last digits, as they do from one processor to the next, and arrays in their blanks."""
+    """Numbers may differ in the last digits, as they do from one processor to the next, and arrays
+    in their blanks.
+    """
 
     NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d*(?:e[-+]?\d+)?")
 
@@ -50,7 +60,9 @@ def run_doctest(text: str, name: str) -> None:
     test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
     report: list[str] = []
     with np.printoptions(legacy=False):
-        results = doctest.DocTestRunner(Checker(), optionflags=FLAGS, verbose=False).run(test, out=report.append)
+        results = doctest.DocTestRunner(Checker(), optionflags=FLAGS, verbose=False).run(
+            test, out=report.append
+        )
     assert results.failed == 0, "".join(report)
 
 
@@ -63,7 +75,12 @@ def test_page_runs(page):
 
 
 def test_tutorial_is_short():
-    lines = [line for block in blocks(ROOT / "docs" / "tutorial_engine.md", "python") for line in block.splitlines() if line]
+    lines = [
+        line
+        for block in blocks(ROOT / "docs" / "tutorial_engine.md", "python")
+        for line in block.splitlines()
+        if line
+    ]
     assert len(lines) <= 130
 
 
@@ -83,7 +100,11 @@ def test_reference_has_every_name_once(monkeypatch):
     parts = families.families()
     told = [name for headings in parts.values() for names in headings.values() for name in names]
     assert sorted(told) == sorted(vm.__all__)
-    printed = re.findall(r"^```{varmat-reference} (.*)$", (ROOT / "docs" / "reference.md").read_text(), flags=re.MULTILINE)
+    printed = re.findall(
+        r"^```{varmat-reference} (.*)$",
+        (ROOT / "docs" / "reference.md").read_text(),
+        flags=re.MULTILINE,
+    )
     assert sorted(printed) == sorted(parts)
     with pytest.raises(LookupError, match=r"no heading has a pattern for f, of varmat\.nowhere"):
         families.family("f", "nowhere")
@@ -100,12 +121,14 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    """Sphinx does not warn of them: pages are also read outside of the site, where links to any file are right."""
+    """Sphinx does not warn of them, for outside of the site links to any file are right."""
     text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     made_at_build = ("reference/", "examples/", "history/")
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
-        if path.startswith(("http", "mailto")) or (page.parent.name == "docs" and path.startswith(made_at_build)):
+        if path.startswith(("http", "mailto")) or (
+            page.parent.name == "docs" and path.startswith(made_at_build)
+        ):
             continue
         file = page.parent / path if path else page
         assert file.exists(), target
@@ -117,7 +140,9 @@ def toctree(page: Path) -> list[str]:
     found = []
     for block in blocks(page, "{toctree}"):
         lines = [line.strip() for line in block.splitlines()]
-        found += [re.sub(r".*<(.*)>", r"\1", line) for line in lines if line and not line.startswith(":")]
+        found += [
+            re.sub(r".*<(.*)>", r"\1", line) for line in lines if line and not line.startswith(":")
+        ]
     return found
 
 
@@ -141,15 +166,20 @@ def test_sections_link_their_pages(section):
     assert not set(toctree(page)) - linked
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda example: example.name)
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda example: example.name
+)
 def test_example_is_fit_for_the_gallery(example):
-    """It has a title, cells, and a figure of its own, and asks for nothing that the gallery does not define."""
+    """It has a title, cells and a figure, and asks for nothing that the gallery does not define."""
     text = example.read_text()
     tree = ast.parse(text)
     title, line, *_ = ast.get_docstring(tree).splitlines()
     assert line == "=" * len(title)
     assert not title.endswith(".")
-    assert re.findall(r"^# %%\n# (.*)\n# -+$", text, flags=re.MULTILINE)[-2:] == ["The figure", "All of it"]
+    assert re.findall(r"^# %%\n# (.*)\n# -+$", text, flags=re.MULTILINE)[-2:] == [
+        "The figure",
+        "All of it",
+    ]
     assert f'"{example.stem}.png"' in text
     assert "__file__" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
@@ -168,7 +198,11 @@ def test_blocks_that_run_at_build_say_what_they_draw(page):
 
 
 def test_speed_in_the_readme_is_that_of_the_documentation():
-    rows = [line for line in (ROOT / "README.md").read_text().splitlines() if re.match(r"\| .* [num]s \| ", line)]
+    rows = [
+        line
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if re.match(r"\| .* [num]s \| ", line)
+    ]
     assert len(rows) >= 5
     assert not set(rows) - set((ROOT / "docs" / "performance.md").read_text().splitlines())
 
@@ -197,7 +231,9 @@ def is_told_in_full(thing: Any) -> bool:
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if is_told_in_full(getattr(vm, name))])
 def test_docstring_has_its_sections(name):
-    """What a function takes, returns and refuses, and in the notes of a differentiable one its derivative, or its formula."""
+    """What a function takes, returns and refuses, and in the notes of a differentiable one its
+    derivative, or its formula.
+    """
     thing = getattr(vm, name)
     function = getattr(thing, "function", thing)
     wanted = {"Examples"}
@@ -206,9 +242,11 @@ def test_docstring_has_its_sections(name):
     if getattr(function, "__annotations__", {}).get("return") != "None":
         wanted.add("Yields" if inspect.isgeneratorfunction(inspect.unwrap(function)) else "Returns")
     engine = inspect.isfunction(thing) and thing.__module__.startswith("varmat.core.")
-    if not (engine or re.match(r"varmat\.(models|functionals|inspection)", thing.__module__)):
+    if not (engine or re.match(r"varmat\.(models|derivatives|inspection)", thing.__module__)):
         wanted.add("Notes")
-    if inspect.isfunction(function) and re.search(r"\braise\b|check", inspect.getsource(function).split('"""')[-1]):
+    if inspect.isfunction(function) and re.search(
+        r"\braise\b|check", inspect.getsource(function).split('"""')[-1]
+    ):
         wanted.add("Raises")
     found = set(re.findall(r"^(\w+)\n-{3,}$", inspect.cleandoc(thing.__doc__), flags=re.MULTILINE))
     assert not wanted - found

@@ -1,4 +1,6 @@
-"""Arguments at the edges of what functions take: the library answers or refuses in its own words, not in those of NumPy."""
+"""Arguments at the edges of what functions take: the library answers or refuses in its own words,
+not in those of NumPy.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,16 @@ from varmat.testing import expect_ad, expect_ad_matvar
 M23, M32 = np.ones((2, 3)), np.ones((3, 2))
 
 REFUSED = {
-    "add": (lambda: vm.var(M23) + vm.var(M32), vm.ShapeError, "add: operands have shapes (2, 3) and (3, 2), but must broadcast!"),
-    "subtract": (lambda: M23 - vm.var(M32), vm.ShapeError, "subtract: operands have shapes (2, 3) and (3, 2), but must broadcast!"),
+    "add": (
+        lambda: vm.var(M23) + vm.var(M32),
+        vm.ShapeError,
+        "add: operands have shapes (2, 3) and (3, 2), but must broadcast!",
+    ),
+    "subtract": (
+        lambda: M23 - vm.var(M32),
+        vm.ShapeError,
+        "subtract: operands have shapes (2, 3) and (3, 2), but must broadcast!",
+    ),
     "large": (
         lambda: vm.var(np.ones(100_000)) * np.ones(3),
         vm.ShapeError,
@@ -71,15 +81,51 @@ REFUSED = {
         vm.DomainError,
         "uniform_cdf: Upper bound parameter is 1.0, but must be greater than the lower bound!",
     ),
-    "size": (lambda: vm.zeros_vector(2.0), TypeError, "zeros_vector: n is 2.0, but must be an integer!"),
-    "place": (lambda: vm.one_hot_vector(3, 1.0), TypeError, "one_hot_vector: k is 1.0, but must be an integer!"),
-    "count": (lambda: vm.rep_matrix(vm.var(1.0), 2, 1.5), TypeError, "rep_matrix: n is 1.5, but must be an integer!"),
-    "counts": (lambda: vm.rep_array(1.0, [2, 3]), TypeError, "rep_array: counts[0] is [2, 3], but must be an integer!"),
-    "rows": (lambda: vm.to_matrix(np.ones(4), 2.0, 2), TypeError, "to_matrix: m is 2.0, but must be an integer!"),
-    "bound": (lambda: vm.linspaced_int_array(3, 0.5, 2), TypeError, "linspaced_int_array: lower is 0.5, but must be an integer!"),
-    "rank": (lambda: vm.rank([1.0, 2.0], 0.0), TypeError, "rank: s is 0.0, but must be an integer!"),
-    "head": (lambda: vm.head(np.ones(3), 1.0), TypeError, "head: n is 1.0, but must be an integer!"),
-    "dimension": (lambda: vm.lmgamma([1, 0], 3.0), vm.DomainError, "lmgamma: k[1] is 0, but must be positive!"),
+    "size": (
+        lambda: vm.zeros_vector(2.0),
+        TypeError,
+        "zeros_vector: n is 2.0, but must be an integer!",
+    ),
+    "place": (
+        lambda: vm.one_hot_vector(3, 1.0),
+        TypeError,
+        "one_hot_vector: k is 1.0, but must be an integer!",
+    ),
+    "count": (
+        lambda: vm.rep_matrix(vm.var(1.0), 2, 1.5),
+        TypeError,
+        "rep_matrix: n is 1.5, but must be an integer!",
+    ),
+    "counts": (
+        lambda: vm.rep_array(1.0, [2, 3]),
+        TypeError,
+        "rep_array: counts[0] is [2, 3], but must be an integer!",
+    ),
+    "rows": (
+        lambda: vm.to_matrix(np.ones(4), 2.0, 2),
+        TypeError,
+        "to_matrix: m is 2.0, but must be an integer!",
+    ),
+    "bound": (
+        lambda: vm.linspaced_int_array(3, 0.5, 2),
+        TypeError,
+        "linspaced_int_array: lower is 0.5, but must be an integer!",
+    ),
+    "rank": (
+        lambda: vm.rank([1.0, 2.0], 0.0),
+        TypeError,
+        "rank: s is 0.0, but must be an integer!",
+    ),
+    "head": (
+        lambda: vm.head(np.ones(3), 1.0),
+        TypeError,
+        "head: n is 1.0, but must be an integer!",
+    ),
+    "dimension": (
+        lambda: vm.lmgamma([1, 0], 3.0),
+        vm.DomainError,
+        "lmgamma: k[1] is 0, but must be positive!",
+    ),
     "dimensions": (
         lambda: vm.lmgamma([1, 2], vm.var(np.ones(3))),
         vm.ShapeError,
@@ -124,19 +170,26 @@ def test_several_dimensions_of_the_multivariate_gamma_function():
 
 @pytest.mark.parametrize(("x", "y"), [(1.2, 299.0), (-0.5, 0.5)])
 def test_derivatives_where_a_logarithm_is_nan_are_those_of_the_formula(x, y):
-    # 1 / (1 - exp(y - x)) and -1 / (exp(x - y) - 1): a sampler that looks at the gradient only is not sent the wrong way.
+    # 1 / (1 - exp(y - x)) and -1 / (exp(x - y) - 1): a sampler that looks at the gradient only is
+    # not sent the wrong way.
     partials = vm.gradient(lambda v: vm.log_diff_exp(v[0], v[1]), np.array([x, y]))
-    np.testing.assert_allclose(partials, [-1.0 / np.expm1(y - x), -1.0 / np.expm1(x - y)], rtol=1e-14)
+    np.testing.assert_allclose(
+        partials, [-1.0 / np.expm1(y - x), -1.0 / np.expm1(x - y)], rtol=1e-14
+    )
     assert vm.gradient(vm.log1m_exp, y) == pytest.approx(-1.0 / np.expm1(-y), rel=1e-14)
 
 
 def test_derivatives_at_the_end_have_the_sign_of_those_next_to_it():
     assert [vm.gradient(vm.log1m_exp, x) for x in (0.0, -0.0)] == [-np.inf, -np.inf]
-    np.testing.assert_array_equal(vm.gradient(lambda v: vm.log_diff_exp(v[0], v[1]), np.ones(2)), [np.inf, -np.inf])
+    np.testing.assert_array_equal(
+        vm.gradient(lambda v: vm.log_diff_exp(v[0], v[1]), np.ones(2)), [np.inf, -np.inf]
+    )
 
 
 def test_nan_in_a_positive_difference_goes_on_into_the_derivative():
-    np.testing.assert_array_equal(vm.gradient(lambda v: vm.fdim(v[0], v[1]), np.array([np.nan, 0.5])), [np.nan, np.nan])
+    np.testing.assert_array_equal(
+        vm.gradient(lambda v: vm.fdim(v[0], v[1]), np.array([np.nan, 0.5])), [np.nan, np.nan]
+    )
 
 
 def test_the_squared_distance_of_scalars():
@@ -147,7 +200,9 @@ def test_the_squared_distance_of_scalars():
 
 def test_an_argument_without_axes_is_a_scalar():
     assert vm.lkj_corr_lpdf(np.eye(2), np.array(2.0)) == vm.lkj_corr_lpdf(np.eye(2), 2.0)
-    assert vm.lkj_corr_cholesky_lpdf(np.eye(2), np.array(2.0)) == vm.lkj_corr_cholesky_lpdf(np.eye(2), 2.0)
+    assert vm.lkj_corr_cholesky_lpdf(np.eye(2), np.array(2.0)) == vm.lkj_corr_cholesky_lpdf(
+        np.eye(2), 2.0
+    )
 
 
 def test_a_huge_separation_of_a_diffusion_does_not_overflow_with_an_error():

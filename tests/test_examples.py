@@ -1,4 +1,6 @@
-"""The models of the examples: their densities and gradients. The scripts are run by .ci/run, which installs what they plot with."""
+"""The models of the examples: their densities and gradients. The scripts are run by .ci/run, which
+installs what they plot with.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,20 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture
 def load(monkeypatch):
-    """Import an example, with data of the shape of the real ones where these come with scikit-learn."""
+    """Import an example, with data of the shape of the real ones where these come with
+    scikit-learn.
+    """
     rng = np.random.default_rng(3)
     measurements = rng.normal(size=(442, 10)) * rng.uniform(1, 50, size=10)
-    diabetes = SimpleNamespace(data=measurements, target=100 + measurements @ rng.normal(size=10) + 30 * rng.normal(size=442))
+    diabetes = SimpleNamespace(
+        data=measurements,
+        target=100 + measurements @ rng.normal(size=10) + 30 * rng.normal(size=442),
+    )
     nuclei = rng.normal(size=(569, 30))
     benign = (nuclei[:, 0] + rng.normal(size=569) > 0).astype(int)
-    cancer = SimpleNamespace(data=nuclei, target=benign, feature_names=np.array([f"n{i}" for i in range(30)]))
+    cancer = SimpleNamespace(
+        data=nuclei, target=benign, feature_names=np.array([f"n{i}" for i in range(30)])
+    )
     datasets = ModuleType("sklearn.datasets")
     datasets.load_diabetes = lambda scaled: diabetes
     datasets.load_breast_cancer = lambda: cancer
@@ -42,7 +51,9 @@ def load(monkeypatch):
 
 
 def schools_in_mpmath(example, unknowns):
-    """The density as it is written in the example's heading, in 50 digits, with the log-Jacobian of tau."""
+    """The density as it is written in the example's heading, in 50 digits, with the log-Jacobian of
+    tau.
+    """
 
     def normal(x, mean, scale):
         return mpmath.log(mpmath.npdf(x, mean, scale))
@@ -51,7 +62,9 @@ def schools_in_mpmath(example, unknowns):
     tau = mpmath.exp(log_tau)
     total = normal(mu, 0, 5) - mpmath.log(mpmath.pi * 5 * (1 + (tau / 5) ** 2)) + log_tau
     for t, effect, error in zip(theta_trans, example.y, example.sigma, strict=True):
-        total += normal(t, 0, 1) + normal(mpmath.mpf(float(effect)), mu + tau * t, mpmath.mpf(float(error)))
+        total += normal(t, 0, 1) + normal(
+            mpmath.mpf(float(effect)), mu + tau * t, mpmath.mpf(float(error))
+        )
     return total
 
 
@@ -64,7 +77,14 @@ def test_eight_schools_against_mpmath(load, seed):
         unknowns = [mpmath.mpf(float(u)) for u in point]
         expected = float(schools_in_mpmath(example, unknowns))
         partials = [
-            float(mpmath.diff(lambda u, i=i: schools_in_mpmath(example, [*unknowns[:i], u, *unknowns[i + 1 :]]), unknowns[i]))
+            float(
+                mpmath.diff(
+                    lambda u, i=i: schools_in_mpmath(
+                        example, [*unknowns[:i], u, *unknowns[i + 1 :]]
+                    ),
+                    unknowns[i],
+                )
+            )
             for i in range(10)
         ]
     assert value == pytest.approx(expected, rel=1e-13)
@@ -88,7 +108,9 @@ def test_gradient_of_the_model(load, name):
     point = 0.3 * np.random.default_rng(1).normal(size=model.param_unc_num())
     check = model.check_gradient(point)
     assert check, str(check)
-    np.testing.assert_allclose(model.log_density_gradient(point)[0], model.log_density(point), rtol=1e-13)
+    np.testing.assert_allclose(
+        model.log_density_gradient(point)[0], model.log_density(point), rtol=1e-13
+    )
 
 
 def test_gradient_and_hessian_of_the_regression(load):
@@ -97,11 +119,18 @@ def test_gradient_and_hessian_of_the_regression(load):
         point = 0.5 * np.random.default_rng(seed).normal(size=11)
         value, gradient = vm.value_and_grad(example.log_posterior)(point)
         assert value == pytest.approx(example.log_posterior(point), rel=1e-14)
-        np.testing.assert_allclose(gradient, example.gradient_by_hand(point), rtol=1e-11, atol=1e-10)
+        np.testing.assert_allclose(
+            gradient, example.gradient_by_hand(point), rtol=1e-11, atol=1e-10
+        )
     point = np.append(np.linspace(-0.2, 0.2, 10), -0.3)
     hessian = vm.hessian(example.log_posterior, point)
     steps = 1e-6 * np.eye(11)
-    differences = np.array([(example.gradient_by_hand(point + e) - example.gradient_by_hand(point - e)) / 2e-6 for e in steps])
+    differences = np.array(
+        [
+            (example.gradient_by_hand(point + e) - example.gradient_by_hand(point - e)) / 2e-6
+            for e in steps
+        ]
+    )
     np.testing.assert_allclose(hessian, differences, rtol=1e-6, atol=1e-5)
     linear = example.X.T @ example.X * np.exp(0.6) + np.eye(10)
     np.testing.assert_allclose(hessian[:10, :10], -linear, rtol=1e-12)
@@ -123,7 +152,9 @@ def test_gaussian_process_against_scipy(load):
     expected = stats.multivariate_normal(np.zeros(133), covariance).logpdf(example.ACCELERATIONS)
     assert example.log_likelihood(40.0, 5.0, noise) == pytest.approx(expected, rel=1e-11)
     # Linear functions are their own interpolation.
-    np.testing.assert_allclose(example.between_knots(t) @ (2 * example.KNOTS - 1), 2 * t - 1, rtol=1e-12)
+    np.testing.assert_allclose(
+        example.between_knots(t) @ (2 * example.KNOTS - 1), 2 * t - 1, rtol=1e-12
+    )
     mean, spread = example.predict(t[:3], 40.0, 5.0, noise)
     smoother = np.linalg.solve(covariance, covariance - np.diag(noise**2)).T
     np.testing.assert_allclose(mean, (smoother @ example.ACCELERATIONS)[:3], rtol=1e-9)
@@ -148,9 +179,16 @@ def test_shocks_of_the_airline_model_give_the_series_back(load):
     np.testing.assert_allclose(w, example.differences(example.SERIES), atol=1e-15)
     # Without new shocks the forecast is the series that has no shocks.
     quiet = SimpleNamespace(normal=lambda mean, scale, size: np.zeros(size))
-    y = np.append(example.SERIES, np.log10(example.forecast(0.4, 0.6, 0.02, before, quiet)["forecast"]))
+    y = np.append(
+        example.SERIES, np.log10(example.forecast(0.4, 0.6, 0.02, before, quiet)["forecast"])
+    )
     all_shocks = np.append(e, np.zeros(24))
-    w = all_shocks[13:] - 0.4 * all_shocks[12:-1] - 0.6 * all_shocks[1:-12] + 0.24 * all_shocks[:-13]
+    w = (
+        all_shocks[13:]
+        - 0.4 * all_shocks[12:-1]
+        - 0.6 * all_shocks[1:-12]
+        + 0.24 * all_shocks[:-13]
+    )
     np.testing.assert_allclose(example.differences(y), w, atol=1e-14)
 
 

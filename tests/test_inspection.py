@@ -1,4 +1,6 @@
-"""Looking at a tape: `print_stack` and `profile`. Times are never compared, only what is counted."""
+"""Looking at a tape: `print_stack` and `profile`. Times are never compared, only what is
+counted.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def test_print_stack_writes_lines_and_a_graph():
     vm.print_stack(file=graph, dot=True)
     names = [line.split()[1] for line in text.getvalue().splitlines()]
     assert names == ["leaf", "exp", "multiply", "sum"]
-    assert text.getvalue().splitlines()[2].endswith("<- #1 #0")  # the reversed view stands for its parent
+    # the reversed view stands for its parent
+    assert text.getvalue().splitlines()[2].endswith("<- #1 #0")
     assert graph.getvalue().startswith("digraph tape {")
     assert "n0 -> n2" in graph.getvalue()
 
@@ -75,11 +78,21 @@ def test_print_stack_shows_entries_of_every_kind_in_all_open_scopes():
             vm.print_stack(file=text)
     lines = [line.split("  <- ") for line in text.getvalue().splitlines()]
     assert [(head.split()[1], *sources) for head, *sources in lines] == [
-        *(("leaf",), ("eigh", "#0"), ("multiply", "#0"), ("setitem", "#2 #1"), ("getitem", "#1"), ("setitem", "#2 #4")),
+        *(
+            ("leaf",),
+            ("eigh", "#0"),
+            ("multiply", "#0"),
+            ("setitem", "#2 #1"),
+            ("getitem", "#1"),
+            ("setitem", "#2 #4"),
+        ),
         *(("reverse_pass_callback",), ("leaf",), ("multiply", "#2 #7"), ("concatenate", "#8 #1")),
     ]
     assert lines[1][0].count("VarMat") == 2
-    assert lines[2][0].endswith("VarMat (2, 2)  val [[0.79289322 2.20710678]  [0.79289322 0.79289322]]  adj [[0. 0.]  [0. 0.]]")
+    assert lines[2][0].endswith(
+        "VarMat (2, 2)  val [[0.79289322 2.20710678]  [0.79289322 0.79289322]]  adj [[0. 0.]  [0. "
+        "0.]]"
+    )
     assert lines[7][0].endswith("Var  val 3  adj 0")
 
 
@@ -191,7 +204,9 @@ def test_functionals_inside():
 
 
 def test_models_inside():
-    model = vm.Model(lambda mu, sigma: vm.normal_lpdf(X, mu, sigma), mu=vm.real(), sigma=vm.positive())
+    model = vm.Model(
+        lambda mu, sigma: vm.normal_lpdf(X, mu, sigma), mu=vm.real(), sigma=vm.positive()
+    )
     with vm.profile() as costs:
         model.log_density_gradient(np.zeros(2))
     assert calls(costs)["normal_lpdf"] == 1
@@ -228,7 +243,11 @@ def test_lines_of_the_model_are_told_apart():
     with vm.profile(lines=True) as costs:
         vm.gradient(g, X)
     first = g.__code__.co_firstlineno
-    found = {(cost.name, cost.line) for cost in costs if cost.name in ("exp", "normal_lpdf", "add", "multiply", "leaf")}
+    found = {
+        (cost.name, cost.line)
+        for cost in costs
+        if cost.name in ("exp", "normal_lpdf", "add", "multiply", "leaf")
+    }
     assert found == {("leaf", "")} | {
         (name, f"test_inspection.py:{first + i}")
         for name, i in (("exp", 1), ("exp", 2), ("normal_lpdf", 3), ("add", 3), ("multiply", 3))
@@ -258,7 +277,15 @@ def test_an_empty_table():
 
 
 @pytest.mark.parametrize(
-    ("x", "text"), [(0, "0 B"), (8, "8 B"), (999, "999 B"), (999.7, "1 kB"), (80_000, "80 kB"), (12_345_678, "12.3 MB")]
+    ("x", "text"),
+    [
+        (0, "0 B"),
+        (8, "8 B"),
+        (999, "999 B"),
+        (999.7, "1 kB"),
+        (80_000, "80 kB"),
+        (12_345_678, "12.3 MB"),
+    ],
 )
 def test_sizes_have_three_digits(x, text):
     assert _scaled(x, ("B", "kB", "MB")) == text
@@ -266,8 +293,14 @@ def test_sizes_have_three_digits(x, text):
 
 def test_what_profile_returns_says_what_it_is():
     costs = vm.profile(lines=True)
-    assert repr(costs) == "<varmat.profile(lines=True), to be entered: with varmat.profile() as costs>"
-    with pytest.raises(TypeError, match=r"^profile: what is pickled is what varmat.profile.. returns, which holds no measurements"):
+    assert (
+        repr(costs) == "<varmat.profile(lines=True), to be entered: with varmat.profile() as costs>"
+    )
+    with pytest.raises(
+        TypeError,
+        match=r"^profile: what is pickled is what varmat.profile.. returns, which holds no "
+        r"measurements",
+    ):
         pickle.dumps(costs)
     with costs as measured:
         np.sum(np.exp(vm.var([1.0, 2.0])))

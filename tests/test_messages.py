@@ -1,4 +1,6 @@
-"""Refusals: they begin with the name of the function that was called, whichever of its names that is, and give true reasons."""
+"""Refusals: they begin with the name of the function that was called, whichever of its names that
+is, and give true reasons.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,26 @@ import varmat as vm
 from varmat.core import errors
 from varmat.functions.callers import synonyms
 
-VECTOR, SHORT, MATRIX, SQUARE = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]), np.full((2, 3), 0.5), np.eye(3)
+VECTOR, SHORT, MATRIX, SQUARE = (
+    np.array([0.2, 0.3, 0.5]),
+    np.array([0.4, 0.6]),
+    np.full((2, 3), 0.5),
+    np.eye(3),
+)
 ONE = [(0.5,), (VECTOR,), (MATRIX,), (-SQUARE,), (np.array([np.nan, 1.0, 2.0]),)]
-TWO = [(VECTOR, SHORT), (0.5, VECTOR), (VECTOR, 0.5), (MATRIX, SHORT), (SQUARE, SHORT), (SHORT, SQUARE), (-1.0, -1.0)]
+TWO = [
+    (VECTOR, SHORT),
+    (0.5, VECTOR),
+    (VECTOR, 0.5),
+    (MATRIX, SHORT),
+    (SQUARE, SHORT),
+    (SHORT, SQUARE),
+    (-1.0, -1.0),
+]
 THREE = [(VECTOR, SHORT, 0.5), (0.5, MATRIX, SHORT), (0.5, 0.5, -1.0), (SHORT, 0.5, VECTOR)]
-# Modules of what is no function of numbers alone, or draws them; and derivatives of special functions, which are asked for
-# orders that the library alone writes.
-ELSEWHERE = ("core", "functionals", "models", "inspection", "testing", "random_numbers", "solvers")
+# Modules of what is no function of numbers alone, or draws them; and derivatives of special
+# functions, which are asked for orders that the library alone writes.
+ELSEWHERE = ("core", "derivatives", "models", "inspection", "testing", "random_numbers", "solvers")
 DERIVATIVES = re.compile(r".*_derivative|hyp2f1_d.")
 
 
@@ -75,19 +90,25 @@ def test_synonyms_are_named_as_they_were_called():
     for call, name in (
         (lambda: vm.gamma_p(x, SHORT) + vm.gammainc(SHORT, SHORT), "gamma_p"),
         (lambda: vm.gamma_p(SHORT, SHORT) + vm.gammainc(x, SHORT), "gammainc"),
-        (lambda: vm.gamma_p(
-            x,
-            vm.gammainc(SHORT, SHORT),
-        ), "gamma_p"),
-    ):  # fmt: skip
+        (lambda: vm.gamma_p(x, vm.gammainc(SHORT, SHORT)), "gamma_p"),
+    ):
         assert refusal(call) == f"{name}: {text}"
     square = "a has shape (3,), but must be a square matrix (or a stack of them)!"
     assert refusal(lambda: determinant(x)) == f"determinant: {square}"
     assert refusal(lambda: np.linalg.det(x)) == f"det: {square}"
     assert refusal(lambda: list(map(vm.inverse, [VECTOR]))) == f"inverse: {square}"
-    assert refusal(lambda: vm.gradient(lambda x: vm.mdivide_left(x, x)[0], VECTOR)) == f"mdivide_left: {square}"
-    assert refusal(lambda: vm.recorded(lambda x: vm.mdivide_left(x, x)[0])(VECTOR)) == f"mdivide_left: {square}"
-    assert refusal(lambda: vm.lgamma()) == "lgamma: 0 operands are given; the signature is lgamma(x, /)"
+    assert (
+        refusal(lambda: vm.gradient(lambda x: vm.mdivide_left(x, x)[0], VECTOR))
+        == f"mdivide_left: {square}"
+    )
+    assert (
+        refusal(lambda: vm.recorded(lambda x: vm.mdivide_left(x, x)[0])(VECTOR))
+        == f"mdivide_left: {square}"
+    )
+    assert (
+        refusal(lambda: vm.lgamma())
+        == "lgamma: 0 operands are given; the signature is lgamma(x, /)"
+    )
     missing = "mdivide_left: missing a required argument: 'b'; the signature is mdivide_left(a, b)"
     assert refusal(lambda: vm.mdivide_left(1.0)) == missing
 
@@ -113,9 +134,16 @@ def test_the_name_is_not_looked_for_where_there_is_one():
 @pytest.mark.parametrize("kind", ["VarMat", "MatVar", "Dual"])
 def test_operands_that_do_not_broadcast(kind):
     x, y = KINDS[kind](PLAIN), KINDS[kind](SHORT)
-    for f, name in ((lambda x, y: x * y, "multiply"), (np.arctan2, "arctan2"), (vm.lchoose, "lchoose")):
+    for f, name in (
+        (lambda x, y: x * y, "multiply"),
+        (np.arctan2, "arctan2"),
+        (vm.lchoose, "lchoose"),
+    ):
         for a, b in ((x, y), (x, SHORT), (PLAIN, y)):
-            with pytest.raises(vm.ShapeError, match=rf"^{name}: operands have shapes \(2, 3\) and \(2,\), but must broadcast!$"):
+            with pytest.raises(
+                vm.ShapeError,
+                match=rf"^{name}: operands have shapes \(2, 3\) and \(2,\), but must broadcast!$",
+            ):
                 f(a, b)
 
 
@@ -123,15 +151,20 @@ def test_operands_that_do_not_broadcast(kind):
     (lambda: vm.reverse(vm.var(1.0)), "reverse: x is a scalar, but must be an array!"),
     (lambda: vm.sort_asc(1.0), "sort_asc: x is a scalar, but must be an array!"),
     (lambda: vm.sort_desc(vm.var(1.0)), "sort_desc: x is a scalar, but must be an array!"),
-    (lambda: vm.diag_matrix(vm.var(1.0)), "diag_matrix: v has shape (), but must be a vector or a matrix!"),
-    (lambda: vm.lfilter(1.0, [1.0, 0.5], vm.var(1.0)), "lfilter: x is a scalar, but must be an array!"),
+    (lambda: vm.diag_matrix(vm.var(1.0)),
+     "diag_matrix: v has shape (), but must be a vector or a matrix!"),
+    (lambda: vm.lfilter(1.0, [1.0, 0.5], vm.var(1.0)),
+     "lfilter: x is a scalar, but must be an array!"),
     (lambda: vm.mdivide_right_ldlt(vm.var(VECTOR), SHORT),
      "mdivide_right_ldlt: a has shape (2,), but must be a square matrix (or a stack of them)!"),
     (lambda: vm.cho_solve((SHORT, True), vm.var(VECTOR)),
      "cho_solve: c has shape (2,), but must be a square matrix (or a stack of them)!"),
-    (lambda: vm.polar(vm.var(VECTOR), SHORT), "polar: theta has shape (2,), but must broadcast with r, of shape (3,)!"),
-    (lambda: vm.normal_lupdf(vm.var(VECTOR), 0.0, -1.0), "normal_lupdf: Scale parameter is -1.0, but must be positive!"),
-    (lambda: vm.bernoulli_lupmf(vm.var(1.0), 0.5), "bernoulli_lupmf: n is a variable, but has no derivative: it is discrete!"),
+    (lambda: vm.polar(vm.var(VECTOR), SHORT),
+     "polar: theta has shape (2,), but must broadcast with r, of shape (3,)!"),
+    (lambda: vm.normal_lupdf(vm.var(VECTOR), 0.0, -1.0),
+     "normal_lupdf: Scale parameter is -1.0, but must be positive!"),
+    (lambda: vm.bernoulli_lupmf(vm.var(1.0), 0.5),
+     "bernoulli_lupmf: n is a variable, but has no derivative: it is discrete!"),
 ])  # fmt: skip
 def test_texts(call, message):
     with pytest.raises((TypeError, ValueError), match=f"^{re.escape(message)}$"):
@@ -139,11 +172,18 @@ def test_texts(call, message):
 
 
 def test_a_pair_is_asked_for():
-    with pytest.raises(TypeError, match=r"^cho_solve: c_and_lower is a Var, but must be a pair of a factor and whether"):
+    with pytest.raises(
+        TypeError,
+        match=r"^cho_solve: c_and_lower is a Var, but must be a pair of a factor and whether",
+    ):
         vm.cho_solve(vm.var(1.0), VECTOR)
     factor = scipy.linalg.cho_factor(SQUARE * 2.0)
     np.testing.assert_allclose(vm.cho_solve(factor, vm.var(VECTOR)).val, VECTOR / 2.0, rtol=1e-15)
-    with pytest.raises(TypeError, match=r"^lmgamma: the dimension k is a VarMat, but must be an integer, or an array of them!$"):
+    with pytest.raises(
+        TypeError,
+        match=r"^lmgamma: the dimension k is a VarMat, but must be an integer, or an array of "
+        r"them!$",
+    ):
         vm.lmgamma(vm.var(VECTOR), 3.0)
 
 
@@ -167,10 +207,13 @@ def _store_number(x):
     (_dot, "write A @ x, not A.dot(x)"),
     (_store, "make the array that is written into with np.zeros_like(variable, shape=...)"),
     (np.asarray, "varmat.numpy as np"),
-    (lambda x: np.array([x, x]), "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take"),
+    (lambda x: np.array([x, x]),
+     "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take"),
     (lambda x: np.full((2, 3), x), "write np.broadcast_to(x, shape)"),
-    (lambda x: scipy.linalg.norm(x), "scipy.linalg.norm cannot be called on variables: use np.linalg.norm"),
-    (lambda x: scipy.stats.norm.logpdf(x), "for functions outside NumPy the varmat function of the same name"),
+    (lambda x: scipy.linalg.norm(x),
+     "scipy.linalg.norm cannot be called on variables: use np.linalg.norm"),
+    (lambda x: scipy.stats.norm.logpdf(x),
+     "for functions outside NumPy the varmat function of the same name"),
     (lambda x: float(x[0]), "varmat.value(x) for the plain numbers"),
     (lambda x: math.exp(x[0]), "use NumPy's function instead of math's (np.exp, not math.exp)"),
 ])  # fmt: skip

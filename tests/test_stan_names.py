@@ -1,4 +1,6 @@
-"""No name of Stan is forgotten: each is in the table of the documentation, with what one writes here, or why it is not there."""
+"""No name of Stan is forgotten: each is in the table of the documentation, with what one writes
+here, or why it is not there.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ def test_table_is_right() -> None:
 
 
 def test_census_is_whole() -> None:
-    """The counts that the census itself gives: 500 names of the language, and what exists in C++ only."""
+    """The counts that the census itself gives: 500 names of the language, and what exists in C++
+    only.
+    """
     families = stan_names.census()
     names = [name for each in families.values() for name in each]
     assert len(names) == len(set(names)) == 670
-    language = [each for family, each in families.items() if "C++" not in family and family not in CPP]
+    language = [
+        each for family, each in families.items() if "C++" not in family and family not in CPP
+    ]
     assert sum(map(len, language)) == 500
 
 
@@ -63,8 +69,14 @@ BAD: list[tuple[dict[str, str], str]] = [
     ({"name": "unheard_of", "answer": "np.unheard_of", "note": ""}, "but there is no such name"),
     ({"name": "unheard_of", "answer": "refused", "note": ""}, "refused without a note"),
     ({"name": "unheard_of", "answer": "written", "note": "somehow"}, "the note has no code in it"),
-    ({"name": "unheard_of", "answer": "written", "note": "``vm.unheard_of(x)``"}, "the note names vm.unheard_of, but"),
-    ({"name": "unheard_of", "answer": "abs(x)", "note": ""}, "must be a name of vm or np, or one of written, planned, refused"),
+    (
+        {"name": "unheard_of", "answer": "written", "note": "``vm.unheard_of(x)``"},
+        "the note names vm.unheard_of, but",
+    ),
+    (
+        {"name": "unheard_of", "answer": "abs(x)", "note": ""},
+        "must be a name of vm or np, or one of written, planned, refused",
+    ),
 ]
 
 
@@ -73,9 +85,14 @@ def test_rows_that_are_wrong_are_found(row: dict[str, str], text: str) -> None:
     assert text in (stan_names.fault(row) or "")
 
 
-def test_names_that_are_missing_or_too_many_are_found(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_are_missing_or_too_many_are_found(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = stan_names.table()
-    changed = [dict(row, answer="planned", note="") if row["name"] == "normal_lpdf" else row for row in rows[1:]]
+    changed = [
+        dict(row, answer="planned", note="") if row["name"] == "normal_lpdf" else row
+        for row in rows[1:]
+    ]
     changed += [dict(rows[1], name="unheard_of", answer="np.exp"), rows[2]]
     monkeypatch.setattr(stan_names, "TABLE", tmp_path / "table.csv")
     with (tmp_path / "table.csv").open("w", newline="") as file:

@@ -1,4 +1,6 @@
-"""A program with annotations, as a user writes it: mypy reads it (see pyproject.toml), and it runs."""
+"""A program with annotations, as a user writes it: mypy reads it (see pyproject.toml), and it
+runs.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,15 @@ def log_density(theta: vm.VarMat) -> vm.Var:
 
 
 def test_functionals() -> None:
-    value, gradient = assert_type(vm.value_and_grad(log_density)(START), tuple[float, npt.NDArray[np.float64]])
-    recorded, same = assert_type(vm.recorded(lambda theta: np.sum(theta**2))(START), tuple[float, Any])
-    np.testing.assert_array_equal(assert_type(vm.gradient(log_density, START), np.ndarray), gradient)
+    value, gradient = assert_type(
+        vm.value_and_grad(log_density)(START), tuple[float, npt.NDArray[np.float64]]
+    )
+    recorded, same = assert_type(
+        vm.recorded(lambda theta: np.sum(theta**2))(START), tuple[float, Any]
+    )
+    np.testing.assert_array_equal(
+        assert_type(vm.gradient(log_density, START), np.ndarray), gradient
+    )
     np.testing.assert_array_equal(same, 2.0 * START)
     assert assert_type(vm.hessian(log_density, START), np.ndarray).shape == (2, 2)
     assert assert_type(vm.gradient(np.sin, 0.0), float) == 1.0
@@ -53,14 +61,18 @@ def path(theta: vm.VarMat) -> Any:
 
 def test_numpy_module() -> None:
     with vnp.patched(__import__("colorsys")):
-        value, gradient = assert_type(vm.value_and_grad(path)(START), tuple[float, npt.NDArray[np.float64]])
+        value, gradient = assert_type(
+            vm.value_and_grad(path)(START), tuple[float, npt.NDArray[np.float64]]
+        )
     assert gradient.shape == START.shape
     assert vm.numpy.sin is np.sin
     assert value == path(START)  # type: ignore[arg-type]  # plain numbers are taken too
 
 
 def test_models() -> None:
-    model = vm.Model(lambda mu, sigma: vm.normal_lupdf(Y, mu, sigma) - sigma, mu=vm.real(), sigma=vm.positive())
+    model = vm.Model(
+        lambda mu, sigma: vm.normal_lupdf(Y, mu, sigma) - sigma, mu=vm.real(), sigma=vm.positive()
+    )
     value, gradient = assert_type(model.log_density_gradient(START), tuple[float, np.ndarray])
     assert gradient.shape == START.shape
     assert value == model.log_density(START)
@@ -75,7 +87,9 @@ def test_a_file_of_a_user() -> None:
 
 def is_density(name: str) -> bool:
     # Laplace's approximations are of functions, of which nothing is known.
-    return not name.startswith("laplace_") and name.endswith(("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf"))
+    return not name.startswith("laplace_") and name.endswith(
+        ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf")
+    )
 
 
 def test_every_density_has_a_type() -> None:

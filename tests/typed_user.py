@@ -39,7 +39,12 @@ def log_density_at(theta: Floats) -> float:
 
 def steps(start: Floats) -> Floats:
     value, slope = vm.value_and_grad(log_density)(start)
-    return start + 1e-3 * slope / (1.0 + abs(value)) + 1e-3 * vm.grad(log_density)(start) + 0.0 * vm.gradient(log_density, start)
+    return (
+        start
+        + 1e-3 * slope / (1.0 + abs(value))
+        + 1e-3 * vm.grad(log_density)(start)
+        + 0.0 * vm.gradient(log_density, start)
+    )
 
 
 def wrong(x: vm.Var) -> float:

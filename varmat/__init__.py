@@ -1,9 +1,11 @@
-"""varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix variables."""
+"""varmat: exact gradients of NumPy code, by reverse-mode automatic differentiation with matrix
+variables.
+"""
 
 import typing as _typing
 from importlib import import_module as _import_module
 
-from varmat import functionals, functions, transforms
+from varmat import derivatives, functions, transforms
 from varmat import typing as typing
 from varmat.core import dispatch as _dispatch
 from varmat.core.callbacks import make_callback_var as make_callback_var
@@ -27,143 +29,158 @@ from varmat.core.variables import Var as Var
 from varmat.core.variables import VarMat as VarMat
 from varmat.core.variables import value as value
 from varmat.core.variables import var as var
-from varmat.functionals import *  # noqa: F403 - the names are listed there
-from varmat.functions.constant_arrays import *  # noqa: F403 - the names are listed there
-from varmat.functions.constant_values import *  # noqa: F403 - the names are listed there
-from varmat.functions.containers import *  # noqa: F403 - the names are listed there
-from varmat.functions.covariances import *  # noqa: F403 - the names are listed there
-from varmat.functions.cumulative import *  # noqa: F403 - the names are listed there
-from varmat.functions.determinants import *  # noqa: F403 - the names are listed there
-from varmat.functions.deviances import *  # noqa: F403 - the names are listed there
-from varmat.functions.dot_products import *  # noqa: F403 - the names are listed there
-from varmat.functions.exponentials import *  # noqa: F403 - the names are listed there
-from varmat.functions.factorisations import *  # noqa: F403 - the names are listed there
-from varmat.functions.forms import *  # noqa: F403 - the names are listed there
-from varmat.functions.gathering import *  # noqa: F403 - the names are listed there
-from varmat.functions.hypergeometric import *  # noqa: F403 - the names are listed there
-from varmat.functions.inverse_forms import *  # noqa: F403 - the names are listed there
-from varmat.functions.joining import *  # noqa: F403 - the names are listed there
-from varmat.functions.lags import *  # noqa: F403 - the names are listed there
-from varmat.functions.least_squares import *  # noqa: F403 - the names are listed there
-from varmat.functions.log_incomplete import *  # noqa: F403 - the names are listed there
-from varmat.functions.log_normal_tails import *  # noqa: F403 - the names are listed there
-from varmat.functions.matrix_functions import *  # noqa: F403 - the names are listed there
-from varmat.functions.orderings import *  # noqa: F403 - the names are listed there
-from varmat.functions.products import *  # noqa: F403 - the names are listed there
-from varmat.functions.recurrences import *  # noqa: F403 - the names are listed there
-from varmat.functions.reductions import *  # noqa: F403 - the names are listed there
-from varmat.functions.shaping import *  # noqa: F403 - the names are listed there
-from varmat.functions.solves import *  # noqa: F403 - the names are listed there
-from varmat.functions.sparse import *  # noqa: F403 - the names are listed there
-from varmat.functions.sparse_solves import *  # noqa: F403 - the names are listed there
-from varmat.functions.special import *  # noqa: F403 - the names are listed there
-from varmat.functions.stirling import *  # noqa: F403 - the names are listed there
+from varmat.derivatives import *  # noqa: F403
+from varmat.functions.arrays.constant_arrays import *  # noqa: F403
+from varmat.functions.arrays.constant_values import *  # noqa: F403
+from varmat.functions.arrays.containers import *  # noqa: F403
+from varmat.functions.arrays.cumulative import *  # noqa: F403
+from varmat.functions.arrays.exponentials import *  # noqa: F403
+from varmat.functions.arrays.gathering import *  # noqa: F403
+from varmat.functions.arrays.joining import *  # noqa: F403
+from varmat.functions.arrays.orderings import *  # noqa: F403
+from varmat.functions.arrays.reductions import *  # noqa: F403
+from varmat.functions.arrays.shaping import *  # noqa: F403
+from varmat.functions.covariances import *  # noqa: F403
+from varmat.functions.linalg.determinants import *  # noqa: F403
+from varmat.functions.linalg.dot_products import *  # noqa: F403
+from varmat.functions.linalg.factorisations import *  # noqa: F403
+from varmat.functions.linalg.forms import *  # noqa: F403
+from varmat.functions.linalg.inverse_forms import *  # noqa: F403
+from varmat.functions.linalg.least_squares import *  # noqa: F403
+from varmat.functions.linalg.matrix_functions import *  # noqa: F403
+from varmat.functions.linalg.products import *  # noqa: F403
+from varmat.functions.linalg.solves import *  # noqa: F403
+from varmat.functions.signals.lags import *  # noqa: F403
+from varmat.functions.signals.recurrences import *  # noqa: F403
+from varmat.functions.sparse.solves import *  # noqa: F403
+from varmat.functions.sparse.variable import *  # noqa: F403
+from varmat.functions.special.deviances import *  # noqa: F403
+from varmat.functions.special.hypergeometric import *  # noqa: F403
+from varmat.functions.special.log_incomplete import *  # noqa: F403
+from varmat.functions.special.log_normal_tails import *  # noqa: F403
+from varmat.functions.special.stirling import *  # noqa: F403
+from varmat.functions.special.table import *  # noqa: F403
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
-from varmat.transforms.bounded import *  # noqa: F403 - the names are listed there
-from varmat.transforms.matrices import *  # noqa: F403 - the names are listed there
-from varmat.transforms.readers import *  # noqa: F403 - the names are listed there
-from varmat.transforms.vectors import *  # noqa: F403 - the names are listed there
+from varmat.transforms.bounded import *  # noqa: F403
+from varmat.transforms.correlation_matrices import *  # noqa: F403
+from varmat.transforms.covariance_matrices import *  # noqa: F403
+from varmat.transforms.elementwise import *  # noqa: F403
+from varmat.transforms.ordered import *  # noqa: F403
+from varmat.transforms.readers import *  # noqa: F403
+from varmat.transforms.simplexes import *  # noqa: F403
+from varmat.transforms.sum_to_zero import *  # noqa: F403
+from varmat.transforms.unit_vectors import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:
-    from varmat.complexes.fourier import *  # noqa: F403 - the names are listed there
-    from varmat.complexes.linear_algebra import *  # noqa: F403 - the names are listed there
-    from varmat.complexes.names import *  # noqa: F403 - the names are listed there
-    from varmat.densities.bernoulli import *  # noqa: F403 - the names are listed there
-    from varmat.densities.beta_counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.bounded import *  # noqa: F403 - the names are listed there
-    from varmat.densities.categorical import *  # noqa: F403 - the names are listed there
-    from varmat.densities.circular import *  # noqa: F403 - the names are listed there
-    from varmat.densities.counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.bounded import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.circular import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.extreme_value import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.heavy_tails import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.incomplete_beta import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.location_scale import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.positive import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.skewed import *  # noqa: F403 - the names are listed there
-    from varmat.densities.cumulative.sums import *  # noqa: F403 - the names are listed there
-    from varmat.densities.extreme_value import *  # noqa: F403 - the names are listed there
-    from varmat.densities.finite_populations import *  # noqa: F403 - the names are listed there
-    from varmat.densities.gaussian_dlm import *  # noqa: F403 - the names are listed there
-    from varmat.densities.glm import *  # noqa: F403 - the names are listed there
-    from varmat.densities.glm_categories import *  # noqa: F403 - the names are listed there
-    from varmat.densities.glm_counts import *  # noqa: F403 - the names are listed there
-    from varmat.densities.heavy_tails import *  # noqa: F403 - the names are listed there
-    from varmat.densities.hmm import *  # noqa: F403 - the names are listed there
-    from varmat.densities.inverse_chi_square import *  # noqa: F403 - the names are listed there
-    from varmat.densities.location_scale import *  # noqa: F403 - the names are listed there
-    from varmat.densities.matrix_normal import *  # noqa: F403 - the names are listed there
-    from varmat.densities.matrix_variate import *  # noqa: F403 - the names are listed there
-    from varmat.densities.mixture import *  # noqa: F403 - the names are listed there
-    from varmat.densities.multi_normal import *  # noqa: F403 - the names are listed there
-    from varmat.densities.normal import *  # noqa: F403 - the names are listed there
-    from varmat.densities.ordered import *  # noqa: F403 - the names are listed there
-    from varmat.densities.poisson_binomial import *  # noqa: F403 - the names are listed there
-    from varmat.densities.positive import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.continuous import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.discrete import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.matrices import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.processes import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.regressions import *  # noqa: F403 - the names are listed there
-    from varmat.densities.random_numbers.vectors import *  # noqa: F403 - the names are listed there
-    from varmat.densities.simplex import *  # noqa: F403 - the names are listed there
-    from varmat.densities.skewed import *  # noqa: F403 - the names are listed there
-    from varmat.densities.truncated import *  # noqa: F403 - the names are listed there
-    from varmat.densities.unnormalised import *  # noqa: F403 - the names are listed there
-    from varmat.densities.wiener import *  # noqa: F403 - the names are listed there
-    from varmat.densities.wiener_cumulative import *  # noqa: F403 - the names are listed there
-    from varmat.densities.wishart_cholesky import *  # noqa: F403 - the names are listed there
-    from varmat.functions.banded import *  # noqa: F403 - the names are listed there
-    from varmat.functions.cosine_transforms import *  # noqa: F403 - the names are listed there
-    from varmat.functions.decompositions import *  # noqa: F403 - the names are listed there
-    from varmat.functions.distances import *  # noqa: F403 - the names are listed there
-    from varmat.functions.filters import *  # noqa: F403 - the names are listed there
-    from varmat.functions.integrals import *  # noqa: F403 - the names are listed there
-    from varmat.functions.interpolation import *  # noqa: F403 - the names are listed there
-    from varmat.functions.matrix_equations import *  # noqa: F403 - the names are listed there
-    from varmat.functions.matrix_roots import *  # noqa: F403 - the names are listed there
-    from varmat.functions.matrix_trigonometry import *  # noqa: F403 - the names are listed there
-    from varmat.functions.nd_convolutions import *  # noqa: F403 - the names are listed there
-    from varmat.functions.riccati import *  # noqa: F403 - the names are listed there
-    from varmat.functions.splines import *  # noqa: F403 - the names are listed there
-    from varmat.functions.structured_matrices import *  # noqa: F403 - the names are listed there
-    from varmat.functions.toeplitz_systems import *  # noqa: F403 - the names are listed there
-    from varmat.models.model import *  # noqa: F403 - the names are listed there
-    from varmat.models.parameters import *  # noqa: F403 - the names are listed there
-    from varmat.parallel.mapped import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.algebraic_differential import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.differential import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.implicit import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.laplace_likelihoods import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.laplace_marginal import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.quadrature import *  # noqa: F403 - the names are listed there
-    from varmat.solvers.scan import *  # noqa: F403 - the names are listed there
+    from varmat.complexes.fourier import *  # noqa: F403
+    from varmat.complexes.linear_algebra import *  # noqa: F403
+    from varmat.complexes.names import *  # noqa: F403
+    from varmat.densities.bernoulli import *  # noqa: F403
+    from varmat.densities.beta_counts import *  # noqa: F403
+    from varmat.densities.bounded import *  # noqa: F403
+    from varmat.densities.categorical import *  # noqa: F403
+    from varmat.densities.circular import *  # noqa: F403
+    from varmat.densities.counts import *  # noqa: F403
+    from varmat.densities.cumulative.bounded import *  # noqa: F403
+    from varmat.densities.cumulative.circular import *  # noqa: F403
+    from varmat.densities.cumulative.counts import *  # noqa: F403
+    from varmat.densities.cumulative.extreme_value import *  # noqa: F403
+    from varmat.densities.cumulative.heavy_tails import *  # noqa: F403
+    from varmat.densities.cumulative.incomplete_beta import *  # noqa: F403
+    from varmat.densities.cumulative.incomplete_gamma import *  # noqa: F403
+    from varmat.densities.cumulative.location_scale import *  # noqa: F403
+    from varmat.densities.cumulative.positive import *  # noqa: F403
+    from varmat.densities.cumulative.skewed import *  # noqa: F403
+    from varmat.densities.cumulative.sums import *  # noqa: F403
+    from varmat.densities.extreme_value import *  # noqa: F403
+    from varmat.densities.finite_populations import *  # noqa: F403
+    from varmat.densities.gaussian_dlm import *  # noqa: F403
+    from varmat.densities.glm import *  # noqa: F403
+    from varmat.densities.glm_categories import *  # noqa: F403
+    from varmat.densities.glm_counts import *  # noqa: F403
+    from varmat.densities.heavy_tails import *  # noqa: F403
+    from varmat.densities.hmm import *  # noqa: F403
+    from varmat.densities.inverse_chi_square import *  # noqa: F403
+    from varmat.densities.lkj import *  # noqa: F403
+    from varmat.densities.location_scale import *  # noqa: F403
+    from varmat.densities.matrix_normal import *  # noqa: F403
+    from varmat.densities.mixture import *  # noqa: F403
+    from varmat.densities.multi_normal import *  # noqa: F403
+    from varmat.densities.normal import *  # noqa: F403
+    from varmat.densities.ordered import *  # noqa: F403
+    from varmat.densities.poisson_binomial import *  # noqa: F403
+    from varmat.densities.positive import *  # noqa: F403
+    from varmat.densities.random_numbers.continuous import *  # noqa: F403
+    from varmat.densities.random_numbers.discrete import *  # noqa: F403
+    from varmat.densities.random_numbers.matrices import *  # noqa: F403
+    from varmat.densities.random_numbers.processes import *  # noqa: F403
+    from varmat.densities.random_numbers.regressions import *  # noqa: F403
+    from varmat.densities.random_numbers.vectors import *  # noqa: F403
+    from varmat.densities.simplex import *  # noqa: F403
+    from varmat.densities.skewed import *  # noqa: F403
+    from varmat.densities.truncated import *  # noqa: F403
+    from varmat.densities.unnormalised import *  # noqa: F403
+    from varmat.densities.wiener import *  # noqa: F403
+    from varmat.densities.wiener_cumulative import *  # noqa: F403
+    from varmat.densities.wishart import *  # noqa: F403
+    from varmat.densities.wishart_cholesky import *  # noqa: F403
+    from varmat.functions.distances import *  # noqa: F403
+    from varmat.functions.integrals import *  # noqa: F403
+    from varmat.functions.interpolation import *  # noqa: F403
+    from varmat.functions.linalg.banded import *  # noqa: F403
+    from varmat.functions.linalg.decompositions import *  # noqa: F403
+    from varmat.functions.linalg.matrix_equations import *  # noqa: F403
+    from varmat.functions.linalg.matrix_roots import *  # noqa: F403
+    from varmat.functions.linalg.matrix_trigonometry import *  # noqa: F403
+    from varmat.functions.linalg.riccati import *  # noqa: F403
+    from varmat.functions.linalg.structured_matrices import *  # noqa: F403
+    from varmat.functions.linalg.toeplitz_systems import *  # noqa: F403
+    from varmat.functions.signals.cosine_transforms import *  # noqa: F403
+    from varmat.functions.signals.filters import *  # noqa: F403
+    from varmat.functions.signals.nd_convolutions import *  # noqa: F403
+    from varmat.functions.splines import *  # noqa: F403
+    from varmat.models.model import *  # noqa: F403
+    from varmat.models.parameters import *  # noqa: F403
+    from varmat.parallel.mapped import *  # noqa: F403
+    from varmat.solvers.algebra import *  # noqa: F403
+    from varmat.solvers.algebraic_differential import *  # noqa: F403
+    from varmat.solvers.differential import *  # noqa: F403
+    from varmat.solvers.implicit import *  # noqa: F403
+    from varmat.solvers.laplace_likelihoods import *  # noqa: F403
+    from varmat.solvers.laplace_marginal import *  # noqa: F403
+    from varmat.solvers.quadrature import *  # noqa: F403
+    from varmat.solvers.scan import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-# What is imported when it is first needed: how names of it end, the package, and its modules. Together they take nearly half of the
-# time of importing everything, and a program needs few of them.
+# What is imported when it is first needed: how names of it end, the package, and its modules.
+# Together they take nearly half of the time of importing everything, and a program needs few of
+# them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     "varmat.models": ((), "model parameters"),
-    "varmat.densities.random_numbers": (("_rng",), "continuous discrete matrices processes regressions vectors"),
+    "varmat.densities.random_numbers": (("_rng",),
+     "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """
-        bounded circular counts extreme_value heavy_tails incomplete_beta incomplete_gamma location_scale positive skewed sums
+        bounded circular counts extreme_value heavy_tails incomplete_beta incomplete_gamma
+        location_scale positive skewed sums
     """),
     "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_unnorm"), """
-        bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations gaussian_dlm glm glm_categories
-        glm_counts heavy_tails hmm inverse_chi_square location_scale matrix_normal matrix_variate mixture multi_normal normal
-        ordered poisson_binomial positive simplex skewed truncated unnormalised wiener wiener_cumulative
-        wishart_cholesky
+        bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations
+        gaussian_dlm glm glm_categories glm_counts heavy_tails hmm inverse_chi_square location_scale
+        lkj matrix_normal mixture multi_normal normal ordered poisson_binomial positive
+        simplex skewed truncated unnormalised wiener wiener_cumulative wishart wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names"),
-    "varmat.solvers": ((), "algebraic_differential differential implicit laplace_likelihoods laplace_marginal quadrature scan"),
+    "varmat.solvers": ((), """
+        algebra algebraic_differential differential implicit laplace_likelihoods laplace_marginal
+        quadrature scan
+    """),
     "varmat.functions": ((), """
-        banded cosine_transforms decompositions distances filters integrals interpolation matrix_equations matrix_roots
-        matrix_trigonometry nd_convolutions riccati splines structured_matrices toeplitz_systems
+        distances integrals interpolation splines linalg.banded linalg.decompositions
+        linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry linalg.riccati
+        linalg.structured_matrices linalg.toeplitz_systems signals.cosine_transforms
+        signals.filters signals.nd_convolutions
     """),
     "varmat.parallel": ((), "mapped"),
 }  # fmt: skip
@@ -196,41 +213,46 @@ _NAMES = [
     "value",
     "var",
 ]
-_NAMES += functionals.__all__
-_NAMES += functions.constant_arrays.__all__
-_NAMES += functions.constant_values.__all__
-_NAMES += functions.containers.__all__
+_NAMES += derivatives.__all__
+_NAMES += functions.arrays.constant_arrays.__all__
+_NAMES += functions.arrays.constant_values.__all__
+_NAMES += functions.arrays.containers.__all__
 _NAMES += functions.covariances.__all__
-_NAMES += functions.cumulative.__all__
-_NAMES += functions.determinants.__all__
-_NAMES += functions.deviances.__all__
-_NAMES += functions.dot_products.__all__
-_NAMES += functions.exponentials.__all__
-_NAMES += functions.factorisations.__all__
-_NAMES += functions.forms.__all__
-_NAMES += functions.gathering.__all__
-_NAMES += functions.hypergeometric.__all__
-_NAMES += functions.inverse_forms.__all__
-_NAMES += functions.joining.__all__
-_NAMES += functions.lags.__all__
-_NAMES += functions.least_squares.__all__
-_NAMES += functions.log_incomplete.__all__
-_NAMES += functions.log_normal_tails.__all__
-_NAMES += functions.matrix_functions.__all__
-_NAMES += functions.orderings.__all__
-_NAMES += functions.products.__all__
-_NAMES += functions.recurrences.__all__
-_NAMES += functions.reductions.__all__
-_NAMES += functions.shaping.__all__
-_NAMES += functions.solves.__all__
-_NAMES += functions.sparse.__all__
-_NAMES += functions.sparse_solves.__all__
-_NAMES += functions.special.__all__
-_NAMES += functions.stirling.__all__
+_NAMES += functions.arrays.cumulative.__all__
+_NAMES += functions.linalg.determinants.__all__
+_NAMES += functions.special.deviances.__all__
+_NAMES += functions.linalg.dot_products.__all__
+_NAMES += functions.arrays.exponentials.__all__
+_NAMES += functions.linalg.factorisations.__all__
+_NAMES += functions.linalg.forms.__all__
+_NAMES += functions.arrays.gathering.__all__
+_NAMES += functions.special.hypergeometric.__all__
+_NAMES += functions.linalg.inverse_forms.__all__
+_NAMES += functions.arrays.joining.__all__
+_NAMES += functions.signals.lags.__all__
+_NAMES += functions.linalg.least_squares.__all__
+_NAMES += functions.special.log_incomplete.__all__
+_NAMES += functions.special.log_normal_tails.__all__
+_NAMES += functions.linalg.matrix_functions.__all__
+_NAMES += functions.arrays.orderings.__all__
+_NAMES += functions.linalg.products.__all__
+_NAMES += functions.signals.recurrences.__all__
+_NAMES += functions.arrays.reductions.__all__
+_NAMES += functions.arrays.shaping.__all__
+_NAMES += functions.linalg.solves.__all__
+_NAMES += functions.sparse.variable.__all__
+_NAMES += functions.sparse.solves.__all__
+_NAMES += functions.special.table.__all__
+_NAMES += functions.special.stirling.__all__
 _NAMES += transforms.bounded.__all__
-_NAMES += transforms.matrices.__all__
+_NAMES += transforms.correlation_matrices.__all__
+_NAMES += transforms.covariance_matrices.__all__
+_NAMES += transforms.elementwise.__all__
+_NAMES += transforms.ordered.__all__
 _NAMES += transforms.readers.__all__
-_NAMES += transforms.vectors.__all__
+_NAMES += transforms.simplexes.__all__
+_NAMES += transforms.sum_to_zero.__all__
+_NAMES += transforms.unit_vectors.__all__
 
 
 if _typing.TYPE_CHECKING:
@@ -255,7 +277,11 @@ def __getattr__(name: str) -> _typing.Any:
         if name in globals():
             return globals()[name]
     if name == "__all__":
-        later = [_import_module(f"{package}.{each}") for package, (_, names) in _LATER.items() for each in names.split()]
+        later = [
+            _import_module(f"{package}.{each}")
+            for package, (_, names) in _LATER.items()
+            for each in names.split()
+        ]
         return [*_NAMES, *(each for module in later for each in module.__all__)]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,4 +1,6 @@
-"""Tables as HTML, as notebooks show them: what users have named is escaped, and colours are those of the notebook."""
+"""Tables as HTML, as notebooks show them: what users have named is escaped, and colours are those
+of the notebook.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -
     lines, left = ["<table>"], 0
     if title:
         lines.append(f"<caption>{escape(title)}</caption>")
-    lines.append(f"<thead><tr>{''.join(f'<th>{escape(each)}</th>' for each in head)}</tr></thead><tbody>")
+    lines.append(
+        f"<thead><tr>{''.join(f'<th>{escape(each)}</th>' for each in head)}</tr></thead><tbody>"
+    )
     for i, (first, *others) in enumerate(rows):
         if i >= ROWS:
             left += 1

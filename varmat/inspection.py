@@ -1,4 +1,6 @@
-"""Looking at a tape: the expression graph as text or as a picture, and what every operation costs."""
+"""Looking at a tape: the expression graph as text or as a picture, and what every operation
+costs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ __all__ = ["print_stack", "profile"]
 
 
 def print_stack(*, dot: bool = False, file: TextIO | None = None) -> None:
-    """Print what is on this thread's tape: leaves and operations in the order recorded, with values and adjoints.
+    """Print what is on this thread's tape: leaves and operations in the order recorded, with values
+    and adjoints.
 
     Parameters
     ----------
@@ -81,7 +84,12 @@ def _numbered() -> Iterator[tuple[int, str, str, list[int]]]:
     """Number, name, description and operands' numbers of every node."""
     numbers: dict[int, int] = {}
     for number, (name, results, operands) in enumerate(_nodes()):
-        yield number, name, ", ".join(filter(None, map(_describe, results))), [numbers[id(x)] for x in operands if id(x) in numbers]
+        yield (
+            number,
+            name,
+            ", ".join(filter(None, map(_describe, results))),
+            [numbers[id(x)] for x in operands if id(x) in numbers],
+        )
         numbers.update((id(x), number) for x in results)
 
 
@@ -106,7 +114,8 @@ class Cost:
     Attributes
     ----------
     name : str
-        The name of the operation, as `print_stack` shows it; "leaf" for variables without an operation.
+        The name of the operation, as `print_stack` shows it; "leaf" for variables without an
+        operation.
     line : str
         The line that recorded them, ``"model.py:12"``, in a profile by lines; otherwise empty.
     calls : int
@@ -144,7 +153,9 @@ class Cost:
 
 
 def _bytes(x: Any) -> int:
-    """The memory of a value or an adjoint, without what belongs to somebody else: such arrays are read-only."""
+    """The memory of a value or an adjoint, without what belongs to somebody else: such arrays are
+    read-only.
+    """
     if type(x) is np.ndarray:
         return x.nbytes if x.flags.writeable else 0
     return 0 if x is None else 8
@@ -171,7 +182,9 @@ class Profile:
         return f"<profile of {len(self)} operations, {sum(cost.seconds for cost in self):.3g} s>"
 
     def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [("operation", "line", "calls", "forward", "reverse", "values", "adjoints")]
+        rows: list[tuple[str, ...]] = [
+            ("operation", "line", "calls", "forward", "reverse", "values", "adjoints")
+        ]
         total = Cost("total")
         for cost in self:
             rows.append(_cells(cost))
@@ -183,7 +196,10 @@ class Profile:
         texts = 2 if self._lines else 1
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
-            "  ".join(f"{cell:<{w}}" if i < texts else f"{cell:>{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+            "  ".join(
+                f"{cell:<{w}}" if i < texts else f"{cell:>{w}}"
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
             for row in rows
         )
 
@@ -228,7 +244,8 @@ def _line() -> str:
     """File and line of the innermost code that belongs neither to varmat nor to NumPy or SciPy."""
     frame, made_from_text = sys._getframe(), ("<rule", "<varmat ")
     while frame.f_back and (
-        _package(frame) in ("varmat", "numpy", "scipy") or frame.f_code.co_filename.startswith(made_from_text)
+        _package(frame) in ("varmat", "numpy", "scipy")
+        or frame.f_code.co_filename.startswith(made_from_text)
     ):
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
@@ -252,8 +269,8 @@ def _scaled(x: float, units: tuple[str, ...]) -> str:
 def _tape_class(profile: Profile) -> type[Tape]:
     """The class of tapes that report to a profile.
 
-    Without slots of its own, so that a tape can change to it: nothing else in the library needs to know of profiles.
-    """
+    Without slots of its own, so that a tape can change to it: nothing else in the library needs to
+    know of profiles."""
     slot: Any = vars(Tape)["top"]
     clock = time.perf_counter
 
@@ -306,17 +323,21 @@ class Profiling(ContextDecorator):
         return self._scopes.pop().__exit__(*raised)
 
     def __repr__(self) -> str:
-        return f"<varmat.profile(lines={self._lines}), to be entered: with varmat.profile() as costs>"
+        return (
+            f"<varmat.profile(lines={self._lines}), to be entered: with varmat.profile() as costs>"
+        )
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "profile: what is pickled is what varmat.profile() returns, which holds no measurements; write "
+            "profile: what is pickled is what varmat.profile() returns, which holds no "
+            "measurements; write "
             "`with varmat.profile() as costs:`, and pickle costs"
         )
 
 
 def profile(*, lines: bool = False) -> Profiling:
-    """Measure what every operation costs that is recorded inside: calls, time forward and in reverse, memory.
+    """Measure what every operation costs that is recorded inside: calls, time forward and in
+    reverse, memory.
 
     Parameters
     ----------
@@ -326,24 +347,26 @@ def profile(*, lines: bool = False) -> Profiling:
     Returns
     -------
     Profiling
-        A context manager, which yields a `Profile`. Printed, that is a table, dearest first; iterated over, objects with
-        ``name``, ``line``, ``calls`` (entries on the tape), ``forward`` and ``reverse`` (seconds), ``values`` and ``adjoints``
-        (bytes).
+        A context manager, which yields a `Profile`. Printed, that is a table, dearest first;
+        iterated over, objects with ``name``, ``line``, ``calls`` (entries on the tape), ``forward``
+        and ``reverse`` (seconds), ``values`` and ``adjoints`` (bytes).
 
     Notes
     -----
-    It is a nested scope: variables made inside are stale afterwards. Gradients, Hessians and optimisers that run inside, in this
-    thread, are measured too, and what several of them cost is summed. Call what is to be measured once before: the first call
-    compiles rules and touches new memory.
+    It is a nested scope: variables made inside are stale afterwards. Gradients, Hessians and
+    optimisers that run inside, in this thread, are measured too, and what several of them cost is
+    summed. Call what is to be measured once before: the first call compiles rules and touches new
+    memory.
 
-    The forward time of an operation begins where that of the one before ended: the model's own Python, slices and
-    computations with plain data in between belong to it. The clock adds about 0.1 microseconds to each figure of each entry.
-    Reverse passes of a pull-back (`vjp`) are not seen, for it owns its recording, and neither is what `recorded` or a `Model` with
+    The forward time of an operation begins where that of the one before ended: the model's own
+    Python, slices and computations with plain data in between belong to it. The clock adds about
+    0.1 microseconds to each figure of each entry. Reverse passes of a pull-back (`vjp`) are not
+    seen, for it owns its recording, and neither is what `recorded` or a `Model` with
     ``recorded=True`` computes, which puts nothing on a tape: profile the function as it is written.
 
-    Bytes are those of results, leaves, and values that assignments overwrote. An adjoint that shares the memory of
-    another one, and a large argument, which is read where it lies, hold nothing; what densities and matrix functions
-    save for the reverse pass is not counted.
+    Bytes are those of results, leaves, and values that assignments overwrote. An adjoint that
+    shares the memory of another one, and a large argument, which is read where it lies, hold
+    nothing; what densities and matrix functions save for the reverse pass is not counted.
 
     Examples
     --------

@@ -1,11 +1,12 @@
-"""Types for annotations: what a function takes and returns that is called with variables by one, and with numbers by another.
+"""Types for annotations: what a function takes and returns that is called with variables by one,
+and with numbers by another.
 
     def log_density(theta: vm.typing.Array) -> vm.typing.Scalar:
         return vm.normal_lpdf(theta, 0.0, 1.0)
 
-Type checkers know of a density that it is a `Var` where one of its arguments is a variable, and a float where all are floats.
-Otherwise it is a `Scalar`: the annotations of NumPy call an array what its functions make of variables, ``X @ theta`` too.
-"""
+Type checkers know of a density that it is a `Var` where one of its arguments is a variable, and a
+float where all are floats. Otherwise it is a `Scalar`: the annotations of NumPy call an array what
+its functions make of variables, ``X @ theta`` too."""
 
 from __future__ import annotations
 
@@ -78,9 +79,13 @@ class DensityCall(Protocol):
     @overload
     def __call__(self, first: _Variable, /, *args: Any, propto: bool = False) -> Var: ...
     @overload
-    def __call__(self, first: Any, second: _Variable, /, *args: Any, propto: bool = False) -> Var: ...
+    def __call__(
+        self, first: Any, second: _Variable, /, *args: Any, propto: bool = False
+    ) -> Var: ...
     @overload
-    def __call__(self, first: Any, second: Any, third: _Variable, /, *args: Any, propto: bool = False) -> Var: ...
+    def __call__(
+        self, first: Any, second: Any, third: _Variable, /, *args: Any, propto: bool = False
+    ) -> Var: ...
     @overload
     def __call__(self, *args: float, propto: bool = False) -> float: ...
     @overload
@@ -93,9 +98,13 @@ class PointwiseCall(Protocol):
     @overload
     def __call__(self, first: VarMat, /, *args: Any, propto: bool = False) -> VarMat: ...
     @overload
-    def __call__(self, first: Any, second: VarMat, /, *args: Any, propto: bool = False) -> VarMat: ...
+    def __call__(
+        self, first: Any, second: VarMat, /, *args: Any, propto: bool = False
+    ) -> VarMat: ...
     @overload
-    def __call__(self, first: Any, second: Any, third: VarMat, /, *args: Any, propto: bool = False) -> VarMat: ...
+    def __call__(
+        self, first: Any, second: Any, third: VarMat, /, *args: Any, propto: bool = False
+    ) -> VarMat: ...
     @overload
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any: ...
 

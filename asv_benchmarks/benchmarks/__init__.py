@@ -1,4 +1,6 @@
-"""Benchmarks for asv. What they measure stands in ``workloads`` one folder up, shared with ``compare.py``."""
+"""Benchmarks for asv. What they measure stands in ``workloads`` one folder up, shared with
+``compare.py``.
+"""
 
 import sys
 from pathlib import Path

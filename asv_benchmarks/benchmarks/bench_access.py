@@ -28,7 +28,9 @@ class AccessCounts(_Rows, _Counts):
 
 
 class AgainstScalars:
-    """The time with an array variable as a multiple of that with an array of scalar variables, in turns."""
+    """The time with an array variable as a multiple of that with an array of scalar variables, in
+    turns.
+    """
 
     params = tuple(access.ELEMENTS)
     param_names = ("elements",)

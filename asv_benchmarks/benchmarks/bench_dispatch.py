@@ -1,4 +1,6 @@
-"""Many small operations beside the value alone and the derivatives by hand, and what the tape counts."""
+"""Many small operations beside the value alone and the derivatives by hand, and what the tape
+counts.
+"""
 
 from __future__ import annotations
 

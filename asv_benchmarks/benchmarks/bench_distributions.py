@@ -1,4 +1,6 @@
-"""Cumulative functions, and densities and masses beyond the first ones, beside the value alone and the derivatives by hand."""
+"""Cumulative functions, and densities and masses beyond the first ones, beside the value alone and
+the derivatives by hand.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,11 @@ from workloads.workload import FAMILIES
 
 from .common import _Times
 
-_BY_NAME = {workload.name: workload for family in ("cumulative", "distributions") for workload in FAMILIES[family]}
+_BY_NAME = {
+    workload.name: workload
+    for family in ("cumulative", "distributions")
+    for workload in FAMILIES[family]
+}
 
 
 class Probabilities(_Times):

@@ -1,7 +1,8 @@
-"""The breadth of the library: one function each of families that have no derivatives by hand, beside their values alone.
+"""The breadth of the library: one function each of families that have no derivatives by hand,
+beside their values alone.
 
-A row makes the function of a size and the arguments, with respect to all of which it is differentiated.
-"""
+A row makes the function of a size and the arguments, with respect to all of which it is
+differentiated."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def rng() -> np.random.Generator:
 
 
 class _Library:
-    """Value, gradient, and gradient recorded for NumPy alone; what this revision has not got is skipped."""
+    """Value, gradient, and gradient recorded for NumPy alone; what this revision has not got is
+    skipped.
+    """
 
     rows: dict[str, Row]
     param_names = ("function", "size")
@@ -95,9 +98,12 @@ def large_counts(size: int) -> np.ndarray:
 CUMULATIVE: dict[str, Row] = {
     name: of_data(name, data, *parameters)
     for name, data, *parameters in (
-        ("normal_lcdf", real, 0.2, 1.3), ("normal_lccdf", real, 0.2, 1.3), ("student_t_lcdf", real, 4.0, 0.2, 1.3),
-        ("skew_normal_lcdf", real, 0.2, 1.3, 1.5), ("exponential_lccdf", positive, 0.7), ("weibull_lccdf", positive, 1.5, 3.0),
-        ("gamma_lcdf", positive, 2.5, 0.9), ("gamma_lccdf", positive, 2.5, 0.9), ("beta_lcdf", shares, 2.0, 3.0),
+        ("normal_lcdf", real, 0.2, 1.3), ("normal_lccdf", real, 0.2, 1.3),
+         ("student_t_lcdf", real, 4.0, 0.2, 1.3),
+        ("skew_normal_lcdf", real, 0.2, 1.3, 1.5), ("exponential_lccdf", positive, 0.7),
+         ("weibull_lccdf", positive, 1.5, 3.0),
+        ("gamma_lcdf", positive, 2.5, 0.9), ("gamma_lccdf", positive, 2.5, 0.9),
+         ("beta_lcdf", shares, 2.0, 3.0),
         ("poisson_lccdf", counts, 4.0), ("neg_binomial_2_lcdf", counts, 4.0, 2.0),
     )
 }  # fmt: skip
@@ -113,9 +119,11 @@ class Cumulative(_Library):
 DENSITIES: dict[str, Row] = {
     name: of_data(name, data, *parameters)
     for name, data, *parameters in (
-        ("gumbel_lpdf", real, 0.2, 1.3), ("frechet_lpdf", positive, 1.5, 3.0), ("pareto_lpdf", above_two, 1.5, 2.0),
+        ("gumbel_lpdf", real, 0.2, 1.3), ("frechet_lpdf", positive, 1.5, 3.0),
+         ("pareto_lpdf", above_two, 1.5, 2.0),
         ("von_mises_lpdf", angles, 0.3, 2.0), ("skew_normal_lpdf", real, 0.2, 1.3, 1.5),
-        ("exp_mod_normal_lpdf", real, 0.2, 1.3, 0.7), ("scaled_inv_chi_square_lpdf", positive, 4.0, 1.5),
+        ("exp_mod_normal_lpdf", real, 0.2, 1.3, 0.7), ("scaled_inv_chi_square_lpdf", positive, 4.0,
+         1.5),
         ("beta_proportion_lpdf", shares, 0.4, 5.0), ("poisson_lpmf", large_counts, 1e6),
         ("neg_binomial_2_lpmf", counts, 4.0, 2.0),
     )
@@ -129,7 +137,9 @@ class MoreDensities(_Library):
     params = (tuple(DENSITIES), (1024, 1_000_000))
 
 
-DIFFUSION: dict[str, Row] = {"wiener_lpdf": of_data("wiener_lpdf", lambda n: 0.3 + positive(n), 1.5, 0.2, 0.4, 0.7)}
+DIFFUSION: dict[str, Row] = {
+    "wiener_lpdf": of_data("wiener_lpdf", lambda n: 0.3 + positive(n), 1.5, 0.2, 0.4, 0.7)
+}
 
 
 class Diffusion(_Library):
@@ -142,7 +152,10 @@ class Diffusion(_Library):
 def matrix_normal(size: int) -> Any:
     y = rng().normal(size=(size, size))
     identity = np.eye(size)
-    return lambda mu, a: vm.matrix_normal_prec_lpdf(y, mu, a * identity + 1.0, identity), (np.zeros((size, size)), 2.0)
+    return lambda mu, a: vm.matrix_normal_prec_lpdf(y, mu, a * identity + 1.0, identity), (
+        np.zeros((size, size)),
+        2.0,
+    )
 
 
 def gaussian_processes(size: int) -> Any:
@@ -185,27 +198,38 @@ def regression(size: int) -> tuple[np.ndarray, np.ndarray]:
 def binomial_glm(size: int) -> Any:
     x, predictor = regression(size)
     n = rng().binomial(20, 1.0 / (1.0 + np.exp(-predictor)))
-    return lambda alpha, beta: vm.binomial_logit_glm_lpmf(n, 20, x, alpha, beta), (0.1, np.full(COLUMNS, 0.1))
+    return lambda alpha, beta: vm.binomial_logit_glm_lpmf(n, 20, x, alpha, beta), (
+        0.1,
+        np.full(COLUMNS, 0.1),
+    )
 
 
 def negative_binomial_glm(size: int) -> Any:
     x, predictor = regression(size)
     n = rng().poisson(np.exp(0.3 * predictor))
-    return lambda alpha, beta, phi: vm.neg_binomial_2_log_glm_lpmf(n, x, alpha, beta, phi), (0.1, np.full(COLUMNS, 0.05), 2.0)
+    return lambda alpha, beta, phi: vm.neg_binomial_2_log_glm_lpmf(n, x, alpha, beta, phi), (
+        0.1,
+        np.full(COLUMNS, 0.05),
+        2.0,
+    )
 
 
 def categorical_glm(size: int) -> Any:
     x, _ = regression(size)
     n = rng().integers(1, CATEGORIES + 1, size=size)
     return lambda alpha, beta: vm.categorical_logit_glm_lpmf(n, x, alpha, beta), (
-        np.zeros(CATEGORIES), 0.1 * rng().normal(size=(COLUMNS, CATEGORIES)),
-    )  # fmt: skip
+        np.zeros(CATEGORIES),
+        0.1 * rng().normal(size=(COLUMNS, CATEGORIES)),
+    )
 
 
 def ordered_glm(size: int) -> Any:
     x, _ = regression(size)
     n = rng().integers(1, CATEGORIES + 1, size=size)
-    return lambda beta, cuts: vm.ordered_logistic_glm_lpmf(n, x, beta, cuts), (np.full(COLUMNS, 0.1), np.array([-1.0, 1.0]))
+    return lambda beta, cuts: vm.ordered_logistic_glm_lpmf(n, x, beta, cuts), (
+        np.full(COLUMNS, 0.1),
+        np.array([-1.0, 1.0]),
+    )
 
 
 GLMS: dict[str, Row] = {
@@ -237,7 +261,9 @@ def sparse_design(size: int) -> Any:
 
     places = rng().integers(0, 1000, size=(size, 10))
     rows = np.repeat(np.arange(size), 10)
-    return scipy.sparse.csr_array((rng().normal(size=10 * size), (rows, places.ravel())), shape=(size, 1000))
+    return scipy.sparse.csr_array(
+        (rng().normal(size=10 * size), (rows, places.ravel())), shape=(size, 1000)
+    )
 
 
 def sparse_product(size: int) -> Any:
@@ -248,12 +274,17 @@ def sparse_product(size: int) -> Any:
 def product_of_non_zeros(size: int) -> Any:
     x, beta = sparse_design(size), np.ones(1000)
     w, v, u = vm.csr_extract(x)
-    return lambda w: np.sum(np.square(vm.csr_matrix_times_vector(size, 1000, w, v, u, beta))), (np.asarray(w),)
+    return lambda w: np.sum(np.square(vm.csr_matrix_times_vector(size, 1000, w, v, u, beta))), (
+        np.asarray(w),
+    )
 
 
 def sparse_glm(size: int) -> Any:
     x, n = sparse_design(size), rng().integers(0, 2, size=size)
-    return lambda alpha, beta: vm.bernoulli_logit_glm_lpmf(n, x, alpha, beta), (0.1, np.full(1000, 0.1))
+    return lambda alpha, beta: vm.bernoulli_logit_glm_lpmf(n, x, alpha, beta), (
+        0.1,
+        np.full(1000, 0.1),
+    )
 
 
 SPARSE: dict[str, Row] = {
@@ -276,7 +307,11 @@ def grid_determinant(size: int) -> Any:
 
     steps = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(size, size))
     identity = scipy.sparse.eye_array(size)
-    precision = (scipy.sparse.kron(steps, identity) + scipy.sparse.kron(identity, steps) + scipy.sparse.eye_array(size**2)).tocsc()
+    precision = (
+        scipy.sparse.kron(steps, identity)
+        + scipy.sparse.kron(identity, steps)
+        + scipy.sparse.eye_array(size**2)
+    ).tocsc()
     return lambda scale: vm.sparse_log_determinant_spd(scale * vm.var(precision)), (1.3,)
 
 
@@ -307,7 +342,11 @@ def complex_product(size: int) -> Any:
     return lambda x, y: np.sum(((x + 1j * y) * w).real), (real(size), positive(size))
 
 
-COMPLEX: dict[str, Row] = {"np.fft.fft": power_spectrum, "np.exp": complex_exponential, "product": complex_product}
+COMPLEX: dict[str, Row] = {
+    "np.fft.fft": power_spectrum,
+    "np.exp": complex_exponential,
+    "product": complex_product,
+}
 
 
 class Complex(_Library):

@@ -1,4 +1,6 @@
-"""Functions of matrices: value and gradient beside those by hand and those of scalar variables, tape entries and memory."""
+"""Functions of matrices: value and gradient beside those by hand and those of scalar variables,
+tape entries and memory.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,17 @@ SIZES = (2, 64, 256)
 MEMORY_SIZE = 256
 DERIVED = tuple(name for name, workload in BY_NAME.items() if workload.by_hand)
 NOT_DERIVED = tuple(name for name in BY_NAME if name not in DERIVED)
-GRADIENTS = tuple(name for name, workload in BY_NAME.items() if not isinstance(workload, matrices.JacobianWorkload))
+GRADIENTS = tuple(
+    name
+    for name, workload in BY_NAME.items()
+    if not isinstance(workload, matrices.JacobianWorkload)
+)
 
 
 class _Gradient:
-    """Value and gradient of varmat, after a first call that warms up; what this revision cannot do is skipped."""
+    """Value and gradient of varmat, after a first call that warms up; what this revision cannot do
+    is skipped.
+    """
 
     param_names = ("function", "size")
 

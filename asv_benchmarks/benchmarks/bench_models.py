@@ -1,4 +1,6 @@
-"""Whole models: value and gradient beside those written by hand and beside the value alone, tape entries and memory."""
+"""Whole models: value and gradient beside those written by hand and beside the value alone, tape
+entries and memory.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from workloads import loops, models  # noqa: F401 - make the families
 from .common import _Counts, _Rows, _Times, ready, rows_of
 
 ROWS = rows_of("models")
-ADDITIONS = tuple(row for row in ROWS if row.startswith("hundred_additions") and row.endswith("1000"))
+ADDITIONS = tuple(
+    row for row in ROWS if row.startswith("hundred_additions") and row.endswith("1000")
+)
 
 
 class Models(_Rows, _Times, _Counts):
@@ -52,7 +56,9 @@ LOOPS = rows_of("loops")
 
 
 class Loops:
-    """Models written as loops over observations: a gradient anew, from a recording, and the recording."""
+    """Models written as loops over observations: a gradient anew, from a recording, and the
+    recording.
+    """
 
     params = tuple(LOOPS)
     param_names = ("model",)
@@ -61,7 +67,9 @@ class Loops:
     def setup(self, row: str) -> None:
         self.workload, self.size = LOOPS[row]
         self.args = self.workload.point(self.size)
-        self.gradient, self.recorded = (ready(way, self.workload, self.size, self.args) for way in ("varmat", "recorded"))
+        self.gradient, self.recorded = (
+            ready(way, self.workload, self.size, self.args) for way in ("varmat", "recorded")
+        )
 
     def time_varmat(self, row: str) -> None:
         self.gradient(*self.args)

@@ -10,7 +10,9 @@ FOUND: dict[str, Posterior] = {each.name: each for each in find(default_folder()
 
 
 class Posteriors:
-    """The gradient of a model, beside the value alone; a revision that lacks a function of the model skips it."""
+    """The gradient of a model, beside the value alone; a revision that lacks a function of the
+    model skips it.
+    """
 
     params = tuple(each.title for each in DEFINITIONS.values())
     param_names = ("posterior",)

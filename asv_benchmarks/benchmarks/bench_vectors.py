@@ -1,4 +1,6 @@
-"""Functions of vectors, densities and generalised linear models, beside the value alone and the derivatives by hand."""
+"""Functions of vectors, densities and generalised linear models, beside the value alone and the
+derivatives by hand.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,13 @@ from workloads.workload import FAMILIES
 
 from .common import _Counts, _Times
 
-_BY_NAME = {workload.name: workload for family in ("vectors", "densities") for workload in FAMILIES[family]}
+_BY_NAME = {
+    workload.name: workload for family in ("vectors", "densities") for workload in FAMILIES[family]
+}
 _VECTORS = tuple(workload.name for workload in FAMILIES["vectors"])
-_DENSITIES = tuple(workload.name for workload in FAMILIES["densities"] if "glm" not in workload.name)
+_DENSITIES = tuple(
+    workload.name for workload in FAMILIES["densities"] if "glm" not in workload.name
+)
 _GLMS = tuple(workload.name for workload in FAMILIES["densities"] if "glm" in workload.name)
 _SIZES = (2, 1024, 10_000, 1_000_000)
 

@@ -1,4 +1,6 @@
-"""What the benchmarks of several families share. asv takes no class for a benchmark whose name begins with an underscore."""
+"""What the benchmarks of several families share. asv takes no class for a benchmark whose name
+begins with an underscore.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _callbacks(function: Callable[..., Any], *args: Any) -> int:
 
 
 def _calls(function: Callable[..., Any], *args: Any) -> int:
-    """Calls of Python and C functions; operators, and ufuncs called by name, are none to the interpreter."""
+    """Calls of Python and C functions; operators, and ufuncs called by name, are none to the
+    interpreter.
+    """
     count = 0
 
     def event(_: Any, kind: str, __: Any) -> None:
@@ -37,7 +41,9 @@ def _calls(function: Callable[..., Any], *args: Any) -> int:
 
 
 def ready(way: str, workload: Workload, size: int, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """An implementation of a workload after a first call, which warms up; what this revision cannot do is skipped."""
+    """An implementation of a workload after a first call, which warms up; what this revision cannot
+    do is skipped.
+    """
     function = gradient_function(way, workload, size)
     try:
         function(*args)
@@ -48,7 +54,11 @@ def ready(way: str, workload: Workload, size: int, args: tuple[Any, ...]) -> Cal
 
 def rows_of(family: str) -> dict[str, tuple[Workload, int]]:
     """The rows of the table of a family, by a text for each."""
-    return {f"{workload.name}, {size}": (workload, size) for workload in FAMILIES[family] for size in workload.sizes}
+    return {
+        f"{workload.name}, {size}": (workload, size)
+        for workload in FAMILIES[family]
+        for size in workload.sizes
+    }
 
 
 class _Gradient:

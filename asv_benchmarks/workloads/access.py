@@ -127,17 +127,37 @@ def gather_by_hand(x: np.ndarray, index: np.ndarray, w: np.ndarray) -> Any:
 
 # --- the rows ---
 
-# The loops with arrays of scalar variables are measured in `budgets`, without the making of the variables.
+# The loops with arrays of scalar variables are measured in `budgets`, without the making of the
+# variables.
 for name, variables, point, expression, by_hand, without in (
-    (f"{COUNT} reads", 1, vector, lambda xp, n: lambda x: total_of(x, places(n)), reads_by_hand, ()),
-    (f"{COUNT} writes", 2, lambda n: (*vector(n), 0.3, weights(n)), written, writes_by_hand, ("autograd",)),
+    (
+        f"{COUNT} reads",
+        1,
+        vector,
+        lambda xp, n: lambda x: total_of(x, places(n)),
+        reads_by_hand,
+        (),
+    ),
+    (
+        f"{COUNT} writes",
+        2,
+        lambda n: (*vector(n), 0.3, weights(n)),
+        written,
+        writes_by_hand,
+        ("autograd",),
+    ),
     (f"{COUNT} steps in place", 1, weighted_vector, recurrence, recurrence_by_hand, ("autograd",)),
 ):
     Workload("access", name, (N, 100_000), point, expression, by_hand, variables, without=without)
 Workload(
-    "access", "10 N gathered", (64, N, 100_000), lambda n: (*vector(n), gathered(n), weights(TIMES * n)),
-    lambda xp, n: lambda x, index, w: w @ x[index], gather_by_hand, matvar=(N,),
-)  # fmt: skip
+    "access",
+    "10 N gathered",
+    (64, N, 100_000),
+    lambda n: (*vector(n), gathered(n), weights(TIMES * n)),
+    lambda xp, n: lambda x, index, w: w @ x[index],
+    gather_by_hand,
+    matvar=(N,),
+)
 
 
 # --- budgets: elements ---
@@ -160,7 +180,8 @@ def writes_summed(x: Any) -> Any:
     return np.sum(x)
 
 
-# On a matvar an assignment exchanges a reference and records nothing; what it costs beside a use of the array says the third.
+# On a matvar an assignment exchanges a reference and records nothing; what it costs beside a use of
+# the array says the third.
 ELEMENTS: dict[str, Callable[[Any], Any]] = {
     f"{COUNT} reads, summed": lambda x: total_of(x, places(N)),
     f"{COUNT} writes, one read": writes_read_once,
@@ -192,7 +213,9 @@ def against_scalars(function: Callable[[Any], Any]) -> tuple[float, float]:
 
 
 def bare_writes() -> None:
-    """The least that writes into an array can be in Python: no checks, no runs of writes, no look at what is written."""
+    """The least that writes into an array can be in Python: no checks, no runs of writes, no look
+    at what is written.
+    """
     values, source, adjoints, log = vector(N)[0].copy(), 0.3, np.zeros(N), []
 
     def write(i: int, value: float) -> None:
@@ -216,8 +239,12 @@ def elements() -> list[Budget]:
         ours, scalars = against_scalars(function)
         ratio = ours / scalars
         title = f"{name}: varmat / matvar, at most 4"
-        floor = f"; writes that check nothing: {least / scalars:.3g}" if "writes, one" in name else ""
-        found.append(Budget(5, title, ratio, 4, ratio <= 4, f"{duration(ours)}, {duration(scalars)}{floor}"))
+        floor = (
+            f"; writes that check nothing: {least / scalars:.3g}" if "writes, one" in name else ""
+        )
+        found.append(
+            Budget(5, title, ratio, 4, ratio <= 4, f"{duration(ours)}, {duration(scalars)}{floor}")
+        )
     count = entries(lambda x: x[gathered(N)], vector(N)[0])
     return [*found, Budget(5, "tape entries of a gather of 10 N: one", count, 1, count == 1)]
 
@@ -227,7 +254,8 @@ def elements() -> list[Budget]:
 LARGE = 100_000
 # Arrays of that length that objects and the rounding up to lines of memory may take.
 BESIDE = 0.01
-# Arrays of the length of `x` that each writes before the reverse pass: results, and what is saved beyond them.
+# Arrays of the length of `x` that each writes before the reverse pass: results, and what is saved
+# beyond them.
 WRITTEN: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "sum(x)": (0, np.sum),
     "sum of views": (0, lambda x: np.sum(x[1:]) + np.sum(x[::-2]) + np.sum(x.reshape(2, -1).T)),
@@ -259,11 +287,19 @@ def arena_limit() -> Budget:
     """Two numbers, value and adjoint, for each element written."""
     (x,) = vector(LARGE)
     used = {
-        name: arena_bytes(vm.value_and_grad(function), x) / (16 * x.size) - arrays for name, (arrays, function) in WRITTEN.items()
+        name: arena_bytes(vm.value_and_grad(function), x) / (16 * x.size) - arrays
+        for name, (arrays, function) in WRITTEN.items()
     }
     worst = max(used, key=lambda name: used[name])
     title = "arena beyond 16 bytes for each element written, in arrays: none"
-    return Budget(6, title, used[worst], BESIDE, used[worst] <= BESIDE, f"of {', '.join(used)}; closest: {worst}")
+    return Budget(
+        6,
+        title,
+        used[worst],
+        BESIDE,
+        used[worst] <= BESIDE,
+        f"of {', '.join(used)}; closest: {worst}",
+    )
 
 
 def kept_beyond_result(function: Callable[[Any], Any], x: np.ndarray) -> float:
@@ -286,7 +322,14 @@ def nothing_kept() -> Budget:
         tracemalloc.stop()
     worst = max(kept, key=lambda name: kept[name])
     title = "arrays kept beyond the result by operations whose derivatives need no value: none"
-    return Budget(6, title, kept[worst], BESIDE, kept[worst] <= BESIDE, f"of {', '.join(kept)}; closest: {worst}")
+    return Budget(
+        6,
+        title,
+        kept[worst],
+        BESIDE,
+        kept[worst] <= BESIDE,
+        f"of {', '.join(kept)}; closest: {worst}",
+    )
 
 
 ADDITIONS, ROWS = 100, 1000
@@ -295,7 +338,9 @@ ADDITIONS, ROWS = 100, 1000
 def peak_of_process() -> int:
     """The most memory, in bytes, that this process has had at a time."""
     status = Path("/proc/self/status").read_text()
-    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    return 1024 * next(
+        int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")
+    )
 
 
 def additions(x: Any, b: np.ndarray, count: int = ADDITIONS) -> Any:
@@ -305,7 +350,9 @@ def additions(x: Any, b: np.ndarray, count: int = ADDITIONS) -> Any:
 
 
 def peaks_of_additions() -> list[float]:
-    """Peak memory of a first and of a second gradient of many additions, in arrays, beyond their results."""
+    """Peak memory of a first and of a second gradient of many additions, in arrays, beyond their
+    results.
+    """
     x = np.ones((ROWS, ROWS))
     b = x.copy()
     gradient = vm.value_and_grad(additions)
@@ -320,15 +367,21 @@ def peaks_of_additions() -> list[float]:
 
 def peak_of_additions() -> Budget:
     """In a process of its own, whose peak is not that of something else."""
-    title = f"{ADDITIONS} additions to {ROWS} x {ROWS}: peak beyond the results, in arrays, at most 3"
+    title = (
+        f"{ADDITIONS} additions to {ROWS} x {ROWS}: peak beyond the results, in arrays, at most 3"
+    )
     if not Path("/proc/self/status").exists():
         return Budget(6, title, math.nan, 3, None, "only on Linux")
     code = "from workloads import access; print(*access.peaks_of_additions())"
     folder = Path(__file__).parents[1]
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder).stdout.split()
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder
+    ).stdout.split()
     first, second = map(float, found)
     worst = max(first, second)
-    return Budget(6, title, worst, 3, worst <= 3, f"first gradient {first:.3g}, second {second:.3g}")
+    return Budget(
+        6, title, worst, 3, worst <= 3, f"first gradient {first:.3g}, second {second:.3g}"
+    )
 
 
 def budgets() -> list[Budget]:

@@ -1,8 +1,8 @@
-"""Logarithms of cumulative distribution functions, of observations that are data and of parameters that are numbers.
+"""Logarithms of cumulative distribution functions, of observations that are data and of parameters
+that are numbers.
 
-By hand each is the formula of a textbook, with the ufuncs of SciPy, right in the bulk. Derivatives in the shapes of incomplete
-gamma and beta functions have no ufunc and are not taken.
-"""
+By hand each is the formula of a textbook, with the ufuncs of SciPy, right in the bulk. Derivatives
+in the shapes of incomplete gamma and beta functions have no ufunc and are not taken."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ def student_by_hand(mu: float, sigma: float, y: Any, nu: float) -> Any:
     np.log1p(slope, slope)
     slope *= -0.5 * (nu + 1.0)
     np.exp(slope, slope)
-    slope *= math.exp(math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu) - 0.5 * math.log(nu * math.pi))
+    slope *= math.exp(
+        math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu) - 0.5 * math.log(nu * math.pi)
+    )
     slope /= p
     return of_standardised(total(np.log(p, p)), slope, z, sigma)
 
@@ -282,7 +284,10 @@ def binomial_by_hand(theta: float, n: Any, trials: float) -> Any:
 def negative_binomial(shape: float, p: float, n: Any) -> tuple[float, float]:
     """The value and the derivative in the probability p."""
     m = np.add(n, 1.0, warm("left", n.size))
-    value, slope = special.betainc(shape, m, p, warm("value", n.size)), special.betaln(shape, m, warm("slope", n.size))
+    value, slope = (
+        special.betainc(shape, m, p, warm("value", n.size)),
+        special.betaln(shape, m, warm("slope", n.size)),
+    )
     np.subtract((shape - 1.0) * math.log(p) + n * math.log1p(-p), slope, slope)
     np.exp(slope, slope)
     slope /= value
@@ -334,7 +339,11 @@ def skew_double_exponential_by_hand(mu: float, sigma: float, y: Any, tau: float)
 
 def skew_normal_by_hand(xi: float, omega: float, alpha: float, y: Any) -> Any:
     z = standardised(y, xi, omega)
-    p, part, slope = special.ndtr(z, warm("value", z.size)), warm("log", z.size), warm("slope", z.size)
+    p, part, slope = (
+        special.ndtr(z, warm("value", z.size)),
+        warm("log", z.size),
+        warm("slope", z.size),
+    )
     special.owens_t(z, alpha, part)
     part *= 2.0
     p -= part
@@ -370,8 +379,16 @@ def counts(n: int) -> np.ndarray:
     return generator().poisson(4.0, size=n).astype(float)
 
 
-def row(function: str, data: Callable[[int], np.ndarray], by_hand: Any, *parameters: float, shapes: tuple[float, ...] = ()) -> None:
-    """A function of observations and of parameters, which are the variables; last are those that are data, in their places."""
+def row(
+    function: str,
+    data: Callable[[int], np.ndarray],
+    by_hand: Any,
+    *parameters: float,
+    shapes: tuple[float, ...] = (),
+) -> None:
+    """A function of observations and of parameters, which are the variables; last are those that
+    are data, in their places.
+    """
 
     def expression(xp: Any, n: int) -> Any:
         f = getattr(xp, function)
@@ -386,12 +403,15 @@ def row(function: str, data: Callable[[int], np.ndarray], by_hand: Any, *paramet
     def point(n: int) -> tuple[Any, ...]:
         return *parameters, data(n), *shapes
 
-    Workload("cumulative", function, SIZES, point, expression, by_hand, len(parameters), limits=LIMITS)
+    Workload(
+        "cumulative", function, SIZES, point, expression, by_hand, len(parameters), limits=LIMITS
+    )
 
 
 # Where the shapes, which are data here, do not stand last.
 PLACES = {
-    "student_t_lcdf": (2, 0, 1), "gamma_lcdf": (1, 0), "gamma_lccdf": (1, 0), "scaled_inv_chi_square_lcdf": (1, 0),
+    "student_t_lcdf": (2, 0, 1), "gamma_lcdf": (1, 0), "gamma_lccdf": (1, 0),
+     "scaled_inv_chi_square_lcdf": (1, 0),
     "binomial_lcdf": (1, 0), "neg_binomial_lcdf": (1, 0),
 }  # fmt: skip
 
@@ -429,4 +449,12 @@ def shares(n: int) -> tuple[Any, ...]:
     return generator().beta(2.0, 3.0, size=n), 2.0, 3.0
 
 
-Workload("cumulative", "beta_lcdf: theta", SIZES, shares, lambda xp, n: xp.beta_lcdf, beta_by_hand, limits=LIMITS)
+Workload(
+    "cumulative",
+    "beta_lcdf: theta",
+    SIZES,
+    shares,
+    lambda xp, n: xp.beta_lcdf,
+    beta_by_hand,
+    limits=LIMITS,
+)

@@ -1,7 +1,7 @@
 """Densities of one variable and generalised linear models.
 
-By hand, as by varmat, all terms of the value are computed in every call, also those that depend on data only.
-"""
+By hand, as by varmat, all terms of the value are computed in every call, also those that depend on
+data only."""
 
 from __future__ import annotations
 
@@ -80,7 +80,12 @@ def lognormal_by_hand(mu: float, sigma: float, y: Any) -> Any:
 
 
 def student_constant(nu: float, sigma: float) -> float:
-    return math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu) - 0.5 * math.log(nu * math.pi) - math.log(sigma)
+    return (
+        math.lgamma(0.5 * (nu + 1.0))
+        - math.lgamma(0.5 * nu)
+        - 0.5 * math.log(nu * math.pi)
+        - math.log(sigma)
+    )
 
 
 def student_parts(y: Any, mu: float, sigma: float, nu: float) -> Any:
@@ -136,7 +141,9 @@ def student_all_by_hand(y: Any, nu: float, mu: Any, sigma: Any) -> Any:
     np.multiply(s, nu + 1.0, in_sigma)
     in_sigma -= 1.0
     in_sigma /= sigma
-    in_nu = 0.5 * (n * float(digamma(half) - digamma(0.5 * nu)) - n / nu - spread + (nu + 1.0) / nu * share)
+    in_nu = 0.5 * (
+        n * float(digamma(half) - digamma(0.5 * nu)) - n / nu - spread + (nu + 1.0) / nu * share
+    )
     return value, (in_y, in_nu, in_mu, in_sigma)
 
 
@@ -149,7 +156,9 @@ def bernoulli_logit_by_hand(theta: Any, n: Any) -> Any:
     np.subtract(sign, 1.0, sign)
     np.multiply(sign, theta, t)
     np.exp(np.negative(np.abs(t, e), e), e)
-    value = float(np.add.reduce(np.minimum(t, 0.0, out=part))) - float(np.add.reduce(np.log1p(e, part)))
+    value = float(np.add.reduce(np.minimum(t, 0.0, out=part))) - float(
+        np.add.reduce(np.log1p(e, part))
+    )
     gradient = np.where(t > 0.0, e, 1.0)
     gradient *= sign
     gradient /= np.add(e, 1.0, e)
@@ -182,7 +191,11 @@ def weigh_normal(y: Any, t: Any, sigma: float) -> Any:
     z = np.subtract(y, t, t)
     squares = float(z.dot(z)) / sigma**2
     z /= sigma**2
-    return -0.5 * squares - y.size * (math.log(sigma) + HALF_LOG_TWO_PI), z, (squares - y.size) / sigma
+    return (
+        -0.5 * squares - y.size * (math.log(sigma) + HALF_LOG_TWO_PI),
+        z,
+        (squares - y.size) / sigma,
+    )
 
 
 def weigh_bernoulli(y: Any, t: Any) -> Any:
@@ -213,7 +226,12 @@ def glm_point(kind: str) -> Callable[[int], tuple[Any, ...]]:
 def glm_in_stan(kind: str, program: str) -> Callable[[int], tuple[str, dict[str, Any]]]:
     def with_data(n: int) -> tuple[str, dict[str, Any]]:
         *_, y, x = glm_point(kind)(n)
-        return program, {"N": n, "K": COLUMNS, "x": x, "y": y if kind == "normal" else y.astype(int)}
+        return program, {
+            "N": n,
+            "K": COLUMNS,
+            "x": x,
+            "y": y if kind == "normal" else y.astype(int),
+        }
 
     return with_data
 
@@ -222,16 +240,36 @@ def glm_in_stan(kind: str, program: str) -> Callable[[int], tuple[str, dict[str,
 
 
 def row(
-    name: str, point: Any, density: Any, by_hand: Any, variables: int,
-    limit: float | None = None, sizes: Any = SIZES, matvar: tuple[int, ...] = (), stan: Any = None,
+    name: str,
+    point: Any,
+    density: Any,
+    by_hand: Any,
+    variables: int,
+    limit: float | None = None,
+    sizes: Any = SIZES,
+    matvar: tuple[int, ...] = (),
+    stan: Any = None,
 ) -> Workload:
-    """A workload; `density` takes the namespace and then the arguments. Only where arrays vary is there something for a matvar."""
+    """A workload; `density` takes the namespace and then the arguments. Only where arrays vary is
+    there something for a matvar.
+    """
     limits = {} if limit is None else {100_000: limit}
 
     def expression(xp: Any, n: int) -> Any:
         return lambda *args: density(xp, *args)
 
-    return Workload("densities", name, sizes, point, expression, by_hand, variables, matvar=matvar, limits=limits, stan=stan)
+    return Workload(
+        "densities",
+        name,
+        sizes,
+        point,
+        expression,
+        by_hand,
+        variables,
+        matvar=matvar,
+        limits=limits,
+        stan=stan,
+    )
 
 
 def observations(n: int) -> np.ndarray:
@@ -260,57 +298,120 @@ def log_rates(n: int) -> tuple[np.ndarray, ...]:
 
 
 row(
-    "normal: y", lambda n: (observations(n), 0.1, 1.2), lambda xp, y, mu, sigma: xp.normal_lpdf(y, mu, sigma),
-    normal_y_by_hand, 1, 1.2, matvar=SCALARS,
-)
-row(
-    "normal: mu", lambda n: (0.1, observations(n), 1.2), lambda xp, mu, y, sigma: xp.normal_lpdf(y, mu, sigma),
-    normal_mu_by_hand, 1, 1.2,
-)
-row(
-    "normal: mu, sigma", lambda n: (0.1, 1.2, observations(n)), lambda xp, mu, sigma, y: xp.normal_lpdf(y, mu, sigma),
-    normal_mu_sigma_by_hand, 2, 1.2,
-)
-row("normal: all, arrays", arrays, lambda xp, *args: xp.normal_lpdf(*args), normal_arrays_by_hand, 3, 1.2, matvar=SCALARS)
-row(
-    "lognormal: mu, sigma", lambda n: (0.1, 1.2, np.exp(observations(n))),
-    lambda xp, mu, sigma, y: xp.lognormal_lpdf(y, mu, sigma), lognormal_by_hand, 2,
-)
-row(
-    "student_t: y", lambda n: (observations(n), FREEDOM, 0.1, 1.2), lambda xp, *args: xp.student_t_lpdf(*args),
-    student_y_by_hand, 1,
-)
-row(
-    "student_t: mu", lambda n: (0.1, observations(n), FREEDOM, 1.2),
-    lambda xp, mu, y, nu, sigma: xp.student_t_lpdf(y, nu, mu, sigma), student_mu_by_hand, 1,
-)
-row(
-    "student_t: mu, sigma", lambda n: (0.1, 1.2, observations(n), FREEDOM),
-    lambda xp, mu, sigma, y, nu: xp.student_t_lpdf(y, nu, mu, sigma), student_mu_sigma_by_hand, 2,
-)
-row("student_t: all, arrays", student_arrays, lambda xp, *args: xp.student_t_lpdf(*args), student_all_by_hand, 4, matvar=SCALARS)
-row(
-    "bernoulli_logit: theta", log_odds, lambda xp, theta, n: xp.bernoulli_logit_lpmf(n, theta), bernoulli_logit_by_hand, 1,
+    "normal: y",
+    lambda n: (observations(n), 0.1, 1.2),
+    lambda xp, y, mu, sigma: xp.normal_lpdf(y, mu, sigma),
+    normal_y_by_hand,
+    1,
+    1.2,
     matvar=SCALARS,
 )
 row(
-    "poisson_log: log rate", log_rates, lambda xp, rate, n: xp.poisson_log_lpmf(n, rate), poisson_log_by_hand, 1,
+    "normal: mu",
+    lambda n: (0.1, observations(n), 1.2),
+    lambda xp, mu, y, sigma: xp.normal_lpdf(y, mu, sigma),
+    normal_mu_by_hand,
+    1,
+    1.2,
+)
+row(
+    "normal: mu, sigma",
+    lambda n: (0.1, 1.2, observations(n)),
+    lambda xp, mu, sigma, y: xp.normal_lpdf(y, mu, sigma),
+    normal_mu_sigma_by_hand,
+    2,
+    1.2,
+)
+row(
+    "normal: all, arrays",
+    arrays,
+    lambda xp, *args: xp.normal_lpdf(*args),
+    normal_arrays_by_hand,
+    3,
+    1.2,
+    matvar=SCALARS,
+)
+row(
+    "lognormal: mu, sigma",
+    lambda n: (0.1, 1.2, np.exp(observations(n))),
+    lambda xp, mu, sigma, y: xp.lognormal_lpdf(y, mu, sigma),
+    lognormal_by_hand,
+    2,
+)
+row(
+    "student_t: y",
+    lambda n: (observations(n), FREEDOM, 0.1, 1.2),
+    lambda xp, *args: xp.student_t_lpdf(*args),
+    student_y_by_hand,
+    1,
+)
+row(
+    "student_t: mu",
+    lambda n: (0.1, observations(n), FREEDOM, 1.2),
+    lambda xp, mu, y, nu, sigma: xp.student_t_lpdf(y, nu, mu, sigma),
+    student_mu_by_hand,
+    1,
+)
+row(
+    "student_t: mu, sigma",
+    lambda n: (0.1, 1.2, observations(n), FREEDOM),
+    lambda xp, mu, sigma, y, nu: xp.student_t_lpdf(y, nu, mu, sigma),
+    student_mu_sigma_by_hand,
+    2,
+)
+row(
+    "student_t: all, arrays",
+    student_arrays,
+    lambda xp, *args: xp.student_t_lpdf(*args),
+    student_all_by_hand,
+    4,
+    matvar=SCALARS,
+)
+row(
+    "bernoulli_logit: theta",
+    log_odds,
+    lambda xp, theta, n: xp.bernoulli_logit_lpmf(n, theta),
+    bernoulli_logit_by_hand,
+    1,
+    matvar=SCALARS,
+)
+row(
+    "poisson_log: log rate",
+    log_rates,
+    lambda xp, rate, n: xp.poisson_log_lpmf(n, rate),
+    poisson_log_by_hand,
+    1,
     matvar=SCALARS,
 )
 
 GLM_SIZES = (1000, 100_000)
 row(
-    "normal_id_glm", glm_point("normal"), lambda xp, alpha, beta, sigma, y, x: xp.normal_id_glm_lpdf(y, x, alpha, beta, sigma),
-    two_passes(weigh_normal), 3, sizes=GLM_SIZES, stan=glm_in_stan("normal", "normal_id_glm"),
+    "normal_id_glm",
+    glm_point("normal"),
+    lambda xp, alpha, beta, sigma, y, x: xp.normal_id_glm_lpdf(y, x, alpha, beta, sigma),
+    two_passes(weigh_normal),
+    3,
+    sizes=GLM_SIZES,
+    stan=glm_in_stan("normal", "normal_id_glm"),
 )
 row(
-    "bernoulli_logit_glm", glm_point("bernoulli"), lambda xp, alpha, beta, y, x: xp.bernoulli_logit_glm_lpmf(y, x, alpha, beta),
-    two_passes(weigh_bernoulli), 2, sizes=GLM_SIZES, stan=glm_in_stan("bernoulli", "bernoulli_logit_glm"),
+    "bernoulli_logit_glm",
+    glm_point("bernoulli"),
+    lambda xp, alpha, beta, y, x: xp.bernoulli_logit_glm_lpmf(y, x, alpha, beta),
+    two_passes(weigh_bernoulli),
+    2,
+    sizes=GLM_SIZES,
+    stan=glm_in_stan("bernoulli", "bernoulli_logit_glm"),
 )
 row(
-    "poisson_log_glm", glm_point("poisson"), lambda xp, alpha, beta, y, x: xp.poisson_log_glm_lpmf(y, x, alpha, beta),
-    two_passes(weigh_poisson), 2, sizes=GLM_SIZES, stan=glm_in_stan("poisson", "poisson_log_glm"),
-)  # fmt: skip
+    "poisson_log_glm",
+    glm_point("poisson"),
+    lambda xp, alpha, beta, y, x: xp.poisson_log_glm_lpmf(y, x, alpha, beta),
+    two_passes(weigh_poisson),
+    2,
+    sizes=GLM_SIZES,
+    stan=glm_in_stan("poisson", "poisson_log_glm"),
+)
 
 
 # --- budgets ---
@@ -329,24 +430,42 @@ CHECKED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def linear_models() -> list[Budget]:
-    """Value and gradient beside one product of the matrix with a vector, and beside two passes by hand."""
+    """Value and gradient beside one product of the matrix with a vector, and beside two passes by
+    hand.
+    """
     found, rows = [], GLM_SIZES[-1]
     for name in ("normal_id_glm", "bernoulli_logit_glm"):
         workload = next(each for each in FAMILIES["densities"] if each.name == name)
         args = workload.point(rows)
         beta, x = args[1], args[-1]
-        gradients = {way: peers.gradient_function(way, workload, rows) for way in ("varmat", "by hand")}
+        gradients = {
+            way: peers.gradient_function(way, workload, rows) for way in ("varmat", "by hand")
+        }
         functions = {way: partial(gradient, *args) for way, gradient in gradients.items()}
         t = timings({"product": partial(np.matmul, x, beta), **functions}, 0.1, 11)
-        for other, title, limit in (("product", "X @ beta alone", 1.6), ("by hand", "two passes by hand", 0.75)):
+        for other, title, limit in (
+            ("product", "X @ beta alone", 1.6),
+            ("by hand", "two passes by hand", 0.75),
+        ):
             ratio = float(t["varmat"].over(t[other]))
             note = f"{duration(t['varmat'])}, {duration(t[other])}"
-            found.append(Budget(0, f"{name}, 10^5 x {COLUMNS} / {title}, at most {limit}", ratio, limit, ratio <= limit, note))
+            found.append(
+                Budget(
+                    0,
+                    f"{name}, 10^5 x {COLUMNS} / {title}, at most {limit}",
+                    ratio,
+                    limit,
+                    ratio <= limit,
+                    note,
+                )
+            )
     return found
 
 
 def cost_of_checks() -> list[Budget]:
-    """Of the domains of arguments, as a share of value and gradient; the support of an observation belongs to the density."""
+    """Of the domains of arguments, as a share of value and gradient; the support of an observation
+    belongs to the density.
+    """
     check, found = Domain.check, []
 
     def unchecked(gradient: Any, *args: Any) -> None:
@@ -361,7 +480,10 @@ def cost_of_checks() -> list[Budget]:
         shares = {}
         for name, density in CHECKED.items():
             gradient = vm.value_and_grad(density, (0, 1))
-            ways = {"with": partial(gradient, y, other), "without": partial(unchecked, gradient, y, other)}
+            ways = {
+                "with": partial(gradient, y, other),
+                "without": partial(unchecked, gradient, y, other),
+            }
             t = timings(ways, SECONDS, TURNS)
             shares[name] = 1.0 - float(t["without"].over(t["with"]))
         worst = max(shares, key=shares.__getitem__)

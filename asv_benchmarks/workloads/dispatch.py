@@ -24,10 +24,13 @@ from varmat.programs.runners import has_native
 from workloads.vectors import vector, warm
 from workloads.workload import FAMILIES, Workload, check
 
-# Treatment effects and standard errors of the eight schools: Rubin (1981), Journal of Educational Statistics 6, 377-401.
+# Treatment effects and standard errors of the eight schools: Rubin (1981), Journal of Educational
+# Statistics 6, 377-401.
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
-SCHOOLS_CONSTANT = float(-8.5 * math.log(2 * math.pi) - np.sum(np.log(ERRORS)) - math.log(5.0) - math.log(5.0 * math.pi))
+SCHOOLS_CONSTANT = float(
+    -8.5 * math.log(2 * math.pi) - np.sum(np.log(ERRORS)) - math.log(5.0) - math.log(5.0 * math.pi)
+)
 SCHOOLS_POINT = np.array([0.3, 0.2, -0.2, -0.3, 0.1, 0.3, 0.1, -0.2, -0.2, 0.1])
 
 STEPS = (10, 100, 1000)
@@ -115,7 +118,9 @@ def multiplied_by_hand(x: np.ndarray, y: np.ndarray, count: int) -> Any:
 
 
 def eight_schools(xp: Any) -> Callable[[Any], Any]:
-    """The non-centred eight-schools log density of ``(theta_trans[8], mu, log tau)``, in operators and elementary functions."""
+    """The non-centred eight-schools log density of ``(theta_trans[8], mu, log tau)``, in operators
+    and elementary functions.
+    """
     effects, errors = xp.asarray(EFFECTS), xp.asarray(ERRORS)
 
     def log_density(unknowns: Any) -> Any:
@@ -166,15 +171,18 @@ def sine_times_x_by_hand(x: np.ndarray) -> Any:
 # --- the rows ---
 
 
-def row(name: str, sizes: tuple[int, ...], point: Any, expression: Any, by_hand: Any, variables: int = 1) -> Workload:
+def row(
+    name: str, sizes: tuple[int, ...], point: Any, expression: Any, by_hand: Any, variables: int = 1
+) -> Workload:
     return Workload("dispatch", name, sizes, point, expression, by_hand, variables, dispatch=True)
 
 
 def steps(start: Any, step: Callable[[Any], Callable[[Any], Any]], end: str = "") -> dict[str, Any]:
-    """Point and expression of a number of steps, which is the size, from `start`; `end` makes a scalar of the last.
+    """Point and expression of a number of steps, which is the size, from `start`; `end` makes a
+    scalar of the last.
 
-    `step` takes the namespace and gives the function that is called, so that nothing else is called in between.
-    """
+    `step` takes the namespace and gives the function that is called, so that nothing else is called
+    in between."""
 
     def expression(xp: Any, n: int) -> Any:
         last, one = getattr(xp, end) if end else lambda x: x, step(xp)
@@ -192,26 +200,56 @@ def multiplied_in(xp: Any, n: int) -> Any:
 
 row("nested sines", (2, 8, 64, 1024), **steps(0.7, lambda xp: xp.sin), by_hand=nested_sines_by_hand)
 row(
-    "x * a + b of a scalar", STEPS,
-    lambda n: (1.5, n), lambda xp, n: lambda x, _: repeated(xp, n // 2, lambda x: x * 0.999 + 0.001, x), scalar_chain_by_hand,
+    "x * a + b of a scalar",
+    STEPS,
+    lambda n: (1.5, n),
+    lambda xp, n: lambda x, _: repeated(xp, n // 2, lambda x: x * 0.999 + 0.001, x),
+    scalar_chain_by_hand,
 )
-row("(x + x) / 2, scalar", (*STEPS, 10_000), **steps(0.7, lambda xp: lambda x: (x + x) / 2.0), by_hand=halved_by_hand)
 row(
-    "(x + x) / 2, 8 elements", (*STEPS, 10_000),
-    **steps(np.linspace(1, 2, 8), lambda xp: lambda x: (x + x) / 2.0, "sum"), by_hand=halved_array_by_hand,
+    "(x + x) / 2, scalar",
+    (*STEPS, 10_000),
+    **steps(0.7, lambda xp: lambda x: (x + x) / 2.0),
+    by_hand=halved_by_hand,
+)
+row(
+    "(x + x) / 2, 8 elements",
+    (*STEPS, 10_000),
+    **steps(np.linspace(1, 2, 8), lambda xp: lambda x: (x + x) / 2.0, "sum"),
+    by_hand=halved_array_by_hand,
 )
 # 3**40 paths: a reverse pass that went along each would not come to an end.
-row("x - x * x / 10", (10, 20, 40), **steps(0.7, lambda xp: lambda x: x - 0.1 * x * x), by_hand=shared_by_hand)
 row(
-    "products of 8 elements", STEPS,
-    lambda n: (np.linspace(1, 2, 8), np.linspace(0.999, 1.001, 8), n), multiplied_in, multiplied_by_hand, variables=2,
+    "x - x * x / 10",
+    (10, 20, 40),
+    **steps(0.7, lambda xp: lambda x: x - 0.1 * x * x),
+    by_hand=shared_by_hand,
 )
-row("eight schools, operators", (10,), lambda n: (SCHOOLS_POINT,), lambda xp, n: eight_schools(xp), eight_schools_by_hand)
+row(
+    "products of 8 elements",
+    STEPS,
+    lambda n: (np.linspace(1, 2, 8), np.linspace(0.999, 1.001, 8), n),
+    multiplied_in,
+    multiplied_by_hand,
+    variables=2,
+)
+row(
+    "eight schools, operators",
+    (10,),
+    lambda n: (SCHOOLS_POINT,),
+    lambda xp, n: eight_schools(xp),
+    eight_schools_by_hand,
+)
 # Not of calls alone: how the gradient grows with the inputs, beside the value.
 Workload(
-    "dispatch", "sum(sin(x) * x)", tuple(10**i for i in range(1, 7)), vector,
-    lambda xp, n: lambda x: xp.sum(xp.sin(x) * x), sine_times_x_by_hand, limits={100_000: 1.4},
-)  # fmt: skip
+    "dispatch",
+    "sum(sin(x) * x)",
+    tuple(10**i for i in range(1, 7)),
+    vector,
+    lambda xp, n: lambda x: xp.sum(xp.sin(x) * x),
+    sine_times_x_by_hand,
+    limits={100_000: 1.4},
+)
 
 
 # --- budgets ---
@@ -263,8 +301,17 @@ def densities_of_eight() -> None:
 
 
 def figure(title: str, time: Timing, to: Timing, note: str = "") -> Budget:
-    """A ratio beside which there is no bound: what is small stands at the floor of Python, unless it is recorded."""
-    return Budget(0, title, float(time.over(to)), math.inf, True, ", ".join(filter(None, (duration(time), duration(to), note))))
+    """A ratio beside which there is no bound: what is small stands at the floor of Python, unless
+    it is recorded.
+    """
+    return Budget(
+        0,
+        title,
+        float(time.over(to)),
+        math.inf,
+        True,
+        ", ".join(filter(None, (duration(time), duration(to), note))),
+    )
 
 
 def one_operation() -> list[Budget]:
@@ -279,31 +326,65 @@ def one_operation() -> list[Budget]:
 
     gradient = vm.value_and_grad(lambda x: scalar_chain(x, COUNT))
     functions = {
-        "plain": plain_multiplies, "both": lambda: multiply_chain(reverse=True), "bare": bare_chain, "density": densities_of_eight,
+        "plain": plain_multiplies, "both": lambda: multiply_chain(reverse=True), "bare": bare_chain,
+         "density": densities_of_eight,
         "calls": calls, "chain": lambda: gradient(1.5),
     }  # fmt: skip
     t = timings(functions, SECONDS, TURNS)
     least = f"for {COUNT}; a tape that checks nothing: {float(t['bare'].over(t['plain'])):.3g}"
     return [
-        figure("a multiply of length 8, eager, forward and reverse / np.multiply", t["both"], t["plain"], least),
-        figure("a scalar operation, eager, forward and reverse / an empty Python call", t["chain"], t["calls"], f"for {COUNT}"),
-        figure("normal_lpdf of 8 variables, eager, forward and reverse / np.multiply", t["density"], t["plain"], f"for {COUNT}"),
+        figure(
+            "a multiply of length 8, eager, forward and reverse / np.multiply",
+            t["both"],
+            t["plain"],
+            least,
+        ),
+        figure(
+            "a scalar operation, eager, forward and reverse / an empty Python call",
+            t["chain"],
+            t["calls"],
+            f"for {COUNT}",
+        ),
+        figure(
+            "normal_lpdf of 8 variables, eager, forward and reverse / np.multiply",
+            t["density"],
+            t["plain"],
+            f"for {COUNT}",
+        ),
     ]
 
 
 def small_model() -> list[Budget]:
     """Eight schools beside its value alone, and the eager gradient beside the least of tapes."""
     workload = next(each for each in FAMILIES["dispatch"] if each.name.startswith("eight schools"))
-    functions = {name: peers.gradient_function(name, workload, 10) for name in ("plain", "varmat", "recorded", "numpy runner")}
+    functions = {
+        name: peers.gradient_function(name, workload, 10)
+        for name in ("plain", "varmat", "recorded", "numpy runner")
+    }
     functions["bare"] = bare.gradient_function(eight_schools(bare.Namespace()))
-    check(functions["bare"](SCHOOLS_POINT), eight_schools_by_hand(SCHOOLS_POINT), "a tape that checks nothing")
-    t = timings({name: lambda f=f: f(SCHOOLS_POINT) for name, f in functions.items()}, SECONDS, TURNS)
-    alone = [figure(f"eight schools, {name}: gradient / value alone", t[name], t["plain"]) for name in functions if name != "plain"]
-    return [*alone, figure("eight schools, varmat / a tape that checks nothing", t["varmat"], t["bare"])]
+    check(
+        functions["bare"](SCHOOLS_POINT),
+        eight_schools_by_hand(SCHOOLS_POINT),
+        "a tape that checks nothing",
+    )
+    t = timings(
+        {name: lambda f=f: f(SCHOOLS_POINT) for name, f in functions.items()}, SECONDS, TURNS
+    )
+    alone = [
+        figure(f"eight schools, {name}: gradient / value alone", t[name], t["plain"])
+        for name in functions
+        if name != "plain"
+    ]
+    return [
+        *alone,
+        figure("eight schools, varmat / a tape that checks nothing", t["varmat"], t["bare"]),
+    ]
 
 
 def one_step() -> Budget:
-    """A step of a program, its arithmetic on 8 elements included, point after point in the compiled loop."""
+    """A step of a program, its arithmetic on 8 elements included, point after point in the compiled
+    loop.
+    """
     title, limit = "nanoseconds for a step of 8 elements, native runner, at most 30", 30.0
     if not has_native():
         return Budget(8, title, math.nan, limit, None, "numba is not installed")
@@ -314,13 +395,27 @@ def one_step() -> Budget:
     t = timings({"steps": lambda: gradient.map(points)}, SECONDS, TURNS)
     count = len(gradient.program.steps)
     nanoseconds = 1e9 * float(t["steps"]) / (COUNT * count)
-    return Budget(8, title, nanoseconds, limit, nanoseconds <= limit, f"{count} steps, {COUNT} points: {duration(t['steps'])}")
+    return Budget(
+        8,
+        title,
+        nanoseconds,
+        limit,
+        nanoseconds <= limit,
+        f"{count} steps, {COUNT} points: {duration(t['steps'])}",
+    )
 
 
 def views() -> Budget:
     counts = {name: entries(view, np.ones((4, 6))) for name, view in VIEWS.items()}
     recorded = [name for name, count in counts.items() if count]
-    return Budget(0, "tape entries of views: none", max(counts.values()), 0, not recorded, ", ".join(recorded or counts))
+    return Budget(
+        0,
+        "tape entries of views: none",
+        max(counts.values()),
+        0,
+        not recorded,
+        ", ".join(recorded or counts),
+    )
 
 
 def seconds_per_entry(length: int, collect: bool) -> tuple[float, float]:
@@ -350,14 +445,19 @@ def long_tapes() -> Budget:
     for _ in range(3):
         for length in LENGTHS:
             samples[length].append(seconds_per_entry(length, collect=False))
-    short, long = ([median(part) for part in zip(*samples[length], strict=True)] for length in LENGTHS)
+    short, long = (
+        [median(part) for part in zip(*samples[length], strict=True)] for length in LENGTHS
+    )
     record, _ = seconds_per_entry(LENGTHS[1], collect=True)
     ratio = sum(long) / sum(short)
     note = (
-        f"{duration(sum(short))} to {duration(sum(long))}; reverse pass alone {long[1] / short[1]:.3g} times; "
+        f"{duration(sum(short))} to {duration(sum(long))}; reverse pass alone "
+        f"{long[1] / short[1]:.3g} times; "
         f"with the cyclic collector on recording takes {record / long[0]:.3g} times as long"
     )
-    return Budget(7, "cost per entry of a tape of 10^6 / of 10^3, at most 1.5", ratio, 1.5, ratio <= 1.5, note)
+    return Budget(
+        7, "cost per entry of a tape of 10^6 / of 10^3, at most 1.5", ratio, 1.5, ratio <= 1.5, note
+    )
 
 
 def flat_memory() -> Budget:
@@ -375,7 +475,13 @@ def flat_memory() -> Budget:
         grown = (-run(100) + run(calls)) / 1000
     finally:
         tracemalloc.stop()
-    return Budget(7, f"kilobytes held after {calls} more gradients, at most {limit:g}", grown, limit, grown <= limit)
+    return Budget(
+        7,
+        f"kilobytes held after {calls} more gradients, at most {limit:g}",
+        grown,
+        limit,
+        grown <= limit,
+    )
 
 
 def budgets() -> list[Budget]:

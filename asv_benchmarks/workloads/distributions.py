@@ -1,7 +1,8 @@
-"""Further log densities and masses, of observations that are data and of parameters that are numbers.
+"""Further log densities and masses, of observations that are data and of parameters that are
+numbers.
 
-By hand, as by varmat, all terms of the value are computed in every call, also those that depend on data only.
-"""
+By hand, as by varmat, all terms of the value are computed in every call, also those that depend on
+data only."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from workloads.cumulative import (
     shares,
     standardised,
     total,
-)  # fmt: skip
+)
 from workloads.vectors import warm
 from workloads.workload import Workload
 
@@ -62,7 +63,11 @@ def skew_normal_by_hand(xi: float, omega: float, alpha: float, y: Any) -> Any:
     z = standardised(y, xi, omega)
     t = np.multiply(z, alpha, warm("t", z.size))
     n, h = z.size, mills(t)
-    value = total(special.log_ndtr(t, t)) - 0.5 * float(z.dot(z)) + n * (math.log(2.0) - math.log(omega) - HALF_LOG_TWO_PI)
+    value = (
+        total(special.log_ndtr(t, t))
+        - 0.5 * float(z.dot(z))
+        + n * (math.log(2.0) - math.log(omega) - HALF_LOG_TWO_PI)
+    )
     in_alpha = float(z.dot(h))
     h *= alpha
     h -= z
@@ -78,7 +83,11 @@ def exp_mod_normal_by_hand(mu: float, sigma: float, rate: float, y: Any) -> Any:
     value = n * (math.log(rate) + 0.5 * a * a) - a * linear + total(special.log_ndtr(x, x))
     spread = total(v)
     v -= z
-    return value, (-total(v) / sigma, -(float(v.dot(z)) / sigma + rate * spread), n / rate - sigma * spread)
+    return value, (
+        -total(v) / sigma,
+        -(float(v.dot(z)) / sigma + rate * spread),
+        n / rate - sigma * spread,
+    )
 
 
 def von_mises_by_hand(mu: float, kappa: float, y: Any) -> Any:
@@ -135,15 +144,27 @@ def loglogistic_by_hand(alpha: float, beta: float, y: Any) -> Any:
 def inv_chi_square_by_hand(nu: float, y: Any) -> Any:
     half, n, part = 0.5 * nu, y.size, warm("part", y.size)
     logs = total(np.log(y, part))
-    value = -n * (half * math.log(2.0) + math.lgamma(half)) - (half + 1.0) * logs - 0.5 * total(np.divide(1.0, y, part))
+    value = (
+        -n * (half * math.log(2.0) + math.lgamma(half))
+        - (half + 1.0) * logs
+        - 0.5 * total(np.divide(1.0, y, part))
+    )
     return value, (-0.5 * (n * (math.log(2.0) + special.digamma(half)) + logs),)
 
 
 def scaled_inv_chi_square_by_hand(nu: float, s: float, y: Any) -> Any:
     half, n, part = 0.5 * nu, y.size, warm("part", y.size)
     logs, inverses = total(np.log(y, part)), total(np.divide(1.0, y, part))
-    value = n * (half * math.log(half) - math.lgamma(half) + nu * math.log(s)) - (half + 1.0) * logs - half * s * s * inverses
-    in_nu = 0.5 * (n * (math.log(half) + 1.0 - special.digamma(half) + 2.0 * math.log(s)) - logs - s * s * inverses)
+    value = (
+        n * (half * math.log(half) - math.lgamma(half) + nu * math.log(s))
+        - (half + 1.0) * logs
+        - half * s * s * inverses
+    )
+    in_nu = 0.5 * (
+        n * (math.log(half) + 1.0 - special.digamma(half) + 2.0 * math.log(s))
+        - logs
+        - s * s * inverses
+    )
     return value, (in_nu, n * nu / s - nu * s * inverses)
 
 
@@ -168,7 +189,9 @@ def binomial_by_hand(theta: float, n: Any, trials: float) -> Any:
     wins, left = total(n), np.subtract(trials, n, warm("left", n.size))
     losses = total(left)
     choices = n.size * math.lgamma(trials + 1.0) - log_factorials(n) - log_factorials(left)
-    return choices + wins * math.log(theta) + losses * math.log1p(-theta), (wins / theta - losses / (1.0 - theta),)
+    return choices + wins * math.log(theta) + losses * math.log1p(-theta), (
+        wins / theta - losses / (1.0 - theta),
+    )
 
 
 def rising(x: float, n: Any) -> tuple[float, float]:
@@ -217,7 +240,13 @@ def beta_binomial_by_hand(alpha: float, beta: float, n: Any, trials: float) -> A
 # --- the rows ---
 
 
-def row(function: str, data: Callable[[int], np.ndarray], by_hand: Any, *parameters: float, title: str = "") -> None:
+def row(
+    function: str,
+    data: Callable[[int], np.ndarray],
+    by_hand: Any,
+    *parameters: float,
+    title: str = "",
+) -> None:
     """A density of observations and of parameters, which are the variables."""
 
     def expression(xp: Any, n: int) -> Any:
@@ -225,9 +254,15 @@ def row(function: str, data: Callable[[int], np.ndarray], by_hand: Any, *paramet
         return lambda *args: f(args[-1], *args[:-1])
 
     Workload(
-        "distributions", title or function, SIZES, lambda n: (*parameters, data(n)), expression, by_hand, len(parameters),
+        "distributions",
+        title or function,
+        SIZES,
+        lambda n: (*parameters, data(n)),
+        expression,
+        by_hand,
+        len(parameters),
         limits=LIMITS,
-    )  # fmt: skip
+    )
 
 
 TRIALS = 20.0
@@ -245,19 +280,42 @@ row("inv_chi_square_lpdf", positive, inv_chi_square_by_hand, 4.0)
 row("scaled_inv_chi_square_lpdf", positive, scaled_inv_chi_square_by_hand, 4.0, 1.5)
 row("beta_proportion_lpdf", lambda n: shares(n)[0], beta_proportion_by_hand, 0.4, 5.0)
 row("poisson_lpmf", counts, poisson_by_hand, 4.0)
-row("poisson_lpmf", lambda n: generator().poisson(1e6, size=n).astype(float), poisson_by_hand, 1e6, title="poisson_lpmf: 10^6")
+row(
+    "poisson_lpmf",
+    lambda n: generator().poisson(1e6, size=n).astype(float),
+    poisson_by_hand,
+    1e6,
+    title="poisson_lpmf: 10^6",
+)
 row("neg_binomial_lpmf", counts, neg_binomial_by_hand, 2.0, 0.5)
 row("neg_binomial_2_lpmf", counts, neg_binomial_2_by_hand, 4.0, 2.0)
 Workload(
-    "distributions", "neg_binomial_2_lpmf: means", SIZES, lambda n: (2.0 + positive(n), 2.0, counts(n)),
-    lambda xp, _: lambda mu, phi, n: xp.neg_binomial_2_lpmf(n, mu, phi), neg_binomial_2_means_by_hand, 2, limits=LIMITS,
-)  # fmt: skip
-Workload(
-    "distributions", "binomial_lpmf", SIZES, lambda n: (0.3, np.minimum(counts(n), TRIALS), TRIALS),
-    lambda xp, _: lambda theta, n, trials: xp.binomial_lpmf(n, trials, theta), binomial_by_hand, 1, limits=LIMITS,
-)  # fmt: skip
-Workload(
-    "distributions", "beta_binomial_lpmf", SIZES, lambda n: (2.0, 3.0, np.minimum(counts(n), TRIALS), TRIALS),
-    lambda xp, _: lambda alpha, beta, n, trials: xp.beta_binomial_lpmf(n, trials, alpha, beta), beta_binomial_by_hand, 2,
+    "distributions",
+    "neg_binomial_2_lpmf: means",
+    SIZES,
+    lambda n: (2.0 + positive(n), 2.0, counts(n)),
+    lambda xp, _: lambda mu, phi, n: xp.neg_binomial_2_lpmf(n, mu, phi),
+    neg_binomial_2_means_by_hand,
+    2,
     limits=LIMITS,
-)  # fmt: skip
+)
+Workload(
+    "distributions",
+    "binomial_lpmf",
+    SIZES,
+    lambda n: (0.3, np.minimum(counts(n), TRIALS), TRIALS),
+    lambda xp, _: lambda theta, n, trials: xp.binomial_lpmf(n, trials, theta),
+    binomial_by_hand,
+    1,
+    limits=LIMITS,
+)
+Workload(
+    "distributions",
+    "beta_binomial_lpmf",
+    SIZES,
+    lambda n: (2.0, 3.0, np.minimum(counts(n), TRIALS), TRIALS),
+    lambda xp, _: lambda alpha, beta, n, trials: xp.beta_binomial_lpmf(n, trials, alpha, beta),
+    beta_binomial_by_hand,
+    2,
+    limits=LIMITS,
+)

@@ -1,4 +1,5 @@
-"""Functions that factorise a matrix: determinants, solves, decompositions, multivariate normal densities, Gaussian processes.
+"""Functions that factorise a matrix: determinants, solves, decompositions, multivariate normal
+densities, Gaussian processes.
 
 The rules of the derivatives by hand are those of `workloads.matrices`.
 """
@@ -50,7 +51,9 @@ def lower(k: int) -> np.ndarray:
     return np.linalg.cholesky(positive_definite(k))
 
 
-def system(matrix: Callable[[int], np.ndarray], columns: bool) -> Callable[[int], tuple[np.ndarray, ...]]:
+def system(
+    matrix: Callable[[int], np.ndarray], columns: bool
+) -> Callable[[int], tuple[np.ndarray, ...]]:
     """A matrix, and a right-hand side of one column or of as many as the matrix has."""
     return lambda k: (matrix(k), np.random.default_rng(3).normal(size=(k, k) if columns else k))
 
@@ -73,7 +76,9 @@ class SymmetricWorkload(Workload):
     symmetric: int = 0
 
     def implementation(self, library: str, k: int) -> Callable[..., Any] | None:
-        """What `peers.gradient_function` asks for: a gradient over both triangles is folded at the end, where it costs least."""
+        """What `peers.gradient_function` asks for: a gradient over both triangles is folded at the
+        end, where it costs least.
+        """
         if library not in SPREADING:
             return None
         name, differentiate = IMPLEMENTATIONS[library]
@@ -143,12 +148,25 @@ def log_determinant_spd_by_hand(a: np.ndarray) -> Any:
     return value, (_fold(lapack.dpotri(factor.T, overwrite_c=True)[0].T),)
 
 
-matrix_workload("det", SIZES, matrices(1), lambda xp, k: xp.linalg.det, determinant_by_hand, limits=LIMIT)
-matrix_workload("log_determinant", SIZES, matrices(1), lambda xp, k: xp.log_determinant, log_determinant_by_hand, limits=LIMIT)
-symmetric_workload(
-    "log_determinant_spd", SIZES, one(positive_definite), lambda xp, k: xp.log_determinant_spd, log_determinant_spd_by_hand,
+matrix_workload(
+    "det", SIZES, matrices(1), lambda xp, k: xp.linalg.det, determinant_by_hand, limits=LIMIT
+)
+matrix_workload(
+    "log_determinant",
+    SIZES,
+    matrices(1),
+    lambda xp, k: xp.log_determinant,
+    log_determinant_by_hand,
     limits=LIMIT,
-)  # fmt: skip
+)
+symmetric_workload(
+    "log_determinant_spd",
+    SIZES,
+    one(positive_definite),
+    lambda xp, k: xp.log_determinant_spd,
+    log_determinant_spd_by_hand,
+    limits=LIMIT,
+)
 
 # --- solves ---
 
@@ -227,14 +245,25 @@ for shape, columns in (("vector", False), ("matrix", True)):
         (matrix_workload, "solve_triangular", _solve_lower, lower, solve_lower_by_hand),
     ):
         sizes, expression = MODERATE if columns else SIZES, weighted(f, 1 + columns)
-        add(f"{name}, {shape}", sizes, system(matrix, columns), expression, by_hand, 2, limits=LIMIT)
-matrix_workload("inv", MODERATE, matrices(1), weighted(lambda xp, a: xp.linalg.inv(a)), inverse_by_hand, limits=LIMIT)
+        add(
+            f"{name}, {shape}", sizes, system(matrix, columns), expression, by_hand, 2, limits=LIMIT
+        )
+matrix_workload(
+    "inv",
+    MODERATE,
+    matrices(1),
+    weighted(lambda xp, a: xp.linalg.inv(a)),
+    inverse_by_hand,
+    limits=LIMIT,
+)
 
 # --- decompositions ---
 
 
 def cholesky_by_hand(a: np.ndarray) -> Any:
-    """By blocks, from the end: I. Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527, 2016."""
+    """By blocks, from the end: I. Murray, "Differentiation of the Cholesky decomposition",
+    arXiv:1602.07527, 2016.
+    """
     w, k = weights(*a.shape), len(a)
     factor = _cholesky(a)
     value = np.vdot(w, factor)
@@ -243,7 +272,8 @@ def cholesky_by_hand(a: np.ndarray) -> Any:
         start = max(0, end - 64)
         block, left = factor[start:end, start:end], factor[start:end, :start]
         if end < k:
-            # Seen in Fortran order everything is transposed: solved from the left instead of from the right.
+            # Seen in Fortran order everything is transposed: solved from the left instead of from
+            # the right.
             below = blas.dtrsm(1.0, block.T, c[end:, start:end].T).T
             c[end:, start:end] = below
             c[end:, :start] -= below @ left
@@ -277,8 +307,13 @@ def square_root_by_hand(a: np.ndarray) -> Any:
     w = weights(*a.shape)
     values, v, _ = lapack.dsyevd(a.T, lower=0)
     r = np.sqrt(values)
-    value = np.vdot(w, np.matmul(np.multiply(v, r, out=warm("scaled", *a.shape)), v.T, out=warm("root", *a.shape)))
-    inside = np.matmul(v.T, np.matmul(w, v, out=warm("scaled", *a.shape)), out=warm("root", *a.shape))
+    value = np.vdot(
+        w,
+        np.matmul(np.multiply(v, r, out=warm("scaled", *a.shape)), v.T, out=warm("root", *a.shape)),
+    )
+    inside = np.matmul(
+        v.T, np.matmul(w, v, out=warm("scaled", *a.shape)), out=warm("root", *a.shape)
+    )
     inside /= np.add.outer(r, r)
     gradient = np.matmul(v, inside, out=warm("scaled", *a.shape)) @ v.T
     gradient += gradient.T.copy()
@@ -295,10 +330,14 @@ def singular_values_by_hand(a: np.ndarray) -> Any:
 
 
 def qr_by_hand(a: np.ndarray) -> Any:
-    # S. F. Walter and L. Lehmann, arXiv:1001.1654, 2010: (of_q + Q sym(M)) R^-T with M = R of_r^T - of_q^T Q.
+    # S. F. Walter and L. Lehmann, arXiv:1001.1654, 2010: (of_q + Q sym(M)) R^-T with M = R of_r^T -
+    # of_q^T Q.
     w, shape = weights(*a.shape), a.shape
     q, r = np.linalg.qr(a)
-    of_q, of_r = np.multiply(q, w, out=warm("of_q", *shape)), np.multiply(r, w, out=warm("of_r", *shape))
+    of_q, of_r = (
+        np.multiply(q, w, out=warm("of_q", *shape)),
+        np.multiply(r, w, out=warm("of_r", *shape)),
+    )
     value = np.vdot(of_q, q) + np.vdot(of_r, r)
     of_q *= 2.0
     of_r *= 2.0
@@ -336,11 +375,29 @@ def _squares_of_qr(xp: Any, a: Any) -> Any:
     return q * q + r * r
 
 
-symmetric_workload("cholesky", SIZES, one(positive_definite), weighted(_cholesky_factor), cholesky_by_hand)
-symmetric_workload("eigenvalues_sym", MODERATE, one(positive_definite), weighted(_eigenvalues, 1), eigenvalues_by_hand)
-symmetric_workload("square root by eigh", MODERATE, one(positive_definite), weighted(_square_root), square_root_by_hand)
-matrix_workload("singular_values", MODERATE, matrices(1), weighted(_singular_values, 1), singular_values_by_hand)
-matrix_workload("qr", MODERATE, matrices(1), weighted(_squares_of_qr), qr_by_hand, without=("autograd",))
+symmetric_workload(
+    "cholesky", SIZES, one(positive_definite), weighted(_cholesky_factor), cholesky_by_hand
+)
+symmetric_workload(
+    "eigenvalues_sym",
+    MODERATE,
+    one(positive_definite),
+    weighted(_eigenvalues, 1),
+    eigenvalues_by_hand,
+)
+symmetric_workload(
+    "square root by eigh",
+    MODERATE,
+    one(positive_definite),
+    weighted(_square_root),
+    square_root_by_hand,
+)
+matrix_workload(
+    "singular_values", MODERATE, matrices(1), weighted(_singular_values, 1), singular_values_by_hand
+)
+matrix_workload(
+    "qr", MODERATE, matrices(1), weighted(_squares_of_qr), qr_by_hand, without=("autograd",)
+)
 
 # --- multivariate normal densities ---
 
@@ -353,8 +410,13 @@ def multi_normal_by_hand(y: np.ndarray, mu: np.ndarray, sigma: np.ndarray) -> An
     d = y - mu
     factor, _ = lapack.dpotrf(sigma.T)
     of_mu = lapack.dpotrs(factor, d)[0]
-    value = -0.5 * float(d.dot(of_mu)) - float(np.log(factor.diagonal()).sum()) - len(d) * HALF_LOG_TWO_PI
-    # (a a^T - inv(sigma)) / 2, folded onto the lower triangle; the other one keeps the zeros of the factor.
+    value = (
+        -0.5 * float(d.dot(of_mu))
+        - float(np.log(factor.diagonal()).sum())
+        - len(d) * HALF_LOG_TWO_PI
+    )
+    # (a a^T - inv(sigma)) / 2, folded onto the lower triangle; the other one keeps the zeros of the
+    # factor.
     c = lapack.dpotri(factor, overwrite_c=True)[0]
     np.negative(c, out=c)
     of_sigma = blas.dsyr(1.0, of_mu, a=c, overwrite_a=True).T
@@ -365,7 +427,9 @@ def multi_normal_by_hand(y: np.ndarray, mu: np.ndarray, sigma: np.ndarray) -> An
 def multi_normal_cholesky_by_hand(y: np.ndarray, mu: np.ndarray, factor: np.ndarray) -> Any:
     z = blas.dtrsv(factor.T, y - mu, trans=1)
     of_mu = blas.dtrsv(factor.T, z)
-    value = -0.5 * float(z.dot(z)) - float(np.log(factor.diagonal()).sum()) - len(z) * HALF_LOG_TWO_PI
+    value = (
+        -0.5 * float(z.dot(z)) - float(np.log(factor.diagonal()).sum()) - len(z) * HALF_LOG_TWO_PI
+    )
     of_factor = np.multiply.outer(of_mu, z)
     of_factor *= triangle(len(z))
     diagonal(of_factor)[...] -= 1.0 / factor.diagonal()
@@ -373,13 +437,24 @@ def multi_normal_cholesky_by_hand(y: np.ndarray, mu: np.ndarray, factor: np.ndar
 
 
 symmetric_workload(
-    "multi_normal_lpdf", SIZES, normal_point(positive_definite), lambda xp, k: xp.multi_normal_lpdf, multi_normal_by_hand, 3,
-    limits=LIMIT, symmetric=2,
-)  # fmt: skip
+    "multi_normal_lpdf",
+    SIZES,
+    normal_point(positive_definite),
+    lambda xp, k: xp.multi_normal_lpdf,
+    multi_normal_by_hand,
+    3,
+    limits=LIMIT,
+    symmetric=2,
+)
 matrix_workload(
-    "multi_normal_cholesky_lpdf", SIZES, normal_point(lower), lambda xp, k: xp.multi_normal_cholesky_lpdf,
-    multi_normal_cholesky_by_hand, 3, limits=LIMIT,
-)  # fmt: skip
+    "multi_normal_cholesky_lpdf",
+    SIZES,
+    normal_point(lower),
+    lambda xp, k: xp.multi_normal_cholesky_lpdf,
+    multi_normal_cholesky_by_hand,
+    3,
+    limits=LIMIT,
+)
 
 # --- Gaussian processes ---
 
@@ -424,7 +499,9 @@ def gp_regression(xp: Any, k: int) -> Callable[..., Any]:
     return log_density
 
 
-def gp_regression_by_hand(log_sigma: float, log_scale: float, log_noise: float, x: np.ndarray, y: np.ndarray) -> Any:
+def gp_regression_by_hand(
+    log_sigma: float, log_scale: float, log_noise: float, x: np.ndarray, y: np.ndarray
+) -> Any:
     k, noise = len(x), math.exp(2.0 * log_noise)
     z = _squared_distances(x)
     z *= math.exp(-2.0 * log_scale)
@@ -437,7 +514,8 @@ def gp_regression_by_hand(log_sigma: float, log_scale: float, log_noise: float, 
     factor, _ = lapack.dpotrf(c.T, overwrite_a=True)
     a = lapack.dpotrs(factor, y)[0]
     value = -0.5 * float(y.dot(a)) - float(np.log(factor.diagonal()).sum()) - k * HALF_LOG_TWO_PI
-    # The adjoint of the covariance is (a a^T - C^-1) / 2; of the inverse one triangle is there, the other is zero.
+    # The adjoint of the covariance is (a a^T - C^-1) / 2; of the inverse one triangle is there, the
+    # other is zero.
     inverse = _fold(lapack.dpotri(factor, overwrite_c=True)[0].T)
     scaled = np.multiply(smooth, z, out=z)
     return value, (
@@ -448,10 +526,24 @@ def gp_regression_by_hand(log_sigma: float, log_scale: float, log_noise: float, 
 
 
 matrix_workload(
-    "gp_exp_quad_cov", SIZES, gp_point, weighted(lambda xp, x, sigma, scale: xp.gp_exp_quad_cov(x, sigma, scale)),
-    covariance_by_hand, 3, limits=LIMIT,
-)  # fmt: skip
+    "gp_exp_quad_cov",
+    SIZES,
+    gp_point,
+    weighted(lambda xp, x, sigma, scale: xp.gp_exp_quad_cov(x, sigma, scale)),
+    covariance_by_hand,
+    3,
+    limits=LIMIT,
+)
 matrix_workload(
-    "GP regression", SIZES, gp_regression_point, gp_regression, gp_regression_by_hand, 3, limits=LIMIT,
-    stan=lambda k: ("gaussian_process", dict(zip("Nxy", (k, *gp_regression_point(k)[-2:]), strict=True))),
-)  # fmt: skip
+    "GP regression",
+    SIZES,
+    gp_regression_point,
+    gp_regression,
+    gp_regression_by_hand,
+    3,
+    limits=LIMIT,
+    stan=lambda k: (
+        "gaussian_process",
+        dict(zip("Nxy", (k, *gp_regression_point(k)[-2:]), strict=True)),
+    ),
+)

@@ -1,8 +1,9 @@
-"""Models written as loops over observations, as people first write them, beside the same models with whole arrays.
+"""Models written as loops over observations, as people first write them, beside the same models
+with whole arrays.
 
-The data are made up, of the sizes of public data sets. Of JAX, which would unroll the loops, the scan takes their place where the
-steps depend on each other; otherwise the whole arrays are what its users write.
-"""
+The data are made up, of the sizes of public data sets. Of JAX, which would unroll the loops, the
+scan takes their place where the steps depend on each other; otherwise the whole arrays are what its
+users write."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ FAMILY = "loops"
 
 
 def scanned(xp: Any, step: Callable[[Any, Any], tuple[Any, Any]], start: Any, y: Any) -> Any:
-    """The sum of what the steps give, each a pair of what goes on to the next and of its term, in the way of each library."""
+    """The sum of what the steps give, each a pair of what goes on to the next and of its term, in
+    the way of each library.
+    """
     if xp.library == "jax":
         from jax import lax
 
@@ -85,14 +88,27 @@ def houses(count: int) -> dict[str, Any]:
     rng = np.random.default_rng(count)
     county = rng.integers(COUNTIES, size=count)
     uranium, floor = rng.normal(size=COUNTIES)[county], (rng.random(count) < 0.2).astype(float)
-    y = 1.5 + 0.3 * rng.normal(size=COUNTIES)[county] + 0.7 * uranium - 0.6 * floor + 0.8 * rng.normal(size=count)
+    y = (
+        1.5
+        + 0.3 * rng.normal(size=COUNTIES)[county]
+        + 0.7 * uranium
+        - 0.6 * floor
+        + 0.8 * rng.normal(size=count)
+    )
     return {
-        "N": count, "J": COUNTIES, "log_radon": y, "log_uppm": uranium, "floor_measure": floor, "county_idx": county + 1
-    }  # fmt: skip
+        "N": count,
+        "J": COUNTIES,
+        "log_radon": y,
+        "log_uppm": uranium,
+        "floor_measure": floor,
+        "county_idx": county + 1,
+    }
 
 
 def county_intercepts(loop: bool) -> Callable[[Any, int], Callable[..., Any]]:
-    """Not centred; unknowns: standardised intercepts, two slopes, the mean of the intercepts, logarithms of two scales."""
+    """Not centred; unknowns: standardised intercepts, two slopes, the mean of the intercepts,
+    logarithms of two scales.
+    """
 
     def expression(xp: Any, count: int) -> Callable[..., Any]:
         data = houses(count)
@@ -105,7 +121,9 @@ def county_intercepts(loop: bool) -> Callable[[Any, int], Callable[..., Any]]:
                 return xp.normal_lpdf(y, alpha[county] + beta[0] * uranium + beta[1] * floor, sigma)
             total = 0.0
             for log_radon, log_uppm, floor_measure, j in rows:
-                total = total + xp.normal_lpdf(log_radon, alpha[j] + beta[0] * log_uppm + beta[1] * floor_measure, sigma)
+                total = total + xp.normal_lpdf(
+                    log_radon, alpha[j] + beta[0] * log_uppm + beta[1] * floor_measure, sigma
+                )
             return total
 
         def log_density(unknowns: Any) -> Any:
@@ -134,12 +152,17 @@ def unit_interval(xp: Any, u: Any) -> tuple[Any, Any]:
 
 
 def garch(xp: Any, times: int) -> Callable[..., Any]:
-    """GARCH(1, 1); unknowns: mean, logarithm of the constant, logits of what the last square and the last variance weigh."""
+    """GARCH(1, 1); unknowns: mean, logarithm of the constant, logits of what the last square and
+    the last variance weigh.
+    """
     first, *later = series(times).tolist()
 
     def log_density(unknowns: Any) -> Any:
         mu, omega = unknowns[0], xp.exp(unknowns[1])
-        (alpha, of_alpha), (beta, of_beta) = unit_interval(xp, unknowns[2]), unit_interval(xp, unknowns[3])
+        (alpha, of_alpha), (beta, of_beta) = (
+            unit_interval(xp, unknowns[2]),
+            unit_interval(xp, unknowns[3]),
+        )
 
         def step(last: Any, y: Any) -> Any:
             variance, residual = last
@@ -149,7 +172,14 @@ def garch(xp: Any, times: int) -> Callable[..., Any]:
         priors = xp.normal_lpdf(mu, 0.0, 1.0) + xp.normal_lpdf(omega, 0.0, 1.0)
         priors = priors + xp.beta_lpdf(alpha, 2.0, 5.0) + xp.beta_lpdf(beta, 5.0, 2.0)
         start = xp.normal_lpdf(first, mu, 1.0)
-        return priors + unknowns[1] + of_alpha + of_beta + start + scanned(xp, step, (1.0, first - mu), later)
+        return (
+            priors
+            + unknowns[1]
+            + of_alpha
+            + of_beta
+            + start
+            + scanned(xp, step, (1.0, first - mu), later)
+        )
 
     return log_density
 
@@ -174,21 +204,39 @@ def smoothing(xp: Any, times: int) -> Callable[..., Any]:
 for suffix in ("", "_loop"):
     without = ("jax",) if suffix else ()
     Workload(
-        FAMILY, "autoregression" + suffix, (200,), lambda times: (np.array([0.1, 0.5, 0.1, -0.1, 0.05, 0.02, 0.1]),),
-        autoregression(bool(suffix)), without=without,
-        stan=lambda times, suffix=suffix: ("autoregression" + suffix, {"K": ORDER, "T": times, "y": series(times)}),
-    )  # fmt: skip
+        FAMILY,
+        "autoregression" + suffix,
+        (200,),
+        lambda times: (np.array([0.1, 0.5, 0.1, -0.1, 0.05, 0.02, 0.1]),),
+        autoregression(bool(suffix)),
+        without=without,
+        stan=lambda times, suffix=suffix: (
+            "autoregression" + suffix,
+            {"K": ORDER, "T": times, "y": series(times)},
+        ),
+    )
     Workload(
-        FAMILY, "county_intercepts" + suffix, (919,),
+        FAMILY,
+        "county_intercepts" + suffix,
+        (919,),
         lambda count: (np.append(0.3 * np.sin(np.arange(COUNTIES)), [0.6, -0.5, 1.4, -1.0, -0.3]),),
-        county_intercepts(bool(suffix)), without=without,
+        county_intercepts(bool(suffix)),
+        without=without,
         stan=lambda count, suffix=suffix: ("radon" + suffix, houses(count)),
-    )  # fmt: skip
+    )
 Workload(
-    FAMILY, "garch_loop", (1_000,), lambda times: (np.array([0.1, -1.0, -1.5, 1.0]),), garch,
+    FAMILY,
+    "garch_loop",
+    (1_000,),
+    lambda times: (np.array([0.1, -1.0, -1.5, 1.0]),),
+    garch,
     stan=lambda times: ("garch", {"T": times, "y": series(times)}),
-)  # fmt: skip
+)
 Workload(
-    FAMILY, "smoothing_loop", (4_000,), lambda times: (np.array([0.2, -0.5, 0.1]),), smoothing,
+    FAMILY,
+    "smoothing_loop",
+    (4_000,),
+    lambda times: (np.array([0.2, -0.5, 0.1]),),
+    smoothing,
     stan=lambda times: ("smoothing", {"T": times, "y": series(times)}),
-)  # fmt: skip
+)

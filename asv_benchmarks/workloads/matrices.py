@@ -1,10 +1,10 @@
 """Functions of matrices of K x K: elementwise ones, products, powers, quadratic forms.
 
-By hand means here as an expert writes it who may use nothing but NumPy and SciPy, and who wants it fast: each factorisation made
-once, LAPACK called on what lies in memory (the Fortran order of the transpose), symmetric results in one triangle, intermediate
-results in warm buffers. The rules of the game: the function is evaluated as it is written, gradients are new C-contiguous arrays,
-and that of a function of a symmetric matrix is the one of varmat, in the lower triangle.
-"""
+By hand means here as an expert writes it who may use nothing but NumPy and SciPy, and who wants it
+fast: each factorisation made once, LAPACK called on what lies in memory (the Fortran order of the
+transpose), symmetric results in one triangle, intermediate results in warm buffers. The rules of
+the game: the function is evaluated as it is written, gradients are new C-contiguous arrays, and
+that of a function of a symmetric matrix is the one of varmat, in the lower triangle."""
 
 from __future__ import annotations
 
@@ -71,8 +71,12 @@ def matrices(count: int) -> Callable[[int], tuple[np.ndarray, ...]]:
     return lambda k: tuple(general(k, seed) for seed in range(count))
 
 
-def weighted(f: Callable[..., Any], dimensions: int = 2) -> Callable[[Any, int], Callable[..., Any]]:
-    """The expression of the weighted sum of ``f(xp, *arguments)``, a matrix of K x K or a vector of K elements."""
+def weighted(
+    f: Callable[..., Any], dimensions: int = 2
+) -> Callable[[Any, int], Callable[..., Any]]:
+    """The expression of the weighted sum of ``f(xp, *arguments)``, a matrix of K x K or a vector of
+    K elements.
+    """
 
     def expression(xp: Any, k: int) -> Callable[..., Any]:
         w = xp.asarray(weights(*(k,) * dimensions).ravel())
@@ -114,26 +118,51 @@ def fourth_power_by_hand(a: np.ndarray) -> Any:
 
 
 matrix_workload(
-    "sum(A + B)", SIZES, matrices(2), lambda xp, k: lambda a, b: xp.sum(a + b), sum_of_sum_by_hand, 2,
-    matvar=(2, 64), limits=ELEMENTWISE_LIMIT,
-)  # fmt: skip
-matrix_workload(
-    "sum(exp(A) * B)", SIZES, matrices(2), lambda xp, k: lambda a, b: xp.sum(xp.exp(a) * b), exp_times_by_hand, 2,
-    matvar=(2, 64), limits=ELEMENTWISE_LIMIT,
-)  # fmt: skip
-matrix_workload(
-    "sum(A**2)", SIZES, matrices(1), lambda xp, k: lambda a: xp.sum(a**2), square_by_hand, matvar=(2, 64), limits=ELEMENTWISE_LIMIT
+    "sum(A + B)",
+    SIZES,
+    matrices(2),
+    lambda xp, k: lambda a, b: xp.sum(a + b),
+    sum_of_sum_by_hand,
+    2,
+    matvar=(2, 64),
+    limits=ELEMENTWISE_LIMIT,
 )
 matrix_workload(
-    "sum(A**4)", SIZES, matrices(1), lambda xp, k: lambda a: xp.sum(a**4), fourth_power_by_hand, matvar=(2, 64),
+    "sum(exp(A) * B)",
+    SIZES,
+    matrices(2),
+    lambda xp, k: lambda a, b: xp.sum(xp.exp(a) * b),
+    exp_times_by_hand,
+    2,
+    matvar=(2, 64),
     limits=ELEMENTWISE_LIMIT,
-)  # fmt: skip
+)
+matrix_workload(
+    "sum(A**2)",
+    SIZES,
+    matrices(1),
+    lambda xp, k: lambda a: xp.sum(a**2),
+    square_by_hand,
+    matvar=(2, 64),
+    limits=ELEMENTWISE_LIMIT,
+)
+matrix_workload(
+    "sum(A**4)",
+    SIZES,
+    matrices(1),
+    lambda xp, k: lambda a: xp.sum(a**4),
+    fourth_power_by_hand,
+    matvar=(2, 64),
+    limits=ELEMENTWISE_LIMIT,
+)
 
 # --- products ---
 
 
 def _sums(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The gradients of the sum of a product: its adjoint is one everywhere, so sums of rows and columns instead of products."""
+    """The gradients of the sum of a product: its adjoint is one everywhere, so sums of rows and
+    columns instead of products.
+    """
     of_a, of_b = np.empty_like(a), np.empty_like(b)
     of_a[...] = np.add.reduce(b, 1)
     of_b[...] = np.add.reduce(a, 0)[:, None]
@@ -188,30 +217,67 @@ def constant_times_vector_by_hand(v: np.ndarray, x: np.ndarray) -> Any:
 
 
 matrix_workload(
-    "sum(A @ B)", SIZES, matrices(2), lambda xp, k: lambda a, b: xp.sum(a @ b), sum_of_product_by_hand, 2,
-    matvar=(2, 64), limits=LIMIT,
-)  # fmt: skip
-matrix_workload(
-    "sum(A @ B + C)", SIZES, matrices(3), lambda xp, k: lambda a, b, c: xp.sum(a @ b + c), product_plus_by_hand, 3,
-    matvar=(2, 64), limits=LIMIT,
-)  # fmt: skip
-matrix_workload(
-    "sum((A @ B)**2)", SIZES, matrices(2), lambda xp, k: lambda a, b: xp.sum((a @ b) ** 2), sum_of_squared_product_by_hand, 2,
+    "sum(A @ B)",
+    SIZES,
+    matrices(2),
+    lambda xp, k: lambda a, b: xp.sum(a @ b),
+    sum_of_product_by_hand,
+    2,
+    matvar=(2, 64),
     limits=LIMIT,
-)  # fmt: skip
-matrix_workload(
-    "sum(A @ B @ C)", SIZES, matrices(3), lambda xp, k: lambda a, b, c: xp.sum(a @ b @ c), sum_of_three_by_hand, 3, limits=LIMIT
 )
 matrix_workload(
-    "A @ X, X constant", SIZES, matrices(2), weighted(lambda xp, a, x: a @ x), times_constant_by_hand, limits=LIMIT
+    "sum(A @ B + C)",
+    SIZES,
+    matrices(3),
+    lambda xp, k: lambda a, b, c: xp.sum(a @ b + c),
+    product_plus_by_hand,
+    3,
+    matvar=(2, 64),
+    limits=LIMIT,
 )
 matrix_workload(
-    "X @ A, X constant", SIZES, matrices(2), weighted(lambda xp, a, x: x @ a), constant_times_by_hand, limits=LIMIT
+    "sum((A @ B)**2)",
+    SIZES,
+    matrices(2),
+    lambda xp, k: lambda a, b: xp.sum((a @ b) ** 2),
+    sum_of_squared_product_by_hand,
+    2,
+    limits=LIMIT,
 )
 matrix_workload(
-    "X @ v, X constant", SIZES, lambda k: (vector(k), general(k)), weighted(lambda xp, v, x: x @ v, 1),
-    constant_times_vector_by_hand, limits=LIMIT,
-)  # fmt: skip
+    "sum(A @ B @ C)",
+    SIZES,
+    matrices(3),
+    lambda xp, k: lambda a, b, c: xp.sum(a @ b @ c),
+    sum_of_three_by_hand,
+    3,
+    limits=LIMIT,
+)
+matrix_workload(
+    "A @ X, X constant",
+    SIZES,
+    matrices(2),
+    weighted(lambda xp, a, x: a @ x),
+    times_constant_by_hand,
+    limits=LIMIT,
+)
+matrix_workload(
+    "X @ A, X constant",
+    SIZES,
+    matrices(2),
+    weighted(lambda xp, a, x: x @ a),
+    constant_times_by_hand,
+    limits=LIMIT,
+)
+matrix_workload(
+    "X @ v, X constant",
+    SIZES,
+    lambda k: (vector(k), general(k)),
+    weighted(lambda xp, v, x: x @ v, 1),
+    constant_times_vector_by_hand,
+    limits=LIMIT,
+)
 
 # --- quadratic forms ---
 
@@ -247,17 +313,32 @@ def symmetric_form(xp: Any, k: int) -> Callable[..., Any]:
 
 
 matrix_workload(
-    "x @ A @ x", SIZES, lambda k: (general(k), vector(k)), lambda xp, k: lambda a, x: x @ (a @ x), form_of_vector_by_hand, 2,
+    "x @ A @ x",
+    SIZES,
+    lambda k: (general(k), vector(k)),
+    lambda xp, k: lambda a, x: x @ (a @ x),
+    form_of_vector_by_hand,
+    2,
     limits=LIMIT,
-)  # fmt: skip
+)
 matrix_workload(
-    "quad_form", SIZES, matrices(2), weighted(lambda xp, a, b: xp.quad_form(a, b)), quadratic_form_by_hand, 2,
+    "quad_form",
+    SIZES,
+    matrices(2),
+    weighted(lambda xp, a, b: xp.quad_form(a, b)),
+    quadratic_form_by_hand,
+    2,
     limits=LIMIT,
-)  # fmt: skip
+)
 matrix_workload(
-    "quad_form_sym", SIZES, lambda k: (positive_definite(k), general(k)), symmetric_form, symmetric_form_by_hand, 2,
+    "quad_form_sym",
+    SIZES,
+    lambda k: (positive_definite(k), general(k)),
+    symmetric_form,
+    symmetric_form_by_hand,
+    2,
     limits=LIMIT,
-)  # fmt: skip
+)
 
 # --- functions of a matrix as a whole ---
 
@@ -277,28 +358,43 @@ def fifth_power_by_hand(a: np.ndarray) -> Any:
 
 
 matrix_workload(
-    "matrix_power(A, 5)", MODERATE, matrices(1), weighted(lambda xp, a: xp.linalg.matrix_power(a, 5)), fifth_power_by_hand,
-    without=("autograd",), limits=LIMIT,
-)  # fmt: skip
-matrix_workload("matrix_exp", MODERATE, matrices(1), weighted(lambda xp, a: xp.matrix_exp(a)), without=("autograd",))
+    "matrix_power(A, 5)",
+    MODERATE,
+    matrices(1),
+    weighted(lambda xp, a: xp.linalg.matrix_power(a, 5)),
+    fifth_power_by_hand,
+    without=("autograd",),
+    limits=LIMIT,
+)
+matrix_workload(
+    "matrix_exp",
+    MODERATE,
+    matrices(1),
+    weighted(lambda xp, a: xp.matrix_exp(a)),
+    without=("autograd",),
+)
 
 # --- Jacobians ---
 
 
 @dataclass(frozen=True)
 class JacobianWorkload(Workload):
-    """The Jacobian of K outputs with respect to the first argument, a vector of K elements, in place of a gradient.
+    """The Jacobian of K outputs with respect to the first argument, a vector of K elements, in
+    place of a gradient.
 
     Attributes
     ----------
     outputs : callable
-        Takes a namespace and returns the function of the arguments. The value is zero, for no library gives that of a vector.
+        Takes a namespace and returns the function of the arguments. The value is zero, for no
+        library gives that of a vector.
     """
 
     outputs: Callable[[Any], Callable[..., Any]] = lambda xp: lambda x: x
 
     def implementation(self, library: str, k: int) -> Callable[..., Any] | None:
-        """What `peers.gradient_function` asks for: the way to the Jacobian in each library, with the data converted once."""
+        """What `peers.gradient_function` asks for: the way to the Jacobian in each library, with
+        the data converted once.
+        """
         if library not in JACOBIANS:
             return None
         xp = namespace(IMPLEMENTATIONS[library][0])
@@ -356,6 +452,12 @@ for name, outputs, by_hand in (
     ("Jacobian of tanh(W @ x)", lambda xp: lambda x, w: xp.tanh(w @ x), layer_jacobian_by_hand),
 ):
     JacobianWorkload(
-        "matrices", name, MODERATE, lambda k: (vector(k), general(k)), lambda xp, k, f=outputs: lambda *x: xp.sum(f(xp)(*x)),
-        by_hand, without=("recorded",), outputs=outputs,
-    )  # fmt: skip
+        "matrices",
+        name,
+        MODERATE,
+        lambda k: (vector(k), general(k)),
+        lambda xp, k, f=outputs: lambda *x: xp.sum(f(xp)(*x)),
+        by_hand,
+        without=("recorded",),
+        outputs=outputs,
+    )

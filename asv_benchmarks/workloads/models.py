@@ -47,7 +47,9 @@ ROWS, TALL = 1_000, 100_000
 
 
 @cache
-def regression_data(kind: str, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def regression_data(
+    kind: str, rows: int, columns: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Predictors, observations, and a point near the coefficients that made them."""
     rng = np.random.default_rng(columns)
     x, beta = rng.normal(size=(rows, columns)), rng.normal(size=columns) / math.sqrt(columns)
@@ -61,7 +63,9 @@ def regression_data(kind: str, rows: int, columns: int) -> tuple[np.ndarray, np.
 def regression_in_stan(kind: str, rows: int, columns: int) -> tuple[str, dict[str, Any]]:
     """One program for both ways to write it: stanc makes one of the other."""
     x, y, _ = regression_data(kind, rows, columns)
-    name, y = ("linear_regression", y) if kind == "normal" else ("logistic_regression", y.astype(int))
+    name, y = (
+        ("linear_regression", y) if kind == "normal" else ("logistic_regression", y.astype(int))
+    )
     return name, {"N": rows, "K": columns, "x": x, "y": y}
 
 
@@ -74,8 +78,16 @@ def linear_regression(fused: bool) -> Callable[[Any, int], Callable[..., Any]]:
         def log_density(unknowns: Any) -> Any:
             alpha, beta, log_sigma = unknowns[0], unknowns[1:-1], unknowns[-1]
             sigma = xp.exp(log_sigma)
-            likelihood = xp.normal_id_glm_lpdf(y, x, alpha, beta, sigma) if fused else xp.normal_lpdf(y, x @ beta + alpha, sigma)
-            priors = xp.normal_lpdf(alpha, 0.0, 10.0) + xp.normal_lpdf(beta, 0.0, 1.0) + xp.exponential_lpdf(sigma, 1.0)
+            likelihood = (
+                xp.normal_id_glm_lpdf(y, x, alpha, beta, sigma)
+                if fused
+                else xp.normal_lpdf(y, x @ beta + alpha, sigma)
+            )
+            priors = (
+                xp.normal_lpdf(alpha, 0.0, 10.0)
+                + xp.normal_lpdf(beta, 0.0, 1.0)
+                + xp.exponential_lpdf(sigma, 1.0)
+            )
             return likelihood + priors + log_sigma
 
         return log_density
@@ -92,7 +104,14 @@ def linear_regression_by_hand(unknowns: np.ndarray) -> tuple[float, tuple[np.nda
     z += alpha
     np.subtract(y, z, z)
     squares = precision * float(z.dot(z))
-    value = -0.5 * squares - ROWS * (log_sigma + HALF_LOG_TWO_PI) + normal(alpha, 10.0) + normal(beta, 1.0) - sigma + log_sigma
+    value = (
+        -0.5 * squares
+        - ROWS * (log_sigma + HALF_LOG_TWO_PI)
+        + normal(alpha, 10.0)
+        + normal(beta, 1.0)
+        - sigma
+        + log_sigma
+    )
     gradient = np.empty(unknowns.size)
     gradient[0] = precision * float(np.add.reduce(z)) - alpha / 100.0
     slopes = np.matmul(z, x, out=gradient[1:-1])
@@ -110,7 +129,11 @@ def logistic_regression(rows: int, fused: bool) -> Callable[[Any, int], Callable
 
         def log_density(unknowns: Any) -> Any:
             alpha, beta = unknowns[0], unknowns[1:]
-            likelihood = xp.bernoulli_logit_glm_lpmf(y, x, alpha, beta) if fused else xp.bernoulli_logit_lpmf(y, x @ beta + alpha)
+            likelihood = (
+                xp.bernoulli_logit_glm_lpmf(y, x, alpha, beta)
+                if fused
+                else xp.bernoulli_logit_lpmf(y, x @ beta + alpha)
+            )
             return likelihood + xp.normal_lpdf(unknowns, 0.0, 2.5)
 
         return log_density
@@ -129,7 +152,11 @@ def logistic_regression_by_hand(rows: int) -> Callable[..., tuple[float, tuple[n
         np.negative(e, e)
         np.exp(e, e)
         # log(1 + exp(eta)) = max(eta, 0) + log(1 + exp(-|eta|)).
-        value = float(y.dot(eta) - np.add.reduce(np.maximum(eta, 0.0, out=low)) - np.add.reduce(np.log1p(e, out=low)))
+        value = float(
+            y.dot(eta)
+            - np.add.reduce(np.maximum(eta, 0.0, out=low))
+            - np.add.reduce(np.log1p(e, out=low))
+        )
         np.copyto(low, e)
         low[eta > 0.0] = 1.0
         e += 1.0
@@ -153,7 +180,10 @@ for suffix in ("", "_fused"):
         by_hand=linear_regression_by_hand,
         stan=lambda columns: regression_in_stan("normal", ROWS, columns),
     )
-for title, rows, columns in (("logistic_regression", ROWS, (10, 50, 150)), ("logistic_regression_tall", TALL, (50,))):
+for title, rows, columns in (
+    ("logistic_regression", ROWS, (10, 50, 150)),
+    ("logistic_regression_tall", TALL, (50,)),
+):
     for suffix in ("", "_fused"):
         Workload(
             FAMILY,
@@ -168,7 +198,8 @@ for title, rows, columns in (("logistic_regression", ROWS, (10, 50, 150)), ("log
 
 # --- hierarchies ---
 
-# Treatment effects and standard errors of the eight schools: Rubin (1981), Journal of Educational Statistics 6, 377-401.
+# Treatment effects and standard errors of the eight schools: Rubin (1981), Journal of Educational
+# Statistics 6, 377-401.
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
 SCHOOLS_CONSTANT = -17 * HALF_LOG_TWO_PI - float(np.sum(np.log(ERRORS))) - math.log(5.0)
@@ -197,7 +228,12 @@ def eight_schools_by_hand(unknowns: np.ndarray) -> tuple[float, tuple[np.ndarray
     tau = math.exp(log_tau)
     residual = (EFFECTS - (mu + tau * raw)) / ERRORS
     prior, slope = cauchy(tau, 5.0)
-    value = SCHOOLS_CONSTANT - 0.5 * (float(residual.dot(residual) + raw.dot(raw)) + (mu / 5.0) ** 2) + prior + log_tau
+    value = (
+        SCHOOLS_CONSTANT
+        - 0.5 * (float(residual.dot(residual) + raw.dot(raw)) + (mu / 5.0) ** 2)
+        + prior
+        + log_tau
+    )
     score = residual / ERRORS
     gradient = np.empty(10)
     np.subtract(tau * score, raw, gradient[:8])
@@ -222,12 +258,19 @@ def growth_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def growth_curves(xp: Any, size: int) -> Callable[..., Any]:
-    """A line for each rat; unknowns: intercepts, slopes, their means, the logarithms of their scales and of the noise."""
+    """A line for each rat; unknowns: intercepts, slopes, their means, the logarithms of their
+    scales and of the noise.
+    """
     age, weight = map(xp.asarray, growth_data()[:2])
     rat = xp.asarray(RAT)
 
     def log_density(unknowns: Any) -> Any:
-        alpha, beta, mu_alpha, mu_beta = unknowns[:RATS], unknowns[RATS : 2 * RATS], unknowns[-5], unknowns[-4]
+        alpha, beta, mu_alpha, mu_beta = (
+            unknowns[:RATS],
+            unknowns[RATS : 2 * RATS],
+            unknowns[-5],
+            unknowns[-4],
+        )
         log_scales = unknowns[-3:]
         scales = xp.exp(log_scales)
         return (
@@ -246,7 +289,11 @@ def growth_curves(xp: Any, size: int) -> Callable[..., Any]:
 
 
 def growth_curves_by_hand(unknowns: np.ndarray) -> tuple[float, tuple[np.ndarray]]:
-    alpha, beta, (mu_alpha, mu_beta, *log_scales) = unknowns[:RATS], unknowns[RATS : 2 * RATS], unknowns[-5:].tolist()
+    alpha, beta, (mu_alpha, mu_beta, *log_scales) = (
+        unknowns[:RATS],
+        unknowns[RATS : 2 * RATS],
+        unknowns[-5:].tolist(),
+    )
     weight = growth_data()[1].reshape(RATS, -1)
     sigma_alpha, sigma_beta, sigma = map(math.exp, log_scales)
     residual = weight - beta[:, None] * AGES
@@ -255,7 +302,12 @@ def growth_curves_by_hand(unknowns: np.ndarray) -> tuple[float, tuple[np.ndarray
     from_alpha, from_beta = alpha - mu_alpha, beta - mu_beta
     value = -0.5 * squares / sigma**2 - weight.size * (log_scales[2] + HALF_LOG_TWO_PI)
     value += normal(from_alpha, sigma_alpha) + normal(from_beta, sigma_beta)
-    value += normal(mu_alpha - 250.0, 100.0) + normal(mu_beta, 10.0) + normal(sigma_alpha, 50.0) + normal(sigma_beta, 5.0)
+    value += (
+        normal(mu_alpha - 250.0, 100.0)
+        + normal(mu_beta, 10.0)
+        + normal(sigma_alpha, 50.0)
+        + normal(sigma_beta, 5.0)
+    )
     value += normal(sigma, 50.0) + sum(log_scales)
     gradient = np.empty(unknowns.size)
     residual *= 1.0 / sigma**2
@@ -263,11 +315,19 @@ def growth_curves_by_hand(unknowns: np.ndarray) -> tuple[float, tuple[np.ndarray
         (gradient[:RATS], from_alpha, sigma_alpha, None),
         (gradient[RATS : 2 * RATS], from_beta, sigma_beta, AGES),
     ):
-        np.subtract(np.add.reduce(residual, axis=1) if weights is None else residual @ weights, deviations / scale**2, part)
+        np.subtract(
+            np.add.reduce(residual, axis=1) if weights is None else residual @ weights,
+            deviations / scale**2,
+            part,
+        )
     gradient[-5] = float(np.add.reduce(from_alpha)) / sigma_alpha**2 - (mu_alpha - 250.0) / 100.0**2
     gradient[-4] = float(np.add.reduce(from_beta)) / sigma_beta**2 - mu_beta / 10.0**2
-    gradient[-3] = float(from_alpha.dot(from_alpha)) / sigma_alpha**2 - RATS - (sigma_alpha / 50.0) ** 2 + 1.0
-    gradient[-2] = float(from_beta.dot(from_beta)) / sigma_beta**2 - RATS - (sigma_beta / 5.0) ** 2 + 1.0
+    gradient[-3] = (
+        float(from_alpha.dot(from_alpha)) / sigma_alpha**2 - RATS - (sigma_alpha / 50.0) ** 2 + 1.0
+    )
+    gradient[-2] = (
+        float(from_beta.dot(from_beta)) / sigma_beta**2 - RATS - (sigma_beta / 5.0) ** 2 + 1.0
+    )
     gradient[-1] = squares / sigma**2 - weight.size - (sigma / 50.0) ** 2 + 1.0
     return value, (gradient,)
 
@@ -292,7 +352,13 @@ Workload(
     dispatch=True,
     stan=lambda rats: (
         "growth_curves",
-        {"N": RAT.size, "J": rats, "rat": RAT + 1, "age": growth_data()[0], "weight": growth_data()[1]},
+        {
+            "N": RAT.size,
+            "J": rats,
+            "rat": RAT + 1,
+            "age": growth_data()[0],
+            "weight": growth_data()[1],
+        },
     ),
 )
 
@@ -308,7 +374,8 @@ def autoregression(xp: Any, phi: Any, e: Any) -> Any:
         from jax import lax
 
         return lax.scan(lambda z, now: (phi * z + now,) * 2, xp.asarray(0.0), e)[1]
-    # In so many steps as the length has binary digits: a loop over times would take a hundred times as long.
+    # In so many steps as the length has binary digits: a loop over times would take a hundred times
+    # as long.
     lag = 1
     while lag < len(e):
         e = xp.concatenate([e[:lag], e[lag:] + phi * e[:-lag]])
@@ -324,8 +391,12 @@ def returns(times: int) -> np.ndarray:
 
 
 def volatility_point(times: int) -> tuple[np.ndarray]:
-    """Unknowns: innovations, mean, inverse hyperbolic tangent of the persistence, logarithm of the scale."""
-    return (np.append(0.5 * np.random.default_rng(times + 1).normal(size=times), [-0.8, 1.3, -1.0]),)
+    """Unknowns: innovations, mean, inverse hyperbolic tangent of the persistence, logarithm of the
+    scale.
+    """
+    return (
+        np.append(0.5 * np.random.default_rng(times + 1).normal(size=times), [-0.8, 1.3, -1.0]),
+    )
 
 
 def stochastic_volatility(xp: Any, times: int) -> Callable[..., Any]:
@@ -338,7 +409,11 @@ def stochastic_volatility(xp: Any, times: int) -> Callable[..., Any]:
         e = xp.concatenate([raw[:1] / xp.sqrt(stationary), raw[1:]])
         h = mu + sigma * autoregression(xp, phi, e)
         likelihood = xp.normal_lpdf(y, 0.0, xp.exp(0.5 * h))
-        priors = xp.normal_lpdf(raw, 0.0, 1.0) + xp.cauchy_lpdf(mu, 0.0, 10.0) + xp.cauchy_lpdf(sigma, 0.0, 5.0)
+        priors = (
+            xp.normal_lpdf(raw, 0.0, 1.0)
+            + xp.cauchy_lpdf(mu, 0.0, 10.0)
+            + xp.cauchy_lpdf(sigma, 0.0, 5.0)
+        )
         return likelihood + priors + xp.log(stationary) + log_sigma
 
     return log_density
@@ -361,7 +436,11 @@ def stochastic_volatility_by_hand(unknowns: np.ndarray) -> tuple[float, tuple[np
     w *= y
     w *= y
     of_mu, of_sigma = cauchy(mu, 10.0), cauchy(sigma, 5.0)
-    value = -0.5 * float(np.add.reduce(w) + np.add.reduce(h)) - times * HALF_LOG_TWO_PI + normal(raw, 1.0)
+    value = (
+        -0.5 * float(np.add.reduce(w) + np.add.reduce(h))
+        - times * HALF_LOG_TWO_PI
+        + normal(raw, 1.0)
+    )
     value += of_mu[0] + of_sigma[0] + math.log(stationary) + log_sigma
     w -= 1.0
     w *= 0.5
@@ -397,17 +476,22 @@ def log_chain(xp: Any, log_omegas: Any, gamma: Any) -> Any:
         return xp.hmm_marginal(log_omegas, gamma, np.array([0.5, 0.5]))
     if xp.library == "jax":
         return scaled_filter(xp, log_omegas, gamma)
-    # Logarithms of transitions times emissions, multiplied in pairs: few operations, whatever the length.
+    # Logarithms of transitions times emissions, multiplied in pairs: few operations, whatever the
+    # length.
     steps = xp.log(gamma) + log_omegas.T[1:, None, :]
     while len(steps) > 1:
         pairs = len(steps) // 2
-        product = xp.logsumexp(steps[: 2 * pairs : 2, :, :, None] + steps[1 : 2 * pairs : 2, None, :, :], axis=2)
+        product = xp.logsumexp(
+            steps[: 2 * pairs : 2, :, :, None] + steps[1 : 2 * pairs : 2, None, :, :], axis=2
+        )
         steps = xp.concatenate([product, steps[2 * pairs :]]) if len(steps) % 2 else product
     return xp.logsumexp(log_omegas[:, 0] + xp.logsumexp(steps[0], axis=1)) - math.log(2.0)
 
 
 def scaled_filter(xp: Any, log_omegas: Any, gamma: Any) -> Any:
-    """Of compiled libraries the fastest: step by step, with probabilities that sum to one at each."""
+    """Of compiled libraries the fastest: step by step, with probabilities that sum to one at
+    each.
+    """
     from jax import lax
 
     largest = xp.max(log_omegas, axis=0)
@@ -437,7 +521,9 @@ def hidden_markov(xp: Any, times: int) -> Callable[..., Any]:
 
 
 def pairs_multiplied(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices along the last axis multiplied with their neighbours and scaled to a largest element of 1, and those scales."""
+    """The matrices along the last axis multiplied with their neighbours and scaled to a largest
+    element of 1, and those scales.
+    """
     pairs = steps.shape[2] // 2
     left, right = steps[:, :, : 2 * pairs : 2], steps[:, :, 1 : 2 * pairs : 2]
     products = left[:, 0, None] * right[0]
@@ -524,18 +610,26 @@ def mixture_data(dimensions: int) -> np.ndarray:
 
 
 def mixture_point(dimensions: int) -> Callable[[int], tuple[np.ndarray, ...]]:
-    """Log weights, means, and factors of the inverse covariances: logarithms of the diagonal, then the elements below it."""
+    """Log weights, means, and factors of the inverse covariances: logarithms of the diagonal, then
+    the elements below it.
+    """
 
     def point(components: int) -> tuple[np.ndarray, ...]:
         rng, factor = np.random.default_rng(components), dimensions * (dimensions + 1) // 2
-        return rng.normal(size=components), rng.random((components, dimensions)), rng.normal(size=(components, factor)) / dimensions
+        return (
+            rng.normal(size=components),
+            rng.random((components, dimensions)),
+            rng.normal(size=(components, factor)) / dimensions,
+        )
 
     return point
 
 
 @cache
 def places(dimensions: int) -> np.ndarray:
-    """Where the elements of a lower triangle stand among its diagonal, what is below it column by column, and a zero."""
+    """Where the elements of a lower triangle stand among its diagonal, what is below it column by
+    column, and a zero.
+    """
     d = dimensions
     found = np.full((d, d), d * (d + 1) // 2)
     np.fill_diagonal(found, np.arange(d))
@@ -566,15 +660,24 @@ def gaussian_mixture(dimensions: int) -> Callable[[Any, int], Callable[..., Any]
             at_points = xp.reshape(xp.reshape(lower, (k * d, d)) @ transposed, (k, d, MIXED))
             whitened = at_points - lower @ means[:, :, None]
             terms = (alphas + sums)[:, None] - 0.5 * xp.sum(whitened**2, axis=1)
-            prior = 0.5 * WISHART_GAMMA**2 * (xp.sum(diagonal**2) + xp.sum(below**2)) - WISHART_M * xp.sum(sums)
-            return constant + xp.sum(xp.logsumexp(terms, axis=0)) - MIXED * xp.logsumexp(alphas) + prior
+            prior = 0.5 * WISHART_GAMMA**2 * (
+                xp.sum(diagonal**2) + xp.sum(below**2)
+            ) - WISHART_M * xp.sum(sums)
+            return (
+                constant
+                + xp.sum(xp.logsumexp(terms, axis=0))
+                - MIXED * xp.logsumexp(alphas)
+                + prior
+            )
 
         return objective
 
     return expression
 
 
-def gaussian_mixture_by_hand(alphas: np.ndarray, means: np.ndarray, factors: np.ndarray) -> tuple[float, tuple[np.ndarray, ...]]:
+def gaussian_mixture_by_hand(
+    alphas: np.ndarray, means: np.ndarray, factors: np.ndarray
+) -> tuple[float, tuple[np.ndarray, ...]]:
     k, d = means.shape
     x, place = mixture_data(d), places(d)
     diagonal, below, sums = np.exp(factors[:, :d]), factors[:, d:], factors[:, :d].sum(axis=1)
@@ -593,7 +696,9 @@ def gaussian_mixture_by_hand(alphas: np.ndarray, means: np.ndarray, factors: np.
     total = float(np.add.reduce(weights))
     value = mixture_constant(d, k) + float(np.add.reduce(largest) + np.add.reduce(np.log(totals)))
     value -= MIXED * (float(alphas.max()) + math.log(total))
-    value += 0.5 * WISHART_GAMMA**2 * float(np.vdot(diagonal, diagonal) + np.vdot(below, below)) - WISHART_M * float(sums.sum())
+    value += 0.5 * WISHART_GAMMA**2 * float(
+        np.vdot(diagonal, diagonal) + np.vdot(below, below)
+    ) - WISHART_M * float(sums.sum())
     terms /= totals
     shares = np.add.reduce(terms, axis=1)
     whitened *= terms[:, None]
@@ -621,7 +726,13 @@ for dimensions, components in ((2, (5,)), (10, (5, 25))):
         variables=3,
         stan=lambda components, d=dimensions: (
             "gaussian_mixture",
-            {"N": MIXED, "D": d, "K": components, "x": mixture_data(d).T, "constant": mixture_constant(d, components)},
+            {
+                "N": MIXED,
+                "D": d,
+                "K": components,
+                "x": mixture_data(d).T,
+                "constant": mixture_constant(d, components),
+            },
         ),
     )
 
@@ -641,16 +752,28 @@ def network_data() -> tuple[np.ndarray, np.ndarray]:
 def network_point(hidden: int) -> tuple[np.ndarray, ...]:
     """Weights of inputs and of states, offsets, and weights of the last state."""
     rng = np.random.default_rng(hidden)
-    inputs, states = rng.normal(size=(INPUTS, hidden)) / math.sqrt(INPUTS), rng.normal(size=(hidden, hidden)) / math.sqrt(hidden)
-    return inputs, states, 0.1 * rng.normal(size=hidden), rng.normal(size=hidden) / math.sqrt(hidden)
+    inputs, states = (
+        rng.normal(size=(INPUTS, hidden)) / math.sqrt(INPUTS),
+        rng.normal(size=(hidden, hidden)) / math.sqrt(hidden),
+    )
+    return (
+        inputs,
+        states,
+        0.1 * rng.normal(size=hidden),
+        rng.normal(size=hidden) / math.sqrt(hidden),
+    )
 
 
 def last_state(xp: Any, drive: Any, states: Any) -> Any:
-    """The last of ``h[t] = tanh(drive[t] + h[t - 1] @ states)``, from zero, in the way of each library."""
+    """The last of ``h[t] = tanh(drive[t] + h[t - 1] @ states)``, from zero, in the way of each
+    library.
+    """
     if xp.library == "jax":
         from jax import lax
 
-        return lax.scan(lambda h, now: (xp.tanh(now + h @ states), None), xp.tanh(drive[0]), drive[1:])[0]
+        return lax.scan(
+            lambda h, now: (xp.tanh(now + h @ states), None), xp.tanh(drive[0]), drive[1:]
+        )[0]
     # The derivative of one index after the other would be a whole array each time.
     now = drive.unbind() if xp.library == "torch" else drive
     h = xp.tanh(now[0])
@@ -678,7 +801,11 @@ def recurrent_network_by_hand(
     """Backpropagation through time; the gradients of the weights are one product each."""
     x, target = network_data()
     hidden = offsets.size
-    h, g, back = warm("h", STEPS, BATCH, hidden), warm("g", STEPS, BATCH, hidden), warm("back", BATCH, hidden)
+    h, g, back = (
+        warm("h", STEPS, BATCH, hidden),
+        warm("g", STEPS, BATCH, hidden),
+        warm("back", BATCH, hidden),
+    )
     drive = np.matmul(x, inputs, out=h.reshape(STEPS * BATCH, hidden))
     drive += offsets
     np.tanh(h[0], h[0])

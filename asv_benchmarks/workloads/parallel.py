@@ -2,11 +2,11 @@
 
     cd asv_benchmarks && python -m workloads.parallel [--quick]
 
-The efficiency is the time of one thread over twice that of two, turn by turn, with the same slices. Beside it stands that of
-hashing, which does nothing but compute without the GIL: what the machine itself gives two threads at that time. Where that is
-not near one, other programs have the processors, and the efficiency says nothing. The overhead is the time for slices of nearly
-no rows: what sharing out takes, most of it with the GIL.
-"""
+The efficiency is the time of one thread over twice that of two, turn by turn, with the same slices.
+Beside it stands that of hashing, which does nothing but compute without the GIL: what the machine
+itself gives two threads at that time. Where that is not near one, other programs have the
+processors, and the efficiency says nothing. The overhead is the time for slices of nearly no rows:
+what sharing out takes, most of it with the GIL."""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
-"""Real posteriors: as models of varmat, and as the same log densities of the unconstrained vector for the other libraries.
+"""Real posteriors: as models of varmat, and as the same log densities of the unconstrained vector
+for the other libraries.
 
-Data sets, points and Stan's values are those of the public posteriordb collection, a JSON file each, in a folder that is not part
-of this project: the one that the environment variable VARMAT_POSTERIORS names, or ../shared/posteriors beside the repository.
-Those that are found there become workloads; without the folder there are none. A file holds "data" and "golden": points ("theta",
-unconstrained, parameters in the order of the model), with "log_prob" (all constants and the log-Jacobians included) and "grad".
+Data sets, points and Stan's values are those of the public posteriordb collection, a JSON file
+each, in a folder that is not part of this project: the one that the environment variable
+VARMAT_POSTERIORS names, or ../shared/posteriors beside the repository. Those that are found there
+become workloads; without the folder there are none. A file holds "data" and "golden": points
+("theta", unconstrained, parameters in the order of the model), with "log_prob" (all constants and
+the log-Jacobians included) and "grad".
 
-The other libraries get what a person who knows them writes: constants and design matrices made beforehand, whole arrays at a
-time. Transforms, log-Jacobians and all normalising constants are part of each log density.
-"""
+The other libraries get what a person who knows them writes: constants and design matrices made
+beforehand, whole arrays at a time. Transforms, log-Jacobians and all normalising constants are part
+of each log density."""
 
 from __future__ import annotations
 
@@ -77,7 +80,9 @@ class Definition:
 DEFINITIONS: dict[str, Definition] = {}
 
 
-def posterior(name: str, program: str, statements: int, dispatch: bool = False) -> Callable[[Any], Definition]:
+def posterior(
+    name: str, program: str, statements: int, dispatch: bool = False
+) -> Callable[[Any], Definition]:
     """Decorator: a posterior by the function that builds its model."""
 
     def register(build: Any) -> Definition:
@@ -108,8 +113,12 @@ class Posterior(Workload):
         """A gradient in Stan, as it was recorded with the data, on some other machine."""
         return 1e-6 * float(self.content["stan_us_per_gradient"]["O1"])
 
-    def implementation(self, library: str, size: int) -> Callable[[Any], tuple[float, tuple[Any, ...]]] | None:
-        """A ready-made value and gradients in a library; None where `expression` is what is to be differentiated."""
+    def implementation(
+        self, library: str, size: int
+    ) -> Callable[[Any], tuple[float, tuple[Any, ...]]] | None:
+        """A ready-made value and gradients in a library; None where `expression` is what is to be
+        differentiated.
+        """
         model = self.model
         if library == "plain":
             # Model.log_density works on variables, so that it drops the same terms as the gradient.
@@ -127,8 +136,12 @@ class Posterior(Workload):
 
         return value_and_gradients
 
-    def errors(self, implementation: Callable[[Any], tuple[Any, tuple[Any, ...]]]) -> tuple[float, float]:
-        """The worst errors of value and gradient, in units of 1 + |log density| and 1 + largest |gradient|, those of Stan."""
+    def errors(
+        self, implementation: Callable[[Any], tuple[Any, tuple[Any, ...]]]
+    ) -> tuple[float, float]:
+        """The worst errors of value and gradient, in units of 1 + |log density| and 1 + largest
+        |gradient|, those of Stan.
+        """
         value_error = gradient_error = 0.0
         for golden in self.content["golden"]:
             value, (gradient,) = implementation(np.array(golden["theta"]))
@@ -165,9 +178,15 @@ def default_folder() -> Path:
 
 
 def find(folder: Path) -> list[Posterior]:
-    """Make workloads of the posteriors whose files are in a folder; they replace those of another."""
+    """Make workloads of the posteriors whose files are in a folder; they replace those of
+    another.
+    """
     FAMILIES.pop(FAMILY, None)
-    return [_workload(each, path) for name, each in DEFINITIONS.items() if (path := folder / f"{name}.json").exists()]
+    return [
+        _workload(each, path)
+        for name, each in DEFINITIONS.items()
+        if (path := folder / f"{name}.json").exists()
+    ]
 
 
 def _workload(definition: Definition, path: Path) -> Posterior:
@@ -178,10 +197,16 @@ def _workload(definition: Definition, path: Path) -> Posterior:
         return definition.expression(xp, found.data)
 
     found = Posterior(
-        family=FAMILY, name=definition.title, sizes=(len(q),), point=lambda size: (q.copy(),),
-        expression=expression, definition=definition, content=content, dispatch=definition.dispatch,
+        family=FAMILY,
+        name=definition.title,
+        sizes=(len(q),),
+        point=lambda size: (q.copy(),),
+        expression=expression,
+        definition=definition,
+        content=content,
+        dispatch=definition.dispatch,
         stan=lambda size: (definition.program, content["data"]),
-    )  # fmt: skip
+    )
     return found
 
 
@@ -191,21 +216,34 @@ def budgets() -> list[Budget]:
     for workload in FAMILIES.get(FAMILY, ()):
         (size,) = workload.sizes
         args = workload.point(size)
-        functions = {name: partial(peers.gradient_function(name, workload, size), *args) for name in ("plain", "numpy runner")}
+        functions = {
+            name: partial(peers.gradient_function(name, workload, size), *args)
+            for name in ("plain", "numpy runner")
+        }
         try:
             functions["numpy runner"]()
         except vm.TapeError:  # it cannot be recorded
             continue
         t = timings(functions, SECONDS, TURNS)
         found.append((workload.name, float(t["numpy runner"].over(t["plain"]))))
-    return [on_average(8, "recorded, NumPy runner / value alone at most 1.4, mean of posteriors", found, 1.4, most=True)]
+    return [
+        on_average(
+            8,
+            "recorded, NumPy runner / value alone at most 1.4, mean of posteriors",
+            found,
+            1.4,
+            most=True,
+        )
+    ]
 
 
 # --- transforms, for the libraries that have none ---
 
 
 def ordered(xp: Any, u: Any) -> tuple[Any, Any]:
-    """Increasing numbers from the first one and the logarithms of the gaps, and the log-Jacobian."""
+    """Increasing numbers from the first one and the logarithms of the gaps, and the
+    log-Jacobian.
+    """
     return xp.cumsum(xp.concatenate([u[:1], xp.exp(u[1:])])), xp.sum(u[1:])
 
 
@@ -215,7 +253,9 @@ def positive_ordered(xp: Any, u: Any) -> tuple[Any, Any]:
 
 
 def unit_interval(xp: Any, u: Any) -> tuple[Any, Any, Any]:
-    """The logarithms of a number between 0 and 1 and of its complement from its logit, and the log-Jacobian."""
+    """The logarithms of a number between 0 and 1 and of its complement from its logit, and the
+    log-Jacobian.
+    """
     log_p, log_not_p = -xp.log1p_exp(-u), -xp.log1p_exp(u)
     return log_p, log_not_p, xp.sum(log_p + log_not_p)
 
@@ -269,7 +309,10 @@ def wells(data: Data) -> Any:
 
 @wells.elsewhere
 def wells_elsewhere(xp: Any, data: Data) -> Any:
-    x, switched = xp.asarray(np.column_stack([data["dist"] / 100, data["arsenic"]])), xp.asarray(data["switched"])
+    x, switched = (
+        xp.asarray(np.column_stack([data["dist"] / 100, data["arsenic"]])),
+        xp.asarray(data["switched"]),
+    )
     return lambda q: xp.bernoulli_logit_glm_lpmf(switched, x, q[0], q[1:])
 
 
@@ -279,7 +322,9 @@ def kidiq(data: Data) -> Any:
     x = np.column_stack([np.ones_like(iq), hs, iq, hs * iq])
 
     def log_density(beta: Any, sigma: Any) -> Any:
-        return vm.cauchy_lpdf(sigma, 0, 2.5), vm.normal_id_glm_lpdf(data["kid_score"], x, 0.0, beta, sigma)
+        return vm.cauchy_lpdf(sigma, 0, 2.5), vm.normal_id_glm_lpdf(
+            data["kid_score"], x, 0.0, beta, sigma
+        )
 
     return {"beta": vm.real(4), "sigma": vm.positive()}, log_density
 
@@ -287,7 +332,10 @@ def kidiq(data: Data) -> Any:
 @kidiq.elsewhere
 def kidiq_elsewhere(xp: Any, data: Data) -> Any:
     hs, iq = data["mom_hs"], data["mom_iq"]
-    x, score = xp.asarray(np.column_stack([np.ones_like(iq), hs, iq, hs * iq])), xp.asarray(data["kid_score"])
+    x, score = (
+        xp.asarray(np.column_stack([np.ones_like(iq), hs, iq, hs * iq])),
+        xp.asarray(data["kid_score"]),
+    )
 
     def log_density(q: Any) -> Any:
         beta, sigma = q[:4], xp.exp(q[4])
@@ -315,7 +363,12 @@ def gaussian_process(data: Data) -> Any:
 
 @gaussian_process.elsewhere
 def gaussian_process_elsewhere(xp: Any, data: Data) -> Any:
-    x, y, zero, one = data["x"], xp.asarray(data["y"]), xp.asarray(np.zeros_like(data["y"])), xp.asarray(np.eye(len(data["y"])))
+    x, y, zero, one = (
+        data["x"],
+        xp.asarray(data["y"]),
+        xp.asarray(np.zeros_like(data["y"])),
+        xp.asarray(np.eye(len(data["y"]))),
+    )
     half_squares = xp.asarray(0.5 * (x[:, None] - x) ** 2)
 
     def log_density(q: Any) -> Any:
@@ -344,7 +397,11 @@ def hidden_markov(data: Data) -> Any:
         chain = vm.hmm_marginal(emissions, transitions, np.array([0.5, 0.5]))
         return vm.normal_lpdf(mu, np.array([3.0, 10.0]), 1), chain, np.log(2.0)
 
-    return {"theta1": vm.simplex(2), "theta2": vm.simplex(2), "mu": vm.positive_ordered(2)}, log_density
+    return {
+        "theta1": vm.simplex(2),
+        "theta2": vm.simplex(2),
+        "mu": vm.positive_ordered(2),
+    }, log_density
 
 
 @hidden_markov.elsewhere
@@ -378,7 +435,9 @@ def scanned_chain() -> Callable[[Any, Any], Any]:
 
 
 def halved_chain(xp: Any, emissions: Any, log_transitions: Any) -> Any:
-    """The same with few calls, for eager libraries: of a product of matrices neighbours are multiplied until one is left."""
+    """The same with few calls, for eager libraries: of a product of matrices neighbours are
+    multiplied until one is left.
+    """
     largest = xp.max(emissions, axis=1)
     weights = xp.exp(emissions - largest[:, None])
     steps = xp.exp(log_transitions) * weights[1:, None, :]
@@ -413,7 +472,9 @@ def autoregression(data: Data) -> Any:
 def autoregression_elsewhere(xp: Any, data: Data) -> Any:
     order = int(data["K"])
     y = xp.asarray(data["y"][order:])
-    lags = xp.asarray(np.lib.stride_tricks.sliding_window_view(data["y"][:-1], order)[:, ::-1].copy())
+    lags = xp.asarray(
+        np.lib.stride_tricks.sliding_window_view(data["y"][:-1], order)[:, ::-1].copy()
+    )
 
     def log_density(q: Any) -> Any:
         alpha, beta, sigma = q[0], q[1:-1], xp.exp(q[-1])
@@ -433,7 +494,9 @@ def radon(data: Data) -> Any:
     county = data["county_idx"].astype(int) - 1
     counties = int(data["J"])
 
-    def log_density(alpha_raw: Any, beta: Any, mu_alpha: Any, sigma_alpha: Any, sigma_y: Any) -> Any:
+    def log_density(
+        alpha_raw: Any, beta: Any, mu_alpha: Any, sigma_alpha: Any, sigma_y: Any
+    ) -> Any:
         alpha = vm.fma(sigma_alpha, alpha_raw, mu_alpha)
         return (
             vm.normal_lpdf(sigma_alpha, 0, 1),
@@ -450,7 +513,10 @@ def radon(data: Data) -> Any:
 
 @radon.elsewhere
 def radon_elsewhere(xp: Any, data: Data) -> Any:
-    x, y = xp.asarray(np.column_stack([data["log_uppm"], data["floor_measure"]])), xp.asarray(data["log_radon"])
+    x, y = (
+        xp.asarray(np.column_stack([data["log_uppm"], data["floor_measure"]])),
+        xp.asarray(data["log_radon"]),
+    )
     county, counties = xp.asarray(data["county_idx"].astype(int) - 1), int(data["J"])
 
     def log_density(q: Any) -> Any:
@@ -481,7 +547,11 @@ def mixture(data: Data) -> Any:
             np.sum(vm.log_mix(theta, parts[0], parts[1])),
         )
 
-    return {"mu": vm.ordered(2), "sigma": vm.positive(2), "theta": vm.lower_upper(0, 1)}, log_density
+    return {
+        "mu": vm.ordered(2),
+        "sigma": vm.positive(2),
+        "theta": vm.lower_upper(0, 1),
+    }, log_density
 
 
 @mixture.elsewhere
@@ -493,7 +563,9 @@ def mixture_elsewhere(xp: Any, data: Data) -> Any:
         log_sigma = q[2:4]
         sigma = xp.exp(log_sigma)
         log_theta, log_not_theta, log_jacobian = unit_interval(xp, q[4])
-        parts = -0.5 * ((y - mu[:, None]) / sigma[:, None]) ** 2 - log_sigma[:, None] - HALF_LOG_TWO_PI
+        parts = (
+            -0.5 * ((y - mu[:, None]) / sigma[:, None]) ** 2 - log_sigma[:, None] - HALF_LOG_TWO_PI
+        )
         return (
             xp.normal_lpdf(sigma, 0.0, 2.0)
             + xp.normal_lpdf(mu, 0.0, 2.0)
@@ -525,7 +597,12 @@ def linear_regression_elsewhere(xp: Any, data: Data) -> Any:
 
     def log_density(q: Any) -> Any:
         beta, sigma = q[:5], xp.exp(q[5])
-        return xp.normal_lpdf(beta, 0.0, 10.0) + xp.normal_lpdf(sigma, 0.0, 10.0) + xp.normal_lpdf(y, x @ beta, sigma) + q[5]
+        return (
+            xp.normal_lpdf(beta, 0.0, 10.0)
+            + xp.normal_lpdf(sigma, 0.0, 10.0)
+            + xp.normal_lpdf(y, x @ beta, sigma)
+            + q[5]
+        )
 
     return log_density
 
@@ -534,7 +611,9 @@ def linear_regression_elsewhere(xp: Any, data: Data) -> Any:
 def item_response(data: Data) -> Any:
     y, items, persons = data["y"], int(data["I"]), int(data["J"])
 
-    def log_density(sigma_theta: Any, theta: Any, sigma_a: Any, a: Any, mu_b: Any, sigma_b: Any, b: Any) -> Any:
+    def log_density(
+        sigma_theta: Any, theta: Any, sigma_a: Any, a: Any, mu_b: Any, sigma_b: Any, b: Any
+    ) -> Any:
         log_odds = a[:, None] * (theta - b[:, None])
         return (
             vm.cauchy_lpdf(sigma_theta, 0, 2),
@@ -547,8 +626,17 @@ def item_response(data: Data) -> Any:
             vm.bernoulli_logit_lpmf(y, log_odds),
         )
 
-    parameters = {"sigma_theta": vm.positive(), "theta": vm.real(persons), "sigma_a": vm.positive(), "a": vm.positive(items)}
-    return parameters | {"mu_b": vm.real(), "sigma_b": vm.positive(), "b": vm.real(items)}, log_density
+    parameters = {
+        "sigma_theta": vm.positive(),
+        "theta": vm.real(persons),
+        "sigma_a": vm.positive(),
+        "a": vm.positive(items),
+    }
+    return parameters | {
+        "mu_b": vm.real(),
+        "sigma_b": vm.positive(),
+        "b": vm.real(items),
+    }, log_density
 
 
 @item_response.elsewhere
@@ -560,7 +648,11 @@ def item_response_elsewhere(xp: Any, data: Data) -> Any:
     def log_density(q: Any) -> Any:
         log_sigma_theta, theta, log_sigma_a = q[0], q[theta_at:scale_at], q[scale_at]
         log_a, mu_b, log_sigma_b, b = q[a_at:mu_at], q[mu_at], q[mu_at + 1], q[mu_at + 2 :]
-        sigma_theta, sigma_a, sigma_b = xp.exp(log_sigma_theta), xp.exp(log_sigma_a), xp.exp(log_sigma_b)
+        sigma_theta, sigma_a, sigma_b = (
+            xp.exp(log_sigma_theta),
+            xp.exp(log_sigma_a),
+            xp.exp(log_sigma_b),
+        )
         a = xp.exp(log_a)
         return (
             xp.cauchy_lpdf(sigma_theta, 0.0, 2.0)

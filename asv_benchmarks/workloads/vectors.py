@@ -155,14 +155,25 @@ def six_operations_by_hand(x: np.ndarray) -> Any:
 # --- the rows ---
 
 
-def row(name: str, point: Any, expression: Any, by_hand: Any, limit: float | None = None, variables: int = 1) -> Workload:
+def row(
+    name: str,
+    point: Any,
+    expression: Any,
+    by_hand: Any,
+    limit: float | None = None,
+    variables: int = 1,
+) -> Workload:
     """A workload at all sizes; `limit` is on its large ones."""
     limits = {} if limit is None else {100_000: limit}
-    return Workload("vectors", name, SIZES, point, expression, by_hand, variables, matvar=SCALARS, limits=limits)
+    return Workload(
+        "vectors", name, SIZES, point, expression, by_hand, variables, matvar=SCALARS, limits=limits
+    )
 
 
 def weighted(function: str) -> Any:
-    """Expression of the inner product of weights, which are data, and what a function makes of a vector."""
+    """Expression of the inner product of weights, which are data, and what a function makes of a
+    vector.
+    """
 
     def expression(xp: Any, n: int) -> Any:
         f = getattr(xp, function)

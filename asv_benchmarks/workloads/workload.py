@@ -26,11 +26,13 @@ class Workload:
     point : callable
         Size to the arguments: NumPy arrays and floats.
     expression : callable
-        Takes a namespace of array functions (`peers.Namespace`: the functions of NumPy by name, and some more) and the size,
-        and returns the function of the arguments, which returns a scalar. It is written once for all libraries.
+        Takes a namespace of array functions (`peers.Namespace`: the functions of NumPy by name, and
+        some more) and the size, and returns the function of the arguments, which returns a scalar.
+        It is written once for all libraries.
     by_hand : callable, optional
-        Takes the arguments and returns ``(value, gradients)``, a tuple of new C-contiguous arrays (or floats): as an expert
-        writes it in NumPy and SciPy, with warm buffers for what is in between.
+        Takes the arguments and returns ``(value, gradients)``, a tuple of new C-contiguous arrays
+        (or floats): as an expert writes it in NumPy and SciPy, with warm buffers for what is in
+        between.
     variables : int
         How many of the arguments, the first ones, are differentiated with respect to.
     matvar : tuple of int
@@ -42,7 +44,8 @@ class Workload:
     dispatch : bool
         Whether the time goes into calls, not into arithmetic, at all its sizes.
     stan : callable, optional
-        Size to the name of a program in ``stan_programs/`` and its data. Its unconstrained unknowns are the variables, in order.
+        Size to the name of a program in ``stan_programs/`` and its data. Its unconstrained unknowns
+        are the variables, in order.
     """
 
     family: str
@@ -62,10 +65,14 @@ class Workload:
         FAMILIES.setdefault(self.family, []).append(self)
 
 
-def check(found: tuple[float, tuple[Any, ...]], expected: tuple[float, tuple[Any, ...]], title: str) -> None:
+def check(
+    found: tuple[float, tuple[Any, ...]], expected: tuple[float, tuple[Any, ...]], title: str
+) -> None:
     """Raise `AssertionError` unless values and gradients agree."""
     (value, gradients), (true_value, true_gradients) = found, expected
     np.testing.assert_allclose(value, true_value, rtol=1e-9, atol=1e-9, err_msg=f"{title}: value")
     for i, (g, true) in enumerate(zip(gradients, true_gradients, strict=True)):
         scale = float(np.max(np.abs(true), initial=0.0))
-        np.testing.assert_allclose(g, true, rtol=1e-8, atol=1e-9 * scale, err_msg=f"{title}: gradient {i}")
+        np.testing.assert_allclose(
+            g, true, rtol=1e-8, atol=1e-9 * scale, err_msg=f"{title}: gradient {i}"
+        )

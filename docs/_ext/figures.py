@@ -1,4 +1,8 @@
-"""The figures of the pages: drawn from the tables of a page, so that figure and table cannot disagree, or measured at build."""
+"""The figures of the pages.
+
+They are drawn from the tables of a page, so that figure and table cannot disagree, or measured
+while the site is built.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,9 @@ def prices(ax: Any) -> None:
     """The fixed prices as bars, the cheapest on top."""
     # Without what stands in brackets, of which some holds brackets itself.
     inner = re.compile(r"`|\s*\((?:[^()]|\([^()]*\))*\)")
-    rows = [(inner.sub("", name), number(price)) for name, price in table("performance.md", "step")[1:]]
+    rows = [
+        (inner.sub("", name), number(price)) for name, price in table("performance.md", "step")[1:]
+    ]
     rows.sort(key=lambda row: -row[1])
     ax.barh([name for name, _ in rows], [price for _, price in rows], height=0.6)
     for i, (_, price) in enumerate(rows):
@@ -50,15 +56,33 @@ def prices(ax: Any) -> None:
 def beside_others(ax: Any) -> None:
     """Each library's time as a multiple of derivatives by hand, a row for each workload."""
     header, *rows = table("performance.md", "value and gradient")
-    markers = {"varmat": ("C0", "o"), "recorded, native": ("C1", "D"), "JAX, compiled": ("C2", "s"), "PyTorch": ("C3", "^")}
+    markers = {
+        "varmat": ("C0", "o"),
+        "recorded, native": ("C1", "D"),
+        "JAX, compiled": ("C2", "s"),
+        "PyTorch": ("C3", "^"),
+    }
     markers["autograd"] = ("C4", "v")
     places = np.arange(len(rows))[::-1]
     ax.axvline(1.0, color="black", linewidth=0.8)
     for name, (colour, marker) in markers.items():
         column = header.index(name)
-        filled = {"markerfacecolor": colour} if name in ("varmat", "recorded, native") else {"markerfacecolor": "none"}
+        filled = (
+            {"markerfacecolor": colour}
+            if name in ("varmat", "recorded, native")
+            else {"markerfacecolor": "none"}
+        )
         times = [float(row[column]) for row in rows]
-        ax.plot(times, places, marker, color=colour, label=name, markersize=6, linestyle="none", **filled)
+        ax.plot(
+            times,
+            places,
+            marker,
+            color=colour,
+            label=name,
+            markersize=6,
+            linestyle="none",
+            **filled,
+        )
     for place in places:
         ax.axhline(place, color="black", linewidth=0.3, alpha=0.3, zorder=0)
     ax.set_xscale("log")
@@ -84,7 +108,11 @@ def over_sizes(ax: Any, f: Callable[[Any], Any]) -> None:
     runs: dict[str, list[float]] = {}
     for size in sizes:
         x = np.random.default_rng(1).uniform(0.5, 1.5, size)
-        eager, numpy, native = vm.value_and_grad(f), vm.recorded(f, runner="numpy"), vm.recorded(f, runner="native")
+        eager, numpy, native = (
+            vm.value_and_grad(f),
+            vm.recorded(f, runner="numpy"),
+            vm.recorded(f, runner="native"),
+        )
         ways = {
             "value alone, NumPy": lambda x=x: f(x),
             "value and gradient": lambda x=x, run=eager: run(x),
@@ -93,7 +121,9 @@ def over_sizes(ax: Any, f: Callable[[Any], Any]) -> None:
         }
         for name, way in ways.items():
             runs.setdefault(name, []).append(1e6 * best(way))
-    for (name, times), style, colour in zip(runs.items(), ("--", "-", "-", "-"), ("black", "C0", "C2", "C1"), strict=True):
+    for (name, times), style, colour in zip(
+        runs.items(), ("--", "-", "-", "-"), ("black", "C0", "C2", "C1"), strict=True
+    ):
         ax.loglog(sizes, times, style, marker="o", markersize=4, color=colour, label=name)
     ax.set(xlabel="elements", ylabel="microseconds")
     ax.legend()

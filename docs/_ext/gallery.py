@@ -1,8 +1,8 @@
 """The gallery of the examples: how sphinx-gallery runs them and where it finds their figures.
 
-The examples are scripts for the command line, so they run with the options `--quick` and `--output`, and save their figure
-to a file. Here nothing is saved: the figure goes into the page as SVG, and a small picture of it without words becomes the
-thumbnail.
+The examples are scripts for the command line, so they run with the options `--quick` and
+`--output`, and save their figure to a file. Here nothing is saved: the figure goes into the page as
+SVG, and a small picture of it without words becomes the thumbnail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def options_of(_: Any, __: Any) -> list[str]:
 
 
 def with_style(_: Any, __: Any) -> None:
-    """Before an example: the style of the site, and a `Figure.savefig` that keeps the figure for the scraper."""
+    """Before an example: the style of the site, and a `Figure.savefig` that keeps the figure."""
     from matplotlib.figure import Figure
 
     use_style()
@@ -44,7 +44,11 @@ def thumbnail(figure: Any, path: Path) -> None:
     for part in figure.findobj():
         for name in ("color", "edgecolor", "facecolor", "markeredgecolor", "markerfacecolor"):
             colour = getattr(part, f"get_{name}", lambda: None)()
-            if isinstance(colour, str | tuple) and mpl.colors.is_color_like(colour) and mpl.colors.to_hex(colour) == "#000000":
+            if (
+                isinstance(colour, str | tuple)
+                and mpl.colors.is_color_like(colour)
+                and mpl.colors.to_hex(colour) == "#000000"
+            ):
                 alpha = mpl.colors.to_rgba(colour)[3]
                 getattr(part, f"set_{name}")((*mpl.colors.to_rgb(INK), alpha))
     for axes in figure.axes:

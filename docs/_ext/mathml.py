@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers set by themselves: the pages need no script and no network for them."""
+"""Formulas as MathML, which browsers set by themselves, without a script and without a network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def inline(self: Any, node: Any) -> None:
 def block(self: Any, node: Any) -> None:
     from docutils.nodes import SkipNode
 
-    self.body.append(self.starttag(node, "div", CLASS="math") + converted(node.astext(), node, True) + "</div>\n")
+    self.body.append(
+        self.starttag(node, "div", CLASS="math") + converted(node.astext(), node, True) + "</div>\n"
+    )
     raise SkipNode
 
 

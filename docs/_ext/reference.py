@@ -1,4 +1,7 @@
-"""The directives that make the reference from the library itself, and its pages: one for each family of `families.py`."""
+"""The directives that make the reference from the library itself, and its pages.
+
+There is a page for each family of `families.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,16 @@ FOREIGN = "ArrayMethods, ndarray, ValueError, RuntimeError"
 
 
 def write_pages(source: Path) -> None:
-    """One page for each family, in the folder `reference`; those of families that are no more are removed."""
+    """Write the folder `reference`, and remove the pages of families that are no more."""
     folder = source / "reference"
     folder.mkdir(exist_ok=True)
     wanted = {"all_names.md": ALL_NAMES}
     for headings in families().values():
         for heading, names in headings.items():
             if names:
-                wanted[f"{slug(heading)}.md"] = f"# {heading}\n\n```{{varmat-family}} {heading}\n```\n"
+                wanted[f"{slug(heading)}.md"] = (
+                    f"# {heading}\n\n```{{varmat-family}} {heading}\n```\n"
+                )
     for path in folder.glob("*.md"):
         if path.name not in wanted:
             path.unlink()
@@ -44,7 +49,8 @@ def write_pages(source: Path) -> None:
 
 ALL_NAMES = """# All names
 
-Every public name of `varmat`, with the family that it belongs to. Type into the box: each word narrows the list.
+Every public name of `varmat`, with the family that it belongs to. Type into the box: each word
+narrows the list.
 
 ```{varmat-all-names}
 ```
@@ -59,14 +65,23 @@ def first_sentence(thing: Any) -> str:
     return re.sub(r"`+", "`", sentence).replace("|", "\\|")
 
 
-def table(names: list[str], module: str = "varmat", families_of: dict[str, str] | None = None) -> list[str]:
+def table(
+    names: list[str], module: str = "varmat", families_of: dict[str, str] | None = None
+) -> list[str]:
     """Names with their first sentences, and with their families where these are given."""
     lines = ["````{div} names", "```{list-table}", ":header-rows: 1"]
-    lines += [":class: names-table of-all wide", ":widths: 25 50 25"] if families_of else [":class: names-table", ":widths: 30 70"]
+    lines += (
+        [":class: names-table of-all wide", ":widths: 25 50 25"]
+        if families_of
+        else [":class: names-table", ":widths: 30 70"]
+    )
     lines.append("")
     lines += ["* - name", "  - what it is", *(["  - family"] if families_of else [])]
     for name in names:
-        lines += [f"* - {{py:obj}}`{name} <{module}.{name}>`", f"  - {first_sentence(getattr(sys.modules[module], name))}"]
+        lines += [
+            f"* - {{py:obj}}`{name} <{module}.{name}>`",
+            f"  - {first_sentence(getattr(sys.modules[module], name))}",
+        ]
         if families_of:
             lines.append(f"  - [{families_of[name]}]({slug(families_of[name])}.md)")
     return [*lines, "```", "````", ""]
@@ -78,9 +93,17 @@ def entries(module: str, names: list[str]) -> list[str]:
     for name in names:
         thing = getattr(sys.modules[module], name)
         if isinstance(thing, type):
-            lines += [f".. autoclass:: {module}.{name}", "   :members:", f"   :inherited-members: {FOREIGN}", ""]
+            lines += [
+                f".. autoclass:: {module}.{name}",
+                "   :members:",
+                f"   :inherited-members: {FOREIGN}",
+                "",
+            ]
         else:
-            lines += [f".. {'autofunction' if callable(thing) else 'autodata'}:: {module}.{name}", ""]
+            lines += [
+                f".. {'autofunction' if callable(thing) else 'autodata'}:: {module}.{name}",
+                "",
+            ]
     return [*lines, "```", ""]
 
 
@@ -95,8 +118,15 @@ class Reference(SphinxDirective):
         lines += [f"reference/{slug(heading)}" for heading in part]
         lines += ["```", "", "```{list-table}", ":class: families-table", ":widths: 35 65", ""]
         for heading, names in part.items():
-            some = names if len(names) < 9 else [*names[: 9 * (len(names) // 9) : len(names) // 9], "…"]
-            shown = ", ".join(f"{{py:obj}}`{name} <varmat.{name}>`" if name != "…" else f"… ({len(names)})" for name in some)
+            some = (
+                names
+                if len(names) < 9
+                else [*names[: 9 * (len(names) // 9) : len(names) // 9], "…"]
+            )
+            shown = ", ".join(
+                f"{{py:obj}}`{name} <varmat.{name}>`" if name != "…" else f"… ({len(names)})"
+                for name in some
+            )
             lines += [f"* - [{heading}](reference/{slug(heading)}.md)", f"  - {shown}"]
         return self.parse_text_to_nodes("\n".join([*lines, "```"]))
 
@@ -110,7 +140,9 @@ class Family(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         for headings in families().values():
             if self.arguments[0] in headings:
-                return self.parse_text_to_nodes("\n".join(entries("varmat", headings[self.arguments[0]])))
+                return self.parse_text_to_nodes(
+                    "\n".join(entries("varmat", headings[self.arguments[0]]))
+                )
         raise self.error(f"families.py has no family {self.arguments[0]!r}")
 
 
@@ -118,7 +150,12 @@ class AllNames(SphinxDirective):
     """Every public name, its first sentence and its family."""
 
     def run(self) -> list[nodes.Node]:
-        of = {name: heading for headings in families().values() for heading, names in headings.items() for name in names}
+        of = {
+            name: heading
+            for headings in families().values()
+            for heading, names in headings.items()
+            for name in names
+        }
         return self.parse_text_to_nodes("\n".join(table(sorted(of, key=str.lower), families_of=of)))
 
 
@@ -130,14 +167,16 @@ class ModuleReference(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         module = importlib.import_module(name)
-        names = [each for each in module.__all__ if not isinstance(getattr(module, each), ModuleType)]
+        names = [
+            each for each in module.__all__ if not isinstance(getattr(module, each), ModuleType)
+        ]
         return self.parse_text_to_nodes("\n".join(entries(name, names)))
 
 
 def home_of(name: str) -> str:
     """The module below varmat that defines a class."""
     for info in pkgutil.walk_packages(varmat.__path__, "varmat."):
-        # Runners need numba, and what takes or gives derivatives of tests needs pytest: no class of the reference is there.
+        # The reference has no class of these, and some of them need numba or pytest.
         if info.name.startswith(("varmat.programs.runners.", "varmat.testing.")):
             continue
         thing = getattr(importlib.import_module(info.name), name, None)
@@ -147,7 +186,7 @@ def home_of(name: str) -> str:
 
 
 class Result(SphinxDirective):
-    """A class that functions return, and that is not made by name: its name, then the members that are told."""
+    """A class that functions return: its name, then the members that are told."""
 
     required_arguments = 1
     optional_arguments = 20
@@ -166,9 +205,25 @@ class NumpyTable(SphinxDirective):
         rows = [(_full_name(f), "supported") for f in dispatch.SUPPORTED if _is_numpy(f)]
         rows += [(name.replace("numpy", "np", 1), "supported") for name in dispatch.BY_NAME]
         rows += [(f"{_full_name(f)}.{method}", "supported") for f, method in dispatch.UFUNC_METHODS]
-        rows += [(_full_name(f), "a constant: evaluated on the values") for f in dispatch.CONSTANT if _is_numpy(f)]
-        rows += [(_full_name(f), f"refused: {sentence}") for f, sentence in dispatch.REFUSED.items() if _is_numpy(f)]
-        lines = ["```{list-table}", ":header-rows: 1", ":class: wide", ":widths: 35 65", "", "* - function", "  - answer"]
+        rows += [
+            (_full_name(f), "a constant: evaluated on the values")
+            for f in dispatch.CONSTANT
+            if _is_numpy(f)
+        ]
+        rows += [
+            (_full_name(f), f"refused: {sentence}")
+            for f, sentence in dispatch.REFUSED.items()
+            if _is_numpy(f)
+        ]
+        lines = [
+            "```{list-table}",
+            ":header-rows: 1",
+            ":class: wide",
+            ":widths: 35 65",
+            "",
+            "* - function",
+            "  - answer",
+        ]
         for name, answer in sorted(set(rows)):
             lines += [f"* - `{name}`", "  - " + re.sub(r"([*_`|\[\]])", r"\\\1", answer)]
         return self.parse_text_to_nodes("\n".join([*lines, "```"]))

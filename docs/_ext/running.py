@@ -1,7 +1,8 @@
-"""The directive `varmat-run`: code of a page that runs while the site is built, with what it prints and draws beside it.
+"""The directive `varmat-run`: code of a page that runs while the site is built.
 
-All blocks of a page share their names, as the cells of a notebook do. Figures become SVG inside the page, and their ink is the
-colour of the text around them, so that they are as legible on a dark page as on a light one.
+What it prints and draws stands under it. All blocks of a page share their names, as the cells of a
+notebook do. Figures become SVG inside the page, and their ink is the colour of the text around
+them, so that they are as legible on a dark page as on a light one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
-# The colours of the figures: each has a contrast of at least 3 to 1 with white and with the dark page.
+# Each has a contrast of about 3 to 1 or more with white and with the dark page.
 CYCLE = ["#2a7de1", "#d9601a", "#1f9a6b", "#b657c9", "#a8842c", "#d94a6a"]
 STYLE: dict[str, Any] = {
     "axes.spines.top": False,
@@ -40,10 +41,12 @@ def use_style() -> None:
 
 
 def saved(figure: Any, target: Any, **settings: Any) -> None:
-    """Save a figure without its background, also while the gallery has replaced `Figure.savefig`."""
+    """Save a figure without its background, also while the gallery replaces `savefig`."""
     from matplotlib.figure import Figure
 
-    getattr(Figure.savefig, "original", Figure.savefig)(figure, target, transparent=True, **settings)
+    getattr(Figure.savefig, "original", Figure.savefig)(
+        figure, target, transparent=True, **settings
+    )
 
 
 def inlined(figure: Any, alt: str) -> str:
@@ -57,14 +60,16 @@ def inlined(figure: Any, alt: str) -> str:
     used = set(re.findall(r"(?:#|url\(#)([\w.-]+)", svg))
     svg = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", svg)
     width, height = (float(n) for n in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups())  # type: ignore[union-attr]
-    # As large as matplotlib means it where there is room, and never so small that its words cannot be read.
+    # As large as matplotlib means it where there is room, and never too small to read.
     sizes = f"max-width: {width * 4 / 3:.0f}px; min-width: {width * 0.82:.0f}px"
     label = html.escape(alt, quote=True)
     opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" aria-label="{label}" '
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'role="img" aria-label="{label}" '
         f'viewBox="0 0 {width:g} {height:g}" style="{sizes}" fill="currentColor">'
     )
-    return f'<div class="figure-inline">{re.sub("<svg.*?>", lambda _: opening, svg, count=1, flags=re.DOTALL)}</div>'
+    svg = re.sub("<svg.*?>", lambda _: opening, svg, count=1, flags=re.DOTALL)
+    return f'<div class="figure-inline">{svg}</div>'
 
 
 def open_figures() -> list[Any]:

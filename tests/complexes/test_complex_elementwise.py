@@ -1,4 +1,6 @@
-"""Elementwise functions of complex variables, against the harness, and holomorphic ones against 50-digit arithmetic."""
+"""Elementwise functions of complex variables, against the harness, and holomorphic ones against
+50-digit arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,29 @@ HOLOMORPHIC = {
 }
 BULK = [0.7 + 0.4j, -1.2 + 0.9j, 0.3 - 2.1j, -2.5 - 0.1j, 3.1 + 1e-3j, 1e-3 - 2e-3j]
 # Near branch points, near zero, and far out, where squares and products of exponentials overflow.
-TAILS = [1e-8 + 1e-9j, -1 - 1e-9j, 1 + 1e-9j, 1e-9 + 1j, -1e-9 - 1j, 1.5707963 + 1e-7j, 300 + 2j, -360 + 1j, 2 + 300j, 1 - 360j,
-         1e8 + 1e8j, -1e100 + 1j]  # fmt: skip
+TAILS = [
+    1e-8 + 1e-9j,
+    -1 - 1e-9j,
+    1 + 1e-9j,
+    1e-9 + 1j,
+    -1e-9 - 1j,
+    1.5707963 + 1e-7j,
+    300 + 2j,
+    -360 + 1j,
+    2 + 300j,
+    1 - 360j,
+    1e8 + 1e8j,
+    -1e100 + 1j,
+]
 
 
 def error(found, exact):
     exact = complex(exact)
-    return abs(found - exact) / abs(exact) if exact and np.isfinite(exact) and abs(exact) > 1e-290 else 0.0
+    return (
+        abs(found - exact) / abs(exact)
+        if exact and np.isfinite(exact) and abs(exact) > 1e-290
+        else 0.0
+    )
 
 
 @pytest.mark.parametrize("points", [BULK, TAILS], ids=["bulk", "tails"])
@@ -56,24 +74,33 @@ def test_holomorphic_functions_have_all_digits(f, points):
     z = np.array(points)
     with np.errstate(all="ignore"):
         found = f(vm.var(z)).val
-        real, imag = (vm.gradient(lambda z, part=part: np.sum(part(f(z))), z) for part in (np.real, np.imag))
+        real, imag = (
+            vm.gradient(lambda z, part=part: np.sum(part(f(z))), z) for part in (np.real, np.imag)
+        )
     # NumPy's exp2 multiplies with log(2), which costs digits in the tails.
     bar = 3e-14 if f is np.exp2 else 2e-15
     with mpmath.workdps(DIGITS):
         for i, point in enumerate(points):
             exact, slope = value(mpmath.mpc(point)), derivative(mpmath.mpc(point))
             assert error(found[i], exact) < bar
-            # d/dRe + i d/dIm: of the real part the conjugate of the derivative, of the imaginary part `i` times that.
+            # d/dRe + i d/dIm: of the real part the conjugate of the derivative, of the imaginary
+            # part `i` times that.
             assert error(real[i], mpmath.conj(slope)) < bar
             assert error(imag[i], 1j * mpmath.conj(slope)) < bar
 
 
-@pytest.mark.parametrize("f", [*HOLOMORPHIC, np.absolute, np.angle, np.conjugate, np.negative, np.sign], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [*HOLOMORPHIC, np.absolute, np.angle, np.conjugate, np.negative, np.sign],
+    ids=lambda f: f.__name__,
+)
 def test_all_routes_agree(f):
     recorded(expect_ad(of_pair(f), A, B))
 
 
-@pytest.mark.parametrize("f", [np.exp, np.log1p, np.tan, np.absolute, np.conjugate], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [np.exp, np.log1p, np.tan, np.absolute, np.conjugate], ids=lambda f: f.__name__
+)
 def test_pairs_of_matvars(f):
     expect_ad_matvar(of_pair(f), A[:2], B[:2])
 
@@ -83,17 +110,29 @@ def test_scalars():
 
 
 def test_arithmetic_of_complex_and_real_variables():
-    recorded(expect_ad(of_pair(lambda z, x: (z + x, x + z, z - x, x - z, z * x, x * z, z / x, x / z, z**x, x**z)), A[:2], B[:2],
-                       np.array([1.5, 2.3])))  # fmt: skip
+    recorded(
+        expect_ad(
+            of_pair(
+                lambda z, x: (z + x, x + z, z - x, x - z, z * x, x * z, z / x, x / z, z**x, x**z)
+            ),
+            A[:2],
+            B[:2],
+            np.array([1.5, 2.3]),
+        )
+    )
 
 
 def test_arithmetic_of_two_complex_variables():
-    recorded(expect_ad(of_pairs(lambda z, w: (z + w, z - w, z * w, z / w, z**w)), A[:2], B[:2], 0.5, 1.2))
+    recorded(
+        expect_ad(of_pairs(lambda z, w: (z + w, z - w, z * w, z / w, z**w)), A[:2], B[:2], 0.5, 1.2)
+    )
 
 
 def test_arithmetic_with_complex_data():
     c = np.array([1.0 + 2.0j, -0.5j])
-    f = of_pair(lambda z: (z + 1j, 1j - z, z * c, c / z, z / c, 2.0 * z, z**2, z**-1.5, z**c, 2**z, 1j**z))
+    f = of_pair(
+        lambda z: (z + 1j, 1j - z, z * c, c / z, z / c, 2.0 * z, z**2, z**-1.5, z**c, 2**z, 1j**z)
+    )
     recorded(expect_ad(f, A[:2], B[:2]))
 
     def g(x):
@@ -107,17 +146,29 @@ def test_powers_at_zero():
     f = of_pair(lambda z: np.power(z, exponents))
     found = vm.gradient(lambda z: np.real(np.sum(np.power(z, exponents))), np.zeros(3, complex))
     np.testing.assert_array_equal(found, [0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(vm.jvp(f, (np.zeros(3), np.zeros(3)), (np.ones(3), np.zeros(3)))[1][0], [0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(vm.gradient(lambda y: np.real(np.sum(np.power(0j, y))), np.array([1.0, 2.0])), [0.0, 0.0])
+    np.testing.assert_array_equal(
+        vm.jvp(f, (np.zeros(3), np.zeros(3)), (np.ones(3), np.zeros(3)))[1][0], [0.0, 1.0, 0.0]
+    )
+    np.testing.assert_array_equal(
+        vm.gradient(lambda y: np.real(np.sum(np.power(0j, y))), np.array([1.0, 2.0])), [0.0, 0.0]
+    )
 
 
 # Points on the branch cuts, from both sides.
-CUTS = [complex(x, y) for x in (-2.0, 2.0, 0.5) for y in (0.0, -0.0)] + [complex(x, y) for x in (0.0, -0.0) for y in (-2.0, 2.0)]
+CUTS = [complex(x, y) for x in (-2.0, 2.0, 0.5) for y in (0.0, -0.0)] + [
+    complex(x, y) for x in (0.0, -0.0) for y in (-2.0, 2.0)
+]
 
 
-@pytest.mark.parametrize("f", [f for f in HOLOMORPHIC if f.__name__.startswith(("arc", "log", "sqrt"))], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f",
+    [f for f in HOLOMORPHIC if f.__name__.startswith(("arc", "log", "sqrt"))],
+    ids=lambda f: f.__name__,
+)
 def test_branch_cuts_are_those_of_numpy(f):
-    """The value is NumPy's on both sides of a cut, and the derivative is continuous from the same side."""
+    """The value is NumPy's on both sides of a cut, and the derivative is continuous from the same
+    side.
+    """
     for z in CUTS:
         expected = f(np.complex128(z))
         if f is not np.log1p:
@@ -131,9 +182,16 @@ def test_signs_of_zeros_are_those_of_numpy():
     """They decide on which side of a branch cut a value is."""
     for x in (-1.0, 1.0, 0.0, -0.0):
         for c in (1.0 + 0.0j, complex(1.0, -0.0), -1.0 + 0.0j, 1j, complex(-0.0, -1.0)):
-            for f in (lambda x, c: x * c, lambda x, c: x + c, lambda x, c: x - c, lambda x, c: c - x):
+            for f in (
+                lambda x, c: x * c,
+                lambda x, c: x + c,
+                lambda x, c: x - c,
+                lambda x, c: c - x,
+            ):
                 expected, found = f(np.complex128(x), np.complex128(c)), f(vm.var(x), c).val
-                assert np.array_equal(np.signbit([expected.real, expected.imag]), np.signbit([found.real, found.imag])), (x, c)
+                assert np.array_equal(
+                    np.signbit([expected.real, expected.imag]), np.signbit([found.real, found.imag])
+                ), (x, c)
 
 
 def test_what_is_not_finite():

@@ -1,4 +1,6 @@
-"""Inverses, determinants, solutions, eigenvalues, eigenvectors and Schur forms of complex and real matrices."""
+"""Inverses, determinants, solutions, eigenvalues, eigenvectors and Schur forms of complex and real
+matrices.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,21 @@ RNG = np.random.default_rng(7)
 A, B = RNG.normal(size=(2, 3, 3))
 C, D = RNG.normal(size=(2, 3, 2))
 # Two eigenvalues are real, two a pair.
-MIXED = np.array([[1.0, 2.0, 0.3, 0.1], [-2.0, 1.2, 0.2, 0.5], [0.1, 0.4, 3.0, 0.2], [0.3, 0.1, 0.6, -1.0]])
+MIXED = np.array(
+    [[1.0, 2.0, 0.3, 0.1], [-2.0, 1.2, 0.2, 0.5], [0.1, 0.4, 3.0, 0.2], [0.3, 0.1, 0.6, -1.0]]
+)
 
 
 def test_inverses_and_determinants():
     recorded(expect_ad(of_pair(np.linalg.inv), A, B))
     recorded(expect_ad(of_pair(lambda z: (np.linalg.det(z), *np.linalg.slogdet(z))), A, B))
-    recorded(expect_ad(of_pair(lambda z: (np.linalg.matrix_power(z, 3), np.linalg.matrix_power(z, -1))), A[:2, :2], B[:2, :2]))
+    recorded(
+        expect_ad(
+            of_pair(lambda z: (np.linalg.matrix_power(z, 3), np.linalg.matrix_power(z, -1))),
+            A[:2, :2],
+            B[:2, :2],
+        )
+    )
     expect_ad(of_pair(np.linalg.det), RNG.normal(size=(2, 2, 2)), RNG.normal(size=(2, 2, 2)))
 
 
@@ -34,7 +44,20 @@ def test_determinants_of_singular_matrices():
 
 def test_solutions():
     recorded(expect_ad(of_pairs(np.linalg.solve), A, B, C, D))
-    recorded(expect_ad(of_pair(lambda z, x: (np.linalg.solve(z, x), np.linalg.solve(S, z), vm.mdivide_left(z, x[:, 0]))), A, B, C))
+    recorded(
+        expect_ad(
+            of_pair(
+                lambda z, x: (
+                    np.linalg.solve(z, x),
+                    np.linalg.solve(S, z),
+                    vm.mdivide_left(z, x[:, 0]),
+                )
+            ),
+            A,
+            B,
+            C,
+        )
+    )
 
 
 S = A + 2.0 * np.eye(3)
@@ -43,7 +66,9 @@ S = A + 2.0 * np.eye(3)
 PAIR = np.array([[1.2, -0.7], [0.4, 2.1]])
 
 
-@pytest.mark.parametrize("a", [A, A + A.T, MIXED, PAIR], ids=["general", "symmetric", "mixed", "pair"])
+@pytest.mark.parametrize(
+    "a", [A, A + A.T, MIXED, PAIR], ids=["general", "symmetric", "mixed", "pair"]
+)
 def test_eigenvalues_and_vectors_of_real_matrices(a):
     recorded(expect_ad(lambda a: parts(vm.eigendecompose(a)), a))
     expect_ad_matvar(lambda a: parts(vm.eigenvalues(a)), a)
@@ -60,38 +85,55 @@ def test_eigenvalues_and_eigenvectors_alone():
 
 def test_eigenvalues_are_complex_even_where_all_are_real():
     for a in (np.eye(2), vm.var([[1.0, 0.0], [0.0, 2.0]])):
-        assert all(x.dtype == np.complex128 for x in (vm.eigenvalues(a), *vm.eigendecompose(a), *vm.complex_schur_decompose(a)))
+        assert all(
+            x.dtype == np.complex128
+            for x in (vm.eigenvalues(a), *vm.eigendecompose(a), *vm.complex_schur_decompose(a))
+        )
     assert np.linalg.eigvals(vm.var([[1.0, 0.0], [0.0, 2.0]])).dtype == np.complex128
 
 
 def test_eigenvalues_against_50_digits():
-    """The derivative of an eigenvalue, ``left[i] right[j] / (left right)``, by 50-digit arithmetic."""
+    """The derivative of an eigenvalue, ``left[i] right[j] / (left right)``, by 50-digit
+    arithmetic.
+    """
     with mpmath.workdps(50):
         values, left, right = mpmath.eig(mpmath.matrix(MIXED.tolist()), left=True, right=True)
         exact = [complex(w) for w in values]
         slopes = []
         for k in range(4):
             product = sum(left[k, i] * right[i, k] for i in range(4))
-            slopes.append([[complex(left[k, i] * right[j, k] / product) for j in range(4)] for i in range(4)])
+            slopes.append(
+                [[complex(left[k, i] * right[j, k] / product) for j in range(4)] for i in range(4)]
+            )
     found = vm.value(vm.eigenvalues(MIXED))
     for w, slope in zip(exact, slopes, strict=True):
         k = np.argmin(np.abs(found - w))
         assert abs(found[k] - w) < 1e-14 * abs(w)
-        gradient = [vm.gradient(lambda a, k=k, part=part: part(vm.eigenvalues(a)[k]), MIXED) for part in (np.real, np.imag)]
+        gradient = [
+            vm.gradient(lambda a, k=k, part=part: part(vm.eigenvalues(a)[k]), MIXED)
+            for part in (np.real, np.imag)
+        ]
         np.testing.assert_allclose(gradient[0] + 1j * gradient[1], slope, rtol=1e-12, atol=1e-14)
 
 
 def test_repeated_eigenvalues():
     """Of a sum over them the derivative is right, and a vector has none: zero, and never nan."""
     a = np.diag([1.0, 1.0, 3.0])
-    np.testing.assert_allclose(vm.gradient(lambda a: np.real(np.sum(vm.eigenvalues(a) ** 2)), a), 2.0 * a, atol=1e-14)
+    np.testing.assert_allclose(
+        vm.gradient(lambda a: np.real(np.sum(vm.eigenvalues(a) ** 2)), a), 2.0 * a, atol=1e-14
+    )
     assert np.isfinite(vm.gradient(lambda a: np.sum(np.abs(vm.eigenvectors(a)[0]) ** 4), a)).all()
 
 
 def test_hermitian_matrices():
     def f(z):
         values, vectors = np.linalg.eigh(z)
-        return values, np.abs(vectors), (vectors * np.exp(values)) @ np.conj(vectors).T, np.linalg.eigvalsh(z, "U")
+        return (
+            values,
+            np.abs(vectors),
+            (vectors * np.exp(values)) @ np.conj(vectors).T,
+            np.linalg.eigvalsh(z, "U"),
+        )
 
     recorded(expect_ad(of_pair(f), A + A.T, B - B.T))
 
@@ -103,7 +145,15 @@ def functions_of_schur(z):
 
 def test_schur_forms():
     recorded(expect_ad(of_pair(functions_of_schur), A, B))
-    recorded(expect_ad(lambda a: (np.abs(vm.complex_schur_decompose_u(a)), np.abs(vm.complex_schur_decompose_t(a))), MIXED[:3, :3]))
+    recorded(
+        expect_ad(
+            lambda a: (
+                np.abs(vm.complex_schur_decompose_u(a)),
+                np.abs(vm.complex_schur_decompose_t(a)),
+            ),
+            MIXED[:3, :3],
+        )
+    )
     u, t = vm.complex_schur_decompose(MIXED)
     np.testing.assert_allclose(u @ t @ u.conj().T, MIXED, atol=1e-13)
     np.testing.assert_array_equal(np.tril(t, -1), 0.0)
@@ -113,32 +163,52 @@ def test_schur_forms():
 
 def test_matrices_of_one_element():
     for f in (vm.eigenvalues, vm.complex_schur_decompose_t):
-        np.testing.assert_allclose(vm.gradient(lambda z, f=f: np.imag(np.sum(f(z))), np.array([[2.0 + 1.0j]])), [[1j]])
+        np.testing.assert_allclose(
+            vm.gradient(lambda z, f=f: np.imag(np.sum(f(z))), np.array([[2.0 + 1.0j]])), [[1j]]
+        )
 
 
-NAMES = ["eigenvalues", "eigenvectors", "eigendecompose", "complex_schur_decompose", "complex_schur_decompose_t",
-         "complex_schur_decompose_u"]  # fmt: skip
+NAMES = [
+    "eigenvalues",
+    "eigenvectors",
+    "eigendecompose",
+    "complex_schur_decompose",
+    "complex_schur_decompose_t",
+    "complex_schur_decompose_u",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_refusals(name):
     f = getattr(vm, name)
     for kind in (np.asarray, vm.var):
-        with pytest.raises(vm.ShapeError, match=rf"^{name}: a has shape \(2, 3\), but must be a square matrix"):
+        with pytest.raises(
+            vm.ShapeError, match=rf"^{name}: a has shape \(2, 3\), but must be a square matrix"
+        ):
             f(kind(np.ones((2, 3))))
-        with pytest.raises(vm.ShapeError, match=rf"^{name}: a has shape \(0, 0\), but must have at least one row!$"):
+        with pytest.raises(
+            vm.ShapeError, match=rf"^{name}: a has shape \(0, 0\), but must have at least one row!$"
+        ):
             f(kind(np.ones((0, 0))))
-        with pytest.raises(vm.DomainError, match=f"^{name}: a has elements that are not finite, but must have finite"):
+        with pytest.raises(
+            vm.DomainError,
+            match=f"^{name}: a has elements that are not finite, but must have finite",
+        ):
             f(kind(np.array([[1.0, np.nan], [0.0, 1.0]])))
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda z: np.linalg.inv(z), np.linalg.LinAlgError, "inv: a is singular, but must be invertible!"),
-    (lambda z: np.linalg.solve(z, z), vm.DomainError, "solve: a is singular, but must be invertible!"),
-    (lambda z: np.linalg.inv(z[0]), vm.ShapeError, "inv: a has shape (2,), but must be a square matrix (or a stack of them)!"),
-    (lambda z: np.linalg.norm(z, 2), TypeError, "norm: ord is 2, but must be one without singular values for complex variables!"),
+    (lambda z: np.linalg.inv(z), np.linalg.LinAlgError,
+     "inv: a is singular, but must be invertible!"),
+    (lambda z: np.linalg.solve(z, z), vm.DomainError,
+     "solve: a is singular, but must be invertible!"),
+    (lambda z: np.linalg.inv(z[0]), vm.ShapeError,
+     "inv: a has shape (2,), but must be a square matrix (or a stack of them)!"),
+    (lambda z: np.linalg.norm(z, 2), TypeError,
+     "norm: ord is 2, but must be one without singular values for complex variables!"),
     (lambda z: np.linalg.svd(z), TypeError,
-     "numpy.linalg.svd is not there for complex variables; write it with np.real and np.imag, or np.abs and np.angle, of them"),
+     ("numpy.linalg.svd is not there for complex variables; write it with np.real and np.imag, or "
+     "np.abs and np.angle, of them")),
     (lambda z: vm.complex_schur_decompose(np.stack([z, z])), vm.ShapeError,
      "complex_schur_decompose: a has shape (2, 2, 2), but must be a square matrix!"),
 ])  # fmt: skip

@@ -16,9 +16,12 @@ A, B = np.array([0.7, -1.2, 0.3]), np.array([0.4, 0.9, -2.1])
 
 # Stan's name -> what is written here, where it is another.
 NUMPY = {
-    "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "add": np.add, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh, "divide": np.divide, "exp": np.exp, "log": np.log, "log10": np.log10,
-    "multiply": vm.multiply, "pow": np.power, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "subtract": np.subtract,
+    "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "add": np.add, "asin": np.arcsin,
+     "asinh": np.arcsinh, "atan": np.arctan,
+    "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh, "divide": np.divide, "exp": np.exp,
+     "log": np.log, "log10": np.log10,
+    "multiply": vm.multiply, "pow": np.power, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt,
+     "subtract": np.subtract,
     "tan": np.tan, "tanh": np.tanh,
 }  # fmt: skip
 
@@ -30,8 +33,10 @@ def complexes(x):
 
 
 def arguments(entry):
-    return [complexes(x) if kind.startswith("complex") else np.asarray(x, float)[()]
-            for (x, _), kind in zip(entry["args"], entry["types"], strict=True)]  # fmt: skip
+    return [
+        complexes(x) if kind.startswith("complex") else np.asarray(x, float)[()]
+        for (x, _), kind in zip(entry["args"], entry["types"], strict=True)
+    ]
 
 
 def objective(f, entry):
@@ -56,27 +61,46 @@ def objective(f, entry):
 
 
 # Vectors and Schur factors have phases, which differ.
-PHASES = ("eigenvectors", "eigendecompose", "complex_schur_decompose_u", "complex_schur_decompose_t")
+PHASES = (
+    "eigenvectors",
+    "eigendecompose",
+    "complex_schur_decompose_u",
+    "complex_schur_decompose_t",
+)
 
 
-@pytest.mark.parametrize("entry", [e for e in stan.entries("complex") if e.values[0]["function"] not in PHASES])
+@pytest.mark.parametrize(
+    "entry", [e for e in stan.entries("complex") if e.values[0]["function"] not in PHASES]
+)
 def test_values_and_gradients_of_stan(entry):
     f = NUMPY.get(entry["function"]) or getattr(vm, entry["function"])
     args, places = arguments(entry), tuple(range(len(entry["args"])))
     value, found = vm.value_and_grad(objective(f, entry), places)(*args)
-    expected = objective(lambda: complexes(entry["output"]) if np.iscomplexobj(f(*args)) else np.asarray(entry["output"]), entry)()
+    expected = objective(
+        lambda: (
+            complexes(entry["output"]) if np.iscomplexobj(f(*args)) else np.asarray(entry["output"])
+        ),
+        entry,
+    )()
     np.testing.assert_allclose(value, expected, rtol=1e-13)
     for g, (_, exact), kind in zip(found, entry["args"], entry["types"], strict=True):
         exact = complexes(exact) if kind.startswith("complex") else np.asarray(exact, float)
         np.testing.assert_allclose(g, exact, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize("entry", [e for e in stan.entries("complex") if e.values[0]["function"] in PHASES])
+@pytest.mark.parametrize(
+    "entry", [e for e in stan.entries("complex") if e.values[0]["function"] in PHASES]
+)
 def test_moduli_of_stan(entry):
     """What does not depend on the phases."""
     found = getattr(vm, entry["function"])(*arguments(entry))
     first = complexes(entry["output"][0] if isinstance(found, tuple) else entry["output"])
-    np.testing.assert_allclose(np.abs(found[0] if isinstance(found, tuple) else found), np.abs(first), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        np.abs(found[0] if isinstance(found, tuple) else found),
+        np.abs(first),
+        rtol=1e-12,
+        atol=1e-15,
+    )
 
 
 @pytest.mark.parametrize("entry", stan.entries("complex", throws=True))
@@ -86,9 +110,23 @@ def test_what_stan_refuses(entry):
 
 
 def test_all_routes_agree():
-    recorded(expect_ad(of_pair(lambda z: (
-        vm.arg(z), vm.norm(z), vm.proj(z), vm.conj(z), vm.get_real(z), vm.get_imag(z), vm.polar(np.abs(z), np.imag(z)),
-    )), A, B))  # fmt: skip
+    recorded(
+        expect_ad(
+            of_pair(
+                lambda z: (
+                    vm.arg(z),
+                    vm.norm(z),
+                    vm.proj(z),
+                    vm.conj(z),
+                    vm.get_real(z),
+                    vm.get_imag(z),
+                    vm.polar(np.abs(z), np.imag(z)),
+                )
+            ),
+            A,
+            B,
+        )
+    )
     recorded(expect_ad(lambda r, theta: parts(vm.polar(r, theta)), A, B[:, None]))
     recorded(expect_ad(lambda a, b: parts(vm.to_complex(a, b)), A, B[:, None]))
 
@@ -104,18 +142,25 @@ def test_real_arguments():
 
 
 def test_projections_of_infinities():
-    z = np.array([complex(-np.inf, -2.0), complex(1.0, np.inf), complex(np.nan, np.inf), 1.0 - 2.0j])
+    z = np.array(
+        [complex(-np.inf, -2.0), complex(1.0, np.inf), complex(np.nan, np.inf), 1.0 - 2.0j]
+    )
     found = vm.proj(vm.var(z)).val
     np.testing.assert_array_equal(found.real, [np.inf, np.inf, np.inf, 1.0])
     np.testing.assert_array_equal(found.imag, [-0.0, 0.0, 0.0, -2.0])
     assert np.signbit(found.imag[0])
-    np.testing.assert_array_equal(vm.gradient(lambda z: np.real(vm.proj(z)[3]) + np.imag(vm.proj(z)[0]), z), [0.0, 0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(
+        vm.gradient(lambda z: np.real(vm.proj(z)[3]) + np.imag(vm.proj(z)[0]), z),
+        [0.0, 0.0, 0.0, 1.0],
+    )
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: vm.to_complex(1j, 2.0), TypeError,
-     "to_complex: re has dtype complex128, but must be real numbers (float64, or what converts to it)"),
-    (lambda: vm.to_complex(2.0, vm.var(1j)), TypeError, "to_complex: im is complex, but must be real numbers!"),
+     ("to_complex: re has dtype complex128, but must be real numbers (float64, or what converts to "
+     "it)")),
+    (lambda: vm.to_complex(2.0, vm.var(1j)), TypeError,
+     "to_complex: im is complex, but must be real numbers!"),
     (lambda: vm.to_complex([1.0, 2.0], vm.var([1.0, 2.0, 3.0])), vm.ShapeError,
      "to_complex: im has shape (3,), but must fit that of re, (2,)!"),
 ])  # fmt: skip

@@ -17,8 +17,22 @@ Z = np.array([1.0 + 2.0j, 3.0 - 1.0j])
 def test_what_it_is():
     z = vm.var(Z)
     assert isinstance(z, vm.ComplexVar)
-    assert (z.shape, z.ndim, z.size, z.dtype, z.itemsize, z.nbytes, len(z)) == ((2,), 1, 2, np.complex128, 16, 32, 2)
-    assert (np.shape(z), np.ndim(z), np.size(z), np.iscomplexobj(z), np.isrealobj(z)) == ((2,), 1, 2, True, False)
+    assert (z.shape, z.ndim, z.size, z.dtype, z.itemsize, z.nbytes, len(z)) == (
+        (2,),
+        1,
+        2,
+        np.complex128,
+        16,
+        32,
+        2,
+    )
+    assert (np.shape(z), np.ndim(z), np.size(z), np.iscomplexobj(z), np.isrealobj(z)) == (
+        (2,),
+        1,
+        2,
+        True,
+        False,
+    )
     assert repr(z) == "ComplexVar([1.+2.j, 3.-1.j])"
     assert repr(z[0]) == str(z[0]) == "ComplexVar((1+2j))"
     assert f"{z[0]:.1f}" == "1.0+2.0j"
@@ -35,7 +49,15 @@ def test_what_it_is():
 
 
 def test_how_it_is_made():
-    for x in (1j, np.complex128(1j), np.complex64(1j), [1.0, 2j], [[1j, 2.0]], np.array([1j], np.complex64), np.zeros(0, complex)):
+    for x in (
+        1j,
+        np.complex128(1j),
+        np.complex64(1j),
+        [1.0, 2j],
+        [[1j, 2.0]],
+        np.array([1j], np.complex64),
+        np.zeros(0, complex),
+    ):
         z = vm.var(x)
         assert isinstance(z, vm.ComplexVar)
         np.testing.assert_array_equal(z.val, np.asarray(x, np.complex128))
@@ -44,7 +66,10 @@ def test_how_it_is_made():
         assert isinstance(1j + x, vm.ComplexVar)
         assert isinstance(x.astype(complex), vm.ComplexVar)
     for re_, im in ((1.0, 2.0), (vm.var(1.0), 2.0), (vm.var(1.0), vm.var([1.0]))):
-        with pytest.raises(TypeError, match=r"^ComplexVar: the parts must be real variables of one shape; varmat\.to_complex"):
+        with pytest.raises(
+            TypeError,
+            match=r"^ComplexVar: the parts must be real variables of one shape; varmat\.to_complex",
+        ):
             vm.ComplexVar(re_, im)
 
 
@@ -95,57 +120,91 @@ def damped(x):
     """The likelihood of a damped oscillation, written with complex numbers."""
     rate = -np.exp(x[0]) + 1j * np.exp(x[1])
     signal = np.real(np.exp(rate * np.linspace(0.0, 3.0, 7)) * (x[2] + 1j * x[3]))
-    return np.sum((signal - np.linspace(1.0, 0.0, 7)) ** 2) + np.sum(np.abs(np.fft.rfft(signal))) / vm.norm(np.sinh(rate))
+    return np.sum((signal - np.linspace(1.0, 0.0, 7)) ** 2) + np.sum(
+        np.abs(np.fft.rfft(signal))
+    ) / vm.norm(np.sinh(rate))
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
 def test_recordings(runner):
-    agree(damped, *[(np.array([0.1, 0.5, 1.0, -0.3]) + step,) for step in (0.0, 0.2, -0.4)], rtol=1e-12, runners=[runner])
+    agree(
+        damped,
+        *[(np.array([0.1, 0.5, 1.0, -0.3]) + step,) for step in (0.0, 0.2, -0.4)],
+        rtol=1e-12,
+        runners=[runner],
+    )
     x = np.array([0.1, 0.5, 1.0, -0.3])
-    np.testing.assert_allclose(vm.recorded(vm.hessian(damped), runner=runner)(x), vm.hessian(damped, x), rtol=1e-11)
+    np.testing.assert_allclose(
+        vm.recorded(vm.hessian(damped), runner=runner)(x), vm.hessian(damped, x), rtol=1e-11
+    )
 
 
 def test_what_is_written_as_arithmetic_calls_no_python():
-    f = vm.recorded(lambda x: np.sum(np.abs(np.exp(1j * x) * np.sin(x + 2j) + x**2 * (1 - 1j)) ** 2))
+    f = vm.recorded(
+        lambda x: np.sum(np.abs(np.exp(1j * x) * np.sin(x + 2j) + x**2 * (1 - 1j)) ** 2)
+    )
     f(np.array([0.3, 0.4]))
     assert "complex_" not in str(f.program)
 
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda z, x: vm.gradient(lambda z: z * 2.0, 1j),
-     "gradient: the result is complex, but must be real numbers; take np.real, np.imag or np.abs of it"),
+     ("gradient: the result is complex, but must be real numbers; take np.real, np.imag or np.abs "
+     "of it")),
     (lambda z, x: vm.jacobian(lambda x: x * 1j, np.ones(2)),
-     "jacobian: the result is complex, but must be real numbers; take np.real, np.imag or np.abs of it"),
+     ("jacobian: the result is complex, but must be real numbers; take np.real, np.imag or np.abs "
+     "of it")),
     (lambda z, x: vm.jacobian(np.abs, Z),
      "jacobian: x has dtype complex128, but must be real numbers (float64, or what converts to it)"),
     (lambda z, x: vm.recorded(np.abs)(1j),
-     "recorded: argument 1 has dtype complex128, but must be real numbers (float64, or what converts to it)"),
+     ("recorded: argument 1 has dtype complex128, but must be real numbers (float64, or what "
+     "converts to it)")),
     (lambda z, x: vm.normal_lpdf(z, 0.0, 1.0),
-     "normal_lpdf: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs of it"),
-    (lambda z, x: vm.expit(z), "expit: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs of it"),
+     ("normal_lpdf: an operand is a complex variable, but must be real; use np.real, np.imag or "
+     "np.abs of it")),
+    (lambda z, x: vm.expit(z),
+     ("expit: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs "
+      "of "
+     "it")),
     (lambda z, x: vm.expit(1j),
-     "expit: operand 1 has dtype complex128, but must be real numbers (float64, or what converts to it)"),
+     ("expit: operand 1 has dtype complex128, but must be real numbers (float64, or what converts "
+     "to it)")),
     (lambda z, x: np.sort(z),
-     "numpy.sort is not there for complex variables; write it with np.real and np.imag, or np.abs and np.angle, of them"),
+     ("numpy.sort is not there for complex variables; write it with np.real and np.imag, or np.abs "
+     "and np.angle, of them")),
     (lambda z, x: np.maximum(z, x),
-     "maximum is not there for complex variables; write it with np.real and np.imag, or np.abs and np.angle, of them"),
+     ("maximum is not there for complex variables; write it with np.real and np.imag, or np.abs "
+      "and "
+     "np.angle, of them")),
     (lambda z, x: np.maximum.reduce(z),
-     "maximum.reduce is not there for complex variables; write it with np.real and np.imag, or np.abs and np.angle, of them"),
-    (lambda z, x: z > 1.0, "complex numbers have no order; compare np.real, np.imag or np.abs of them"),
-    (lambda z, x: z.astype(float), "astype: complex variables are complex128 only, not float64; use np.real, np.imag or np.abs"),
-    (lambda z, x: vm.var(z), "var: the argument is a variable already; varmat.value(x) gives its values"),
+     ("maximum.reduce is not there for complex variables; write it with np.real and np.imag, or "
+     "np.abs and np.angle, of them")),
+    (lambda z, x: z > 1.0,
+     "complex numbers have no order; compare np.real, np.imag or np.abs of them"),
+    (lambda z, x: z.astype(float),
+     "astype: complex variables are complex128 only, not float64; use np.real, np.imag or np.abs"),
+    (lambda z, x: vm.var(z),
+     "var: the argument is a variable already; varmat.value(x) gives its values"),
     (lambda z, x: vm.Dual(z, z),
-     "Dual: val is complex, but must be real; make a complex variable of two duals, varmat.to_complex(re, im)"),
+     ("Dual: val is complex, but must be real; make a complex variable of two duals, "
+     "varmat.to_complex(re, im)")),
     (lambda z, x: x.__setitem__(0, 1j),
-     "the assigned value has dtype complex128, but must be real numbers (float64, or what converts to it)"),
+     ("the assigned value has dtype complex128, but must be real numbers (float64, or what "
+      "converts "
+     "to it)")),
     (lambda z, x: x.__setitem__(0, z[0]),
-     ("a ComplexVar cannot be assigned into a VarMat; make both of one kind, with np.zeros_like(variable) for an array to write "
+     ("a ComplexVar cannot be assigned into a VarMat; make both of one kind, with "
+      "np.zeros_like(variable) for an array to write "
       "into")),
-    (lambda z, x: np.sum(z, out=np.zeros(())), "sum: out is given, but must be left out for complex variables!"),
-    (lambda z, x: np.sum(z, dtype=float), "sum: dtype is given, but must be complex128 for complex variables!"),
-    (lambda z, x: np.exp(z, where=[True, False]), "exp: where is given, but must be left out; use np.where on the result!"),
+    (lambda z, x: np.sum(z, out=np.zeros(())),
+     "sum: out is given, but must be left out for complex variables!"),
+    (lambda z, x: np.sum(z, dtype=float),
+     "sum: dtype is given, but must be complex128 for complex variables!"),
+    (lambda z, x: np.exp(z, where=[True, False]),
+     "exp: where is given, but must be left out; use np.where on the result!"),
     (lambda z, x: np.average(x, weights=z), "average: weights are complex, but must be real!"),
-    (lambda z, x: np.einsum(z, [0]), "einsum: the subscripts must be a string for complex variables!"),
+    (lambda z, x: np.einsum(z, [0]),
+     "einsum: the subscripts must be a string for complex variables!"),
 ])  # fmt: skip
 def test_refusals(call, message):
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
@@ -172,7 +231,12 @@ def test_in_place_into_plain_arrays_is_refused():
 def test_refusals_record_nothing():
     with vm.nested() as tape:
         z = vm.var(Z)
-        for call in (lambda: z @ np.ones(3), lambda: np.linalg.inv(z), lambda: z + np.ones(3), lambda: np.exp(z, z, z)):
+        for call in (
+            lambda: z @ np.ones(3),
+            lambda: np.linalg.inv(z),
+            lambda: z + np.ones(3),
+            lambda: np.exp(z, z, z),
+        ):
             with pytest.raises((ValueError, TypeError)):
                 call()
         assert not [entry[0].name for entry in tape]

@@ -1,4 +1,6 @@
-"""What the tests of the tape, of callbacks and of matvars share: each starts with an empty tape and leaves one."""
+"""What the tests of the tape, of callbacks and of matvars share: each starts with an empty tape and
+leaves one.
+"""
 
 import pytest
 

@@ -120,7 +120,13 @@ def test_only_large_arrays_lie_there_with_their_adjoints(n) -> None:
         a = np.ones(n)
         x = vm.var(np.ones(n + 1))
         for make in (
-            *(lambda: vm.var(a), lambda: np.exp(x[1:]), lambda: x[1:] * x[:-1], lambda: a * x[1:], lambda: x[1:] / 2.0),
+            *(
+                lambda: vm.var(a),
+                lambda: np.exp(x[1:]),
+                lambda: x[1:] * x[:-1],
+                lambda: a * x[1:],
+                lambda: x[1:] / 2.0,
+            ),
             *(lambda: vm.var(2.0) * a, lambda: vm.fma(x[1:], a, 2.0)),
         ):
             taken = tape.arena.bytes_taken

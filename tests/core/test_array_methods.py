@@ -1,4 +1,6 @@
-"""What a variable is to Python and to NumPy: attributes, methods, copies, and the conversions that it refuses."""
+"""What a variable is to Python and to NumPy: attributes, methods, copies, and the conversions that
+it refuses.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,14 @@ from varmat.programs.program import RecordingError
 from varmat.testing import expect_ad
 
 PLAIN_ARRAY = (
-    r"cannot become a plain array, its derivative would be lost: .*use np.stack\(\[...\]\) or .* varmat.value\(x\) "
+    r"cannot become a plain array, its derivative would be lost: .*use np.stack\(\[...\]\) or .* "
+    r"varmat.value\(x\) "
     r"for the plain numbers, y.to_numpy\(\) for data of pandas or xarray"
 )
-PLAIN_NUMBER = r"cannot become a plain number, its derivative would be lost: use NumPy's function instead of math's"
+PLAIN_NUMBER = (
+    r"cannot become a plain number, its derivative would be lost: use NumPy's function "
+    r"instead of math's"
+)
 REFUSALS = [
     (np.asarray, PLAIN_ARRAY),
     (np.array, PLAIN_ARRAY),
@@ -50,12 +56,20 @@ REFUSALS = [
     (lambda x: x + np.array(["a", "b", "c"]), r"<U1, but must be real numbers"),
     (lambda x: x - None, r"must be real numbers|unsupported operand"),
     (lambda x: x + np.array(["2020-01-01"], "M8[D]"), r"datetime64\[D\], but must be real numbers"),
-    (lambda x: vm.var(x), r"var: the argument is a variable already; varmat.value\(x\) gives its values"),
-    (lambda x: vm.matvar(x), r"matvar: the argument is a variable already; varmat.to_matvar\(x\) converts it"),
+    (
+        lambda x: vm.var(x),
+        r"var: the argument is a variable already; varmat.value\(x\) gives its values",
+    ),
+    (
+        lambda x: vm.matvar(x),
+        r"matvar: the argument is a variable already; varmat.to_matvar\(x\) converts it",
+    ),
 ]
 
 
-@pytest.mark.parametrize("kind", ["Var", "vector", "reversed View", "element", "Dual", "scalar Dual"])
+@pytest.mark.parametrize(
+    "kind", ["Var", "vector", "reversed View", "element", "Dual", "scalar Dual"]
+)
 @pytest.mark.parametrize("case", range(len(REFUSALS)))
 def test_refusals_say_what_to_write(case, kind):
     f, match = REFUSALS[case]
@@ -82,7 +96,9 @@ def test_duck_array_attributes(kind):
     assert type(a.real) is type(a)
     np.testing.assert_array_equal(a.imag, np.zeros(x.shape)[()], strict=True)
     for name in ("conj", "conjugate", "copy", "ravel", "flatten", "squeeze", "transpose"):
-        np.testing.assert_array_equal(vm.value(getattr(a, name)()), getattr(x, name)(), err_msg=name)
+        np.testing.assert_array_equal(
+            vm.value(getattr(a, name)()), getattr(x, name)(), err_msg=name
+        )
     np.testing.assert_array_equal(vm.value(a.astype(float)), x)
     assert a.astype(float, copy=False) is a
     assert [vm.value(item) for item in a.flat] == list(x.flat)
@@ -160,7 +176,9 @@ def test_methods_that_change_the_array():
     assert vm.value(y).tolist() == [[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]]
     y.partition(1)
     assert vm.value(y[:, 1]).tolist() == [2.0, 5.0]
-    with pytest.raises(vm.DomainError, match=r"^sort: order is 'x', but must be None: variables have no fields!"):
+    with pytest.raises(
+        vm.DomainError, match=r"^sort: order is 'x', but must be None: variables have no fields!"
+    ):
         y.sort(order="x")
 
 
@@ -168,12 +186,24 @@ def test_methods_that_change_the_array():
 def test_scalars_take_the_indices_that_numpys_scalars_take(kind):
     a, x = VARIABLES[kind]() if kind in VARIABLES else (vm.var(1.0 + 2.0j), 1.0 + 2.0j)
     x = np.asarray(x)[()]
-    for index in ((), Ellipsis, None, (None, None), (Ellipsis, None), (None, Ellipsis), True, False):
+    for index in (
+        (),
+        Ellipsis,
+        None,
+        (None, None),
+        (Ellipsis, None),
+        (None, Ellipsis),
+        True,
+        False,
+    ):
         result, expected = a[index], x[index]
         np.testing.assert_array_equal(vm.value(result), expected, err_msg=str(index))
         assert type(result) is type(a) or expected.shape, index
     for index in (0, -1, slice(None), [0], (0, 0), 1.5):
-        with pytest.raises(IndexError, match=rf"^a scalar {type(a).__name__} has no elements; its index must be made of"):
+        with pytest.raises(
+            IndexError,
+            match=rf"^a scalar {type(a).__name__} has no elements; its index must be made of",
+        ):
             a[index]
     with pytest.raises(TypeError):
         list(a)
@@ -194,7 +224,9 @@ def test_new_axes_of_a_scalar_keep_the_derivative():
             np.testing.assert_allclose(recorded(at)[1], vm.gradient(f, at), rtol=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["Var", "VarMat", "View", "MatVar", "Dual", "scalar Dual", "element"])
+@pytest.mark.parametrize(
+    "kind", ["Var", "VarMat", "View", "MatVar", "Dual", "scalar Dual", "element"]
+)
 def test_flat(kind):
     a, x = VARIABLES[kind]()
     x = np.asarray(x)
@@ -211,7 +243,9 @@ def test_flat(kind):
     assert a.flat.base is a
 
 
-@pytest.mark.parametrize("make", [vm.var, vm.matvar, lambda x: vm.var(x.T).T, lambda x: vm.Dual(x, np.ones_like(x))])
+@pytest.mark.parametrize(
+    "make", [vm.var, vm.matvar, lambda x: vm.var(x.T).T, lambda x: vm.Dual(x, np.ones_like(x))]
+)
 def test_assignments_by_flat(make):
     def f(x, kind):
         y = kind(x)
@@ -267,7 +301,9 @@ def test_integers_of_variables_are_constants(kind):
 
 def test_integers_in_recordings():
     def f(x):
-        return np.sum(x * (3.0 * x).astype(int)) + np.sum(np.where(np.floor(x).astype(bool), x**2, 5.0 * x))
+        return np.sum(x * (3.0 * x).astype(int)) + np.sum(
+            np.where(np.floor(x).astype(bool), x**2, 5.0 * x)
+        )
 
     x = np.array([0.3, -0.7, 1.9])
     expect_ad(f, x)

@@ -22,7 +22,9 @@ def test_a_scope_in_a_callback_adds_to_the_adjoints_of_the_pass_around_it():
     assert a.adj == 5.0 * 12.0 + 7.0
 
 
-@pytest.mark.parametrize("again", [lambda y: y.grad(), lambda y: vm.grad(y), lambda y: vm.recover_memory()])
+@pytest.mark.parametrize(
+    "again", [lambda y: y.grad(), lambda y: vm.grad(y), lambda y: vm.recover_memory()]
+)
 def test_a_callback_does_not_undo_the_pass_it_is_called_by(again):
     a = vm.var(2.0)
     b = a * a

@@ -1,4 +1,6 @@
-"""NumPy's doors: every function that NumPy can dispatch is supported, constant or refused, and each says what it should."""
+"""NumPy's doors: every function that NumPy can dispatch is supported, constant or refused, and each
+says what it should.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ from functools import partial
 import numpy as np
 import pytest
 from kinds import KINDS, PLAIN, call, full_name, public_functions, tables
-from numpy.testing.overrides import get_overridable_numpy_array_functions, get_overridable_numpy_ufuncs
+from numpy.testing.overrides import (
+    get_overridable_numpy_array_functions,
+    get_overridable_numpy_ufuncs,
+)
 
 import varmat as vm
 from varmat.core import dispatch
@@ -34,13 +39,21 @@ def test_out_of_several_results_is_refused():
     x = vm.var([1.5, 2.5])
     part = np.zeros_like(x)
     for out in ((None, part), (part, np.zeros_like(x))):
-        with pytest.raises(TypeError, match=r"^np\.modf: out= is not supported for several results; assign them"):
+        with pytest.raises(
+            TypeError, match=r"^np\.modf: out= is not supported for several results; assign them"
+        ):
             np.modf(x, out=out)
 
 
 def test_axes_that_do_not_fit_are_refused_by_the_method_too():
     x = vm.var([[1.0, 2.0, 3.0]])
-    assert x.transpose().shape == x.transpose(None).shape == x.transpose(1, 0).shape == x.transpose((1, 0)).shape == (3, 1)
+    assert (
+        x.transpose().shape
+        == x.transpose(None).shape
+        == x.transpose(1, 0).shape
+        == x.transpose((1, 0)).shape
+        == (3, 1)
+    )
     with pytest.raises(ValueError, match="axes don't match array"):
         x.transpose(0)
 
@@ -49,14 +62,20 @@ def test_unknown_functions_are_named():
     def newcomer():
         """A function of a NumPy to come."""
 
-    with pytest.raises(TypeError, match=r"newcomer is not differentiable here: it is not known to varmat; see varmat.operation"):
+    with pytest.raises(
+        TypeError,
+        match=r"newcomer is not differentiable here: it is not known to varmat; see "
+        r"varmat.operation",
+    ):
         call(vm.var(PLAIN), newcomer)
 
 
 @pytest.mark.parametrize("kind", ["Var", "VarMat", "Dual"])
 def test_ufunc_arguments(kind):
     x = KINDS[kind](PLAIN)
-    with pytest.raises(TypeError, match=r"^exp: where is given, but must be left out; use np.where on the result!"):
+    with pytest.raises(
+        TypeError, match=r"^exp: where is given, but must be left out; use np.where on the result!"
+    ):
         np.exp(x, where=True)
     with pytest.raises(TypeError, match=r"^exp: signature is given, but must be left out!"):
         np.exp(x, signature="d->d")
@@ -64,7 +83,10 @@ def test_ufunc_arguments(kind):
         np.exp(x, dtype=np.float32)
     same = np.exp(x, dtype=float, casting="same_kind", order="C", subok=True)
     np.testing.assert_array_equal(vm.value(same), vm.value(np.exp(x)))
-    with pytest.raises(TypeError, match=r"np.add.reduceat is not differentiable here: write it with the function, or"):
+    with pytest.raises(
+        TypeError,
+        match=r"np.add.reduceat is not differentiable here: write it with the function, or",
+    ):
         np.add.reduceat(x, [0])
     with pytest.raises(TypeError, match=r"np.multiply.at is not .* or x\[index\] = value"):
         np.multiply.at(x, [0], 2.0)
@@ -109,11 +131,26 @@ def test_special_functions_come_through_the_same_door():
     x = vm.var([0.5, 1.5])
     np.sum(scipy.special.gammaln(x)).grad()
     assert x.adj == pytest.approx(scipy.special.digamma([0.5, 1.5]), rel=1e-14)
-    with pytest.raises(TypeError, match=r"hankel1 is not differentiable here: its results are complex"):
+    with pytest.raises(
+        TypeError, match=r"hankel1 is not differentiable here: its results are complex"
+    ):
         scipy.special.hankel1(1.0, x)
 
     def gammaln(x):
         """Of another library."""
 
-    with pytest.raises(TypeError, match=r"gammaln is not differentiable here: it is not known to varmat"):
+    with pytest.raises(
+        TypeError, match=r"gammaln is not differentiable here: it is not known to varmat"
+    ):
         x.__array_ufunc__(gammaln, "__call__", x)
+
+
+def test_methods_of_ufuncs_without_a_derivative():
+    """They are of plain values; what would write into a variable is refused."""
+    x = vm.var([1.0, 3.0])
+    found = np.greater.outer(x, [0.0, 2.0])
+    assert type(found) is np.ndarray
+    assert found.tolist() == [[True, False], [True, True]]
+    assert np.logical_and.reduce(x) is np.True_
+    with pytest.raises(TypeError, match=r"^np\.logical_and\.at is not differentiable here"):
+        np.logical_and.at(x, [0], 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,47 @@ def assigned(x: Any, source: Any) -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda: vm.Dual(VECTOR, 1.0), r"Dual: tan has shape \(\), but must have that of val, \(3,\), or one leading axis more"),
-        (lambda: vm.Dual(1.0, np.ones((2, 3))), r"Dual: tan has shape \(2, 3\), but must have that of val, \(\)"),
-        (lambda: vm.Dual(vm.var(VECTOR), np.ones((2, 2, 3))), r"Dual: tan has shape \(2, 2, 3\), but must have"),
+        (
+            lambda: vm.Dual(VECTOR, 1.0),
+            r"Dual: tan has shape \(\), but must have that of val, \(3,\), or one leading axis more",
+        ),
+        (
+            lambda: vm.Dual(1.0, np.ones((2, 3))),
+            r"Dual: tan has shape \(2, 3\), but must have that of val, \(\)",
+        ),
+        (
+            lambda: vm.Dual(vm.var(VECTOR), np.ones((2, 2, 3))),
+            r"Dual: tan has shape \(2, 2, 3\), but must have",
+        ),
         (lambda: dual() * dual(2), r"multiply: duals with \['2', 'None'\] directions meet"),
-        (lambda: np.linalg.norm(dual(2) + dual(3)), r"add: duals with \['2', '3'\] directions meet"),
-        (lambda: assigned(dual(2), dual()), r"setitem: a dual with None directions cannot be assigned into one with 2"),
-        (lambda: assigned(dual(), dual(3)), r"setitem: a dual with 3 directions cannot be assigned into one with None"),
+        (
+            lambda: np.linalg.norm(dual(2) + dual(3)),
+            r"add: duals with \['2', '3'\] directions meet",
+        ),
+        (
+            lambda: assigned(dual(2), dual()),
+            r"setitem: a dual with None directions cannot be assigned into one with 2",
+        ),
+        (
+            lambda: assigned(dual(), dual(3)),
+            r"setitem: a dual with 3 directions cannot be assigned into one with None",
+        ),
     ],
 )
 def test_parts_that_do_not_fit(use: Any, message: str) -> None:
     with pytest.raises(vm.ShapeError, match=f"^{message}"):
         use()
+
+
+def test_what_duals_say_and_refuse():
+    x = vm.Dual(2.0, 1.0)
+    assert repr(x) == "Dual(2.0, 1.0)"
+    assert copy.deepcopy(x.level) is x.level
+
+    def deeper(t):
+        """Something of the inner derivative is written into an array of the outer one."""
+        a = t * VECTOR
+        return vm.jvp(lambda s: assigned(a, s * t), (1.0,), (1.0,))
+
+    with pytest.raises(TypeError, match="has derivatives that the array has no place for"):
+        vm.jvp(deeper, (1.0,), (1.0,))

@@ -1,4 +1,6 @@
-"""Elementwise operations: operators between variables of all kinds and data, foreign types, and rows of one's own."""
+"""Elementwise operations: operators between variables of all kinds and data, foreign types, and
+rows of one's own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import gc
 import inspect
 import linecache
 import operator
+import pickle
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -64,7 +68,11 @@ def check(op, a, b, x, y):
     np.testing.assert_allclose(vm.value(result), value, rtol=1e-14)
     slopes = [np.broadcast_to(slope(x, y), np.shape(value)) for slope in OPERATORS[op]]
     if isinstance(result, vm.Dual):
-        tangent = sum(slope * vm.value(v.tan) for slope, v in zip(slopes, (a, b), strict=True) if isinstance(v, vm.Dual))
+        tangent = sum(
+            slope * vm.value(v.tan)
+            for slope, v in zip(slopes, (a, b), strict=True)
+            if isinstance(v, vm.Dual)
+        )
         np.testing.assert_allclose(vm.value(result.tan), tangent, rtol=1e-13, atol=1e-14)
         return
     np.sum(result).grad()
@@ -97,7 +105,9 @@ def test_operand_twice(kind):
     for op in OPERATORS:
         a, x = VARIABLES[kind]()
         value = op(a, a)
-        slope = sum(np.broadcast_to(s(np.asarray(x), np.asarray(x)), np.shape(x)) for s in OPERATORS[op])
+        slope = sum(
+            np.broadcast_to(s(np.asarray(x), np.asarray(x)), np.shape(x)) for s in OPERATORS[op]
+        )
         if isinstance(value, vm.Dual):
             np.testing.assert_allclose(vm.value(value.tan), slope, rtol=1e-13, atol=1e-15)
         else:
@@ -121,12 +131,27 @@ def test_unary_operators(kind):
 @pytest.mark.parametrize("kind", VARIABLES)
 def test_comparisons_compare_values(kind):
     for op in COMPARISONS:
-        for other in (1.5, 2, BASE + 0.1 * (BASE > 1), vm.var(1.5), vm.var(BASE), vm.Dual(1.5, 0.0), np.float64(1.5)):
+        for other in (
+            1.5,
+            2,
+            BASE + 0.1 * (BASE > 1),
+            vm.var(1.5),
+            vm.var(BASE),
+            vm.Dual(1.5, 0.0),
+            np.float64(1.5),
+        ):
             a, x = VARIABLES[kind]()
             y = vm.value(other)
-            for result, expected in ((op(a, other), op(np.asarray(x), y)), (op(other, a), op(y, np.asarray(x)))):
+            for result, expected in (
+                (op(a, other), op(np.asarray(x), y)),
+                (op(other, a), op(y, np.asarray(x))),
+            ):
                 assert np.array_equal(result, expected)
-                assert type(result) in (bool, np.bool_) if not np.shape(expected) else result.dtype == bool
+                assert (
+                    type(result) in (bool, np.bool_)
+                    if not np.shape(expected)
+                    else result.dtype == bool
+                )
 
 
 @named
@@ -159,7 +184,9 @@ def test_in_place_on_scalars_matvars_and_parts(op):
     m = in_place(m, 2.0)
     np.sum(m).grad()
     assert type(m) is vm.MatVar
-    np.testing.assert_allclose([item.adj for item in items.tolist()], np.broadcast_to(slope(VECTOR, 2.0), 3))
+    np.testing.assert_allclose(
+        [item.adj for item in items.tolist()], np.broadcast_to(slope(VECTOR, 2.0), 3)
+    )
     x = vm.var(BASE)
     y = x + 0.0
     y[1] = in_place(y[1], VECTOR)
@@ -174,9 +201,14 @@ def test_in_place_on_plain_data_is_refused():
     v, x = vm.var(1.0), vm.var(VECTOR)
     for other in (v, x):
         data = np.ones(3)
-        with pytest.raises(TypeError, match=r"add: a variable cannot be written into a plain array .* write a = a \+ b"):
+        with pytest.raises(
+            TypeError,
+            match=r"add: a variable cannot be written into a plain array .* write a = a \+ b",
+        ):
             data += other
-    with pytest.raises(TypeError, match=r"write a = a \+ b, or make the array with np.zeros_like\(variable\)"):
+    with pytest.raises(
+        TypeError, match=r"write a = a \+ b, or make the array with np.zeros_like\(variable\)"
+    ):
         np.add(VECTOR, x, out=np.empty(3))
 
 
@@ -188,7 +220,9 @@ class Duck:
     def __add__(self, other):
         return "duck"
 
-    __radd__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __truediv__ = __rtruediv__ = __add__
+    __radd__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __truediv__ = (
+        __rtruediv__
+    ) = __add__
 
 
 class UfuncDuck:
@@ -214,14 +248,22 @@ def test_unknown_types_are_asked(kind):
 
 def test_functions_take_data_of_pandas_as_data():
     import pandas
+
     x, series = np.array([4.0, 3.0]), pandas.Series([1.5, 2.5])
-    for f in (vm.beta, lambda x, y: vm.beta(y, x), lambda x, y: vm.fma(y, x, y), lambda x, y: vm.normal_lpdf(y, x, 1.0)):
+    for f in (
+        vm.beta,
+        lambda x, y: vm.beta(y, x),
+        lambda x, y: vm.fma(y, x, y),
+        lambda x, y: vm.normal_lpdf(y, x, 1.0),
+    ):
         with vm.nested() as tape:
             f(vm.var(x), series.to_numpy())
             count = len(tape)
             f(vm.var(x), series)
             assert len(tape) == 2 * count
-        np.testing.assert_array_equal(vm.jacobian(f, x, series), vm.jacobian(f, x, series.to_numpy()))
+        np.testing.assert_array_equal(
+            vm.jacobian(f, x, series), vm.jacobian(f, x, series.to_numpy())
+        )
 
 
 def test_shift_and_bit_operators_are_refused():
@@ -236,31 +278,97 @@ def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
     """The derivative of the hyperbolic cosine would be another one."""
     for name in ("sinh", "square", "expm1"):
         row = ROWS[name]
-        with pytest.raises(ValueError, match=rf"^elementwise: the name {name} is taken, and \w+ is written with it; take another"):
+        with pytest.raises(
+            ValueError,
+            match=rf"^elementwise: the name {name} is taken, and \w+ is written with it; take "
+            r"another",
+        ):
             vm.elementwise(name, np.frompyfunc(lambda x: x + 1000.0, 1, 1), "g")
         assert ROWS[name] is row
     try:  # a function of one's own is made anew, as in a notebook
         for factor in (2.0, 3.0):
-            mine = vm.elementwise("my_own", np.frompyfunc(lambda x: x, 1, 1), f"{factor} * g * my_own(1.0)")
+            mine = vm.elementwise(
+                "my_own", np.frompyfunc(lambda x: x, 1, 1), f"{factor} * g * my_own(1.0)"
+            )
         assert vm.gradient(mine, 1.0) == 3.0
     finally:
         del ROWS["my_own"]
 
 
-@pytest.mark.parametrize(("partials", "settings", "message"), [
-    (("g / (1 + x",), {}, r"contribution of faulty to x is 'g / \(1 \+ x', but must be an expression \('\(' was never closed\)!"),
-    (("g * y",), {}, r"the contribution of faulty to x is 'g \* y', but y is none of the names it may use: g, r, x, where, rows"),
-    (("g * y", "h * x"), {}, r"contribution of faulty to y is 'h \* x', but h is none of the names it may use: g, r, x, y, where"),
-    (("g * squar(x)",), {}, r"the contribution of faulty to x is 'g \* squar\(x\)', but squar is none of the names"),
-    (("g * nan_to_num(x)",), {}, "but nan_to_num is none of the names"),  # which is a function of arrays only
-    (("2.0 * x",), {}, r"the contribution of faulty to x is '2.0 \* x', but must be linear in g"),
-    (("g",) * 5, {}, "faulty has 5 contributions, but must have one to 4!"),
-    ((), {}, "faulty has 0 contributions"),
-    (("g",), {"scalar": "x +"}, r"the function of faulty for scalars is 'x \+', but must be an expression \(invalid syntax\)!"),
-    (("g",), {"scalar": "sine(x)"}, r"scalars is 'sine\(x\)', but sine is none of the names it may use: x and what math has!"),
-    (("g", "g"), {"with_itself": "squar"}, "faulty is to be replaced by squar, but must be by a row of the table!"),
-    (("g", "g"), {"shortcuts": {2.0: "squar"}}, "faulty is to be replaced by squar, but must be by a row of the table!"),
-])
+@pytest.mark.parametrize(
+    ("partials", "settings", "message"),
+    [
+        (
+            ("g / (1 + x",),
+            {},
+            (
+                r"contribution of faulty to x is 'g / \(1 \+ x', but must be an expression \('\(' "
+                r"was "
+                r"never closed\)!"
+            ),
+        ),
+        (
+            ("g * y",),
+            {},
+            (
+                r"the contribution of faulty to x is 'g \* y', but y is none of the names it may "
+                r"use: "
+                r"g, r, x, where, rows"
+            ),
+        ),
+        (
+            ("g * y", "h * x"),
+            {},
+            (
+                r"contribution of faulty to y is 'h \* x', but h is none of the names it may use: "
+                r"g, "
+                r"r, x, y, where"
+            ),
+        ),
+        (
+            ("g * squar(x)",),
+            {},
+            r"the contribution of faulty to x is 'g \* squar\(x\)', but squar is none of the names",
+        ),
+        # which is a function of arrays only
+        (("g * nan_to_num(x)",), {}, "but nan_to_num is none of the names"),
+        (
+            ("2.0 * x",),
+            {},
+            r"the contribution of faulty to x is '2.0 \* x', but must be linear in g",
+        ),
+        (("g",) * 5, {}, "faulty has 5 contributions, but must have one to 4!"),
+        ((), {}, "faulty has 0 contributions"),
+        (
+            ("g",),
+            {"scalar": "x +"},
+            (
+                r"the function of faulty for scalars is 'x \+', but must be an expression "
+                r"\(invalid "
+                r"syntax\)!"
+            ),
+        ),
+        (
+            ("g",),
+            {"scalar": "sine(x)"},
+            (
+                r"scalars is 'sine\(x\)', but sine is none of the names it may use: x and what "
+                r"math "
+                r"has!"
+            ),
+        ),
+        (
+            ("g", "g"),
+            {"with_itself": "squar"},
+            "faulty is to be replaced by squar, but must be by a row of the table!",
+        ),
+        (
+            ("g", "g"),
+            {"shortcuts": {2.0: "squar"}},
+            "faulty is to be replaced by squar, but must be by a row of the table!",
+        ),
+    ],
+)
 def test_a_row_with_an_error_fails_where_it_is_written(partials, settings, message):
     function = np.frompyfunc(lambda *xs: sum(xs), max(1, len(partials)), 1)
     with pytest.raises(ValueError, match=f"^elementwise: .*{message}"):
@@ -269,14 +377,19 @@ def test_a_row_with_an_error_fails_where_it_is_written(partials, settings, messa
 
 
 def test_a_contribution_is_a_text():
-    with pytest.raises(TypeError, match=r"^elementwise: the contribution of faulty to x is a function, but must be an expression"):
+    with pytest.raises(
+        TypeError,
+        match=r"^elementwise: the contribution of faulty to x is a function, but must be an "
+        r"expression",
+    ):
         vm.elementwise("faulty", np.sin, lambda g, x: g)
 
 
 def test_rows_of_the_library_have_no_errors():
     """They are made without a look at them, so that importing the library takes no longer."""
     for row in list(ROWS.values()):
-        if not row.name.startswith(("hyp2f1_d", "carlson_")):  # whose rows of higher order are made when they are needed
+        # whose rows of higher order are made when they are needed
+        if not row.name.startswith(("hyp2f1_d", "carlson_")):
             _check_expressions(row.name, row.partials, row.scalar_text)
             assert {*row.shortcuts.values(), row.with_itself} - {None} <= ROWS.keys()
 
@@ -303,7 +416,8 @@ def test_tracebacks_show_the_lines_of_rules():
     assert "    cx = g * failing(x) + g" in text
     assert "return 0.5 * x" in inspect.getsource(ROWS["failing_user"].scalar)
     del caught, text
-    for _ in range(20):  # a row made again and again, as in a notebook, does not leave its texts behind
+    # a row made again and again, as in a notebook, does not leave its texts behind
+    for _ in range(20):
         again = vm.elementwise("failing_user", np.copy, "2.0 * g", scalar="0.5 * x")
         assert vm.gradient(again, 1.0) == 2.0
         np.testing.assert_array_equal(vm.jvp(again, (np.ones(2),), (np.ones(2),))[1], [2.0, 2.0])
@@ -318,17 +432,74 @@ def test_a_row_of_a_python_function_makes_floats():
     """`numpy.frompyfunc` makes arrays of objects."""
     try:
         softsign = vm.elementwise(
-            "own_softsign", np.frompyfunc(lambda x: x / (1 + abs(x)), 1, 1), "g / square(1 + absolute(x))",
-            points=[(0.5,)], reference="x / (1 + abs(x))",
-        )  # fmt: skip
+            "own_softsign",
+            np.frompyfunc(lambda x: x / (1 + abs(x)), 1, 1),
+            "g / square(1 + absolute(x))",
+            points=[(0.5,)],
+            reference="x / (1 + abs(x))",
+        )
         expect_value(softsign, "x / (1 + abs(x))", [(0.5,), (-1e-9,), (-300.0,)])
         for f in (
-            lambda x: softsign(x) * x, lambda x: np.exp(softsign(x)), lambda x: np.sin(x) * softsign(x)[::-1],
-        ):  # fmt: skip
+            lambda x: softsign(x) * x,
+            lambda x: np.exp(softsign(x)),
+            lambda x: np.sin(x) * softsign(x)[::-1],
+        ):
             expect_ad(f, np.array([0.3, 1.2, -2.0]))
             expect_ad(f, np.linspace(-2.0, 2.0, 6).reshape(2, 3))
         x = np.linspace(-2.0, 2.0, LARGE + 3)
         slope = 1.0 / (1.0 + abs(x)) ** 2
-        np.testing.assert_allclose(vm.gradient(lambda x: np.sum(softsign(x) * x), x), slope * x + x / (1 + abs(x)), rtol=1e-14)
+        np.testing.assert_allclose(
+            vm.gradient(lambda x: np.sum(softsign(x) * x), x),
+            slope * x + x / (1 + abs(x)),
+            rtol=1e-14,
+        )
     finally:
         del ROWS["own_softsign"]
+
+
+def test_rows_are_functions_with_a_name_a_signature_and_a_home():
+    assert repr(vm.log1m_exp) == "<varmat elementwise operation log1m_exp>"
+    assert str(inspect.signature(vm.fma)) == "(x, y, z, /)"
+    assert pickle.loads(pickle.dumps(ROWS["multiply"])) is ROWS["multiply"]
+    for args, named, told in (
+        ((), {}, "0 operands are given"),
+        ((1.0, 2.0), {}, "2 operands are given"),
+        ((1.0,), {"y": 1.0, "z": 2.0}, "y, z is given by name"),
+    ):
+        with pytest.raises(
+            TypeError, match=rf"^log1m_exp: {told}; the signature is log1m_exp\(x, /\)$"
+        ):
+            vm.log1m_exp(*args, **named)
+
+
+def test_data_of_other_libraries_are_operands_of_a_call():
+    """An operator leaves them to the other side; a function has nobody to leave them to."""
+
+    class Data:
+        __array_ufunc__ = None
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array([1.0, 2.0])
+
+        def __rmul__(self, other):
+            return "theirs"
+
+    x = vm.var([3.0, 4.0])
+    assert x * Data() == "theirs"
+    np.testing.assert_array_equal(vm.fma(x, Data(), 1.0).val, [4.0, 9.0])
+    np.testing.assert_array_equal(ROWS["multiply"](x, Data()).val, [3.0, 8.0])
+
+
+@pytest.mark.parametrize("kind", [vm.var, vm.matvar, lambda x: vm.Dual(x, x)])
+def test_three_operands_that_do_not_broadcast(kind):
+    message = r"^fma: operands have shapes \(3,\) and \(2,\) and \(\), but must broadcast!$"
+    with pytest.raises(vm.ShapeError, match=message):
+        vm.fma(kind(VECTOR), np.ones(2), 1.0)
+
+
+def test_variables_of_two_threads_do_not_meet_in_three_operands():
+    with ThreadPoolExecutor(1) as pool:
+        foreign = pool.submit(vm.var, 2.0).result()
+        for args in ((vm.var(1.0), foreign, 3.0), (3.0, foreign, vm.var(1.0))):
+            with pytest.raises(vm.TapeError, match="two threads"):
+                vm.fma(*args)

@@ -12,7 +12,22 @@ from varmat.core.errors import Domain, DomainError, finite, nonnegative, positiv
 from varmat.densities.density import not_nan, probability
 
 DOMAINS = [positive, nonnegative, finite, positive_finite, not_nan, probability]
-VALUES = [1.0, 0.5, 0.0, -0.0, -1.0, 2.0, 5e-324, 1e-200, 1e200, -1e200, 1.7e308, math.inf, -math.inf, math.nan]
+VALUES = [
+    1.0,
+    0.5,
+    0.0,
+    -0.0,
+    -1.0,
+    2.0,
+    5e-324,
+    1e-200,
+    1e200,
+    -1e200,
+    1.7e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.phrase)
@@ -28,7 +43,9 @@ def test_an_array_is_inside_if_all_its_elements_are(domain: Domain, value: float
                 if inside:
                     domain.check("f", "Argument", array)
                 else:
-                    with pytest.raises(DomainError, match=r"^f: Argument\[\d+(, \d+)?\] is .*, but must be "):
+                    with pytest.raises(
+                        DomainError, match=r"^f: Argument\[\d+(, \d+)?\] is .*, but must be "
+                    ):
                         domain.check("f", "Argument", array)
 
 

@@ -1,18 +1,17 @@
 """Reading and assigning parts of variables: NumPy's semantics, and exact derivatives.
 
-The oracle for programs that only move elements is NumPy itself: the Jacobian is the program applied to unit vectors.
-"""
+The oracle for programs that only move elements is NumPy itself: the Jacobian is the program applied
+to unit vectors."""
 
 from __future__ import annotations
 
-import sys
 from array import array
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from functions.movement import expect_moves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -20,9 +19,6 @@ from hypothesis.extra import numpy as hnp
 import varmat as vm
 from varmat.core.arena import LARGE
 from varmat.testing import expect_ad, expect_ad_matvar
-
-sys.path.append(str(Path(__file__).parents[1] / "functions"))
-from movement import expect_moves
 
 SHAPES = hnp.array_shapes(max_dims=3, max_side=4)
 MATRIX = np.arange(1.0, 13.0).reshape(3, 4)
@@ -38,7 +34,9 @@ def shape_and_index(draw: Any) -> tuple[tuple[int, ...], Any]:
     """A shape, and a basic or fancy index for it."""
     shape = draw(SHAPES)
     size = shape[0]
-    places = st.lists(st.integers(-size, size - 1), min_size=0, max_size=4).map(lambda i: np.array(i, dtype=int))
+    places = st.lists(st.integers(-size, size - 1), min_size=0, max_size=4).map(
+        lambda i: np.array(i, dtype=int)
+    )
     mixed = st.tuples(places, hnp.basic_indices(shape[1:], allow_ellipsis=False)).map(
         lambda i: (i[0], *(i[1] if isinstance(i[1], tuple) else (i[1],)))
     )
@@ -91,7 +89,11 @@ READS: dict[str, Any] = {
 
 @pytest.mark.parametrize("index", READS.values(), ids=READS)
 def test_reads_of_a_matrix(index: Any) -> None:
-    if isinstance(index, tuple) and sum(isinstance(i, list) for i in index) == 2 and len(index) == 4:
+    if (
+        isinstance(index, tuple)
+        and sum(isinstance(i, list) for i in index) == 2
+        and len(index) == 4
+    ):
         expect_moves(lambda x: np.reshape(x, (3, 2, 2))[index], MATRIX)
         return
     expect_moves(lambda x: x[index], MATRIX)
@@ -102,7 +104,15 @@ def test_reads_of_a_matrix(index: Any) -> None:
 def test_basic_reads_record_nothing() -> None:
     with vm.nested() as tape:
         x = vm.var(MATRIX)
-        for index in (np.s_[1], np.s_[:, 1], np.s_[::-1, 1:2], np.s_[None], np.s_[...], np.s_[1, ..., None], np.int32(1)):
+        for index in (
+            np.s_[1],
+            np.s_[:, 1],
+            np.s_[::-1, 1:2],
+            np.s_[None],
+            np.s_[...],
+            np.s_[1, ..., None],
+            np.int32(1),
+        ):
             assert np.shares_memory(x[index]._val, x._val)
         assert len(tape) == 0
         assert type(x[1, 1]) is vm.Var
@@ -110,7 +120,9 @@ def test_basic_reads_record_nothing() -> None:
         assert len(tape) == 2
 
 
-@pytest.mark.parametrize("index", [3, -4, np.s_[0, 4], np.s_[0, 0, 0], [5], np.ones(4, dtype=bool), 1.0, "a"])
+@pytest.mark.parametrize(
+    "index", [3, -4, np.s_[0, 4], np.s_[0, 0, 0], [5], np.ones(4, dtype=bool), 1.0, "a"]
+)
 def test_indices_that_do_not_fit(index: Any) -> None:
     with vm.nested() as tape:
         x = vm.var(MATRIX)
@@ -124,7 +136,9 @@ def test_indices_that_do_not_fit(index: Any) -> None:
 
 @st.composite
 def assignment(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """A shape and a program of assignments: where, and a function of the variable that gives what."""
+    """A shape and a program of assignments: where, and a function of the variable that gives
+    what.
+    """
     shape, steps = None, []
     for _ in range(draw(st.integers(1, 3))):
         while True:
@@ -398,7 +412,9 @@ def test_duals_assign_in_every_direction(k: int | None) -> None:
     np.testing.assert_array_equal(y.tan[..., 1], 0.0 * expected[..., 1])
 
 
-@pytest.mark.parametrize("f", [lambda x: x + 1.0, lambda x: 2.0 + x, np.copy, lambda x: np.reshape(x.T, -1)])
+@pytest.mark.parametrize(
+    "f", [lambda x: x + 1.0, lambda x: 2.0 + x, np.copy, lambda x: np.reshape(x.T, -1)]
+)
 @pytest.mark.parametrize("k", [None, 2])
 def test_the_result_of_an_operation_on_duals_is_its_own(f: Any, k: int | None) -> None:
     tangents = np.ones((2, 2)) if k is None else np.ones((k, 2, 2))
@@ -412,7 +428,9 @@ def test_the_result_of_an_operation_on_duals_is_its_own(f: Any, k: int | None) -
 
 
 def test_transposed_adjoints_meet_views() -> None:
-    """An adjoint has the layout of the values, whatever the layout of the contributions, so that views of it are views."""
+    """An adjoint has the layout of the values, whatever the layout of the contributions, so that
+    views of it are views.
+    """
 
     @vm.operation()
     def turned(a: Any) -> Any:
@@ -427,21 +445,28 @@ def test_transposed_adjoints_meet_views() -> None:
             x = vm.var(np.ones((n, n)))
             y = x + 0.0
             flat = np.sum(np.reshape(y, -1) * 3.0)
-            (flat + np.sum(turned(y) * np.ones((n, n))) + np.sum(turned(y) * np.ones((n, n)))).grad()
+            (
+                flat + np.sum(turned(y) * np.ones((n, n))) + np.sum(turned(y) * np.ones((n, n)))
+            ).grad()
             np.testing.assert_array_equal(x.adj, np.full((n, n), 5.0))
 
 
 def test_adjoints_that_lie_in_another_order_meet_reshapes() -> None:
     rng = np.random.default_rng(2)
-    # Below a sum the adjoint is the same number everywhere, and what is made of it has the layout of the data.
+    # Below a sum the adjoint is the same number everywhere, and what is made of it has the layout
+    # of the data.
     for shape in ((3, 4), (30, 40), (200, 200)):
         x, weights = rng.normal(size=shape), rng.normal(size=shape[::-1]).T
-        g = vm.gradient(lambda x, weights=weights: np.sum(np.tanh(np.ravel(x))) + np.sum(x * weights), x)
+        g = vm.gradient(
+            lambda x, weights=weights: np.sum(np.tanh(np.ravel(x))) + np.sum(x * weights), x
+        )
         np.testing.assert_allclose(g, weights + 1.0 / np.cosh(x) ** 2, rtol=1e-12)
 
     # A part of the adjoint of a large array is shared, read-only, where it lies.
     x, beside = rng.normal(size=(200, 200)), np.ones((200, 1))
-    g = vm.gradient(lambda x: 5.0 * x.reshape(-1)[7] + np.sum(np.concatenate([x, beside], axis=1) ** 2), x)
+    g = vm.gradient(
+        lambda x: 5.0 * x.reshape(-1)[7] + np.sum(np.concatenate([x, beside], axis=1) ** 2), x
+    )
     expected = 2.0 * x
     expected[0, 7] += 5.0
     np.testing.assert_allclose(g, expected, rtol=1e-14)
@@ -454,14 +479,24 @@ ERRORS: dict[str, tuple[Any, Any, type[Exception], str]] = {
         vm.ShapeError,
         r"^setitem: the assigned value has shape \(3,\), but the part .* has shape \(2,\)",
     ),
-    "axes": (np.s_[:2], np.ones((2, 2)), vm.ShapeError, r"^setitem: the assigned value has shape \(2, 2\), but the part"),
+    "axes": (
+        np.s_[:2],
+        np.ones((2, 2)),
+        vm.ShapeError,
+        r"^setitem: the assigned value has shape \(2, 2\), but the part",
+    ),
     "into an element": (
         0,
         np.ones(1),
         vm.ShapeError,
         r"^setitem: the assigned value has shape \(1,\), but the part .* has shape \(\)",
     ),
-    "complex": (0, 1j, TypeError, "the assigned value has dtype complex128, but must be real numbers"),
+    "complex": (
+        0,
+        1j,
+        TypeError,
+        "the assigned value has dtype complex128, but must be real numbers",
+    ),
     "text": (0, "a", TypeError, "the assigned value has dtype <U1, but must be real numbers"),
     "dual": (0, vm.Dual(1.0, 1.0), TypeError, "^a Dual cannot be assigned into a VarMat"),
     "nothing": (0, None, TypeError, "the assigned value has dtype object"),
@@ -469,7 +504,9 @@ ERRORS: dict[str, tuple[Any, Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("index", "source", "error", "text"), ERRORS.values(), ids=ERRORS)
-def test_refused_assignments_change_nothing(index: Any, source: Any, error: type[Exception], text: str) -> None:
+def test_refused_assignments_change_nothing(
+    index: Any, source: Any, error: type[Exception], text: str
+) -> None:
     with vm.nested() as tape:
         x = vm.var(VECTOR)
         with pytest.raises(error, match=text):
@@ -506,7 +543,9 @@ def test_scopes_and_stale_variables() -> None:
     with vm.nested():
         inner = vm.var(1.0)
         with pytest.raises(
-            vm.TapeError, match=r"^a variable of an outer scope cannot be assigned to in a nested scope; copy it first"
+            vm.TapeError,
+            match=r"^a variable of an outer scope cannot be assigned to in a nested scope; copy it "
+            r"first",
         ):
             outer[0] = inner
         with pytest.raises(vm.TapeError, match=r"outer scope"):
@@ -530,7 +569,10 @@ def test_a_variable_does_not_go_into_plain_data() -> None:
     # NumPy puts a word of its own before what it hears when it asks for a number.
     with vm.nested(), pytest.raises(ValueError, match="setting an array element") as raised:
         data[0] = vm.var(1.0)
-    assert "its derivative would be lost: make the array that is written into with np.zeros_like" in str(raised.value.__cause__)
+    assert (
+        "its derivative would be lost: make the array that is written into with np.zeros_like"
+        in str(raised.value.__cause__)
+    )
     with vm.nested(), pytest.raises(TypeError, match="its derivative would be lost"):
         data[:] = vm.var(np.ones(3))
     with vm.nested(), pytest.raises(TypeError, match="its derivative would be lost"):
@@ -543,7 +585,9 @@ def test_a_variable_does_not_go_into_plain_data() -> None:
 
 @st.composite
 def writes(draw: Any) -> tuple[tuple[int, ...], list[tuple[Any, int]]]:
-    """A shape, and elements of it to be written, with what: an element of another array (or a number, below 0)."""
+    """A shape, and elements of it to be written, with what: an element of another array (or a
+    number, below 0).
+    """
     shape = draw(st.sampled_from([(4,), (2, 3)]))
     places = [st.integers(-n, n - 1) for n in shape]
     index = places[0] if len(shape) == 1 else st.tuples(*places)
@@ -644,7 +688,16 @@ def test_in_place_operators_on_parts_record_one_assignment() -> None:
         x = vm.var(MATRIX)
         y = np.copy(x)
         count = len(tape)
-        for index in (0, np.s_[1:], np.s_[:, ::-2], np.s_[...], np.s_[-1, 1:], (1,), np.int64(2), np.s_[:, None]):
+        for index in (
+            0,
+            np.s_[1:],
+            np.s_[:, ::-2],
+            np.s_[...],
+            np.s_[-1, 1:],
+            (1,),
+            np.int64(2),
+            np.s_[:, None],
+        ):
             y[index] += 1.0
             count += 2
             assert len(tape) == count
@@ -680,16 +733,24 @@ def test_parts_that_are_not_the_same(to: Any, what: Any) -> None:
         assert len(tape) == 1
 
 
-SLICES = st.tuples(*[st.sampled_from([None, 0, 1, 2, -1, -2]) for _ in range(2)], st.sampled_from([None, 1, 2, -1])).map(
-    lambda bounds: slice(*bounds)
+SLICES = st.tuples(
+    *[st.sampled_from([None, 0, 1, 2, -1, -2]) for _ in range(2)], st.sampled_from([None, 1, 2, -1])
+).map(lambda bounds: slice(*bounds))
+PARTS = st.one_of(
+    SLICES,
+    st.just(np.s_[...]),
+    st.tuples(SLICES),
+    SLICES.map(lambda i: (i, None)),
+    st.just(np.s_[::-1, None]),
 )
-PARTS = st.one_of(SLICES, st.just(np.s_[...]), st.tuples(SLICES), SLICES.map(lambda i: (i, None)), st.just(np.s_[::-1, None]))
 
 
 @given(st.lists(st.tuples(PARTS, PARTS, st.integers(0, 4), st.booleans()), min_size=1, max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_views_assigned_to_where_they_are(steps: Any) -> None:
-    """Parts taken from an array, which is changed in between or not, and assigned to the same or to other places."""
+    """Parts taken from an array, which is changed in between or not, and assigned to the same or to
+    other places.
+    """
 
     def program(x: Any) -> Any:
         y = np.copy(x)
@@ -714,7 +775,11 @@ OVERLAPS: dict[str, Any] = {
     "other steps": (lambda x: x, slice(None, None, 2), lambda x: x[:4]),
     "ahead": (lambda x: x, slice(1, None), lambda x: x[:-1]),
     "mask": (lambda x: x, np.full(8, True), lambda x: x[::-1]),
-    "mask of another view": (lambda x: x, np.arange(8) % 2 == 0, lambda x: np.reshape(x, (2, 4))[1]),
+    "mask of another view": (
+        lambda x: x,
+        np.arange(8) % 2 == 0,
+        lambda x: np.reshape(x, (2, 4))[1],
+    ),
     "mask of a view, the whole": (lambda x: x[::-1], np.full(8, True), lambda x: x),
 }
 
@@ -766,7 +831,11 @@ class Places:
 
 @pytest.mark.parametrize(
     ("places", "later"),
-    [(Places([0, 2]), [1, 1]), (Places([True, False, True, False]), False), (array("q", [0, 2]), array("q", [1, 1]))],
+    [
+        (Places([0, 2]), [1, 1]),
+        (Places([True, False, True, False]), False),
+        (array("q", [0, 2]), array("q", [1, 1])),
+    ],
 )
 def test_an_index_of_another_library_is_read_once(places: Any, later: Any) -> None:
     def read(x: Any, index: Any) -> Any:

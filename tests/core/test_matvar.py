@@ -11,8 +11,20 @@ from core.tapes import fresh_tape  # noqa: F401 - a fixture
 
 
 def test_a_scalar_variable_is_assigned_to_parts_of_a_matvar():
-    for index in (0, slice(0, 1), (slice(None), 1), [0, 1], (0, 1), ..., np.array([[True, False], [True, True]])):
-        x, plain, s = vm.matvar([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 4.0]]), vm.var(7.0)
+    for index in (
+        0,
+        slice(0, 1),
+        (slice(None), 1),
+        [0, 1],
+        (0, 1),
+        ...,
+        np.array([[True, False], [True, True]]),
+    ):
+        x, plain, s = (
+            vm.matvar([[1.0, 2.0], [3.0, 4.0]]),
+            np.array([[1.0, 2.0], [3.0, 4.0]]),
+            vm.var(7.0),
+        )
         x[index], plain[index] = s, 7.0
         np.sum(x * x).grad()
         assert x.val.tolist() == plain.tolist()
@@ -40,7 +52,8 @@ def test_matvar_takes_numbers_and_scalar_variables_in_lists():
         np.testing.assert_array_equal(x.adj, np.array(adjoints), strict=True)
 
 
-@pytest.mark.filterwarnings("ignore:Conversion of an array")  # older versions of NumPy warn before they ask the element
+# older versions of NumPy warn before they ask the element
+@pytest.mark.filterwarnings("ignore:Conversion of an array")
 @pytest.mark.parametrize("convert", [float, int, complex, operator.index, math.exp])
 def test_a_matvar_is_no_plain_number(convert):
     for x in (1.0, [1.0]):
@@ -49,10 +62,12 @@ def test_a_matvar_is_no_plain_number(convert):
 
 
 @pytest.mark.parametrize(("argument", "message"), [
-    ([1.0, None, "x"], r"^matvar: the argument has dtype object \(type NoneType\), but must be real numbers"),
+    ([1.0, None, "x"],
+     r"^matvar: the argument has dtype object \(type NoneType\), but must be real numbers"),
     (["x"], r"^matvar: the argument has dtype <U1, but must be real numbers"),
     ({1.0}, r"^matvar: the argument has dtype object \(type set\), but must be real numbers"),
-    (np.array([1.0, None], object), r"^matvar: an element of the argument has dtype object \(type NoneType\), but must be real"),
+    (np.array([1.0, None], object),
+     r"^matvar: an element of the argument has dtype object \(type NoneType\), but must be real"),
     (float, r"^matvar: the argument has dtype object \(type type\), but must be real numbers"),
 ])  # fmt: skip
 def test_what_is_no_number_is_refused(argument, message):
@@ -64,13 +79,23 @@ def test_what_is_no_number_is_refused(argument, message):
 
 
 def test_an_element_is_a_scalar():
-    with pytest.raises(vm.ShapeError, match=r"^matvar: an element of the argument has shape \(1,\), but must be a scalar!"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^matvar: an element of the argument has shape \(1,\), but must be a scalar!",
+    ):
         vm.matvar([vm.var(1.0), [2.0]])
 
 
-@pytest.mark.parametrize("argument", [set, {1.0}, frozenset(), vm.Var, iter([1.0]), {"a": (x for x in [1.0])}, [map(abs, [1.0])]])
+@pytest.mark.parametrize(
+    "argument",
+    [set, {1.0}, frozenset(), vm.Var, iter([1.0]), {"a": (x for x in [1.0])}, [map(abs, [1.0])]],
+)
 def test_value_refuses_what_hides_variables(argument):
-    with pytest.raises(TypeError, match=r"^value: the argument is a .*, but must be a variable, or a tuple, list or dict of them"):
+    with pytest.raises(
+        TypeError,
+        match=r"^value: the argument is a .*, but must be a variable, or a tuple, list or dict of "
+        r"them",
+    ):
         vm.value(argument)
 
 

@@ -1,4 +1,6 @@
-"""Operations that users make: what their rules may return, and what is said of those that return something else."""
+"""Operations that users make: what their rules may return, and what is said of those that return
+something else.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_read_only_contributions_in_another_order_become_gradients() -> None:
         return c
 
     double = made(lambda x: 2.0 * x, reverse)
-    gradient = vm.gradient(lambda x: np.sum(double(x) * np.arange(6.0).reshape(2, 3)), np.ones((2, 3)))
+    gradient = vm.gradient(
+        lambda x: np.sum(double(x) * np.arange(6.0).reshape(2, 3)), np.ones((2, 3))
+    )
     np.testing.assert_array_equal(gradient, 2.0 * np.arange(6.0).reshape(2, 3))
     assert gradient.flags.c_contiguous
     assert gradient.flags.writeable
@@ -95,9 +99,15 @@ def test_reverse_rules_get_named_tuples() -> None:
     @pair.reverse
     def pair_reverse(g: Any, r: Any, x: Any) -> Any:
         assert r.total == np.sum(x)
-        return (0.0 if g.total is None else g.total) + (0.0 if g.doubled is None else 2.0 * g.doubled)
+        return (0.0 if g.total is None else g.total) + (
+            0.0 if g.doubled is None else 2.0 * g.doubled
+        )
 
-    for f, slope in ((lambda y: y.total, 1.0), (lambda y: np.sum(y.doubled), 2.0), (lambda y: y.total + np.sum(y.doubled), 3.0)):
+    for f, slope in (
+        (lambda y: y.total, 1.0),
+        (lambda y: np.sum(y.doubled), 2.0),
+        (lambda y: y.total + np.sum(y.doubled), 3.0),
+    ):
         for _, gradient in gradients(lambda x, f=f: f(pair(x))):
             np.testing.assert_array_equal(gradient, np.full(3, slope))
 
@@ -143,7 +153,9 @@ def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> 
 
 @pytest.mark.parametrize("size", [3, 40_000])
 @pytest.mark.parametrize("returned", [lambda g: g, lambda g: g[:], lambda g: g.reshape(1, -1)[0]])
-def test_the_adjoint_of_the_result_that_a_rule_returns_is_not_added_to(returned: Any, size: int) -> None:
+def test_the_adjoint_of_the_result_that_a_rule_returns_is_not_added_to(
+    returned: Any, size: int
+) -> None:
     shifted = made(lambda x: 1.0 + x, lambda g, r, x: returned(g))
     weights = np.arange(1.0, size + 1.0)
     with vm.nested():
@@ -211,7 +223,9 @@ def test_an_operand_that_is_returned_may_be_assigned_to(part: Any, size: int) ->
     x, y = np.full(size, 3.0), np.full(size, 2.0)
     first = np.arange(size) < 2
     for function in (vm.value_and_grad(f, (0, 1)), vm.recorded(f, (0, 1))):
-        for gradient, slopes in zip(function(x, y)[1], (np.where(first, 27.0, 2.0), np.where(first, 0.0, 3.0)), strict=True):
+        for gradient, slopes in zip(
+            function(x, y)[1], (np.where(first, 27.0, 2.0), np.where(first, 0.0, 3.0)), strict=True
+        ):
             np.testing.assert_array_equal(gradient, slopes)
 
 
@@ -233,7 +247,11 @@ def test_what_is_no_contribution(returned: Any, refusal: str) -> None:
 def test_an_operand_given_twice_is_refused_with_the_signature() -> None:
     a = np.eye(2)
     for x in (a, vm.var(a), vm.matvar(a), vm.Dual(a, a)):
-        with pytest.raises(TypeError, match=r"^quad_form: multiple values for argument 'a'; the signature is quad_form\(a, b\)"):
+        with pytest.raises(
+            TypeError,
+            match=r"^quad_form: multiple values for argument 'a'; the signature is quad_form\(a, "
+            r"b\)",
+        ):
             vm.quad_form(x, a, a=a)
 
 
@@ -241,7 +259,12 @@ def test_a_plain_array_of_variables_is_a_matvar() -> None:
     with vm.nested():
         x = np.full(3, 0.5, dtype=object)
         x[0], x[2] = vm.var(1.0), vm.var(3.0)
-        for f in (vm.softmax, vm.inv_logit, lambda x: vm.fma(x, 2.0, x), lambda x: vm.normal_lpdf(x, 0.0, x)):
+        for f in (
+            vm.softmax,
+            vm.inv_logit,
+            lambda x: vm.fma(x, 2.0, x),
+            lambda x: vm.normal_lpdf(x, 0.0, x),
+        ):
             y = f(x)
             np.testing.assert_allclose(vm.value(y), f(np.array([1.0, 0.5, 3.0])), rtol=1e-14)
             np.sum(y * X).grad()
@@ -249,3 +272,30 @@ def test_a_plain_array_of_variables_is_a_matvar() -> None:
             np.testing.assert_allclose([x[0].adj, x[2].adj], slopes[[0, 2]], rtol=1e-13)
         assert isinstance(vm.softmax(x), vm.MatVar)
         assert isinstance(vm.inv_logit(x), vm.MatVar)
+
+
+def test_operands_of_several_kinds() -> None:
+    """Lists of variables, variables beside matvars, and several results of matvars."""
+    double = made(lambda x: 2.0 * x, lambda g, r, x: 2.0 * g)
+    with vm.nested():
+        x = vm.var(3.0)
+        y = double([x, 1.0])
+        np.testing.assert_array_equal(y.val, [6.0, 2.0])
+        assert np.sum(y * y).grad(x) == 24.0
+        q, r = np.linalg.qr(vm.matvar([[3.0, 0.0], [4.0, 5.0]]))
+        assert isinstance(q, vm.MatVar)
+        assert isinstance(r, vm.MatVar)
+        assert isinstance(np.matmul(vm.matvar(np.eye(2)), vm.var(np.eye(2))), vm.VarMat)
+        assert isinstance(vm.quad_form(vm.matvar(np.eye(2)), vm.var(np.eye(2))), vm.VarMat)
+
+
+def test_an_operation_without_rules_says_so() -> None:
+    @vm.operation()
+    def f(x: Any) -> Any:
+        return 2.0 * x
+
+    assert repr(f) == "<varmat operation f(x)>"
+    with pytest.raises(TypeError, match=r"^f has no reverse rule, so there is no gradient"):
+        vm.gradient(f, 1.0)
+    with pytest.raises(TypeError, match=r"^f has no tangent rule, so there is no forward"):
+        vm.jvp(f, (1.0,), (1.0,))

@@ -1,4 +1,6 @@
-"""What other libraries have beside variables: data of pandas, arrays of xarray, sparse matrices of SciPy."""
+"""What other libraries have beside variables: data of pandas, arrays of xarray, sparse matrices of
+SciPy.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,14 @@ import varmat as vm
 from varmat.testing import expect_ad
 
 OPERATORS = (
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.floordiv, operator.mod,
-)  # fmt: skip
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.pow,
+    operator.floordiv,
+    operator.mod,
+)
 KINDS = {
     "Var": lambda: vm.var(1.3),
     "VarMat": lambda: vm.var([1.5, 0.7, 2.2]),
@@ -40,8 +48,12 @@ def test_functions_of_numpy_beside_series_and_frames(kind):
     *data, _ = pandas_data()  # an Index does not leave functions to others
     for series, plain in data:
         for f in (np.arctan2, np.logaddexp, np.multiply):
-            np.testing.assert_array_equal(vm.value(f(series, KINDS[kind]())), f(plain, vm.value(KINDS[kind]())))
-            np.testing.assert_array_equal(vm.value(f(KINDS[kind](), series)), f(vm.value(KINDS[kind]()), plain))
+            np.testing.assert_array_equal(
+                vm.value(f(series, KINDS[kind]())), f(plain, vm.value(KINDS[kind]()))
+            )
+            np.testing.assert_array_equal(
+                vm.value(f(KINDS[kind](), series)), f(vm.value(KINDS[kind]()), plain)
+            )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,9 +84,14 @@ def test_derivatives_beside_data_of_pandas():
 
 def test_data_of_pandas_that_is_no_numbers_is_refused():
     pd = pytest.importorskip("pandas")
-    with pytest.raises(TypeError, match=r"^multiply: operand \d has dtype .*, but must be real numbers"):
+    with pytest.raises(
+        TypeError, match=r"^multiply: operand \d has dtype .*, but must be real numbers"
+    ):
         vm.var([1.0, 2.0]) * pd.Series(["a", "b"])
-    with pytest.raises(vm.ShapeError, match=r"^multiply: operands have shapes \(3,\) and \(2,\), but must broadcast!"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^multiply: operands have shapes \(3,\) and \(2,\), but must broadcast!",
+    ):
         pd.Series(DATA) * vm.var([1.0, 2.0])
 
 
@@ -83,7 +100,10 @@ def test_what_pandas_does_not_ask_for_is_refused_with_what_to_write(kind):
     pd = pytest.importorskip("pandas")
     df, s, x = pd.DataFrame(np.eye(3)), pd.Series(DATA), KINDS[kind]()
     for f in (lambda: df @ x, lambda: df.dot(x), lambda: s.dot(x), lambda: s @ x):
-        with pytest.raises(TypeError, match=r"write df.to_numpy\(\) @ x or np.dot\(df, x\), not df @ x or df.dot\(x\)"):
+        with pytest.raises(
+            TypeError,
+            match=r"write df.to_numpy\(\) @ x or np.dot\(df, x\), not df @ x or df.dot\(x\)",
+        ):
             f()
     for result in (df.to_numpy() @ x, np.dot(df, x), x @ df):
         np.testing.assert_array_equal(vm.value(result), vm.value(x))
@@ -116,7 +136,11 @@ def test_derivatives_of_reductions_of_xarray():
     expect_ad(f, np.array([[0.3, 0.7, 1.9], [1.1, 0.2, 0.4]]))
 
 
-FORMATS = [f"{name}_{kind}" for name in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok") for kind in ("array", "matrix")]
+FORMATS = [
+    f"{name}_{kind}"
+    for name in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
+    for kind in ("array", "matrix")
+]
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 0.0]])
 
 
@@ -124,7 +148,11 @@ DENSE = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 0.0]])
 def test_sparse_products_in_both_orders(name):
     a = getattr(scipy.sparse, name)(DENSE)
     for x in (np.array([0.3, 0.7, 1.9]), np.arange(6.0).reshape(3, 2)):
-        for make in (vm.var, lambda x: vm.Dual(x, np.ones_like(x)), lambda x: vm.Dual(vm.var(x), np.ones_like(x))):
+        for make in (
+            vm.var,
+            lambda x: vm.Dual(x, np.ones_like(x)),
+            lambda x: vm.Dual(vm.var(x), np.ones_like(x)),
+        ):
             v = make(x)
             for result, expected in (
                 (a @ v, DENSE @ x),

@@ -1,10 +1,12 @@
-"""From expressions to rules: which statements write them in place, with as few temporaries as can be."""
+"""From expressions to rules: which statements write them in place, with as few temporaries as can
+be.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from varmat.core.rules import in_place
+from varmat.core.rules import function_of, in_place
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,9 @@ from varmat.core.rules import in_place
 )
 def test_expressions_in_place(expression: str, statements: list[str]) -> None:
     assert in_place(expression, frozenset("n")) == statements
+
+
+def test_what_has_no_title_is_named_after_its_last_line():
+    rule = function_of("x", ["y = x + 1", "z = 2 * y", "return z"], {})
+    assert rule(1.0) == 4.0
+    assert rule.__code__.co_filename == "<rule: return z>"

@@ -20,7 +20,14 @@ SIZES = [3, LARGE + 5]
 
 def state():
     tape = current_tape()
-    return len(tape), len(tape.leaves), len(tape.kept), len(tape.assignments), len(tape.arena._used), tape.arena._offset
+    return (
+        len(tape),
+        len(tape.leaves),
+        len(tape.kept),
+        len(tape.assignments),
+        len(tape.arena._used),
+        tape.arena._offset,
+    )
 
 
 def test_entries_are_data():
@@ -68,6 +75,7 @@ def test_a_pass_in_a_scope_forgets_what_earlier_ones_left_outside():
 
 def test_an_interrupt_while_a_scope_opens_leaves_the_one_around_it():
     """At every line of `open_scope`, as the handler of a signal may raise."""
+
     def interrupt_at(count):
         def trace(frame, event, arg):
             nonlocal count
@@ -101,6 +109,7 @@ def test_an_interrupt_while_a_scope_opens_leaves_the_one_around_it():
 
 def test_more_scopes_than_functions_can_call_each_other():
     """As generators leave them open that wait inside."""
+
     def waiting():
         with vm.nested():
             yield
@@ -153,7 +162,9 @@ def test_an_outer_scope_closes_those_left_open_inside():
 
 
 def interrupted(job, n):
-    """Run a job; raise KeyboardInterrupt at the n-th place where the interpreter looks for signals; whether there was one."""
+    """Run a job; raise KeyboardInterrupt at the n-th place where the interpreter looks for signals;
+    whether there was one.
+    """
     count, lost = 0, []
 
     def raise_there(frame, event, arg):
@@ -198,7 +209,8 @@ def test_an_interrupt_at_any_place_leaves_the_thread_as_it_was(job):
     errors = np.geterr()
     n = 1
     while interrupted(job, n):
-        np.seterr(**errors)  # NumPy's own context manager can be interrupted between its entry and its block
+        # NumPy's own context manager can be interrupted between its entry and its block
+        np.seterr(**errors)
         assert gc.isenabled()
         assert current_tape() is base is base.top
         assert len(base) == len(base.leaves) == 0
@@ -223,7 +235,10 @@ def test_an_interrupt_of_a_reverse_pass_leaves_assignments_as_they_were():
     total = np.sum(y * g)
     _, pullback = vm.vjp(assigned_to, x)
     want, values, errors = pullback(g)[0], y.val, np.geterr()
-    for job, result in ((lambda: pullback(g), lambda: pullback(g)[0]), (total.grad, lambda: total.grad([v])[0])):
+    for job, result in (
+        (lambda: pullback(g), lambda: pullback(g)[0]),
+        (total.grad, lambda: total.grad([v])[0]),
+    ):
         n = 1
         while interrupted(job, n):
             np.seterr(**errors)
@@ -301,7 +316,12 @@ def test_variables_of_two_threads_do_not_meet():
     x = vm.var([1.0, 2.0])
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(lambda: vm.var([1.0, 2.0])).result()
-    for use in (lambda: x * other, lambda: other * x, lambda: np.matmul(x, other), lambda: np.concatenate([x, other])):
+    for use in (
+        lambda: x * other,
+        lambda: other * x,
+        lambda: np.matmul(x, other),
+        lambda: np.concatenate([x, other]),
+    ):
         before = state()
         with pytest.raises(vm.TapeError, match="variables of two threads meet in one operation"):
             use()
@@ -319,9 +339,13 @@ def test_only_its_own_thread_differentiates_a_variable():
         with vm.nested():
             own = vm.var(float(i))
             for each in (y, np.sum(x * float(i))):  # also what was computed here
-                with pytest.raises(vm.TapeError, match=r"^grad: the variable belongs to another thread"):
+                with pytest.raises(
+                    vm.TapeError, match=r"^grad: the variable belongs to another thread"
+                ):
                     each.grad()
-            with pytest.raises(vm.TapeError, match=r"^grad: the variable belongs to another thread"):
+            with pytest.raises(
+                vm.TapeError, match=r"^grad: the variable belongs to another thread"
+            ):
                 vm.grad(y)
             return (own * own).grad(own)
 
@@ -347,7 +371,10 @@ def test_variables_of_one_new_thread_meet():
 
 def test_grad_of_an_array_is_refused():
     x = vm.var([1.0, 2.0])
-    with pytest.raises(vm.ShapeError, match=r"grad: only a scalar has a gradient, this variable has shape \(2,\); sum it"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"grad: only a scalar has a gradient, this variable has shape \(2,\); sum it",
+    ):
         (x * x).grad()
 
 

@@ -1,4 +1,6 @@
-"""Variables: making them, what they refuse, and the promise that arrays taken from them never change."""
+"""Variables: making them, what they refuse, and the promise that arrays taken from them never
+change.
+"""
 
 import gc
 import pickle
@@ -61,15 +63,21 @@ def test_masks_are_not_dropped(use):
 
 
 @pytest.mark.parametrize("use", [
-    vm.var, vm.matvar, lambda m: m * vm.var(np.eye(2)), lambda m: vm.var(np.eye(2)) @ m, lambda m: vm.gradient(np.sum, m),
+    vm.var, vm.matvar, lambda m: m * vm.var(np.eye(2)), lambda m: vm.var(np.eye(2)) @ m,
+     lambda m: vm.gradient(np.sum, m),
 ])  # fmt: skip
 def test_the_products_of_numpys_matrices_are_not_taken_for_those_of_arrays(use):
-    with pytest.raises(TypeError, match=r"is a numpy.matrix, but must be an array; use np.asarray\(x\)"):
+    with pytest.raises(
+        TypeError, match=r"is a numpy.matrix, but must be an array; use np.asarray\(x\)"
+    ):
         use(np.eye(2).view(np.matrix))
 
 
 def test_operands_that_are_not_numbers_are_named():
-    with pytest.raises(TypeError, match=r"add: operand 2 has dtype object \(type object\), but must be real numbers"):
+    with pytest.raises(
+        TypeError,
+        match=r"add: operand 2 has dtype object \(type object\), but must be real numbers",
+    ):
         vm.var(1.0) + object()
 
 
@@ -106,7 +114,8 @@ def test_value():
     inside = vm.value([{"a": (x,)}])
     inside[0]["a"][0][:] = 9.0
     assert x.val.tolist() == [1.0, 2.0]
-    assert vm.value(np.linalg.eigh(vm.var(np.diag([2.0, 3.0])))).eigenvalues.tolist() == [2.0, 3.0]  # a named tuple stays one
+    # a named tuple stays one
+    assert vm.value(np.linalg.eigh(vm.var(np.diag([2.0, 3.0])))).eigenvalues.tolist() == [2.0, 3.0]
 
 
 def test_assignment_into_what_a_value_function_holds_read_only():
@@ -161,7 +170,15 @@ def test_views_share_values_and_adjoints_and_record_nothing(n):
 @pytest.mark.parametrize("n", [4, LARGE + 4])
 def test_results_lie_in_row_major_order_whatever_their_operands_do(n):
     x, a = vm.var(np.ones((2, n))), np.ones((2, n)).T
-    for y in (np.exp(x.T), x.T * 2.0, a - x.T, x.T * x[:, ::-1].T, vm.fma(x.T, a, 1.0), np.clip(x.T, 0.0, a), np.sort(x.T, axis=0)):
+    for y in (
+        np.exp(x.T),
+        x.T * 2.0,
+        a - x.T,
+        x.T * x[:, ::-1].T,
+        vm.fma(x.T, a, 1.0),
+        np.clip(x.T, 0.0, a),
+        np.sort(x.T, axis=0),
+    ):
         assert np.shares_memory(y.reshape(-1)._val, y._val)
         before = np.sum(np.reshape(y, -1)[:1] * 3.0)
         y.reshape(-1)[0] = 5.0
@@ -216,7 +233,8 @@ def test_first_contributions_through_views_of_all_elements(first, second, shape,
     np.testing.assert_allclose(form(loss, places), slope, rtol=1e-12, atol=1e-13)
 
 
-# Functions of a square matrix below which its adjoint, if it is large, is shared and has another layout than the values.
+# Functions of a square matrix below which its adjoint, if it is large, is shared and has another
+# layout than the values.
 SHARED = {
     "sum along rows": lambda x, w: np.sum(np.sum(x, axis=1) * w),
     "sum along columns": lambda x, w: np.sum(np.sum(x, axis=0) * w),
@@ -246,15 +264,26 @@ def test_contributions_to_parts_of_what_shares_its_adjoint(part, shared, n):
     if shared != "nothing":
         expected += {"sum along rows": w[:, None], "transpose": w[:, None]}.get(shared, w)
     for form in (vm.gradient, lambda f, x: vm.recorded(f)(x)[1]):
-        np.testing.assert_array_equal(form(lambda x: np.sum(PARTS[part](x) * 2.0) + SHARED[shared](x, w), x), expected)
+        np.testing.assert_array_equal(
+            form(lambda x: np.sum(PARTS[part](x) * 2.0) + SHARED[shared](x, w), x), expected
+        )
 
 
 DATA = np.linspace(0.5, 1.5, LARGE + 10)
 # An expression of `x` of as many elements, and its gradient.
 OVERLAPPING = {
-    "later part first": (lambda x: x[1:] * x[:-1], lambda x: shifted(x[:-1], 1) + shifted(x[1:], 0)),
-    "earlier part first": (lambda x: x[:-3] * x[3:], lambda x: shifted(x[:-3], 3) + shifted(x[3:], 0)),
-    "a part and others": (lambda x: vm.fma(x[:-2], 3.0 * x[1:-1], x[2:]), lambda x: shifted(1.0, 2) + products(x)),
+    "later part first": (
+        lambda x: x[1:] * x[:-1],
+        lambda x: shifted(x[:-1], 1) + shifted(x[1:], 0),
+    ),
+    "earlier part first": (
+        lambda x: x[:-3] * x[3:],
+        lambda x: shifted(x[:-3], 3) + shifted(x[3:], 0),
+    ),
+    "a part and others": (
+        lambda x: vm.fma(x[:-2], 3.0 * x[1:-1], x[2:]),
+        lambda x: shifted(1.0, 2) + products(x),
+    ),
     "added to a product of itself": (lambda x: vm.fma(x, DATA, x), lambda x: DATA + 1.0),
     "the same mirrored": (lambda x: vm.fma(DATA, x, x), lambda x: DATA + 1.0),
     "of itself with itself": (lambda x: vm.fma(x, x, x), lambda x: 2.0 * x + 1.0),
@@ -289,13 +318,16 @@ def test_large_operands_that_overlap(f, expected, leaf, monkeypatch):
 def test_a_gradient_of_parts_is_freed_at_once(n):
     gc.disable()
     try:
-        left = weakref.ref(vm.gradient(lambda x: np.sum(x[1:] * 2.0) + np.sum(x.reshape(2, -1).T), np.ones(n)))
+        left = weakref.ref(
+            vm.gradient(lambda x: np.sum(x[1:] * 2.0) + np.sum(x.reshape(2, -1).T), np.ones(n))
+        )
         assert left() is None
     finally:
         gc.enable()
 
 
-# The promise: an array that the user has taken never changes because of what is recorded, swept or recovered later.
+# The promise: an array that the user has taken never changes because of what is recorded, swept or
+# recovered later.
 
 ACTIONS = {
     "record": lambda x: np.exp(x * 0.5) + x,
@@ -319,7 +351,10 @@ def nested_sweep(n):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(sorted(ACTIONS)), min_size=1, max_size=12), st.sampled_from([5, LARGE + 3]))
+@given(
+    st.lists(st.sampled_from(sorted(ACTIONS)), min_size=1, max_size=12),
+    st.sampled_from([5, LARGE + 3]),
+)
 def test_arrays_that_were_taken_never_change(actions, n):
     vm.recover_memory()
     taken = []
@@ -389,24 +424,33 @@ def test_data_that_were_pickled_are_data(f, data):
             value, g = gradient(point, unpickled(data))
             np.testing.assert_allclose(value, want[0], rtol=1e-14)
             np.testing.assert_allclose(g, want[1], rtol=1e-14)
-    np.testing.assert_array_equal(vm.hessian(f, unpickled(x), unpickled(data)), vm.hessian(f, x, data))
+    np.testing.assert_array_equal(
+        vm.hessian(f, unpickled(x), unpickled(data)), vm.hessian(f, x, data)
+    )
     np.testing.assert_allclose(f(x, unpickled(data)), f(x, data), rtol=1e-14)
 
 
 def test_an_object_that_is_no_number_is_named():
-    with pytest.raises(TypeError, match=r"^gradient: argument 1 has dtype object \(type NoneType\), but must be real numbers"):
+    with pytest.raises(
+        TypeError,
+        match=r"^gradient: argument 1 has dtype object \(type NoneType\), but must be real numbers",
+    ):
         vm.gradient(lambda x: x, None)
 
 
 @pytest.mark.parametrize("value", ["text", ["a"], None, np.array([object()]), {"a": 1.0}])
 def test_what_has_no_float64_value_is_refused(value):
-    with pytest.raises(TypeError, match=r"var: the argument has dtype .*, but must be real numbers"):
+    with pytest.raises(
+        TypeError, match=r"var: the argument has dtype .*, but must be real numbers"
+    ):
         vm.var(value)
 
 
 @pytest.mark.parametrize("f", [
-    np.exp, np.log1p, vm.inv_logit, vm.lgamma, lambda v: np.float64(2.0) * v, lambda v: v**2.5, lambda v: np.arctan2(v, 2.0),
-    lambda v: np.where(v > 0, v, 1.0), lambda v: np.sum(v), lambda v: vm.normal_lpdf(v, 0.0, 1.0), lambda v: vm.fma(v, v, v),
+    np.exp, np.log1p, vm.inv_logit, vm.lgamma, lambda v: np.float64(2.0) * v, lambda v: v**2.5,
+     lambda v: np.arctan2(v, 2.0),
+    lambda v: np.where(v > 0, v, 1.0), lambda v: np.sum(v), lambda v: vm.normal_lpdf(v, 0.0, 1.0),
+     lambda v: vm.fma(v, v, v),
 ])  # fmt: skip
 def test_values_and_adjoints_of_scalars_are_floats(f):
     v = vm.var(1.5)
@@ -414,3 +458,22 @@ def test_values_and_adjoints_of_scalars_are_floats(f):
     assert type(y.val) is float
     y.grad()
     assert type(v.adj) is float
+
+
+def test_adjoints_lie_as_the_values_do():
+    """Also the first contribution, if its rule makes it with other strides."""
+    x = vm.var(np.arange(6.0).reshape(2, 3))
+    np.sum(np.reshape(x.T @ np.eye(2), -1) * np.arange(6.0)).grad()
+    assert x.adj.flags.c_contiguous
+    np.testing.assert_array_equal(x.adj, [[0.0, 2.0, 4.0], [1.0, 3.0, 5.0]])
+
+    @vm.operation()
+    def f(x):
+        return np.sum(x)
+
+    f.reverse(lambda g, r, x: np.full(x.shape, g, order="F"))
+    try:
+        f(x).grad()
+    finally:
+        del OPERATIONS["f"]
+    assert x.adj.flags.c_contiguous

@@ -22,7 +22,11 @@ def log1m_exp(t: Any) -> Any:
 
 def _logs(lower: Any, upper: Any) -> tuple[Any, Any]:
     """The logarithms of a probability and of its complement, given one of the two."""
-    return (mpmath.log(lower), mpmath.log1p(-lower)) if upper is None else (mpmath.log1p(-upper), mpmath.log(upper))
+    return (
+        (mpmath.log(lower), mpmath.log1p(-lower))
+        if upper is None
+        else (mpmath.log1p(-upper), mpmath.log(upper))
+    )
 
 
 def _log_gamma(a: Any, x: Any) -> tuple[Any, Any]:
@@ -53,7 +57,11 @@ def _betainc(a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 def _log_beta(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    return _logs(_betainc(a, b, x, y), None) if x * (a + b) < a or (x < 0.5 and a + b < 100) else _logs(None, _betainc(b, a, y, x))
+    return (
+        _logs(_betainc(a, b, x, y), None)
+        if x * (a + b) < a or (x < 0.5 and a + b < 100)
+        else _logs(None, _betainc(b, a, y, x))
+    )
 
 
 def log_betainc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
@@ -69,33 +77,46 @@ def log_betaincc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
 def log_t_tail(nu: Any, z: Any) -> Any:
     """The logarithm of the probability above z >= 0 of Student's t distribution."""
     u = nu / (nu + z * z)
-    return log_betainc(nu / 2, mpmath.mpf(1) / 2, u, z * z / (nu + z * z)) - mpmath.log(2) if z else -mpmath.log(2)
+    return (
+        log_betainc(nu / 2, mpmath.mpf(1) / 2, u, z * z / (nu + z * z)) - mpmath.log(2)
+        if z
+        else -mpmath.log(2)
+    )
 
 
 def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
-    """The logarithms of both probabilities of the sum of a standard normal and an exponential variable of rate a."""
+    """The logarithms of both probabilities of the sum of a standard normal and an exponential
+    variable of rate a.
+    """
     second = mpmath.exp(a * a / 2 - a * z) * mpmath.ncdf(z - a)
     lower, upper = mpmath.ncdf(z) - second, mpmath.ncdf(-z) + second
     return _logs(lower, None) if lower < 0.5 else _logs(None, upper)
 
 
 def log_skew_normal(z: Any, alpha: Any) -> Any:
-    """The logarithm of the distribution function of the skew normal distribution, as an integral like Owen's of positive terms."""
+    """The logarithm of the distribution function of the skew normal distribution, as an integral
+    like Owen's of positive terms.
+    """
     if z > 0:
         return mpmath.log1p(-mpmath.exp(log_skew_normal(-z, -alpha)))
-    # Of exp(-(z**2) (1 + t**2) / 2) / (1 + t**2) over t from alpha on; what is beyond the last place is nothing.
+    # Of exp(-(z**2) (1 + t**2) / 2) / (1 + t**2) over t from alpha on; what is beyond the last
+    # place is nothing.
     start, scale = max(alpha, 0), 1 / (z * z * max(alpha, 0) + abs(z))
     places = [start + k * scale for k in ((0, 2, 8, 30, 130) if alpha > 0 else (0, 1, 4, 16))]
     places += [start + 4**k for k in range(12) if 4**k < 16 * scale]
     if alpha < 0:
         places += [alpha, *(-place for place in places[1:] if -place > alpha)]
     half = z * z / 2
-    total = mpmath.quad(lambda t: mpmath.exp(half * (start - t) * (start + t)) / (1 + t * t), sorted(places))
+    total = mpmath.quad(
+        lambda t: mpmath.exp(half * (start - t) * (start + t)) / (1 + t * t), sorted(places)
+    )
     return mpmath.log(total / mpmath.pi) - half * (1 + start * start)
 
 
 def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
-    """The logarithms of the probabilities of angles between -pi and y, and between y and pi, as a Fourier series."""
+    """The logarithms of the probabilities of angles between -pi and y, and between y and pi, as a
+    Fourier series.
+    """
     with mpmath.workdps(mpmath.mp.dps + 100):
         count = int(2 * kappa) + 200
         above, here = mpmath.mpf(0), mpmath.mpf(1)
@@ -108,7 +129,8 @@ def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
 
 
 HELPERS = {
-    f.__name__: f for f in (log1m_exp, log_betainc, log_betaincc, log_exp_mod_normal, log_gammainc, log_gammaincc, log_ncdf,
+    f.__name__: f for f in (log1m_exp, log_betainc, log_betaincc, log_exp_mod_normal, log_gammainc,
+     log_gammaincc, log_ncdf,
         log_skew_normal, log_t_tail, log_von_mises)
 }  # fmt: skip
 
@@ -116,4 +138,6 @@ HELPERS = {
 def exact(row: Univariate) -> Any:
     code = compile(row.reference, f"<{row.name}>", "eval")
     # The text is that of a row of our own table.
-    return lambda *args: eval(code, {**vars(mpmath), **HELPERS, **dict(zip(row.arguments, args, strict=True))})
+    return lambda *args: eval(
+        code, {**vars(mpmath), **HELPERS, **dict(zip(row.arguments, args, strict=True))}
+    )

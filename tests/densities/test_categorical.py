@@ -1,4 +1,6 @@
-"""Densities on the simplex, of counts, of categories and of ordered categories: 50 digits, identities, limits, refusals."""
+"""Densities on the simplex, of counts, of categories and of ordered categories: 50 digits,
+identities, limits, refusals.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from densities.multivariate import CUTS, CUTS_2, ETA, MU, P, Y, expect_refusal
 from functions.matrices import worst_error
-from multivariate import CUTS, CUTS_2, ETA, MU, P, Y, expect_refusal
 
 import varmat as vm
 from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
@@ -18,7 +20,10 @@ from varmat.densities.simplex import dirichlet_lpdf, multinomial_lpmf
 
 INF = math.inf
 ALPHA = np.array([1.2, 0.7, 3.1])
-THETAS, ALPHAS = np.array([[0.25, 0.25, 0.5], [1e-9, 0.25, 0.75 - 1e-9]]), np.array([[1.0, 0.5, 80.0], [2.5, 1e-3, 1.0]])
+THETAS, ALPHAS = (
+    np.array([[0.25, 0.25, 0.5], [1e-9, 0.25, 0.75 - 1e-9]]),
+    np.array([[1.0, 0.5, 80.0], [2.5, 1e-3, 1.0]]),
+)
 COUNTS = np.array([[3, 1, 4], [0, 2, 7]])
 N = np.array([1, 3, 3, 2])
 
@@ -36,7 +41,9 @@ def dirichlet(theta: Any, alpha: Any) -> Any:
     total = mp.mpf(0)
     for i in rows(theta, alpha):
         t, a = elements(theta, i), elements(alpha, i)
-        total += mp.loggamma(mp.fsum(a)) + mp.fsum((b - 1) * mp.log(x) - mp.loggamma(b) for x, b in zip(t, a, strict=True))
+        total += mp.loggamma(mp.fsum(a)) + mp.fsum(
+            (b - 1) * mp.log(x) - mp.loggamma(b) for x, b in zip(t, a, strict=True)
+        )
     return total
 
 
@@ -45,7 +52,10 @@ def multinomial(counts: Any) -> Any:
         total = mp.mpf(0)
         for row in np.atleast_2d(counts).tolist():
             total += mp.loggamma(sum(row) + 1)
-            total += mp.fsum(n * mp.log(t) - mp.loggamma(n + 1) for n, t in zip(row, elements(theta, 0), strict=True))
+            total += mp.fsum(
+                n * mp.log(t) - mp.loggamma(n + 1)
+                for n, t in zip(row, elements(theta, 0), strict=True)
+            )
         return total
 
     return exact
@@ -86,18 +96,46 @@ EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
     "multinomial": (lambda theta: multinomial_lpmf(COUNTS[0], theta), multinomial(COUNTS[0]), [P]),
     "multinomial, rows": (lambda theta: multinomial_lpmf(COUNTS, theta), multinomial(COUNTS), [P]),
     "categorical": (lambda theta: categorical_lpmf(N, theta), categorical(False), [P]),
-    "categorical, rows": (lambda theta: categorical_lpmf(N, theta), categorical(False), [np.stack([P, *THETAS, P])]),
+    "categorical, rows": (
+        lambda theta: categorical_lpmf(N, theta),
+        categorical(False),
+        [np.stack([P, *THETAS, P])],
+    ),
     "categorical_logit": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True), [MU]),
-    "categorical_logit, rows": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True), [Y]),
-    "categorical_logit, far": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True), [np.array([0.1, 900.0, 31.0])]),
+    "categorical_logit, rows": (
+        lambda beta: categorical_logit_lpmf(N, beta),
+        categorical(True),
+        [Y],
+    ),
+    "categorical_logit, far": (
+        lambda beta: categorical_logit_lpmf(N, beta),
+        categorical(True),
+        [np.array([0.1, 900.0, 31.0])],
+    ),
     **{
-        f"ordered, {category}": (lambda eta, c, n=category: ordered_logistic_lpmf(n, eta, c), ordered(category), [0.4, CUTS])
+        f"ordered, {category}": (
+            lambda eta, c, n=category: ordered_logistic_lpmf(n, eta, c),
+            ordered(category),
+            [0.4, CUTS],
+        )
         for category in (1, 2, 3, 4)
     },
     "ordered, batch": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [ETA, CUTS]),
-    "ordered, rows": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [ETA, np.stack([CUTS, CUTS_2, CUTS, CUTS_2])]),
-    "ordered, far": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [30.0 * ETA, CUTS]),
-    "ordered, narrow": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [ETA, 0.3 + np.array([0.0, 1e-9, 2e-9])]),
+    "ordered, rows": (
+        lambda eta, c: ordered_logistic_lpmf(N, eta, c),
+        ordered(N),
+        [ETA, np.stack([CUTS, CUTS_2, CUTS, CUTS_2])],
+    ),
+    "ordered, far": (
+        lambda eta, c: ordered_logistic_lpmf(N, eta, c),
+        ordered(N),
+        [30.0 * ETA, CUTS],
+    ),
+    "ordered, narrow": (
+        lambda eta, c: ordered_logistic_lpmf(N, eta, c),
+        ordered(N),
+        [ETA, 0.3 + np.array([0.0, 1e-9, 2e-9])],
+    ),
 }
 
 
@@ -114,19 +152,36 @@ def test_counts_are_categories_added_up() -> None:
     assert value == pytest.approx(expected[0], rel=1e-15)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-15)
     assert categorical_logit_lpmf(N, np.log(P) + 7.0) == pytest.approx(value, rel=1e-14)
-    assert categorical_lpmf(N, vm.softmax(MU)) == pytest.approx(categorical_logit_lpmf(N, MU), rel=1e-14)
+    assert categorical_lpmf(N, vm.softmax(MU)) == pytest.approx(
+        categorical_logit_lpmf(N, MU), rel=1e-14
+    )
 
 
 LIMITS: list[tuple[Any, Any, Any, Any]] = [
     # A term that is zero times the logarithm of zero is not there.
-    (lambda theta: multinomial_lpmf([0, 1, 1], theta, propto=True), np.array([0.0, 0.5, 0.5]), 2 * math.log(0.5), [0.0, 2.0, 2.0]),
+    (
+        lambda theta: multinomial_lpmf([0, 1, 1], theta, propto=True),
+        np.array([0.0, 0.5, 0.5]),
+        2 * math.log(0.5),
+        [0.0, 2.0, 2.0],
+    ),
     (lambda theta: categorical_lpmf(2, theta), np.array([0.0, 1.0]), 0.0, [0.0, 1.0]),
     (lambda theta: categorical_lpmf(1, theta), np.array([0.0, 1.0]), -INF, [INF, 0.0]),
-    (lambda theta: multinomial_lpmf([2, 1], theta, propto=True), np.array([0.0, 1.0]), -INF, [INF, 1.0]),
+    (
+        lambda theta: multinomial_lpmf([2, 1], theta, propto=True),
+        np.array([0.0, 1.0]),
+        -INF,
+        [INF, 1.0],
+    ),
     (lambda theta: dirichlet_lpdf(theta, [1.0, 1.0]), np.array([0.0, 1.0]), 0.0, [0.0, 0.0]),
     (lambda theta: dirichlet_lpdf(theta, [3.0, 1.0]), np.array([0.0, 1.0]), -INF, [INF, 0.0]),
     (lambda theta: dirichlet_lpdf(theta, [0.5, 1.0]), np.array([0.0, 1.0]), INF, [-INF, 0.0]),
-    (lambda beta: categorical_logit_lpmf([1, 1], beta), np.array([800.0, 0.0, -800.0]), 0.0, [0.0, 0.0, 0.0]),
+    (
+        lambda beta: categorical_logit_lpmf([1, 1], beta),
+        np.array([800.0, 0.0, -800.0]),
+        0.0,
+        [0.0, 0.0, 0.0],
+    ),
     (lambda c: ordered_logistic_lpmf(1, 1000.0, c), np.array([0.0, 1.0]), -1000.0, [1.0, 0.0]),
     (lambda c: ordered_logistic_lpmf(3, -1000.0, c), np.array([0.0, 1.0]), -1001.0, [0.0, -1.0]),
 ]
@@ -150,10 +205,12 @@ def test_many_observations_of_one_category() -> None:
 
 
 REFUSALS: list[tuple[Any, Any, Any, str]] = [
-    (dirichlet_lpdf, (P, np.array([1.0, 0.0, 1.0])), vm.DomainError, "prior sample sizes[1] is 0.0, but must be positive!"),
+    (dirichlet_lpdf, (P, np.array([1.0, 0.0, 1.0])), vm.DomainError,
+     "prior sample sizes[1] is 0.0, but must be positive!"),
     (dirichlet_lpdf, (P, ALPHA[:2]), vm.ShapeError,
      "probabilities has shape (3,), but must go with prior sample sizes, of shape (2,)!"),
-    (dirichlet_lpdf, (P, 1.0), vm.ShapeError, "probabilities has shape (3,), but must go with prior sample sizes, of shape ()!"),
+    (dirichlet_lpdf, (P, 1.0), vm.ShapeError,
+     "probabilities has shape (3,), but must go with prior sample sizes, of shape ()!"),
     (dirichlet_lpdf, (THETAS, np.ones((3, 3))), vm.ShapeError,
      "probabilities has shape (2, 3), but must go with prior sample sizes, of shape (3, 3)!"),
     (multinomial_lpmf, ([3, 1, 4], np.array([0.25, 0.5, 0.5])), vm.DomainError,
@@ -161,22 +218,31 @@ REFUSALS: list[tuple[Any, Any, Any, str]] = [
     (multinomial_lpmf, ([3, 1, 4], np.array([-0.25, 0.5, 0.75])), vm.DomainError,
      "Probabilities parameter[0] is -0.25, but must be nonnegative!"),
     (multinomial_lpmf, ([3, 1], P), vm.ShapeError,
-     "Number of trials variable has shape (2,), but must go with Probabilities parameter, of shape (3,)!"),
+     ("Number of trials variable has shape (2,), but must go with Probabilities parameter, of "
+      "shape "
+     "(3,)!")),
     (categorical_lpmf, (1, np.array([[0.5, 0.5], [0.5, 0.75]])), vm.DomainError,
      "sum(Probabilities parameter)[1] is 1.25, but must be 1 to within 1e-08!"),
-    (categorical_lpmf, (1, 1.0), vm.ShapeError, "Probabilities parameter has shape (), but must be a vector (or a stack of them)!"),
-    (categorical_lpmf, (N, THETAS), vm.ShapeError, "Number of categories has shape (4,), but must broadcast with (2,)!"),
-    (categorical_lpmf, (1, np.empty(0)), vm.DomainError, "sum(Probabilities parameter) is 0.0, but must be 1 to within 1e-08!"),
-    (categorical_logit_lpmf, (1, np.array([0.0, INF])), vm.DomainError, "log odds parameter[1] is inf, but must be finite!"),
+    (categorical_lpmf, (1, 1.0), vm.ShapeError,
+     "Probabilities parameter has shape (), but must be a vector (or a stack of them)!"),
+    (categorical_lpmf, (N, THETAS), vm.ShapeError,
+     "Number of categories has shape (4,), but must broadcast with (2,)!"),
+    (categorical_lpmf, (1, np.empty(0)), vm.DomainError,
+     "sum(Probabilities parameter) is 0.0, but must be 1 to within 1e-08!"),
+    (categorical_logit_lpmf, (1, np.array([0.0, INF])), vm.DomainError,
+     "log odds parameter[1] is inf, but must be finite!"),
     (categorical_logit_lpmf, (N, Y[:2]), vm.ShapeError,
      "categorical outcome out of support has shape (4,), but must broadcast with (2,)!"),
-    (ordered_logistic_lpmf, (1, INF, CUTS), vm.DomainError, "Location parameter is inf, but must be finite!"),
-    (ordered_logistic_lpmf, (1, 0.0, np.array([-INF, 1.0])), vm.DomainError, "Cut-points[0] is -inf, but must be finite!"),
+    (ordered_logistic_lpmf, (1, INF, CUTS), vm.DomainError,
+     "Location parameter is inf, but must be finite!"),
+    (ordered_logistic_lpmf, (1, 0.0, np.array([-INF, 1.0])), vm.DomainError,
+     "Cut-points[0] is -inf, but must be finite!"),
     (ordered_logistic_lpmf, (1, 0.0, np.array([0.0, 2.0, 1.0])), vm.DomainError,
      "Cut-points[2] is 1.0, but must be greater than Cut-points[1], 2.0!"),
     (ordered_logistic_lpmf, (1, 0.0, np.array([[0.0, 1.0], [1.0, 1.0]])), vm.DomainError,
      "Cut-points[1, 1] is 1.0, but must be greater than Cut-points[1, 0], 1.0!"),
-    (ordered_logistic_lpmf, (1, 0.0, 1.0), vm.ShapeError, "Cut-points has shape (), but must be a vector (or a stack of them)!"),
+    (ordered_logistic_lpmf, (1, 0.0, 1.0), vm.ShapeError,
+     "Cut-points has shape (), but must be a vector (or a stack of them)!"),
     (ordered_logistic_lpmf, (N, np.zeros(3), CUTS), vm.ShapeError,
      "Location parameter has shape (3,), but must broadcast with (4,)!"),
     (ordered_logistic_lpmf, (N, 0.0, np.stack([CUTS, CUTS])), vm.ShapeError,

@@ -29,9 +29,15 @@ def test_hessian_agrees_with_fifty_digits():
         return -(((y - mu) / sigma) ** 2) / 2 - mpmath.log(sigma) - mpmath.log(2 * mpmath.pi) / 2
 
     with mpmath.workdps(60):
-        orders = [[tuple((i == k) + (j == k) for k in range(3)) for j in range(3)] for i in range(3)]
-        truth = [[float(mpmath.diff(exact, tuple(point), order)) for order in row] for row in orders]
-    np.testing.assert_allclose(vm.hessian(lambda x: normal_lpdf(x[0], x[1], x[2]), np.array(point)), truth, rtol=1e-13)
+        orders = [
+            [tuple((i == k) + (j == k) for k in range(3)) for j in range(3)] for i in range(3)
+        ]
+        truth = [
+            [float(mpmath.diff(exact, tuple(point), order)) for order in row] for row in orders
+        ]
+    np.testing.assert_allclose(
+        vm.hessian(lambda x: normal_lpdf(x[0], x[1], x[2]), np.array(point)), truth, rtol=1e-13
+    )
 
 
 COLUMN = np.array([[0.5], [-1.5]])
@@ -39,7 +45,9 @@ BROADCAST = {
     "scalars": (0.3, 0.1, 1.5),
     "vectors": (Y, MU, SIGMA),
     **{
-        "".join("vs"[not v] for v in vector): tuple(a if v else float(a[0]) for a, v in zip((Y, MU, SIGMA), vector, strict=True))
+        "".join("vs"[not v] for v in vector): tuple(
+            a if v else float(a[0]) for a, v in zip((Y, MU, SIGMA), vector, strict=True)
+        )
         for vector in list(itertools.product((True, False), repeat=3))[1:-1]
     },
     "outer": (Y, COLUMN, 1.5),
@@ -55,7 +63,9 @@ BROADCAST = {
 @pytest.mark.parametrize("args", BROADCAST.values(), ids=BROADCAST)
 @pytest.mark.parametrize("propto", [False, True], ids=["full", "propto"])
 def test_all_routes_agree(args, propto):
-    if propto:  # what is dropped depends on which arguments are variables, so the value alone cannot be compared
+    # what is dropped depends on which arguments are variables, so the value alone cannot be
+    # compared
+    if propto:
         full = vm.value_and_grad(normal_lpdf, (0, 1, 2))(*args)
         some = vm.value_and_grad(lambda *a: normal_lpdf(*a, propto=True), (0, 1, 2))(*args)
         size = math.prod(np.broadcast_shapes(*map(np.shape, args)))
@@ -65,11 +75,19 @@ def test_all_routes_agree(args, propto):
     else:
         expect_ad(normal_lpdf, *args)
         expect_ad_matvar(normal_lpdf, *args)
-        expected = np.sum(-0.5 * ((args[0] - args[1]) / args[2]) ** 2 - np.log(args[2]) - 0.5 * math.log(2 * math.pi))
+        expected = np.sum(
+            -0.5 * ((args[0] - args[1]) / args[2]) ** 2
+            - np.log(args[2])
+            - 0.5 * math.log(2 * math.pi)
+        )
         assert normal_lpdf(*args) == pytest.approx(expected, rel=1e-13)
 
 
-@pytest.mark.parametrize("y", [0.5, Y, COLUMN, Y[::-2], np.empty(0)], ids=["scalar", "vector", "matrix", "strided", "empty"])
+@pytest.mark.parametrize(
+    "y",
+    [0.5, Y, COLUMN, Y[::-2], np.empty(0)],
+    ids=["scalar", "vector", "matrix", "strided", "empty"],
+)
 def test_std_normal_all_routes_agree(y):
     expect_ad(std_normal_lpdf, y)
     expect_ad_matvar(std_normal_lpdf, y)
@@ -81,11 +99,15 @@ def test_propto_keeps_what_depends_on_variables(variable):
     args = (Y, MU, SIGMA)
     chosen = tuple(i for i in range(3) if variable[i])
     z = (Y - MU) / SIGMA
-    expected = (-0.5 * np.sum(z * z) if chosen else 0.0) - (np.sum(np.log(SIGMA)) if variable[2] else 0.0)
+    expected = (-0.5 * np.sum(z * z) if chosen else 0.0) - (
+        np.sum(np.log(SIGMA)) if variable[2] else 0.0
+    )
     value, gradients = vm.value_and_grad(lambda *a: normal_lpdf(*a, propto=True), chosen)(*args)
     assert value == pytest.approx(expected, rel=1e-14)
     for i, gradient in zip(chosen, gradients, strict=True):
-        np.testing.assert_allclose(gradient, (-z / SIGMA, z / SIGMA, (z * z - 1) / SIGMA)[i], rtol=1e-14)
+        np.testing.assert_allclose(
+            gradient, (-z / SIGMA, z / SIGMA, (z * z - 1) / SIGMA)[i], rtol=1e-14
+        )
     if chosen:
         tangents = tuple(np.ones(3) if v else None for v in variable)
         primals, directions = zip(*((args[i], tangents[i]) for i in chosen), strict=True)
@@ -115,7 +137,9 @@ def test_propto_takes_names_and_matvars():
 def test_types():
     assert type(normal_lpdf(1, 0, 2)) is float
     assert type(normal_lpdf([1, 2], np.float32(0.0), np.array(2.0))) is float
-    assert normal_lpdf([1, 2], np.float32(0.0), np.array(2.0)) == pytest.approx(normal_lpdf(np.array([1.0, 2.0]), 0.0, 2.0))
+    assert normal_lpdf([1, 2], np.float32(0.0), np.array(2.0)) == pytest.approx(
+        normal_lpdf(np.array([1.0, 2.0]), 0.0, 2.0)
+    )
     with vm.nested():
         assert type(normal_lpdf(vm.var(Y), 0, np.array(2.0))) is vm.Var
         sigma = vm.var(2.0)
@@ -132,13 +156,22 @@ BAD_ARGUMENTS = [
     ((0.5, 0.0, math.nan), "Scale parameter is nan, but must be positive!"),
     ((Y, MU, np.array([1.0, 2.0, -1.0])), "Scale parameter[2] is -1.0, but must be positive!"),
     ((Y, MU, np.array([1.0, 0.0, -1.0])), "Scale parameter[1] is 0.0, but must be positive!"),
-    ((Y, MU, np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -2.0]])), "Scale parameter[1, 2] is -2.0, but must be positive!"),
+    (
+        (Y, MU, np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -2.0]])),
+        "Scale parameter[1, 2] is -2.0, but must be positive!",
+    ),
     ((Y, MU, np.array([1.0, math.nan, 1.0])), "Scale parameter[1] is nan, but must be positive!"),
     ((np.array([1.0, math.nan]), 0.0, 1.0), "Random variable[1] is nan, but must be not nan!"),
     ((math.nan, 0.0, 1.0), "Random variable is nan, but must be not nan!"),
-    ((Y, np.array([0.0, math.inf, 0.0]), SIGMA), "Location parameter[1] is inf, but must be finite!"),
+    (
+        (Y, np.array([0.0, math.inf, 0.0]), SIGMA),
+        "Location parameter[1] is inf, but must be finite!",
+    ),
     ((Y, -math.inf, SIGMA), "Location parameter is -inf, but must be finite!"),
-    ((np.array([math.inf]), np.array([math.inf]), 1.0), "Location parameter[0] is inf, but must be finite!"),
+    (
+        (np.array([math.inf]), np.array([math.inf]), 1.0),
+        "Location parameter[0] is inf, but must be finite!",
+    ),
     ((np.empty(0), math.nan, 1.0), "Location parameter is nan, but must be finite!"),
     ((np.empty(0), 0.0, -1.0), "Scale parameter is -1.0, but must be positive!"),
 ]
@@ -167,28 +200,48 @@ def test_lists_behind_an_array_without_axes():
 
 
 def test_shapes_that_do_not_broadcast():
-    with pytest.raises(vm.ShapeError, match=r"^normal_lpdf: Location parameter has shape \(2,\), but must be of a shape that "):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^normal_lpdf: Location parameter has shape \(2,\), but must be of a shape that ",
+    ):
         normal_lpdf(np.zeros(3), np.zeros(2), 1.0)
-    with pytest.raises(vm.ShapeError, match=r"^normal_lpdf: Scale parameter has shape \(0,\), but .* broadcasts with \(3,\)!$"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^normal_lpdf: Scale parameter has shape \(0,\), but .* broadcasts with \(3,\)!$",
+    ):
         normal_lpdf(Y, MU, np.empty(0))
 
 
-@pytest.mark.parametrize("call", [
-    lambda: normal_lpdf(Y, MU), lambda: normal_lpdf(Y, MU, SIGMA, 1.0), lambda: normal_lpdf(Y, MU, scale=1.0),
-    lambda: normal_lpdf(Y, MU, scale=1.0, propto=True), lambda: normal_lpdf(Y, MU, 1j), lambda: normal_lpdf(Y, "a", 1.0),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: normal_lpdf(Y, MU),
+        lambda: normal_lpdf(Y, MU, SIGMA, 1.0),
+        lambda: normal_lpdf(Y, MU, scale=1.0),
+        lambda: normal_lpdf(Y, MU, scale=1.0, propto=True),
+        lambda: normal_lpdf(Y, MU, 1j),
+        lambda: normal_lpdf(Y, "a", 1.0),
+    ],
+)
 def test_calls_that_are_refused(call):
     with pytest.raises(TypeError):
         call()
 
 
-@pytest.mark.parametrize(("args", "value", "gradients"), [
-    ((math.inf, 0.0, 1.0), -math.inf, (-math.inf, math.inf, math.inf)),
-    ((np.array([0.0, -math.inf]), 0.0, 1.0), -math.inf, (np.array([0.0, math.inf]), -math.inf, math.inf)),
-    ((0.5, 0.0, math.inf), -math.inf, (0.0, 0.0, 0.0)),
-    ((1e200, 0.0, np.array([1.0])), -math.inf, (-1e200, 1e200, np.array([math.inf]))),
-    ((1e200, 0.0, 1e-200), -math.inf, (-math.inf, math.inf, math.inf)),
-])
+@pytest.mark.parametrize(
+    ("args", "value", "gradients"),
+    [
+        ((math.inf, 0.0, 1.0), -math.inf, (-math.inf, math.inf, math.inf)),
+        (
+            (np.array([0.0, -math.inf]), 0.0, 1.0),
+            -math.inf,
+            (np.array([0.0, math.inf]), -math.inf, math.inf),
+        ),
+        ((0.5, 0.0, math.inf), -math.inf, (0.0, 0.0, 0.0)),
+        ((1e200, 0.0, np.array([1.0])), -math.inf, (-1e200, 1e200, np.array([math.inf]))),
+        ((1e200, 0.0, 1e-200), -math.inf, (-math.inf, math.inf, math.inf)),
+    ],
+)
 def test_limits(args, value, gradients):
     result = vm.value_and_grad(normal_lpdf, (0, 1, 2))(*args)
     assert result[0] == value
@@ -198,10 +251,16 @@ def test_limits(args, value, gradients):
 
 def test_large():
     rng = np.random.default_rng(1)
-    y, mu, sigma = rng.normal(size=40_000), rng.normal(size=40_000), rng.uniform(0.5, 2.0, size=40_000)
+    y, mu, sigma = (
+        rng.normal(size=40_000),
+        rng.normal(size=40_000),
+        rng.uniform(0.5, 2.0, size=40_000),
+    )
     value, (gy, gmu, gsigma) = vm.value_and_grad(normal_lpdf, (0, 1, 2))(y, mu, sigma)
     z = (y - mu) / sigma
-    assert value == pytest.approx(math.fsum(-0.5 * z * z - np.log(sigma) - 0.5 * math.log(2 * math.pi)), rel=1e-13)
+    assert value == pytest.approx(
+        math.fsum(-0.5 * z * z - np.log(sigma) - 0.5 * math.log(2 * math.pi)), rel=1e-13
+    )
     for got, expected in ((gy, -z / sigma), (gmu, z / sigma), (gsigma, (z * z - 1) / sigma)):
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-15)
         assert not any(np.shares_memory(got, x) for x in (y, mu, sigma))
@@ -219,18 +278,35 @@ def test_signature_names_and_documentation():
 
 def test_a_density_of_ones_own():
     own = univariate(
-        "own_exponential_lpdf", "exponential distribution with a given scale",
-        y=("Random variable", not_nan), beta=("Scale parameter", positive), support="y >= 0",
+        "own_exponential_lpdf",
+        "exponential distribution with a given scale",
+        y=("Random variable", not_nan),
+        beta=("Scale parameter", positive),
+        support="y >= 0",
         let={"s": "1.0 / beta"},
         terms=("-y * s", "log(s)"),
         partials={"y": "-s", "beta": "(y * s - 1.0) * s"},
-        notes="", examples="", reference="-y / beta - log(beta)", points=[(1.0, 2.0)],
-    )  # fmt: skip
+        notes="",
+        examples="",
+        reference="-y / beta - log(beta)",
+        points=[(1.0, 2.0)],
+    )
     positive_y = np.abs(COLUMN)
-    for args in ((SIGMA, 2.0), (Y**2, SIGMA), (2.0, SIGMA), (positive_y, SIGMA), (Y**2, COLUMN + 2), (positive_y, 3.0), (0.5, 2.0)):
+    for args in (
+        (SIGMA, 2.0),
+        (Y**2, SIGMA),
+        (2.0, SIGMA),
+        (positive_y, SIGMA),
+        (Y**2, COLUMN + 2),
+        (positive_y, 3.0),
+        (0.5, 2.0),
+    ):
         expect_ad(own, *args)
         assert own(*args) == pytest.approx(np.sum(-args[0] / args[1] - np.log(args[1])), rel=1e-14)
-    with pytest.raises(vm.DomainError, match=r"^own_exponential_lpdf: Scale parameter\[0\] is -1.0, but must be positive!$"):
+    with pytest.raises(
+        vm.DomainError,
+        match=r"^own_exponential_lpdf: Scale parameter\[0\] is -1.0, but must be positive!$",
+    ):
         own(1.0, np.array([-1.0]))
     assert own(np.array([1.0, -1.0]), 2.0) == -math.inf
     del OPERATIONS["own_exponential_lpdf"]
@@ -249,12 +325,22 @@ def test_a_second_reverse_pass_finds_its_partials_again():
 
 
 def test_a_partial_is_never_an_array_of_somebody_else():
-    """A partial that is an argument, or that of another argument, is copied before it becomes an adjoint."""
+    """A partial that is an argument, or that of another argument, is copied before it becomes an
+    adjoint.
+    """
     odd = univariate(
-        "odd_lpdf", "no distribution", y=("Random variable", not_nan), mu=("Location parameter", finite), w=("Weight", finite),
-        terms=("y * mu", "y * w"), partials={"y": "mu + w", "mu": "y", "w": "y"},
-        notes="", examples="", reference="y * (mu + w)", points=[(1.0, 2.0, 3.0)],
-    )  # fmt: skip
+        "odd_lpdf",
+        "no distribution",
+        y=("Random variable", not_nan),
+        mu=("Location parameter", finite),
+        w=("Weight", finite),
+        terms=("y * mu", "y * w"),
+        partials={"y": "mu + w", "mu": "y", "w": "y"},
+        notes="",
+        examples="",
+        reference="y * (mu + w)",
+        points=[(1.0, 2.0, 3.0)],
+    )
     with vm.nested():
         y, mu, w = vm.var(Y), vm.var(MU), vm.var(SIGMA)
         (np.sum(mu * 10.0) + odd(y, mu, w)).grad()
@@ -267,11 +353,16 @@ def test_a_partial_is_never_an_array_of_somebody_else():
 def test_bounds_in_the_wrong_order_leave_nothing_on_the_tape():
     with vm.nested() as tape:
         lower, upper = vm.var([1.0, 1.0]), vm.var([[3.0, 4.0], [0.5, 2.0]])
-        with pytest.raises(vm.DomainError, match=r"Upper bound parameter\[1, 0\] is 0.5, but must be greater"):
+        with pytest.raises(
+            vm.DomainError, match=r"Upper bound parameter\[1, 0\] is 0.5, but must be greater"
+        ):
             vm.uniform_lpdf(1.5, lower, upper)
         assert not tape
 
 
 def test_rows_of_different_lengths_are_refused_by_name():
-    with pytest.raises(vm.ShapeError, match="normal_lpdf: y is a list with parts of different shapes, but must be an array!"):
+    with pytest.raises(
+        vm.ShapeError,
+        match="normal_lpdf: y is a list with parts of different shapes, but must be an array!",
+    ):
         vm.normal_lpdf([[1.0], [2.0, 3.0]], vm.var(0.0), 1.0)

@@ -1,4 +1,6 @@
-"""Every cumulative function, from its row of the table: 50 digits, Stan, all routes, both ends of the support, refusals."""
+"""Every cumulative function, from its row of the table: 50 digits, Stan, all routes, both ends of
+the support, refusals.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import stan
-from references import exact
+from densities.references import exact
+from recordings import EVERY_RUNNER
 
 import varmat as vm
 from varmat.densities import univariate
@@ -20,7 +23,11 @@ from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
 ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), LogCumulative)]
 PROBABILITIES = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Cumulative)]
-DENSITIES = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and isinstance(row.cdf, Cumulative)]
+DENSITIES = [
+    row
+    for name in vm.__all__
+    if isinstance(row := getattr(vm, name), Univariate) and isinstance(row.cdf, Cumulative)
+]
 FILES = sorted(path.stem for path in stan.DATA.glob("cumulative*.json"))
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 every_density = pytest.mark.parametrize("row", DENSITIES, ids=lambda row: row.name)
@@ -31,13 +38,18 @@ def continuous(row: Any) -> tuple[int, ...]:
 
 
 def given(row: Any, point: Any) -> tuple[Any, ...]:
-    return tuple(int(x) if name in row.discrete else x for x, name in zip(point, row.arguments, strict=True))
+    return tuple(
+        int(x) if name in row.discrete else x for x, name in zip(point, row.arguments, strict=True)
+    )
 
 
 def columns(row: LogCumulative) -> list[Any]:
     """The arguments at all points, as columns."""
     kinds = [np.int64 if name in row.discrete else np.float64 for name in row.arguments]
-    return [np.array(column, dtype=kind) for column, kind in zip(zip(*row.points, strict=True), kinds, strict=True)]
+    return [
+        np.array(column, dtype=kind)
+        for column, kind in zip(zip(*row.points, strict=True), kinds, strict=True)
+    ]
 
 
 @every_row
@@ -76,11 +88,42 @@ def test_probability_is_the_exponential_of_its_logarithm(row):
     assert row.cdf(*(v[:0] for v in vectors)) == 1.0
 
 
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
+@pytest.mark.parametrize(("cdf", "args", "slope"), [
+    (vm.bernoulli_cdf, (0,), -1.0),
+    (vm.bernoulli_cdf, ([0, 1],), -1.0),
+    (vm.bernoulli_cdf, ([0, 0],), 0.0),
+    (vm.binomial_cdf, (0, 5), 0.0),
+    (vm.binomial_cdf, (4, 5), -5.0),
+    (vm.binomial_cdf, ([4, 7], [5, 6]), -5.0),
+    (vm.binomial_cdf, ([4, -1], 5), 0.0),
+    (vm.binomial_cdf, ([[4], [2]], 5), 0.0),
+])  # fmt: skip
+def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
+    """The probability is zero there, its logarithm has no finite derivative, and the one-sided
+    limit is that of the mass.
+    """
+    value, gradient = vm.value_and_grad(lambda theta: cdf(*args, theta))(1.0)
+    assert value == 0.0
+    assert gradient == pytest.approx(slope, rel=1e-14)
+    recorded = vm.recorded(lambda theta: 2.0 * cdf(*args, theta), runner=runner)
+    recorded(0.5)
+    assert recorded(1.0) == (0.0, pytest.approx(2.0 * slope, rel=1e-14))
+    near = 1.0 - 1e-9
+    assert vm.value_and_grad(lambda theta: cdf(*args, theta))(near)[1] == pytest.approx(
+        slope, rel=1e-7, abs=1e-7
+    )
+    with pytest.raises(vm.DomainError, match=r"Probability parameter is 1\.5"):
+        cdf(*args, vm.var(1.5))
+
+
 @every_density
 def test_the_two_probabilities_add_up_to_one(row):
     for point in row.lcdf.points:
         args = given(row, point)
-        assert math.exp(row.lcdf(*args)) + math.exp(row.lccdf(*args)) == pytest.approx(1.0, abs=1e-14)
+        assert math.exp(row.lcdf(*args)) + math.exp(row.lccdf(*args)) == pytest.approx(
+            1.0, abs=1e-14
+        )
 
 
 @every_density
@@ -102,12 +145,14 @@ def entries(throws: bool) -> list[Any]:
 STAN_IS_OFF = {
     "chi_square_cdf#3",  # the derivative in the degrees of freedom
     *("exponential_lcdf#5", "exponential_lcdf#7"),  # 1 - exp(-t) for small t
-    *("normal_lcdf#2", "normal_lcdf#8", "normal_lcdf#24"),  # a rational approximation of the inverse Mills ratio
+    # a rational approximation of the inverse Mills ratio
+    *("normal_lcdf#2", "normal_lcdf#8", "normal_lcdf#24"),
     *("std_normal_lcdf#3", "std_normal_lcdf#5", "std_normal_lcdf#15"),
     *("std_normal_lccdf#6", "std_normal_lccdf#9"),  # 1 - 1
     "cauchy_lcdf#5",
     *("frechet_lccdf#5", "gumbel_lccdf#4", "rayleigh_lcdf#5"),
-    # Incomplete gamma and beta functions: derivatives in the shapes, and complements of numbers near one.
+    # Incomplete gamma and beta functions: derivatives in the shapes, and complements of numbers
+    # near one.
     *("beta_lccdf#5", "beta_lcdf#5"),
     *("beta_proportion_lcdf#5",),
     *(
@@ -118,7 +163,15 @@ STAN_IS_OFF = {
         "chi_square_lcdf#1",
         "chi_square_lcdf#18",
     ),
-    *("gamma_cdf#1", "gamma_cdf#23", "gamma_cdf#9", "gamma_lccdf#2", "gamma_lccdf#23", "gamma_lccdf#9", "gamma_lcdf#4"),
+    *(
+        "gamma_cdf#1",
+        "gamma_cdf#23",
+        "gamma_cdf#9",
+        "gamma_lccdf#2",
+        "gamma_lccdf#23",
+        "gamma_lccdf#9",
+        "gamma_lcdf#4",
+    ),
     *(
         "inv_chi_square_cdf#17",
         "inv_chi_square_cdf#3",
@@ -138,8 +191,8 @@ STAN_IS_OFF = {
         "inv_gamma_lcdf#20",
         "inv_gamma_lcdf#3",
     ),
-    *("neg_binomial_2_cdf#6", "neg_binomial_2_lccdf#8",),
-    *( "neg_binomial_cdf#6",),
+    *("neg_binomial_2_cdf#6", "neg_binomial_2_lccdf#8"),
+    *("neg_binomial_cdf#6",),
     *(
         "scaled_inv_chi_square_cdf#20",
         "scaled_inv_chi_square_cdf#3",
@@ -151,7 +204,8 @@ STAN_IS_OFF = {
     ),
     *(),
     *("exp_mod_normal_cdf#6", "exp_mod_normal_lccdf#6", "skew_normal_lcdf#5"),
-    *("von_mises_cdf#5", "von_mises_cdf#8", "von_mises_lccdf#7", "von_mises_lcdf#7"),  # an approximation from kappa = 50 on
+    # an approximation from kappa = 50 on
+    *("von_mises_cdf#5", "von_mises_cdf#8", "von_mises_lccdf#7", "von_mises_lcdf#7"),
 }
 # Where Stan's value is wrong, and what is right.
 CORRECTED: dict[str, Any] = {
@@ -169,7 +223,9 @@ ON_THE_BORDER = {"exponential_lccdf#4", "pareto_lccdf#4"}
 @pytest.mark.parametrize("entry", entries(throws=False))
 def test_stan(entry):
     row = getattr(vm, entry["function"])
-    numbers = [stan.number(x) for pair in entry["args"] for x in pair if x is not None] + [stan.number(entry["output"])]
+    numbers = [stan.number(x) for pair in entry["args"] for x in pair if x is not None] + [
+        stan.number(entry["output"])
+    ]
     if entry["id"] in REFUSED:
         with pytest.raises(vm.DomainError):
             row(*stan.arguments(entry))
@@ -180,9 +236,13 @@ def test_stan(entry):
         log = row.log if isinstance(row, Cumulative) else row
         for point in np.broadcast(*stan.arguments(entry)):
             expect_value(log, exact(log), [given(log, map(float, point))], rtol=1e-10)
-    elif entry["id"] in {*ON_THE_BORDER, *CORRECTED} or not all(np.all(np.isfinite(x)) for x in numbers):
+    elif entry["id"] in {*ON_THE_BORDER, *CORRECTED} or not all(
+        np.all(np.isfinite(x)) for x in numbers
+    ):
         # Derivatives at the ends of the support are those of `test_outside_the_support`.
-        assert row(*stan.arguments(entry)) == CORRECTED.get(entry["id"], stan.number(entry["output"]))
+        assert row(*stan.arguments(entry)) == CORRECTED.get(
+            entry["id"], stan.number(entry["output"])
+        )
     else:
         stan.check(row, entry, rtol=1e-9)
 
@@ -195,7 +255,8 @@ def test_refuses_what_stan_refuses(entry):
         value = row(*stan.arguments(entry))
     except (vm.DomainError, vm.ShapeError):
         return
-    if row.name.startswith("von_mises"):  # of angles outside some are between others that are not, and the scale 0 is none
+    # of angles outside some are between others that are not, and the scale 0 is none
+    if row.name.startswith("von_mises"):
         assert math.isfinite(value) or value == -math.inf
         return
     assert value in (-math.inf, 0.0, 1.0)
@@ -230,9 +291,16 @@ def test_outside_the_support(row):
                 value, gradients = vm.value_and_grad(f, names)(*args)
                 assert (value, gradients) == (expected, (0.0,) * len(names))
                 last = names[-1] if names else 0
-                assert not names or vm.hessian(lambda x, f=f: f(*args[:last], x, *args[last + 1 :]), args[last]) == 0.0  # noqa: B023
+                assert (
+                    not names
+                    or vm.hessian(lambda x, f=f: f(*args[:last], x, *args[last + 1 :]), args[last])  # noqa: B023
+                    == 0.0
+                )
             # Beside observations in the bulk.
-            arrays = [np.append(np.asarray(c, float), x) for c, x in zip(columns(of_one), point, strict=True)]
+            arrays = [
+                np.append(np.asarray(c, float), x)
+                for c, x in zip(columns(of_one), point, strict=True)
+            ]
             alone = vm.value_and_grad(of_one, names)(*columns(of_one))
             value, gradients = vm.value_and_grad(of_one, names)(*arrays)
             assert value == pytest.approx(alone[0], rel=1e-15)
@@ -248,22 +316,30 @@ def test_arguments_outside_their_domain(row):
             args: list[Any] = [*given(row, row.lcdf.points[0])]
             args[i] = math.nan
             with vm.nested() as tape:
-                variables = [vm.var(float(x)) if k in continuous(row) else x for k, x in enumerate(args)]
+                variables = [
+                    vm.var(float(x)) if k in continuous(row) else x for k, x in enumerate(args)
+                ]
                 with pytest.raises(vm.DomainError) as caught:
                     f(*variables)
-                assert str(caught.value) == f"{f.name}: {title} is nan, but must be {domain.phrase}!"
+                assert (
+                    str(caught.value) == f"{f.name}: {title} is nan, but must be {domain.phrase}!"
+                )
                 assert not tape
 
 
 @every_density
 def test_functions_of_a_family(row):
     family = row.name.rpartition("_")[0]
-    assert [f.name for f in (row.cdf, row.lcdf, row.lccdf)] == [f"{family}_{suffix}" for suffix in ("cdf", "lcdf", "lccdf")]
+    assert [f.name for f in (row.cdf, row.lcdf, row.lccdf)] == [
+        f"{family}_{suffix}" for suffix in ("cdf", "lcdf", "lccdf")
+    ]
     for f in (row.cdf, row.lcdf, row.lccdf, row.cdf.log):
         assert pickle.loads(pickle.dumps(f)) is f
         assert "propto" not in str(f.__signature__)
 
 
 def test_every_function_belongs_to_a_density():
-    assert {row.name for row in ROWS} == {f.name for row in DENSITIES for f in (row.lcdf, row.lccdf)}
+    assert {row.name for row in ROWS} == {
+        f.name for row in DENSITIES for f in (row.lcdf, row.lccdf)
+    }
     assert {row.name for row in PROBABILITIES} == {row.cdf.name for row in DENSITIES}

@@ -1,4 +1,6 @@
-"""Fused densities of generalised linear models: against Stan Math, 50-digit arithmetic and the same written out in NumPy."""
+"""Fused densities of generalised linear models: against Stan Math, 50-digit arithmetic and the same
+written out in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,17 @@ from varmat.testing import expect_ad, expect_ad_matvar
 
 X = np.array([[0.3, -1.2], [1.1, 0.4], [-0.7, 0.8]])
 BETA = np.array([0.6, -0.9])
-ALPHAS, SIGMAS, Y = np.array([0.25, -0.1, 0.5]), np.array([1.3, 0.7, 2.0]), np.array([0.7, -1.2, 2.1])
+ALPHAS, SIGMAS, Y = (
+    np.array([0.25, -0.1, 0.5]),
+    np.array([1.3, 0.7, 2.0]),
+    np.array([0.7, -1.2, 2.1]),
+)
 BITS, COUNTS = np.array([1, 0, 1]), np.array([3, 0, 5])
-FAMILIES = {"normal": normal_id_glm_lpdf, "bernoulli": bernoulli_logit_glm_lpmf, "poisson": poisson_log_glm_lpmf}
+FAMILIES = {
+    "normal": normal_id_glm_lpdf,
+    "bernoulli": bernoulli_logit_glm_lpmf,
+    "poisson": poisson_log_glm_lpmf,
+}
 
 
 @pytest.mark.parametrize("entry", stan.entries("glm"))
@@ -33,7 +43,10 @@ def test_agrees_with_stan(entry):
 @pytest.mark.parametrize("entry", stan.entries("glm", throws=True))
 def test_refuses_as_stan_does(entry):
     f, args = getattr(glm, entry["function"]), stan.arguments(entry)
-    title, rule = entry["message"].split(": ", 1)[1].split(" is ")[0].split("[")[0], entry["message"].rsplit("must be ", 1)[-1]
+    title, rule = (
+        entry["message"].split(": ", 1)[1].split(" is ")[0].split("[")[0],
+        entry["message"].rsplit("must be ", 1)[-1],
+    )
     if entry["case"] == "size_mismatch":
         with pytest.raises(vm.ShapeError, match=rf"^{f.name}: "):
             f(*args)
@@ -41,7 +54,9 @@ def test_refuses_as_stan_does(entry):
         # Stan raises; here an impossible observation has the mass zero.
         assert f(*args) == -math.inf
     else:
-        with pytest.raises(vm.DomainError, match=rf"^{f.name}: {title}.* is .*, but must be {rule}"):
+        with pytest.raises(
+            vm.DomainError, match=rf"^{f.name}: {title}.* is .*, but must be {rule}"
+        ):
             f(*args)
 
 
@@ -64,7 +79,10 @@ EXACT = {
     "normal, wide": (normal, (Y, 1e-6 * X, 1e-3, 1e6 * BETA, 1e4)),
     "bernoulli": (bernoulli, (BITS, X, 0.25, BETA)),
     "bernoulli, certain": (bernoulli, (np.array([1, 1, 1]), X, 60.0, BETA)),
-    "bernoulli, surprised": (bernoulli, (np.array([0, 1, 0]), X, np.array([700.0, -900.0, 30.0]), BETA)),
+    "bernoulli, surprised": (
+        bernoulli,
+        (np.array([0, 1, 0]), X, np.array([700.0, -900.0, 30.0]), BETA),
+    ),
     "poisson": (poisson, (COUNTS, X, 0.25, BETA)),
     "poisson, large": (poisson, (np.array([90, 110, 5000]), X, np.array([4.0, 5.0, 8.0]), BETA)),
     "poisson, rare": (poisson, (np.array([0, 0, 1]), X, -30.0, BETA)),
@@ -84,8 +102,13 @@ def test_agrees_with_fifty_digits(name):
             parts.append(np.array(flat[at : at + size], dtype=object).reshape(shape))
             at += size
         y, x, alpha, beta, *others = parts
-        eta = np.broadcast_to(alpha, 3) + np.array([sum(a * b for a, b in zip(row, beta, strict=True)) for row in x])
-        return mp.fsum(density(*items) for items in zip(y, eta, *(np.broadcast_to(o, 3) for o in others), strict=True))
+        eta = np.broadcast_to(alpha, 3) + np.array(
+            [sum(a * b for a, b in zip(row, beta, strict=True)) for row in x]
+        )
+        return mp.fsum(
+            density(*items)
+            for items in zip(y, eta, *(np.broadcast_to(o, 3) for o in others), strict=True)
+        )
 
     flat = [mp.mpf(float(v)) for a in args for v in np.ravel(a)]
     variable = tuple(i for i in range(len(args)) if i or f is normal_id_glm_lpdf)
@@ -143,13 +166,25 @@ def unfused(name: str, y: Any, x: Any, alpha: Any, beta: Any, *sigma: Any) -> An
     if name == "normal":
         z = (y - eta) / sigma[0]
         w = z / sigma[0]
-        elements, in_sigma = -0.5 * z * z - np.log(sigma[0]) - 0.5 * math.log(2 * math.pi), (z * z - 1) / sigma[0]
+        elements, in_sigma = (
+            -0.5 * z * z - np.log(sigma[0]) - 0.5 * math.log(2 * math.pi),
+            (z * z - 1) / sigma[0],
+        )
         last = [in_sigma if np.ndim(sigma[0]) else np.sum(in_sigma)]
     elif name == "bernoulli":
         elements, w, last = y * eta - np.logaddexp(0, eta), y - 1 / (1 + np.exp(-eta)), []
     else:
-        elements, w, last = y * eta - np.exp(eta) - np.vectorize(math.lgamma)(y + 1.0), y - np.exp(eta), []
-    return math.fsum(elements), [w[:, None] * beta, w if np.ndim(alpha) else np.sum(w), w @ x, *last]
+        elements, w, last = (
+            y * eta - np.exp(eta) - np.vectorize(math.lgamma)(y + 1.0),
+            y - np.exp(eta),
+            [],
+        )
+    return math.fsum(elements), [
+        w[:, None] * beta,
+        w if np.ndim(alpha) else np.sum(w),
+        w @ x,
+        *last,
+    ]
 
 
 @pytest.mark.parametrize("layout", ["c", "fortran", "strided", "small blocks", "one wide block"])
@@ -158,14 +193,33 @@ def unfused(name: str, y: Any, x: Any, alpha: Any, beta: Any, *sigma: Any) -> An
 def test_many_blocks(name, rows, layout, monkeypatch):
     rng = np.random.default_rng(5)
     n, m = 9001, 7
-    monkeypatch.setattr(glm, "BLOCK_BYTES", {"small blocks": 1000, "one wide block": 1 << 30}.get(layout, glm.BLOCK_BYTES))
+    monkeypatch.setattr(
+        glm,
+        "BLOCK_BYTES",
+        {"small blocks": 1000, "one wide block": 1 << 30}.get(layout, glm.BLOCK_BYTES),
+    )
     monkeypatch.setattr(glm, "MOST_ROWS", 1 << 20 if layout == "one wide block" else glm.MOST_ROWS)
     x = rng.normal(size=(n, m))
-    x = np.asfortranarray(x) if layout == "fortran" else np.repeat(x, 2, axis=1)[:, ::2] if layout == "strided" else x
+    x = (
+        np.asfortranarray(x)
+        if layout == "fortran"
+        else np.repeat(x, 2, axis=1)[:, ::2]
+        if layout == "strided"
+        else x
+    )
     beta, alpha = rng.normal(size=m) / 3, rng.normal(size=n) / 3 if rows else 0.4
     eta = alpha + x @ beta
-    y = {"normal": eta + rng.normal(size=n), "bernoulli": rng.integers(0, 2, n), "poisson": rng.poisson(np.exp(eta))}[name]
-    args = (x, alpha, beta, *([rng.uniform(0.5, 2.0, n) if rows else 1.3] if name == "normal" else []))
+    y = {
+        "normal": eta + rng.normal(size=n),
+        "bernoulli": rng.integers(0, 2, n),
+        "poisson": rng.poisson(np.exp(eta)),
+    }[name]
+    args = (
+        x,
+        alpha,
+        beta,
+        *([rng.uniform(0.5, 2.0, n) if rows else 1.3] if name == "normal" else []),
+    )
     expected, gradients = unfused(name, y, *args)
     f = FAMILIES[name]
     value, ours = vm.value_and_grad(f, tuple(range(1, 1 + len(args))))(y, *args)
@@ -176,15 +230,20 @@ def test_many_blocks(name, rows, layout, monkeypatch):
 
 
 @pytest.mark.parametrize(("f", "y", "others"), [
-    (normal_id_glm_lpdf, 0.7, [1.3]), (bernoulli_logit_glm_lpmf, 1, []), (poisson_log_glm_lpmf, 4, []),
+    (normal_id_glm_lpdf, 0.7, [1.3]), (bernoulli_logit_glm_lpmf, 1, []),
+     (poisson_log_glm_lpmf, 4, []),
 ], ids=FAMILIES)  # fmt: skip
-@pytest.mark.parametrize("make", [float, np.array, lambda x: np.full(1, x)], ids=["float", "0-d", "one"])
+@pytest.mark.parametrize(
+    "make", [float, np.array, lambda x: np.full(1, x)], ids=["float", "0-d", "one"]
+)
 def test_a_number_stands_for_a_vector(f, y, others, make):
     vectors = [np.full(3, x) for x in (y, 0.25, *others)]
     args = [make(x) for x in (y, 0.25, *others)]
     for propto in (False, True):
         expected = f(vectors[0], X, vectors[1], vm.var(BETA), *vectors[2:], propto=propto).val
-        assert f(args[0], X, args[1], vm.var(BETA), *args[2:], propto=propto).val == pytest.approx(expected, rel=1e-14)
+        assert f(args[0], X, args[1], vm.var(BETA), *args[2:], propto=propto).val == pytest.approx(
+            expected, rel=1e-14
+        )
 
 
 @pytest.mark.parametrize("name", ["scalars", "all variable", "bernoulli", "poisson"])
@@ -193,7 +252,9 @@ def test_variables_one_at_a_time(name):
     first = 1 if f.support else 0
     everything = vm.value_and_grad(f, tuple(range(first, len(args))))(*args)[1]
     for i in range(first, len(args)):
-        np.testing.assert_allclose(vm.value_and_grad(f, i)(*args)[1], everything[i - first], rtol=1e-15)
+        np.testing.assert_allclose(
+            vm.value_and_grad(f, i)(*args)[1], everything[i - first], rtol=1e-15
+        )
 
 
 @pytest.mark.parametrize(("f", "y", "dropped"), [
@@ -204,10 +265,14 @@ def test_variables_one_at_a_time(name):
 def test_propto_drops_what_is_data(f, y, dropped):
     args = (y, X, 0.25, BETA, *([1.3] if f is normal_id_glm_lpdf else []))
     full, everything = f(*args), sum(dropped.values())
-    assert vm.value_and_grad(f.proportional, 3)(*args)[0] == pytest.approx(full + everything, rel=1e-14)
+    assert vm.value_and_grad(f.proportional, 3)(*args)[0] == pytest.approx(
+        full + everything, rel=1e-14
+    )
     last = len(args) - 1
     kept = everything - dropped.get("sigma", 0.0) if f is normal_id_glm_lpdf else everything
-    assert vm.value_and_grad(f.proportional, last)(*args)[0] == pytest.approx(full + kept, rel=1e-14)
+    assert vm.value_and_grad(f.proportional, last)(*args)[0] == pytest.approx(
+        full + kept, rel=1e-14
+    )
     assert f(*args, propto=True) == 0.0
     gradients = (vm.value_and_grad(each, (1, 2, 3))(*args)[1] for each in (f, f.proportional))
     for a, b in zip(*gradients, strict=True):
@@ -216,23 +281,65 @@ def test_propto_drops_what_is_data(f, y, dropped):
 
 DEPENDENT, INDEPENDENT = "Vector of dependent variables", "Matrix of independent variables"
 BAD_ARGUMENTS = [
-    (normal_id_glm_lpdf, (np.array([1.0, np.nan, 0.0]), X, 0.0, BETA, 1.0), f"{DEPENDENT}[1] is nan, but must be finite!"),
-    (normal_id_glm_lpdf, (Y, np.where(X == 0.4, np.inf, X), 0.0, BETA, 1.0), f"{INDEPENDENT}[1, 1] is inf, but must be finite!"),
+    (
+        normal_id_glm_lpdf,
+        (np.array([1.0, np.nan, 0.0]), X, 0.0, BETA, 1.0),
+        f"{DEPENDENT}[1] is nan, but must be finite!",
+    ),
+    (
+        normal_id_glm_lpdf,
+        (Y, np.where(X == 0.4, np.inf, X), 0.0, BETA, 1.0),
+        f"{INDEPENDENT}[1, 1] is inf, but must be finite!",
+    ),
     (normal_id_glm_lpdf, (Y, X, -np.inf, BETA, 1.0), "Intercept is -inf, but must be finite!"),
-    (normal_id_glm_lpdf, (Y, X, np.array([0, 0, np.nan]), BETA, 1.0), "Intercept[2] is nan, but must be finite!"),
-    (normal_id_glm_lpdf, (Y, X, 0.0, np.array([0.0, np.inf]), 1.0), "Weight vector[1] is inf, but must be finite!"),
-    (normal_id_glm_lpdf, (Y, X, 0.0, BETA, 0.0), "Scale vector is 0.0, but must be positive finite!"),
-    (normal_id_glm_lpdf, (Y, X, 0.0, BETA, np.array([1.0, np.inf, 1.0])), "Scale vector[1] is inf, but must be positive finite!"),
-    (normal_id_glm_lpdf, (np.empty(0), X[:0], np.nan, BETA, 1.0), "Intercept is nan, but must be finite!"),
-    (bernoulli_logit_glm_lpmf, (np.array([0, np.nan, 3]), X, 0.0, BETA), f"{DEPENDENT}[1] is nan, but must be not nan!"),
+    (
+        normal_id_glm_lpdf,
+        (Y, X, np.array([0, 0, np.nan]), BETA, 1.0),
+        "Intercept[2] is nan, but must be finite!",
+    ),
+    (
+        normal_id_glm_lpdf,
+        (Y, X, 0.0, np.array([0.0, np.inf]), 1.0),
+        "Weight vector[1] is inf, but must be finite!",
+    ),
+    (
+        normal_id_glm_lpdf,
+        (Y, X, 0.0, BETA, 0.0),
+        "Scale vector is 0.0, but must be positive finite!",
+    ),
+    (
+        normal_id_glm_lpdf,
+        (Y, X, 0.0, BETA, np.array([1.0, np.inf, 1.0])),
+        "Scale vector[1] is inf, but must be positive finite!",
+    ),
+    (
+        normal_id_glm_lpdf,
+        (np.empty(0), X[:0], np.nan, BETA, 1.0),
+        "Intercept is nan, but must be finite!",
+    ),
+    (
+        bernoulli_logit_glm_lpmf,
+        (np.array([0, np.nan, 3]), X, 0.0, BETA),
+        f"{DEPENDENT}[1] is nan, but must be not nan!",
+    ),
     (bernoulli_logit_glm_lpmf, (BITS, X, np.nan, BETA), "Intercept is nan, but must be finite!"),
-    (poisson_log_glm_lpmf, (COUNTS, np.where(X == 0.4, np.nan, X), 0.0, BETA), f"{INDEPENDENT}[1, 1] is nan, but must be finite!"),
-    (poisson_log_glm_lpmf, (COUNTS, X, 0.0, BETA * np.inf), "Weight vector[0] is inf, but must be finite!"),
+    (
+        poisson_log_glm_lpmf,
+        (COUNTS, np.where(X == 0.4, np.nan, X), 0.0, BETA),
+        f"{INDEPENDENT}[1, 1] is nan, but must be finite!",
+    ),
+    (
+        poisson_log_glm_lpmf,
+        (COUNTS, X, 0.0, BETA * np.inf),
+        "Weight vector[0] is inf, but must be finite!",
+    ),
 ]
 
 
 @pytest.mark.parametrize("propto", [False, True])
-@pytest.mark.parametrize(("f", "args", "message"), BAD_ARGUMENTS, ids=[m for _, _, m in BAD_ARGUMENTS])
+@pytest.mark.parametrize(
+    ("f", "args", "message"), BAD_ARGUMENTS, ids=[m for _, _, m in BAD_ARGUMENTS]
+)
 def test_arguments_outside_their_domain(f, args, message, propto):
     for variable in (False, True):
         with vm.nested() as tape, pytest.raises(vm.DomainError) as caught:
@@ -242,15 +349,23 @@ def test_arguments_outside_their_domain(f, args, message, propto):
 
 
 @pytest.mark.parametrize(("args", "message"), [
-    ((Y, X, 0.0, np.ones(3), 1.0), r"Weight vector has shape \(3,\), but must have the shape \(2,\)!"),
+    ((Y, X, 0.0, np.ones(3), 1.0),
+     r"Weight vector has shape \(3,\), but must have the shape \(2,\)!"),
     ((Y, X, 0.0, 1.0, 1.0), r"Weight vector has shape \(\), but must have the shape \(2,\)!"),
-    ((Y, X[:2], 0.0, BETA, 1.0), rf"{DEPENDENT} has shape \(3,\), but must be a scalar or have the shape \(2,\)!"),
-    ((Y, X, np.zeros(2), BETA, 1.0), r"Intercept has shape \(2,\), but must be a scalar or have the shape \(3,\)!"),
-    ((Y[:, None], X, 0.0, BETA, 1.0), rf"{DEPENDENT} has shape \(3, 1\), but must be a scalar or have "),
-    ((Y, X[0], np.zeros(2), BETA, 1.0), r"Intercept has shape \(2,\), but must be a scalar or have the shape \(3,\)!"),
-    ((Y, X, 0.0, BETA, np.ones((3, 3))), r"Scale vector has shape \(3, 3\), but must be a scalar or have the shape \(3,\)!"),
-    ((Y, X[None], 0.0, BETA, 1.0), rf"{INDEPENDENT} has shape \(1, 3, 2\), but must be a matrix, or a vector: one row!"),
-    ((Y, 2.0, 0.0, BETA, 1.0), rf"{INDEPENDENT} has shape \(\), but must be a matrix, or a vector: one row!"),
+    ((Y, X[:2], 0.0, BETA, 1.0),
+     rf"{DEPENDENT} has shape \(3,\), but must be a scalar or have the shape \(2,\)!"),
+    ((Y, X, np.zeros(2), BETA, 1.0),
+     r"Intercept has shape \(2,\), but must be a scalar or have the shape \(3,\)!"),
+    ((Y[:, None], X, 0.0, BETA, 1.0),
+     rf"{DEPENDENT} has shape \(3, 1\), but must be a scalar or have "),
+    ((Y, X[0], np.zeros(2), BETA, 1.0),
+     r"Intercept has shape \(2,\), but must be a scalar or have the shape \(3,\)!"),
+    ((Y, X, 0.0, BETA, np.ones((3, 3))),
+     r"Scale vector has shape \(3, 3\), but must be a scalar or have the shape \(3,\)!"),
+    ((Y, X[None], 0.0, BETA, 1.0),
+     rf"{INDEPENDENT} has shape \(1, 3, 2\), but must be a matrix, or a vector: one row!"),
+    ((Y, 2.0, 0.0, BETA, 1.0),
+     rf"{INDEPENDENT} has shape \(\), but must be a matrix, or a vector: one row!"),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit(args, message):
     with pytest.raises(vm.ShapeError, match=rf"^normal_id_glm_lpdf: {message}"):
@@ -258,8 +373,10 @@ def test_shapes_that_do_not_fit(args, message):
 
 
 @pytest.mark.parametrize(("f", "y"), [
-    (bernoulli_logit_glm_lpmf, [1, 2, 0]), (bernoulli_logit_glm_lpmf, [0.5, 1, 0]), (bernoulli_logit_glm_lpmf, -1),
-    (poisson_log_glm_lpmf, [3, -1, 0]), (poisson_log_glm_lpmf, [0.5, 1, 0]), (poisson_log_glm_lpmf, math.inf),
+    (bernoulli_logit_glm_lpmf, [1, 2, 0]), (bernoulli_logit_glm_lpmf, [0.5, 1, 0]),
+     (bernoulli_logit_glm_lpmf, -1),
+    (poisson_log_glm_lpmf, [3, -1, 0]), (poisson_log_glm_lpmf, [0.5, 1, 0]),
+     (poisson_log_glm_lpmf, math.inf),
 ])  # fmt: skip
 def test_observations_outside_the_support(f, y):
     value, gradients = vm.value_and_grad(f, (1, 2, 3))(y, X, 0.25, BETA)
@@ -282,7 +399,9 @@ def test_overflow_is_no_error():
 def test_scales_whose_squares_overflow(sigma):
     """The density of the residuals in units of the scale is what it ever is."""
     y = np.array([0.7, -1.3, 2.2])
-    value, (in_beta, in_sigma) = vm.value_and_grad(normal_id_glm_lpdf, (3, 4))(y, X, 0.25, BETA, 2.0)
+    value, (in_beta, in_sigma) = vm.value_and_grad(normal_id_glm_lpdf, (3, 4))(
+        y, X, 0.25, BETA, 2.0
+    )
     args = (y * (sigma / 2.0), X, 0.125 * sigma, BETA * (sigma / 2.0), sigma)
     scaled, (in_scaled, in_its_sigma) = vm.value_and_grad(normal_id_glm_lpdf, (3, 4))(*args)
     assert scaled == pytest.approx(value - len(y) * math.log(sigma / 2.0), rel=1e-13)
@@ -293,7 +412,10 @@ def test_scales_whose_squares_overflow(sigma):
 @pytest.mark.parametrize("f", [bernoulli_logit_glm_lpmf, poisson_log_glm_lpmf])
 def test_a_discrete_observation_is_no_variable(f):
     for y in (vm.var(BITS), [vm.var(1.0), 0, 1]):
-        with pytest.raises(TypeError, match=rf"^{f.name}: Vector of dependent variables is a variable, but has no derivative"):
+        with pytest.raises(
+            TypeError,
+            match=rf"^{f.name}: Vector of dependent variables is a variable, but has no derivative",
+        ):
             f(y, X, 0.25, BETA)
         with pytest.raises(TypeError, match="it is discrete"):
             f(y=y, X=X, alpha=0.25, beta=BETA, propto=True)
@@ -305,7 +427,9 @@ def test_the_shorter_way_gives_the_same(name):
     f, *args = CASES[name]
     variable = tuple(i for i in range(1 if f.support else 0, len(args)))
     short = vm.value_and_grad(f, variable)(*args)
-    general = vm.value_and_grad(lambda *values: f(**dict(zip(f.arguments, values, strict=True))), variable)(*args)
+    general = vm.value_and_grad(
+        lambda *values: f(**dict(zip(f.arguments, values, strict=True))), variable
+    )(*args)
     assert short[0] == general[0]
     for a, b in zip(short[1], general[1], strict=True):
         np.testing.assert_array_equal(a, b)
@@ -342,19 +466,28 @@ def test_integers_and_lists():
     args = [1, 2, 3], [[1, 2], [3, 4], [5, 6]], 0, [0, 1], 2
     value = normal_id_glm_lpdf(*args)
     assert type(value) is float
-    assert value == pytest.approx(unfused("normal", *(np.array(x, float) for x in args))[0], rel=1e-15)
+    assert value == pytest.approx(
+        unfused("normal", *(np.array(x, float) for x in args))[0], rel=1e-15
+    )
 
 
-@pytest.mark.parametrize(("place", "name", "wrong"), [(0, "y", np.array(["a"] * 3)), (1, "X", 1j * X), (2, "alpha", np.array(1j))])
+@pytest.mark.parametrize(
+    ("place", "name", "wrong"),
+    [(0, "y", np.array(["a"] * 3)), (1, "X", 1j * X), (2, "alpha", np.array(1j))],
+)
 def test_what_is_no_real_number_is_refused(place, name, wrong):
     args = [Y, X, 0.25, BETA, 1.3]
     args[place] = wrong
-    with pytest.raises(TypeError, match=rf"^normal_id_glm_lpdf: {name} has dtype .*, but must be real numbers"):
+    with pytest.raises(
+        TypeError, match=rf"^normal_id_glm_lpdf: {name} has dtype .*, but must be real numbers"
+    ):
         normal_id_glm_lpdf(*args)
 
 
 def test_names_and_documentation():
-    assert str(inspect.signature(normal_id_glm_lpdf)) == "(y, X, alpha, beta, sigma, *, propto=False)"
+    assert (
+        str(inspect.signature(normal_id_glm_lpdf)) == "(y, X, alpha, beta, sigma, *, propto=False)"
+    )
     assert poisson_log_glm_lpmf.proportional.name == "poisson_log_glm_lupmf"
     for f in FAMILIES.values():
         assert f.__doc__.startswith("Log ")

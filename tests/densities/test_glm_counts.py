@@ -1,4 +1,6 @@
-"""Regressions of counts in one pass: against 50 digits, the densities of the linear predictors, and along all routes."""
+"""Regressions of counts in one pass: against 50 digits, the densities of the linear predictors, and
+along all routes.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +54,19 @@ def neg_binomial(y: Any) -> Any:
 
 
 def binomial_row(alpha: Any, beta: Any = BETA, n: Any = WINS, trials: Any = TRIALS) -> Any:
-    return lambda *args: binomial_logit_glm_lpmf(n, trials, *args), binomial(n, trials), [X, alpha, beta]
+    return (
+        lambda *args: binomial_logit_glm_lpmf(n, trials, *args),
+        binomial(n, trials),
+        [X, alpha, beta],
+    )
 
 
 def neg_binomial_row(alpha: Any, phi: Any, beta: Any = BETA, y: Any = COUNTS) -> Any:
-    return lambda *args: neg_binomial_2_log_glm_lpmf(y, *args), neg_binomial(y), [X, alpha, beta, phi]
+    return (
+        lambda *args: neg_binomial_2_log_glm_lpmf(y, *args),
+        neg_binomial(y),
+        [X, alpha, beta, phi],
+    )
 
 
 EXACT = {
@@ -66,7 +76,9 @@ EXACT = {
     "binomial, surprised": binomial_row(np.array([700.0, -900.0, 30.0])),
     "neg_binomial": neg_binomial_row(0.25, 2.3),
     "neg_binomial, rows": neg_binomial_row(ALPHAS, PHIS),
-    "neg_binomial, large": neg_binomial_row(np.array([4.0, 5.0, 8.0]), 35.0, y=np.array([90, 110, 5000])),
+    "neg_binomial, large": neg_binomial_row(
+        np.array([4.0, 5.0, 8.0]), 35.0, y=np.array([90, 110, 5000])
+    ),
     "neg_binomial, rare": neg_binomial_row(-30.0, 1e-2, y=np.array([0, 0, 1])),
 }
 
@@ -117,13 +129,21 @@ def test_many_blocks(name: str, rows: bool, layout: str, monkeypatch: Any) -> No
     trials, phi = (rng.integers(1, 20, n), rng.uniform(0.5, 3.0, n)) if rows else (20, 1.5)
     if name == "binomial":
         k, others = rng.integers(0, trials + 1), ()
-        fused, plain = (lambda *args: binomial_logit_glm_lpmf(k, trials, *args)), lambda eta: vm.binomial_logit_lpmf(k, trials, eta)
+        fused, plain = (
+            (lambda *args: binomial_logit_glm_lpmf(k, trials, *args)),
+            lambda eta: vm.binomial_logit_lpmf(k, trials, eta),
+        )
     else:
         k, others = rng.integers(0, 30, n), (phi,)
-        fused, plain = (lambda *args: neg_binomial_2_log_glm_lpmf(k, *args)), lambda *args: vm.neg_binomial_2_log_lpmf(k, *args)
+        fused, plain = (
+            (lambda *args: neg_binomial_2_log_glm_lpmf(k, *args)),
+            lambda *args: vm.neg_binomial_2_log_lpmf(k, *args),
+        )
     active = tuple(range(3 + len(others)))
     value, gradients = vm.value_and_grad(fused, active)(x, alpha, beta, *others)
-    expected = vm.value_and_grad(lambda x, a, b, *others: plain(a + x @ b, *others), active)(x, alpha, beta, *others)
+    expected = vm.value_and_grad(lambda x, a, b, *others: plain(a + x @ b, *others), active)(
+        x, alpha, beta, *others
+    )
     assert value == pytest.approx(expected[0], rel=1e-13)
     assert fused(x, alpha, beta, *others) == pytest.approx(value, rel=1e-14)
     for a, b in zip(gradients, expected[1], strict=True):
@@ -131,11 +151,38 @@ def test_many_blocks(name: str, rows: bool, layout: str, monkeypatch: Any) -> No
 
 
 def test_recorded() -> None:
-    agree(lambda a, b: binomial_logit_glm_lpmf(WINS, TRIALS, X, a, b), (0.25, BETA), (-0.4, -BETA), argnums=(0, 1))
     agree(
-        lambda a, b, phi: neg_binomial_2_log_glm_lpmf(COUNTS, X, a, b, phi), (ALPHAS, BETA, 2.3), (-ALPHAS, BETA / 2, 0.7),
-        argnums=(0, 1, 2), rtol=1e-12,
-    )  # fmt: skip
+        lambda a, b: binomial_logit_glm_lpmf(WINS, TRIALS, X, a, b),
+        (0.25, BETA),
+        (-0.4, -BETA),
+        argnums=(0, 1),
+    )
+    agree(
+        lambda a, b, phi: neg_binomial_2_log_glm_lpmf(COUNTS, X, a, b, phi),
+        (ALPHAS, BETA, 2.3),
+        (-ALPHAS, BETA / 2, 0.7),
+        argnums=(0, 1, 2),
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize(("f", "active", "first", "second"), [
+    (lambda b: glm.normal_id_glm_lpdf.proportional(ALPHAS, X, 0.1, b, 1.5), 0, (BETA,),
+     (BETA / 2,)),
+    (lambda s: glm.normal_id_glm_lpdf.proportional(ALPHAS, X, 0.1, BETA, s), 0, (1.3,), (0.4,)),
+    (lambda a, b: glm.bernoulli_logit_glm_lpmf.proportional([1, 0, 1], X, a, b), (0, 1),
+     (0.1, BETA), (0.4, -BETA)),
+    (lambda b: glm.poisson_log_glm_lpmf.proportional(COUNTS, X, 0.1, b), 0, (BETA,), (BETA / 2,)),
+    (lambda a: binomial_logit_glm_lpmf.proportional(WINS, TRIALS, X, a, BETA), 0, (0.1,), (0.4,)),
+    (lambda b: neg_binomial_2_log_glm_lpmf.proportional(COUNTS, X, 0.1, b, 2.0), 0, (BETA,),
+     (BETA / 2,)),
+    (lambda phi: neg_binomial_2_log_glm_lpmf.proportional(COUNTS, X, 0.1, BETA, phi), 0, (2.0,),
+     (0.7,)),
+    (lambda b, phi: neg_binomial_2_log_glm_lpmf.proportional(COUNTS, X, 0.1, b, phi), (0, 1),
+     (BETA, 2.0), (-BETA, 0.7)),
+])  # fmt: skip
+def test_recordings_drop_the_same(f: Any, active: Any, first: Any, second: Any) -> None:
+    agree(f, first, second, argnums=active, rtol=1e-12)
 
 
 def test_propto_drops_what_is_data() -> None:
@@ -145,21 +192,29 @@ def test_propto_drops_what_is_data() -> None:
         binomial_logit_glm_lpmf(*args) - constant, rel=1e-14
     )
     assert binomial_logit_glm_lpmf(*args, propto=True) == 0.0
-    # Of the negative binomial: factorials, what depends on the precision alone, and the counts times the predictors.
+    # Of the negative binomial: factorials, what depends on the precision alone, and the counts
+    # times the predictors.
     args = (COUNTS, X, 0.25, BETA, 2.3)
     full, factorials = neg_binomial_2_log_glm_lpmf(*args), math.lgamma(4) + math.lgamma(6)
     rising = sum(math.lgamma(n + 2.3) - math.lgamma(2.3) for n in COUNTS)
-    for place, dropped in ((3, -factorials + rising), (4, -factorials + COUNTS @ (0.25 + X @ BETA))):
+    for place, dropped in (
+        (3, -factorials + rising),
+        (4, -factorials + COUNTS @ (0.25 + X @ BETA)),
+    ):
         value, gradient = vm.value_and_grad(neg_binomial_2_log_glm_lpmf.proportional, place)(*args)
         assert value == pytest.approx(full - dropped, rel=1e-14)
-        np.testing.assert_array_equal(gradient, vm.value_and_grad(neg_binomial_2_log_glm_lpmf, place)(*args)[1])
+        np.testing.assert_array_equal(
+            gradient, vm.value_and_grad(neg_binomial_2_log_glm_lpmf, place)(*args)[1]
+        )
 
 
 BAD: list[tuple[Any, Any, Any, str]] = [
     (binomial_logit_glm_lpmf, (WINS, -TRIALS, X, 0.25, BETA), vm.DomainError,
      "Population size parameter[0] is -5.0, but must be nonnegative!"),
-    (binomial_logit_glm_lpmf, (WINS, TRIALS, X, math.nan, BETA), vm.DomainError, "Intercept is nan, but must be finite!"),
-    (binomial_logit_glm_lpmf, (np.array([0.0, math.nan, 1.0]), TRIALS, X, 0.25, BETA), vm.DomainError,
+    (binomial_logit_glm_lpmf, (WINS, TRIALS, X, math.nan, BETA), vm.DomainError,
+     "Intercept is nan, but must be finite!"),
+    (binomial_logit_glm_lpmf, (np.array([0.0, math.nan, 1.0]), TRIALS, X, 0.25, BETA),
+     vm.DomainError,
      "Successes variable[1] is nan, but must be not nan!"),
     (binomial_logit_glm_lpmf, (WINS, TRIALS[:2], X, 0.25, BETA), vm.ShapeError,
      "Population size parameter has shape (2,), but must be a scalar or have the shape (3,)!"),
@@ -180,18 +235,32 @@ def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
 
 
 def test_what_is_discrete_is_no_variable() -> None:
-    for name, args in (("Successes variable", (vm.var(WINS), TRIALS)), ("Population size parameter", (WINS, vm.var(TRIALS)))):
-        with pytest.raises(TypeError, match=rf"^binomial_logit_glm_lpmf: {name} is a variable, but has no derivative"):
+    for name, args in (
+        ("Successes variable", (vm.var(WINS), TRIALS)),
+        ("Population size parameter", (WINS, vm.var(TRIALS))),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=rf"^binomial_logit_glm_lpmf: {name} is a variable, but has no derivative",
+        ):
             binomial_logit_glm_lpmf(*args, X, 0.25, BETA)
 
 
 def test_trials_come_second() -> None:
-    assert str(inspect.signature(binomial_logit_glm_lpmf)) == "(n, N, X, alpha, beta, *, propto=False)"
+    assert (
+        str(inspect.signature(binomial_logit_glm_lpmf)) == "(n, N, X, alpha, beta, *, propto=False)"
+    )
     assert str(inspect.signature(vm.binomial_logit_glm_lupmf)) == "(n, N, X, alpha, beta)"
     expected = binomial_logit_glm_lpmf(WINS, TRIALS, X, 0.25, BETA)
     assert binomial_logit_glm_lpmf(WINS, beta=BETA, alpha=0.25, N=TRIALS, X=X) == expected
-    assert binomial_logit_glm_lpmf(WINS, TRIALS, X, beta=vm.var(BETA), alpha=0.25, propto=True).val != expected
-    message = r"^binomial_logit_glm_lpmf: missing a required argument: 'X'; the signature is .*\(n, N, X, alpha, beta\)"
+    assert (
+        binomial_logit_glm_lpmf(WINS, TRIALS, X, beta=vm.var(BETA), alpha=0.25, propto=True).val
+        != expected
+    )
+    message = (
+        r"^binomial_logit_glm_lpmf: missing a required argument: 'X'; the signature is "
+        r".*\(n, N, X, alpha, beta\)"
+    )
     with pytest.raises(TypeError, match=message):
         binomial_logit_glm_lpmf(WINS, TRIALS)
     for f in (binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf):

@@ -1,4 +1,6 @@
-"""Hidden Markov models: against Stan Math, the sum over all paths in 50-digit arithmetic, and chains that can be solved exactly."""
+"""Hidden Markov models: against Stan Math, the sum over all paths in 50-digit arithmetic, and
+chains that can be solved exactly.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 import stan
 
 import varmat as vm
-from varmat.densities import hmm
+from varmat.densities import hmm_filter
 from varmat.densities.hmm import hmm_hidden_state_prob, hmm_marginal
 from varmat.testing import expect_ad, expect_ad_matvar
 
@@ -24,7 +26,11 @@ def simplexes(x):
 
 
 def free_chain(states, times, spread=1.0):
-    return rng.normal(size=(states, times)) * spread, rng.normal(size=(states, states)), rng.normal(size=states)
+    return (
+        rng.normal(size=(states, times)) * spread,
+        rng.normal(size=(states, states)),
+        rng.normal(size=states),
+    )
 
 
 def chain(*args):
@@ -35,15 +41,21 @@ def chain(*args):
 @pytest.mark.parametrize("entry", stan.entries("hmm"))
 def test_agrees_with_stan(entry):
     if entry["function"] == "hmm_marginal":
-        # Stan takes the exponential of log densities as they are: at -700 that has lost three digits, see below.
+        # Stan takes the exponential of log densities as they are: at -700 that has lost three
+        # digits, see below.
         stan.check(hmm_marginal, entry, rtol=2e-13)
     else:
-        np.testing.assert_allclose(hmm_hidden_state_prob(*stan.arguments(entry)), entry["output"], rtol=1e-15)
+        np.testing.assert_allclose(
+            hmm_hidden_state_prob(*stan.arguments(entry)), entry["output"], rtol=1e-15
+        )
 
 
 @pytest.mark.parametrize("entry", stan.entries("hmm", throws=True))
 def test_refuses_as_stan_does(entry):
-    with pytest.raises(vm.ShapeError, match=r"^hmm_marginal: Gamma has shape \(2, 3\), but must be of shape \(2, 2\)!$"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^hmm_marginal: Gamma has shape \(2, 3\), but must be of shape \(2, 2\)!$",
+    ):
         hmm_marginal(*stan.arguments(entry))
 
 
@@ -67,7 +79,10 @@ EXACT = {
     "three states": chain(3, 2),
     "one state": chain(1, 3),
     "one time": chain(3, 1),
-    "far below zero": (np.array([[-0.3, -1.2, -0.8, -700.0], [-2.0, -0.4, -1.5, -705.0]]), *chain(2, 1)[1:]),
+    "far below zero": (
+        np.array([[-0.3, -1.2, -0.8, -700.0], [-2.0, -0.4, -1.5, -705.0]]),
+        *chain(2, 1)[1:],
+    ),
     "unlike": chain(2, 4, 400.0),
     "left to right": (rng.normal(size=(3, 3)), BANDED, np.array([1.0, 0.0, 0.0])),
     # What is left behind by far at one time is the likeliest path in the end.
@@ -76,7 +91,11 @@ EXACT = {
     "lost backward": (REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
     "lost little by little": (SLOW_REVERSAL, np.eye(2), np.array([0.5, 0.5])),
     "lost backward, little by little": (SLOW_REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
-    "lost backward alone": (np.array([[0.0, 0.0, -400.0], [0.0] * 3]), np.array([[0.5, 0.5], [1.0, 1e-170]]), np.array([0.5, 0.5])),
+    "lost backward alone": (
+        np.array([[0.0, 0.0, -400.0], [0.0] * 3]),
+        np.array([[0.5, 0.5], [1.0, 1e-170]]),
+        np.array([0.5, 0.5]),
+    ),
     "not lost": (REVERSAL, np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])),
     "periodic": (rng.normal(size=(2, 4)), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, 0.0])),
 }
@@ -99,13 +118,18 @@ def test_agrees_with_fifty_digits(name):
     with mp.workdps(1500):
         h = mp.mpf(10) ** -1300
         at = exact(*flat)
-        slopes = [float((exact(*(v + h * (i == j) for j, v in enumerate(flat))) - at) / h) for i in range(len(flat))]
+        slopes = [
+            float((exact(*(v + h * (i == j) for j, v in enumerate(flat))) - at) / h)
+            for i in range(len(flat))
+        ]
     ours = np.concatenate([g.ravel() for g in gradients])
     np.testing.assert_allclose(ours, slopes, rtol=1e-12, atol=1e-290)
 
 
 def stepped(log_omegas, gamma, rho):
-    """The marginal and its gradient by the forward and backward recursions, one time after the other."""
+    """The marginal and its gradient by the forward and backward recursions, one time after the
+    other.
+    """
     states, times = log_omegas.shape
     k = range(states)
     w = [[mp.exp(mp.mpf(float(x))) for x in column] for column in log_omegas.T]
@@ -117,7 +141,10 @@ def stepped(log_omegas, gamma, rho):
         b.append([mp.fsum(gamma[i][j] * later[j] for j in k) for i in k])
     b.reverse()
     total = mp.fsum(a[-1])
-    in_gamma = [[mp.fsum(a[t - 1][i] * w[t][j] * b[t][j] for t in range(1, times)) / total for j in k] for i in k]
+    in_gamma = [
+        [mp.fsum(a[t - 1][i] * w[t][j] * b[t][j] for t in range(1, times)) / total for j in k]
+        for i in k
+    ]
     both = [[a[t][i] * b[t][i] / total for t in range(times)] for i in k]
     parts = both, in_gamma, [w[0][i] * b[0][i] / total for i in k]
     return float(mp.log(total)), [np.array(part, dtype=float) for part in parts]
@@ -134,11 +161,17 @@ def one_way(states):
 
 
 def with_holes(states, times):
-    return np.where(np.add.outer(np.arange(states), np.arange(times)) % (states + 1), chain(states, times)[0], -np.inf)
+    return np.where(
+        np.add.outer(np.arange(states), np.arange(times)) % (states + 1),
+        chain(states, times)[0],
+        -np.inf,
+    )
 
 
 def lost_between_pairs(states, times):
-    """What the first state loses is too much for a product of matrices of two times, and less in the end than what others lose."""
+    """What the first state loses is too much for a product of matrices of two times, and less in
+    the end than what others lose.
+    """
     log_omegas = np.zeros((states, times))
     log_omegas[0, [1, 3]] = -380.0
     log_omegas[1:, 0], log_omegas[1:, [5, 7]] = -200.0, -300.0
@@ -163,7 +196,10 @@ LONGER = {
 @pytest.mark.parametrize("states", [2, 3, 6])
 @pytest.mark.parametrize("kind", LONGER)
 def test_trees_agree_with_fifty_digits(kind, states, times):
-    args = *LONGER[kind](states, times), np.eye(states)[0] if kind == "left to right" else chain(states, 1)[2]
+    args = (
+        *LONGER[kind](states, times),
+        np.eye(states)[0] if kind == "left to right" else chain(states, 1)[2],
+    )
     value, gradients = value_and_grad(*args)
     with mp.workdps(50):
         truth, slopes = stepped(*args)
@@ -192,7 +228,7 @@ def test_a_start_that_is_far_from_the_likeliest(times):
 def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
     args = chain(states, 100_000 if states < 4 else 20_000, spread)
     value, gradients = value_and_grad(*args)
-    monkeypatch.setattr(hmm, "LARGEST", 0)
+    monkeypatch.setattr(hmm_filter, "LARGEST", 0)
     expected, slopes = value_and_grad(*args)
     assert value == pytest.approx(expected, rel=1e-13)
     for ours, theirs in zip(gradients, slopes, strict=True):
@@ -202,8 +238,12 @@ def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
 def test_what_underflows_in_a_tree_does_not_in_the_filter(monkeypatch):
     """To stay in the first state becomes less and less likely; the chain is never there."""
     times = 3000
-    args = np.array([[-1.0], [0.0]]) * np.ones(times), np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([0.0, 1.0])
-    monkeypatch.setattr(hmm, "_log_filter", None)
+    args = (
+        np.array([[-1.0], [0.0]]) * np.ones(times),
+        np.array([[0.5, 0.5], [0.0, 1.0]]),
+        np.array([0.0, 1.0]),
+    )
+    monkeypatch.setattr(hmm_filter, "_log_filter", None)
     value, gradients = value_and_grad(*args)
     assert value == 0.0
     np.testing.assert_array_equal(gradients[0], [[0.0] * times, [1.0] * times])
@@ -236,8 +276,8 @@ def test_all_routes_agree(shape):
 
 
 def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
-    monkeypatch.setattr(hmm, "LARGEST", 0)
-    monkeypatch.setattr(hmm, "LONG", 4)
+    monkeypatch.setattr(hmm_filter, "LARGEST", 0)
+    monkeypatch.setattr(hmm_filter, "LONG", 4)
     args = free_chain(2, 8)
     expect_ad(free, *args)
     expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), np.asfortranarray(args[0])[:, ::-1])
@@ -245,7 +285,7 @@ def test_all_routes_agree_for_a_chain_in_pieces(monkeypatch):
 
 @pytest.mark.parametrize("states", [2, 5])
 def test_all_routes_agree_for_a_tree(states, monkeypatch):
-    monkeypatch.setattr(hmm, "SHORT", 2)
+    monkeypatch.setattr(hmm_filter, "SHORT", 2)
     args = free_chain(states, 12)
     expect_ad(lambda log_omegas: free(log_omegas, *args[1:]), args[0])
     expect_ad(lambda gamma, rho: free(args[0], gamma, rho), *args[1:])
@@ -254,7 +294,9 @@ def test_all_routes_agree_for_a_tree(states, monkeypatch):
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_state_probabilities_are_differentiable(n):
-    expect_ad(lambda x, g, r: hmm_hidden_state_prob(x, simplexes(g), simplexes(r)), *free_chain(2, n))
+    expect_ad(
+        lambda x, g, r: hmm_hidden_state_prob(x, simplexes(g), simplexes(r)), *free_chain(2, n)
+    )
 
 
 @pytest.mark.parametrize("times", [2, 51, 99, 400])
@@ -267,10 +309,13 @@ def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypa
         gamma /= gamma.sum(axis=1, keepdims=True)
     if kind.startswith("with"):
         log_omegas[0, ::3] = -np.inf if states > 1 else 0.0
-    logs, slopes = hmm._log_filter(log_omegas, gamma, rho)[0], hmm._log_posterior(log_omegas, gamma, rho)
+    logs, slopes = (
+        hmm_filter._log_filter(log_omegas, gamma, rho)[0],
+        hmm_filter._log_posterior(log_omegas, gamma, rho),
+    )
     for settings in ({}, {"LARGEST": 0}, {"LARGEST": 0, "LONG": 10**9}):
         for name, setting in settings.items():
-            monkeypatch.setattr(hmm, name, setting)
+            monkeypatch.setattr(hmm_filter, name, setting)
         value, gradients = value_and_grad(log_omegas, gamma, rho)
         assert value == pytest.approx(logs, rel=1e-13)
         for a, b in zip(gradients, slopes, strict=True):
@@ -280,14 +325,16 @@ def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypa
 
 def test_logarithms_lose_no_digits_far_below_zero():
     log_omegas, gamma, rho = chain(3, 1000)
-    near, far = (hmm._log_posterior(log_omegas - drop, gamma, rho) for drop in (0.0, 8192.0))
+    near, far = (hmm_filter._log_posterior(log_omegas - drop, gamma, rho) for drop in (0.0, 8192.0))
     for a, b in zip(near, far, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-10)
 
 
 @pytest.mark.parametrize("states", [2, 40])
 def test_long_chains(states):
-    """States that are drawn anew each time make the times independent, so that the marginal is a product."""
+    """States that are drawn anew each time make the times independent, so that the marginal is a
+    product.
+    """
     times = 50_000 if states == 2 else 300
     log_omegas, _, rho = chain(states, times, 30.0)
     gamma = np.tile(rho, (states, 1))
@@ -298,8 +345,12 @@ def test_long_chains(states):
     assert value == pytest.approx(np.sum(top + np.log(sums) - 500.0), rel=1e-13)
     expected = np.exp(joint - top) / sums
     np.testing.assert_allclose(gradients[0], expected, rtol=1e-11, atol=1e-300)
-    np.testing.assert_allclose(gradients[1], expected[:, :-1] @ (expected[:, 1:] / rho[:, None]).T, rtol=1e-11)
-    np.testing.assert_allclose(hmm_hidden_state_prob(log_omegas, gamma, rho), expected, rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(
+        gradients[1], expected[:, :-1] @ (expected[:, 1:] / rho[:, None]).T, rtol=1e-11
+    )
+    np.testing.assert_allclose(
+        hmm_hidden_state_prob(log_omegas, gamma, rho), expected, rtol=1e-11, atol=1e-300
+    )
 
 
 def test_a_long_chain_from_left_to_right():
@@ -311,16 +362,18 @@ def test_a_long_chain_from_left_to_right():
     jump = np.arange(1, times + 1)
     before = np.concatenate([[0.0], np.cumsum(log_omegas[0])])[jump]
     after = np.sum(log_omegas[1]) - np.concatenate([[0.0], np.cumsum(log_omegas[1])])[jump]
-    ways = before + after + (jump - 1) * np.log(stay) + np.where(jump < times, np.log(1 - stay), 0.0)
+    ways = (
+        before + after + (jump - 1) * np.log(stay) + np.where(jump < times, np.log(1 - stay), 0.0)
+    )
     assert value == pytest.approx(np.logaddexp.reduce(ways), rel=1e-13)
     later = np.logaddexp.accumulate(ways[::-1])[::-1]
     np.testing.assert_allclose(in_log_omegas[0], np.exp(later - later[0]), rtol=1e-9, atol=1e-300)
 
 
-@pytest.mark.parametrize("largest", [hmm.LARGEST, 0], ids=["tree", "filter"])
+@pytest.mark.parametrize("largest", [hmm_filter.LARGEST, 0], ids=["tree", "filter"])
 @pytest.mark.parametrize("times", [3, 100])
 def test_impossible_observations(times, largest, monkeypatch):
-    monkeypatch.setattr(hmm, "LARGEST", largest)
+    monkeypatch.setattr(hmm_filter, "LARGEST", largest)
     log_omegas, gamma, rho = chain(2, times)
     log_omegas[:, times // 2] = -np.inf
     value, gradients = value_and_grad(log_omegas, gamma, rho)
@@ -328,11 +381,17 @@ def test_impossible_observations(times, largest, monkeypatch):
     assert not any(np.any(g) for g in gradients)
     assert not np.any(hmm_hidden_state_prob(log_omegas, gamma, rho))
     assert not np.any(vm.hessian(lambda gamma: hmm_marginal(log_omegas, gamma, rho), gamma))
-    assert not np.any(vm.gradient(lambda gamma: hmm_hidden_state_prob(log_omegas, gamma, rho)[0, 0], gamma))
-    # The only state at the start cannot have given the first observation; then: the state cannot be left.
+    assert not np.any(
+        vm.gradient(lambda gamma: hmm_hidden_state_prob(log_omegas, gamma, rho)[0, 0], gamma)
+    )
+    # The only state at the start cannot have given the first observation; then: the state cannot be
+    # left.
     starts = np.array([1.0, 0.0])
     assert hmm_marginal(np.array([[-np.inf] * times, [0.0] * times]), gamma, starts) == -np.inf
-    assert hmm_marginal(np.array([[0.0] + [-np.inf] * (times - 1), [0.0] * times]), np.eye(2), starts) == -np.inf
+    assert (
+        hmm_marginal(np.array([[0.0] + [-np.inf] * (times - 1), [0.0] * times]), np.eye(2), starts)
+        == -np.inf
+    )
 
 
 def test_no_times():
@@ -350,15 +409,20 @@ LOGS, GAMMA, RHO = chain(2, 3)
     ((LOGS, GAMMA, np.array([0.5, 0.6])), r"sum\(rho\) is 1.1, but must be 1 to within 1e-08!"),
     ((LOGS, GAMMA, np.array([-0.5, 1.5])), r"rho\[0\] is -0.5, but must be nonnegative!"),
     ((LOGS, GAMMA, np.array([np.nan, 1.0])), r"rho\[0\] is nan, but must be nonnegative!"),
-    ((LOGS, np.array([[0.5, 0.5], [0.75, 0.5]]), RHO), r"sum\(Gamma\)\[1\] is 1.25, but must be 1 to within 1e-08!"),
-    ((LOGS, np.array([[0.5, 0.5], [1.5, -0.5]]), RHO), r"Gamma\[1, 1\] is -0.5, but must be nonnegative!"),
+    ((LOGS, np.array([[0.5, 0.5], [0.75, 0.5]]), RHO),
+     r"sum\(Gamma\)\[1\] is 1.25, but must be 1 to within 1e-08!"),
+    ((LOGS, np.array([[0.5, 0.5], [1.5, -0.5]]), RHO),
+     r"Gamma\[1, 1\] is -0.5, but must be nonnegative!"),
     ((LOGS[0], GAMMA, RHO), r"log_omegas has shape \(3,\), but must be a matrix"),
     ((LOGS[:0], GAMMA, RHO), r"log_omegas has shape \(0, 3\), but must be a matrix"),
     ((LOGS, GAMMA, np.ones(3) / 3), r"rho has shape \(3,\), but must be of shape \(2,\)!"),
 ])  # fmt: skip
 def test_refusals(f, args, message):
     for variable in (False, True):
-        with vm.nested() as tape, pytest.raises((vm.DomainError, vm.ShapeError), match=rf"^{f.__name__}: {message}"):
+        with (
+            vm.nested() as tape,
+            pytest.raises((vm.DomainError, vm.ShapeError), match=rf"^{f.__name__}: {message}"),
+        ):
             f(*map(vm.var, args) if variable else args)
         assert not tape
 

@@ -1,4 +1,6 @@
-"""Distribution functions with huge arguments, where Stan Math 4.9.0 has few digits: finite sums and integrals decide."""
+"""Distribution functions with huge arguments, where Stan Math 4.9.0 has few digits: finite sums and
+integrals decide.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,13 @@ def counts_up_to(n: int, size: Any, p: Any) -> Any:
 def beyond(z: Any, nu: Any) -> Any:
     """The logarithm of the probability of more than z of Student's t distribution."""
     scale = mp.gamma((nu + 1) / 2) / mp.gamma(nu / 2) / mp.sqrt(nu * mp.pi)
-    return mp.log(mp.quad(lambda u: z * mp.exp(u) * (1 + (z * mp.exp(u)) ** 2 / nu) ** (-(nu + 1) / 2), [0, 2, 5, 10, 30]) * scale)
+    return mp.log(
+        mp.quad(
+            lambda u: z * mp.exp(u) * (1 + (z * mp.exp(u)) ** 2 / nu) ** (-(nu + 1) / 2),
+            [0, 2, 5, 10, 30],
+        )
+        * scale
+    )
 
 
 def exact(function: str, first: Any, *others: Any) -> Any:
@@ -31,15 +39,24 @@ def exact(function: str, first: Any, *others: Any) -> Any:
         nu, mu, sigma = others
         return beyond(abs(first - mu) / sigma, nu)
     one, other = others
-    size, p = (other, one / (one + other)) if function.startswith("neg_binomial_2") else (one, 1 / (1 + other))
+    size, p = (
+        (other, one / (one + other))
+        if function.startswith("neg_binomial_2")
+        else (one, 1 / (1 + other))
+    )
     lower = counts_up_to(int(first), size, p)
-    return {"cdf": lower, "lcdf": mp.log(lower), "lccdf": mp.log1p(-lower)}[function.rpartition("_")[2]]
+    return {"cdf": lower, "lcdf": mp.log(lower), "lccdf": mp.log1p(-lower)}[
+        function.rpartition("_")[2]
+    ]
 
 
-# How far Stan is off, relative, where it is more than 1e-9: the value is number 0, an argument the number of its place.
+# How far Stan is off, relative, where it is more than 1e-9: the value is number 0, an argument the
+# number of its place.
 STAN: dict[str, dict[int, float]] = {
-    "student_t_lccdf#4": {0: 5e-7, 1: 1e-5, 3: 1e-5, 4: 1e-5}, "student_t_lcdf#5": {0: 5e-7, 1: 1e-5, 3: 1e-5, 4: 1e-5},
-    "neg_binomial_2_cdf#7": {0: 1e-8, 3: 1e17}, "neg_binomial_2_lccdf#4": {3: 4e3}, "neg_binomial_2_lcdf#4": {2: 1e-9, 3: 4e3},
+    "student_t_lccdf#4": {0: 5e-7, 1: 1e-5, 3: 1e-5, 4: 1e-5},
+     "student_t_lcdf#5": {0: 5e-7, 1: 1e-5, 3: 1e-5, 4: 1e-5},
+    "neg_binomial_2_cdf#7": {0: 1e-8, 3: 1e17}, "neg_binomial_2_lccdf#4": {3: 4e3},
+     "neg_binomial_2_lcdf#4": {2: 1e-9, 3: 4e3},
     "neg_binomial_cdf#4": {2: 0.6}, "neg_binomial_lccdf#7": {0: 2e-7, 2: 4.0, 3: 4e-5},
     "neg_binomial_lcdf#7": {0: 4e-7, 2: 4.0, 3: 4e-5},
 }  # fmt: skip
@@ -50,18 +67,30 @@ def test_sums_and_integrals_decide(entry: Any) -> None:
     name, args = entry["id"], stan.arguments(entry)
     variables = tuple(i for i, (_, gradient) in enumerate(entry["args"]) if gradient is not None)
     value, gradient = vm.value_and_grad(getattr(vm, entry["function"]), variables)(*args)
-    found = {0: (value, entry["output"])} | {i + 1: (g, entry["args"][i][1]) for i, g in zip(variables, gradient, strict=True)}
+    found = {0: (value, entry["output"])} | {
+        i + 1: (g, entry["args"][i][1]) for i, g in zip(variables, gradient, strict=True)
+    }
     with mp.workdps(30 if "student" in name else 70):
         given = [mp.mpf(x) for x in args]
         for place, (ours, theirs) in found.items():
             true = exact(entry["function"], *given)
             if place:
                 step = (abs(given[place - 1]) or 1) * mp.mpf(10) ** -10
-                ends = [exact(entry["function"], *given[: place - 1], given[place - 1] + s, *given[place:]) for s in (step, -step)]
+                ends = [
+                    exact(
+                        entry["function"], *given[: place - 1], given[place - 1] + s, *given[place:]
+                    )
+                    for s in (step, -step)
+                ]
                 true = (ends[0] - ends[1]) / (2 * step)
             if (name, place) == ("neg_binomial_2_cdf#7", 3):
-                # The mean is the count, and the derivative, by symmetry of the order of 1e-27, is the rest of 1e-22.
+                # The mean is the count, and the derivative, by symmetry of the order of 1e-27, is
+                # the rest of 1e-22.
                 assert abs(ours - true) < 1e-29
             else:
                 assert ours == pytest.approx(float(true), rel=1e-12)
-            assert abs(theirs / true - 1) > STAN[name][place] if place in STAN[name] else abs(theirs / true - 1) < 2e-9
+            assert (
+                abs(theirs / true - 1) > STAN[name][place]
+                if place in STAN[name]
+                else abs(theirs / true - 1) < 2e-9
+            )

@@ -1,4 +1,6 @@
-"""Log masses of counts of up to 10**15 keep their digits: the terms that are of the size of the count are not added up."""
+"""Log masses of counts of up to 10**15 keep their digits: the terms that are of the size of the
+count are not added up.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,31 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from references import exact
+from densities.references import exact
 
 import varmat as vm
 from varmat.densities.univariate import MODERATE
 
-# Count -> the parameters, near the most likely ones and, in steps of about a standard deviation, apart from them.
+# Count -> the parameters, near the most likely ones and, in steps of about a standard deviation,
+# apart from them.
 N = 10**10
 CASES = [
-    (vm.poisson_lpmf, [(N, 1e10), (N, 1.00001e10), (N, 1.0003e10), (N, 1.2e10), (10**15, 1.00000003e15), (5000, 5100.0)]),
-    (vm.poisson_log_lpmf, [(N, 23.02585092994046), (N, 23.02586), (N, 23.0), (N, 24.0), (10**15, 34.538776), (5000, 8.5)]),
-    (vm.binomial_lpmf, [(N, 3 * N, 0.33333), (N, 3 * N, 0.34), (N, N + 1, 0.9999999998), (3, N, 1e-10), (2000, 5000, 0.41)]),
-    (vm.binomial_logit_lpmf, [(N, 3 * N, -0.6931), (N, 3 * N, -0.7), (N, N + 10, 21.0), (3, N, -23.0), (2000, 5000, -0.4)]),
-    (vm.neg_binomial_2_lpmf, [(N, 1.00001e10, 1e9), (N, 1.1e10, 7.0), (N, 1e10, 1e-3), (N, 1.00001e10, 1e13), (5000, 5100.0, 2.0)]),
-    (vm.neg_binomial_2_log_lpmf, [(N, 23.02586, 1e9), (N, 23.3, 7.0), (N, 23.0, 1e-3), (N, 23.02586, 1e13), (5000, 8.5, 12.0)]),
+    (vm.poisson_lpmf, [(N, 1e10), (N, 1.00001e10), (N, 1.0003e10), (N, 1.2e10),
+        (10**15, 1.00000003e15), (5000, 5100.0)]),
+    (vm.poisson_log_lpmf, [(N, 23.02585092994046), (N, 23.02586), (N, 23.0), (N, 24.0),
+        (10**15, 34.538776), (5000, 8.5)]),
+    (vm.binomial_lpmf, [(N, 3 * N, 0.33333), (N, 3 * N, 0.34), (N, N + 1, 0.9999999998),
+        (3, N, 1e-10), (2000, 5000, 0.41)]),
+    (vm.binomial_logit_lpmf, [(N, 3 * N, -0.6931), (N, 3 * N, -0.7), (N, N + 10, 21.0),
+        (3, N, -23.0), (2000, 5000, -0.4)]),
+    (vm.neg_binomial_2_lpmf, [(N, 1.00001e10, 1e9), (N, 1.1e10, 7.0), (N, 1e10, 1e-3),
+        (N, 1.00001e10, 1e13), (5000, 5100.0, 2.0)]),
+    (vm.neg_binomial_2_log_lpmf, [(N, 23.02586, 1e9), (N, 23.3, 7.0), (N, 23.0, 1e-3),
+        (N, 23.02586, 1e13), (5000, 8.5, 12.0)]),
 ]  # fmt: skip
-CASES = [pytest.param(row, point, id=f"{row.name}{point}") for row, points in CASES for point in points]
+CASES = [
+    pytest.param(row, point, id=f"{row.name}{point}") for row, points in CASES for point in points
+]
 
 
 @pytest.mark.parametrize(("row", "point"), CASES)
@@ -34,11 +45,15 @@ def test_masses_of_large_counts(row, point):
     arrays = [np.full(2, x) for x in counts] + [np.full(2, x) for x in parameters]
     for args, times in ((point, 1), (arrays, 2), ((*arrays[: len(counts)], *parameters), 2)):
         assert row(*args) == pytest.approx(times * value, rel=1e-13)
-        assert vm.value_and_grad(row, len(counts))(*args)[0] == pytest.approx(times * value, rel=1e-13)
+        assert vm.value_and_grad(row, len(counts))(*args)[0] == pytest.approx(
+            times * value, rel=1e-13
+        )
     np.testing.assert_allclose(row.pointwise(*arrays), value, rtol=1e-13)
     recorded = vm.recorded(lambda theta: row(*arrays[: len(counts)], theta, *parameters[1:]))
     assert recorded(np.full(2, parameters[0]))[0] == pytest.approx(2 * value, rel=1e-13)
-    pointwise = vm.recorded(lambda theta: np.sum(row.pointwise(*arrays[: len(counts)], theta, *parameters[1:])))
+    pointwise = vm.recorded(
+        lambda theta: np.sum(row.pointwise(*arrays[: len(counts)], theta, *parameters[1:]))
+    )
     assert pointwise(np.full(2, parameters[0]))[0] == pytest.approx(2 * value, rel=1e-13)
 
 
@@ -49,8 +64,13 @@ def test_forms_meet(row):
     for n in (MODERATE - 1.0, MODERATE, MODERATE + 1.0, 1e9):
         counts, mu = np.array([3.0, n]), 1.01 * np.array([3.0, n])
         with mpmath.workdps(50):
-            value = math.fsum(float(exact(row)(*map(mpmath.mpf, (k, m, *rest)))) for k, m in zip(counts, mu, strict=True))
+            value = math.fsum(
+                float(exact(row)(*map(mpmath.mpf, (k, m, *rest))))
+                for k, m in zip(counts, mu, strict=True)
+            )
         assert row(counts, mu, *rest) == pytest.approx(value, rel=1e-12)
-        assert row(counts, mu, *rest) == pytest.approx(float(np.sum(row.pointwise(counts, mu, *rest))), rel=1e-12)
+        assert row(counts, mu, *rest) == pytest.approx(
+            float(np.sum(row.pointwise(counts, mu, *rest))), rel=1e-12
+        )
         recorded = vm.recorded(lambda mu, counts=counts: row(counts, mu, *rest))
         assert recorded(mu)[0] == pytest.approx(value, rel=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from references import exact
+from densities.references import exact
 
 import varmat as vm
 
@@ -24,15 +24,24 @@ def test_second_derivatives_in_wide_tails(row, point):
     """What does not matter in the tails cancels, in no derivative."""
     count = len(point)
     with mpmath.workdps(100):
-        axes = [[int(i == k) + int(j == k) for k in range(count)] for i in range(count) for j in range(count)]
-        expected = [float(mpmath.diff(exact(row), [mpmath.mpf(x) for x in point], tuple(each))) for each in axes]
+        axes = [
+            [int(i == k) + int(j == k) for k in range(count)]
+            for i in range(count)
+            for j in range(count)
+        ]
+        expected = [
+            float(mpmath.diff(exact(row), [mpmath.mpf(x) for x in point], tuple(each)))
+            for each in axes
+        ]
     for f in (row, row.pointwise, lambda *args: row(*(x * np.ones(1) for x in args))):
         hessian = vm.hessian(lambda v, f=f: f(*(v[i] for i in range(count))), np.array(point))
         np.testing.assert_allclose(hessian.ravel(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize(("row", "nu"), [(vm.cauchy_lpdf, ()), (vm.student_t_lpdf, (0.3,)), (vm.student_t_lpdf, (7.0,))])
+@pytest.mark.parametrize(
+    ("row", "nu"), [(vm.cauchy_lpdf, ()), (vm.student_t_lpdf, (0.3,)), (vm.student_t_lpdf, (7.0,))]
+)
 def test_residuals_of_which_the_square_overflows(row, nu, sign):
     y, sigma = sign * 1e90, 1e-70
     value = float(exact(row)(*map(mpmath.mpf, (y, *nu, 0.0, sigma))))
@@ -44,7 +53,9 @@ def test_residuals_of_which_the_square_overflows(row, nu, sign):
         assert ours == pytest.approx(value, rel=1e-14)
         assert gradient == pytest.approx((-slope, slope, freedom / sigma), rel=1e-14, abs=0.0)
         ones, total = np.ones(3), lambda *args, f=f: np.sum(f(*args))
-        ours, (in_y, in_mu, in_sigma) = vm.value_and_grad(total, names)(y * ones, *nu, 0.0, sigma * ones)
+        ours, (in_y, in_mu, in_sigma) = vm.value_and_grad(total, names)(
+            y * ones, *nu, 0.0, sigma * ones
+        )
         assert ours == pytest.approx(3.0 * value, rel=1e-14)
         np.testing.assert_allclose(in_y, -slope * ones, rtol=1e-14)
         np.testing.assert_allclose(in_sigma, freedom / sigma * ones, rtol=1e-14)

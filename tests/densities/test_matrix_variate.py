@@ -8,16 +8,19 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from densities.multivariate import CORRELATION, SPD, SPD_2, B, expect_refusal, normalised
 from functions.matrices import worst_error
-from multivariate import CORRELATION, SPD, SPD_2, B, expect_refusal, normalised
 
 import varmat as vm
-from varmat.densities.matrix_variate import inv_wishart_lpdf, lkj_corr_cholesky_lpdf, lkj_corr_lpdf, wishart_lpdf
+from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
+from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 
 
 def log_gamma(k: int, x: Any) -> Any:
     """Of dimension k."""
-    return mp.mpf(k * (k - 1)) / 4 * mp.log(mp.pi) + mp.fsum(mp.loggamma(x - mp.mpf(j) / 2) for j in range(k))
+    return mp.mpf(k * (k - 1)) / 4 * mp.log(mp.pi) + mp.fsum(
+        mp.loggamma(x - mp.mpf(j) / 2) for j in range(k)
+    )
 
 
 def trace(m: Any) -> Any:
@@ -26,18 +29,30 @@ def trace(m: Any) -> Any:
 
 def wishart(w: Any, nu: Any, s: Any) -> Any:
     k = w.rows
-    value = (nu - k - 1) * mp.log(mp.det(w)) - trace(s**-1 * w) - nu * mp.log(mp.det(s)) - nu * k * mp.log(2)
+    value = (
+        (nu - k - 1) * mp.log(mp.det(w))
+        - trace(s**-1 * w)
+        - nu * mp.log(mp.det(s))
+        - nu * k * mp.log(2)
+    )
     return value / 2 - log_gamma(k, nu / 2)
 
 
 def inv_wishart(w: Any, nu: Any, s: Any) -> Any:
     k = w.rows
-    value = nu * mp.log(mp.det(s)) - (nu + k + 1) * mp.log(mp.det(w)) - trace(s * w**-1) - nu * k * mp.log(2)
+    value = (
+        nu * mp.log(mp.det(s))
+        - (nu + k + 1) * mp.log(mp.det(w))
+        - trace(s * w**-1)
+        - nu * k * mp.log(2)
+    )
     return value / 2 - log_gamma(k, nu / 2)
 
 
 def lkj_constant(eta: Any, k: int) -> Any:
-    """Minus the logarithm of the integral of det**(eta - 1), as a product of beta functions along the vine."""
+    """Minus the logarithm of the integral of det**(eta - 1), as a product of beta functions along
+    the vine.
+    """
     total = mp.mpf(0)
     for j in range(1, k):
         b = eta + mp.mpf(k - 1 - j) / 2
@@ -51,7 +66,9 @@ def lkj(sigma: Any, eta: Any) -> Any:
 
 def lkj_cholesky(factor: Any, eta: Any) -> Any:
     k = factor.rows
-    return lkj_constant(eta, k) + mp.fsum((k - i - 3 + 2 * eta) * mp.log(factor[i, i]) for i in range(1, k))
+    return lkj_constant(eta, k) + mp.fsum(
+        (k - i - 3 + 2 * eta) * mp.log(factor[i, i]) for i in range(1, k)
+    )
 
 
 def lkj_at_one(eta: Any) -> Any:
@@ -65,10 +82,20 @@ EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
     "wishart, large nu": (wishart_lpdf, wishart, [SPD, 200.0, SPD_2]),
     "inv_wishart": (inv_wishart_lpdf, inv_wishart, [SPD, 4.2, SPD_2]),
     "inv_wishart, small nu": (inv_wishart_lpdf, inv_wishart, [SPD, 2.01, SPD_2]),
-    **{f"lkj_corr, {eta}": (lkj_corr_lpdf, lkj, [CORRELATION @ CORRELATION.T, eta]) for eta in (0.6, 1.7, 50.0)},
+    **{
+        f"lkj_corr, {eta}": (lkj_corr_lpdf, lkj, [CORRELATION @ CORRELATION.T, eta])
+        for eta in (0.6, 1.7, 50.0)
+    },
     # Stan's derivative at 1 is that of another formula.
-    "lkj_corr at 1": (lambda eta: lkj_corr_lpdf(CORRELATION @ CORRELATION.T, eta), lkj_at_one, [1.0]),
-    **{f"lkj_corr_cholesky, {x}": (lkj_corr_cholesky_lpdf, lkj_cholesky, [CORRELATION, x]) for x in (0.6, 1.0, 1.7, 50.0)},
+    "lkj_corr at 1": (
+        lambda eta: lkj_corr_lpdf(CORRELATION @ CORRELATION.T, eta),
+        lkj_at_one,
+        [1.0],
+    ),
+    **{
+        f"lkj_corr_cholesky, {x}": (lkj_corr_cholesky_lpdf, lkj_cholesky, [CORRELATION, x])
+        for x in (0.6, 1.0, 1.7, 50.0)
+    },
     "lkj_corr_cholesky, 7": (lkj_corr_cholesky_lpdf, lkj_cholesky, [BIG, 2.5]),
     "lkj_corr, 7": (lkj_corr_lpdf, lkj, [BIG @ BIG.T, 2.5]),
 }
@@ -83,7 +110,9 @@ def test_against_50_digits(name: str) -> None:
 def test_two_correlations_are_a_beta_distribution() -> None:
     for rho in (0.3, -0.9):
         factor = np.array([[1.0, 0.0], [rho, math.sqrt(1.0 - rho * rho)]])
-        expected = 0.7 * math.log((1 - rho * rho) / 4) - math.log(2) - float(mp.log(mp.beta(1.7, 1.7)))
+        expected = (
+            0.7 * math.log((1 - rho * rho) / 4) - math.log(2) - float(mp.log(mp.beta(1.7, 1.7)))
+        )
         assert lkj_corr_lpdf(factor @ factor.T, 1.7) == pytest.approx(expected, rel=1e-13)
         # Of a 2 x 2 matrix the factor has the Jacobian one.
         assert lkj_corr_cholesky_lpdf(factor, 1.7) == pytest.approx(expected, rel=1e-13)
@@ -101,7 +130,9 @@ def test_one_degree_more_is_a_chi_square() -> None:
     x, nu = 1.7, 2.6
     expected = (nu / 2 - 1) * math.log(x) - x / 2 - nu / 2 * math.log(2) - math.lgamma(nu / 2)
     assert wishart_lpdf(np.array([[x]]), nu, np.eye(1)) == pytest.approx(expected, rel=1e-14)
-    assert inv_wishart_lpdf(np.array([[1 / x]]), nu, np.eye(1)) == pytest.approx(expected + 2 * math.log(x), rel=1e-14)
+    assert inv_wishart_lpdf(np.array([[1 / x]]), nu, np.eye(1)) == pytest.approx(
+        expected + 2 * math.log(x), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("k", [0, 1])
@@ -124,40 +155,56 @@ def test_gradients_lie_in_the_lower_triangle() -> None:
     np.testing.assert_allclose(through_factor, directly, rtol=0, atol=1e-13)
 
 
-EYE, ASYMMETRIC, INDEFINITE = np.eye(2), np.array([[2.0, 0.5], [0.1, 1.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+EYE, ASYMMETRIC, INDEFINITE = (
+    np.eye(2),
+    np.array([[2.0, 0.5], [0.1, 1.0]]),
+    np.array([[1.0, 2.0], [2.0, 1.0]]),
+)
 REFUSALS: list[tuple[Any, Any, Any, str]] = [
-    (lkj_corr_cholesky_lpdf, (EYE, 0.0), vm.DomainError, "Shape parameter is 0.0, but must be positive finite!"),
-    (lkj_corr_lpdf, (EYE, math.inf), vm.DomainError, "Shape parameter is inf, but must be positive finite!"),
-    (lkj_corr_lpdf, (EYE, np.ones(2)), vm.ShapeError, "Shape parameter has shape (2,), but must be a scalar!"),
-    (lkj_corr_lpdf, (np.eye(2)[:1], 1.0), vm.ShapeError, "Correlation matrix has shape (1, 2), but must be a square matrix!"),
-    (lkj_corr_cholesky_lpdf, (np.ones(2), 1.0), vm.ShapeError, "Random variable has shape (2,), but must be a square matrix!"),
+    (lkj_corr_cholesky_lpdf, (EYE, 0.0), vm.DomainError,
+     "Shape parameter is 0.0, but must be positive finite!"),
+    (lkj_corr_lpdf, (EYE, math.inf), vm.DomainError,
+     "Shape parameter is inf, but must be positive finite!"),
+    (lkj_corr_lpdf, (EYE, np.ones(2)), vm.ShapeError,
+     "Shape parameter has shape (2,), but must be a scalar!"),
+    (lkj_corr_lpdf, (np.eye(2)[:1], 1.0), vm.ShapeError,
+     "Correlation matrix has shape (1, 2), but must be a square matrix!"),
+    (lkj_corr_cholesky_lpdf, (np.ones(2), 1.0), vm.ShapeError,
+     "Random variable has shape (2,), but must be a square matrix!"),
     *(
         refusal
         for f in (wishart_lpdf, inv_wishart_lpdf)
         for refusal in [
-            (f, (EYE, 1.0, EYE), vm.DomainError, "Degrees of freedom parameter is 1.0, but must be finite and greater than 1!"),
+            (f, (EYE, 1.0, EYE), vm.DomainError,
+             "Degrees of freedom parameter is 1.0, but must be finite and greater than 1!"),
             (f, (EYE, math.inf, EYE), vm.DomainError,
              "Degrees of freedom parameter is inf, but must be finite and greater than 1!"),
             (f, (EYE, 4.0, ASYMMETRIC), vm.DomainError,
-             "scale parameter[0, 1] is 0.5, but must be 0.1, as scale parameter[1, 0] is, for a symmetric matrix!"),
+             ("scale parameter[0, 1] is 0.5, but must be 0.1, as scale parameter[1, 0] is, for a "
+             "symmetric matrix!")),
             (f, (EYE, 4.0, INDEFINITE), np.linalg.LinAlgError,
              "scale parameter has the eigenvalue -1, but must be positive definite!"),
             (f, (np.eye(3), 4.0, EYE), vm.ShapeError,
              "random variable has shape (3, 3), but must have that of scale parameter, (2, 2)!"),
-            (f, (EYE, 4.0, 1.0), vm.ShapeError, "scale parameter has shape (), but must be a square matrix!"),
+            (f, (EYE, 4.0, 1.0), vm.ShapeError,
+             "scale parameter has shape (), but must be a square matrix!"),
         ]
     ),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS, ids=[f"{f.name}: {m}" for f, _, _, m in REFUSALS])
+@pytest.mark.parametrize(
+    ("f", "args", "error", "message"), REFUSALS, ids=[f"{f.name}: {m}" for f, _, _, m in REFUSALS]
+)
 def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
     expect_refusal(f, args, error, message)
 
 
 @pytest.mark.parametrize("f", [lkj_corr_lpdf, lkj_corr_cholesky_lpdf])
 def test_a_shape_near_zero(f: Any) -> None:
-    """Of two rows the density is that of a beta distribution with two shapes eta, which falls as log(eta)."""
+    """Of two rows the density is that of a beta distribution with two shapes eta, which falls as
+    log(eta).
+    """
     assert f(np.eye(2), 1e-20) == pytest.approx(math.log(1e-20), rel=1e-14)
 
 
@@ -166,6 +213,8 @@ def test_the_trace_is_dropped_where_only_the_degrees_of_freedom_vary(f, sign) ->
     w, s, nu = np.diag([2.0, 0.5]), np.diag([1.0, 3.0]), 4.2
     value, _ = vm.value_and_grad(f.proportional, 1)(w, nu, s)
     log_w, log_s = 0.0, math.log(3.0)
-    normaliser = nu * math.log(2) + 0.5 * math.log(math.pi) + math.lgamma(nu / 2) + math.lgamma((nu - 1) / 2)
+    normaliser = (
+        nu * math.log(2) + 0.5 * math.log(math.pi) + math.lgamma(nu / 2) + math.lgamma((nu - 1) / 2)
+    )
     expected = 0.5 * (sign * nu - 3.0) * log_w - sign * 0.5 * nu * log_s - normaliser
     assert value == pytest.approx(expected, rel=1e-13)

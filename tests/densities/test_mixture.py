@@ -11,7 +11,10 @@ import varmat as vm
 from varmat.densities.mixture import log_mix
 from varmat.testing import expect_ad, expect_ad_matvar
 
-THETAS, LPS = np.array([0.2, 0.5, 0.3]), np.array([[-1.2, 0.4, 2.1], [0.3, -900.0, -901.5], [-3.0, -2.5, -40.0], [5.0, 5.0, 5.0]])
+THETAS, LPS = (
+    np.array([0.2, 0.5, 0.3]),
+    np.array([[-1.2, 0.4, 2.1], [0.3, -900.0, -901.5], [-3.0, -2.5, -40.0], [5.0, 5.0, 5.0]]),
+)
 ROWS = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.6, 0.3, 0.1], [1.0, 0.0, 0.0]])
 LP1, LP2 = np.array([0.7, -1200.0, -3.0]), np.array([-0.4, -1201.5, 50.0])
 
@@ -23,7 +26,10 @@ def test_agrees_with_stan(entry):
 
 @pytest.mark.parametrize("entry", stan.entries("log_mix", throws=True))
 def test_refuses_as_stan_does(entry):
-    with pytest.raises(vm.DomainError, match=r"^log_mix: theta.* is 1\.[23], but must be in the interval \[0, 1\]!$"):
+    with pytest.raises(
+        vm.DomainError,
+        match=r"^log_mix: theta.* is 1\.[23], but must be in the interval \[0, 1\]!$",
+    ):
         log_mix(*stan.arguments(entry))
 
 
@@ -31,7 +37,13 @@ def exact_two(theta, a, b):
     return mp.log(theta * mp.exp(a) + (1 - theta) * mp.exp(b))
 
 
-POINTS = [(0.3, 0.7, -0.4), (1e-12, -3.0, -2.0), (0.75, -1200.0, -1201.5), (1e-200, 400.0, -10.0), (0.5, 0.0, 0.0)]
+POINTS = [
+    (0.3, 0.7, -0.4),
+    (1e-12, -3.0, -2.0),
+    (0.75, -1200.0, -1201.5),
+    (1e-200, 400.0, -10.0),
+    (0.5, 0.0, 0.0),
+]
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -39,7 +51,10 @@ def test_two_agree_with_exact_arithmetic(point):
     value, gradients = vm.value_and_grad(log_mix, (0, 1, 2))(*point)
     with mp.workdps(500):  # for differences much smaller than the smallest probability
         at = tuple(map(mp.mpf, point))
-        truth = [float(mp.diff(exact_two, at, order, h=mp.mpf(10) ** -240)) for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
+        truth = [
+            float(mp.diff(exact_two, at, order, h=mp.mpf(10) ** -240))
+            for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        ]
         assert value == pytest.approx(float(exact_two(*at)), rel=1e-15)
     np.testing.assert_allclose(gradients, truth, rtol=2e-13, atol=1e-200)
 
@@ -51,14 +66,18 @@ def test_many_agree_with_fifty_digits(theta, rows):
     value, (in_theta, in_lps) = vm.value_and_grad(log_mix, (0, 1))(theta, lps)
     with mp.workdps(50):
         total, ratios = mp.mpf(0), []
-        for p, row in zip(np.broadcast_to(theta, lps.shape).reshape(-1, 3), lps.reshape(-1, 3), strict=True):
+        for p, row in zip(
+            np.broadcast_to(theta, lps.shape).reshape(-1, 3), lps.reshape(-1, 3), strict=True
+        ):
             density = mp.fdot(map(mp.mpf, p), map(mp.exp, row))
             total += mp.log(density)
             ratios.append([float(mp.exp(lp) / density) for lp in row])
     ratios = np.reshape(ratios, lps.shape)
     assert value == pytest.approx(float(total), rel=1e-15)
     np.testing.assert_allclose(in_lps, theta * ratios, rtol=2e-13)
-    np.testing.assert_allclose(in_theta, ratios if theta.ndim == lps.ndim else ratios.sum(axis=0), rtol=2e-13)
+    np.testing.assert_allclose(
+        in_theta, ratios if theta.ndim == lps.ndim else ratios.sum(axis=0), rtol=2e-13
+    )
 
 
 CASES = {
@@ -85,7 +104,9 @@ def test_all_routes_agree(args):
 
 def test_two_components_are_the_case_of_two_columns():
     both = np.stack([LP1, LP2], axis=1)
-    assert np.sum(log_mix(0.3, LP1, LP2)) == pytest.approx(log_mix(np.array([0.3, 0.7]), both), rel=1e-15)
+    assert np.sum(log_mix(0.3, LP1, LP2)) == pytest.approx(
+        log_mix(np.array([0.3, 0.7]), both), rel=1e-15
+    )
     np.testing.assert_array_equal(log_mix(0.3, LP1, LP2)[0], log_mix(0.3, LP1[0], LP2[0]))
 
 
@@ -99,7 +120,8 @@ def test_two_components_are_the_case_of_two_columns():
     ((0.0, 3.0, -np.inf), -np.inf, (0.0, 0.0, 0.0)),
     ((np.array([0.0, 1.0]), np.array([1.0, 2.0])), 2.0, ([np.exp(-1.0), 1.0], [0.0, 1.0])),
     ((np.array([0.5, 0.5]), np.array([-np.inf, -np.inf])), -np.inf, ([0.0, 0.0], [0.0, 0.0])),
-    ((np.array([0.5, 0.5]), np.array([[-np.inf, 0.0], [-np.inf, -np.inf]])), -np.inf, ([0.0, 2.0], [[0.0, 1.0], [0.0, 0.0]])),
+    ((np.array([0.5, 0.5]), np.array([[-np.inf, 0.0], [-np.inf, -np.inf]])), -np.inf,
+     ([0.0, 2.0], [[0.0, 1.0], [0.0, 0.0]])),
 ])  # fmt: skip
 def test_limits(args, value, gradients):
     result = vm.value_and_grad(log_mix, tuple(range(len(args))))(*args)
@@ -113,14 +135,19 @@ def test_second_derivatives_beside_a_component_without_weight(lps):
     p = 1.0 / (1.0 + np.e)
     expected = np.zeros((3, 3))
     expected[1:, 1:] = p * (1.0 - p) * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    np.testing.assert_allclose(vm.hessian(lambda x: log_mix([0.0, 0.5, 0.5], x), lps), expected, rtol=1e-14)
+    np.testing.assert_allclose(
+        vm.hessian(lambda x: log_mix([0.0, 0.5, 0.5], x), lps), expected, rtol=1e-14
+    )
     for theta in (0.0, 1.0):
-        np.testing.assert_array_equal(vm.hessian(lambda x, theta=theta: log_mix(theta, x[0], x[1]), lps[:2]), np.zeros((2, 2)))
+        np.testing.assert_array_equal(
+            vm.hessian(lambda x, theta=theta: log_mix(theta, x[0], x[1]), lps[:2]), np.zeros((2, 2))
+        )
 
 
 @pytest.mark.parametrize(("args", "message"), [
     ((-0.1, 0.0, 0.0), r"theta is -0.1, but must be in the interval \[0, 1\]!"),
-    ((np.array([0.5, np.nan]), 0.0, 0.0), r"theta\[1\] is nan, but must be in the interval \[0, 1\]!"),
+    ((np.array([0.5, np.nan]), 0.0, 0.0),
+     r"theta\[1\] is nan, but must be in the interval \[0, 1\]!"),
     ((0.5, np.nan, 0.0), "lp1 is nan, but must be not nan!"),
     ((0.5, 0.0, np.array([0.0, np.nan])), r"lp2\[1\] is nan, but must be not nan!"),
     ((THETAS, np.array([0.0, 0.0, np.nan])), r"lps\[2\] is nan, but must be not nan!"),
@@ -133,7 +160,8 @@ def test_arguments_outside_their_domain(args, message):
 
 
 @pytest.mark.parametrize("args", [
-    (THETAS, LPS[:, :2]), (0.5, LPS), (THETAS, 1.0), (ROWS, LPS[0]), (ROWS[:2], LPS), (THETAS, LP1, LP2[:2]),
+    (THETAS, LPS[:, :2]), (0.5, LPS), (THETAS, 1.0), (ROWS, LPS[0]), (ROWS[:2], LPS),
+     (THETAS, LP1, LP2[:2]),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit(args):
     with pytest.raises(vm.ShapeError, match=r"^log_mix: theta.* but must be "):
@@ -145,10 +173,15 @@ def test_types_and_number_of_arguments():
     assert type(log_mix([0.5, 0.5], [1, 2])) is float
     assert type(log_mix(vm.var([0.5, 0.5]), [1, 2])) is vm.Var
     for args in ((), (1.0, 1.0, 1.0)):
-        with pytest.raises(TypeError, match=f"^log_mix: {len(args)} arguments follow theta, but it takes"):
+        with pytest.raises(
+            TypeError, match=f"^log_mix: {len(args)} arguments follow theta, but it takes"
+        ):
             log_mix(0.5, *args)
 
 
 def test_one_weight_is_no_mixture_of_two() -> None:
-    with pytest.raises(vm.ShapeError, match=r"^log_mix: theta has shape \(\) and lps \(2,\), but must be \(k,\) or \(n, k\)"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^log_mix: theta has shape \(\) and lps \(2,\), but must be \(k,\) or \(n, k\)",
+    ):
         vm.log_mix(0.5, np.array([0.1, 0.2]))

@@ -1,4 +1,6 @@
-"""Multivariate normal and Student t densities: 50 digits, one parameterisation against another, limits, refusals."""
+"""Multivariate normal and Student t densities: 50 digits, one parameterisation against another,
+limits, refusals.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,18 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from densities.multivariate import (
+    DENSITIES,
+    FACTOR,
+    MANY,
+    MU,
+    SPD,
+    B,
+    Y,
+    expect_refusal,
+    positive_definite,
+)
 from functions.matrices import worst_error
-from multivariate import DENSITIES, FACTOR, MANY, MU, SPD, B, Y, expect_refusal, positive_definite
 
 import varmat as vm
 from varmat.densities.multi_normal import (
@@ -39,8 +51,14 @@ def normal(y: Any, mu: Any, covariance: Any) -> Any:
 
 def student(y: Any, nu: Any, mu: Any, scale: Any) -> Any:
     k, x = scale.rows, scale**-1
-    constant = mp.loggamma((nu + k) / 2) - mp.loggamma(nu / 2) - (k * mp.log(nu * mp.pi) + mp.log(mp.det(scale))) / 2
-    return mp.fsum(constant - (nu + k) / 2 * mp.log(1 + (d.T * x * d)[0] / nu) for d in residuals(y, mu))
+    constant = (
+        mp.loggamma((nu + k) / 2)
+        - mp.loggamma(nu / 2)
+        - (k * mp.log(nu * mp.pi) + mp.log(mp.det(scale))) / 2
+    )
+    return mp.fsum(
+        constant - (nu + k) / 2 * mp.log(1 + (d.T * x * d)[0] / nu) for d in residuals(y, mu)
+    )
 
 
 def of_factor(exact: Any) -> Any:
@@ -61,23 +79,38 @@ EXACT = {
 def test_against_50_digits(name: str, y: Any) -> None:
     exact, matrix = EXACT[name]
     nu = (3.5,) if "student" in name else ()
-    assert worst_error(DENSITIES[name], exact, [y, *nu, MU, matrix], symmetric="cholesky" not in name) < 5e-15
+    assert (
+        worst_error(DENSITIES[name], exact, [y, *nu, MU, matrix], symmetric="cholesky" not in name)
+        < 5e-15
+    )
 
 
-@pytest.mark.parametrize(("nu", "tolerance"), [(0.1, 1e-14), (30.0, 1e-14), (1e3, 1e-12), (1e6, 1e-9)])
+@pytest.mark.parametrize(
+    ("nu", "tolerance"), [(0.1, 1e-14), (30.0, 1e-14), (1e3, 1e-12), (1e6, 1e-9)]
+)
 def test_degrees_of_freedom(nu: float, tolerance: float) -> None:
-    """The derivative falls with the square of nu, and is a difference of terms that fall with nu."""
+    """The derivative falls with the square of nu, and is a difference of terms that fall with
+    nu.
+    """
     value, (slope,) = vm.value_and_grad(multi_student_t_lpdf, (1,))(Y, nu, MU, SPD)
     with mp.workdps(60):
         y, mu, s = (mp.matrix(x.tolist()) for x in (Y, MU, SPD))
-        assert value == pytest.approx(float(student(y, mp.mpf(nu), mu, s)), rel=1e-14 if nu < 1e5 else 1e-10)
-        assert slope == pytest.approx(float(mp.diff(lambda t: student(y, t, mu, s), mp.mpf(nu))), rel=tolerance)
+        assert value == pytest.approx(
+            float(student(y, mp.mpf(nu), mu, s)), rel=1e-14 if nu < 1e5 else 1e-10
+        )
+        assert slope == pytest.approx(
+            float(mp.diff(lambda t: student(y, t, mu, s), mp.mpf(nu))), rel=tolerance
+        )
 
 
 def test_infinite_degrees_of_freedom() -> None:
     args = (MU, SPD)
-    value, (nu, *gradients) = vm.value_and_grad(lambda *a: multi_student_t_lpdf(Y, *a), (0, 1, 2))(INF, *args)
-    normal_value, normal_gradients = vm.value_and_grad(lambda *a: multi_normal_lpdf(Y, *a), (0, 1))(*args)
+    value, (nu, *gradients) = vm.value_and_grad(lambda *a: multi_student_t_lpdf(Y, *a), (0, 1, 2))(
+        INF, *args
+    )
+    normal_value, normal_gradients = vm.value_and_grad(lambda *a: multi_normal_lpdf(Y, *a), (0, 1))(
+        *args
+    )
     assert value == pytest.approx(normal_value, rel=1e-14)
     assert multi_student_t_lpdf(Y, 1e17, *args) == pytest.approx(value, rel=1e-14)
     assert nu == 0.0
@@ -93,7 +126,9 @@ def test_parameterisations_agree(y: Any) -> None:
     def of_factor(mu: Any, b: Any) -> Any:
         return multi_normal_cholesky_lpdf(y, mu, np.linalg.cholesky(positive_definite(b)))
 
-    value, gradients = vm.value_and_grad(lambda mu, b: multi_normal_lpdf(y, mu, positive_definite(b)), (0, 1))(MU, B)
+    value, gradients = vm.value_and_grad(
+        lambda mu, b: multi_normal_lpdf(y, mu, positive_definite(b)), (0, 1)
+    )(MU, B)
     for f in (of_precision, of_factor):
         other, others = vm.value_and_grad(f, (0, 1))(MU, B)
         assert other == pytest.approx(value, rel=1e-14)
@@ -104,7 +139,10 @@ def test_parameterisations_agree(y: Any) -> None:
 def test_independent_components_are_univariate() -> None:
     scales = np.array([0.5, 1.5, 3.0])
     expected = vm.value_and_grad(lambda mu: vm.normal_lpdf(Y, mu, scales))(MU)
-    for f, matrix in ((multi_normal_lpdf, np.diag(scales**2)), (multi_normal_cholesky_lpdf, np.diag(scales))):
+    for f, matrix in (
+        (multi_normal_lpdf, np.diag(scales**2)),
+        (multi_normal_cholesky_lpdf, np.diag(scales)),
+    ):
         value, gradient = vm.value_and_grad(lambda mu, f=f, matrix=matrix: f(Y, mu, matrix))(MU)
         assert value == pytest.approx(expected[0], rel=1e-14)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-14)
@@ -116,15 +154,23 @@ def test_large(k: int, n: int) -> None:
     rng = np.random.default_rng(k)
     y, a = rng.normal(size=(n, k)), rng.normal(size=(k, k))
     s = positive_definite(a)
-    value, (mu, matrix) = vm.value_and_grad(lambda mu, s: multi_normal_lpdf(y, mu, s), (0, 1))(np.zeros(k), s)
+    value, (mu, matrix) = vm.value_and_grad(lambda mu, s: multi_normal_lpdf(y, mu, s), (0, 1))(
+        np.zeros(k), s
+    )
     x = np.linalg.inv(s)
     quadratic = np.einsum("ni,ij,nj->", y, x, y)
-    assert value == pytest.approx(-0.5 * (quadratic + n * (np.linalg.slogdet(s)[1] + k * math.log(2 * math.pi))), rel=1e-12)
+    assert value == pytest.approx(
+        -0.5 * (quadratic + n * (np.linalg.slogdet(s)[1] + k * math.log(2 * math.pi))), rel=1e-12
+    )
     np.testing.assert_allclose(mu, x @ y.sum(axis=0), rtol=0, atol=1e-11)
     full = 0.5 * (x @ y.T @ y @ x - n * x)
-    np.testing.assert_allclose(matrix, np.tril(2.0 * full) - np.diag(np.diag(full)), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        matrix, np.tril(2.0 * full) - np.diag(np.diag(full)), rtol=0, atol=1e-10
+    )
     factor = np.linalg.cholesky(s)
-    _, (of_factor,) = vm.value_and_grad(lambda f: multi_normal_cholesky_lpdf(y, 0.0, f), (0,))(factor)
+    _, (of_factor,) = vm.value_and_grad(lambda f: multi_normal_cholesky_lpdf(y, 0.0, f), (0,))(
+        factor
+    )
     np.testing.assert_allclose(of_factor, np.tril(2.0 * full @ factor), rtol=0, atol=1e-9)
 
 
@@ -132,10 +178,14 @@ def test_large(k: int, n: int) -> None:
 def test_only_the_lower_triangle_is_read(f: Any) -> None:
     shaken = SPD + np.triu(np.full((3, 3), 1e-9), 1)
     assert f(Y, MU, shaken) == f(Y, MU, SPD)
-    np.testing.assert_array_equal(np.triu(vm.gradient(lambda s: f(Y, MU, s), SPD), 1), np.zeros((3, 3)))
+    np.testing.assert_array_equal(
+        np.triu(vm.gradient(lambda s: f(Y, MU, s), SPD), 1), np.zeros((3, 3))
+    )
 
 
-@pytest.mark.parametrize("f", [multi_normal_cholesky_lpdf, lambda y, mu, c: multi_student_t_cholesky_lpdf(y, 4.0, mu, c)])
+@pytest.mark.parametrize(
+    "f", [multi_normal_cholesky_lpdf, lambda y, mu, c: multi_student_t_cholesky_lpdf(y, 4.0, mu, c)]
+)
 def test_what_is_above_a_factor_is_not_read(f: Any) -> None:
     for y in (Y, MANY):
         other = FACTOR + np.triu(np.full((3, 3), math.nan), 1)
@@ -152,10 +202,14 @@ def test_far_observations_overflow_to_zero_density() -> None:
     np.testing.assert_array_equal(mu, [1e200, 0.0])
 
 
-@pytest.mark.parametrize("name", ["multi_normal_lpdf", "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf"])
+@pytest.mark.parametrize(
+    "name", ["multi_normal_lpdf", "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf"]
+)
 @pytest.mark.parametrize("k", [1, 2, 7, 70])
 def test_one_observation_as_a_vector_and_as_a_row(name: str, k: int) -> None:
-    """The one stays a vector; and a second reverse pass gives what the first did, times the adjoint."""
+    """The one stays a vector; and a second reverse pass gives what the first did, times the
+    adjoint.
+    """
     rng = np.random.default_rng(k)
     f, y, mu = DENSITIES[name], rng.normal(size=k), rng.normal(size=k)
     matrix = np.eye(k) + np.tril(rng.normal(size=(k, k))) / (2 * k)
@@ -169,7 +223,9 @@ def test_one_observation_as_a_vector_and_as_a_row(name: str, k: int) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
         assert f(y, mu, layout(matrix)) == value
     shared = vm.gradient(lambda m: f(y, m, matrix), 0.5)
-    assert shared == pytest.approx(np.sum(vm.gradient(lambda m: f(y, m, matrix), np.full(k, 0.5))), rel=1e-11)
+    assert shared == pytest.approx(
+        np.sum(vm.gradient(lambda m: f(y, m, matrix), np.full(k, 0.5))), rel=1e-11
+    )
     jacobian = vm.jacobian(lambda m: np.array([1.0, -3.0]) * f(y, m, matrix), mu)
     np.testing.assert_allclose(jacobian, np.multiply.outer([1.0, -3.0], of_mu), rtol=1e-14)
 
@@ -189,16 +245,31 @@ BAD_FACTOR = [
 ]
 
 
-@pytest.mark.parametrize("y", [np.zeros(3), np.array([0.5, 0.0, -2.0]), np.array([0.5, 1.0, -2.0]), np.array([1e200, 0.0, 1.0])])
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.zeros(3),
+        np.array([0.5, 0.0, -2.0]),
+        np.array([0.5, 1.0, -2.0]),
+        np.array([1e200, 0.0, 1.0]),
+    ],
+)
 def test_what_one_observation_does_not_hide(y: Any) -> None:
-    """Refused is what is outside its domain although the value is finite, and nothing that is inside although it is not."""
+    """Refused is what is outside its domain although the value is finite, and nothing that is
+    inside although it is not.
+    """
     for name in ("multi_normal_lpdf", "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf"):
         for i, place, value, message in BAD + BAD_FACTOR * ("cholesky" in name):
             args = [y.copy(), np.zeros(3), np.eye(3)]
             args[i][place] = value
-            title = DENSITIES[name].arguments[list(DENSITIES[name].arguments)[2]][0] if message.startswith("[") else ""
+            title = (
+                DENSITIES[name].arguments[list(DENSITIES[name].arguments)[2]][0]
+                if message.startswith("[")
+                else ""
+            )
             expect_refusal(DENSITIES[name], args, vm.DomainError, title + message)
-            for free in range(3):  # with propto=True the determinant of a constant matrix is left out
+            # with propto=True the determinant of a constant matrix is left out
+            for free in range(3):
 
                 def f(x: Any, args: Any = args, free: int = free, name: str = name) -> Any:
                     return DENSITIES[name](*args[:free], x, *args[free + 1 :], propto=True)
@@ -211,15 +282,22 @@ def test_what_one_observation_does_not_hide(y: Any) -> None:
     assert multi_normal_cholesky_lpdf(infinite, y, np.eye(3)) == -INF
 
 
-EYE, ASYMMETRIC, INDEFINITE = np.eye(2), np.array([[2.0, 0.5], [0.1, 1.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+EYE, ASYMMETRIC, INDEFINITE = (
+    np.eye(2),
+    np.array([[2.0, 0.5], [0.1, 1.0]]),
+    np.array([[1.0, 2.0], [2.0, 1.0]]),
+)
 TWO = np.zeros(2)
 REFUSALS: list[tuple[Any, Any, Any, str]] = [
     (multi_normal_lpdf, (TWO, TWO, ASYMMETRIC), vm.DomainError,
-     r"Covariance matrix[0, 1] is 0.5, but must be 0.1, as Covariance matrix[1, 0] is, for a symmetric matrix!"),
+     (r"Covariance matrix[0, 1] is 0.5, but must be 0.1, as Covariance matrix[1, 0] is, for a "
+     r"symmetric matrix!")),
     (multi_normal_prec_lpdf, (TWO, TWO, ASYMMETRIC), vm.DomainError,
-     "Precision matrix[0, 1] is 0.5, but must be 0.1, as Precision matrix[1, 0] is, for a symmetric matrix!"),
+     ("Precision matrix[0, 1] is 0.5, but must be 0.1, as Precision matrix[1, 0] is, for a "
+     "symmetric matrix!")),
     (multi_student_t_lpdf, (TWO, 4.0, TWO, ASYMMETRIC), vm.DomainError,
-     "Scale parameter[0, 1] is 0.5, but must be 0.1, as Scale parameter[1, 0] is, for a symmetric matrix!"),
+     ("Scale parameter[0, 1] is 0.5, but must be 0.1, as Scale parameter[1, 0] is, for a symmetric "
+     "matrix!")),
     (multi_normal_lpdf, (TWO, TWO, INDEFINITE), np.linalg.LinAlgError,
      "Covariance matrix has the eigenvalue -1, but must be positive definite!"),
     (multi_normal_lpdf, (np.empty((0, 2)), TWO, INDEFINITE), vm.DomainError,
@@ -230,29 +308,38 @@ REFUSALS: list[tuple[Any, Any, Any, str]] = [
      "Scale parameter has the eigenvalue -1, but must be positive definite!"),
     (multi_normal_lpdf, (TWO, TWO, np.array([[INF, 0.0], [0.0, 1.0]])), vm.DomainError,
      "Covariance matrix[0, 0] is inf, but must be finite!"),
-    (multi_normal_cholesky_lpdf, (TWO, TWO, -EYE), vm.DomainError, "Cholesky factor[0, 0] is -1.0, but must be positive!"),
+    (multi_normal_cholesky_lpdf, (TWO, TWO, -EYE), vm.DomainError,
+     "Cholesky factor[0, 0] is -1.0, but must be positive!"),
     (multi_normal_cholesky_lpdf, (TWO, TWO, EYE * [1.0, 0.0]), vm.DomainError,
      "Cholesky factor[1, 1] is 0.0, but must be positive!"),
     (multi_normal_cholesky_lpdf, (TWO, TWO, np.array([[1.0, 0.0], [INF, 1.0]])), vm.DomainError,
      "Cholesky factor[1, 0] is inf, but must be finite!"),
     (multi_normal_lpdf, (np.array([TWO, [0.0, math.nan]]), TWO, EYE), vm.DomainError,
      "Random variable[1, 1] is nan, but must be not nan!"),
-    (multi_normal_lpdf, (TWO, np.array([0.0, INF]), EYE), vm.DomainError, "Location parameter[1] is inf, but must be finite!"),
-    (multi_student_t_lpdf, (TWO, 0.0, TWO, EYE), vm.DomainError, "Degrees of freedom parameter is 0.0, but must be positive!"),
+    (multi_normal_lpdf, (TWO, np.array([0.0, INF]), EYE), vm.DomainError,
+     "Location parameter[1] is inf, but must be finite!"),
+    (multi_student_t_lpdf, (TWO, 0.0, TWO, EYE), vm.DomainError,
+     "Degrees of freedom parameter is 0.0, but must be positive!"),
     (multi_student_t_lpdf, (TWO, np.ones(2), TWO, EYE), vm.ShapeError,
      "Degrees of freedom parameter has shape (2,), but must be a scalar!"),
-    (multi_normal_lpdf, (TWO, TWO, TWO), vm.ShapeError, "Covariance matrix has shape (2,), but must be a square matrix!"),
-    (multi_normal_lpdf, (TWO, TWO, 1.0), vm.ShapeError, "Covariance matrix has shape (), but must be a square matrix!"),
+    (multi_normal_lpdf, (TWO, TWO, TWO), vm.ShapeError,
+     "Covariance matrix has shape (2,), but must be a square matrix!"),
+    (multi_normal_lpdf, (TWO, TWO, 1.0), vm.ShapeError,
+     "Covariance matrix has shape (), but must be a square matrix!"),
     (multi_normal_lpdf, (TWO, TWO, EYE[None]), vm.ShapeError,
      "Covariance matrix has shape (1, 2, 2), but must be a square matrix!"),
     (multi_normal_lpdf, (np.zeros(3), TWO, EYE), vm.ShapeError,
-     "Random variable has shape (3,), but must have 2 elements along its last axis, as many as Covariance matrix has rows!"),
+     ("Random variable has shape (3,), but must have 2 elements along its last axis, as many as "
+     "Covariance matrix has rows!")),
     (multi_normal_lpdf, (0.0, TWO, EYE), vm.ShapeError,
-     "Random variable has shape (), but must have 2 elements along its last axis, as many as Covariance matrix has rows!"),
+     ("Random variable has shape (), but must have 2 elements along its last axis, as many as "
+     "Covariance matrix has rows!")),
     (multi_normal_cholesky_lpdf, (TWO, np.zeros(1), EYE), vm.ShapeError,
-     "Location parameter has shape (1,), but must have 2 elements along its last axis, as many as Cholesky factor has rows!"),
+     ("Location parameter has shape (1,), but must have 2 elements along its last axis, as many as "
+     "Cholesky factor has rows!")),
     (multi_student_t_lpdf, (np.zeros((2, 2)), 4.0, np.zeros((3, 2)), EYE), vm.ShapeError,
-     "Location parameter has shape (3, 2), but must broadcast with Random variable, of shape (2, 2)!"),
+     ("Location parameter has shape (3, 2), but must broadcast with Random variable, of shape (2, "
+     "2)!")),
 ]  # fmt: skip
 
 

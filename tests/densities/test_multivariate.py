@@ -1,4 +1,6 @@
-"""What all multivariate densities have in common: values of Stan, dropped terms, all routes, observations outside the support."""
+"""What all multivariate densities have in common: values of Stan, dropped terms, all routes,
+observations outside the support.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import stan
-from multivariate import ARGUMENTS, DENSITIES, FREE
+from densities.multivariate import ARGUMENTS, DENSITIES, FREE
 
 import varmat as vm
 from varmat.core.operation import OPERATIONS
@@ -22,11 +24,16 @@ INF, NAN = math.inf, math.nan
 
 def fold(c: Any, function: str) -> Any:
     # Stan leaves something above the diagonal of a Cholesky factor, which it does not read.
-    return np.tril(c) if "cholesky" in function and np.ndim(c) == 2 and c.shape[0] == c.shape[1] else stan.lower(c)
+    return (
+        np.tril(c)
+        if "cholesky" in function and np.ndim(c) == 2 and c.shape[0] == c.shape[1]
+        else stan.lower(c)
+    )
 
 
-# Two values of Stan's differ from ours by intention: the gradient at an infinite observation, for which its formula gives
-# infinities or nan, is zero here; and so is the derivative of 0 log(0), a term that is not in the sum, where Stan has nan.
+# Two values of Stan's differ from ours by intention: the gradient at an infinite observation, for
+# which its formula gives infinities or nan, is zero here; and so is the derivative of 0 log(0), a
+# term that is not in the sum, where Stan has nan.
 @pytest.mark.parametrize("entry", [
     p for p in stan.entries("multivariate") if p.values[0]["id"] not in ("multi_normal_cholesky_lpdf#6", "multinomial_lpmf#4")
 ])  # fmt: skip
@@ -34,28 +41,50 @@ def test_stan(entry: Any) -> None:
     name, propto = entry["function"], entry.get("propto", False)
     if "cholesky_lpdf" in name and "lkj" not in name and np.ndim(entry["args"][0][0]) > 1:
         # Of a batch of vectors the lower triangle means nothing.
-        entry = {**entry, "args": [[x, np.tril(c).tolist() if i + 1 == len(entry["args"]) and c else c] for i, (x, c) in
-                                   enumerate(entry["args"])]}  # fmt: skip
+        entry = {
+            **entry,
+            "args": [
+                [x, np.tril(c).tolist() if i + 1 == len(entry["args"]) and c else c]
+                for i, (x, c) in enumerate(entry["args"])
+            ],
+        }
         stan.check(lambda *args: DENSITIES[name](*args, propto=propto), entry, rtol=1e-13)
     else:
-        stan.check(lambda *args: DENSITIES[name](*args, propto=propto), entry, rtol=1e-13, fold=lambda c: fold(c, name))
+        stan.check(
+            lambda *args: DENSITIES[name](*args, propto=propto),
+            entry,
+            rtol=1e-13,
+            fold=lambda c: fold(c, name),
+        )
 
 
 def is_about_shapes(message: str) -> bool:
     return message.endswith("match in size") or "same size" in message
 
 
-OBSERVATIONS = ("Number of categories", "categorical outcome", "element of outcome", "andom variable", "Correlation matrix")
+OBSERVATIONS = (
+    "Number of categories",
+    "categorical outcome",
+    "element of outcome",
+    "andom variable",
+    "Correlation matrix",
+)
 
 
-# With infinite degrees of freedom multi_student_t_lpdf is the normal density in Stan too; here both are.
+# With infinite degrees of freedom multi_student_t_lpdf is the normal density in Stan too; here both
+# are.
 @pytest.mark.parametrize("entry", [
-    p for p in stan.entries("multivariate", throws=True) if p.values[0]["id"] != "multi_student_t_cholesky_lpdf#4"
+    p for p in stan.entries("multivariate",
+     throws=True) if p.values[0]["id"] != "multi_student_t_cholesky_lpdf#4"
 ])  # fmt: skip
 def test_what_stan_refuses(entry: Any) -> None:
     """We refuse it too, but for observations outside the support."""
     f, args, message = DENSITIES[entry["function"]], stan.arguments(entry), entry["message"]
-    outside = any(title in message for title in OBSERVATIONS) and "nan" not in message and not is_about_shapes(message)
+    outside = (
+        any(title in message for title in OBSERVATIONS)
+        and "nan" not in message
+        and not is_about_shapes(message)
+    )
     if outside:
         assert f(*args) == -INF
     else:
@@ -94,16 +123,31 @@ def test_all_routes(f: Any, args: Any) -> None:
     expect_ad_matvar(f, *args)
 
 
-S, L, P = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, 0.0], [0.6, 0.8]]), np.array([0.2, 0.5, 0.3])
-Y, MU, ALPHA, CUTS = np.array([0.7, -1.2]), np.array([0.3, 0.2]), np.array([1.2, 0.7, 3.1]), np.array([-1.0, 0.2, 1.5])
+S, L, P = (
+    np.array([[2.0, 0.5], [0.5, 1.0]]),
+    np.array([[1.0, 0.0], [0.6, 0.8]]),
+    np.array([0.2, 0.5, 0.3]),
+)
+Y, MU, ALPHA, CUTS = (
+    np.array([0.7, -1.2]),
+    np.array([0.3, 0.2]),
+    np.array([1.2, 0.7, 3.1]),
+    np.array([-1.0, 0.2, 1.5]),
+)
 OUTSIDE = {
     **{
         f"{name}, {kind}": (name, (y, *((4.0,) if "student" in name else ()), MU, S))
         for name in multi_normal.__all__
-        for kind, y in {"infinite": np.array([INF, 1.0]), "one of two": np.array([[0.0, 1.0], [1.0, -INF]])}.items()
+        for kind, y in {
+            "infinite": np.array([INF, 1.0]),
+            "one of two": np.array([[0.0, 1.0], [1.0, -INF]]),
+        }.items()
     },
     "dirichlet_lpdf, sum": ("dirichlet_lpdf", (P + 1e-6, ALPHA)),
-    "dirichlet_lpdf, negative": ("dirichlet_lpdf", (np.array([[0.2, 0.5, 0.3], [-0.1, 0.6, 0.5]]), ALPHA)),
+    "dirichlet_lpdf, negative": (
+        "dirichlet_lpdf",
+        (np.array([[0.2, 0.5, 0.3], [-0.1, 0.6, 0.5]]), ALPHA),
+    ),
     "multinomial_lpmf, negative": ("multinomial_lpmf", (np.array([1, -1, 3]), P)),
     "multinomial_lpmf, fraction": ("multinomial_lpmf", (np.array([1.5, 1.0, 3.0]).tolist(), P)),
     "categorical_lpmf, 0": ("categorical_lpmf", (0, P)),
@@ -112,25 +156,52 @@ OUTSIDE = {
     "categorical_logit_lpmf, K + 1": ("categorical_logit_lpmf", (4, ALPHA)),
     "ordered_logistic_lpmf, 0": ("ordered_logistic_lpmf", (0, 0.3, CUTS)),
     "ordered_logistic_lpmf, K + 1": ("ordered_logistic_lpmf", (np.array([2, 5]), P[:2], CUTS)),
-    "lkj_corr_cholesky_lpdf, norm": ("lkj_corr_cholesky_lpdf", (np.array([[1.0, 0.0], [0.3, 0.9]]), 1.7)),
+    "lkj_corr_cholesky_lpdf, norm": (
+        "lkj_corr_cholesky_lpdf",
+        (np.array([[1.0, 0.0], [0.3, 0.9]]), 1.7),
+    ),
     "lkj_corr_cholesky_lpdf, sign": ("lkj_corr_cholesky_lpdf", (L * [1.0, -1.0], 1.7)),
     "lkj_corr_cholesky_lpdf, upper": ("lkj_corr_cholesky_lpdf", (L.T, 1.7)),
     "lkj_corr_lpdf, diagonal": ("lkj_corr_lpdf", (S, 1.7)),
     "lkj_corr_lpdf, indefinite": ("lkj_corr_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 1.7)),
     "wishart_lpdf, indefinite": ("wishart_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 4.0, S)),
     "wishart_lpdf, asymmetric": ("wishart_lpdf", (np.array([[2.0, 0.5], [0.1, 1.0]]), 4.0, S)),
-    "inv_wishart_lpdf, infinite": ("inv_wishart_lpdf", (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S)),
+    "inv_wishart_lpdf, infinite": (
+        "inv_wishart_lpdf",
+        (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S),
+    ),
     "wishart_cholesky_lpdf, sign": ("wishart_cholesky_lpdf", (L * [1.0, -1.0], 4.0, L)),
     "inv_wishart_cholesky_lpdf, upper": ("inv_wishart_cholesky_lpdf", (L.T, 4.0, L)),
-    "lkj_cov_lpdf, indefinite": ("lkj_cov_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0, 1.0, 1.7)),
-    "dirichlet_multinomial_lpmf, negative": ("dirichlet_multinomial_lpmf", (np.array([1, -1, 3]), ALPHA)),
-    "multinomial_logit_lpmf, fraction": ("multinomial_logit_lpmf", (np.array([1.5, 1.0, 3.0]).tolist(), ALPHA)),
+    "lkj_cov_lpdf, indefinite": (
+        "lkj_cov_lpdf",
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0, 1.0, 1.7),
+    ),
+    "dirichlet_multinomial_lpmf, negative": (
+        "dirichlet_multinomial_lpmf",
+        (np.array([1, -1, 3]), ALPHA),
+    ),
+    "multinomial_logit_lpmf, fraction": (
+        "multinomial_logit_lpmf",
+        (np.array([1.5, 1.0, 3.0]).tolist(), ALPHA),
+    ),
     "ordered_probit_lpmf, K + 1": ("ordered_probit_lpmf", (np.array([2, 5]), P[:2], CUTS)),
-    "matrix_normal_prec_lpdf, infinite": ("matrix_normal_prec_lpdf", (np.array([[INF, 1.0]]), 0.0, S[:1, :1], S)),
+    "matrix_normal_prec_lpdf, infinite": (
+        "matrix_normal_prec_lpdf",
+        (np.array([[INF, 1.0]]), 0.0, S[:1, :1], S),
+    ),
     "multi_gp_lpdf, infinite": ("multi_gp_lpdf", (np.array([[-INF, 1.0]]), S, P[:1])),
-    "gaussian_dlm_obs_lpdf, infinite": ("gaussian_dlm_obs_lpdf", (np.array([[INF, 1.0]]), S[:, :1], S, P[:1], S, MU, S)),
-    "categorical_logit_glm_lpmf, 0": ("categorical_logit_glm_lpmf", (np.array([0, 1]), S, ALPHA, np.ones((2, 3)))),
-    "ordered_logistic_glm_lpmf, K + 1": ("ordered_logistic_glm_lpmf", (np.array([2, 5]), S, MU, CUTS)),
+    "gaussian_dlm_obs_lpdf, infinite": (
+        "gaussian_dlm_obs_lpdf",
+        (np.array([[INF, 1.0]]), S[:, :1], S, P[:1], S, MU, S),
+    ),
+    "categorical_logit_glm_lpmf, 0": (
+        "categorical_logit_glm_lpmf",
+        (np.array([0, 1]), S, ALPHA, np.ones((2, 3))),
+    ),
+    "ordered_logistic_glm_lpmf, K + 1": (
+        "ordered_logistic_glm_lpmf",
+        (np.array([2, 5]), S, MU, CUTS),
+    ),
 }
 
 
@@ -155,10 +226,14 @@ def test_nan_is_refused_everywhere(name: str) -> None:
     """With the title of the argument, and nothing recorded."""
     args, active, _ = split(name)
     for i, title in enumerate(titles(name)):
-        bad = [np.where(np.ones(np.shape(x)) > 0, NAN, x) if k == i else x for k, x in enumerate(args)]
+        bad = [
+            np.where(np.ones(np.shape(x)) > 0, NAN, x) if k == i else x for k, x in enumerate(args)
+        ]
         with vm.nested() as tape:
             point = [vm.var(x) if k in active else x for k, x in enumerate(bad)]
-            with pytest.raises(vm.DomainError, match=rf"^{name}: {title}(\[[0, ]+\])? is nan, but must be ") as caught:
+            with pytest.raises(
+                vm.DomainError, match=rf"^{name}: {title}(\[[0, ]+\])? is nan, but must be "
+            ) as caught:
                 DENSITIES[name](*point)
             assert caught.value.is_recoverable
             assert not tape
@@ -171,7 +246,10 @@ def test_a_category_is_no_variable(name: str) -> None:
     n = np.asarray(args[0], float)
     with vm.nested():
         for call, called in ((f, name), (f.proportional, name.replace("_lpmf", "_lupmf"))):
-            message = rf"^{called}: {titles(name)[0]} is a variable, but has no derivative: it is discrete!$"
+            message = (
+                rf"^{called}: {titles(name)[0]} is a variable, but has no derivative: it is "
+                r"discrete!$"
+            )
             with pytest.raises(TypeError, match=message):
                 call(vm.var(n), *args[1:])
             with pytest.raises(TypeError, match=message):
@@ -188,9 +266,17 @@ def test_names_and_documentation(name: str) -> None:
     assert f(**dict(zip(f.arguments, args, strict=True))) == f(*args)
     assert type(f(*args)) is float
     assert f.__doc__.startswith("Log ")
-    for each in ("Parameters", "Returns", "Raises", "Notes", "References", "Examples", *f.arguments):
+    for each in (
+        "Parameters",
+        "Returns",
+        "Raises",
+        "Notes",
+        "References",
+        "Examples",
+        *f.arguments,
+    ):
         assert each in f.__doc__
-    assert len(f.__doc__.splitlines()) <= 50
+    assert len(f.__doc__.splitlines()) <= 60
     with vm.nested():
         assert type(f(*(vm.var(x) if i in active else x for i, x in enumerate(args)))) is vm.Var
 

@@ -1,4 +1,6 @@
-"""Densities of matrices, processes, series, factors, counts and categories: 50 digits, Stan, identities, programs, refusals."""
+"""Densities of matrices, processes, series, factors, counts and categories: 50 digits, Stan,
+identities, programs, refusals.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,25 @@ import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from densities.multivariate import (
+    ARGUMENTS,
+    CUTS,
+    DENSITIES,
+    FACTOR,
+    FACTOR_2,
+    MU,
+    SERIES,
+    SPD,
+    SPD_2,
+    P,
+    S,
+    W,
+    expect_refusal,
+)
+from densities.test_categorical import elements
+from densities.test_matrix_variate import inv_wishart, lkj, trace, wishart
 from functions.matrices import worst_error
-from multivariate import ARGUMENTS, CUTS, DENSITIES, FACTOR, FACTOR_2, MU, SERIES, SPD, SPD_2, P, S, W, expect_refusal
 from recordings import EVERY_RUNNER
-from test_categorical import elements
-from test_matrix_variate import inv_wishart, lkj, trace, wishart
 
 import varmat as vm
 from varmat.densities.density import HALF_LOG_TWO_PI
@@ -42,7 +58,12 @@ def log_determinant(x: Any) -> Any:
 
 def matrix_normal(y: Any, mu: Any, sigma: Any, d: Any) -> Any:
     m, n, r = y.rows, y.cols, y - mu
-    value = n * log_determinant(sigma) + m * log_determinant(d) - m * n * mp.log(2 * mp.pi) - trace(d * r.T * sigma * r)
+    value = (
+        n * log_determinant(sigma)
+        + m * log_determinant(d)
+        - m * n * mp.log(2 * mp.pi)
+        - trace(d * r.T * sigma * r)
+    )
     return value / 2
 
 
@@ -53,7 +74,9 @@ def gp(y: Any, sigma: Any, w: Any) -> Any:
 
 
 def dlm(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> Any:
-    """As one normal distribution of all observations, whose covariance comes from the states' one."""
+    """As one normal distribution of all observations, whose covariance comes from the states'
+    one.
+    """
     v = v if v.cols == f.cols > 1 else mp.diag(list(v))
     r, times = y.rows, y.cols
     means, covariances = [], []
@@ -70,13 +93,24 @@ def dlm(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> Any:
                 residuals[s * r + i] = y[i, s] - means[s][i]
                 for j in range(r):
                     sigma[t * r + i, s * r + j] = sigma[s * r + j, t * r + i] = block[i, j]
-    return -(log_determinant(sigma) + (residuals.T * sigma**-1 * residuals)[0] + r * times * mp.log(2 * mp.pi)) / 2
+    return (
+        -(
+            log_determinant(sigma)
+            + (residuals.T * sigma**-1 * residuals)[0]
+            + r * times * mp.log(2 * mp.pi)
+        )
+        / 2
+    )
 
 
 def lkj_cov(y: Any, mu: Any, sigma: Any, eta: Any) -> Any:
     k = y.rows
     sds = [mp.sqrt(y[i, i]) for i in range(k)]
-    value = lkj(mp.matrix(k, k) + mp.matrix([[y[i, j] / sds[i] / sds[j] for j in range(k)] for i in range(k)]), eta)
+    value = lkj(
+        mp.matrix(k, k)
+        + mp.matrix([[y[i, j] / sds[i] / sds[j] for j in range(k)] for i in range(k)]),
+        eta,
+    )
     for sd, m, s in zip(sds, mu, sigma, strict=True):
         value -= mp.log(s * sd) + mp.log(2 * mp.pi) / 2 + ((mp.log(sd) - m) / s) ** 2 / 2
     return value
@@ -87,8 +121,15 @@ def dirichlet_multinomial(n: Any) -> Any:
         value = mp.mpf(0)
         for i, row in enumerate(np.atleast_2d(n).tolist()):
             a = elements(alpha, i)
-            value += mp.loggamma(mp.fsum(a)) + mp.loggamma(sum(row) + 1) - mp.loggamma(mp.fsum(a) + sum(row))
-            value += mp.fsum(mp.loggamma(m + b) - mp.loggamma(b) - mp.loggamma(m + 1) for m, b in zip(row, a, strict=True))
+            value += (
+                mp.loggamma(mp.fsum(a))
+                + mp.loggamma(sum(row) + 1)
+                - mp.loggamma(mp.fsum(a) + sum(row))
+            )
+            value += mp.fsum(
+                mp.loggamma(m + b) - mp.loggamma(b) - mp.loggamma(m + 1)
+                for m, b in zip(row, a, strict=True)
+            )
         return value
 
     return exact
@@ -98,7 +139,9 @@ def multinomial_logit(n: Any) -> Any:
     def exact(gamma: Any) -> Any:
         total = mp.log(mp.fsum(map(mp.exp, gamma)))
         value = mp.loggamma(sum(n) + 1)
-        return value + mp.fsum(m * (x - total) - mp.loggamma(m + 1) for m, x in zip(n, gamma, strict=True))
+        return value + mp.fsum(
+            m * (x - total) - mp.loggamma(m + 1) for m, x in zip(n, gamma, strict=True)
+        )
 
     return exact
 
@@ -110,7 +153,10 @@ def probit(n: Any) -> Any:
     def exact(eta: Any, cuts: Any) -> Any:
         value = mp.mpf(0)
         for i, category in enumerate(np.ravel(n).tolist()):
-            x, c = eta if isinstance(eta, mp.mpf) else eta[i], [-mp.inf, *elements(cuts, i, 3), mp.inf]
+            x, c = (
+                eta if isinstance(eta, mp.mpf) else eta[i],
+                [-mp.inf, *elements(cuts, i, 3), mp.inf],
+            )
             low, high = c[category - 1] - x, c[category] - x
             # From the nearer tail.
             mass = below(high) - below(low) if low + high < 0 else below(-low) - below(-high)
@@ -124,7 +170,10 @@ def softmax_regression(y: Any) -> Any:
     def exact(x: Any, alpha: Any, beta: Any) -> Any:
         value = mp.mpf(0)
         for i, category in enumerate(y.tolist()):
-            eta = [alpha[k] + mp.fsum(x[i, j] * beta[j, k] for j in range(x.cols)) for k in range(beta.cols)]
+            eta = [
+                alpha[k] + mp.fsum(x[i, j] * beta[j, k] for j in range(x.cols))
+                for k in range(beta.cols)
+            ]
             value += eta[category - 1] - mp.log(mp.fsum(map(mp.exp, eta)))
         return value
 
@@ -165,34 +214,46 @@ EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
     "lkj_cov": row("lkj_cov_lpdf", lkj_cov),
     "matrix_normal_prec": row("matrix_normal_prec_lpdf", matrix_normal),
     "multi_gp": row("multi_gp_lpdf", gp),
-    "multi_gp_cholesky": row("multi_gp_cholesky_lpdf", lambda y, factor, w: gp(y, tri(factor) * tri(factor).T, w)),
-    "gaussian_dlm": row("gaussian_dlm_obs_lpdf", dlm, SERIES, SERIES[:, :2], SERIES[:, 1:] / 3, S, SPD_2[:2, :2], W, SPD[1:, 1:]),
-    "gaussian_dlm, variances": row("gaussian_dlm_obs_lpdf", dlm, SERIES, SPD[1:].T, SPD / 9, P[:2], SPD_2, MU, SPD),
-    "dirichlet_multinomial": (lambda a: vm.dirichlet_multinomial_lpmf(COUNTS, a), dirichlet_multinomial(COUNTS), [P]),
+    "multi_gp_cholesky": row("multi_gp_cholesky_lpdf", lambda y, factor,
+     w: gp(y, tri(factor) * tri(factor).T, w)),
+    "gaussian_dlm": row("gaussian_dlm_obs_lpdf", dlm, SERIES, SERIES[:, :2], SERIES[:, 1:] / 3, S,
+     SPD_2[:2, :2], W, SPD[1:, 1:]),
+    "gaussian_dlm, variances": row("gaussian_dlm_obs_lpdf", dlm, SERIES, SPD[1:].T, SPD / 9, P[:2],
+     SPD_2, MU, SPD),
+    "dirichlet_multinomial": (lambda a: vm.dirichlet_multinomial_lpmf(COUNTS, a),
+     dirichlet_multinomial(COUNTS), [P]),
     "dirichlet_multinomial, rows": (
-        lambda a: vm.dirichlet_multinomial_lpmf(COUNTS, a), dirichlet_multinomial(COUNTS), [np.stack([P, [2.0, 1e5, 1e-3]])],
+        lambda a: vm.dirichlet_multinomial_lpmf(COUNTS, a), dirichlet_multinomial(COUNTS),
+         [np.stack([P, [2.0, 1e5, 1e-3]])],
     ),
     "dirichlet_multinomial, large": (
-        lambda a: vm.dirichlet_multinomial_lpmf([10**9, 10**7, 1], a), dirichlet_multinomial([10**9, 10**7, 1]), [P],
+        lambda a: vm.dirichlet_multinomial_lpmf([10**9, 10**7, 1], a),
+         dirichlet_multinomial([10**9, 10**7, 1]), [P],
     ),
-    "multinomial_logit": (lambda g: vm.multinomial_logit_lpmf([3, 0, 40], g), multinomial_logit([3, 0, 40]), [MU]),
+    "multinomial_logit": (lambda g: vm.multinomial_logit_lpmf([3, 0, 40], g),
+     multinomial_logit([3, 0, 40]), [MU]),
     "multinomial_logit, far": (
-        lambda g: vm.multinomial_logit_lpmf([3, 0, 40], g), multinomial_logit([3, 0, 40]), [np.array([900.0, -800.0, 31.0])],
+        lambda g: vm.multinomial_logit_lpmf([3, 0, 40], g), multinomial_logit([3, 0, 40]),
+         [np.array([900.0, -800.0, 31.0])],
     ),
     "ordered_probit": (lambda eta, c: vm.ordered_probit_lpmf(N, eta, c), probit(N), [MU, CUTS]),
     **{
         f"ordered_probit, {category} at {eta}": (
-            lambda eta, c, category=category: vm.ordered_probit_lpmf(category, eta, c), probit(category), [eta, CUTS],
+            lambda eta, c, category=category: vm.ordered_probit_lpmf(category, eta, c),
+             probit(category), [eta, CUTS],
         )
-        for category, eta in ((1, 30.0), (1, 0.3), (2, 30.0), (2, -30.0), (2, 0.3), (4, -30.0), (4, 0.3))
+        for category, eta in ((1, 30.0), (1, 0.3), (2, 30.0), (2, -30.0), (2, 0.3), (4, -30.0),
+         (4, 0.3))
     },
     "ordered_probit, narrow": (
-        lambda eta, c: vm.ordered_probit_lpmf(2, eta, c), probit(2), [5.0, np.array([0.0, 1e-9, 1.0])],
+        lambda eta, c: vm.ordered_probit_lpmf(2, eta, c), probit(2),
+         [5.0, np.array([0.0, 1e-9, 1.0])],
     ),
     "categorical_logit_glm": discrete_row("categorical_logit_glm_lpmf", softmax_regression),
     "ordered_logistic_glm": discrete_row("ordered_logistic_glm_lpmf", ordered_regression),
     "ordered_logistic_glm, far": discrete_row(
-        "ordered_logistic_glm_lpmf", ordered_regression, 10.0 * ARGUMENTS["ordered_logistic_glm_lpmf"][0][1], 4.0 * MU, CUTS
+        "ordered_logistic_glm_lpmf", ordered_regression,
+         10.0 * ARGUMENTS["ordered_logistic_glm_lpmf"][0][1], 4.0 * MU, CUTS
     ),
 }  # fmt: skip
 SYMMETRIC = ("lkj_cov", "matrix_normal_prec", "multi_gp", "gaussian_dlm", "gaussian_dlm, variances")
@@ -205,28 +266,49 @@ def test_against_50_digits(name: str) -> None:
 
 
 # What differs from Stan's values by intention.
-#  * Stan multiplies the log determinant of the precision of the rows by half the number of rows, and the other one likewise, where
-#    the density, which is that of a normal vector, has the numbers of the others (see the test of this below).
-#  * Its derivatives of ordered_probit_lpmf have 5 to 7 digits; those here are compared with 50 digits above.
+#  * Stan multiplies the log determinant of the precision of the rows by half the number of rows,
+#    and the other one likewise, where the density, which is that of a normal vector, has the
+#    numbers of the others (see the test of this below).
+#  * Its derivatives of ordered_probit_lpmf have 5 to 7 digits; those here are compared with 50
+#    digits above.
 DEFECTS = ("matrix_normal_prec_lpdf#1", "matrix_normal_prec_lpdf#4")
 IMPRECISE = {"ordered_probit_lpmf": 3e-5}
 
 
 def fold(c: Any, name: str) -> Any:
-    return np.tril(c) if "cholesky" in name and np.ndim(c) == 2 and c.shape[0] == c.shape[1] else stan.lower(c)
+    return (
+        np.tril(c)
+        if "cholesky" in name and np.ndim(c) == 2 and c.shape[0] == c.shape[1]
+        else stan.lower(c)
+    )
 
 
 @pytest.mark.parametrize("entry", [
-    p for each in ("multivariate_more", "glm_counts_and_categories") for p in stan.entries(each) if p.values[0]["id"] not in DEFECTS
+    p for each in ("multivariate_more",
+     "glm_counts_and_categories") for p in stan.entries(each) if p.values[0]["id"] not in DEFECTS
 ])  # fmt: skip
 def test_stan(entry: Any) -> None:
     name, propto = entry["function"], entry.get("propto", False)
-    folds = None if "glm" in name or "multinomial" in name or "dlm" in name else lambda c: fold(c, name)
+    folds = (
+        None if "glm" in name or "multinomial" in name or "dlm" in name else lambda c: fold(c, name)
+    )
     if "dlm" in name:
         # F and G are not symmetric, W and C0 are.
-        entry = {**entry, "args": [[x, None if c is None else stan.lower(np.array(c)).tolist()] if i in (4, 6) else [x, c] for
-                                   i, (x, c) in enumerate(entry["args"])]}  # fmt: skip
-    stan.check(lambda *args: getattr(vm, name)(*args, propto=propto), entry, IMPRECISE.get(name, 1e-13), folds)
+        entry = {
+            **entry,
+            "args": [
+                [x, None if c is None else stan.lower(np.array(c)).tolist()]
+                if i in (4, 6)
+                else [x, c]
+                for i, (x, c) in enumerate(entry["args"])
+            ],
+        }
+    stan.check(
+        lambda *args: getattr(vm, name)(*args, propto=propto),
+        entry,
+        IMPRECISE.get(name, 1e-13),
+        folds,
+    )
 
 
 # Observations outside the support, and what is not read.
@@ -235,7 +317,8 @@ OUTSIDE = ("variable[", "Random variable is 5", "Successes")
 
 
 @pytest.mark.parametrize("entry", [
-    p for each in ("multivariate_more", "glm_counts_and_categories") for p in stan.entries(each, throws=True)
+    p for each in ("multivariate_more", "glm_counts_and_categories") for p in stan.entries(each,
+     throws=True)
 ])  # fmt: skip
 def test_what_stan_refuses(entry: Any) -> None:
     f, args = getattr(vm, entry["function"]), stan.arguments(entry)
@@ -260,9 +343,13 @@ def test_a_matrix_normal_is_a_normal_vector() -> None:
 
 def test_processes_are_normal_vectors() -> None:
     y, sigma, w = ARGUMENTS["multi_gp_lpdf"][0]
-    expected = sum(vm.multi_normal_lpdf(each, 0.0, sigma / scale) for each, scale in zip(y, w, strict=True))
+    expected = sum(
+        vm.multi_normal_lpdf(each, 0.0, sigma / scale) for each, scale in zip(y, w, strict=True)
+    )
     assert vm.multi_gp_lpdf(y, sigma, w) == pytest.approx(expected, rel=1e-14)
-    assert vm.multi_gp_cholesky_lpdf(y, np.linalg.cholesky(sigma), w) == pytest.approx(expected, rel=1e-14)
+    assert vm.multi_gp_cholesky_lpdf(y, np.linalg.cholesky(sigma), w) == pytest.approx(
+        expected, rel=1e-14
+    )
 
 
 def test_variances_are_a_diagonal_covariance() -> None:
@@ -281,7 +368,10 @@ def test_states_may_be_known_exactly() -> None:
     assert value == pytest.approx(vm.multi_normal_lpdf(SERIES.T, W, S), rel=1e-13)
     one = vm.gaussian_dlm_obs_lpdf(SERIES[:, :1], np.eye(2), np.eye(2), np.zeros(2), zero, W, S)
     assert one == pytest.approx(vm.multi_normal_lpdf(SERIES[:, 0], W, S), rel=1e-13)
-    with pytest.raises(np.linalg.LinAlgError, match=r"^gaussian_dlm_obs_lpdf: F.T @ .* \+ V .* must be positive definite!"):
+    with pytest.raises(
+        np.linalg.LinAlgError,
+        match=r"^gaussian_dlm_obs_lpdf: F.T @ .* \+ V .* must be positive definite!",
+    ):
         vm.gaussian_dlm_obs_lpdf(SERIES, np.zeros((2, 2)), np.eye(2), zero, zero, W, S)
 
 
@@ -293,24 +383,36 @@ def test_covariances_have_two_parts() -> None:
 
 def test_masses_add_up() -> None:
     counts = [np.array([i, j, 4 - i - j]) for i in range(5) for j in range(5 - i)]
-    assert math.fsum(math.exp(vm.dirichlet_multinomial_lpmf(n, P)) for n in counts) == pytest.approx(1.0, rel=1e-14)
-    assert math.fsum(math.exp(vm.multinomial_logit_lpmf(n, MU)) for n in counts) == pytest.approx(1.0, rel=1e-14)
-    assert math.fsum(math.exp(vm.ordered_probit_lpmf(n, 0.3, CUTS)) for n in range(1, 5)) == pytest.approx(1.0, rel=1e-14)
-    assert vm.multinomial_logit_lpmf([3, 1, 4], np.log(P)) == pytest.approx(vm.multinomial_lpmf([3, 1, 4], P), rel=1e-14)
+    assert math.fsum(
+        math.exp(vm.dirichlet_multinomial_lpmf(n, P)) for n in counts
+    ) == pytest.approx(1.0, rel=1e-14)
+    assert math.fsum(math.exp(vm.multinomial_logit_lpmf(n, MU)) for n in counts) == pytest.approx(
+        1.0, rel=1e-14
+    )
+    assert math.fsum(
+        math.exp(vm.ordered_probit_lpmf(n, 0.3, CUTS)) for n in range(1, 5)
+    ) == pytest.approx(1.0, rel=1e-14)
+    assert vm.multinomial_logit_lpmf([3, 1, 4], np.log(P)) == pytest.approx(
+        vm.multinomial_lpmf([3, 1, 4], P), rel=1e-14
+    )
 
 
 def test_one_row_is_a_normal() -> None:
     y = np.array([[0.7]])
     expected = -0.5 * 0.49 * 6.0 + 0.5 * math.log(6.0) - HALF_LOG_TWO_PI
-    assert vm.matrix_normal_prec_lpdf(y, 0.0, np.array([[2.0]]), np.array([[3.0]])) == pytest.approx(expected, rel=1e-14)
+    assert vm.matrix_normal_prec_lpdf(
+        y, 0.0, np.array([[2.0]]), np.array([[3.0]])
+    ) == pytest.approx(expected, rel=1e-14)
 
 
 # --- programs ---
 
 # Densities that go into programs without a step of Python.
 STRAIGHT = [
-    "categorical_logit_glm_lpmf", "gaussian_dlm_obs_lpdf", "inv_wishart_cholesky_lpdf", "matrix_normal_prec_lpdf",
-    "multi_gp_cholesky_lpdf", "multi_gp_lpdf", "multinomial_logit_lpmf", "ordered_logistic_glm_lpmf", "ordered_probit_lpmf",
+    "categorical_logit_glm_lpmf", "gaussian_dlm_obs_lpdf", "inv_wishart_cholesky_lpdf",
+     "matrix_normal_prec_lpdf",
+    "multi_gp_cholesky_lpdf", "multi_gp_lpdf", "multinomial_logit_lpmf",
+     "ordered_logistic_glm_lpmf", "ordered_probit_lpmf",
     "wishart_cholesky_lpdf",
 ]  # fmt: skip
 
@@ -319,9 +421,14 @@ STRAIGHT = [
 @pytest.mark.parametrize("name", STRAIGHT)
 def test_recorded_without_python(name: str, runner: str) -> None:
     f, (args, others) = DENSITIES[name], ARGUMENTS[name]
-    active = tuple(i for i, x in enumerate(others) if (x is not None and i != 1) or name.endswith("lpdf"))
+    active = tuple(
+        i for i, x in enumerate(others) if (x is not None and i != 1) or name.endswith("lpdf")
+    )
     recorded = vm.recorded(f, active, runner=runner)
-    for point in (args, [x if other is None else other for x, other in zip(args, others, strict=True)]):
+    for point in (
+        args,
+        [x if other is None else other for x, other in zip(args, others, strict=True)],
+    ):
         point = [args[i] if i not in active else x for i, x in enumerate(point)]
         value, gradients = recorded(*point)
         expected = vm.value_and_grad(f, active)(*point)
@@ -332,8 +439,10 @@ def test_recorded_without_python(name: str, runner: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "place", "bad"), [
-    ("multi_gp_lpdf", 1, -SPD), ("wishart_cholesky_lpdf", 1, 0.5), ("gaussian_dlm_obs_lpdf", 3, -P[:1]),
-    ("ordered_probit_lpmf", 2, CUTS[::-1]), ("matrix_normal_prec_lpdf", 2, -S), ("ordered_logistic_glm_lpmf", 3, CUTS[::-1]),
+    ("multi_gp_lpdf", 1, -SPD), ("wishart_cholesky_lpdf", 1, 0.5),
+     ("gaussian_dlm_obs_lpdf", 3, -P[:1]),
+    ("ordered_probit_lpmf", 2, CUTS[::-1]), ("matrix_normal_prec_lpdf", 2, -S),
+     ("ordered_logistic_glm_lpmf", 3, CUTS[::-1]),
 ])  # fmt: skip
 def test_recorded_refusals(name: str, place: int, bad: Any) -> None:
     f, args = DENSITIES[name], list(ARGUMENTS[name][0])
@@ -360,40 +469,59 @@ REFUSALS: list[tuple[str, Any, Any, str]] = [
     ("wishart_cholesky_lpdf", (FACTOR, 4.0, -FACTOR_2), vm.DomainError,
      f"Cholesky Scale matrix[0, 0] is {-float(FACTOR_2[0, 0])!r}, but must be positive!"),
     ("inv_wishart_cholesky_lpdf", (np.eye(2), 4.0, FACTOR), vm.ShapeError,
-     "Cholesky random variable has shape (2, 2), but must have that of Cholesky Scale matrix, (3, 3)!"),
+     ("Cholesky random variable has shape (2, 2), but must have that of Cholesky Scale matrix, (3, "
+     "3)!")),
     ("lkj_cov_lpdf", (SPD, W, P, 1.0), vm.ShapeError,
      "Location parameter has shape (2,), but must be a scalar or have the shape (3,)!"),
-    ("lkj_cov_lpdf", (SPD, MU, -P, 1.0), vm.DomainError, "Scale parameter[0] is -0.2, but must be positive finite!"),
+    ("lkj_cov_lpdf", (SPD, MU, -P, 1.0), vm.DomainError,
+     "Scale parameter[0] is -0.2, but must be positive finite!"),
     ("dirichlet_multinomial_lpmf", (np.array([1, 2, 3]), np.array([1.0, INF, 1.0])), vm.DomainError,
      "Prior size parameter[1] is inf, but must be positive finite!"),
     ("dirichlet_multinomial_lpmf", (np.array([1, 2]), P), vm.ShapeError,
-     "Number of trials variable has shape (2,), but must go with Prior size parameter, of shape (3,)!"),
+     ("Number of trials variable has shape (2,), but must go with Prior size parameter, of shape "
+     "(3,)!")),
     ("multinomial_logit_lpmf", (np.array([1, 2]), np.array([0.0, -INF])), vm.DomainError,
      "log-probabilities parameter[1] is -inf, but must be finite!"),
-    ("ordered_probit_lpmf", (1, INF, CUTS), vm.DomainError, "Location parameter is inf, but must be finite!"),
+    ("ordered_probit_lpmf", (1, INF, CUTS), vm.DomainError,
+     "Location parameter is inf, but must be finite!"),
     ("ordered_probit_lpmf", (np.array([1, 2]), MU, CUTS), vm.ShapeError,
      "Location parameter has shape (3,), but must broadcast with (2,)!"),
     ("matrix_normal_prec_lpdf", (SERIES, 0.0, SPD, SPD), vm.ShapeError,
-     "Random variable has shape (2, 3), but must have the shape (3, 3), as the precision matrices say!"),
+     ("Random variable has shape (2, 3), but must have the shape (3, 3), as the precision matrices "
+     "say!")),
     ("matrix_normal_prec_lpdf", (SERIES, W, S, SPD), vm.ShapeError,
      "Location parameter has shape (2,), but must be a scalar or have the shape (2, 3)!"),
-    ("matrix_normal_prec_lpdf", (SERIES, 0.0, np.array([[1.0, 2.0], [2.0, 1.0]]), SPD), np.linalg.LinAlgError,
+    ("matrix_normal_prec_lpdf", (SERIES, 0.0, np.array([[1.0, 2.0], [2.0, 1.0]]), SPD),
+     np.linalg.LinAlgError,
      "Row precision matrix has the eigenvalue -1, but must be positive definite!"),
-    (_GP, (SERIES, SPD, -P[:2]), vm.DomainError, "Kernel scales[0] is -0.2, but must be positive finite!"),
+    (_GP, (SERIES, SPD, -P[:2]), vm.DomainError,
+     "Kernel scales[0] is -0.2, but must be positive finite!"),
     (_GP, (SERIES, S, P[:2]), vm.ShapeError,
-     "Random variable has shape (2, 3), but must be a matrix with 2 columns, as many as Covariance matrix has rows!"),
+     ("Random variable has shape (2, 3), but must be a matrix with 2 columns, as many as "
+      "Covariance "
+     "matrix has rows!")),
     (_GP, (SERIES, SPD, P), vm.ShapeError,
-     "Kernel scales has shape (3,), but must have the shape (2,): one for each row of Random variable!"),
-    (_DLM, dlm_with(2, SPD), vm.ShapeError, "G has shape (3, 3), but must have the shape (2, 2), as F has (2, 2)!"),
-    (_DLM, dlm_with(3, -P[:2]), vm.DomainError, "V[0] is -0.2, but must be nonnegative and finite!"),
-    (_DLM, dlm_with(3, 1.0), vm.ShapeError, "V has shape (), but must be a matrix, or a vector: its diagonal!"),
-    (_DLM, dlm_with(4, -np.eye(2)), np.linalg.LinAlgError, "W has the eigenvalue -1, but must be positive semidefinite!"),
-    (_DLM, dlm_with(6, -np.eye(2)), np.linalg.LinAlgError, "C0 has the eigenvalue -1, but must be positive definite!"),
+     ("Kernel scales has shape (3,), but must have the shape (2,): one for each row of Random "
+     "variable!")),
+    (_DLM, dlm_with(2, SPD), vm.ShapeError,
+     "G has shape (3, 3), but must have the shape (2, 2), as F has (2, 2)!"),
+    (_DLM, dlm_with(3, -P[:2]), vm.DomainError,
+     "V[0] is -0.2, but must be nonnegative and finite!"),
+    (_DLM, dlm_with(3, 1.0), vm.ShapeError,
+     "V has shape (), but must be a matrix, or a vector: its diagonal!"),
+    (_DLM, dlm_with(4, -np.eye(2)), np.linalg.LinAlgError,
+     "W has the eigenvalue -1, but must be positive semidefinite!"),
+    (_DLM, dlm_with(6, -np.eye(2)), np.linalg.LinAlgError,
+     "C0 has the eigenvalue -1, but must be positive definite!"),
     (_DLM, dlm_with(0, W), vm.ShapeError, "y has shape (2,), but must be a matrix!"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "args", "error", "message"), REFUSALS, ids=[f"{name}: {m}" for name, _, _, m in REFUSALS])
+@pytest.mark.parametrize(
+    ("name", "args", "error", "message"),
+    REFUSALS,
+    ids=[f"{name}: {m}" for name, _, _, m in REFUSALS],
+)
 def test_refusals(name: str, args: Any, error: Any, message: str) -> None:
     expect_refusal(DENSITIES[name], args, error, message)
 
@@ -401,7 +529,8 @@ def test_refusals(name: str, args: Any, error: Any, message: str) -> None:
 CATEGORIES, X = np.array([1, 2, 3]), np.array([[0.3, -1.2], [1.1, 0.4], [-0.7, 0.8]])
 GLM_REFUSALS: list[tuple[str, Any, Any, str]] = [
     ("categorical_logit_glm_lpmf", (CATEGORIES, X, MU, np.ones(3)), vm.ShapeError,
-     "Weight vector has shape (3,), but must be a matrix with 2 rows and a column for each category!"),
+     ("Weight vector has shape (3,), but must be a matrix with 2 rows and a column for each "
+     "category!")),
     ("categorical_logit_glm_lpmf", (CATEGORIES, X, W, np.ones((2, 3))), vm.ShapeError,
      "Intercept has shape (2,), but must have the shape (3,)!"),
     ("categorical_logit_glm_lpmf", (CATEGORIES[:2], X, MU, np.ones((2, 3))), vm.ShapeError,
@@ -411,13 +540,18 @@ GLM_REFUSALS: list[tuple[str, Any, Any, str]] = [
     ("ordered_logistic_glm_lpmf", (CATEGORIES, X, W, np.stack([CUTS, CUTS])), vm.ShapeError,
      "Cut-points has shape (2, 3), but must be a vector!"),
     ("ordered_logistic_glm_lpmf", (CATEGORIES, np.ones((1, 2, 2)), W, CUTS), vm.ShapeError,
-     "Matrix of independent variables has shape (1, 2, 2), but must be a matrix, or a vector: one row!"),
+     ("Matrix of independent variables has shape (1, 2, 2), but must be a matrix, or a vector: one "
+     "row!")),
     ("ordered_logistic_glm_lpmf", (CATEGORIES, X, W, CUTS[::-1]), vm.DomainError,
      "Cut-points[1] is 0.2, but must be greater than Cut-points[0], 1.5!"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "args", "error", "message"), GLM_REFUSALS, ids=[f"{n}: {m}" for n, _, _, m in GLM_REFUSALS])
+@pytest.mark.parametrize(
+    ("name", "args", "error", "message"),
+    GLM_REFUSALS,
+    ids=[f"{n}: {m}" for n, _, _, m in GLM_REFUSALS],
+)
 def test_refusals_of_regressions(name: str, args: Any, error: Any, message: str) -> None:
     expect_refusal(DENSITIES[name], args, error, message)
 
@@ -429,9 +563,17 @@ def test_many_blocks(name: str) -> None:
     x, y = rng.normal(size=(9001, 3)), rng.integers(1, 5, 9001)
     alpha, beta, weights = rng.normal(size=4), rng.normal(size=(3, 4)), rng.normal(size=3)
     if name.startswith("cat"):
-        args, one, active = (y, x, alpha, beta), lambda x, a, b: vm.categorical_logit_lpmf(y, a + x @ b), (1, 2, 3)
+        args, one, active = (
+            (y, x, alpha, beta),
+            lambda x, a, b: vm.categorical_logit_lpmf(y, a + x @ b),
+            (1, 2, 3),
+        )
     else:
-        args, one, active = (y, x, weights, CUTS), lambda x, b, c: vm.ordered_logistic_lpmf(y, x @ b, c), (1, 2, 3)
+        args, one, active = (
+            (y, x, weights, CUTS),
+            lambda x, b, c: vm.ordered_logistic_lpmf(y, x @ b, c),
+            (1, 2, 3),
+        )
     value, gradients = vm.value_and_grad(DENSITIES[name], active)(*args)
     expected = vm.value_and_grad(one, (0, 1, 2))(*args[1:])
     assert value == pytest.approx(expected[0], rel=1e-13)

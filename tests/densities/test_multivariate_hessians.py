@@ -7,11 +7,18 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from multivariate import DENSITIES, Y
-from test_categorical import dirichlet, ordered
-from test_matrix_variate import inv_wishart, lkj, lkj_cholesky, wishart
-from test_multi_normal import normal, of_factor, student
-from test_multivariate_exact import dirichlet_multinomial, gp, lkj_cov, matrix_normal, of_factors, probit
+from densities.multivariate import DENSITIES, Y
+from densities.test_categorical import dirichlet, ordered
+from densities.test_matrix_variate import inv_wishart, lkj, lkj_cholesky, wishart
+from densities.test_multi_normal import normal, of_factor, student
+from densities.test_multivariate_exact import (
+    dirichlet_multinomial,
+    gp,
+    lkj_cov,
+    matrix_normal,
+    of_factors,
+    probit,
+)
 
 import varmat as vm
 
@@ -28,27 +35,33 @@ def of_precision(mu: Any, omega: Any) -> Any:
     return of_points(normal)(mu, omega**-1)
 
 
-# Density -> the data before its other arguments, the same with 50 digits as a function of these, and what they are made of:
-# floats, vectors of a length, or matrices of three elements, of which an index says where they stand.
+# Density -> the data before its other arguments, the same with 50 digits as a function of these,
+# and what they are made of: floats, vectors of a length, or matrices of three elements, of which an
+# index says where they stand.
 CASES: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
     "multi_normal_lpdf": ((POINTS,), of_points(normal), [MU, (SYMMETRIC, SPD)]),
     "multi_normal_prec_lpdf": ((POINTS,), of_precision, [MU, (SYMMETRIC, SPD)]),
     "multi_normal_cholesky_lpdf": ((POINTS,), of_points(of_factor(normal)), [MU, (FACTOR, LOWER)]),
     "multi_student_t_lpdf": ((POINTS,), of_points(student), [3.5, MU, (SYMMETRIC, SPD)]),
-    "multi_student_t_cholesky_lpdf": ((POINTS,), of_points(of_factor(student)), [3.5, MU, (FACTOR, LOWER)]),
+    "multi_student_t_cholesky_lpdf": ((POINTS,), of_points(of_factor(student)),
+     [3.5, MU, (FACTOR, LOWER)]),
     "dirichlet_lpdf": ((), dirichlet, [[0.2, 0.5, 0.3], [1.2, 0.7, 3.1]]),
     "ordered_logistic_lpmf": ((N,), ordered(N), [[0.4, -0.3, 1.3], [-1.0, 0.2, 1.5]]),
     "wishart_lpdf": ((), wishart, [(SYMMETRIC, SPD), 4.2, (SYMMETRIC, [1.3, 0.2, 0.9])]),
     "inv_wishart_lpdf": ((), inv_wishart, [(SYMMETRIC, SPD), 4.2, (SYMMETRIC, [1.3, 0.2, 0.9])]),
     "lkj_corr_lpdf": ((), lkj, [(SYMMETRIC, [1.0, 0.3, 1.0]), 1.7]),
     "lkj_corr_cholesky_lpdf": ((), lkj_cholesky, [(FACTOR, [1.0, 0.6, 0.8]), 1.7]),
-    "wishart_cholesky_lpdf": ((), of_factors(wishart), [(FACTOR, LOWER), 4.2, (FACTOR, [1.3, 0.2, 0.9])]),
-    "inv_wishart_cholesky_lpdf": ((), of_factors(inv_wishart), [(FACTOR, LOWER), 4.2, (FACTOR, [1.3, 0.2, 0.9])]),
+    "wishart_cholesky_lpdf": ((), of_factors(wishart), [(FACTOR, LOWER), 4.2,
+        (FACTOR, [1.3, 0.2, 0.9])]),
+    "inv_wishart_cholesky_lpdf": ((), of_factors(inv_wishart),
+     [(FACTOR, LOWER), 4.2, (FACTOR, [1.3, 0.2, 0.9])]),
     "lkj_cov_lpdf": ((), lkj_cov, [(SYMMETRIC, SPD), MU, [0.7, 1.3], 1.7]),
     "dirichlet_multinomial_lpmf": ((N,), dirichlet_multinomial(N), [[1.2, 0.7, 3.1]]),
     "ordered_probit_lpmf": ((N,), probit(N), [[0.4, -0.3, 1.3], [-1.0, 0.2, 1.5]]),
     "matrix_normal_prec_lpdf": (
-        (POINTS[:2], POINTS[1:]), lambda *args: matrix_normal(*(mp.matrix(x.tolist()) for x in (POINTS[:2], POINTS[1:])), *args),
+        (POINTS[:2], POINTS[1:]),
+         lambda *args: matrix_normal(*(mp.matrix(x.tolist()) for x in (POINTS[:2], POINTS[1:])),
+         *args),
         [(SYMMETRIC, SPD), (SYMMETRIC, [1.3, 0.2, 0.9])],
     ),
     "multi_gp_lpdf": ((POINTS,), of_points(gp), [(SYMMETRIC, SPD), [0.7, 1.3, 2.0]]),
@@ -59,9 +72,17 @@ def arguments(parts: list[Any], x: Any, vector: Any, matrix: Any) -> list[Any]:
     """The arguments made of the elements of x, one part after the other."""
     args, start = [], 0
     for part in parts:
-        size = 1 if isinstance(part, float) else len(part[1]) if isinstance(part, tuple) else len(part)
+        size = (
+            1 if isinstance(part, float) else len(part[1]) if isinstance(part, tuple) else len(part)
+        )
         piece = x[start : start + size]
-        args.append(piece[0] if isinstance(part, float) else matrix(piece, part[0]) if isinstance(part, tuple) else vector(piece))
+        args.append(
+            piece[0]
+            if isinstance(part, float)
+            else matrix(piece, part[0])
+            if isinstance(part, tuple)
+            else vector(piece)
+        )
         start += size
     return args
 
@@ -73,7 +94,9 @@ def test_hessian(name: str) -> None:
 
     def f(x: Any) -> Any:
         # The place of the zero of a factor is the last.
-        return DENSITIES[name](*data, *arguments(parts, x, lambda v: v, lambda v, index: np.append(v, 0.0)[index]))
+        return DENSITIES[name](
+            *data, *arguments(parts, x, lambda v: v, lambda v, index: np.append(v, 0.0)[index])
+        )
 
     def truth(*x: Any) -> Any:
         def matrix(v: Any, index: Any) -> Any:
@@ -87,6 +110,8 @@ def test_hessian(name: str) -> None:
         for i in range(n):
             for j in range(i + 1):
                 orders = tuple((k == i) + (k == j) for k in range(n))
-                expected[i, j] = expected[j, i] = float(mp.diff(truth, tuple(map(mp.mpf, point.tolist())), orders))
+                expected[i, j] = expected[j, i] = float(
+                    mp.diff(truth, tuple(map(mp.mpf, point.tolist())), orders)
+                )
     hessian = vm.hessian(f, point)
     np.testing.assert_allclose(hessian, expected, rtol=0, atol=2e-14 * np.max(np.abs(expected)))

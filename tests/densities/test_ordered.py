@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from multivariate import CUTS, ETA
+from densities.multivariate import CUTS, ETA
 
 import varmat as vm
 from varmat.densities.ordered import ordered_logistic_lpmf
@@ -22,8 +22,13 @@ def test_two_ordered_categories_are_logistic() -> None:
 
 def test_cutpoints_that_are_far_apart():
     """The category between them has a mass of almost one, or the logistic tail of its own."""
-    for eta, expected in ((-800.0, np.zeros((3, 3))), (0.0, [[-0.25, 0.25, 0.0], [0.25, -0.25, 0.0], [0.0, 0.0, 0.0]])):
-        hessian = vm.hessian(lambda x: vm.ordered_logistic_lpmf(2, x[0], x[1:]), np.array([eta, 0.0, 1000.0]))
+    for eta, expected in (
+        (-800.0, np.zeros((3, 3))),
+        (0.0, [[-0.25, 0.25, 0.0], [0.25, -0.25, 0.0], [0.0, 0.0, 0.0]]),
+    ):
+        hessian = vm.hessian(
+            lambda x: vm.ordered_logistic_lpmf(2, x[0], x[1:]), np.array([eta, 0.0, 1000.0])
+        )
         np.testing.assert_allclose(hessian, expected, atol=1e-300)
 
 

@@ -1,4 +1,6 @@
-"""The densities that are not summed, of every row of the table, against their sum, of which the values and gradients are known."""
+"""The densities that are not summed, of every row of the table, against their sum, of which the
+values and gradients are known.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_univariate import columns, every_row, given, integers
+from densities.test_univariate import columns, every_row, given, integers
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -35,7 +37,10 @@ def test_all_routes_agree(row: Any) -> None:
 def test_broadcasting(row: Any) -> None:
     """One argument along each axis; the gradient is that of the sum."""
     count = len(row.arguments)
-    grids = [np.reshape(c[:2], (*(2 if i == j else 1 for j in range(count)),)) for i, c in enumerate(columns(row))]
+    grids = [
+        np.reshape(c[:2], (*(2 if i == j else 1 for j in range(count)),))
+        for i, c in enumerate(columns(row))
+    ]
     continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
     try:
         result = row.pointwise(*grids)
@@ -43,7 +48,9 @@ def test_broadcasting(row: Any) -> None:
         return
     assert result.shape == (2,) * count
     if np.all(np.isfinite(result)):
-        value, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)), continuous)(*grids)
+        value, gradients = vm.value_and_grad(
+            lambda *args: np.sum(row.pointwise(*args)), continuous
+        )(*grids)
         expected, others = vm.value_and_grad(row, continuous)(*grids)
         assert value == pytest.approx(expected, rel=1e-12)
         for g, h in zip(gradients, others, strict=True):
@@ -58,14 +65,22 @@ def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
         result = row.pointwise(*arrays)
         assert result[-1] == -math.inf
         # Beside an infinite count the others take the form of large ones.
-        np.testing.assert_allclose(result[:-1], row.pointwise(*columns(row)), rtol=1e-13, atol=1e-15)
-        _, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)[:-1]), continuous)(*arrays)
-        _, impossible = vm.value_and_grad(lambda *args: row.pointwise(*args)[-1], continuous)(*arrays)
+        np.testing.assert_allclose(
+            result[:-1], row.pointwise(*columns(row)), rtol=1e-13, atol=1e-15
+        )
+        _, gradients = vm.value_and_grad(
+            lambda *args: np.sum(row.pointwise(*args)[:-1]), continuous
+        )(*arrays)
+        _, impossible = vm.value_and_grad(lambda *args: row.pointwise(*args)[-1], continuous)(
+            *arrays
+        )
         for g, h in zip(gradients, impossible, strict=True):
             assert g[-1] == 0.0
             np.testing.assert_array_equal(h, 0.0)
         for i in continuous:
-            tangent = row.pointwise(*(vm.Dual(a, np.ones(len(a))) if i == j else a for j, a in enumerate(arrays))).tan
+            tangent = row.pointwise(
+                *(vm.Dual(a, np.ones(len(a))) if i == j else a for j, a in enumerate(arrays))
+            ).tan
             assert tangent[-1] == 0.0
 
 
@@ -83,7 +98,12 @@ def test_dropped_terms(row: Any) -> None:
 
 def test_no_elements_and_empty_axes() -> None:
     assert vm.normal_lpdf.pointwise(np.empty(0), 0.0, 1.0).shape == (0,)
-    assert vm.gradient(lambda mu: np.sum(vm.normal_lpdf.pointwise(np.empty((0, 1)), mu, 1.0)), np.ones(3)).tolist() == [0.0] * 3
+    assert (
+        vm.gradient(
+            lambda mu: np.sum(vm.normal_lpdf.pointwise(np.empty((0, 1)), mu, 1.0)), np.ones(3)
+        ).tolist()
+        == [0.0] * 3
+    )
 
 
 @every_row
@@ -95,14 +115,25 @@ def test_nan_is_refused_and_not_impossible(row: Any) -> None:
         for args, place in ((scalars, ""), (arrays, "[1]")):
             with pytest.raises(vm.DomainError) as caught:
                 row.pointwise(*args)
-            assert str(caught.value) == f"{row.name}.pointwise: {title}{place} is nan, but must be {domain.phrase}!", name
+            assert (
+                str(caught.value)
+                == f"{row.name}.pointwise: {title}{place} is nan, but must be {domain.phrase}!"
+            ), name
 
 
 def test_refusals_name_the_function() -> None:
     f = vm.normal_lpdf.pointwise
     for call, error, text in [
-        (lambda: f(np.ones(2), 0.0, vm.var([1.0, -1.0])), vm.DomainError, "Scale parameter[1] is -1.0, but must be positive!"),
-        (lambda: f(np.ones(2), vm.var(np.ones(3)), 1.0), vm.ShapeError, "Location parameter has shape (3,), but must be"),
+        (
+            lambda: f(np.ones(2), 0.0, vm.var([1.0, -1.0])),
+            vm.DomainError,
+            "Scale parameter[1] is -1.0, but must be positive!",
+        ),
+        (
+            lambda: f(np.ones(2), vm.var(np.ones(3)), 1.0),
+            vm.ShapeError,
+            "Location parameter has shape (3,), but must be",
+        ),
         (lambda: f(vm.var(1.0), 0.0), TypeError, "missing a required argument: 'sigma'"),
     ]:
         with vm.nested() as tape:
@@ -112,7 +143,10 @@ def test_refusals_name_the_function() -> None:
             assert not tape
     with pytest.raises(vm.DomainError, match=r"^uniform_lpdf.pointwise: "):
         vm.uniform_lpdf.pointwise(0.5, 1.0, 0.0)
-    with pytest.raises(TypeError, match=r"^poisson_lpmf.pointwise: Random variable is a variable, but has no derivative"):
+    with pytest.raises(
+        TypeError,
+        match=r"^poisson_lpmf.pointwise: Random variable is a variable, but has no derivative",
+    ):
         vm.poisson_lpmf.pointwise(vm.var([1.0]), 2.0)
 
 
@@ -134,8 +168,14 @@ def test_a_mixture_of_two() -> None:
     expect_ad(mixture, 0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0]))
     one, other = (vm.normal_lpdf.pointwise(y, m, s) for m, s in ((-1.0, 0.5), (2.0, 2.0)))
     expected = np.sum(np.log(0.3 * np.exp(one) + 0.7 * np.exp(other)))
-    assert mixture(0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0])) == pytest.approx(expected, rel=1e-14)
+    assert mixture(0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0])) == pytest.approx(
+        expected, rel=1e-14
+    )
     with vm.nested() as tape:
         mixture(0.3, vm.var([-1.0, 2.0]), vm.var([0.5, 2.0]))
         # The density, its two rows, the mixture, the sum; its inputs are views.
-        assert [entry[0].name for entry in tape] == ["normal_lpdf.pointwise", "log_mix_of_two", "sum"]
+        assert [entry[0].name for entry in tape] == [
+            "normal_lpdf.pointwise",
+            "log_mix_of_two",
+            "sum",
+        ]

@@ -1,4 +1,6 @@
-"""The Poisson binomial mass: 50 digits, Stan, all routes, far tails, certain and impossible trials."""
+"""The Poisson binomial mass: 50 digits, Stan, all routes, far tails, certain and impossible
+trials.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ def exact_gradient(y, theta):
 
 RNG = np.random.default_rng(5)
 CASES = {
-    "few": (2, THETA), "none": (0, THETA), "all": (5, THETA), "one trial": (1, [0.3]), "certain": (2, [0.0, 0.3, 1.0, 0.6, 0.0]),
+    "few": (2, THETA), "none": (0, THETA), "all": (5, THETA), "one trial": (1, [0.3]),
+     "certain": (2, [0.0, 0.3, 1.0, 0.6, 0.0]),
     "tiny": (3, [1e-300, 1e-200, 1e-5, 0.3]), "large": (1, [1.0 - 1e-16, 1.0 - 1e-12, 0.999]),
     "many": (14, RNG.uniform(size=25)), "far": (24, RNG.uniform(0.0, 0.01, size=25)),
 }  # fmt: skip
@@ -48,7 +51,9 @@ def test_fifty_digits(y, theta):
     mass, slopes = exact_gradient(y, [float(p) for p in theta])
     assert value == pytest.approx(mass, rel=1e-12)
     # Where the chances with and without a success at a trial are about the same, relative to these.
-    np.testing.assert_allclose(gradient, slopes, rtol=1e-11, atol=1e-12 * np.max(np.abs(slopes)) * (len(theta) > 10))
+    np.testing.assert_allclose(
+        gradient, slopes, rtol=1e-11, atol=1e-12 * np.max(np.abs(slopes)) * (len(theta) > 10)
+    )
 
 
 @pytest.mark.parametrize("entry", stan.entries("poisson_binomial"))
@@ -58,7 +63,10 @@ def test_stan(entry):
 
 @pytest.mark.parametrize("entry", stan.entries("poisson_binomial", throws=True))
 def test_refuses_what_stan_refuses(entry):
-    message = r"poisson_binomial_lpmf: Probability parameters\[1\] is 1.5, but must be in the interval \[0, 1\]!"
+    message = (
+        r"poisson_binomial_lpmf: Probability parameters\[1\] is 1.5, but must be in the "
+        r"interval \[0, 1\]!"
+    )
     with pytest.raises(vm.DomainError, match=message):
         vm.poisson_binomial_lpmf(*stan.arguments(entry))
 
@@ -66,15 +74,24 @@ def test_refuses_what_stan_refuses(entry):
 STACK = np.array([THETA, THETA[::-1] ** 2])
 
 
-SHAPES = {"one": (2, THETA), "many": ([0, 3, 5], THETA), "stack": ([1, 4], STACK), "common": (3, STACK[:, None])}
+SHAPES = {
+    "one": (2, THETA),
+    "many": ([0, 3, 5], THETA),
+    "stack": ([1, 4], STACK),
+    "common": (3, STACK[:, None]),
+}
 
 
 @pytest.mark.parametrize(("y", "theta"), SHAPES.values(), ids=SHAPES)
 def test_all_routes_agree(y, theta):
     expect_ad(lambda x: vm.poisson_binomial_lpmf(y, x), theta)
     expect_ad_matvar(lambda x: vm.poisson_binomial_lpmf(y, x), theta)
-    assert vm.value_and_grad(vm.poisson_binomial_lupmf, 1)(y, theta)[0] == vm.poisson_binomial_lpmf(y, theta)
-    rows = np.broadcast_to(theta, (*np.broadcast_shapes(np.shape(y), np.shape(theta)[:-1]), 5)).reshape(-1, 5)
+    assert vm.value_and_grad(vm.poisson_binomial_lupmf, 1)(y, theta)[0] == vm.poisson_binomial_lpmf(
+        y, theta
+    )
+    rows = np.broadcast_to(
+        theta, (*np.broadcast_shapes(np.shape(y), np.shape(theta)[:-1]), 5)
+    ).reshape(-1, 5)
     counts = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), np.shape(theta)[:-1])).ravel()
     single = sum(vm.poisson_binomial_lpmf(int(n), row) for n, row in zip(counts, rows, strict=True))
     assert vm.poisson_binomial_lpmf(y, theta) == pytest.approx(single, rel=1e-13)
@@ -90,9 +107,15 @@ def test_equal_probabilities_are_binomial():
 def test_second_derivatives():
     with mpmath.workdps(50):
         at = lambda *theta: mpmath.log(exact(2, theta))  # noqa: E731 - used below
-        orders = [[tuple((i == k) + (j == k) for k in range(3)) for j in range(3)] for i in range(3)]
-        truth = [[float(mpmath.diff(at, (0.25, 0.5, 0.125), order)) for order in row] for row in orders]
-    hessian = vm.hessian(lambda theta: vm.poisson_binomial_lpmf(2, theta), np.array([0.25, 0.5, 0.125]))
+        orders = [
+            [tuple((i == k) + (j == k) for k in range(3)) for j in range(3)] for i in range(3)
+        ]
+        truth = [
+            [float(mpmath.diff(at, (0.25, 0.5, 0.125), order)) for order in row] for row in orders
+        ]
+    hessian = vm.hessian(
+        lambda theta: vm.poisson_binomial_lpmf(2, theta), np.array([0.25, 0.5, 0.125])
+    )
     np.testing.assert_allclose(hessian, truth, rtol=1e-12)
 
 
@@ -101,15 +124,24 @@ def test_outside():
         value, gradient = vm.value_and_grad(vm.poisson_binomial_lpmf, 1)(y, np.array(theta))
         assert value == -math.inf
         np.testing.assert_array_equal(gradient, 0.0)
-        np.testing.assert_array_equal(vm.hessian(lambda x, y=y: vm.poisson_binomial_lpmf(y, x), np.array(theta)), 0.0)
+        np.testing.assert_array_equal(
+            vm.hessian(lambda x, y=y: vm.poisson_binomial_lpmf(y, x), np.array(theta)), 0.0
+        )
     assert vm.poisson_binomial_lpmf([], THETA) == 0.0
     assert vm.poisson_binomial_lpmf(0, []) == 0.0
 
 
 def test_refusals():
-    with pytest.raises(vm.ShapeError, match=r"poisson_binomial_lpmf: Probability parameters has shape \(\), but must be a vector"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"poisson_binomial_lpmf: Probability parameters has shape \(\), but must be a vector",
+    ):
         vm.poisson_binomial_lpmf(1, 0.5)
-    with pytest.raises(vm.ShapeError, match=r"Successes variable has shape \(3,\), but must broadcast with \(2,\)!"):
+    with pytest.raises(
+        vm.ShapeError, match=r"Successes variable has shape \(3,\), but must broadcast with \(2,\)!"
+    ):
         vm.poisson_binomial_lpmf([1, 2, 3], STACK)
-    with pytest.raises(TypeError, match="Successes variable is a variable, but has no derivative: it is discrete!"):
+    with pytest.raises(
+        TypeError, match="Successes variable is a variable, but has no derivative: it is discrete!"
+    ):
         vm.poisson_binomial_lpmf(vm.var(1.0), THETA)

@@ -1,4 +1,6 @@
-"""Densities in programs: several shapes, broadcasting, and where the function is evaluated instead."""
+"""Densities in programs: several shapes, broadcasting, and where the function is evaluated
+instead.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +13,47 @@ import varmat as vm
 
 def test_densities_of_arrays_of_several_shapes():
     def f(x):
-        return vm.lognormal_lpdf(np.ones((3, 2)), np.outer(x[:3], x[3:]), x[3:]) + vm.normal_lpdf(x[:3, None], x[3:], 1.0)
+        return vm.lognormal_lpdf(np.ones((3, 2)), np.outer(x[:3], x[3:]), x[3:]) + vm.normal_lpdf(
+            x[:3, None], x[3:], 1.0
+        )
 
     g = agree(f, (np.arange(1.0, 6.0),), (np.linspace(0.5, 2.0, 5),))
-    with pytest.raises(vm.DomainError, match=r"lognormal_lpdf: Scale parameter\[1\] is -5.0, but must be positive finite!"):
+    with pytest.raises(
+        vm.DomainError,
+        match=r"lognormal_lpdf: Scale parameter\[1\] is -5.0, but must be positive finite!",
+    ):
         g(np.array([1.0, 2.0, 3.0, 4.0, -5.0]))
 
 
 def test_outside_the_support_the_function_is_evaluated():
-    agree(lambda x: vm.exponential_lpdf(x, 1.0) + np.sum(x), (np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),), elsewhere=1)
+    agree(
+        lambda x: vm.exponential_lpdf(x, 1.0) + np.sum(x),
+        (np.array([1.0, 2.0]),),
+        (np.array([-1.0, 2.0]),),
+        elsewhere=1,
+    )
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), ()])
 def test_recorded_outside_the_support(shape):
     y = np.arange(1.0, 4.0).reshape(shape) if shape else 1.0
     points = [(k, 2.0) for k in (-10.0, 1.0, -11.0, 2.0)]
-    agree(lambda k, rate: vm.gamma_lpdf(y + k, 2.0, rate) + rate * k, *points, argnums=(0, 1), elsewhere=2)
+    agree(
+        lambda k, rate: vm.gamma_lpdf(y + k, 2.0, rate) + rate * k,
+        *points,
+        argnums=(0, 1),
+        elsewhere=2,
+    )
 
 
 def test_densities_of_arguments_that_are_broadcast():
     def f(x):
-        return vm.normal_lpdf(x[:2].reshape(2, 1), x[2:5], np.exp(x[5])) + vm.normal_lpdf(X, x[:3], x[3:8].reshape(5, 1))
+        return vm.normal_lpdf(x[:2].reshape(2, 1), x[2:5], np.exp(x[5])) + vm.normal_lpdf(
+            X, x[:3], x[3:8].reshape(5, 1)
+        )
 
     g = agree(f, (np.linspace(0.5, 1.5, 8),), (np.linspace(2.0, 1.0, 8),))
-    with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter\[2, 0\] is -1.0, but must be positive!"):
+    with pytest.raises(
+        vm.DomainError, match=r"normal_lpdf: Scale parameter\[2, 0\] is -1.0, but must be positive!"
+    ):
         g(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0, 1.0, 1.0]))

@@ -1,4 +1,6 @@
-"""The short forms for arrays, of densities and cumulative functions: they say what the careful ones say, element by element."""
+"""The short forms for arrays, of densities and cumulative functions: they say what the careful ones
+say, element by element.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ import varmat as vm
 from varmat.densities import univariate
 from varmat.densities.univariate import Univariate
 
-ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and row.quick]
+ROWS = [
+    row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and row.quick
+]
 CONDITIONAL = [row for row in ROWS if row.quick.when]
 both_lengths = pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
 
@@ -24,11 +28,15 @@ def variables(row: Any) -> tuple[int, ...]:
 def one_by_one(row: Any, points: Any) -> tuple[float, list[Any]]:
     """Value and gradients, from numbers."""
     single = [vm.value_and_grad(row, variables(row))(*point) for point in points]
-    return math.fsum(v for v, _ in single), [np.array(g) for g in zip(*(g for _, g in single), strict=True)]
+    return math.fsum(v for v, _ in single), [
+        np.array(g) for g in zip(*(g for _, g in single), strict=True)
+    ]
 
 
 def agree(row: Any, points: Any, rtol: float = 1e-12) -> None:
-    value, gradients = vm.value_and_grad(row, variables(row))(*map(np.array, zip(*points, strict=True)))
+    value, gradients = vm.value_and_grad(row, variables(row))(
+        *map(np.array, zip(*points, strict=True))
+    )
     expected, in_each = one_by_one(row, points)
     assert value == pytest.approx(expected, rel=rtol)
     for found, true in zip(gradients, in_each, strict=True):
@@ -62,7 +70,10 @@ def extremes() -> list[Any]:
         (vm.weibull_lcdf, [(1e200, 2.0, 1.0), (0.4, 2.0, 1.0)]),
         (vm.weibull_lcdf, [(37.0, 1.0, 1.0), (0.69, 1.0, 1.0), (0.7, 1.0, 1.0), (1e-17, 1.0, 1.0)]),
         (vm.rayleigh_lcdf, [(1e-160, 2.0), (1e200, 2.0), (3.0, 2.0)]),
-        (vm.gumbel_lccdf, [(-800.0, 0.0, 1.0), (0.4, 2.0, 1.0), (300.0, 0.0, 1.0), (1000.0, 0.0, 1.0)]),
+        (
+            vm.gumbel_lccdf,
+            [(-800.0, 0.0, 1.0), (0.4, 2.0, 1.0), (300.0, 0.0, 1.0), (1000.0, 0.0, 1.0)],
+        ),
         (vm.frechet_lccdf, [(1e160, 2.0, 1.0), (1e-200, 2.0, 1.0), (0.4, 2.0, 1.0)]),
         (vm.cauchy_lcdf, [(1e160, 2.0, 1.0), (0.0, 0.0, 1.0), (-1e160, 2.0, 1.0)]),
         (vm.cauchy_lccdf, [(1e15, 2.0, 1.0), (2.0, 2.0, 1.0), (-1e15, 2.0, 1.0)]),

@@ -1,8 +1,7 @@
 """Random numbers, each family against its own distribution.
 
-All seeds are fixed. The bounds are such that a right function would fail one of these comparisons with a chance of at most 1e-6
-(`RATE`, or five standard errors) had the seed been drawn.
-"""
+All seeds are fixed. The bounds are such that a right function would fail one of these comparisons
+with a chance of at most 1e-6 (`RATE`, or five standard errors) had the seed been drawn."""
 
 from __future__ import annotations
 
@@ -32,7 +31,8 @@ S = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.7]])
 L = np.linalg.cholesky(S)
 MU = np.array([0.3, -1.0, 5.0])
 
-# Of what is a beta, gamma or normal number in some other form; the others are compared with their own cumulative function alone.
+# Of what is a beta, gamma or normal number in some other form; the others are compared with their
+# own cumulative function alone.
 SCIPY: dict[str, Any] = {
     "beta": lambda a, b: stats.beta(a, b),
     "beta_proportion": lambda mu, kappa: stats.beta(mu * kappa, (1 - mu) * kappa),
@@ -56,7 +56,9 @@ def parameters(row: RandomNumbers) -> list[Any]:
     """Two points, without the observation: a tuple for each."""
     names = list(row.arguments)
     return [
-        tuple(int(x) if name in row.discrete else x for name, x in zip(names, point[1:], strict=True))
+        tuple(
+            int(x) if name in row.discrete else x for name, x in zip(names, point[1:], strict=True)
+        )
         for point in row.family.points[:2]
     ]
 
@@ -73,13 +75,17 @@ def check_uniform(p: Any) -> None:
 
 
 def check_chances(draws: Any, values: Any, chances: Any) -> None:
-    """Compare the frequencies of values with their probabilities; what is expected less than ten times is taken together."""
+    """Compare the frequencies of values with their probabilities; what is expected less than ten
+    times is taken together.
+    """
     expected = len(draws) * np.asarray(chances)
     ordered, values = np.sort(draws), np.asarray(values)
     found = np.searchsorted(ordered, values, "right") - np.searchsorted(ordered, values)
     assert not np.any(found[expected == 0.0])
     often = expected >= 10.0
-    expected, found = (np.append(x[often], len(draws) - np.sum(x[often])) for x in (expected, found))
+    expected, found = (
+        np.append(x[often], len(draws) - np.sum(x[often])) for x in (expected, found)
+    )
     if expected[-1] < 10.0:  # into the largest
         for x in (expected, found):
             x[np.argmax(expected[:-1])] += x[-1]
@@ -91,7 +97,9 @@ def check_chances(draws: Any, values: Any, chances: Any) -> None:
 
 
 def check_mean(x: Any, expected: Any) -> None:
-    """Compare the means of independent draws, along the first axis, with what is expected, in standard errors."""
+    """Compare the means of independent draws, along the first axis, with what is expected, in
+    standard errors.
+    """
     errors = np.std(x, axis=0) / math.sqrt(len(x))
     np.testing.assert_array_less(np.abs(np.mean(x, axis=0) - expected), ERRORS * errors + 1e-12)
 
@@ -114,7 +122,8 @@ def test_distribution(row):
     assert cdf is not None or stem in SCIPY
     for point, x in zip(points, draws, strict=True):
         if cdf is not None:
-            # Angles are drawn around the location, and their distribution function is one on an interval around 0.
+            # Angles are drawn around the location, and their distribution function is one on an
+            # interval around 0.
             inside = np.mod(x + np.pi, 2.0 * np.pi) - np.pi if stem == "von_mises" else x
             check_uniform(cdf.pointwise(inside, *point))
         if stem in SCIPY:
@@ -143,7 +152,10 @@ def test_forms_of_calls(row):
     if point:
         assert row(np.full((2, 1), point[0]), *point[1:]).shape == (2, 1)
     generator = np.random.default_rng(4)
-    assert np.any(row(*point, rng=generator, size=64) != row(*point, rng=generator, size=64)) or row.name == "bernoulli_rng"
+    assert (
+        np.any(row(*point, rng=generator, size=64) != row(*point, rng=generator, size=64))
+        or row.name == "bernoulli_rng"
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.05, 1.0, 7.0])
@@ -166,7 +178,9 @@ def test_names(row):
 
 @by_name([row for row in ALL if row.family is not None])
 def test_parameters_are_those_of_the_density(row):
-    """In its order, where it can be called with them all by position; what only a draw needs is a size."""
+    """In its order, where it can be called with them all by position; what only a draw needs is a
+    size.
+    """
     named = [name for name in inspect.signature(row.family).parameters if name != "propto"][1:]
     assert [name for name in row.arguments if name in named] == named
     assert set(row.arguments) - set(named) <= {"K", "N", "T"}
@@ -178,7 +192,16 @@ def test_parameters_are_those_of_the_density(row):
 
 # Their draws have no variance, or no fourth moment by which that could be compared.
 HEAVY = {
-    *("cauchy", "frechet", "inv_chi_square", "inv_gamma", "loglogistic", "lognormal", "pareto", "pareto_type_2"),
+    *(
+        "cauchy",
+        "frechet",
+        "inv_chi_square",
+        "inv_gamma",
+        "loglogistic",
+        "lognormal",
+        "pareto",
+        "pareto_type_2",
+    ),
     *("scaled_inv_chi_square", "student_t"),
 }
 # Stan takes the location modulo 2 pi.
@@ -198,7 +221,8 @@ def test_moments_are_those_of_stan(entry):
         return
     error = np.sqrt(2.0 * variance / n)
     if entry["id"] == "hypergeometric_rng#2":
-        # Stan's generator does not draw from Stan's mass: their means differ by more than a hundred standard errors.
+        # Stan's generator does not draw from Stan's mass: their means differ by more than a hundred
+        # standard errors.
         values = np.arange(4)
         right = np.sum(values * np.exp(vm.hypergeometric_lpmf.pointwise(values, *args)))
         assert abs(mean - right) > 100.0 * error
@@ -222,54 +246,72 @@ def test_refuses_what_stan_refuses(entry):
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: vm.normal_rng(0.0, [1.0, -1.0]), vm.DomainError,
      "normal_rng: Scale parameter[1] is -1.0, but must be positive finite!"),
-    (lambda: vm.normal_rng(0.0, math.inf), vm.DomainError, "normal_rng: Scale parameter is inf, but must be positive finite!"),
+    (lambda: vm.normal_rng(0.0, math.inf), vm.DomainError,
+     "normal_rng: Scale parameter is inf, but must be positive finite!"),
     (lambda: vm.bernoulli_logit_rng(math.inf), vm.DomainError,
      "bernoulli_logit_rng: Logit transformed probability parameter is inf, but must be finite!"),
-    (lambda: vm.binomial_rng(2.5, 0.3), vm.DomainError, "binomial_rng: Population size parameter is 2.5, but must be an integer!"),
+    (lambda: vm.binomial_rng(2.5, 0.3), vm.DomainError,
+     "binomial_rng: Population size parameter is 2.5, but must be an integer!"),
     (lambda: vm.binomial_rng(math.inf, 0.3), vm.DomainError,
      "binomial_rng: Population size parameter is inf, but must be nonnegative finite!"),
     (lambda: vm.uniform_rng(1.0, 1.0), vm.DomainError,
      "uniform_rng: Upper bound parameter is 1.0, but must be greater than the lower bound!"),
     (lambda: vm.skew_double_exponential_rng(0.0, 1.0, 1.0), vm.DomainError,
-     "skew_double_exponential_rng: Skewness parameter is 1.0, but must be greater than 0 and less than 1!"),
+     ("skew_double_exponential_rng: Skewness parameter is 1.0, but must be greater than 0 and less "
+     "than 1!")),
     (lambda: vm.poisson_rng(1e19), vm.DomainError,
-     "poisson_rng: the rate of a count is 1e+19, but must be at most 9.22e+18, for counts have 64 bits!"),
+     ("poisson_rng: the rate of a count is 1e+19, but must be at most 9.22e+18, for counts have 64 "
+     "bits!")),
     (lambda: vm.poisson_log_rng(800.0), vm.DomainError,
-     "poisson_log_rng: the rate of a count is inf, but must be at most 9.22e+18, for counts have 64 bits!"),
+     ("poisson_log_rng: the rate of a count is inf, but must be at most 9.22e+18, for counts have "
+     "64 bits!")),
     (lambda: vm.hypergeometric_rng(3, 10**9, 4), vm.DomainError,
-     "hypergeometric_rng: Successes in population parameter is 1000000000.0, but must be nonnegative and less than 10**9!"),
+     ("hypergeometric_rng: Successes in population parameter is 1000000000.0, but must be "
+     "nonnegative and less than 10**9!")),
     (lambda: vm.normal_rng(np.zeros(2), np.ones(3)), vm.ShapeError,
      "normal_rng: Scale parameter has shape (3,), but must be of a shape that broadcasts with (2,)!"),
     (lambda: vm.normal_rng(np.zeros(2), 1.0, size=3), vm.ShapeError,
-     "normal_rng: size is (3,), but must be a shape to which that of the arguments, (2,), broadcasts!"),
+     ("normal_rng: size is (3,), but must be a shape to which that of the arguments, (2,), "
+     "broadcasts!")),
     (lambda: vm.normal_rng(np.zeros((2, 1)), 1.0, size=3), vm.ShapeError,
-     "normal_rng: size is (3,), but must be a shape to which that of the arguments, (2, 1), broadcasts!"),
-    (lambda: vm.normal_rng(0.0, 1.0, size=-1), vm.DomainError, "normal_rng: size is -1, but must not be negative!"),
+     ("normal_rng: size is (3,), but must be a shape to which that of the arguments, (2, 1), "
+     "broadcasts!")),
+    (lambda: vm.normal_rng(0.0, 1.0, size=-1), vm.DomainError,
+     "normal_rng: size is -1, but must not be negative!"),
     (lambda: vm.normal_rng(0.0, 1.0, size=1.5), TypeError,
      "normal_rng: size is 1.5, but must be an integer or a tuple of integers!"),
     (lambda: vm.normal_rng(0.0), TypeError,
-     "normal_rng: missing a required argument: 'sigma'; the signature is normal_rng(mu, sigma, *, rng=None, size=None)"),
+     ("normal_rng: missing a required argument: 'sigma'; the signature is normal_rng(mu, sigma, *, "
+     "rng=None, size=None)")),
     (lambda: vm.normal_rng(vm.var(0.0), 1.0), TypeError,
-     "normal_rng: Location parameter is a variable, but a draw has no derivative: give varmat.value of it!"),
+     ("normal_rng: Location parameter is a variable, but a draw has no derivative: give "
+     "varmat.value of it!")),
     (lambda: vm.dirichlet_rng(vm.var([1.0, 2.0])), TypeError,
-     "dirichlet_rng: prior sample sizes is a variable, but a draw has no derivative: give varmat.value of it!"),
+     ("dirichlet_rng: prior sample sizes is a variable, but a draw has no derivative: give "
+     "varmat.value of it!")),
     (lambda: vm.normal_rng(0.0, "1"), TypeError,
-     "normal_rng: Scale parameter has dtype <U1, but must be real numbers (float64, or what converts to it)"),
+     ("normal_rng: Scale parameter has dtype <U1, but must be real numbers (float64, or what "
+     "converts to it)")),
     (lambda: vm.dirichlet_rng(1.0), vm.ShapeError,
      "dirichlet_rng: prior sample sizes has shape (), but must be a vector (or a stack of them)!"),
     (lambda: vm.multi_normal_rng(MU[:2], S), vm.ShapeError,
-     "multi_normal_rng: Covariance matrix has shape (3, 3), with 3 where it must fit Location parameter, which has 2!"),
-    (lambda: vm.multi_normal_rng(MU, -S), vm.DomainError, "multi_normal_rng: Covariance matrix has the eigenvalue -2.3"),
+     ("multi_normal_rng: Covariance matrix has shape (3, 3), with 3 where it must fit Location "
+     "parameter, which has 2!")),
+    (lambda: vm.multi_normal_rng(MU, -S), vm.DomainError,
+     "multi_normal_rng: Covariance matrix has the eigenvalue -2.3"),
     (lambda: vm.wishart_rng(1.5, S), vm.DomainError,
      "wishart_rng: Degrees of freedom parameter is 1.5, but must be finite and greater than 2!"),
-    (lambda: vm.lkj_corr_rng(0, 1.0), vm.DomainError, "lkj_corr_rng: Number of rows is 0.0, but must be at least 1!"),
-    (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], [[-1.0]], [[1.0]], [0.0], [[1.0]], 2), vm.DomainError,
+    (lambda: vm.lkj_corr_rng(0, 1.0), vm.DomainError,
+     "lkj_corr_rng: Number of rows is 0.0, but must be at least 1!"),
+    (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], [[-1.0]], [[1.0]], [0.0], [[1.0]], 2),
+     vm.DomainError,
      "gaussian_dlm_obs_rng: V has the eigenvalue -1, but must be positive semidefinite!"),
     (lambda: vm.hmm_latent_rng(np.zeros((2, 2, 3)), np.eye(2), [0.5, 0.5]), vm.ShapeError,
      "hmm_latent_rng: log_omegas has shape (2, 2, 3), but must be a matrix!"),
     (lambda: vm.hmm_latent_rng(np.zeros((2, 3)), np.full((2, 2), 0.6), [0.5, 0.5]), vm.DomainError,
      "hmm_latent_rng: sum(Gamma)[0] is 1.2, but must be 1 to within 1e-08!"),
-    (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], np.ones((1, 1, 1)), [[1.0]], [0.0], [[1.0]], 2), vm.ShapeError,
+    (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], np.ones((1, 1, 1)), [[1.0]], [0.0], [[1.0]],
+        2), vm.ShapeError,
      "gaussian_dlm_obs_rng: V has shape (1, 1, 1), but must be a matrix!"),
     (lambda: vm.hmm_latent_rng([[-math.inf], [-math.inf]], np.eye(2), [0.5, 0.5]), vm.DomainError,
      "hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!"),
@@ -302,7 +344,11 @@ def test_impossible_categories_are_not_chosen_at_the_ends():
         def random(self, shape: Any) -> Any:
             return np.broadcast_to([0.0, 1.0 - 2.0**-53], shape)
 
-    for theta in ([0.0, 0.3, 0.7, 0.0], [0.0, 0.1 + 2.0**-40, 0.9, 0.0], [0.0, 1e-300, 1e-300, 0.0]):
+    for theta in (
+        [0.0, 0.3, 0.7, 0.0],
+        [0.0, 0.1 + 2.0**-40, 0.9, 0.0],
+        [0.0, 1e-300, 1e-300, 0.0],
+    ):
         assert chosen(Ends(), (5, 2), np.array(theta))[0].tolist() == [2, 3]
         assert chosen(Ends(), (2,), np.array([theta, theta])).tolist() == [2, 3]
 
@@ -336,7 +382,10 @@ def test_stacks_of_vectors():
     theta = np.array([[0.2, 0.3, 0.5], [0.7, 0.0, 0.3]])
     assert vm.dirichlet_rng([[1.0, 2.0], [3.0, 4.0]]).shape == (2, 2)
     assert vm.multinomial_rng(theta, [3, 5]).sum(axis=-1).tolist() == [3, 5]
-    for x in (vm.categorical_rng(theta, rng=1, size=(DRAWS, 2)), vm.ordered_logistic_rng([0.0, 1.0], [[-1.0], [0.5]], size=(9, 2))):
+    for x in (
+        vm.categorical_rng(theta, rng=1, size=(DRAWS, 2)),
+        vm.ordered_logistic_rng([0.0, 1.0], [[-1.0], [0.5]], size=(9, 2)),
+    ):
         assert x.shape[1:] == (2,)
     for i, x in enumerate(vm.categorical_rng(theta, rng=1, size=(DRAWS, 2)).T):
         check_chances(x, [1, 2, 3], theta[i])
@@ -351,7 +400,10 @@ def test_simplexes_and_counts():
     alpha, theta = np.array([1.0, 0.5, 4.5]), np.array([0.2, 0.1, 0.7])
     share = alpha / 6.0
     check_moments(vm.dirichlet_rng(alpha, rng=1, size=DRAWS), share, spread(share) / 7.0)
-    for x in (vm.multinomial_rng(theta, 9, rng=2, size=DRAWS), vm.multinomial_logit_rng(np.log(theta) + 3.0, 9, rng=3, size=DRAWS)):
+    for x in (
+        vm.multinomial_rng(theta, 9, rng=2, size=DRAWS),
+        vm.multinomial_logit_rng(np.log(theta) + 3.0, 9, rng=3, size=DRAWS),
+    ):
         assert x.dtype == np.int64
         check_moments(x, 9 * theta, 9 * spread(theta))
     x = vm.dirichlet_multinomial_rng(alpha, 9, rng=4, size=DRAWS)
@@ -413,20 +465,29 @@ def test_matrices_of_normal_numbers():
     x = vm.matrix_normal_prec_rng(mu, S, d, rng=1, size=DRAWS)
     check_moments(x.reshape(DRAWS, 6), mu.ravel(), np.kron(np.linalg.inv(S), np.linalg.inv(d)))
     w = np.array([0.5, 3.0])
-    for x in (vm.multi_gp_rng(S, w, rng=2, size=DRAWS), vm.multi_gp_cholesky_rng(L, w, rng=3, size=DRAWS)):
+    for x in (
+        vm.multi_gp_rng(S, w, rng=2, size=DRAWS),
+        vm.multi_gp_cholesky_rng(L, w, rng=3, size=DRAWS),
+    ):
         check_moments(x.reshape(DRAWS, 6), np.zeros(6), np.kron(np.diag(1.0 / w), S))
 
 
 @pytest.mark.parametrize("vector", [False, True])
 def test_dynamic_linear_model(vector):
-    f, g, v = np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([[0.9, 0.1], [0.0, 0.7]]), np.diag([0.3, 0.0])
+    f, g, v = (
+        np.array([[1.0, 0.5], [0.0, 1.0]]),
+        np.array([[0.9, 0.1], [0.0, 0.7]]),
+        np.diag([0.3, 0.0]),
+    )
     w, m, c = np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([1.0, -1.0]), np.diag([0.5, 2.0])
     x = vm.gaussian_dlm_obs_rng(f, g, np.diag(v) if vector else v, w, m, c, 2, rng=1, size=DRAWS)
     assert x.shape == (DRAWS, 2, 2)
     first = g @ c @ g.T + w
     second = g @ first @ g.T + w
     means = f.T @ g @ m, f.T @ g @ g @ m
-    covariance = np.block([[f.T @ first @ f + v, f.T @ first @ g.T @ f], [f.T @ g @ first @ f, f.T @ second @ f + v]])
+    covariance = np.block(
+        [[f.T @ first @ f + v, f.T @ first @ g.T @ f], [f.T @ g @ first @ f, f.T @ second @ f + v]]
+    )
     check_moments(x.mT.reshape(DRAWS, 4), np.concatenate(means), covariance)
     assert vm.gaussian_dlm_obs_rng(f, g, v, w, m, c, 0).shape == (2, 0)
 
@@ -436,7 +497,10 @@ def test_hidden_states():
     gamma, rho = np.array([[0.7, 0.3], [1.0, 0.0]]), np.array([0.4, 0.6])
     paths = [(i, j, k) for i in range(2) for j in range(2) for k in range(2)]
     omegas = np.exp(log_omegas)
-    weights = [rho[i] * omegas[i, 0] * gamma[i, j] * omegas[j, 1] * gamma[j, k] * omegas[k, 2] for i, j, k in paths]
+    weights = [
+        rho[i] * omegas[i, 0] * gamma[i, j] * omegas[j, 1] * gamma[j, k] * omegas[k, 2]
+        for i, j, k in paths
+    ]
     states = vm.hmm_latent_rng(log_omegas, gamma, rho, rng=1, size=DRAWS)
     assert states.shape == (DRAWS, 3)
     chances = np.array(weights) / np.sum(weights)
@@ -448,13 +512,19 @@ def test_hidden_states():
 
 
 def test_linear_models():
-    x, alpha, beta = np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]]), np.array([0.2, 0.1, -0.5]), np.array([0.4, -0.3])
+    x, alpha, beta = (
+        np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]]),
+        np.array([0.2, 0.1, -0.5]),
+        np.array([0.4, -0.3]),
+    )
     sigma, eta = np.array([1.0, 2.0, 0.5]), np.array([0.2, 0.1, -0.5]) + x @ beta
     settings: dict[str, Any] = {"rng": 1, "size": DRAWS}
     p, mean = 1.0 / (1.0 + np.exp(-eta)), np.exp(eta)
     check_moments(vm.normal_id_glm_rng(x, alpha, beta, sigma, **settings), eta, np.diag(sigma**2))
     check_moments(vm.bernoulli_logit_glm_rng(x, alpha, beta, **settings), p, np.diag(p * (1 - p)))
-    check_moments(vm.binomial_logit_glm_rng(7, x, alpha, beta, **settings), 7 * p, np.diag(7 * p * (1 - p)))
+    check_moments(
+        vm.binomial_logit_glm_rng(7, x, alpha, beta, **settings), 7 * p, np.diag(7 * p * (1 - p))
+    )
     check_moments(vm.poisson_log_glm_rng(x, alpha, beta, **settings), mean, np.diag(mean))
     x_phi = vm.neg_binomial_2_log_glm_rng(x, alpha, beta, 3.0, **settings)
     check_moments(x_phi, mean, np.diag(mean + mean**2 / 3.0))
@@ -469,7 +539,12 @@ def test_linear_models():
         check_chances(categories[:, i], [1, 2, 3], logits[i] / np.sum(logits[i]))
     assert vm.normal_id_glm_rng(x, 0.0, beta, 1.0).shape == (3,)
     # With draws of the parameters, a row for each of them.
-    several = vm.normal_id_glm_rng(x, np.array([[0.0], [1e6]]), np.array([beta, -beta]), np.array([[1e-9], [1e-3]]), rng=1)
+    several = vm.normal_id_glm_rng(
+        x, np.array([[0.0], [1e6]]), np.array([beta, -beta]), np.array([[1e-9], [1e-3]]), rng=1
+    )
     np.testing.assert_allclose(several, [x @ beta, 1e6 - x @ beta], rtol=1e-7)
-    with pytest.raises(vm.ShapeError, match=r"^normal_id_glm_rng: Intercept has shape \(2,\), with 2 where it must fit Matrix of"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^normal_id_glm_rng: Intercept has shape \(2,\), with 2 where it must fit Matrix of",
+    ):
         vm.normal_id_glm_rng(x, [0.0, 1.0], beta, 1.0)

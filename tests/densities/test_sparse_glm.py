@@ -1,4 +1,6 @@
-"""Generalised linear models with a sparse matrix of independent variables: as with the dense one, which is never made."""
+"""Generalised linear models with a sparse matrix of independent variables: as with the dense one,
+which is never made.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +45,41 @@ def test_as_with_the_dense_matrix(name: str) -> None:
     args = (ALPHAS, BETA, *others)
     argnums = tuple(range(len(args)))
     for propto in (False, True):
-        value, gradients = vm.value_and_grad(lambda *v, p=propto: f(y, DENSE, *v, propto=p), argnums)(*args)
+        value, gradients = vm.value_and_grad(
+            lambda *v, p=propto: f(y, DENSE, *v, propto=p), argnums
+        )(*args)
         hessian = vm.hessian(lambda b, p=propto: f(y, DENSE, 0.5, b, *others, propto=p))(BETA)
         for x in (X, X.tocsc(), X.tocoo(), X.tolil(), X.todok(), scipy.sparse.csr_matrix(X)):
-            found, ours = vm.value_and_grad(lambda *v, x=x, p=propto: f(y, x, *v, propto=p), argnums)(*args)
+            found, ours = vm.value_and_grad(
+                lambda *v, x=x, p=propto: f(y, x, *v, propto=p), argnums
+            )(*args)
             np.testing.assert_allclose(found, value, rtol=1e-14)
             for a, b in zip(ours, gradients, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-13)
-        np.testing.assert_allclose(vm.hessian(lambda b, p=propto: f(y, X, 0.5, b, *others, propto=p))(BETA), hessian, rtol=1e-12)
+        np.testing.assert_allclose(
+            vm.hessian(lambda b, p=propto: f(y, X, 0.5, b, *others, propto=p))(BETA),
+            hessian,
+            rtol=1e-12,
+        )
     assert f(y, X, *args) == pytest.approx(f(y, DENSE, *args), rel=1e-14)
-    assert f(y=y, X=X, alpha=ALPHAS, beta=BETA, **dict(zip(["sigma"], others, strict=False))) == f(y, X, *args)
+    assert f(y=y, X=X, alpha=ALPHAS, beta=BETA, **dict(zip(["sigma"], others, strict=False))) == f(
+        y, X, *args
+    )
 
 
 def test_observations_that_are_variables() -> None:
     y = CASES["normal_id_glm_lpdf"][0]
     f = vm.normal_id_glm_lpdf
     np.testing.assert_allclose(
-        vm.gradient(lambda y: f(y, X, 0.3, BETA, 0.7), y), vm.gradient(lambda y: f(y, DENSE, 0.3, BETA, 0.7), y), rtol=1e-13
+        vm.gradient(lambda y: f(y, X, 0.3, BETA, 0.7), y),
+        vm.gradient(lambda y: f(y, DENSE, 0.3, BETA, 0.7), y),
+        rtol=1e-13,
     )
     scales = np.linspace(0.5, 2.0, 7)
     np.testing.assert_allclose(
-        vm.gradient(lambda s: f(y, X, 0.3, BETA, s), scales), vm.gradient(lambda s: f(y, DENSE, 0.3, BETA, s), scales), rtol=1e-13
+        vm.gradient(lambda s: f(y, X, 0.3, BETA, s), scales),
+        vm.gradient(lambda s: f(y, DENSE, 0.3, BETA, s), scales),
+        rtol=1e-13,
     )
 
 
@@ -74,23 +90,37 @@ def test_recorded(name: str) -> None:
     x = scipy.sparse.random_array((400, 50), density=0.03, rng=rng, format="csr")
     y, others = (np.arange(400) % 2).astype(float), CASES[name][1]
     points = [(a, rng.normal(size=50), *others) for a in (0.3, -0.1)]
-    recorded = agree(lambda a, b, *o: getattr(vm, name)(y, x, a, b, *o), *points, argnums=tuple(range(len(points[0]))), rtol=1e-12)
+    recorded = agree(
+        lambda a, b, *o: getattr(vm, name)(y, x, a, b, *o),
+        *points,
+        argnums=tuple(range(len(points[0]))),
+        rtol=1e-12,
+    )
     assert not recorded.program.python_steps()
-    assert max(v.size for step in recorded.program.steps for v in (*step.operands, *step.results)) <= x.nnz
+    assert (
+        max(v.size for step in recorded.program.steps for v in (*step.operands, *step.results))
+        <= x.nnz
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_one_row_and_none(name: str) -> None:
     (y, others), f = CASES[name], getattr(vm, name)
     row = X[[1]]
-    assert f(y, row, 0.3, BETA, *others) == pytest.approx(f(y, DENSE[[1]], 0.3, BETA, *others), rel=1e-14)
+    assert f(y, row, 0.3, BETA, *others) == pytest.approx(
+        f(y, DENSE[[1]], 0.3, BETA, *others), rel=1e-14
+    )
     assert f(y[:0], scipy.sparse.csr_array((0, 4)), 0.3, BETA, *others) == 0.0
 
 
 @pytest.mark.parametrize(("x", "beta", "error", "message"), [
-    (X, BETA[:3], vm.ShapeError, r"Weight vector has shape \(3,\), but must have the shape \(4,\)!"),
-    (X[:5], BETA, vm.ShapeError, r"Vector of dependent variables has shape \(7,\), but must be a scalar or have the shape \(5,\)!"),
-    (X * math.inf, BETA, vm.DomainError, r"Matrix of independent variables\[0, 1\] is inf, but must be finite!"),
+    (X, BETA[:3], vm.ShapeError,
+     r"Weight vector has shape \(3,\), but must have the shape \(4,\)!"),
+    (X[:5], BETA, vm.ShapeError,
+     (r"Vector of dependent variables has shape \(7,\), but must be a scalar or have the shape "
+     r"\(5,\)!")),
+    (X * math.inf, BETA, vm.DomainError,
+     r"Matrix of independent variables\[0, 1\] is inf, but must be finite!"),
     (X * 1j, BETA, TypeError, "X has dtype complex128, but must be real numbers"),
     (X, BETA * math.nan, vm.DomainError, r"Weight vector\[0\] is nan, but must be finite!"),
 ])  # fmt: skip
@@ -104,7 +134,9 @@ def test_refusals(name: str, x: Any, beta: Any, error: Any, message: str) -> Non
 def test_discrete_observations_and_impossible_ones() -> None:
     y = CASES["poisson_log_glm_lpmf"][0]
     with pytest.raises(
-        TypeError, match=r"^poisson_log_glm_lpmf: Vector of dependent variables is a variable, but has no derivative"
+        TypeError,
+        match=r"^poisson_log_glm_lpmf: Vector of dependent variables is a variable, but has no "
+        r"derivative",
     ):
         vm.poisson_log_glm_lpmf(vm.var(y), X, 0.3, BETA)
     value, gradient = vm.value_and_grad(lambda b: vm.poisson_log_glm_lpmf(y - 1.0, X, 0.3, b))(BETA)
@@ -113,5 +145,9 @@ def test_discrete_observations_and_impossible_ones() -> None:
 
 
 def test_a_sparse_variable_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"^normal_id_glm_lpdf: X has dtype object \(type SparseVar\), but must be real numbers"):
+    with pytest.raises(
+        TypeError,
+        match=r"^normal_id_glm_lpdf: X has dtype object \(type SparseVar\), but must be real "
+        r"numbers",
+    ):
         vm.normal_id_glm_lpdf(CASES["normal_id_glm_lpdf"][0], vm.var(X), 0.3, BETA, 0.7)

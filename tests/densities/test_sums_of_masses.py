@@ -29,22 +29,37 @@ def of_suffix(suffix, lower):
 
 def beta_binomial(suffix):
     def mass(k, trials, alpha, beta):
-        return mpmath.binomial(trials, k) * mpmath.beta(alpha + k, beta + trials - k) / mpmath.beta(alpha, beta)
+        return (
+            mpmath.binomial(trials, k)
+            * mpmath.beta(alpha + k, beta + trials - k)
+            / mpmath.beta(alpha, beta)
+        )
 
-    return lambda n, trials, alpha, beta: of_suffix(suffix, sum(mass(k, trials, alpha, beta) for k in range(int(n) + 1)))
+    return lambda n, trials, alpha, beta: of_suffix(
+        suffix, sum(mass(k, trials, alpha, beta) for k in range(int(n) + 1))
+    )
 
 
 def poisson_binomial(suffix):
     def mass(k, theta):
         chosen = itertools.combinations(range(len(theta)), k)
-        return sum(mpmath.fprod(t if i in which else 1 - t for i, t in enumerate(theta)) for which in chosen)
+        return sum(
+            mpmath.fprod(t if i in which else 1 - t for i, t in enumerate(theta))
+            for which in chosen
+        )
 
     return lambda y, *theta: of_suffix(suffix, sum(mass(k, theta) for k in range(int(y) + 1)))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES[1:])
 def test_fifty_digits(suffix):
-    points = [(3, 10, 2.0, 3.0), (0, 5, 0.5, 1.5), (6, 7, 4.0, 0.8), (17, 40, 30.0, 60.0), (38, 40, 0.1, 20.0)]
+    points = [
+        (3, 10, 2.0, 3.0),
+        (0, 5, 0.5, 1.5),
+        (6, 7, 4.0, 0.8),
+        (17, 40, 30.0, 60.0),
+        (38, 40, 0.1, 20.0),
+    ]
     points += [(2, 10, 1e-3, 1e-3), (40, 100, 1e4, 2e4)]
     expect_value(function("beta_binomial", suffix), beta_binomial(suffix), points, rtol=1e-12)
     trials = (0.3, 0.2, 0.6, 0.95, 0.01)
@@ -65,7 +80,8 @@ def test_all_routes(suffix):
     expect_ad(lambda theta: f([1, 0], theta), np.array([[0.3, 0.2, 0.6], [0.1, 0.7, 0.4]]))
 
 
-# Stan has eight digits at the first, which is among the points above, and takes one less a probability of one for the second.
+# Stan has eight digits at the first, which is among the points above, and takes one less a
+# probability of one for the second.
 STAN_IS_OFF = {"beta_binomial_lccdf#7": 1e-7, "poisson_binomial_lccdf#3": -math.inf}
 
 
@@ -79,14 +95,19 @@ def test_stan(entry):
     if all(np.all(np.isfinite(stan.number(x))) for x in outputs):
         stan.check(getattr(vm, entry["function"]), entry, rtol=right)
     else:  # the derivatives at the ends are those of `test_ends`
-        assert getattr(vm, entry["function"])(*stan.arguments(entry)) == pytest.approx(stan.number(entry["output"]), rel=1e-9)
+        assert getattr(vm, entry["function"])(*stan.arguments(entry)) == pytest.approx(
+            stan.number(entry["output"]), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("entry", stan.entries("sums_of_masses", throws=True))
 def test_refuses_what_stan_refuses(entry):
     f = getattr(vm, entry["function"])
     if entry["args"][0][0] == -1:  # below all numbers of successes: no error here
-        assert f(*stan.arguments(entry)) == {"cdf": 0.0, "lcdf": -math.inf, "lccdf": 0.0}[f.name.rpartition("_")[2]]
+        assert (
+            f(*stan.arguments(entry))
+            == {"cdf": 0.0, "lcdf": -math.inf, "lccdf": 0.0}[f.name.rpartition("_")[2]]
+        )
         return
     with pytest.raises((vm.DomainError, vm.ShapeError), match=f"^{f.name}: "):
         f(*stan.arguments(entry))
@@ -97,7 +118,10 @@ def test_ends(family):
     rest = (4, 2.0, 3.0) if family == "beta_binomial" else (np.array([0.3, 0.2, 0.6, 0.5]),)
     at = len(rest) - 1
     for n, probability in ((-1, 0.0), (4, 1.0), (9, 1.0)):
-        for suffix, expected in (("cdf", probability), ("lcdf", 1.0 - 1.0 / probability if probability else -math.inf)):
+        for suffix, expected in (
+            ("cdf", probability),
+            ("lcdf", 1.0 - 1.0 / probability if probability else -math.inf),
+        ):
             f = function(family, suffix)
             value, gradient = vm.value_and_grad(lambda x, f=f, n=n: f(n, *rest[:at], x))(rest[at])
             assert value == expected
@@ -115,13 +139,19 @@ def test_refusals(family):
     for suffix in SUFFIXES:
         f = function(family, suffix)
         assert pickle.loads(pickle.dumps(f)) is f
-        with pytest.raises(TypeError, match=f"^{f.name}: {title} is a variable, but has no derivative"):
+        with pytest.raises(
+            TypeError, match=f"^{f.name}: {title} is a variable, but has no derivative"
+        ):
             f(vm.var(1.0), *rest)
-        with pytest.raises(vm.DomainError, match=f"^{f.name}: {title} is nan, but must be not nan!"):
+        with pytest.raises(
+            vm.DomainError, match=f"^{f.name}: {title} is nan, but must be not nan!"
+        ):
             f(math.nan, *rest)
 
 
 def test_truncated():
     masses = np.exp([vm.beta_binomial_lpmf(k, 5, 2.0, 3.0) for k in range(6)])
     expected = math.log(masses[2] / masses[1:].sum())
-    assert vm.truncated(vm.beta_binomial_lpmf, lower=1)(2, 5, 2.0, 3.0) == pytest.approx(expected, rel=1e-13)
+    assert vm.truncated(vm.beta_binomial_lpmf, lower=1)(2, 5, 2.0, 3.0) == pytest.approx(
+        expected, rel=1e-13
+    )

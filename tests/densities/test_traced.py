@@ -1,4 +1,6 @@
-"""The sums of expressions: what they are, and that numbers, abbreviations and sums of products cost no pass over the arrays."""
+"""The sums of expressions: what they are, and that numbers, abbreviations and sums of products cost
+no pass over the arrays.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,21 @@ from varmat.programs.emit import function_of_program
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.symbols import Symbol
 
-ARGUMENTS = {"a": np.array([1.5, -0.3, 2.0]), "b": np.array([0.2, 1.1, -0.7]), "c": np.array([0.4, 3.0, 1.2]), "x": 0.8, "y": -2.5}
-LET = {"z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b", "three": "a * b * c"}
+ARGUMENTS = {
+    "a": np.array([1.5, -0.3, 2.0]),
+    "b": np.array([0.2, 1.1, -0.7]),
+    "c": np.array([0.4, 3.0, 1.2]),
+    "x": 0.8,
+    "y": -2.5,
+}
+LET = {
+    "z": "(a - x) / y",
+    "scaled": "a / y",
+    "grown": "exp(b)",
+    "twice": "x + x",
+    "both": "a * b",
+    "three": "a * b * c",
+}
 
 # Expression -> the steps of vectors.
 SUMS = {
@@ -47,11 +62,18 @@ SUMS = {
 @pytest.mark.parametrize("expression", SUMS)
 def test_sums(expression: str, kind: type[Sums]) -> None:
     builder = kind()
-    letters = {name: Symbol(builder, builder.argument((7,) if np.ndim(x) else ())) for name, x in ARGUMENTS.items()}
+    letters = {
+        name: Symbol(builder, builder.argument((7,) if np.ndim(x) else ()))
+        for name, x in ARGUMENTS.items()
+    }
     builder.size = builder.argument(())
     scope = Names(builder, letters, LET)
     program = builder.program([builder.sum(scope.evaluate(expression))])
-    vectors = [step.kernel.name for step in without_dead_steps(program).steps if any(v.shape for v in step.operands)]
+    vectors = [
+        step.kernel.name
+        for step in without_dead_steps(program).steps
+        if any(v.shape for v in step.operands)
+    ]
     assert kind is CarefulSums or sorted(vectors) == sorted(SUMS[expression])
     known = ARGUMENTS | {"exp": np.exp}
     for name, abbreviated in LET.items():
@@ -79,7 +101,11 @@ def test_numbers_of_any_size() -> None:
 
 
 COUNTS = [
-    (vm.neg_binomial_2_lpmf, "array data, variable, variable", {"log_factorials", "log_rising_factorials", "digamma_differences"}),
+    (
+        vm.neg_binomial_2_lpmf,
+        "array data, variable, variable",
+        {"log_factorials", "log_rising_factorials", "digamma_differences"},
+    ),
     (vm.poisson_lpmf, "array data, variable", {"log_factorials"}),
     (vm.binomial_lpmf, "array data, data, variable", {"log_binomials"}),
 ]

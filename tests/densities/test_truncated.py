@@ -7,14 +7,16 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from references import exact
+from densities.references import exact
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_value
 
 Y = np.array([0.5, 1.2, 0.1])
 LOWER, UPPER, BOTH = {"lower": 0.0}, {"upper": 2.0}, {"lower": 0.0, "upper": 2.0}
-every_bound = pytest.mark.parametrize("bounds", [LOWER, UPPER, BOTH], ids=["lower", "upper", "both"])
+every_bound = pytest.mark.parametrize(
+    "bounds", [LOWER, UPPER, BOTH], ids=["lower", "upper", "both"]
+)
 
 
 def truth(density, lower=None, upper=None):
@@ -31,7 +33,11 @@ def truth(density, lower=None, upper=None):
 @every_bound
 @pytest.mark.parametrize(
     ("density", "point"),
-    [(vm.normal_lpdf, (0.5, 0.3, 1.1)), (vm.weibull_lpdf, (0.5, 1.3, 2.0)), (vm.cauchy_lpdf, (0.5, -3.0, 0.2))],
+    [
+        (vm.normal_lpdf, (0.5, 0.3, 1.1)),
+        (vm.weibull_lpdf, (0.5, 1.3, 2.0)),
+        (vm.cauchy_lpdf, (0.5, -3.0, 0.2)),
+    ],
 )
 def test_value_and_derivatives(density, point, bounds):
     bounds = {name: x + 0.1 for name, x in bounds.items()}
@@ -51,9 +57,20 @@ def test_intervals_in_the_tails(bounds):
 @every_bound
 def test_all_routes_agree(bounds):
     expect_ad(lambda mu, sigma: vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma), 0.3, 1.1)
-    expect_ad(lambda mu, sigma: vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma), np.array([0.3, -0.2, 1.0]), 1.1)
-    expect_ad(lambda y, lower: vm.truncated(vm.logistic_lpdf, lower=lower, upper=3.0)(y, 0.2, 1.3), Y, -0.4)
-    expect_ad(lambda upper: vm.truncated(vm.logistic_lpdf, lower=-1.0, upper=upper)(Y, 0.2, 1.3), np.array([1.4, 2.0, 3.0]))
+    expect_ad(
+        lambda mu, sigma: vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma),
+        np.array([0.3, -0.2, 1.0]),
+        1.1,
+    )
+    expect_ad(
+        lambda y, lower: vm.truncated(vm.logistic_lpdf, lower=lower, upper=3.0)(y, 0.2, 1.3),
+        Y,
+        -0.4,
+    )
+    expect_ad(
+        lambda upper: vm.truncated(vm.logistic_lpdf, lower=-1.0, upper=upper)(Y, 0.2, 1.3),
+        np.array([1.4, 2.0, 3.0]),
+    )
 
 
 def test_what_is_the_same_for_all_observations():
@@ -83,12 +100,19 @@ def test_recorded_where_an_observation_leaves_the_interval():
 
 
 def test_refusals():
-    with pytest.raises(TypeError, match=r"truncated: density is .*, but must be a density of one variable that has"):
+    with pytest.raises(
+        TypeError, match=r"truncated: density is .*, but must be a density of one variable that has"
+    ):
         vm.truncated(vm.multi_normal_lpdf, lower=0.0)
     with pytest.raises(TypeError, match="truncated: neither lower nor upper is given"):
         vm.truncated(vm.normal_lpdf)
-    with pytest.raises(vm.DomainError, match=r"truncated: lower is 1.0 and upper is 0.0, but lower must be below upper!"):
+    with pytest.raises(
+        vm.DomainError,
+        match=r"truncated: lower is 1.0 and upper is 0.0, but lower must be below upper!",
+    ):
         vm.truncated(vm.normal_lpdf, lower=1.0, upper=0.0)
     with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0"):
         vm.truncated(vm.normal_lpdf, lower=1.0)(2.0, 0.0, -1.0)
-    assert repr(vm.truncated(vm.normal_lpdf, lower=1.0)) == "varmat.truncated(normal_lpdf, lower=1.0)"
+    assert (
+        repr(vm.truncated(vm.normal_lpdf, lower=1.0)) == "varmat.truncated(normal_lpdf, lower=1.0)"
+    )

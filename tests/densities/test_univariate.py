@@ -1,4 +1,6 @@
-"""Every density of one variable, from its row of the table: 50 digits, Stan, all routes, dropped terms, refusals, the border."""
+"""Every density of one variable, from its row of the table: 50 digits, Stan, all routes, dropped
+terms, refusals, the border.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import stan
-from references import exact
+from densities.references import exact
 
 import varmat as vm
 from varmat.densities import univariate
@@ -27,7 +29,9 @@ def integers(row: Univariate) -> list[bool]:
 
 
 def given(row: Univariate, point: Any) -> tuple[Any, ...]:
-    return tuple(int(x) if discrete else x for x, discrete in zip(point, integers(row), strict=True))
+    return tuple(
+        int(x) if discrete else x for x, discrete in zip(point, integers(row), strict=True)
+    )
 
 
 @every_row
@@ -73,7 +77,12 @@ CORRECTED = {
     # Where Stan's erfc underflows: of 50 digits.
     "exp_mod_normal_lpdf#9": {
         "output": -1.3991518862371114,
-        "gradients": [-0.979608801161543929, 0.979608801161543929, -0.0399511407612596372, -0.000391198838456071318],
+        "gradients": [
+            -0.979608801161543929,
+            0.979608801161543929,
+            -0.0399511407612596372,
+            -0.000391198838456071318,
+        ],
     },
 }
 # Parameters that Stan does not check.
@@ -91,7 +100,9 @@ def test_stan(entry):
         return
     right = CORRECTED.get(entry["id"], {})
     if "gradients" in right:
-        entry = entry | {"args": [[x, g] for (x, _), g in zip(entry["args"], right["gradients"], strict=True)]}
+        entry = entry | {
+            "args": [[x, g] for (x, _), g in zip(entry["args"], right["gradients"], strict=True)]
+        }
     if entry.get("propto"):
         kept = KEPT.get(row.name, 0.0) if any(g is not None for _, g in entry["args"]) else 0.0
         row, right = row.proportional, {"output": entry["output"] + kept}
@@ -128,7 +139,8 @@ def test_all_routes_agree(row):
         if count > 3 and 1 < vector.count(False) < count:
             continue
         args = [v if chosen else s for v, s, chosen in zip(vectors, scalars, vector, strict=True)]
-        if not np.isfinite(row(*args)):  # some observation is outside the support that the other arguments give
+        # some observation is outside the support that the other arguments give
+        if not np.isfinite(row(*args)):
             continue
         expect_ad(row, *args, tolerances=tolerances)
     expect_ad_matvar(row, *vectors)
@@ -143,7 +155,9 @@ def test_arrays_of_integers_are_numbers():
                 np.testing.assert_array_equal(f(*args), f(*(np.asarray(x, float) for x in args)))
     for row in (vm.poisson_lpmf, vm.poisson_log_lpmf):
         np.testing.assert_array_equal(row(small, ones), row(small.astype(float), 1.0))
-    with pytest.raises(TypeError, match="normal_lpdf: y has dtype complex128, but must be real numbers"):
+    with pytest.raises(
+        TypeError, match="normal_lpdf: y has dtype complex128, but must be real numbers"
+    ):
         vm.normal_lpdf(np.array([1j]), 0.0, 1.0)
 
 
@@ -168,14 +182,19 @@ def test_shapes(row):
 
 @every_row
 def test_long_arrays_agree_with_short_ones(row, monkeypatch):
-    """In place and block by block, for every mixture of scalars and arrays, data and variables, propto or not."""
+    """In place and block by block, for every mixture of scalars and arrays, data and variables,
+    propto or not.
+    """
     monkeypatch.setattr(emit, "CACHE", 90)  # several blocks, the last one shorter
     monkeypatch.setattr(row, "_uses", {})
     monkeypatch.setattr(row, "_long", {})
     vectors, scalars = columns(row), given(row, row.points[0])
     continuous = [i for i, discrete in enumerate(integers(row)) if not discrete]
     for chosen in itertools.product((True, False), repeat=len(vectors)):
-        args = [np.tile(v, 103 // v.size + 1)[:103] if c else s for v, s, c in zip(vectors, scalars, chosen, strict=True)]
+        args = [
+            np.tile(v, 103 // v.size + 1)[:103] if c else s
+            for v, s, c in zip(vectors, scalars, chosen, strict=True)
+        ]
         if not any(chosen):
             continue
         for variables in (continuous, continuous[:1], continuous[-1:]):
@@ -183,7 +202,9 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
             for long in (1, 1000):
                 monkeypatch.setattr(univariate, "LONG", long)
                 kept = [] if continuous == variables else [row.proportional]
-                results.append([vm.value_and_grad(f, tuple(variables))(*args) for f in (row, *kept)])
+                results.append(
+                    [vm.value_and_grad(f, tuple(variables))(*args) for f in (row, *kept)]
+                )
             for (value, gradients), (expected, others) in zip(*results, strict=True):
                 assert value == pytest.approx(expected, rel=1e-12)
                 for g, h in zip(gradients, others, strict=True):
@@ -202,16 +223,29 @@ def test_results_of_long_arrays_are_their_own():
 
 def test_long_arrays_where_floats_raise():
     """Python's floats raise where IEEE arithmetic gives an infinite value or derivative."""
-    assert vm.value_and_grad(vm.poisson_log_lpmf, 1)(np.ones(univariate.LONG), 800.0) == (-math.inf, -math.inf)
+    assert vm.value_and_grad(vm.poisson_log_lpmf, 1)(np.ones(univariate.LONG), 800.0) == (
+        -math.inf,
+        -math.inf,
+    )
     for counts in (3, [0, 3], np.ones(univariate.LONG)):
-        assert vm.value_and_grad(vm.poisson_lpmf, 1)(counts, math.inf) == (-math.inf, -float(np.size(counts)))
+        assert vm.value_and_grad(vm.poisson_lpmf, 1)(counts, math.inf) == (
+            -math.inf,
+            -float(np.size(counts)),
+        )
 
 
 @pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
-@pytest.mark.parametrize("row", [row for row in ROWS if row.quick and row.quick.number], ids=lambda row: row.name)
-@pytest.mark.parametrize(("residual", "sigma"), [(1.0, 2.0), (1e-170, 1e-170), (1e170, 1e170), (1e160, 1e10), (1.0, 1e-120)])
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.quick and row.quick.number], ids=lambda row: row.name
+)
+@pytest.mark.parametrize(
+    ("residual", "sigma"),
+    [(1.0, 2.0), (1e-170, 1e-170), (1e170, 1e170), (1e160, 1e10), (1.0, 1e-120)],
+)
 def test_quick_forms(row, residual, sigma, long, monkeypatch):
-    """Arrays beside a number agree with their elements one by one, also where squares of residuals, or of sigma, overflow."""
+    """Arrays beside a number agree with their elements one by one, also where squares of residuals,
+    or of sigma, overflow.
+    """
     monkeypatch.setattr(univariate, "LONG", long)
     monkeypatch.setattr(row, "_uses", {})
     forms, original = [], row._functions
@@ -250,8 +284,13 @@ def test_quick_forms_at_limits(row, argnum, args, long, monkeypatch):
     """Where 0 times infinity is 0."""
     monkeypatch.setattr(univariate, "LONG", long)
     assert row.quick is not None
-    value, gradient = vm.value_and_grad(row, argnum)(*(np.array(x) if isinstance(x, list) else x for x in args))
-    single = [vm.value_and_grad(row, argnum)(*(x[i] if isinstance(x, list) else x for x in args)) for i in range(3)]
+    value, gradient = vm.value_and_grad(row, argnum)(
+        *(np.array(x) if isinstance(x, list) else x for x in args)
+    )
+    single = [
+        vm.value_and_grad(row, argnum)(*(x[i] if isinstance(x, list) else x for x in args))
+        for i in range(3)
+    ]
     assert math.isfinite(value)
     assert value == pytest.approx(sum(v for v, _ in single), rel=1e-14)
     np.testing.assert_allclose(gradient, [g for _, g in single], rtol=1e-14)
@@ -290,7 +329,9 @@ def test_forward_and_second_derivatives_on_the_border(row, argnum, args, second,
     # Beside an observation in the bulk.
     inside = row.points[0]
     arrays = [np.array(pair) for pair in zip(args, inside, strict=True)]
-    both = vm.hessian(lambda t: np.sum(f(*arrays[:argnum], t, *arrays[argnum + 1 :])), arrays[argnum])
+    both = vm.hessian(
+        lambda t: np.sum(f(*arrays[:argnum], t, *arrays[argnum + 1 :])), arrays[argnum]
+    )
     alone = vm.hessian(lambda t: row(*inside[:argnum], t, *inside[argnum + 1 :]), inside[argnum])
     assert both[0, 0] == second
     assert both[1, 1] == pytest.approx(alone, rel=1e-14)
@@ -300,7 +341,9 @@ def test_forward_and_second_derivatives_on_the_border(row, argnum, args, second,
 
 @every_row
 def test_propto_drops_what_is_constant(row):
-    """The proportional density has the same gradient, and differs by the same number wherever the variables are."""
+    """The proportional density has the same gradient, and differs by the same number wherever the
+    variables are.
+    """
     vectors = columns(row)
     continuous = [i for i, discrete in enumerate(integers(row)) if not discrete]
     for count in range(1, len(continuous) + 1):
@@ -322,7 +365,8 @@ def test_propto_drops_what_is_constant(row):
 
 
 BAD = {
-    "positive": -1.0, "positive finite": math.inf, "finite": math.inf, "nonnegative": -1.0, "not nan": math.nan,
+    "positive": -1.0, "positive finite": math.inf, "finite": math.inf, "nonnegative": -1.0,
+     "not nan": math.nan,
     "nonnegative finite": math.inf, "positive and less than 1": 1.0,
 }  # fmt: skip
 
@@ -339,10 +383,17 @@ def test_arguments_outside_their_domain(row):
             for args, place in ((scalars, ""), (arrays, f"[{len(row.points) - 1}]")):
                 for make in (lambda x: x, vm.var):
                     with vm.nested() as tape:
-                        given_ = [make(x) if n in row.partials else x for n, x in zip(row.arguments, args, strict=True)]
+                        given_ = [
+                            make(x) if n in row.partials else x
+                            for n, x in zip(row.arguments, args, strict=True)
+                        ]
                         with pytest.raises(vm.DomainError) as caught:
                             row(*given_)
-                        assert str(caught.value) == f"{row.name}: {title}{place} is {bad!r}, but must be {domain.phrase}!", name
+                        assert (
+                            str(caught.value)
+                            == f"{row.name}: {title}{place} is {bad!r}, but must be "
+                            f"{domain.phrase}!"
+                        ), name
                         assert not tape
 
 
@@ -361,7 +412,9 @@ def test_outside_the_support(row, long, monkeypatch):
         assert value == -math.inf
         for g in gradients:
             np.testing.assert_array_equal(g, np.zeros(len(arrays[0])))
-        duals = [vm.Dual(a, np.ones(len(a))) if i in continuous else a for i, a in enumerate(arrays)]
+        duals = [
+            vm.Dual(a, np.ones(len(a))) if i in continuous else a for i, a in enumerate(arrays)
+        ]
         if continuous:
             assert row(*duals).tan == 0.0
 
@@ -373,7 +426,11 @@ def test_discrete_arguments_are_no_variables(row):
             args = list(row.points[0])
             with vm.nested() as tape:
                 args[i] = vm.var(float(args[i]))
-                with pytest.raises(TypeError, match=rf"^{row.name}: {row.arguments[name][0]} is a variable, but has no derivative"):
+                with pytest.raises(
+                    TypeError,
+                    match=rf"^{row.name}: {row.arguments[name][0]} is a variable, but has no "
+                    r"derivative",
+                ):
                     row(*args)
                 assert not tape
 
@@ -386,7 +443,9 @@ def test_second_derivatives_where_the_terms_of_the_first_cancel():
 
 @pytest.mark.parametrize("make", [float, lambda x: np.array([x])])
 def test_tiny_shapes(make):
-    """The pole of the digamma function at zero is all that counts, and nothing overflows beside it."""
+    """The pole of the digamma function at zero is all that counts, and nothing overflows beside
+    it.
+    """
     in_phi = vm.value_and_grad(vm.neg_binomial_2_lpmf, 2)(make(0.0), 0.1, 1e-100)[1]
     assert in_phi == pytest.approx(1.0 - math.log1p(1e99), rel=1e-14)
     in_alpha, in_beta = vm.value_and_grad(vm.beta_lpdf, (1, 2))(make(0.5), 1e-100, 1e-140)[1]

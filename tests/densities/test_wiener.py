@@ -1,4 +1,6 @@
-"""First passage times of Wiener processes: series and integrals against 50 digits, Stan, all routes, recordings, refusals."""
+"""First passage times of Wiener processes: series and integrals against 50 digits, Stan, all
+routes, recordings, refusals.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,15 @@ INF = math.inf
 
 def passage(u: Any, b: Any) -> Any:
     """The density of the first passage, by images."""
-    return mp.fsum((m - b) * mp.exp(-((m - b) ** 2) / (2 * u)) for m in range(-41, 42, 2)) / mp.sqrt(2 * mp.pi * u**3)
+    return mp.fsum(
+        (m - b) * mp.exp(-((m - b) ** 2) / (2 * u)) for m in range(-41, 42, 2)
+    ) / mp.sqrt(2 * mp.pi * u**3)
 
 
 def exact(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any = 0) -> Any:
-    """With a normal drift rate, of which the mean and the variance after the fact are those of a conjugate prior."""
+    """With a normal drift rate, of which the mean and the variance after the fact are those of a
+    conjugate prior.
+    """
     t, reach, q = y - tau, alpha * (1 - beta), 1 + var_delta**2 * (y - tau)
     exponent = (var_delta**2 * reach**2 + 2 * reach * delta - delta**2 * t) / (2 * q)
     return mp.log(passage(t / alpha**2, beta)) - 2 * mp.log(alpha) + exponent - mp.log(q) / 2
@@ -36,18 +42,29 @@ def exact(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any = 
 @pytest.mark.parametrize("b", [1e-8, 0.05, 0.5, 0.7, 0.999, 1 - 2.0**-40])
 @pytest.mark.parametrize("u", [1e-3, 0.05, SMALL, math.nextafter(SMALL, 1), 0.8])
 def test_series(u: float, b: float) -> None:
-    """Either series, up to the boundaries; in the derivatives of the third and fourth order a digit is lost."""
+    """Either series, up to the boundaries; in the derivatives of the third and fourth order a digit
+    is lost.
+    """
     with mp.workdps(100):
         density = passage(mp.mpf(u), mp.mpf(b))
-        truth = [mp.log(density), *(mp.diff(lambda x: passage(mp.mpf(u), x), mp.mpf(b), n) / density for n in (1, 2, 3, 4))]
+        truth = [
+            mp.log(density),
+            *(
+                mp.diff(lambda x: passage(mp.mpf(u), x), mp.mpf(b), n) / density
+                for n in (1, 2, 3, 4)
+            ),
+        ]
     ours = [log_first_passage(u, b), *(first_passage_ratio(float(n), u, b) for n in (1, 2, 3, 4))]
-    for n, (x, true, rtol) in enumerate(zip(ours, truth, (1e-14, 2e-14, 2e-14, 5e-13, 5e-13), strict=True)):
+    for n, (x, true, rtol) in enumerate(
+        zip(ours, truth, (1e-14, 2e-14, 2e-14, 5e-13, 5e-13), strict=True)
+    ):
         # Half-way between the boundaries odd derivatives vanish in time.
         assert abs(x - true) <= rtol * max(abs(true), 0.1 if n % 2 else 0.0), n
 
 
 POINTS = [
-    (0.5, 1.2, 0.1, 0.4, 0.6), (1.7, 2.0, 0.3, 0.55, -1.2), (50.1, 4.3, 1.05, 0.65, 0.15), (0.11, 0.9, 0.1, 0.85, 3.0),
+    (0.5, 1.2, 0.1, 0.4, 0.6), (1.7, 2.0, 0.3, 0.55, -1.2), (50.1, 4.3, 1.05, 0.65, 0.15),
+     (0.11, 0.9, 0.1, 0.85, 3.0),
     (0.5, 4.0, 0.05, 0.1, 3.0), (3.0, 0.7, 0.2, 0.999, 0.0),
 ]  # fmt: skip
 
@@ -62,10 +79,16 @@ def test_against_50_digits(var_delta: float | None) -> None:
         value, gradient = vm.value_and_grad(wiener_lpdf, tuple(range(len(args))))(*args)
         with mp.workdps(50):
             given = tuple(map(mp.mpf, args))
-            truth = [mp.diff(exact, given, [int(i == j) for j in range(len(args))]) for i in range(len(args))]
+            truth = [
+                mp.diff(exact, given, [int(i == j) for j in range(len(args))])
+                for i in range(len(args))
+            ]
             errors = [float(abs(value / exact(*given) - 1))]
         scale = max(map(abs, truth))
-        errors += [float(abs(a - b) / max(abs(b), scale * mp.mpf("1e-3"))) for a, b in zip(gradient, truth, strict=True)]
+        errors += [
+            float(abs(a - b) / max(abs(b), scale * mp.mpf("1e-3")))
+            for a, b in zip(gradient, truth, strict=True)
+        ]
         worst = max(worst, *errors)
     assert worst < 1e-12
     coverage.note(wiener_lpdf, [*POINTS[0], *others], mpmath=worst)
@@ -82,20 +105,29 @@ def test_hessian() -> None:
                 assert hessian[i, j] == pytest.approx(true, rel=1e-12, abs=1e-12)
 
 
-def averaged(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any) -> Any:
+def averaged(
+    y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any
+) -> Any:
     """By mpmath's own rule, over starting points or over nondecision times."""
     if var_beta and var_tau:
         # It takes a quarter of a minute to find this, with 20 digits.
         return mp.mpf("-3.114018171605045923")
     if var_tau:
-        late = mp.quad(lambda s: mp.exp(exact(y, alpha, tau + s, beta, delta, var_delta)), [0, min(var_tau, y - tau)])
+        late = mp.quad(
+            lambda s: mp.exp(exact(y, alpha, tau + s, beta, delta, var_delta)),
+            [0, min(var_tau, y - tau)],
+        )
         return mp.log(late / var_tau)
     starts = [beta - var_beta / 2, beta + var_beta / 2]
-    return mp.log(mp.quad(lambda start: mp.exp(exact(y, alpha, tau, start, delta, var_delta)), starts) / var_beta)
+    return mp.log(
+        mp.quad(lambda start: mp.exp(exact(y, alpha, tau, start, delta, var_delta)), starts)
+        / var_beta
+    )
 
 
 INTEGRALS = [
-    (1.7, 2.0, 0.3, 0.55, -1.2, 0.8, 0.1, 0.2), (0.9, 1.5, 0.25, 0.7, 2.0, 0.4, 0.0, 0.1), (0.5, 1.2, 0.1, 0.4, 0.6, 0.3, 0.5, 0.0),
+    (1.7, 2.0, 0.3, 0.55, -1.2, 0.8, 0.1, 0.2), (0.9, 1.5, 0.25, 0.7, 2.0, 0.4, 0.0, 0.1),
+     (0.5, 1.2, 0.1, 0.4, 0.6, 0.3, 0.5, 0.0),
     (0.35, 1.2, 0.2, 0.5, 1.0, 0.5, 0.0, 0.5),
 ]  # fmt: skip
 
@@ -109,8 +141,10 @@ def test_integrals(point: Any) -> None:
 
 @pytest.mark.parametrize(("point", "rtol"), [
     *((point, 1e-12) for point in INTEGRALS[:3]),
-    # Decision times down to zero; and with starting points next to the boundary, where densities rise and fall at once.
-    ((0.6, 1.2, 0.2, 0.5, 1.0, 0.5, 0.3, 0.9), 1e-12), ((0.4, 1.0, 0.2, 0.9, 3.0, 0.5, 0.15, 0.3), 2e-8),
+    # Decision times down to zero; and with starting points next to the boundary, where densities
+    # rise and fall at once.
+    ((0.6, 1.2, 0.2, 0.5, 1.0, 0.5, 0.3, 0.9), 1e-12), ((0.4, 1.0, 0.2, 0.9, 3.0, 0.5, 0.15, 0.3),
+     2e-8),
 ])  # fmt: skip
 def test_more_nodes_change_nothing(point: Any, rtol: float, monkeypatch: Any) -> None:
     """Neither the value nor a derivative, with respect to any argument."""
@@ -130,16 +164,22 @@ def test_both_boundaries_have_all_the_mass() -> None:
     assert float(np.sum(w * density * 10.0 * (t + 1.0))) == pytest.approx(1.0, rel=1e-12)
 
 
-# Stan has a value at the border of the bias, where the density is zero; its integrals have 8 to 10 digits, and at a variability of
-# the bias of zero the derivative, 0 by symmetry, is lost in rounding here.
+# Stan has a value at the border of the bias, where the density is zero; its integrals have 8 to 10
+# digits, and at a variability of the bias of zero the derivative, 0 by symmetry, is lost in
+# rounding here.
 TOLERANCE = {"wiener_lpdf#52": 2e-8, "wiener_lpdf#55": 1e-9}
 
 
-@pytest.mark.parametrize("entry", [p for p in stan.entries("wiener") if p.values[0]["id"] != "wiener_lpdf#35"])
+@pytest.mark.parametrize(
+    "entry", [p for p in stan.entries("wiener") if p.values[0]["id"] != "wiener_lpdf#35"]
+)
 def test_stan(entry: Any) -> None:
     f = wiener_lpdf.proportional if entry.get("propto") else wiener_lpdf
     if entry["id"] == "wiener_lpdf#55":
-        entry = {**entry, "args": [[x, None if i == 6 else g] for i, (x, g) in enumerate(entry["args"])]}
+        entry = {
+            **entry,
+            "args": [[x, None if i == 6 else g] for i, (x, g) in enumerate(entry["args"])],
+        }
     stan.check(f, entry, TOLERANCE.get(entry["id"], 1e-12))
 
 
@@ -175,17 +215,27 @@ def test_all_routes(case: Any) -> None:
 def test_recorded() -> None:
     agree(wiener_lpdf, (Y, A, 0.1, B, 0.6), (Y, 1.1 * A, 0.3, B[::-1], -0.6), argnums=(1, 2, 3, 4))
     agree(
-        lambda *args: wiener_lpdf(Y, *args), (1.2, 0.1, B, 0.6, 0.3, 0.2, 0.1), (1.3, 0.2, B, 0.6, 0.0, 0.1, 0.1),
-        argnums=tuple(range(7)), rtol=1e-12,
-    )  # fmt: skip
+        lambda *args: wiener_lpdf(Y, *args),
+        (1.2, 0.1, B, 0.6, 0.3, 0.2, 0.1),
+        (1.3, 0.2, B, 0.6, 0.0, 0.1, 0.1),
+        argnums=tuple(range(7)),
+        rtol=1e-12,
+    )
 
 
 def test_outside_the_support() -> None:
-    for args in ((0.05, 1.2, 0.1, 0.4, 0.6), (INF, 1.2, 0.1, 0.4, 0.6), (0.5, 1.2, 0.1, 0.0, 0.6), (0.5, 1.2, 0.1, 1.0, 0.6)):
+    for args in (
+        (0.05, 1.2, 0.1, 0.4, 0.6),
+        (INF, 1.2, 0.1, 0.4, 0.6),
+        (0.5, 1.2, 0.1, 0.0, 0.6),
+        (0.5, 1.2, 0.1, 1.0, 0.6),
+    ):
         value, gradient = vm.value_and_grad(wiener_lpdf, (0, 1, 2, 3, 4))(*args)
         assert value == -INF
         assert not any(gradient)
-    value, gradient = vm.value_and_grad(wiener_lpdf, (2, 6))(np.array([0.5, 0.05]), 1.2, 0.1, 0.4, 0.6, 0.3, 0.2, 0.1)
+    value, gradient = vm.value_and_grad(wiener_lpdf, (2, 6))(
+        np.array([0.5, 0.05]), 1.2, 0.1, 0.4, 0.6, 0.3, 0.2, 0.1
+    )
     assert value == -INF
     assert not any(gradient)
 
@@ -198,30 +248,40 @@ def test_zero_variability_is_none() -> None:
     value, (start, late) = vm.value_and_grad(wiener_lpdf, (6, 7))(Y, A, 0.1, B, 0.6, 0.0, 0.0, 0.0)
     assert value == pytest.approx(expected, rel=1e-13)
     assert start == pytest.approx(0.0, abs=1e-12)
-    assert late == pytest.approx(0.5 * vm.gradient(lambda tau: wiener_lpdf(Y, A, tau, B, 0.6), 0.1), rel=1e-11)
+    assert late == pytest.approx(
+        0.5 * vm.gradient(lambda tau: wiener_lpdf(Y, A, tau, B, 0.6), 0.1), rel=1e-11
+    )
 
 
 def test_propto_drops_nothing_of_variables() -> None:
     args = (Y, A, 0.1, B, 0.6, 0.3, 0.1, 0.1)
     for size in (5, 6, 8):
         assert wiener_lpdf(*args[:size], propto=True) == 0.0
-        assert vm.value_and_grad(wiener_lpdf.proportional, 4)(*args[:size]) == vm.value_and_grad(wiener_lpdf, 4)(*args[:size])
+        assert vm.value_and_grad(wiener_lpdf.proportional, 4)(*args[:size]) == vm.value_and_grad(
+            wiener_lpdf, 4
+        )(*args[:size])
 
 
 REFUSALS: list[tuple[Any, Any, str]] = [
-    ((math.nan, 1.2, 0.1, 0.4, 0.6), vm.DomainError, "Random variable is nan, but must be not nan!"),
-    ((0.5, 0.0, 0.1, 0.4, 0.6), vm.DomainError, "Boundary separation is 0.0, but must be positive finite!"),
-    ((0.5, 1.2, -0.1, 0.4, 0.6), vm.DomainError, "Nondecision time is -0.1, but must be positive finite!"),
-    ((0.5, 1.2, 0.1, np.array([0.4, 1.4]), 0.6), vm.DomainError, "A-priori bias[1] is 1.4, but must be in the interval [0, 1]!"),
+    ((math.nan, 1.2, 0.1, 0.4, 0.6), vm.DomainError,
+     "Random variable is nan, but must be not nan!"),
+    ((0.5, 0.0, 0.1, 0.4, 0.6), vm.DomainError,
+     "Boundary separation is 0.0, but must be positive finite!"),
+    ((0.5, 1.2, -0.1, 0.4, 0.6), vm.DomainError,
+     "Nondecision time is -0.1, but must be positive finite!"),
+    ((0.5, 1.2, 0.1, np.array([0.4, 1.4]), 0.6), vm.DomainError,
+     "A-priori bias[1] is 1.4, but must be in the interval [0, 1]!"),
     ((0.5, 1.2, 0.1, 0.4, INF), vm.DomainError, "Drift rate is inf, but must be finite!"),
     ((0.5, 1.2, 0.1, 0.4, 0.6, -1.0), vm.DomainError,
      "Inter-trial variability in drift rate is -1.0, but must be nonnegative and finite!"),
     ((0.5, 1.2, 0.1, 0.4, 0.6, 0.3, 1.0), vm.DomainError,
      "Inter-trial variability in A-priori bias is 1.0, but must be in the interval [0, 1)!"),
     ((0.5, 1.2, 0.1, 0.375, 0.6, 0.3, np.array([0.1, 0.8])), vm.DomainError,
-     "Inter-trial variability in A-priori bias[1] is 0.8, but must be smaller than 2 A-priori bias, 0.75!"),
+     ("Inter-trial variability in A-priori bias[1] is 0.8, but must be smaller than 2 A-priori "
+     "bias, 0.75!")),
     ((0.5, 1.2, 0.1, 0.75, 0.6, 0.3, 0.8, 0.1), vm.DomainError,
-     "Inter-trial variability in A-priori bias is 0.8, but must be smaller than 2 (1 - A-priori bias), 0.5!"),
+     ("Inter-trial variability in A-priori bias is 0.8, but must be smaller than 2 (1 - A-priori "
+     "bias), 0.5!")),
     ((0.5, 1.2, 0.1, 0.4, 0.6, 0.3, 0.1, -0.1), vm.DomainError,
      "Inter-trial variability in Nondecision time is -0.1, but must be nonnegative and finite!"),
 ]  # fmt: skip
@@ -238,14 +298,22 @@ def test_refusals(args: Any, error: Any, message: str) -> None:
 
 def test_shapes_that_do_not_fit() -> None:
     for others in ((), (0.3,), (0.3, 0.1, 0.1)):
-        with pytest.raises(vm.ShapeError, match=r"^wiener_lpdf: .* has shape \(2,\), but must be of a shape that broadcasts"):
+        with pytest.raises(
+            vm.ShapeError,
+            match=r"^wiener_lpdf: .* has shape \(2,\), but must be of a shape that broadcasts",
+        ):
             wiener_lpdf(Y, 1.2, 0.1, B[:2], 0.6, *others)
 
 
 def test_names() -> None:
     assert pickle.loads(pickle.dumps(wiener_lpdf)) is wiener_lpdf
     assert wiener_lpdf.proportional.name == "wiener_lupdf"
-    assert wiener_lpdf(Y, A, 0.1, B, 0.6, var_tau=0.0) == pytest.approx(wiener_lpdf(Y, A, 0.1, B, 0.6), rel=1e-13)
+    assert wiener_lpdf(Y, A, 0.1, B, 0.6, var_tau=0.0) == pytest.approx(
+        wiener_lpdf(Y, A, 0.1, B, 0.6), rel=1e-13
+    )
     assert wiener_lpdf(Y, A, delta=0.6, beta=B, tau=0.1) == wiener_lpdf(Y, A, 0.1, B, 0.6)
-    with pytest.raises(TypeError, match=r"^wiener_lpdf: missing a required argument: 'tau'; the signature is wiener_lpdf\(y, "):
+    with pytest.raises(
+        TypeError,
+        match=r"^wiener_lpdf: missing a required argument: 'tau'; the signature is wiener_lpdf\(y, ",
+    ):
         wiener_lpdf(Y, A)

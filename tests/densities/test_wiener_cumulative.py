@@ -1,4 +1,6 @@
-"""Distribution functions of first passage times: series with 50 digits, integrals, other programs, all routes, refusals."""
+"""Distribution functions of first passage times: series with 50 digits, integrals, other programs,
+all routes, refusals.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ import pytest
 from recordings import agree
 
 import varmat as vm
-from varmat.densities.first_passage_time import log_passage_after, log_passage_before, mean_passage_after, mean_passage_before
+from varmat.densities.first_passage_time import (
+    log_passage_after,
+    log_passage_before,
+    mean_passage_after,
+    mean_passage_before,
+)
 from varmat.densities.wiener import wiener_lpdf, wiener_of_drifts
 from varmat.densities.wiener_cumulative import wiener_lccdf_unnorm, wiener_lcdf_unnorm
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
@@ -25,9 +32,13 @@ BOTH = (wiener_lcdf_unnorm, wiener_lccdf_unnorm)
 
 
 def image(d: Any, u: Any, v: Any) -> Any:
-    """The probability that a motion with the drift rate v >= 0 passes the distance d before the time u, times exp(-d v)."""
+    """The probability that a motion with the drift rate v >= 0 passes the distance d before the
+    time u, times exp(-d v).
+    """
     root = mp.sqrt(u)
-    return mp.exp(-d * v) * mp.ncdf((v * u - d) / root) + mp.exp(d * v) * mp.ncdf(-(v * u + d) / root)
+    return mp.exp(-d * v) * mp.ncdf((v * u - d) / root) + mp.exp(d * v) * mp.ncdf(
+        -(v * u + d) / root
+    )
 
 
 def before(u: Any, b: Any, v: Any) -> Any:
@@ -35,7 +46,9 @@ def before(u: Any, b: Any, v: Any) -> Any:
     if u > 1:
         return (mp.sinh(v * b) / mp.sinh(v) if v else b) - after(u, b, v)
     count = int(mp.sqrt(2 * DIGITS * u) / 2) + 2
-    return mp.fsum(image(2 * k + 1 - b, u, abs(v)) - image(2 * k + 1 + b, u, abs(v)) for k in range(count))
+    return mp.fsum(
+        image(2 * k + 1 - b, u, abs(v)) - image(2 * k + 1 + b, u, abs(v)) for k in range(count)
+    )
 
 
 def after(u: Any, b: Any, v: Any) -> Any:
@@ -69,7 +82,8 @@ def test_times_without_end() -> None:
 
 
 @pytest.mark.parametrize(("log", "mean", "exact"), [
-    (log_passage_before, mean_passage_before, before), (log_passage_after, mean_passage_after, after),
+    (log_passage_before, mean_passage_before, before), (log_passage_after, mean_passage_after,
+     after),
 ])  # fmt: skip
 def test_derivatives_of_integrals(log: Any, mean: Any, exact: Any) -> None:
     """All of the first and the second order, of which those of means are a part."""
@@ -93,7 +107,7 @@ def log_probability(function: Any) -> Any:
     exact = before if function is wiener_lcdf_unnorm else after
     return lambda y, alpha, tau, beta, delta: (
         mp.log(exact((y - tau) / alpha**2, beta, delta * alpha)) + (1 - beta) * delta * alpha
-    )  # fmt: skip
+    )
 
 
 POINTS = [(0.5, 1.2, 0.1, 0.4, 0.6), (1.7, 2.0, 0.3, 0.55, -1.2), (0.61, 1.2, 0.0, 0.9, 3.0)]
@@ -117,7 +131,10 @@ def test_against_50_digits(function: Any, point: Any) -> None:
 def test_hessian() -> None:
     point = POINTS[0]
     for function in BOTH:
-        exact, hessian = log_probability(function), vm.hessian(lambda x, f=function: f(*x), np.array(point))
+        exact, hessian = (
+            log_probability(function),
+            vm.hessian(lambda x, f=function: f(*x), np.array(point)),
+        )
         with mp.workdps(30):
             given = tuple(map(mp.mpf, point))
             for i, j in ((1, 0), (1, 1), (3, 1), (3, 3), (4, 2), (4, 4)):
@@ -126,7 +143,8 @@ def test_hessian() -> None:
 
 
 VARIABLE = [
-    (0.9, 1.0, 0.1, 0.4, 0.8, 0.4, 0.2, 0.2), (1.7, 2.0, 0.3, 0.55, -1.2, 0.8, 0.0, 0.3), (0.25, 1.3, 0.2, 0.5, 3.0, 0.5, 0.6, 0.3),
+    (0.9, 1.0, 0.1, 0.4, 0.8, 0.4, 0.2, 0.2), (1.7, 2.0, 0.3, 0.55, -1.2, 0.8, 0.0, 0.3),
+     (0.25, 1.3, 0.2, 0.5, 3.0, 0.5, 0.6, 0.3),
     (0.5, 1.2, 0.1, 0.4, 0.6, 3.0, 0.0, 0.0),
 ]  # fmt: skip
 
@@ -135,16 +153,30 @@ every_variable = pytest.mark.parametrize("point", VARIABLE)
 
 
 def averaged(upper: bool, point: Any) -> Any:
-    """By rules with many nodes over starting points and decision times, as a function of what their ends do not depend on."""
+    """By rules with many nodes over starting points and decision times, as a function of what their
+    ends do not depend on.
+    """
     y, _, tau, *_, var_tau = point
     places, weights = np.polynomial.legendre.leggauss(60)
     places, weights = 0.5 * (1.0 + places), 0.5 * weights
     nodes, of_nodes = np.polynomial.legendre.leggauss(40)
     least, most = max(y - tau - var_tau, 0.0), y - tau
-    ends = [most * 2.0**k for k in range(11)] if upper else [0.0, *(least * 2.0**-k for k in range(6, -1, -1) if least)]
+    ends = (
+        [most * 2.0**k for k in range(11)]
+        if upper
+        else [0.0, *(least * 2.0**-k for k in range(6, -1, -1) if least)]
+    )
     parts = [(a, b, None) for a, b in pairwise(ends)]
     if var_tau:
-        parts.append((least, most, (lambda s: (s - most + var_tau) / var_tau) if upper else (lambda s: (most - s) / var_tau)))
+        parts.append(
+            (
+                least,
+                most,
+                (lambda s: (s - most + var_tau) / var_tau)
+                if upper
+                else (lambda s: (most - s) / var_tau),
+            )
+        )
 
     def probability(alpha: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any) -> Any:
         total: Any = 0.0
@@ -154,7 +186,9 @@ def averaged(upper: bool, point: Any) -> Any:
             jacobian = 4.0 * root**3 * (stop**0.25 - start**0.25) * weights
             if share is not None:
                 jacobian = jacobian * share(root**4)
-            density = np.exp(wiener_of_drifts.pointwise(1.0 + root**4, alpha, 1.0, starts, delta, var_delta))
+            density = np.exp(
+                wiener_of_drifts.pointwise(1.0 + root**4, alpha, 1.0, starts, delta, var_delta)
+            )
             total = total + np.sum(0.5 * of_nodes[:, None] * density * jacobian)
         return np.log(total)
 
@@ -167,9 +201,13 @@ def test_variability(function: Any, point: Any) -> None:
     y, alpha, _, beta, delta, var_delta, var_beta, var_tau = point
     value, gradient = vm.value_and_grad(function, tuple(range(8)))(*point)
     inner = (alpha, beta, delta, var_delta, var_beta)
-    true, slopes = vm.value_and_grad(averaged(function is wiener_lccdf_unnorm, point), (0, 1, 2, 3, 4))(*inner)
+    true, slopes = vm.value_and_grad(
+        averaged(function is wiener_lccdf_unnorm, point), (0, 1, 2, 3, 4)
+    )(*inner)
     assert value == pytest.approx(true, rel=1e-12)
-    np.testing.assert_allclose([gradient[i] for i in (1, 3, 4, 5, 6)], slopes, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        [gradient[i] for i in (1, 3, 4, 5, 6)], slopes, rtol=1e-11, atol=1e-12
+    )
     # In the time the derivative is the density.
     sign = 1.0 if function is wiener_lcdf_unnorm else -1.0
     rate = sign * math.exp(wiener_lpdf(*point) - value)
@@ -189,21 +227,30 @@ def test_both_probabilities_add_up(point: Any) -> None:
     whole = wiener_lcdf_unnorm(INF, *point[1:])
     assert whole == pytest.approx(wiener_lccdf_unnorm(0.0, *point[1:]), rel=1e-13)
     for y in (point[2] + 1e-4, 0.5 * (point[0] + point[2]), point[0], 4.0, 30.0):
-        total = math.exp(wiener_lcdf_unnorm(y, *point[1:])) + math.exp(wiener_lccdf_unnorm(y, *point[1:]))
+        total = math.exp(wiener_lcdf_unnorm(y, *point[1:])) + math.exp(
+            wiener_lccdf_unnorm(y, *point[1:])
+        )
         assert total == pytest.approx(math.exp(whole), rel=1e-13)
     other = (*point[1:3], 1.0 - point[3], -point[4], *point[5:])
-    assert math.exp(whole) + math.exp(wiener_lcdf_unnorm(INF, *other)) == pytest.approx(1.0, rel=1e-13)
+    assert math.exp(whole) + math.exp(wiener_lcdf_unnorm(INF, *other)) == pytest.approx(
+        1.0, rel=1e-13
+    )
 
 
-# Of the program WienR (Hartmann and Klauer), as printed in the tests of Stan Math: the value and the derivatives with respect to
-# beta, var_delta, var_beta and var_tau. It subtracts from the probability of the boundary, which leaves 8 to 13 digits.
+# Of the program WienR (Hartmann and Klauer), as printed in the tests of Stan Math: the value and
+# the derivatives with respect to beta, var_delta, var_beta and var_tau. It subtracts from the
+# probability of the boundary, which leaves 8 to 13 digits.
 WIENR: list[tuple[Any, Any]] = [
     ((0.2, 3, 0, 0.7, -1, 0, 0, 0), (-1.92033254902358, 4.61303457108487)),
     ((2, 1.2, 0.2, 0.5, 1, 0.5, 0, 0), (-7.08470781580343, -0.911757809733564, -0.209370036446517)),
-    ((1.7, 1.5, 0.3, 0.3, 0.5, 0, 0.1, 0), (-3.44486241813253, 1.54221437873658, 0, -0.106375521997502)),
-    ((1.8, 6, 0.6, 0.35, 2, 0, 0.3, 0.1), (-0.125273337362733, -1.12442042700282, 0, -0.201319331904563, 0.235042776747307)),
-    ((0.9, 1, 0.1, 0.4, 0.8, 0.4, 0.2, 0.2), (-3.798154955699, 0.26298943076441, -0.29374455468, -0.18044490844, 3.120819862161)),
-    ((1.5, 2.5, 0.2, 0.5, -1, 0.5, 0, 0.3), (-2.96111699037856, 1.3830938669116, 1.73837609123659, 0, 0.512275314141889)),
+    ((1.7, 1.5, 0.3, 0.3, 0.5, 0, 0.1, 0), (-3.44486241813253, 1.54221437873658, 0,
+        -0.106375521997502)),
+    ((1.8, 6, 0.6, 0.35, 2, 0, 0.3, 0.1), (-0.125273337362733, -1.12442042700282, 0,
+        -0.201319331904563, 0.235042776747307)),
+    ((0.9, 1, 0.1, 0.4, 0.8, 0.4, 0.2, 0.2), (-3.798154955699, 0.26298943076441, -0.29374455468,
+        -0.18044490844, 3.120819862161)),
+    ((1.5, 2.5, 0.2, 0.5, -1, 0.5, 0, 0.3), (-2.96111699037856, 1.3830938669116, 1.73837609123659,
+        0, 0.512275314141889)),
 ]  # fmt: skip
 
 
@@ -228,7 +275,8 @@ ROUTES: dict[str, Any] = {
 
 # What takes long is compared of one of the two.
 @pytest.mark.parametrize(("name", "function"), [
-    (name, f) for name in ROUTES for f in BOTH if name not in ("seven", "eight", "eight, cut") or (f is BOTH[name == "eight"])
+    (name, f) for name in ROUTES for f in BOTH if name not in ("seven", "eight",
+     "eight, cut") or (f is BOTH[name == "eight"])
 ], ids=lambda x: getattr(x, "name", x))  # fmt: skip
 def test_all_routes(name: str, function: Any) -> None:
     make, *args = ROUTES[name]
@@ -241,9 +289,12 @@ def test_all_routes(name: str, function: Any) -> None:
 def test_recorded(function: Any) -> None:
     agree(function, (Y, A, 0.1, B, 0.6), (Y, 1.1 * A, 0.3, B[::-1], -0.6), argnums=(1, 2, 3, 4))
     agree(
-        lambda *args: function(Y, *args), (1.2, 0.1, B, 0.6, 0.3, 0.2, 0.1), (1.3, 0.2, B, 0.6, 0.1, 0.1, 0.1),
-        argnums=tuple(range(7)), rtol=1e-12,
-    )  # fmt: skip
+        lambda *args: function(Y, *args),
+        (1.2, 0.1, B, 0.6, 0.3, 0.2, 0.1),
+        (1.3, 0.2, B, 0.6, 0.1, 0.1, 0.1),
+        argnums=tuple(range(7)),
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("others", [(), (0.3, 0.2, 0.1)])
@@ -255,7 +306,11 @@ def test_ends(others: Any) -> None:
         assert value == -INF
         assert not any(gradient)
     results = []
-    for f, y in ((wiener_lcdf_unnorm, INF), (wiener_lccdf_unnorm, 0.05), (wiener_lccdf_unnorm, -INF)):
+    for f, y in (
+        (wiener_lcdf_unnorm, INF),
+        (wiener_lccdf_unnorm, 0.05),
+        (wiener_lccdf_unnorm, -INF),
+    ):
         results.append(vm.value_and_grad(f, arguments)(y, 1.2, 0.1, 0.4, 0.6, *others))
         assert np.isfinite(vm.hessian(lambda b, f=f, y=y: f(y, 1.2, 0.1, b, 0.6, *others), 0.4))
     for value, gradient in results:
@@ -277,25 +332,36 @@ def test_no_variability_is_that_of_zero() -> None:
     for f in BOTH:
         expected = f(Y, A, 0.1, B, 0.6)
         assert f(Y, A, 0.1, B, 0.6, 0.0, 0.0, 0.0) == pytest.approx(expected, rel=1e-13)
-        assert vm.value_and_grad(f, 7)(Y, A, 0.1, B, 0.6, 0.0, 0.0, 0.0)[0] == pytest.approx(expected, rel=1e-13)
+        assert vm.value_and_grad(f, 7)(Y, A, 0.1, B, 0.6, 0.0, 0.0, 0.0)[0] == pytest.approx(
+            expected, rel=1e-13
+        )
         # An array with zeros among other widths of intervals.
         some = np.array([0.0, 0.1, 0.3])
-        each = [f(*p, 0.6, 0.2, 0.0, s) for *p, s in zip(Y, A, np.full(3, 0.1), B, some, strict=True)]
+        each = [
+            f(*p, 0.6, 0.2, 0.0, s) for *p, s in zip(Y, A, np.full(3, 0.1), B, some, strict=True)
+        ]
         value, gradient = vm.value_and_grad(f, 7)(Y, A, 0.1, B, 0.6, 0.2, 0.0, some)
         assert value == pytest.approx(sum(each), rel=1e-10)
-        assert gradient[0] == pytest.approx(vm.gradient(lambda s, f=f: f(0.5, 1.2, 0.1, 0.4, 0.6, 0.2, 0.0, s), 0.0), rel=1e-9)
+        assert gradient[0] == pytest.approx(
+            vm.gradient(lambda s, f=f: f(0.5, 1.2, 0.1, 0.4, 0.6, 0.2, 0.0, s), 0.0), rel=1e-9
+        )
 
 
 REFUSALS: list[tuple[Any, Any, str]] = [
-    ((math.nan, 1.2, 0.1, 0.4, 0.6), vm.DomainError, "Random variable is nan, but must be not nan!"),
-    ((0.5, 0.0, 0.1, 0.4, 0.6), vm.DomainError, "Boundary separation is 0.0, but must be positive finite!"),
-    ((0.5, 1.2, -0.1, 0.4, 0.6), vm.DomainError, "Nondecision time is -0.1, but must be nonnegative and finite!"),
-    ((0.5, 1.2, 0.1, np.array([0.4, 1.0]), 0.6), vm.DomainError, "A-priori bias[1] is 1.0, but must be in the interval (0, 1)!"),
+    ((math.nan, 1.2, 0.1, 0.4, 0.6), vm.DomainError,
+     "Random variable is nan, but must be not nan!"),
+    ((0.5, 0.0, 0.1, 0.4, 0.6), vm.DomainError,
+     "Boundary separation is 0.0, but must be positive finite!"),
+    ((0.5, 1.2, -0.1, 0.4, 0.6), vm.DomainError,
+     "Nondecision time is -0.1, but must be nonnegative and finite!"),
+    ((0.5, 1.2, 0.1, np.array([0.4, 1.0]), 0.6), vm.DomainError,
+     "A-priori bias[1] is 1.0, but must be in the interval (0, 1)!"),
     ((0.5, 1.2, 0.1, 0.4, INF), vm.DomainError, "Drift rate is inf, but must be finite!"),
     ((0.5, 1.2, 0.1, 0.4, 0.6, -1.0), vm.DomainError,
      "Inter-trial variability in drift rate is -1.0, but must be nonnegative and finite!"),
     ((0.5, 1.2, 0.1, 0.375, 0.6, 0.3, np.array([0.1, 0.8])), vm.DomainError,
-     "Inter-trial variability in A-priori bias[1] is 0.8, but must be smaller than 2 A-priori bias, 0.75!"),
+     ("Inter-trial variability in A-priori bias[1] is 0.8, but must be smaller than 2 A-priori "
+     "bias, 0.75!")),
     ((0.5, 1.2, 0.1, 0.4, 0.6, 0.3, 0.1, -0.1), vm.DomainError,
      "Inter-trial variability in Nondecision time is -0.1, but must be nonnegative and finite!"),
 ]  # fmt: skip
@@ -314,7 +380,9 @@ def test_refusals(args: Any, error: Any, message: str) -> None:
 def test_shapes_that_do_not_fit() -> None:
     for others in ((), (0.3,), (0.3, 0.1, 0.1)):
         with pytest.raises(
-            vm.ShapeError, match=r"^wiener_lcdf_unnorm: .* has shape \(2,\), but must be of a shape that broadcasts"
+            vm.ShapeError,
+            match=r"^wiener_lcdf_unnorm: .* has shape \(2,\), but must be of a shape that "
+            r"broadcasts",
         ):
             wiener_lcdf_unnorm(Y, 1.2, 0.1, B[:2], 0.6, *others)
 
@@ -323,5 +391,8 @@ def test_names() -> None:
     for f in BOTH:
         assert pickle.loads(pickle.dumps(f)) is f
         assert f(Y, A, delta=0.6, beta=B, tau=0.1) == f(Y, A, 0.1, B, 0.6)
-        with pytest.raises(TypeError, match=rf"^{f.name}: missing a required argument: 'tau'; the signature is {f.name}\(y, "):
+        with pytest.raises(
+            TypeError,
+            match=rf"^{f.name}: missing a required argument: 'tau'; the signature is {f.name}\(y, ",
+        ):
             f(Y, A)

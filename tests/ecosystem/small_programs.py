@@ -1,9 +1,8 @@
-"""Small programs as people write them in NumPy: nothing in them but the first import knows of varmat.
+"""Small programs as people write them in NumPy: nothing in them but the first import knows of
+varmat.
 
 Each is a scalar function of parameters, beside it a point.
 """
-
-# ruff: noqa: N806 - matrices have the capitals of the textbooks
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ def expected():
 
 
 def test_pandas():
-    pandas = pytest.importorskip("pandas", reason='pandas is not installed: pip install "varmat[ecosystem]"')
+    pandas = pytest.importorskip(
+        "pandas", reason='pandas is not installed: pip install "varmat[ecosystem]"'
+    )
     frame = pandas.DataFrame({"y": Y, "x": X[:, 0], "group": GROUPS})
 
     def f(beta):
@@ -49,12 +51,18 @@ def test_pandas():
 
 
 def test_xarray():
-    xarray = pytest.importorskip("xarray", reason='xarray is not installed: pip install "varmat[ecosystem]"')
-    data = xarray.Dataset({"y": ("obs", Y), "x": ("obs", X[:, 0])}, coords={"group": ("obs", GROUPS)})
+    xarray = pytest.importorskip(
+        "xarray", reason='xarray is not installed: pip install "varmat[ecosystem]"'
+    )
+    data = xarray.Dataset(
+        {"y": ("obs", Y), "x": ("obs", X[:, 0])}, coords={"group": ("obs", GROUPS)}
+    )
     codes = np.unique(data["group"].values, return_inverse=True)[1]
 
     def f(beta):
-        mu = np.array([data["x"].values[i] * beta[0] + beta[1 + codes[i]] for i in range(data.sizes["obs"])])
+        mu = np.array(
+            [data["x"].values[i] * beta[0] + beta[1 + codes[i]] for i in range(data.sizes["obs"])]
+        )
         return np.sum((np.asarray(data["y"]) - mu) ** 2)
 
     gradient = xarray.DataArray(vm.gradient(f, BETA), dims="parameter")
@@ -62,7 +70,9 @@ def test_xarray():
 
 
 def test_arviz():
-    arviz = pytest.importorskip("arviz", reason='ArviZ is not installed: pip install "varmat[ecosystem]"')
+    arviz = pytest.importorskip(
+        "arviz", reason='ArviZ is not installed: pip install "varmat[ecosystem]"'
+    )
 
     def log_density(mu, sigma):
         z = np.zeros(len(Y))

@@ -12,7 +12,9 @@ import varmat as vm
 pytestmark = pytest.mark.filterwarnings("ignore")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    lifelines = pytest.importorskip("lifelines", reason='lifelines is not installed: pip install "varmat[ecosystem]"')
+    lifelines = pytest.importorskip(
+        "lifelines", reason='lifelines is not installed: pip install "varmat[ecosystem]"'
+    )
     from lifelines.datasets import load_rossi, load_waltons
     from lifelines.fitters import ParametricUnivariateFitter
     from lifelines.fitters.crc_spline_fitter import CRCSplineFitter
@@ -49,17 +51,24 @@ FITS = {
     "Weibull, left": lambda: lifelines.WeibullFitter().fit_left_censoring(TIMES, EVENTS),
     "LogNormal, left": lambda: lifelines.LogNormalFitter().fit_left_censoring(TIMES, EVENTS),
     "Exponential, left": lambda: lifelines.ExponentialFitter().fit_left_censoring(TIMES, EVENTS),
-    "Weibull, interval": lambda: lifelines.WeibullFitter().fit_interval_censoring(TIMES, TIMES + 5.0),
-    "LogNormal, interval": lambda: lifelines.LogNormalFitter().fit_interval_censoring(TIMES, TIMES + 5.0),
+    "Weibull, interval": lambda: lifelines.WeibullFitter().fit_interval_censoring(
+        TIMES, TIMES + 5.0
+    ),
+    "LogNormal, interval": lambda: lifelines.LogNormalFitter().fit_interval_censoring(
+        TIMES, TIMES + 5.0
+    ),
     "WeibullAFT": regression(lifelines.WeibullAFTFitter),
     "LogNormalAFT": regression(lifelines.LogNormalAFTFitter),
 }
-# No time is one of the breakpoints: there the hazard jumps, and autograd takes the mean of both sides.
-# The hazard is a derivative in time, of which the fit wants second derivatives in the parameters: directions inside directions.
+# No time is one of the breakpoints: there the hazard jumps, and autograd takes the mean of both
+# sides. The hazard is a derivative in time, of which the fit wants second derivatives in the
+# parameters: directions inside directions.
 BY_HAZARD = {
     "LogLogistic": fitted(lifelines.LogLogisticFitter),
     "LogLogistic, left": lambda: lifelines.LogLogisticFitter().fit_left_censoring(TIMES, EVENTS),
-    "LogLogistic, interval": lambda: lifelines.LogLogisticFitter().fit_interval_censoring(TIMES, TIMES + 5.0),
+    "LogLogistic, interval": lambda: lifelines.LogLogisticFitter().fit_interval_censoring(
+        TIMES, TIMES + 5.0
+    ),
     "LogLogisticAFT": regression(lifelines.LogLogisticAFTFitter),
     "PiecewiseExponential": fitted(lifelines.PiecewiseExponentialFitter, [20.5, 40.5]),
     "Spline": fitted(lifelines.SplineFitter, [10, 40, 70]),
@@ -67,8 +76,12 @@ BY_HAZARD = {
     "CRCSpline": lambda: CRCSplineFitter(2).fit(
         ROSSI, "week", "arrest", regressors={"beta_": "age", "gamma0_": "1", "gamma1_": "1"}
     ),
-    "CoxPH, spline": regression(lifelines.CoxPHFitter, baseline_estimation_method="spline", n_baseline_knots=2),
-    "CoxPH, piecewise": regression(lifelines.CoxPHFitter, baseline_estimation_method="piecewise", breakpoints=[20.5, 40.5]),
+    "CoxPH, spline": regression(
+        lifelines.CoxPHFitter, baseline_estimation_method="spline", n_baseline_knots=2
+    ),
+    "CoxPH, piecewise": regression(
+        lifelines.CoxPHFitter, baseline_estimation_method="piecewise", breakpoints=[20.5, 40.5]
+    ),
 }
 
 
@@ -76,11 +89,15 @@ def expect_the_same_fit(fit):
     own = fit()
     with vm.numpy.patched(lifelines):
         ours = fit()
-    parameters = [np.ravel(x.params_ if hasattr(x, "params_") else x._fitted_parameters_) for x in (own, ours)]
+    parameters = [
+        np.ravel(x.params_ if hasattr(x, "params_") else x._fitted_parameters_) for x in (own, ours)
+    ]
     np.testing.assert_allclose(parameters[1], parameters[0], rtol=1e-5, atol=1e-7)
     assert ours.log_likelihood_ == pytest.approx(own.log_likelihood_, rel=1e-9)
     # The optimiser ends where it ends, so second derivatives are those of two points.
-    np.testing.assert_allclose(ours._hessian_, own._hessian_, rtol=1e-5, atol=1e-6 * np.max(abs(own._hessian_)))
+    np.testing.assert_allclose(
+        ours._hessian_, own._hessian_, rtol=1e-5, atol=1e-6 * np.max(abs(own._hessian_))
+    )
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -96,7 +113,10 @@ def test_fit_by_the_hazard(name):
 def test_fit_is_refused():
     """NumPy's `stack` takes no values of a dict; autograd's does."""
     fit = regression(lifelines.PiecewiseExponentialRegressionFitter, [20.5], penalizer=0.1)
-    with pytest.raises(TypeError, match="arrays to stack must be passed as"), vm.numpy.patched(lifelines):
+    with (
+        pytest.raises(TypeError, match="arrays to stack must be passed as"),
+        vm.numpy.patched(lifelines),
+    ):
         fit()
 
 

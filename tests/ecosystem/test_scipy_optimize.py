@@ -31,14 +31,19 @@ def test_minimise_by_gradients(method):
 
 @pytest.mark.parametrize("method", BY_HESSIAN)
 def test_minimise_by_hessians(method):
-    start = np.array([1.1, 1.2, 1.4]) if method == "dogleg" else START  # it goes where the function is convex only
-    fit = optimize.minimize(vm.value_and_grad(rosenbrock), start, jac=True, hess=vm.hessian(rosenbrock), method=method)
+    # it goes where the function is convex only
+    start = np.array([1.1, 1.2, 1.4]) if method == "dogleg" else START
+    fit = optimize.minimize(
+        vm.value_and_grad(rosenbrock), start, jac=True, hess=vm.hessian(rosenbrock), method=method
+    )
     np.testing.assert_allclose(fit.x, np.ones(3), atol=1e-3)
 
 
 @pytest.mark.parametrize("method", ["Newton-CG", "trust-ncg", "trust-krylov"])
 def test_minimise_by_products(method):
-    fit = optimize.minimize(vm.recorded(rosenbrock), START, jac=True, hessp=vm.hessp(rosenbrock), method=method)
+    fit = optimize.minimize(
+        vm.recorded(rosenbrock), START, jac=True, hessp=vm.hessp(rosenbrock), method=method
+    )
     np.testing.assert_allclose(fit.x, np.ones(3), atol=1e-4)
 
 
@@ -51,9 +56,12 @@ def test_constraints_have_derivatives():
         {"type": "eq", "fun": circle, "jac": vm.jacobian(circle)},
     ):
         fit = optimize.minimize(
-            vm.value_and_grad(lambda x: (x[0] + 1.0) ** 2 + (x[1] + 2.0) ** 2), [-0.5, -0.5], jac=True, constraints=constraint,
+            vm.value_and_grad(lambda x: (x[0] + 1.0) ** 2 + (x[1] + 2.0) ** 2),
+            [-0.5, -0.5],
+            jac=True,
+            constraints=constraint,
             method="SLSQP" if isinstance(constraint, dict) else "trust-constr",
-        )  # fmt: skip
+        )
         np.testing.assert_allclose(fit.x, -np.array([1.0, 2.0]) / np.sqrt(5.0), atol=1e-3)
 
 
@@ -67,7 +75,9 @@ def residuals(p):
 
 @pytest.mark.parametrize("method", ["trf", "dogbox", "lm"])
 def test_least_squares(method):
-    fit = optimize.least_squares(residuals, [1.0, 1.0, 0.0], jac=vm.jacobian(residuals), method=method)
+    fit = optimize.least_squares(
+        residuals, [1.0, 1.0, 0.0], jac=vm.jacobian(residuals), method=method
+    )
     np.testing.assert_allclose(fit.x, [2.0, 0.7, 0.3], rtol=1e-6)
 
 
@@ -102,5 +112,7 @@ def test_roots_of_one_number():
         return vm.derivative(f, x)
 
     for method in ("newton", "halley"):
-        found = optimize.root_scalar(f, x0=1.0, fprime=first, fprime2=lambda x: vm.hessian(f, float(x)), method=method)
+        found = optimize.root_scalar(
+            f, x0=1.0, fprime=first, fprime2=lambda x: vm.hessian(f, float(x)), method=method
+        )
         assert found.root == pytest.approx(0.7390851332151607, rel=1e-12)

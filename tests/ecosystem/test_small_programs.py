@@ -1,14 +1,19 @@
-"""Small programs in plain NumPy: with ``import varmat.numpy as np`` they are differentiated as they are."""
+"""Small programs in plain NumPy: with ``import varmat.numpy as np`` they are differentiated as they
+are.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_programs import PROGRAMS
+from ecosystem.small_programs import PROGRAMS
 
 import varmat as vm
 
-REFUSED = {"normal_by_scipy": "cannot become a plain array", "learning_curve": "use NumPy's function instead of math's"}
+REFUSED = {
+    "normal_by_scipy": "cannot become a plain array",
+    "learning_curve": "use NumPy's function instead of math's",
+}
 RUN = [name for name in PROGRAMS if name not in REFUSED]
 
 
@@ -30,7 +35,9 @@ def test_program(name):
     # The Hessian, by forward over reverse.
     product = vm.hessian_times_vector(f, x, direction)
     step = 1e-6 * max(1e-3, np.min(abs(x))) / x.size
-    rough = (vm.gradient(f, x + step * direction) - vm.gradient(f, x - step * direction)) / (2 * step)
+    rough = (vm.gradient(f, x + step * direction) - vm.gradient(f, x - step * direction)) / (
+        2 * step
+    )
     np.testing.assert_allclose(product, rough, rtol=1e-4, atol=1e-4 * np.max(abs(rough)))
     again, same = vm.recorded(f, runner="numpy")(x)
     assert again == pytest.approx(value, rel=1e-12)

@@ -15,14 +15,18 @@ import varmat as vm
 pytestmark = pytest.mark.filterwarnings("ignore")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    statsmodels = pytest.importorskip("statsmodels", reason='statsmodels is not installed: pip install "varmat[ecosystem]"')
-    from likelihoods import CASES, REFUSED, Case
+    statsmodels = pytest.importorskip(
+        "statsmodels", reason='statsmodels is not installed: pip install "varmat[ecosystem]"'
+    )
+    from ecosystem.likelihoods import CASES, REFUSED, Case
     from statsmodels.tools.numdiff import approx_fprime_cs
 
 
 def differences(case: Case) -> np.ndarray:
     steps = np.diag(1e-6 * np.maximum(1.0, abs(case.point)))
-    return np.array([(case.value(case.point + h) - case.value(case.point - h)) / (2 * h.sum()) for h in steps])
+    return np.array(
+        [(case.value(case.point + h) - case.value(case.point - h)) / (2 * h.sum()) for h in steps]
+    )
 
 
 def own_derivative(case: Case) -> tuple[np.ndarray, float]:
@@ -46,7 +50,9 @@ def test_likelihood(name):
     with vm.numpy.patched(statsmodels):
         value, gradient = vm.value_and_grad(case.value)(case.point)
     assert value == pytest.approx(float(np.sum(case.value(case.point))), rel=1e-13)
-    np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance * max(1.0, np.max(abs(expected))))
+    np.testing.assert_allclose(
+        gradient, expected, rtol=tolerance, atol=tolerance * max(1.0, np.max(abs(expected)))
+    )
 
 
 @contextmanager
@@ -54,7 +60,8 @@ def suppress_refusal(words: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, AttributeError, ValueError) as error:
-        # NumPy says in its own words that an element cannot be a variable, and that ours are the cause.
+        # NumPy says in its own words that an element cannot be a variable, and that ours are the
+        # cause.
         if not re.search(words, f"{error} {error.__cause__}"):
             raise
 
@@ -65,12 +72,17 @@ def test_likelihood_is_refused_or_right(name):
     case = CASES[name]()
     gradient = None
     # The last four are what Cython says of what is no array.
-    words = "derivative would be lost|not differentiable here|No matching signature|no attribute|memoryview|bytes-like object"
+    words = (
+        "derivative would be lost|not differentiable here|No matching signature|no "
+        "attribute|memoryview|bytes-like object"
+    )
     with suppress_refusal(words), vm.numpy.patched(statsmodels):
         gradient = vm.gradient(case.value, case.point)
     if gradient is not None:
         expected, tolerance = own_derivative(case)
-        np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance * max(1.0, np.max(abs(expected))))
+        np.testing.assert_allclose(
+            gradient, expected, rtol=tolerance, atol=tolerance * max(1.0, np.max(abs(expected)))
+        )
 
 
 def test_how_many_there_are():

@@ -1,4 +1,6 @@
-"""What the tests of linear algebra share: gradients of weighted sums, 50-digit directional derivatives, values of Stan."""
+"""What the tests of linear algebra share: gradients of weighted sums, 50-digit directional
+derivatives, values of Stan.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from varmat.testing import coverage
 
 GENERAL = np.array([[2.1, -0.4, 0.7], [0.3, 1.6, -1.1], [-0.8, 0.5, 2.9]])
 SPD = GENERAL @ GENERAL.T
-TALL = np.array([[1.23, -0.71, 0.12], [0.44, 2.15, -0.66], [-1.37, 0.28, 0.99], [0.61, -0.53, 1.78]])
+TALL = np.array(
+    [[1.23, -0.71, 0.12], [0.44, 2.15, -0.66], [-1.37, 0.28, 0.99], [0.61, -0.53, 1.78]]
+)
 WIDE = np.ascontiguousarray(TALL.T)
 VECTOR = np.array([0.7, -1.2, 2.3])
 COLUMNS = np.array([[0.4, -1.1], [1.3, 0.2], [-0.6, 2.2]])
@@ -23,7 +27,9 @@ SPDS = np.stack([SPD, SPD + np.eye(3)])
 TALLS = np.stack([TALL, 0.517 - 1.1 * TALL[::-1]])
 COLUMN_STACK = np.stack([COLUMNS, -2.0 * COLUMNS[::-1]])
 # A stack of stacks of matrices that are large enough to be factorised one by one.
-LARGES = (lambda b: b @ np.swapaxes(b, -1, -2) / 20 + 2.0 * np.eye(20))(np.cos(np.arange(2 * 3 * 400.0)).reshape(2, 3, 20, 20))
+LARGES = (lambda b: b @ np.swapaxes(b, -1, -2) / 20 + 2.0 * np.eye(20))(
+    np.cos(np.arange(2 * 3 * 400.0)).reshape(2, 3, 20, 20)
+)
 
 
 def results_of(y: Any) -> list[Any]:
@@ -35,12 +41,16 @@ def weights_for(values: Any) -> list[Any]:
     start, weights = 1, []
     for value in values:
         size = int(np.size(value))
-        weights.append(np.reshape(np.cos(1.7 * np.arange(start, start + size)) + 0.3, np.shape(value)))
+        weights.append(
+            np.reshape(np.cos(1.7 * np.arange(start, start + size)) + 0.3, np.shape(value))
+        )
         start += size
     return weights
 
 
-def gradients(f: Any, args: Any, weights: Any = None, wanted: Any = None) -> tuple[list[Any], list[Any]]:
+def gradients(
+    f: Any, args: Any, weights: Any = None, wanted: Any = None
+) -> tuple[list[Any], list[Any]]:
     """Values of the results, and the gradients of their weighted sum."""
     with vm.nested():
         variables = [vm.var(x) if wanted is None or wanted[i] else x for i, x in enumerate(args)]
@@ -48,7 +58,9 @@ def gradients(f: Any, args: Any, weights: Any = None, wanted: Any = None) -> tup
         values = [vm.value(y) for y in results]
         weights = weights_for(values) if weights is None else weights
         total = sum(np.sum(w * y) for w, y in zip(weights, results, strict=True))
-        return values, total.grad([x for i, x in enumerate(variables) if wanted is None or wanted[i]])
+        return values, total.grad(
+            [x for i, x in enumerate(variables) if wanted is None or wanted[i]]
+        )
 
 
 def to_mp(x: Any) -> Any:
@@ -60,11 +72,15 @@ def flat(x: Any) -> list[Any]:
     """Elements in row-major order."""
     if isinstance(x, (tuple, list)):
         return [item for part in x for item in flat(part)]
-    return [x[i, j] for i in range(x.rows) for j in range(x.cols)] if isinstance(x, mp.matrix) else [x]
+    return (
+        [x[i, j] for i in range(x.rows) for j in range(x.cols)] if isinstance(x, mp.matrix) else [x]
+    )
 
 
 def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float:
-    """The largest relative error of the values and of directional derivatives against 50-digit arithmetic."""
+    """The largest relative error of the values and of directional derivatives against 50-digit
+    arithmetic.
+    """
     values, adjoints = gradients(f, args)
     weights = np.concatenate([np.ravel(w) for w in weights_for(values)])
     with mp.workdps(50):
@@ -76,18 +92,24 @@ def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float
             d = d + d.T if symmetric and d.ndim == 2 and d.shape[0] == d.shape[1] else d
 
             def along(t: Any, i: int = i, d: Any = d) -> Any:
-                moved = [to_mp(x) + t * to_mp(d) if j == i else to_mp(x) for j, x in enumerate(args)]
+                moved = [
+                    to_mp(x) + t * to_mp(d) if j == i else to_mp(x) for j, x in enumerate(args)
+                ]
                 return mp.fdot(weights.tolist(), flat(exact(*moved)))
 
             slope = float(mp.diff(along, 0))
-            error = max(error, abs(np.sum(adjoint * d) - slope) / float(np.sum(np.abs(adjoint * d))))
+            error = max(
+                error, abs(np.sum(adjoint * d) - slope) / float(np.sum(np.abs(adjoint * d)))
+            )
     coverage.note(f, args, mpmath=error)
     return error
 
 
 def stan_entries(functions: Any, throws: bool = False) -> list[Any]:
     """The entries of Stan for the named functions, or those at which it raises."""
-    return [p for p in stan.entries("linear_algebra", throws) if p.values[0]["function"] in functions]
+    return [
+        p for p in stan.entries("linear_algebra", throws) if p.values[0]["function"] in functions
+    ]
 
 
 def symmetric(f: Any) -> Any:

@@ -1,4 +1,6 @@
-"""An exact oracle for functions that only move elements: their Jacobian is the function applied to unit vectors."""
+"""An exact oracle for functions that only move elements: their Jacobian is the function applied to
+unit vectors.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def expect_moves(f: Any, x: Any) -> None:
         result = f(vm.var(x))
         assert type(result) is vm.Var or isinstance(result, vm.VarMat)
         np.testing.assert_array_equal(vm.value(result), expected, strict=bool(expected.shape))
-    np.testing.assert_array_equal(gradient(f, x, weights), (exact @ weights.ravel()).reshape(x.shape))
+    np.testing.assert_array_equal(
+        gradient(f, x, weights), (exact @ weights.ravel()).reshape(x.shape)
+    )
     directions = np.arange(2.0 * x.size).reshape(2, *x.shape)
     pushed = (directions.reshape(2, -1) @ exact).reshape(2, *expected.shape)
     np.testing.assert_array_equal(f(vm.Dual(x, directions)).tan, pushed)

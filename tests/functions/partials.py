@@ -1,4 +1,6 @@
-"""What the tests of derivatives with respect to shapes share: the same by central differences, and how far from it."""
+"""What the tests of derivatives with respect to shapes share: the same by central differences, and
+how far from it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import varmat as vm
 
 
 def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
-    """The partial derivative along the axes, by central differences of fourth order with steps that leave 30 digits."""
+    """The partial derivative along the axes, by central differences of fourth order with steps that
+    leave 30 digits.
+    """
     with mpmath.workdps(64):
         xs = [mpmath.mpf(x) for x in point]
 
@@ -38,4 +42,6 @@ def gradient(function: Any, columns: list[Any]) -> list[Any]:
 
 def relative(ours: Any, truth: Any, scale: Any = 0.0) -> float:
     truth = np.asarray(truth)
-    return float(np.max(np.abs(ours - truth) / np.maximum(np.maximum(np.abs(truth), scale), 1e-290)))
+    return float(
+        np.max(np.abs(ours - truth) / np.maximum(np.maximum(np.abs(truth), scale), 1e-290))
+    )

@@ -13,14 +13,22 @@ RNG = np.random.default_rng(7)
 
 
 def random_sparse(shape: tuple[int, int], density: float = 0.4, seed: int = 7) -> Any:
-    return scipy.sparse.random_array(shape, density=density, rng=np.random.default_rng(seed), format="csr")
+    return scipy.sparse.random_array(
+        shape, density=density, rng=np.random.default_rng(seed), format="csr"
+    )
 
 
 def grid(k: int, extra: float = 0.3) -> Any:
     """The precision matrix of a Gaussian field on a grid."""
-    path = scipy.sparse.diags_array([-np.ones(k - 1), np.full(k, 2.0), -np.ones(k - 1)], offsets=[-1, 0, 1])
+    path = scipy.sparse.diags_array(
+        [-np.ones(k - 1), np.full(k, 2.0), -np.ones(k - 1)], offsets=[-1, 0, 1]
+    )
     unit = scipy.sparse.eye_array(k)
-    return (scipy.sparse.kron(path, unit) + scipy.sparse.kron(unit, path) + extra * scipy.sparse.eye_array(k * k)).tocsr()
+    return (
+        scipy.sparse.kron(path, unit)
+        + scipy.sparse.kron(unit, path)
+        + extra * scipy.sparse.eye_array(k * k)
+    ).tocsr()
 
 
 def covariance(n: int, density: float, seed: int = 3) -> Any:

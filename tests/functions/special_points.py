@@ -1,4 +1,6 @@
-"""How rows of SciPy's further ufuncs are tested: against mpmath at their points, and against themselves along all routes."""
+"""How rows of SciPy's further ufuncs are tested: against mpmath at their points, and against
+themselves along all routes.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,15 @@ from recordings import agree
 import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS, ZERO
-from varmat.functions.special_rows import DIGITS, REACHED
+from varmat.functions.special.further_rows import DIGITS, REACHED
 from varmat.testing import expect_ad, expect_ad_matvar
 
 MOST_DIGITS = 40
-# Largest relative errors of values and first derivatives, and of second derivatives, unless a row states what it reaches.
+# Largest relative errors of values and first derivatives, and of second derivatives, unless a row
+# states what it reaches.
 FIRST, SECOND = 1e-12, 1e-11
-# mpmath's own elliptic integrals, Bessel functions and the like, under the names that references use.
+# mpmath's own elliptic integrals, Bessel functions and the like, under the names that references
+# use.
 NAMES: dict[str, Any] = {**vars(mpmath), "math": math}
 
 
@@ -31,12 +35,16 @@ def mathieu(odd: bool, m: Any, q: Any) -> Any:
     for k in range(size):
         a[k, k] = (first + 2 * k) ** 2 + ((-q if odd else q) if m % 2 and not k else 0)
         if k:
-            a[k, k - 1] = a[k - 1, k] = q * (mpmath.sqrt(2) if k == 1 and not m % 2 and not odd else 1)
+            a[k, k - 1] = a[k - 1, k] = q * (
+                mpmath.sqrt(2) if k == 1 and not m % 2 and not odd else 1
+            )
     return sorted(mpmath.eigsy(a, eigvals_only=True))[(m - first) // 2]
 
 
 def spheroidal(m: Any, n: Any, q: Any) -> Any:
-    """The characteristic value of a spheroidal function, of which the square of the parameter is q."""
+    """The characteristic value of a spheroidal function, of which the square of the parameter
+    is q.
+    """
     m, n, size = int(m), int(n), 14
     step = lambda k: mpmath.sqrt(mpmath.mpf(k * k - m * m) / (4 * k * k - 1))  # noqa: E731 - used here alone
     a = mpmath.zeros(size)
@@ -72,7 +80,9 @@ def bound(row: Any, point: tuple[float, ...]) -> Any:
 
 
 def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list[list[float]]]:
-    """Value, first and second partial derivatives with respect to the free operands, from mpmath."""
+    """Value, first and second partial derivatives with respect to the free operands, from
+    mpmath.
+    """
     code = compile(row.reference, f"<reference of {row.name}>", "eval")
     places = free(row)
     with mpmath.workdps(DIGITS.get(row.name, MOST_DIGITS)):
@@ -92,7 +102,11 @@ def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list
 
         n = range(len(places))
         upper = {(i, j): partial(i, j) for i in n for j in n if i <= j}
-        return float(along(*(0 for _ in n))), [partial(i) for i in n], [[upper[min(i, j), max(i, j)] for j in n] for i in n]
+        return (
+            float(along(*(0 for _ in n))),
+            [partial(i) for i in n],
+            [[upper[min(i, j), max(i, j)] for j in n] for i in n],
+        )
 
 
 def error(a: Any, b: Any, floor: Any = 0.0) -> float:
@@ -114,15 +128,23 @@ def worst(row: Any) -> tuple[float, float, float]:
             ours, blocks = vm.gradient(spread, np.array(args)), vm.hessian(spread, np.array(args))
         # A second derivative that is nearly zero is compared on the scale of the first ones.
         floor = np.abs(gradient)[:, None] / np.maximum(1.0, np.abs(args))
-        errors = [error(function(*args), value), error(ours, gradient), error(blocks, curvature, np.maximum(floor, floor.T))]
+        errors = [
+            error(function(*args), value),
+            error(ours, gradient),
+            error(blocks, curvature, np.maximum(floor, floor.T)),
+        ]
         found = np.maximum(found, errors)
     return tuple(found.tolist())
 
 
 def undone(row: Any, point: tuple[float, ...]) -> None:
-    """The inverse of a function, put into that function, is the probability: all derivatives follow from those of the function."""
+    """The inverse of a function, put into that function, is the probability: all derivatives follow
+    from those of the function.
+    """
     first, second = REACHED.get(row.name, (FIRST, SECOND))
-    place = row.partials.index(next(partial for partial in row.partials if partial.startswith("g / ")))
+    place = row.partials.index(
+        next(partial for partial in row.partials if partial.startswith("g / "))
+    )
     places = free(row)
 
     def through(p: Any) -> Any:
@@ -134,7 +156,9 @@ def undone(row: Any, point: tuple[float, ...]) -> None:
 
     p = np.array([point[i] for i in places])
     np.testing.assert_allclose(through(p), point[place], rtol=first)
-    np.testing.assert_allclose(vm.gradient(through, p), [float(i == place) for i in places], atol=first)
+    np.testing.assert_allclose(
+        vm.gradient(through, p), [float(i == place) for i in places], atol=first
+    )
     np.testing.assert_allclose(vm.hessian(through, p), 0.0, atol=10.0 * second)
 
 
@@ -153,9 +177,14 @@ def check_points(row: Any) -> None:
 
 
 def check_routes(row: Any) -> None:
-    """All routes agree at the first point; of many operands, whose derivatives take long, reverse mode and recordings."""
+    """All routes agree at the first point; of many operands, whose derivatives take long, reverse
+    mode and recordings.
+    """
     point = row.points[0]
-    function, args = bound(row, point), [np.array([float(point[i]), float(point[i]) * 1.001]) for i in free(row)]
+    function, args = (
+        bound(row, point),
+        [np.array([float(point[i]), float(point[i]) * 1.001]) for i in free(row)],
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if len(args) > 2 or row.name in SLOW:

@@ -1,10 +1,12 @@
-"""What functions of several families do with their arguments: results that are written into others."""
+"""What functions of several families do with their arguments: results that are written into
+others.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from samples import MATRIX, VECTOR
+from functions.samples import MATRIX, VECTOR
 
 import varmat as vm
 
@@ -32,7 +34,9 @@ def test_what_is_written_into_out_is_differentiated():
         np.choose([0, 1, 0, 1, 1], [x, x * x], out=chosen)
         return np.sum(joined**2) + np.sum(chosen)
 
-    assert vm.gradient(f, VECTOR) == pytest.approx(10.0 * VECTOR + np.where([1, 0, 1, 0, 0], 1.0, 2.0 * VECTOR), rel=1e-14)
+    assert vm.gradient(f, VECTOR) == pytest.approx(
+        10.0 * VECTOR + np.where([1, 0, 1, 0, 0], 1.0, 2.0 * VECTOR), rel=1e-14
+    )
 
 
 SQUARE = np.arange(1.0, 10.0).reshape(3, 3)
@@ -48,7 +52,11 @@ SETTINGS = {
     "pad": (lambda x, s: np.pad(x, s), [1, 0], [0, 1]),
     "pad, edge": (lambda x, s: np.pad(x, s, "edge"), [1, 0], [0, 1]),
     "windows": (lambda x, s: np.lib.stride_tricks.sliding_window_view(x, s, axis=0), [1], [2]),
-    "take_along_axis": (lambda x, s: np.take_along_axis(x, s, axis=0), np.array([[0, 1, 2]]), [[2, 1, 0]]),
+    "take_along_axis": (
+        lambda x, s: np.take_along_axis(x, s, axis=0),
+        np.array([[0, 1, 2]]),
+        [[2, 1, 0]],
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""Covariance functions: against 50-digit arithmetic and Stan Math, at coincident points, and what they refuse."""
+"""Covariance functions: against 50-digit arithmetic and Stan Math, at coincident points, and what
+they refuse.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 import stan
-from large import RNG, A, B
-from matrices import gradients, worst_error
+from functions.large import RNG, A, B
+from functions.matrices import gradients, worst_error
 from numpy.testing import assert_allclose
 
 import varmat as vm
@@ -54,17 +56,28 @@ def exact_covariances(correlation: Any) -> Any:
 
 
 def periodic_covariances(x1: Any, x2: Any, sigma: Any, scale: Any, period: Any) -> Any:
-    return [sigma**2 * periodic(distance(u, v, 1), scale, period) for u in rows(x1) for v in rows(x2)]
+    return [
+        sigma**2 * periodic(distance(u, v, 1), scale, period) for u in rows(x1) for v in rows(x2)
+    ]
 
 
 @pytest.mark.parametrize("name", STATIONARY)
-@pytest.mark.parametrize(("x1", "x2", "scale"), [(LINE, OTHER_LINE, 0.8), (PLANE, OTHER_PLANE, 0.8), (PLANE, OTHER_PLANE, SCALES)])
+@pytest.mark.parametrize(
+    ("x1", "x2", "scale"),
+    [(LINE, OTHER_LINE, 0.8), (PLANE, OTHER_PLANE, 0.8), (PLANE, OTHER_PLANE, SCALES)],
+)
 def test_stationary_against_50_digits(name: str, x1: Any, x2: Any, scale: Any) -> None:
-    assert worst_error(getattr(vm, name), exact_covariances(STATIONARY[name]), [x1, x2, 1.3, scale]) < 2e-14
+    assert (
+        worst_error(getattr(vm, name), exact_covariances(STATIONARY[name]), [x1, x2, 1.3, scale])
+        < 2e-14
+    )
 
 
 def test_others_against_50_digits() -> None:
-    assert worst_error(vm.gp_periodic_cov, periodic_covariances, [PLANE, OTHER_PLANE, 1.3, 0.8, 2.3]) < 1e-14
+    assert (
+        worst_error(vm.gp_periodic_cov, periodic_covariances, [PLANE, OTHER_PLANE, 1.3, 0.8, 2.3])
+        < 1e-14
+    )
     dots = lambda x1, x2, sigma: x1 * x2.T + sigma**2 * mp.ones(x1.rows, x2.rows)  # noqa: E731 - one expression
     assert worst_error(vm.gp_dot_prod_cov, dots, [PLANE, OTHER_PLANE, 1.3]) < 1e-14
 
@@ -75,7 +88,11 @@ def test_against_stan(entry: Any) -> None:
 
 
 CASES: list[tuple[str, list[Any]]] = [
-    *((name, args) for name in STATIONARY for args in ([LINE, 1.3, 0.8], [PLANE, OTHER_PLANE, 1.3, SCALES])),
+    *(
+        (name, args)
+        for name in STATIONARY
+        for args in ([LINE, 1.3, 0.8], [PLANE, OTHER_PLANE, 1.3, SCALES])
+    ),
     ("gp_exp_quad_cov", [PLANE[::-1, ::-1], 1.3, SCALES]),
     ("gp_exp_quad_cov", [np.array([0.5]), 1.3, 0.8]),
     ("gp_exp_quad_cov", [np.empty(0), 1.3, 0.8]),
@@ -94,7 +111,9 @@ def test_all_routes(name: str, args: Any) -> None:
     expect_ad_matvar(getattr(vm, name), *args)
 
 
-@pytest.mark.parametrize("name", ["gp_exp_quad_cov", "gp_matern32_cov", "gp_matern52_cov", "gp_periodic_cov"])
+@pytest.mark.parametrize(
+    "name", ["gp_exp_quad_cov", "gp_matern32_cov", "gp_matern52_cov", "gp_periodic_cov"]
+)
 def test_coincident_points(name: str) -> None:
     period = [2.3] if name == "gp_periodic_cov" else []
     expect_ad(getattr(vm, name), np.array([1.0, 1.0, 2.0]), np.array([1.0, 3.0]), 1.3, 0.8, *period)
@@ -107,7 +126,9 @@ def test_coincident_points_at_a_kink() -> None:
 
 @pytest.mark.parametrize("distance", [0.0, 1e-200, 1e-9])
 def test_curvature_of_a_periodic_covariance_at_and_near_coincident_points(distance: float) -> None:
-    curvature = vm.hessian(lambda x: np.sum(vm.gp_periodic_cov(x, np.zeros(1), 1.3, 0.8, 2.3)), np.array([distance]))
+    curvature = vm.hessian(
+        lambda x: np.sum(vm.gp_periodic_cov(x, np.zeros(1), 1.3, 0.8, 2.3)), np.array([distance])
+    )
     assert curvature[0, 0] == pytest.approx(-4.0 * (1.3 * np.pi / (0.8 * 2.3)) ** 2, rel=1e-13)
 
 
@@ -117,7 +138,12 @@ def test_the_matrix_is_exactly_symmetric_and_close_points_lose_no_digits(name: s
     k = getattr(vm, name)(x, 1.3, SCALES)
     np.testing.assert_array_equal(k, k.T)
     np.testing.assert_array_equal(np.diagonal(k), 1.3 * 1.3)
-    assert worst_error(getattr(vm, name), exact_covariances(STATIONARY[name]), [x[:3], x[3:5], 1.3, SCALES]) < 1e-13
+    assert (
+        worst_error(
+            getattr(vm, name), exact_covariances(STATIONARY[name]), [x[:3], x[3:5], 1.3, SCALES]
+        )
+        < 1e-13
+    )
 
 
 @pytest.mark.parametrize("n", [99, 130])
@@ -131,15 +157,21 @@ def test_differences_are_exact_on_both_sides_of_the_switch_to_products(name: str
 
 
 def test_points_given_as_other_than_arrays_of_floats() -> None:
-    expected = vm.value_and_grad(lambda s: np.sum(vm.gp_exp_quad_cov(np.array([0.0, 2.0, 3.0]), s, 0.8)))(1.3)
+    expected = vm.value_and_grad(
+        lambda s: np.sum(vm.gp_exp_quad_cov(np.array([0.0, 2.0, 3.0]), s, 0.8))
+    )(1.3)
     for x in ([0, 2, 3], np.array([0, 2, 3]), (0.0, 2.0, 3.0), np.array([0, 2, 3], np.float32)):
-        assert vm.value_and_grad(lambda s, x=x: np.sum(vm.gp_exp_quad_cov(x, s, 0.8)))(1.3) == expected
+        assert (
+            vm.value_and_grad(lambda s, x=x: np.sum(vm.gp_exp_quad_cov(x, s, 0.8)))(1.3) == expected
+        )
     with pytest.raises(TypeError, match="gp_exp_quad_cov: x is a masked array"):
         vm.gp_exp_quad_cov(np.ma.masked_array([0.0, 1.0], [True, False]), 1.3, 0.8)
 
 
 def test_far_points_underflow_quietly() -> None:
-    (k,), (x, sigma, scale) = gradients(vm.gp_exp_quad_cov, [np.array([0.0, 1e6]), 1.3, 0.8], [np.array([[0.0, 1.0], [1.0, 0.0]])])
+    (k,), (x, sigma, scale) = gradients(
+        vm.gp_exp_quad_cov, [np.array([0.0, 1e6]), 1.3, 0.8], [np.array([[0.0, 1.0], [1.0, 0.0]])]
+    )
     np.testing.assert_array_equal(k, [[1.3 * 1.3, 0.0], [0.0, 1.3 * 1.3]])
     np.testing.assert_array_equal([*x, sigma, scale], 0.0)
 
@@ -164,29 +196,105 @@ def test_signatures_name_the_parameters() -> None:
 def test_parameters_by_name() -> None:
     expected = vm.gp_exp_quad_cov(LINE, 1.3, 0.8)
     np.testing.assert_array_equal(vm.gp_exp_quad_cov(LINE, length_scale=0.8, sigma=1.3), expected)
-    np.testing.assert_array_equal(vm.gp_exp_quad_cov(LINE, LINE[:1], 1.3, length_scale=0.8), expected[:, :1])
+    np.testing.assert_array_equal(
+        vm.gp_exp_quad_cov(LINE, LINE[:1], 1.3, length_scale=0.8), expected[:, :1]
+    )
     periodic = vm.gp_periodic_cov(LINE, 1.3, length_scale=0.8, period=2.0)
     np.testing.assert_array_equal(periodic, vm.gp_periodic_cov(LINE, 1.3, 0.8, 2.0))
-    np.testing.assert_array_equal(vm.gp_dot_prod_cov(LINE, sigma=0.5), vm.gp_dot_prod_cov(LINE, 0.5))
-    for args, named in (((LINE, 0.8), {"sigma": 1.3}), ((LINE, 1.3), {"scale": 0.8}), ((LINE,), {"sigma": 1.3})):
-        with pytest.raises(TypeError, match=r"must be \(x, sigma, length_scale\) or \(x1, x2, sigma, length_scale\)!"):
+    np.testing.assert_array_equal(
+        vm.gp_dot_prod_cov(LINE, sigma=0.5), vm.gp_dot_prod_cov(LINE, 0.5)
+    )
+    for args, named in (
+        ((LINE, 0.8), {"sigma": 1.3}),
+        ((LINE, 1.3), {"scale": 0.8}),
+        ((LINE,), {"sigma": 1.3}),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=r"must be \(x, sigma, length_scale\) or \(x1, x2, sigma, length_scale\)!",
+        ):
             vm.gp_exp_quad_cov(*args, **named)
 
 
 REFUSALS: list[tuple[str, list[Any], type[Exception], str]] = [
-    ("gp_exp_quad_cov", [LINE, -1.0, 0.8], vm.DomainError, "gp_exp_quad_cov: sigma is -1.0, but must be positive finite!"),
-    ("gp_matern32_cov", [LINE, 1.0, 0.0], vm.DomainError, "gp_matern32_cov: length_scale is 0.0, but must be positive finite!"),
-    ("gp_matern52_cov", [PLANE, 1.0, [1.0, -2.0]], vm.DomainError, r"gp_matern52_cov: length_scale\[1\] is -2.0, but must be"),
-    ("gp_exponential_cov", [[1.0, np.nan], 1.0, 1.0], vm.DomainError, r"gp_exponential_cov: x\[1\] is nan, but must be finite!"),
-    ("gp_exp_quad_cov", [LINE, [np.inf], 1.0, 1.0], vm.DomainError, r"gp_exp_quad_cov: x2\[0\] is inf, but must be finite!"),
-    ("gp_exp_quad_cov", [LINE, PLANE, 1.0, 1.0], vm.ShapeError, r"gp_exp_quad_cov: x2 has shape \(3, 2\), but must have points of"),
-    ("gp_exp_quad_cov", [1.0, 1.0, 1.0], vm.ShapeError, r"gp_exp_quad_cov: x has shape \(\), but must have one row"),
-    ("gp_exp_quad_cov", [PLANE, [1.0], 1.0], vm.ShapeError, r"gp_exp_quad_cov: sigma has shape \(1,\), but must be a scalar!"),
-    ("gp_exp_quad_cov", [PLANE, 1.0, [1.0]], vm.ShapeError, r"gp_exp_quad_cov: length_scale has shape \(1,\), but must be"),
-    ("gp_exp_quad_cov", [LINE, 1.0], TypeError, r"gp_exp_quad_cov: 2 arguments are given, but must be \(x, sigma, length_scale"),
-    ("gp_periodic_cov", [LINE, 1.0, 1.0, 0.0], vm.DomainError, "gp_periodic_cov: period is 0.0, but must be positive finite!"),
-    ("gp_periodic_cov", [LINE, 1.0, [1.0], 1.0], vm.ShapeError, "gp_periodic_cov: length_scale has shape"),
-    ("gp_dot_prod_cov", [LINE, -1.0], vm.DomainError, "gp_dot_prod_cov: sigma is -1.0, but must be nonnegative!"),
+    (
+        "gp_exp_quad_cov",
+        [LINE, -1.0, 0.8],
+        vm.DomainError,
+        "gp_exp_quad_cov: sigma is -1.0, but must be positive finite!",
+    ),
+    (
+        "gp_matern32_cov",
+        [LINE, 1.0, 0.0],
+        vm.DomainError,
+        "gp_matern32_cov: length_scale is 0.0, but must be positive finite!",
+    ),
+    (
+        "gp_matern52_cov",
+        [PLANE, 1.0, [1.0, -2.0]],
+        vm.DomainError,
+        r"gp_matern52_cov: length_scale\[1\] is -2.0, but must be",
+    ),
+    (
+        "gp_exponential_cov",
+        [[1.0, np.nan], 1.0, 1.0],
+        vm.DomainError,
+        r"gp_exponential_cov: x\[1\] is nan, but must be finite!",
+    ),
+    (
+        "gp_exp_quad_cov",
+        [LINE, [np.inf], 1.0, 1.0],
+        vm.DomainError,
+        r"gp_exp_quad_cov: x2\[0\] is inf, but must be finite!",
+    ),
+    (
+        "gp_exp_quad_cov",
+        [LINE, PLANE, 1.0, 1.0],
+        vm.ShapeError,
+        r"gp_exp_quad_cov: x2 has shape \(3, 2\), but must have points of",
+    ),
+    (
+        "gp_exp_quad_cov",
+        [1.0, 1.0, 1.0],
+        vm.ShapeError,
+        r"gp_exp_quad_cov: x has shape \(\), but must have one row",
+    ),
+    (
+        "gp_exp_quad_cov",
+        [PLANE, [1.0], 1.0],
+        vm.ShapeError,
+        r"gp_exp_quad_cov: sigma has shape \(1,\), but must be a scalar!",
+    ),
+    (
+        "gp_exp_quad_cov",
+        [PLANE, 1.0, [1.0]],
+        vm.ShapeError,
+        r"gp_exp_quad_cov: length_scale has shape \(1,\), but must be",
+    ),
+    (
+        "gp_exp_quad_cov",
+        [LINE, 1.0],
+        TypeError,
+        r"gp_exp_quad_cov: 2 arguments are given, but must be \(x, sigma, length_scale",
+    ),
+    (
+        "gp_periodic_cov",
+        [LINE, 1.0, 1.0, 0.0],
+        vm.DomainError,
+        "gp_periodic_cov: period is 0.0, but must be positive finite!",
+    ),
+    (
+        "gp_periodic_cov",
+        [LINE, 1.0, [1.0], 1.0],
+        vm.ShapeError,
+        "gp_periodic_cov: length_scale has shape",
+    ),
+    (
+        "gp_dot_prod_cov",
+        [LINE, -1.0],
+        vm.DomainError,
+        "gp_dot_prod_cov: sigma is -1.0, but must be nonnegative!",
+    ),
 ]
 
 
@@ -199,11 +307,16 @@ def test_refusals(name: str, args: Any, error: type[Exception], message: str) ->
 
 @pytest.mark.parametrize("function", [vm.gp_dot_prod_cov, vm.gp_exp_quad_cov, vm.gp_periodic_cov])
 def test_parameters_are_real_numbers(function):
-    """They are looked at by name before anything is recorded, whether points are variables or not."""
+    """They are looked at by name before anything is recorded, whether points are variables or
+    not.
+    """
     count = {vm.gp_dot_prod_cov: 1, vm.gp_exp_quad_cov: 2, vm.gp_periodic_cov: 3}[function]
     for wrong in (1j, np.array(1j), "a", np.ma.masked_array(1.0), None):
         for x in ([1.0, 2.0], vm.var([1.0, 2.0]), vm.matvar([1.0, 2.0])):
-            with vm.nested() as tape, pytest.raises(TypeError, match=f"{function.__name__}: .* must be real numbers"):
+            with (
+                vm.nested() as tape,
+                pytest.raises(TypeError, match=f"{function.__name__}: .* must be real numbers"),
+            ):
                 function(x, *(1.0,) * (count - 1), wrong)
             assert not tape
 
@@ -213,9 +326,16 @@ KERNELS = ["gp_exp_quad_cov", "gp_exponential_cov", "gp_matern32_cov", "gp_mater
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize(
-    ("points", "scale"), [((A[:, 0],), 0.8), ((A[:7, :2], B[:30, :2]), 0.8), ((A[:, :3], B[:9, :3]), np.array([0.8, 1.7, 2.2]))]
+    ("points", "scale"),
+    [
+        ((A[:, 0],), 0.8),
+        ((A[:7, :2], B[:30, :2]), 0.8),
+        ((A[:, :3], B[:9, :3]), np.array([0.8, 1.7, 2.2])),
+    ],
 )
-def test_covariances_by_blocks(name: str, points: Any, scale: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_covariances_by_blocks(
+    name: str, points: Any, scale: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     args = (*points, 1.3, scale)
     count = tuple(range(len(args)))
     weights = RNG.normal(size=(len(points[0]), len(points[-1])))
@@ -234,18 +354,29 @@ def test_a_large_covariance() -> None:
     w = RNG.normal(size=(200, 200))
     d = x[:, None] - x
     k = 1.69 * np.exp(-0.5 * (d / 0.8) ** 2)
-    value, (of_x, of_sigma, of_scale) = vm.value_and_grad(lambda *a: np.vdot(w, vm.gp_exp_quad_cov(*a)), (0, 1, 2))(x, 1.3, 0.8)
+    value, (of_x, of_sigma, of_scale) = vm.value_and_grad(
+        lambda *a: np.vdot(w, vm.gp_exp_quad_cov(*a)), (0, 1, 2)
+    )(x, 1.3, 0.8)
     assert_allclose(value, np.sum(w * k), rtol=1e-12)
     assert_allclose(of_x, -np.sum((w + w.T) * k * d, axis=1) / 0.64, rtol=1e-10, atol=1e-11)
-    assert_allclose([of_sigma, of_scale], [2 / 1.3 * np.sum(w * k), np.sum(w * k * d * d) / 0.8**3], rtol=1e-12)
+    assert_allclose(
+        [of_sigma, of_scale], [2 / 1.3 * np.sum(w * k), np.sum(w * k * d * d) / 0.8**3], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("length_scale", [1e-101, 1e-155, 1e-165, 1e-300])
-@pytest.mark.parametrize("k", [vm.gp_exp_quad_cov, vm.gp_exponential_cov, vm.gp_matern32_cov, vm.gp_matern52_cov])
+@pytest.mark.parametrize(
+    "k", [vm.gp_exp_quad_cov, vm.gp_exponential_cov, vm.gp_matern32_cov, vm.gp_matern52_cov]
+)
 def test_the_shortest_length_scales_leave_the_variances(k: Any, length_scale: float) -> None:
     x = np.array([0.0, 1.0, 3.0])
     np.testing.assert_array_equal(k(x, 1.0, length_scale), np.eye(3))
-    in_points, in_sigma, in_scale = vm.value_and_grad(lambda *q: np.sum(k(*q)), (0, 1, 2))(x, 1.0, length_scale)[1]
+    in_points, in_sigma, in_scale = vm.value_and_grad(lambda *q: np.sum(k(*q)), (0, 1, 2))(
+        x, 1.0, length_scale
+    )[1]
     assert (in_points.tolist(), in_sigma, in_scale) == ([0.0, 0.0, 0.0], 6.0, 0.0)
-    of_each = vm.gradient(lambda scales: np.sum(k(np.stack([x, x], axis=1), 1.0, scales)), np.array([1.0, length_scale]))
+    of_each = vm.gradient(
+        lambda scales: np.sum(k(np.stack([x, x], axis=1), 1.0, scales)),
+        np.array([1.0, length_scale]),
+    )
     assert of_each.tolist() == [0.0, 0.0]

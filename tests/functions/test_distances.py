@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.spatial.distance
-from matrices import worst_error
+from functions.matrices import worst_error
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -16,7 +16,17 @@ from varmat.testing import expect_ad, expect_ad_matvar
 RNG = np.random.default_rng(14)
 A, B = RNG.uniform(0.2, 2.0, size=(4, 3)), RNG.uniform(0.2, 2.0, size=(3, 3))
 W = np.array([0.5, 1.0, 2.0])
-METRICS = ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "seuclidean", "mahalanobis", "cosine", "correlation"]
+METRICS = [
+    "euclidean",
+    "sqeuclidean",
+    "cityblock",
+    "chebyshev",
+    "minkowski",
+    "seuclidean",
+    "mahalanobis",
+    "cosine",
+    "correlation",
+]
 METRICS += ["canberra", "braycurtis", "jensenshannon"]
 
 
@@ -24,23 +34,49 @@ METRICS += ["canberra", "braycurtis", "jensenshannon"]
 def test_values_of_scipy_and_all_routes(metric):
     settings = {"p": 2.5} if metric == "minkowski" else {}
     f, g = vm.cdist, scipy.spatial.distance.cdist
-    np.testing.assert_allclose(f(vm.var(A), B, metric, **settings).val, g(A, B, metric, **settings), rtol=1e-12)
+    np.testing.assert_allclose(
+        f(vm.var(A), B, metric, **settings).val, g(A, B, metric, **settings), rtol=1e-12
+    )
     points = np.vstack([A, B])
     expected = scipy.spatial.distance.pdist(points, metric, **settings)
-    np.testing.assert_allclose(vm.pdist(vm.var(points), metric, **settings).val, expected, rtol=1e-12)
-    expect_ad(lambda a, b: f(a, b, metric, **settings), A[:2], B[:2] if metric != "mahalanobis" else B)
+    np.testing.assert_allclose(
+        vm.pdist(vm.var(points), metric, **settings).val, expected, rtol=1e-12
+    )
+    expect_ad(
+        lambda a, b: f(a, b, metric, **settings), A[:2], B[:2] if metric != "mahalanobis" else B
+    )
     if metric in ("euclidean", "sqeuclidean", "cityblock", "minkowski"):
-        np.testing.assert_allclose(f(A, B, metric, w=W, **settings), g(A, B, metric, w=W, **settings), rtol=1e-12)
+        np.testing.assert_allclose(
+            f(A, B, metric, w=W, **settings), g(A, B, metric, w=W, **settings), rtol=1e-12
+        )
 
 
 def test_weights_by_all_routes():
-    expect_ad(lambda a, w: (vm.pdist(a, w=w), vm.pdist(a, "minkowski", p=3.0, w=w), vm.pdist(a, "cityblock", w=w)), A[:3], W)
-    expect_ad(lambda a, v, m: (vm.pdist(a, "seuclidean", V=v), vm.pdist(a, "mahalanobis", VI=m)), A[:3], W, np.eye(3) + 0.1)
+    expect_ad(
+        lambda a, w: (
+            vm.pdist(a, w=w),
+            vm.pdist(a, "minkowski", p=3.0, w=w),
+            vm.pdist(a, "cityblock", w=w),
+        ),
+        A[:3],
+        W,
+    )
+    expect_ad(
+        lambda a, v, m: (vm.pdist(a, "seuclidean", V=v), vm.pdist(a, "mahalanobis", VI=m)),
+        A[:3],
+        W,
+        np.eye(3) + 0.1,
+    )
     expect_ad_matvar(vm.cdist, A[:2], B[:2])
 
 
 def euclidean(a, b):
-    return mp.matrix([[mp.sqrt(sum((a[i, k] - b[j, k]) ** 2 for k in range(3))) for j in range(b.rows)] for i in range(a.rows)])
+    return mp.matrix(
+        [
+            [mp.sqrt(sum((a[i, k] - b[j, k]) ** 2 for k in range(3))) for j in range(b.rows)]
+            for i in range(a.rows)
+        ]
+    )
 
 
 def test_near_points_far_from_the_origin_against_50_digits():
@@ -51,7 +87,12 @@ def test_near_points_far_from_the_origin_against_50_digits():
 
 def test_a_distance_of_zero_has_the_derivative_zero():
     for metric in ("euclidean", "minkowski", "cityblock", "mahalanobis", "chebyshev"):
-        total = vm.gradient(lambda a: np.sum(vm.cdist(a, a, metric, p=1.5, VI=np.eye(3) if metric == "mahalanobis" else None)), A)  # noqa: B023
+        total = vm.gradient(
+            lambda a: np.sum(
+                vm.cdist(a, a, metric, p=1.5, VI=np.eye(3) if metric == "mahalanobis" else None)  # noqa: B023
+            ),
+            A,
+        )
         assert np.isfinite(total).all()
         settings = {"VI": np.eye(3)} if metric == "mahalanobis" else {"p": 1.5}
         pairs = 2.0 * vm.gradient(lambda a: np.sum(vm.pdist(a, metric, **settings)), A)  # noqa: B023
@@ -60,22 +101,31 @@ def test_a_distance_of_zero_has_the_derivative_zero():
 
 def test_square_and_condensed():
     d = vm.pdist(A)
-    np.testing.assert_array_equal(vm.squareform(vm.var(d)).val, scipy.spatial.distance.squareform(d))
+    np.testing.assert_array_equal(
+        vm.squareform(vm.var(d)).val, scipy.spatial.distance.squareform(d)
+    )
     np.testing.assert_array_equal(vm.squareform(vm.squareform(d)), d)
     expect_ad(lambda d: (vm.squareform(d), vm.squareform(vm.squareform(d) ** 2)), d)
     assert vm.squareform(np.zeros(0)).shape == (1, 1)
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda a: vm.cdist(a, a[0]), "cdist: XB has shape (3,), but must be a matrix with a point in each row!"),
-    (lambda a: vm.cdist(a, a[:, :2]), "cdist: XB has shape (4, 2), but must have 3 columns, as XA!"),
-    (lambda a: vm.pdist(a, "dice"), "pdist: metric is 'dice', but must be one of 'braycurtis', 'canberra',"),
-    (lambda a: vm.pdist(a, "cosine", w=W), "pdist: w is given, but must be left out for the metric 'cosine'!"),
+    (lambda a: vm.cdist(a, a[0]),
+     "cdist: XB has shape (3,), but must be a matrix with a point in each row!"),
+    (lambda a: vm.cdist(a, a[:, :2]),
+     "cdist: XB has shape (4, 2), but must have 3 columns, as XA!"),
+    (lambda a: vm.pdist(a, "dice"),
+     "pdist: metric is 'dice', but must be one of 'braycurtis', 'canberra',"),
+    (lambda a: vm.pdist(a, "cosine", w=W),
+     "pdist: w is given, but must be left out for the metric 'cosine'!"),
     (lambda a: vm.pdist(a, w=W[:2]), "pdist: w has shape (2,), but must have shape (3,)!"),
     (lambda a: vm.pdist(a, "minkowski", p=0.5), "pdist: p is 0.5, but must be at least 1!"),
-    (lambda a: vm.pdist(a, "seuclidean", V=W[:2]), "pdist: V has shape (2,), but must have shape (3,)!"),
-    (lambda a: vm.cdist(a, a, "mahalanobis", VI=W), "cdist: VI has shape (3,), but must have shape (3, 3)!"),
-    (lambda a: vm.squareform(a[0, :2]), "squareform: X has shape (2,), but must be a square matrix, or a vector with"),
+    (lambda a: vm.pdist(a, "seuclidean", V=W[:2]),
+     "pdist: V has shape (2,), but must have shape (3,)!"),
+    (lambda a: vm.cdist(a, a, "mahalanobis", VI=W),
+     "cdist: VI has shape (3,), but must have shape (3, 3)!"),
+    (lambda a: vm.squareform(a[0, :2]),
+     "squareform: X has shape (2,), but must be a square matrix, or a vector with"),
 ])  # fmt: skip
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):

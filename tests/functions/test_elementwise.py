@@ -1,4 +1,6 @@
-"""Every row of the elementwise table against 50-digit arithmetic and against itself along all routes."""
+"""Every row of the elementwise table against 50-digit arithmetic and against itself along all
+routes.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +21,59 @@ from varmat.core import rules
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
-from varmat.functions import special_rows
 from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.special import further_rows as special_rows
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
-# The helper of power is tested with it, those of distribution functions with these; others are of tables that have their own tests.
+# The helper of power is tested with it, those of distribution functions with these; others are of
+# tables that have their own tests.
 HELPERS = {"power_below", "log_first_passage", "first_passage_ratio"} | {
     f"{kind}_{side}" for kind in ("log_passage", "mean_passage") for side in ("before", "after")
-} | {f"{kind}_{side}" for kind in ("negative_binomial", "proportion") for side in ("below", "above")}  # fmt: skip
+} | {f"{kind}_{side}" for kind in ("negative_binomial", "proportion") for side in ("below",
+ "above")}  # fmt: skip
 NAMES = sorted(ROWS.keys() - HELPERS - special_rows.NAMES)
-# These are held to 50 digits as the distribution functions that are made of them, or in test_log_incomplete.
+# These are held to 50 digits as the distribution functions that are made of them, or in
+# test_log_incomplete.
 ELSEWHERE = {
-    "log_skew_normal", "log_exp_mod_normal", "von_mises_moment", "log_von_mises_integral", "log_gammainc_derivative",
+    "log_skew_normal", "log_exp_mod_normal", "von_mises_moment", "log_von_mises_integral",
+     "log_gammainc_derivative",
     "log_gammaincc_derivative", "log_betainc_derivative", "log_betaincc_derivative",
 }  # fmt: skip
-FREE = {name: [i for i in range(ROWS[name].arity) if i not in CONSTANT_OPERANDS.get(name, {})] for name in NAMES}
-EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 1e300, 800.0, -800.0, math.inf, -math.inf, math.nan)
+FREE = {
+    name: [i for i in range(ROWS[name].arity) if i not in CONSTANT_OPERANDS.get(name, {})]
+    for name in NAMES
+}
+EDGES = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -2.5,
+    1e-300,
+    1e300,
+    800.0,
+    -800.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+)
 
 # SciPy does not return from beyond.
 LIMITS = {"hyp1f1": 1e5}
 
 DIGITS = 50
-# More where a value is so close to a constant in the tail that 50 digits do not show the derivative; fewer where mpmath is slow.
-DIGITS_OF = {"erf": 250, "tanh": 150, "log_ndtr": 150, "arctan": 250, "owens_t": 25, "pseudo_huber": 250, "y1": 30}
+# More where a value is so close to a constant in the tail that 50 digits do not show the
+# derivative; fewer where mpmath is slow.
+DIGITS_OF = {
+    "erf": 250,
+    "tanh": 150,
+    "log_ndtr": 150,
+    "arctan": 250,
+    "owens_t": 25,
+    "pseudo_huber": 250,
+    "y1": 30,
+}
 # Largest relative error of values and first derivatives, and of second derivatives.
 FIRST, SECOND = 1e-12, 1e-11
 
@@ -65,7 +97,9 @@ def free_part(name: str, point: tuple[float, ...]) -> list[float]:
 
 @cache
 def oracle(name: str, point: tuple[float, ...]) -> tuple[float, list[float], list[list[float]]]:
-    """Value, first and second partial derivatives with respect to the free operands, from mpmath."""
+    """Value, first and second partial derivatives with respect to the free operands, from
+    mpmath.
+    """
     code = compile(ROWS[name].reference or "", f"<reference of {name}>", "eval")
 
     def function(*xs: Any) -> Any:
@@ -118,7 +152,9 @@ def hessian(function: Any, *args: float) -> list[list[float]]:
 
 
 def worst(name: str) -> tuple[float, float]:
-    """The worst relative errors over the points: of values and first derivatives, and of second derivatives."""
+    """The worst relative errors over the points: of values and first derivatives, and of second
+    derivatives.
+    """
     first, second = [0.0], [0.0]
     for point in ROWS[name].points:
         function, free = bound(name, point), free_part(name, point)
@@ -126,7 +162,8 @@ def worst(name: str) -> tuple[float, float]:
         for args in (free, [np.array([x]) for x in free]):
             got, partials = reverse(function, *args)
             first += [error(got, value), *map(error, partials, gradient)]
-        # A second derivative that is nearly zero (of expit at 0) is compared on the scale of the first ones.
+        # A second derivative that is nearly zero (of expit at 0) is compared on the scale of the
+        # first ones.
         floor = np.abs(gradient)[:, None] / np.maximum(1.0, np.abs(free))
         second.append(error(hessian(function, *free), curvature, np.maximum(floor, floor.T)))
     coverage.note(ROWS[name], mpmath=max(first))
@@ -147,14 +184,17 @@ def test_row_is_complete(name: str) -> None:
     assert row.points
     assert all(len(point) == row.arity for point in row.points)
     runner = doctest.DocTestRunner(verbose=False)
-    results = runner.run(doctest.DocTestParser().get_doctest(row.__doc__ or "", {}, name, None, None))
+    results = runner.run(
+        doctest.DocTestParser().get_doctest(row.__doc__ or "", {}, name, None, None)
+    )
     assert results.attempted > 0
     assert results.failed == 0
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_row_agrees_along_all_routes(name: str) -> None:
-    # A moderate point: that the tails are right is shown above, and finite differences do not reach there.
+    # A moderate point: that the tails are right is shown above, and finite differences do not reach
+    # there.
     point = next(p for p in ROWS[name].points if all(x == 0 or 1e-3 <= abs(x) <= 100 for x in p))
     function, free = bound(name, point), free_part(name, point)
     for args in (free, [np.array([x, x * 1.001]) for x in free]):
@@ -163,7 +203,9 @@ def test_row_agrees_along_all_routes(name: str) -> None:
 
 
 def strided(x: Any) -> Any:
-    """Every other element of an array with each element twice: not contiguous, so that it leaves the path by blocks."""
+    """Every other element of an array with each element twice: not contiguous, so that it leaves
+    the path by blocks.
+    """
     return np.repeat(x, 2)[::2]
 
 
@@ -174,7 +216,7 @@ def mixtures(count: int) -> list[tuple[Any, ...]]:
         return list(product(kinds, repeat=count))
     return [(np.copy,) * count, (strided,) * count] + [
         tuple(np.ndarray.item if i == k else np.copy for i in range(count)) for k in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def weighed(function: Any, views: list[Any], w: Any) -> Any:
@@ -190,14 +232,20 @@ def test_large_arrays_agree_with_small_ones(name: str, monkeypatch: pytest.Monke
     arrays = [x * np.linspace(1.0, 1.01, n) for x in free]
     weights = np.linspace(-1.0, 2.0, n)
     for kinds in mixtures(len(arrays)):
-        args = [kind(x, 0) if kind is np.ndarray.item else kind(x) for kind, x in zip(kinds, arrays, strict=True)]
+        args = [
+            kind(x, 0) if kind is np.ndarray.item else kind(x)
+            for kind, x in zip(kinds, arrays, strict=True)
+        ]
         views = [strided if kind is strided else np.positive for kind in kinds]
         if not any(np.ndim(x) for x in args):
             continue
         weigh = functools.partial(weighed, function, views)
         value, partials = reverse(weigh(weights), *args)
         parts = [
-            reverse(weigh(weights[k : k + LARGE]), *(x[k : k + LARGE] if np.ndim(x) else x for x in args))
+            reverse(
+                weigh(weights[k : k + LARGE]),
+                *(x[k : k + LARGE] if np.ndim(x) else x for x in args),
+            )
             for k in range(0, n, LARGE)
         ]
         np.testing.assert_allclose(value, np.concatenate([part[0] for part in parts]), rtol=1e-13)
@@ -210,7 +258,11 @@ def test_large_arrays_agree_with_small_ones(name: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", NAMES)
 def test_scalars_arrays_and_plain_numbers_agree_at_the_edges(name: str) -> None:
     row, free = ROWS[name], FREE[name]
-    edges = [x for x in (EDGES if len(free) < 3 else EDGES[::4]) if x < LIMITS.get(name, math.inf) or name not in LIMITS]
+    edges = [
+        x
+        for x in (EDGES if len(free) < 3 else EDGES[::4])
+        if x < LIMITS.get(name, math.inf) or name not in LIMITS
+    ]
     points = [dict(zip(free, values, strict=True)) for values in product(edges, repeat=len(free))]
     columns = [np.array([point[i] for point in points]) for i in free]
     function = bound(name, row.points[0])
@@ -283,12 +335,22 @@ def test_convention(function: Any, point: tuple[float, ...], expected: tuple[flo
         np.testing.assert_array_equal(np.ravel(partials), expected)
     with np.errstate(all="ignore"):
         for i, slope in enumerate(expected):
-            np.testing.assert_array_equal(function(*(vm.Dual(x, 1.0) if i == j else x for j, x in enumerate(point))).tan, slope)
+            np.testing.assert_array_equal(
+                function(*(vm.Dual(x, 1.0) if i == j else x for j, x in enumerate(point))).tan,
+                slope,
+            )
 
 
 WHOLE = [*range(-8, 0), *range(1, 9)]
 # The last ones are where the power or its derivative leaves the range of floats.
-BASES = [*EDGES, *(sign * base for sign in (1.0, -1.0) for base in (3e-39, 2e38, 1e-51, 1e51, 1e-103, 1e102, 1e-155, 1e155))]
+BASES = [
+    *EDGES,
+    *(
+        sign * base
+        for sign in (1.0, -1.0)
+        for base in (3e-39, 2e38, 1e-51, 1e51, 1e-103, 1e102, 1e-155, 1e155)
+    ),
+]
 
 
 @pytest.mark.parametrize("n", WHOLE)
@@ -296,7 +358,12 @@ def test_powers_of_constant_whole_numbers(n: int) -> None:
     large = np.resize(BASES, 2 * LARGE + 5)
     with np.errstate(all="ignore"):
         value, slope = np.power(large, float(n)), n * np.power(large, n - 1.0)
-    ways = [lambda x: x**n, lambda x: x ** float(n), lambda x: np.power(x, n), lambda x: x ** np.float64(n)]
+    ways = [
+        lambda x: x**n,
+        lambda x: x ** float(n),
+        lambda x: np.power(x, n),
+        lambda x: x ** np.float64(n),
+    ]
     ways += [lambda x: np.float_power(x, n), lambda x: x ** np.int64(n)]
     for count in (len(BASES), large.size):
         for way in ways:
@@ -320,7 +387,13 @@ def test_constant_powers_are_products() -> None:
             assert len(tape) == 4
             assert "power" not in {rule.name for rule, *_ in tape}
     with vm.nested() as tape, np.errstate(invalid="ignore"):
-        _ = vm.var(x) ** 2.5, vm.var(x) ** 9, vm.var(x) ** vm.var(3.0), 3 ** vm.var(x), vm.var(x) ** np.array([2, 3])
+        _ = (
+            vm.var(x) ** 2.5,
+            vm.var(x) ** 9,
+            vm.var(x) ** vm.var(3.0),
+            3 ** vm.var(x),
+            vm.var(x) ** np.array([2, 3]),
+        )
         assert [rule.name for rule, *_ in tape] == ["power"] * 5
     second = vm.hessian(lambda x: np.sum(x**3 + x**-2), x)
     np.testing.assert_allclose(second, np.diag(6.0 * x + 6.0 / x**4), rtol=1e-14)
@@ -330,7 +403,9 @@ def test_constant_powers_are_products() -> None:
 
 @pytest.mark.parametrize("y", [2.5, 0.3, -0.5, -1.7, 40.0, 1e-3, 9, 1.0 + 2.0**-40, INF])
 @pytest.mark.parametrize("count", [10, 1000, 2 * LARGE + 5])
-def test_derivative_of_a_power_comes_from_the_power_where_that_is_safe(y: float, count: int) -> None:
+def test_derivative_of_a_power_comes_from_the_power_where_that_is_safe(
+    y: float, count: int
+) -> None:
     safe = np.linspace(0.01, 3.0, count)
     for edge in (None, *EDGES, 1e-200, 1e200):
         x = safe.copy()
@@ -343,7 +418,9 @@ def test_derivative_of_a_power_comes_from_the_power_where_that_is_safe(y: float,
         with np.errstate(all="ignore"):
             np.testing.assert_allclose((vm.Dual(x, np.ones(count)) ** y).tan, expected, rtol=1e-13)
     second = vm.hessp(lambda x: np.sum(x**y))(safe, np.ones(count)) if y != INF else 0.0
-    np.testing.assert_allclose(second, y * (y - 1.0) * safe ** (y - 2.0) if y != INF else 0.0, rtol=1e-13)
+    np.testing.assert_allclose(
+        second, y * (y - 1.0) * safe ** (y - 2.0) if y != INF else 0.0, rtol=1e-13
+    )
 
 
 def test_second_derivatives_of_huber_at_the_corner() -> None:
@@ -352,14 +429,19 @@ def test_second_derivatives_of_huber_at_the_corner() -> None:
 
 
 def test_second_derivatives_of_power_where_the_exponent_is_zero() -> None:
-    np.testing.assert_allclose(hessian(np.power, 2.0, 0.0), [[0.0, 0.5], [0.5, np.log(2.0) ** 2]], rtol=1e-15)
+    np.testing.assert_allclose(
+        hessian(np.power, 2.0, 0.0), [[0.0, 0.5], [0.5, np.log(2.0) ** 2]], rtol=1e-15
+    )
     # The powers below overflow beside a factor of zero.
     x, exponents = np.array([1e-300, 1e-310, 1.0]), np.array([[0.0], [2.0]])
     np.testing.assert_array_equal(vm.gradient(lambda x: np.sum(x ** exponents[0]), x), np.zeros(3))
     np.testing.assert_array_equal(vm.hessian(lambda x: np.sum(x**exponents), x), 2.0 * np.eye(3))
 
 
-@pytest.mark.parametrize("name", ["log", "sqrt", "exp", "divide", "reciprocal", "power", "gammaln", "gamma", "sin", "arccosh"])
+@pytest.mark.parametrize(
+    "name",
+    ["log", "sqrt", "exp", "divide", "reciprocal", "power", "gammaln", "gamma", "sin", "arccosh"],
+)
 def test_scalars_follow_ieee_arithmetic_in_silence(name: str) -> None:
     # Warnings are errors here.
     row = ROWS[name]
@@ -380,7 +462,15 @@ OPERATORS = {
     "mod": np.remainder,
     "floordiv": np.floor_divide,
 }
-OTHERS = [2, 0.5, np.float64(1.5), np.array([1.5, 0.3]), np.array([[1.5], [0.3]]), np.array([2, 3]), [2.0, 3.0]]
+OTHERS = [
+    2,
+    0.5,
+    np.float64(1.5),
+    np.array([1.5, 0.3]),
+    np.array([[1.5], [0.3]]),
+    np.array([2, 3]),
+    [2.0, 3.0],
+]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -398,7 +488,9 @@ def test_operator_is_the_function(name: str, x: Any) -> None:
             np.testing.assert_array_equal(a[1][0], b[1][0])
     value, partials = reverse(symbol, x, np.array([1.5, 0.3]))
     np.testing.assert_array_equal(value, function(x, np.array([1.5, 0.3])))
-    for partial, expected in zip(partials, reverse(function, x, np.array([1.5, 0.3]))[1], strict=True):
+    for partial, expected in zip(
+        partials, reverse(function, x, np.array([1.5, 0.3]))[1], strict=True
+    ):
         np.testing.assert_array_equal(partial, expected)
 
 
@@ -419,7 +511,11 @@ def test_operator_in_place(name: str) -> None:
 
 def test_unary_operators() -> None:
     for x in (-1.7, np.array([-1.7, 2.2])):
-        for symbol, function in ((operator.neg, np.negative), (operator.pos, np.positive), (abs, np.absolute)):
+        for symbol, function in (
+            (operator.neg, np.negative),
+            (operator.pos, np.positive),
+            (abs, np.absolute),
+        ):
             a, b = reverse(symbol, x), reverse(function, x)
             np.testing.assert_array_equal(a[0], b[0])
             np.testing.assert_array_equal(a[1][0], b[1][0])
@@ -428,9 +524,19 @@ def test_unary_operators() -> None:
 @pytest.mark.parametrize("function", [np.power, np.hypot, np.logaddexp, vm.xlogy, vm.fma])
 def test_shapes(function: Any) -> None:
     arity = ROWS[function.__name__].arity
-    shapes = [((0,), ()), ((3, 0), (1, 1)), ((2, 1, 3), (4, 1)), ((1,), (2, 3)), ((), (2,)), ((2, 3), (2, 3))]
+    shapes = [
+        ((0,), ()),
+        ((3, 0), (1, 1)),
+        ((2, 1, 3), (4, 1)),
+        ((1,), (2, 3)),
+        ((), (2,)),
+        ((2, 3), (2, 3)),
+    ]
     for first, second in shapes:
-        args = [0.5 + np.arange(math.prod(shape)).reshape(shape) for shape in (first, second, second)[:arity]]
+        args = [
+            0.5 + np.arange(math.prod(shape)).reshape(shape)
+            for shape in (first, second, second)[:arity]
+        ]
         expect_ad(function, *args)
         expect_ad_matvar(function, *args)
     rows = np.arange(1.0, 7.0).reshape(2, 3)
@@ -441,7 +547,11 @@ def test_shapes(function: Any) -> None:
 def test_functions_with_two_results() -> None:
     x = np.array([1.75, -2.5])
     with vm.nested():
-        for got, plain in zip((*np.modf(vm.var(x)), *np.divmod(vm.var(x), 0.5)), (*np.modf(x), *np.divmod(x, 0.5)), strict=True):
+        for got, plain in zip(
+            (*np.modf(vm.var(x)), *np.divmod(vm.var(x), 0.5)),
+            (*np.modf(x), *np.divmod(x, 0.5)),
+            strict=True,
+        ):
             np.testing.assert_array_equal(got.val, plain)
         np.testing.assert_array_equal(np.modf(vm.var([np.inf, -np.inf]))[0].val, [0.0, -0.0])
     expect_ad(lambda t: np.modf(t)[0] ** 2, x)
@@ -449,11 +559,14 @@ def test_functions_with_two_results() -> None:
 
 
 def test_exponent_of_ldexp_is_whole() -> None:
-    with pytest.raises(TypeError, match="ldexp: the exponent has fractional values, but must be integers!"):
+    with pytest.raises(
+        TypeError, match="ldexp: the exponent has fractional values, but must be integers!"
+    ):
         np.ldexp(vm.var([1.0, 2.0]), np.array([1.0, 0.5]))
 
 
-def print_errors() -> None:  # what the documentation publishes: python -m tests.functions.test_elementwise
+# what the documentation publishes: python -m tests.functions.test_elementwise
+def print_errors() -> None:
     for name in NAMES:
         first, second = worst(name)
         print(f"{name:32s} {first:8.1e} {second:8.1e}")

@@ -22,8 +22,14 @@ def test_values_of_scipy(name):
     f, g = getattr(vm, name), getattr(scipy.integrate, name)
     for n in (1, 2, 3, 4, 5, 8):
         y, x = Y[:n], X[:n]
-        for settings in ({}, {"dx": 0.3}, *(({"x": x}, {"x": np.stack([x, 2.0 * x], 1)}) if n > 1 else ())):
-            np.testing.assert_allclose(f(vm.var(y), axis=0, **settings).val, g(y, axis=0, **settings), atol=1e-13)
+        for settings in (
+            {},
+            {"dx": 0.3},
+            *(({"x": x}, {"x": np.stack([x, 2.0 * x], 1)}) if n > 1 else ()),
+        ):
+            np.testing.assert_allclose(
+                f(vm.var(y), axis=0, **settings).val, g(y, axis=0, **settings), atol=1e-13
+            )
             if name != "simpson":
                 found = f(vm.var(y), axis=0, initial=0, **settings).val
                 np.testing.assert_allclose(found, g(y, axis=0, initial=0, **settings), atol=1e-13)
@@ -45,7 +51,9 @@ def test_parabolas_are_integrated_exactly():
     expected[[0, -1]] = -np.polyval(c, X[0]), np.polyval(c, X[-1])
     np.testing.assert_allclose(moved, expected, atol=1e-11)
     running = vm.cumulative_simpson(vm.var(np.polyval(c, X)), x=X, initial=0.0).val
-    np.testing.assert_allclose(running, np.polyval(np.polyint(c), X) - np.polyval(np.polyint(c), X[0]), atol=1e-13)
+    np.testing.assert_allclose(
+        running, np.polyval(np.polyint(c), X) - np.polyval(np.polyint(c), X[0]), atol=1e-13
+    )
 
 
 def test_initial_value_of_a_running_integral():
@@ -54,14 +62,19 @@ def test_initial_value_of_a_running_integral():
 
 @pytest.mark.parametrize("n", [2, 3, 5, 9])
 def test_romberg(n):
-    np.testing.assert_allclose(vm.romb(vm.var(Y[:n]), 0.3, 0).val, scipy.integrate.romb(Y[:n], 0.3, 0), rtol=1e-13)
+    np.testing.assert_allclose(
+        vm.romb(vm.var(Y[:n]), 0.3, 0).val, scipy.integrate.romb(Y[:n], 0.3, 0), rtol=1e-13
+    )
     expect_ad(vm.romb, Y[:n, 0])
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda y: vm.simpson(y[0, 0]), "simpson: y has shape (), but must have samples along the axis!"),
-    (lambda y: vm.simpson(y, x=X[:3]), "simpson: x has shape (3,), but must have shape (2,) or (9, 2)!"),
-    (lambda y: vm.cumulative_trapezoid(y, initial=1.0), "cumulative_trapezoid: initial is 1.0, but must be 0 or None!"),
+    (lambda y: vm.simpson(y[0, 0]),
+     "simpson: y has shape (), but must have samples along the axis!"),
+    (lambda y: vm.simpson(y, x=X[:3]),
+     "simpson: x has shape (3,), but must have shape (2,) or (9, 2)!"),
+    (lambda y: vm.cumulative_trapezoid(y, initial=1.0),
+     "cumulative_trapezoid: initial is 1.0, but must be 0 or None!"),
     (lambda y: vm.romb(y, axis=0)[:0] + vm.romb(y[:4], axis=0),
      "romb: y has shape (4, 2), but must have 2**k + 1 samples along the axis!"),
 ])  # fmt: skip

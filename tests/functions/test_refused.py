@@ -23,25 +23,49 @@ def test_refusals_name_the_function_and_an_alternative(kind):
         if tables(function) == ["refused"]:
             sentence = dispatch.REFUSED.get(function) or dispatch.REFUSED[function.__module__]
             name = function.__name__ if isinstance(function, np.ufunc) else full_name(function)
-            with pytest.raises(TypeError, match=re.escape(f"{name} is not differentiable here: {sentence}")):
+            with pytest.raises(
+                TypeError, match=re.escape(f"{name} is not differentiable here: {sentence}")
+            ):
                 call(x, function)
 
 
 @pytest.mark.parametrize(
     ("f", "match"),
     [
-        (np.roots, r"numpy.roots is not differentiable here: use np.linalg.eigvals of the companion matrix, or differentiate the"),
+        (
+            np.roots,
+            (
+                r"numpy.roots is not differentiable here: use np.linalg.eigvals of the companion "
+                r"matrix, or differentiate the"
+            ),
+        ),
         (lambda x: np.save("x.npy", x), r"numpy.save is not .* write varmat.value\(x\)"),
         (lambda x: np.put(x, 0, 1.0), r"numpy.put is not .* assign instead, x\[index\] = value"),
-        (lambda x: np.full_like(np.arange(3), x[0, 0]), r"as of np.full or of np.full_like of data, use np.broadcast_to"),
+        (
+            lambda x: np.full_like(np.arange(3), x[0, 0]),
+            r"as of np.full or of np.full_like of data, use np.broadcast_to",
+        ),
         (lambda x: np.copyto(np.zeros((2, 3)), x), r"numpy.copyto is not .* assign instead"),
         (lambda x: np.fill_diagonal(x, 1.0), r"numpy.fill_diagonal is not .* assign instead"),
-        (np.histogram_bin_edges, r"numpy.histogram_bin_edges is not .* pass the plain numbers, varmat.value\(x\)"),
+        (
+            np.histogram_bin_edges,
+            r"numpy.histogram_bin_edges is not .* pass the plain numbers, varmat.value\(x\)",
+        ),
         (lambda x: np.bitwise_and(x, 1), r"bitwise_and is not .* it works on integers"),
         (np.nextafter, r"nextafter"),
-        (np.emath.sqrt, r"numpy.lib.*scimath.*sqrt is not .* use the function of the same name in np itself"),
-        *([(lambda x: np.strings.upper(x), r"numpy.strings.upper is not .* it works on strings")] if NEW_NUMPY else []),
-        (np.frompyfunc(lambda x: x, 1, 1), r"is not differentiable here: it is not known to varmat; see varmat.elementwise"),
+        (
+            np.emath.sqrt,
+            r"numpy.lib.*scimath.*sqrt is not .* use the function of the same name in np itself",
+        ),
+        *(
+            [(lambda x: np.strings.upper(x), r"numpy.strings.upper is not .* it works on strings")]
+            if NEW_NUMPY
+            else []
+        ),
+        (
+            np.frompyfunc(lambda x: x, 1, 1),
+            r"is not differentiable here: it is not known to varmat; see varmat.elementwise",
+        ),
         (lambda x: np.gcd.reduce(x), r"np.gcd.reduce is not differentiable here"),
     ],
 )
@@ -62,10 +86,14 @@ def test_what_the_sentences_advise_works():
 
     np.testing.assert_allclose(vm.value(roots(vm.var(c))), np.sort(np.roots(c)), rtol=1e-12)
     for root, slope in zip(np.sort(np.roots(c)), vm.jacobian(roots, c), strict=True):
-        np.testing.assert_allclose(slope, -np.vander([root], 4)[0] / np.polyval(np.polyder(c), root), rtol=1e-11)
+        np.testing.assert_allclose(
+            slope, -np.vander([root], 4)[0] / np.polyval(np.polyder(c), root), rtol=1e-11
+        )
     data, edges, w = [0.5, 1.5, 1.7], [0.0, 1.0, 2.0], vm.var([1.0, 2.0, 3.0])
     sums = np.bincount(np.digitize(data, edges), weights=w)[1:]
     assert vm.value(sums).tolist() == np.histogram(data, edges, weights=[1.0, 2.0, 3.0])[0].tolist()
     assert np.gcd(vm.var([4.0, 6.0]).astype(int), 2).tolist() == [2, 2]
     x, y = np.array([0.0, 1.0, 2.0, 4.0]), vm.var([1.0, 3.0, 2.0, 0.0])
-    np.testing.assert_allclose(vm.value(np.linalg.lstsq(np.vander(x, 3), y)[0]), np.polyfit(x, vm.value(y), 2), rtol=1e-12)
+    np.testing.assert_allclose(
+        vm.value(np.linalg.lstsq(np.vander(x, 3), y)[0]), np.polyfit(x, vm.value(y), 2), rtol=1e-12
+    )

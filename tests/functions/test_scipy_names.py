@@ -1,4 +1,6 @@
-"""The table of SciPy's functions on arrays: it has every name, its answers are there, and refusals name them."""
+"""The table of SciPy's functions on arrays: it has every name, its answers are there, and refusals
+name them.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +41,26 @@ def test_every_name_of_scipy_has_an_answer(module):
 def test_what_is_to_be_written_is_there(module):
     missing = []
     for name in " ".join(scipy_names.TABLE[module].values()).split():
-        for home, what in re.findall(r"\b(vm|np|np\.linalg|np\.fft)\.([A-Za-z_]\w*)", scipy_names.answer(module, name)):
-            if not hasattr({"vm": vm, "np": np, "np.linalg": np.linalg, "np.fft": np.fft}[home], what):
+        for home, what in re.findall(
+            r"\b(vm|np|np\.linalg|np\.fft)\.([A-Za-z_]\w*)", scipy_names.answer(module, name)
+        ):
+            if not hasattr(
+                {"vm": vm, "np": np, "np.linalg": np.linalg, "np.fft": np.fft}[home], what
+            ):
                 missing.append(f"{home}.{what}")
     assert missing == []
 
 
 @pytest.mark.parametrize("module", scipy_names.TABLE)
 def test_arguments_have_the_names_and_the_order_that_scipy_gives_them(module):
-    """But for what only saves memory or time there; `lower` and `trans` stand the other way round."""
+    """But for what only saves memory or time there; `lower` and `trans` stand the other way
+    round.
+    """
     home = importlib.import_module(module)
     for name in scipy_names.TABLE[module]["vm"].split():
-        theirs, ours = (list(inspect.signature(getattr(each, name)).parameters) for each in (home, vm))
+        theirs, ours = (
+            list(inspect.signature(getattr(each, name)).parameters) for each in (home, vm)
+        )
         common = [p for p in ours if p in theirs and p != "lower"]
         assert common == [p for p in theirs if p in common], name
 
@@ -59,22 +69,32 @@ def test_the_page_is_that_of_the_table(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     scipy_arrays = importlib.import_module("scipy_arrays")
     text = scipy_arrays.PAGE.read_text()
-    assert scipy_arrays.START + scipy_arrays.lines() + scipy_arrays.END in text, "run python docs/scipy_arrays.py"
+    assert scipy_arrays.START + scipy_arrays.lines() + scipy_arrays.END in text, (
+        "run python docs/scipy_arrays.py"
+    )
 
 
 REFUSED = {
-    "scipy.linalg.sqrtm cannot be called on variables: use varmat.sqrtm": lambda a, v: scipy.linalg.sqrtm(a),
-    "scipy.linalg.inv cannot be called on variables: use np.linalg.inv": lambda a, v: scipy.linalg.inv(a),
-    "scipy.linalg.polar cannot be called on variables: use varmat.polar_decompose": lambda a, v: scipy.linalg.polar(a),
-    "scipy.linalg.block_diag cannot be called on variables: use varmat.block_diag": lambda a, v: scipy.linalg.block_diag(a, a),
+    "scipy.linalg.sqrtm cannot be called on variables: use varmat.sqrtm": lambda a,
+     v: scipy.linalg.sqrtm(a),
+    "scipy.linalg.inv cannot be called on variables: use np.linalg.inv": lambda a,
+     v: scipy.linalg.inv(a),
+    "scipy.linalg.polar cannot be called on variables: use varmat.polar_decompose": lambda a,
+     v: scipy.linalg.polar(a),
+    "scipy.linalg.block_diag cannot be called on variables: use varmat.block_diag": lambda a,
+     v: scipy.linalg.block_diag(a, a),
     "scipy.fft.dct cannot be called on variables: use varmat.dct": lambda a, v: scipy.fft.dct(v),
     "scipy.fft.rfft cannot be called on variables: use np.fft.rfft": lambda a, v: scipy.fft.rfft(v),
-    "scipy.signal.filtfilt cannot be called on variables: use varmat.filtfilt": lambda a, v: scipy.signal.filtfilt([1.0], [1.0], v),
-    "scipy.signal.welch has no derivative here: write np.abs(np.fft.rfft(": lambda a, v: scipy.signal.welch(v),
+    "scipy.signal.filtfilt cannot be called on variables: use varmat.filtfilt": lambda a,
+     v: scipy.signal.filtfilt([1.0], [1.0], v),
+    "scipy.signal.welch has no derivative here: write np.abs(np.fft.rfft(": lambda a,
+     v: scipy.signal.welch(v),
     "scipy.interpolate.CubicSpline cannot be called on variables: use varmat.CubicSpline":
         lambda a, v: scipy.interpolate.CubicSpline(VECTOR, v),
-    "scipy.spatial.distance.cdist cannot be called on variables: use varmat.cdist": lambda a, v: scipy.spatial.distance.cdist(a, a),
-    "scipy.integrate.trapezoid cannot be called on variables: use np.trapezoid": lambda a, v: scipy.integrate.trapezoid(v),
+    "scipy.spatial.distance.cdist cannot be called on variables: use varmat.cdist": lambda a,
+     v: scipy.spatial.distance.cdist(a, a),
+    "scipy.integrate.trapezoid cannot be called on variables: use np.trapezoid": lambda a,
+     v: scipy.integrate.trapezoid(v),
     "use np.stack([...]) or np.concatenate for an array of variables": lambda a, v: np.asarray(v),
 }  # fmt: skip
 
@@ -88,20 +108,33 @@ def test_refusals_name_what_to_write(sentence):
 def test_what_is_called_under_scipys_name():
     c = np.array([3.0, 0.1, 0.2])
     exact = vm.gradient(lambda c: vm.solve_circulant(c, np.ones(3))[0], c)
-    np.testing.assert_allclose(vm.gradient(lambda c: scipy.linalg.solve_circulant(c, np.ones(3))[0], c), exact, rtol=1e-13)
+    np.testing.assert_allclose(
+        vm.gradient(lambda c: scipy.linalg.solve_circulant(c, np.ones(3))[0], c), exact, rtol=1e-13
+    )
     slope = vm.gradient(lambda p: scipy.signal.sweep_poly(np.array([0.2]), p)[0], np.array([2.0]))
     np.testing.assert_allclose(slope, [-2 * np.pi * 0.2 * np.sin(2 * np.pi * 0.4)], rtol=1e-12)
     assert vm.gradient(scipy.signal.kaiser_beta, 60.0) == pytest.approx(0.1102)
-    assert vm.gradient(lambda n: scipy.signal.kaiser_atten(11, n), 0.5) == pytest.approx(2.285 * 10 * np.pi)
-    np.testing.assert_array_equal(vm.gradient(lambda x: scipy.fft.fftshift(x)[0], np.ones(4)), [0.0, 0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(vm.gradient(lambda x: scipy.fft.ifftshift(x)[0], np.ones(3)), [0.0, 1.0, 0.0])
+    assert vm.gradient(lambda n: scipy.signal.kaiser_atten(11, n), 0.5) == pytest.approx(
+        2.285 * 10 * np.pi
+    )
+    np.testing.assert_array_equal(
+        vm.gradient(lambda x: scipy.fft.fftshift(x)[0], np.ones(4)), [0.0, 0.0, 1.0, 0.0]
+    )
+    np.testing.assert_array_equal(
+        vm.gradient(lambda x: scipy.fft.ifftshift(x)[0], np.ones(3)), [0.0, 1.0, 0.0]
+    )
     assert np.isfinite(vm.gradient(lambda t: scipy.signal.gausspulse(t)[0], np.array([1e-4]))).all()
 
 
 def test_what_is_to_be_written_has_the_values_of_scipy():
     """Of the answers that are more than a name."""
     rng = np.random.default_rng(18)
-    a, b, u, v = rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), rng.normal(size=4), rng.normal(size=4)
+    a, b, u, v = (
+        rng.normal(size=(3, 3)),
+        rng.normal(size=(3, 3)),
+        rng.normal(size=4),
+        rng.normal(size=4),
+    )
     long, points = rng.normal(size=9), rng.normal(size=(5, 3))
     q1, q2 = np.linalg.qr(points[:, :2])[0], np.linalg.qr(points[::-1, 1:])[0]
     divisor = np.array([1.0, 0.4, 0.2])
@@ -112,7 +145,10 @@ def test_what_is_to_be_written_has_the_values_of_scipy():
         (vm.jvp(vm.expm, (a,), (b,)), scipy.linalg.expm_frechet(a, b)),
         (np.abs(np.subtract.outer(u, u)), scipy.linalg.fiedler(u)),
         (np.linalg.pinv(a @ a.T, hermitian=True), scipy.linalg.pinvh(a @ a.T)),
-        (np.sort(np.arccos(np.linalg.svdvals(q1.T @ q2))), np.sort(scipy.linalg.subspace_angles(q1, q2))),
+        (
+            np.sort(np.arccos(np.linalg.svdvals(q1.T @ q2))),
+            np.sort(scipy.linalg.subspace_angles(q1, q2)),
+        ),
         (vm.lfilter(long, divisor, np.eye(1, 7)[0]), scipy.signal.deconvolve(long, divisor)[0]),
         (np.abs(vm.hilbert(long)), np.abs(scipy.signal.hilbert(long))),
         (np.abs(np.mean(np.exp(2j * np.pi * u / 0.7))), scipy.signal.vectorstrength(u, 0.7)[0]),
@@ -121,5 +157,8 @@ def test_what_is_to_be_written_has_the_values_of_scipy():
         (vm.cdist(u[None], v[None], "cosine")[0, 0], distance.cosine(u, v)),
         (np.max(np.min(vm.cdist(points, a), axis=1)), distance.directed_hausdorff(points, a)[0]),
     ):
-        for x, y in zip(*(each if isinstance(each, tuple) else (each,) for each in (found, expected)), strict=True):
+        for x, y in zip(
+            *(each if isinstance(each, tuple) else (each,) for each in (found, expected)),
+            strict=True,
+        ):
             np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)

@@ -1,4 +1,6 @@
-"""Every argument of every NumPy function that is answered for does what it does in NumPy, or is refused by its name."""
+"""Every argument of every NumPy function that is answered for does what it does in NumPy, or is
+refused by its name.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from numpy.testing.overrides import get_overridable_numpy_array_functions
 import varmat as vm
 from varmat.core import dispatch
 from varmat.core.elementwise import Elementwise
-from varmat.functions.constant import CREATORS
+from varmat.functions.arrays.constant import CREATORS
 
 A = np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.1]])
 V = np.array([0.4, 1.7, 0.9])
@@ -22,7 +24,8 @@ MASK = np.array([[True, False, True], [True, True, False], [False, True, True]])
 # Stands for an array of the result's shape to write into.
 OUT = object()
 
-# Function -> its required arguments, where they are not all the same matrix. Arrays of floats become variables.
+# Function -> its required arguments, where they are not all the same matrix. Arrays of floats
+# become variables.
 REQUIRED = {
     "append": (A, A),
     "apply_along_axis": (np.sum, 0, A),
@@ -108,7 +111,8 @@ REQUIRED = {
     "atleast_2d": (V, A),
     "atleast_1d": (V, A),
 }
-# Argument -> values to give it, other than its default; "function.argument" where a function wants others.
+# Argument -> values to give it, other than its default; "function.argument" where a function wants
+# others.
 GIVEN = {
     "UPLO": ["U"],
     "N": [2],
@@ -230,7 +234,11 @@ def answered():
     """The functions with an answer of their own, and a signature."""
     for function in get_overridable_numpy_array_functions():
         answer = dispatch.SUPPORTED.get(function)
-        if answer is None or isinstance(answer, Elementwise) or function.__name__ in CREATORS.split():
+        if (
+            answer is None
+            or isinstance(answer, Elementwise)
+            or function.__name__ in CREATORS.split()
+        ):
             continue
         if signature_of(function) is not None:
             yield function
@@ -249,13 +257,23 @@ def of_variables(thing, made):
 
 
 def calls(function):
-    """All calls that give one of the optional arguments: its name, and the positional and named arguments of the call."""
+    """All calls that give one of the optional arguments: its name, and the positional and named
+    arguments of the call.
+    """
     parameters = [p for p in signature_of(function).parameters.values() if p.name != "like"]
-    required = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     values = REQUIRED.get(function.__name__, (A,) * len(required))
     yield "", values, {}
     if required and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in required):
-        yield required[0].name, (), {p.name: value for p, value in zip(required, values, strict=False)}
+        yield (
+            required[0].name,
+            (),
+            {p.name: value for p, value in zip(required, values, strict=False)},
+        )
     before = []
     for p in parameters[len(values) :]:
         if p.default is p.empty:
@@ -285,7 +303,9 @@ def flat(result):
 
 def without(out, args, settings):
     """The arguments with something else in the place of `OUT`."""
-    return [out if x is OUT else x for x in args], {name: out if x is OUT else x for name, x in settings.items()}
+    return [out if x is OUT else x for x in args], {
+        name: out if x is OUT else x for name, x in settings.items()
+    }
 
 
 def fault(function, name, args, settings):
@@ -295,14 +315,24 @@ def fault(function, name, args, settings):
         settings = {**settings, "like": A}
     shape = () if isinstance(expected, (Exception, tuple, list)) else np.shape(expected)
     made = {}
-    given = without(vm.var(np.zeros(shape)), of_variables(args, made), {k: of_variables(x, made) for k, x in settings.items()})
+    given = without(
+        vm.var(np.zeros(shape)),
+        of_variables(args, made),
+        {k: of_variables(x, made) for k, x in settings.items()},
+    )
     result = outcome(function, *given)
     if isinstance(result, Exception):
         text = str(result)
-        names = [f.__name__ for f, answer in dispatch.SUPPORTED.items() if answer is dispatch.SUPPORTED[function]]
+        names = [
+            f.__name__
+            for f, answer in dispatch.SUPPORTED.items()
+            if answer is dispatch.SUPPORTED[function]
+        ]
         if "unexpected keyword" in text or "positional argument" in text:
             return text
-        if isinstance(expected, Exception) or (name and name in text and any(each in text for each in names)):
+        if isinstance(expected, Exception) or (
+            name and name in text and any(each in text for each in names)
+        ):
             return None
         return f"raises {result!r} where NumPy does not"
     if isinstance(expected, Exception):
@@ -313,10 +343,17 @@ def fault(function, name, args, settings):
     if name == "dtype" and np.asarray(one[0]).dtype != np.asarray(other[0]).dtype:
         return f"takes no notice of the dtype {given}"
     equal = (np.allclose(x, y, rtol=1e-12, equal_nan=True) for x, y in zip(one, other, strict=True))
-    return None if function is np.empty_like or all(equal) else f"returns {result}, where NumPy returns {expected}"
+    return (
+        None
+        if function is np.empty_like or all(equal)
+        else f"returns {result}, where NumPy returns {expected}"
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_every_argument_has_its_effect_or_is_refused_by_name(function):
-    faults = [(name, args, settings, fault(function, name, args, settings)) for name, args, settings in calls(function)]
+    faults = [
+        (name, args, settings, fault(function, name, args, settings))
+        for name, args, settings in calls(function)
+    ]
     assert [each for each in faults if each[-1] is not None] == []

@@ -1,4 +1,6 @@
-"""B-splines and interpolation on grids: against SciPy, by what they reproduce, and along all routes."""
+"""B-splines and interpolation on grids: against SciPy, by what they reproduce, and along all
+routes.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,12 @@ def test_interpolation_of_all_degrees(k):
     f, g = vm.make_interp_spline(X, vm.var(Y), k), scipy.interpolate.make_interp_spline(X, Y, k)
     np.testing.assert_array_equal(f.t, g.t)
     for nu in range(4):
-        np.testing.assert_allclose(f(INSIDE, nu).val, g(INSIDE, nu), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(vm.value(f(Z, extrapolate=False)), g(Z, extrapolate=False), rtol=1e-11)
+        # SciPy 1.15 reads foreign memory where there are more derivatives than degrees.
+        expected = g(INSIDE, nu) if nu <= k else np.zeros((4, 2))
+        np.testing.assert_allclose(f(INSIDE, nu).val, expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        vm.value(f(Z, extrapolate=False)), g(Z, extrapolate=False), rtol=1e-11
+    )
     if k:
         np.testing.assert_allclose(f.derivative()(INSIDE).val, g.derivative()(INSIDE), rtol=1e-9)
 
@@ -39,18 +45,27 @@ def test_interpolation_of_all_degrees(k):
 @pytest.mark.parametrize("bc", ["natural", "clamped", ([(1, 0.5)], [(2, 0.0)])], ids=str)
 def test_given_derivatives(bc):
     found = vm.make_interp_spline(X, vm.var(Y[:, 0]), bc_type=bc)(Z).val
-    np.testing.assert_allclose(found, scipy.interpolate.make_interp_spline(X, Y[:, 0], bc_type=bc)(Z), rtol=1e-11)
+    np.testing.assert_allclose(
+        found, scipy.interpolate.make_interp_spline(X, Y[:, 0], bc_type=bc)(Z), rtol=1e-11
+    )
 
 
 def test_coefficients_places_and_knots_by_all_routes():
-    expect_ad(lambda t, c, x: (vm.BSpline(t, c, 2)(x), vm.BSpline(t, c, 2)(x, 1)), KNOTS, C, np.array([0.3, 1.0, 2.1, 3.1]))
+    expect_ad(
+        lambda t, c, x: (vm.BSpline(t, c, 2)(x), vm.BSpline(t, c, 2)(x, 1)),
+        KNOTS,
+        C,
+        np.array([0.3, 1.0, 2.1, 3.1]),
+    )
     expect_ad(lambda c, x: vm.BSpline(KNOTS, c.T, 2, "periodic", 1)(x), C, Z[2:5])
     expect_ad(lambda c, x: vm.BSpline(KNOTS, c, 2)(x, 3), C, Z)
     expect_ad_matvar(lambda c: vm.BSpline(KNOTS, c, 2)(Z), C[:, 0])
 
 
 def test_by_what_splines_reproduce():
-    """The B-splines sum to one, and with the means of the knots as coefficients to the place, whatever the knots are."""
+    """The B-splines sum to one, and with the means of the knots as coefficients to the place,
+    whatever the knots are.
+    """
     ones = vm.jacobian(lambda t: vm.BSpline(t, np.ones(5), 2)(INSIDE[:2]), KNOTS)
     np.testing.assert_allclose(ones, np.zeros((2, 8)), atol=1e-15)
     moved = vm.jacobian(lambda t: vm.BSpline(t, (t[1:-2] + t[2:-1]) / 2.0, 2)(INSIDE[1:3]), KNOTS)
@@ -60,33 +75,56 @@ def test_by_what_splines_reproduce():
 def test_the_derivative_in_coefficients_is_the_design_matrix():
     expected = scipy.interpolate.BSpline.design_matrix(X, CLAMPED, 3).toarray()
     np.testing.assert_allclose(vm.BSpline.design_matrix(X, CLAMPED, 3), expected, atol=1e-15)
-    np.testing.assert_allclose(vm.jacobian(lambda c: vm.BSpline(CLAMPED, c, 3)(X), np.zeros(6)), expected, atol=1e-15)
+    np.testing.assert_allclose(
+        vm.jacobian(lambda c: vm.BSpline(CLAMPED, c, 3)(X), np.zeros(6)), expected, atol=1e-15
+    )
 
 
 def test_interpolation_by_all_routes():
     expect_ad(lambda x, y, z: vm.make_interp_spline(x, y)(z), X[:5], Y[:5, 0], Z[:3])
-    expect_ad(lambda x, y, v: vm.make_interp_spline(x, y, bc_type=([(1, v)], [(2, 0.0)]))(0.3), X[:5], Y[:5, 0], 0.4)
+    expect_ad(
+        lambda x, y, v: vm.make_interp_spline(x, y, bc_type=([(1, v)], [(2, 0.0)]))(0.3),
+        X[:5],
+        Y[:5, 0],
+        0.4,
+    )
     expect_ad(lambda y, t: vm.make_interp_spline(X[:4], y, 2, t)(0.6), Y[:4, 0], SPREAD)
     expect_ad_matvar(lambda y: vm.make_interp_spline(X, y, 1)(Z), Y[:, 0])
 
 
 def test_least_squares():
     found = vm.make_lsq_spline(X, vm.var(Y), CLAMPED, w=X + 1.0)(Z).val
-    np.testing.assert_allclose(found, scipy.interpolate.make_lsq_spline(X, Y, CLAMPED, w=X + 1.0)(Z), rtol=1e-9)
-    expect_ad(lambda x, y, w: vm.make_lsq_spline(x, y, np.array([0.0, 0.0, 2.2, 4.4, 4.4]), 1, w)(0.3), X, Y[:, 0], X + 1.0)
+    np.testing.assert_allclose(
+        found, scipy.interpolate.make_lsq_spline(X, Y, CLAMPED, w=X + 1.0)(Z), rtol=1e-9
+    )
+    expect_ad(
+        lambda x, y, w: vm.make_lsq_spline(x, y, np.array([0.0, 0.0, 2.2, 4.4, 4.4]), 1, w)(0.3),
+        X,
+        Y[:, 0],
+        X + 1.0,
+    )
 
 
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 def test_grids(method):
-    for settings, places in (((True,), PLACES), ((False, None), PLACES - 0.7), ((False,), PLACES - 0.7)):
-        f, g = (m.RegularGridInterpolator(GRID, VALUES, method, *settings) for m in (vm, scipy.interpolate))
+    for settings, places in (
+        ((True,), PLACES),
+        ((False, None), PLACES - 0.7),
+        ((False,), PLACES - 0.7),
+    ):
+        f, g = (
+            m.RegularGridInterpolator(GRID, VALUES, method, *settings)
+            for m in (vm, scipy.interpolate)
+        )
         np.testing.assert_allclose(f(places), g(places), atol=1e-14)
     expect_ad(lambda v: vm.interpn(GRID, v, PLACES, method), VALUES)
     expect_ad_matvar(lambda v: vm.interpn(GRID[:1], v, PLACES[:, 0], method), VALUES[:, 0, 0])
 
 
 def test_grids_by_all_routes():
-    expect_ad(lambda a, b, v, x: vm.RegularGridInterpolator((a, b), v)(x), *GRID, VALUES[..., 0], PLACES)
+    expect_ad(
+        lambda a, b, v, x: vm.RegularGridInterpolator((a, b), v)(x), *GRID, VALUES[..., 0], PLACES
+    )
     f, g = (m.RegularGridInterpolator(GRID, VALUES) for m in (vm, scipy.interpolate))
     pair = (PLACES[:, :1], PLACES[:, 1])
     np.testing.assert_allclose(f(pair), g(pair), atol=1e-14)
@@ -100,15 +138,19 @@ def test_grids_by_all_routes():
      "BSpline: t has shape (4,), but must be a vector of at least 6 elements!"),
     (lambda c: vm.BSpline(0.0 * KNOTS, c, 2), vm.DomainError,
      "BSpline: the first or last interval has no length, but must have one!"),
-    (lambda c: vm.BSpline(KNOTS, c[:3], 2), vm.ShapeError, "BSpline: c has shape (3, 2), but must have 5 elements along the axis!"),
-    (lambda c: vm.BSpline(KNOTS, c, -1), vm.DomainError, "BSpline: k is -1, but must not be negative!"),
+    (lambda c: vm.BSpline(KNOTS, c[:3], 2), vm.ShapeError,
+     "BSpline: c has shape (3, 2), but must have 5 elements along the axis!"),
+    (lambda c: vm.BSpline(KNOTS, c, -1), vm.DomainError,
+     "BSpline: k is -1, but must not be negative!"),
     (lambda c: vm.BSpline(KNOTS, c, 2, "no"), vm.DomainError,
      "BSpline: extrapolate is 'no', but must be True, False or 'periodic'!"),
     (lambda c: vm.make_interp_spline(X[:3], c[:3]), vm.ShapeError,
      "make_interp_spline: x has 3 elements, but must have more than the degree, 3!"),
-    (lambda c: vm.make_interp_spline(X[:5], c, bc_type="no"), vm.DomainError, "make_interp_spline: bc_type is 'no', but must be"),
+    (lambda c: vm.make_interp_spline(X[:5], c, bc_type="no"), vm.DomainError,
+     "make_interp_spline: bc_type is 'no', but must be"),
     (lambda c: vm.make_interp_spline(X[:5], c, bc_type=([(1, 0.0)], None)), vm.ShapeError,
-     "make_interp_spline: 5 values and 1 derivatives are given, but there must be 7 of both, as many as coefficients!"),
+     ("make_interp_spline: 5 values and 1 derivatives are given, but there must be 7 of both, as "
+     "many as coefficients!")),
     (lambda c: vm.make_lsq_spline(X[:5], c, CLAMPED, w=X), vm.ShapeError,
      "make_lsq_spline: w has shape (7,), but must have shape (5,), as x!"),
     (lambda c: vm.interpn(GRID, c, PLACES), vm.ShapeError,

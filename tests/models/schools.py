@@ -16,7 +16,12 @@ def normal(x, mean, scale):
 
 def eight_schools(theta_trans, mu, tau):
     cauchy = -np.log(5 * np.pi) - np.log1p((tau / 5) ** 2)
-    return normal(Y, mu + tau * theta_trans, SIGMA) + normal(theta_trans, 0.0, 1.0) + normal(mu, 0.0, 5.0) + cauchy
+    return (
+        normal(Y, mu + tau * theta_trans, SIGMA)
+        + normal(theta_trans, 0.0, 1.0)
+        + normal(mu, 0.0, 5.0)
+        + cauchy
+    )
 
 
 PARAMETERS = {"theta_trans": vm.real(8), "mu": vm.real(), "tau": vm.positive()}

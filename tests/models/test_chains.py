@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 import pytest
-from test_progress import Terminal
+from models.test_progress import Terminal
 
 import varmat as vm
 from varmat.models import chains as module
@@ -27,7 +27,10 @@ loky = pytest.importorskip("loky")
 
 SETTINGS = {"draws": 20, "tune": 30, "chains": 2, "seed": 3, "progress_bar": False}
 HERE = os.getpid()
-BY_PROCESSES = "every point is evaluated in Python, each chain by a process of its own: the function looks at the value"
+BY_PROCESSES = (
+    "every point is evaluated in Python, each chain by a process of its own: the "
+    "function looks at the value"
+)
 
 
 def groups(result):
@@ -71,12 +74,16 @@ def test_draws_of_processes_are_those_of_one_process():
     def log_density(x, y):
         return refusing(x * scale, y)
 
-    model = make(log_density, generated_quantities=process, coords={"j": ["a", "b", "c"]}, dims={"y": ["j"]})
+    model = make(
+        log_density, generated_quantities=process, coords={"j": ["a", "b", "c"]}, dims={"y": ["j"]}
+    )
     with pytest.warns(UserWarning, match=BY_PROCESSES) as said:
         result = model.sample(**SETTINGS, cores=2)
     assert len(said) == 1
     assert said[0].filename == __file__
-    with pytest.warns(UserWarning, match="every point is evaluated in Python: the function looks") as said:
+    with pytest.warns(
+        UserWarning, match="every point is evaluated in Python: the function looks"
+    ) as said:
         expected = model.sample(**SETTINGS, cores=1)
     assert len(said) == 1
     assert said[0].filename == __file__
@@ -98,14 +105,19 @@ def test_draws_of_processes_are_those_of_one_process():
 
 @pytest.mark.parametrize("recorded", [None, False, True])
 def test_models_can_be_sent_to_other_processes(recorded):
-    """With functions that are defined here, and with their recordings, which are made anew there."""
+    """With functions that are defined here, and with their recordings, which are made anew
+    there.
+    """
     cloudpickle = pytest.importorskip("cloudpickle")
     density = vm.recorded(lambda y: vm.normal_lpdf(y, 0.5, 2.0))
     density(np.ones(3))
     model = vm.Model(
-        lambda x, y: vm.gamma_lpdf(y, 2.0, 1.0) + vm.std_normal_lpdf(x), x=vm.real(), y=vm.positive(3), recorded=recorded,
+        lambda x, y: vm.gamma_lpdf(y, 2.0, 1.0) + vm.std_normal_lpdf(x),
+        x=vm.real(),
+        y=vm.positive(3),
+        recorded=recorded,
         generated_quantities=lambda y: {"z": density(y)[0]},
-    )  # fmt: skip
+    )
     q = np.array([0.3, -0.2, 0.1, 0.4])
     value, gradient = model.log_density_gradient(q)
     there = pickle.loads(cloudpickle.dumps(model))
@@ -127,7 +139,10 @@ def test_errors_of_the_model_in_a_process():
             raise KeyError("column")
         return refusing(x, y)
 
-    with pytest.warns(UserWarning, match=BY_PROCESSES), pytest.raises(KeyError, match=r"^'column'$") as failure:
+    with (
+        pytest.warns(UserWarning, match=BY_PROCESSES),
+        pytest.raises(KeyError, match=r"^'column'$") as failure,
+    ):
         make(log_density).sample(**SETTINGS, cores=2)
     text = "".join(traceback.format_exception(failure.value))
     assert 'raise KeyError("column")' in text
@@ -157,8 +172,14 @@ def test_a_process_that_is_killed():
             os.kill(os.getpid(), signal.SIGKILL)
         return refusing(x, y)
 
-    message = "Model.sample: a process that sampled a chain was killed or crashed, .*; with cores=1, chains are sampled in this"
-    with pytest.warns(UserWarning, match=BY_PROCESSES), pytest.raises(RuntimeError, match=message) as failure:
+    message = (
+        "Model.sample: a process that sampled a chain was killed or crashed, .*; with "
+        "cores=1, chains are sampled in this"
+    )
+    with (
+        pytest.warns(UserWarning, match=BY_PROCESSES),
+        pytest.raises(RuntimeError, match=message) as failure,
+    ):
         make(log_density).sample(**SETTINGS, cores=2)
     assert isinstance(failure.value.__cause__, loky.BrokenProcessPool)
 
@@ -238,20 +259,44 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
         def __reduce__(self):
             raise TypeError("no")
 
-    with_a_global_here = type(with_a_global)(with_a_global.__code__, {**globals(), "__name__": "__main__"})
+    with_a_global_here = type(with_a_global)(
+        with_a_global.__code__, {**globals(), "__name__": "__main__"}
+    )
     cases = [
-        (make(of_a_closure), "lock, which the log density reads, cannot be pickled: cannot pickle '_thread.lock' object"),
-        (make(with_a_global_here), "LOCK, which the log density reads, cannot be pickled: cannot pickle '_thread.lock' object"),
+        (
+            make(of_a_closure),
+            (
+                "lock, which the log density reads, cannot be pickled: cannot pickle "
+                "'_thread.lock' "
+                "object"
+            ),
+        ),
+        (
+            make(with_a_global_here),
+            (
+                "LOCK, which the log density reads, cannot be pickled: cannot pickle "
+                "'_thread.lock' "
+                "object"
+            ),
+        ),
         (make(Callable()), "the log density cannot be pickled: no"),
-        (make(data={"lock": lock}), "the data lock cannot be pickled: cannot pickle '_thread.lock' object"),
+        (
+            make(data={"lock": lock}),
+            "the data lock cannot be pickled: cannot pickle '_thread.lock' object",
+        ),
         (
             make(generated_quantities=lambda x: {"z": float(lock.locked())}),
-            "lock, which generated_quantities reads, cannot be pickled: cannot pickle '_thread.lock' object",
+            (
+                "lock, which generated_quantities reads, cannot be pickled: cannot pickle "
+                "'_thread.lock' object"
+            ),
         ),
     ]
     monkeypatch.setattr(Chains, "sample", lambda chains: chains.hindrance)
     for model, text in cases:
-        with pytest.warns(UserWarning, match=re.escape(f"one chain after the other ({text}): the function looks")):
+        with pytest.warns(
+            UserWarning, match=re.escape(f"one chain after the other ({text}): the function looks")
+        ):
             assert model.sample(**SETTINGS, cores=2) == text
 
 
@@ -263,7 +308,9 @@ def test_processes_that_cannot_start_or_load(monkeypatch):
 
     with monkeypatch.context() as context:
         context.setattr(module.multiprocessing, "current_process", Daemon)
-        with pytest.warns(UserWarning, match="one after the other, for this process may not start others"):
+        with pytest.warns(
+            UserWarning, match="one after the other, for this process may not start others"
+        ):
             make(recorded=False).sample(**SETTINGS, cores=2)
 
     class Elsewhere:
@@ -280,7 +327,10 @@ def test_processes_that_cannot_start_or_load(monkeypatch):
             pass
 
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Elsewhere)
-    with pytest.warns(UserWarning, match="another process cannot have the model: ModuleNotFoundError: No module named 'no_such"):
+    with pytest.warns(
+        UserWarning,
+        match="another process cannot have the model: ModuleNotFoundError: No module named 'no_such",
+    ):
         make(recorded=False).sample(**SETTINGS, cores=2)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from schools import SCHOOLS
+from models.schools import SCHOOLS
 
 import varmat as vm
 from varmat.models.checking import GradientCheck
@@ -18,9 +18,13 @@ def test_check_gradient_names_what_differs():
     def wrong_reverse(g, r, x):
         return 2 * x * g * np.array([1.0, 1.0, 1.1])
 
-    check = vm.Model(lambda mu, x: wrong(x) + mu, mu=vm.real(), x=vm.real(3)).check_gradient([0.5, 1.0, 2.0, 3.0])
+    check = vm.Model(lambda mu, x: wrong(x) + mu, mu=vm.real(), x=vm.real(3)).check_gradient(
+        [0.5, 1.0, 2.0, 3.0]
+    )
     assert not check
-    assert [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")] == ["x.3"]
+    assert [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")] == [
+        "x.3"
+    ]
     assert "1 of 4 derivatives differ" in str(check)
     check = SCHOOLS.check_gradient()
     assert check.passed
@@ -30,10 +34,14 @@ def test_check_gradient_names_what_differs():
 
 def test_errors_of_large_derivatives_are_relative() -> None:
     q = np.zeros(2)
-    check = GradientCheck(["a", "b"], q, 0.0, np.array([1000.0, 0.5]), np.array([1001.0, 0.25]), 0.01)
+    check = GradientCheck(
+        ["a", "b"], q, 0.0, np.array([1000.0, 0.5]), np.array([1001.0, 0.25]), 0.01
+    )
     np.testing.assert_allclose(check.errors, [0.001, 0.25], rtol=1e-12)
     assert not check
-    assert [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")] == ["b"]
+    assert [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")] == [
+        "b"
+    ]
 
 
 def test_what_lies_beside_the_border_could_not_be_checked():

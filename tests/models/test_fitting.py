@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import schools
+from models import schools
+from models.small_models import GAUSSIAN, Y
 from scipy import optimize
-from small_models import GAUSSIAN, Y
 
 import varmat as vm
 from varmat.models import fitting
@@ -21,15 +21,23 @@ def test_mode_in_closed_form(method, jacobian):
     # The Jacobian adds log(sigma): one residual less.
     sigma = np.sqrt(np.sum((Y - Y.mean()) ** 2) / (Y.size - jacobian))
     assert found.success
-    np.testing.assert_allclose([found.values["mu"], found.values["sigma"]], [Y.mean(), sigma], rtol=1e-4)
-    np.testing.assert_allclose(found.value, GAUSSIAN.log_density(found.q, jacobian=jacobian), rtol=1e-14)
+    np.testing.assert_allclose(
+        [found.values["mu"], found.values["sigma"]], [Y.mean(), sigma], rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        found.value, GAUSSIAN.log_density(found.q, jacobian=jacobian), rtol=1e-14
+    )
     assert ("of the density of q" if jacobian else "without Jacobian") in repr(found)
     assert "mu = " in repr(found)
 
 
 def test_default_is_exact_and_reproducible(monkeypatch):
     minimize, searches = optimize.minimize, []
-    monkeypatch.setattr(optimize, "minimize", lambda *args, **kwargs: searches.append(minimize(*args, **kwargs)) or searches[-1])
+    monkeypatch.setattr(
+        optimize,
+        "minimize",
+        lambda *args, **kwargs: searches.append(minimize(*args, **kwargs)) or searches[-1],
+    )
     found = GAUSSIAN.optimize(seed=4)
     assert [search.nit for search in searches] == [found.iterations]
     np.testing.assert_allclose(found.values["mu"], Y.mean(), rtol=1e-8)
@@ -49,7 +57,9 @@ def test_success_is_where_nothing_can_be_gained():
 @pytest.mark.parametrize("constant", [-1e9, 0.0, 1e9])
 def test_success_does_not_depend_on_a_constant(constant):
     weights = np.array([1.0, 0.01])
-    model = vm.Model(lambda a: constant - 0.5 * np.sum(weights * (a - np.array([1.0, 100.0])) ** 2), a=vm.real(2))
+    model = vm.Model(
+        lambda a: constant - 0.5 * np.sum(weights * (a - np.array([1.0, 100.0])) ** 2), a=vm.real(2)
+    )
     assert not model.optimize([0.0, 0.0], maxiter=1).success
     assert not model.optimize([0.0, 0.0], maxfun=2).success
     assert model.optimize([0.0, 0.0]).success
@@ -89,7 +99,10 @@ def test_refused_points_do_not_stop_the_search(method, start):
 
 def test_a_start_that_is_refused_says_why():
     model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
-    for init, message in (([0.0], r"normal_lpdf: Scale parameter is -1.0"), (None, r"the last refusal: normal_lpdf")):
+    for init, message in (
+        ([0.0], r"normal_lpdf: Scale parameter is -1.0"),
+        (None, r"the last refusal: normal_lpdf"),
+    ):
         with pytest.raises(vm.DomainError, match=message):
             model.optimize(init, seed=1)
 
@@ -112,7 +125,9 @@ def test_laplace_of_a_normal_distribution_is_exact():
     # Up to the normalising constant the approximation is the density.
     differences = found.log_density - found.log_approximation
     np.testing.assert_allclose(differences, differences[0], rtol=1e-10)
-    np.testing.assert_allclose(differences[0], 1.5 * np.log(2 * np.pi) - 0.5 * np.log(np.linalg.det(precision)), rtol=1e-10)
+    np.testing.assert_allclose(
+        differences[0], 1.5 * np.log(2 * np.pi) - 0.5 * np.log(np.linalg.det(precision)), rtol=1e-10
+    )
     np.testing.assert_allclose(np.cov(found.q.T), found.covariance, atol=0.06)
     np.testing.assert_array_equal(found.draws["x"], found.q)
     np.testing.assert_array_equal(model.laplace(draws=4000, seed=1).q, found.q)
@@ -123,7 +138,9 @@ def test_laplace_on_the_unconstrained_scale():
     n = Y.size
     sigma = np.sqrt(np.sum((Y - Y.mean()) ** 2) / (n - 1))
     np.testing.assert_allclose(found.mode.q, [Y.mean(), np.log(sigma)], rtol=1e-12)
-    np.testing.assert_allclose(found.covariance, np.diag([sigma**2 / n, 1 / (2 * (n - 1))]), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(
+        found.covariance, np.diag([sigma**2 / n, 1 / (2 * (n - 1))]), rtol=1e-11, atol=1e-13
+    )
     np.testing.assert_allclose(found.draws["sigma"], np.exp(found.q[:, 1]), rtol=1e-14)
     assert np.max(np.abs(found.mode.gradient)) < 1e-12
     assert found.draws["mu"].shape == (20,)
@@ -135,7 +152,9 @@ def test_laplace_on_the_unconstrained_scale():
 
 def test_mode_is_a_start_for_everything():
     # Its values hold a transformed parameter, which is none of a start.
-    model = vm.Model(lambda x, y: -np.sum(x * y), x=vm.real(2), transformed_parameters=lambda x: {"y": 2.0 * x})
+    model = vm.Model(
+        lambda x, y: -np.sum(x * y), x=vm.real(2), transformed_parameters=lambda x: {"y": 2.0 * x}
+    )
     mode = model.optimize(seed=1)
     point = model.initial_point(mode)
     np.testing.assert_array_equal(point, mode.q)
@@ -145,7 +164,9 @@ def test_mode_is_a_start_for_everything():
 
 
 def test_laplace_refuses_a_ridge():
-    with pytest.raises(vm.DomainError, match=r"laplace: the Hessian of the log density is not negative definite"):
+    with pytest.raises(
+        vm.DomainError, match=r"laplace: the Hessian of the log density is not negative definite"
+    ):
         vm.Model(lambda a, b: -((a + b) ** 2), a=vm.real(), b=vm.real()).laplace([0.3, 0.0])
 
 
@@ -164,21 +185,27 @@ def test_laplace_where_the_model_refuses_draws():
 def test_a_refused_draw_keeps_its_parameters():
     y = np.array([1.0, 2.0, 4.0])
     model = vm.Model(
-        lambda z: z, mu=vm.real(), transformed_parameters=lambda mu: {"z": vm.normal_lpdf(y, 0.0, mu)},
+        lambda z: z,
+        mu=vm.real(),
+        transformed_parameters=lambda mu: {"z": vm.normal_lpdf(y, 0.0, mu)},
         generated_quantities=lambda mu, z: {"pair": np.array([mu, z])},
-    )  # fmt: skip
+    )
     found = model.laplace([1.0], draws=2000, seed=0)
     outside = found.draws["mu"] <= 0.0
     assert 0 < np.sum(outside) < 2000
     np.testing.assert_array_equal(found.draws["mu"], found.q[:, 0])
     np.testing.assert_array_equal(np.isneginf(found.log_density), outside)
     np.testing.assert_array_equal(np.isnan(found.draws["z"]), outside)
-    np.testing.assert_array_equal(np.isnan(found.draws["pair"]), np.stack([outside, outside], axis=1))
+    np.testing.assert_array_equal(
+        np.isnan(found.draws["pair"]), np.stack([outside, outside], axis=1)
+    )
 
 
 def test_draws_at_which_a_bound_or_a_quantity_fails():
     model = vm.Model(
-        lambda a, b: -0.5 * (a - 1.0) ** 2 + vm.beta_lpdf(b / a, 3.0, 3.0), a=vm.real(), b=vm.interval(0.0, lambda a: a)
+        lambda a, b: -0.5 * (a - 1.0) ** 2 + vm.beta_lpdf(b / a, 3.0, 3.0),
+        a=vm.real(),
+        b=vm.interval(0.0, lambda a: a),
     )
     found = model.laplace([1.0, 0.0], draws=100, seed=0)
     outside = found.q[:, 0] <= 0.0
@@ -189,8 +216,12 @@ def test_draws_at_which_a_bound_or_a_quantity_fails():
     def quantities(x, rng):
         return {"count": rng.poisson(np.exp(40.0 * x))}
 
-    found = vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(draws=100, seed=0)
-    np.testing.assert_array_equal(np.isnan(found.draws["count"]), 40.0 * found.q[:, 0] > np.log(2.0**63))
+    found = vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(
+        draws=100, seed=0
+    )
+    np.testing.assert_array_equal(
+        np.isnan(found.draws["count"]), 40.0 * found.q[:, 0] > np.log(2.0**63)
+    )
     assert not np.any(np.isneginf(found.log_density))
 
 
@@ -199,23 +230,40 @@ def test_draws_at_which_a_bound_or_a_quantity_fails():
     [
         (lambda x: {"z": x["no"]}, IndexError, "invalid index"),
         (lambda x: {"z": np.ones(2) + np.ones(3)}, ValueError, r"shapes \(2,\) \(3,\)"),
-        (lambda x: {"z": np.ones(2 if x > 0.0 else 3)}, vm.ShapeError, r"Model.laplace: z has shape .* at a draw, but has shape"),
-        (lambda x: {"z": 1.0} if x > 0.0 else {}, vm.ShapeError, r"Model.laplace: z .* at a draw, but .* at another"),
+        (
+            lambda x: {"z": np.ones(2 if x > 0.0 else 3)},
+            vm.ShapeError,
+            r"Model.laplace: z has shape .* at a draw, but has shape",
+        ),
+        (
+            lambda x: {"z": 1.0} if x > 0.0 else {},
+            vm.ShapeError,
+            r"Model.laplace: z .* at a draw, but .* at another",
+        ),
     ],
 )
 def test_quantities_that_can_be_nowhere_or_differ(quantities, error, message):
     with pytest.raises(error, match=message):
-        vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(draws=20, seed=1)
+        vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(
+            draws=20, seed=1
+        )
 
 
 def test_numbers_of_draws_are_refused():
-    for draws, error, text in ((-1, vm.DomainError, "draws is -1"), (1e3, TypeError, "draws is a float")):
-        with pytest.raises(error, match=f"^Model.laplace: {text}, but must be an integer of at least 0!$"):
+    for draws, error, text in (
+        (-1, vm.DomainError, "draws is -1"),
+        (1e3, TypeError, "draws is a float"),
+    ):
+        with pytest.raises(
+            error, match=f"^Model.laplace: {text}, but must be an integer of at least 0!$"
+        ):
             GAUSSIAN.laplace(draws=draws)
 
 
 def test_no_draws_have_shapes():
-    found = vm.Model(lambda x: -0.5 * np.sum(x * x), x=vm.real(2), generated_quantities=lambda x: {"z": x[0]}).laplace(draws=0)
+    found = vm.Model(
+        lambda x: -0.5 * np.sum(x * x), x=vm.real(2), generated_quantities=lambda x: {"z": x[0]}
+    ).laplace(draws=0)
     assert {name: values.shape for name, values in found.draws.items()} == {"x": (0, 2), "z": (0,)}
 
 
@@ -224,7 +272,9 @@ def test_what_is_left_to_be_gained_is_the_same_on_every_scale(scale: float) -> N
     model = vm.Model(lambda x: -0.5 * (x / scale) ** 2, x=vm.real())
     for x in (1e-8, 0.1, 30.0):
         q = np.array([x * scale])
-        assert fitting._gain(model, q, *fitting.density_at(model, q, False), False) == pytest.approx(0.5 * x * x, rel=1e-3)
+        assert fitting._gain(
+            model, q, *fitting.density_at(model, q, False), False
+        ) == pytest.approx(0.5 * x * x, rel=1e-3)
 
 
 def centred_schools(mu, tau, theta):
@@ -233,17 +283,27 @@ def centred_schools(mu, tau, theta):
 
 
 def test_a_density_without_a_mode_has_none():
-    """The optimiser says that it converged; the log density grows without end, or its maximum is elsewhere."""
+    """The optimiser says that it converged; the log density grows without end, or its maximum is
+    elsewhere.
+    """
     found = vm.Model(lambda a: a**2, a=vm.real()).optimize(seed=1)
     assert not found.success
-    found = vm.Model(centred_schools, mu=vm.real(), tau=vm.positive(), theta=vm.real(8)).optimize(seed=1)
+    found = vm.Model(centred_schools, mu=vm.real(), tau=vm.positive(), theta=vm.real(8)).optimize(
+        seed=1
+    )
     assert found.value > 50.0
     assert not found.success
-    funnel = vm.Model(lambda v, x: vm.normal_lpdf(v, 0, 3) + vm.normal_lpdf(x, 0, np.exp(v / 2)), v=vm.real(), x=vm.real(9))
+    funnel = vm.Model(
+        lambda v, x: vm.normal_lpdf(v, 0, 3) + vm.normal_lpdf(x, 0, np.exp(v / 2)),
+        v=vm.real(),
+        x=vm.real(9),
+    )
     found = funnel.optimize(seed=0)
     assert not found.success or found.values["v"] == pytest.approx(-40.5, abs=0.1)
     x, y = np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0, 0, 1, 1])
-    with pytest.raises(vm.DomainError, match=r"^laplace: 20 steps of Newton's method .* the density has no mode"):
+    with pytest.raises(
+        vm.DomainError, match=r"^laplace: 20 steps of Newton's method .* the density has no mode"
+    ):
         vm.Model(lambda b: vm.bernoulli_logit_lpmf(y, b * x), b=vm.real()).laplace(seed=1)
 
 
@@ -252,7 +312,10 @@ def test_a_search_that_stops_too_early_says_so(monkeypatch):
     model = vm.Model(lambda x: -np.sum(np.arange(1.0, 4.0) * x**4 + x**2), x=vm.real(3))
     found = model.optimize({"x": np.ones(3)}, ftol=1e-1)
     assert not found.success
-    assert "no mode found (the optimiser ended where the log density still grows along its gradient)" in repr(found)
+    assert (
+        "no mode found (the optimiser ended where the log density still grows along its gradient)"
+        in repr(found)
+    )
     monkeypatch.undo()
     assert model.optimize({"x": np.ones(3)}, ftol=1e-1).success
 
@@ -265,7 +328,13 @@ def test_a_method_without_iterations():
 
 
 def test_a_start_on_the_border_is_refused():
-    model = vm.Model(lambda s, p: vm.normal_lpdf(s, 3, 1) + vm.beta_lpdf(p, 2, 2), s=vm.lower(0), p=vm.interval(0, 1))
+    model = vm.Model(
+        lambda s, p: vm.normal_lpdf(s, 3, 1) + vm.beta_lpdf(p, 2, 2),
+        s=vm.lower(0),
+        p=vm.interval(0, 1),
+    )
     for use in (model.optimize, model.laplace, model.check_gradient):
-        with pytest.raises(vm.DomainError, match=r"^initial_point: init puts s on the border, but must be inside"):
+        with pytest.raises(
+            vm.DomainError, match=r"^initial_point: init puts s on the border, but must be inside"
+        ):
             use({"s": 0.0, "p": 0.5})

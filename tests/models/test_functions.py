@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from schools import Y, normal
+from models.schools import Y, normal
 
 import varmat as vm
 
@@ -39,14 +39,24 @@ def test_propto_is_passed_on_if_taken():
         lambda *, propto=None, **p: 1.0 if propto else 2.0,
     ):
         model = vm.Model(f, mu=vm.real())
-        assert [model.log_density(np.zeros(1), propto=propto) for propto in (True, False)] == [1.0, 2.0]
+        assert [model.log_density(np.zeros(1), propto=propto) for propto in (True, False)] == [
+            1.0,
+            2.0,
+        ]
         assert model.log_density_gradient(np.zeros(1))[0] == 1.0
     for recorded in (False, True):
         model = vm.Model(
-            lambda mu, y, propto: vm.normal_lpdf(y, mu, 2.0, propto=propto), mu=vm.real(), data={"y": Y}, recorded=recorded
+            lambda mu, y, propto: vm.normal_lpdf(y, mu, 2.0, propto=propto),
+            mu=vm.real(),
+            data={"y": Y},
+            recorded=recorded,
         )
-        gradients = [model.log_density_gradient(np.ones(1), propto=propto) for propto in (True, False)]
-        np.testing.assert_allclose(gradients[0][0] - gradients[1][0], 8 * np.log(2 * np.sqrt(2 * np.pi)), rtol=1e-13)
+        gradients = [
+            model.log_density_gradient(np.ones(1), propto=propto) for propto in (True, False)
+        ]
+        np.testing.assert_allclose(
+            gradients[0][0] - gradients[1][0], 8 * np.log(2 * np.sqrt(2 * np.pi)), rtol=1e-13
+        )
         for _, gradient in gradients:
             np.testing.assert_allclose(gradient, np.sum(Y - 1.0) / 4, rtol=1e-14)
 
@@ -54,11 +64,16 @@ def test_propto_is_passed_on_if_taken():
 def test_parameters_that_are_found_missing_when_the_transformed_ones_are_known():
     model = vm.Model(lambda x, nu: -x * nu, x=vm.real(), transformed_parameters=lambda x: {"y": x})
     for method in (model.log_density, model.log_density_gradient):
-        with pytest.raises(TypeError, match="Model: the log density takes 'nu', but must take parameters and data: x, y!"):
+        with pytest.raises(
+            TypeError,
+            match="Model: the log density takes 'nu', but must take parameters and data: x, y!",
+        ):
             method([0.5])
     # Another error is what it is.
     with pytest.raises(TypeError, match="add: operand 2 has dtype"):
-        vm.Model(lambda x, y: x + str(y), x=vm.real(), transformed_parameters=lambda x: {"y": x}).log_density([0.5])
+        vm.Model(
+            lambda x, y: x + str(y), x=vm.real(), transformed_parameters=lambda x: {"y": x}
+        ).log_density([0.5])
 
 
 def test_what_a_function_assigns_stays_its_own():
@@ -76,15 +91,28 @@ def test_what_a_function_assigns_stays_its_own():
 @pytest.mark.parametrize("which", ["transformed_parameters", "generated_quantities"])
 def test_quantities_must_be_a_dict(which):
     model = vm.Model(lambda mu: mu, mu=vm.real(), **{which: lambda mu: mu})
-    with pytest.raises(TypeError, match=rf"Model: {which} returned a float64, but must return a dict of named values!"):
+    with pytest.raises(
+        TypeError,
+        match=rf"Model: {which} returned a float64, but must return a dict of named values!",
+    ):
         model.param_names(include_tp=True, include_gq=True)
 
 
 @pytest.mark.parametrize("which", ["transformed_parameters", "generated_quantities"])
-@pytest.mark.parametrize(("name", "kind"), [("mu", "a parameter or transformed parameter"), ("y", "data")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("mu", "a parameter or transformed parameter"), ("y", "data")]
+)
 def test_quantities_must_have_names_of_their_own(which, name, kind):
-    model = vm.Model(lambda mu, y: mu * y, mu=vm.real(), data={"y": 2.0}, **{which: lambda mu: {"z": 1.0, name: mu + 1.0}})
-    message = rf"Model: {which} returned {name!r}, which is {kind}, but must return values of other names!"
+    model = vm.Model(
+        lambda mu, y: mu * y,
+        mu=vm.real(),
+        data={"y": 2.0},
+        **{which: lambda mu: {"z": 1.0, name: mu + 1.0}},
+    )
+    message = (
+        rf"Model: {which} returned {name!r}, which is {kind}, but must return values of "
+        r"other names!"
+    )
     with pytest.raises(TypeError, match=message):
         model.param_names(include_tp=True, include_gq=True)
     if which == "transformed_parameters":
@@ -105,9 +133,14 @@ def test_quantities_must_have_names_of_their_own(which, name, kind):
 @pytest.mark.parametrize("method", ["log_density", "log_density_gradient"])
 def test_function_that_gets_a_dict_without_expecting_it(log_density, error, method):
     with pytest.raises(error) as failure:
-        getattr(vm.Model(log_density, mu=vm.real(), tau=vm.real(), data={"y": 1.0}), method)([0.1, 0.2])
+        getattr(vm.Model(log_density, mu=vm.real(), tau=vm.real(), data={"y": 1.0}), method)(
+            [0.1, 0.2]
+        )
     (note,) = failure.value.__notes__
-    assert note == "the log density takes 'nu', none of y, mu, tau: it was called with a dict of them all"
+    assert (
+        note
+        == "the log density takes 'nu', none of y, mu, tau: it was called with a dict of them all"
+    )
 
 
 def test_quantities_that_get_a_dict_without_expecting_it():
@@ -115,7 +148,9 @@ def test_quantities_that_get_a_dict_without_expecting_it():
     with pytest.raises(TypeError, match="returned 'mu'") as failure:
         model.constrain([0.1], include_gq=True)
     (note,) = failure.value.__notes__
-    assert note == "generated_quantities takes 'nu', none of mu: it was called with a dict of them all"
+    assert (
+        note == "generated_quantities takes 'nu', none of mu: it was called with a dict of them all"
+    )
 
 
 def test_refusals_have_no_note():

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from small_models import GAUSSIAN, Y
+from models.small_models import GAUSSIAN, Y
 
 import varmat as vm
 from varmat import html
@@ -62,7 +62,9 @@ def odd(**settings):
 def test_model():
     found = cells(odd())
     assert found[0] == "Model of 3 unknowns"
-    assert {ODD, "(2,)", "<i>", repr(vm.positive()), "y", "ndarray", "(5,)", "n", "int"} <= set(found)
+    assert {ODD, "(2,)", "<i>", repr(vm.positive()), "y", "ndarray", "(5,)", "n", "int"} <= set(
+        found
+    )
 
 
 def test_optimum_and_approximation():
@@ -115,7 +117,10 @@ def test_long_tables_are_cut():
 
 def chains(shift=0.0):
     rng = np.random.default_rng(1)
-    return {"mu": rng.normal(size=(4, 400)) + shift * np.arange(4)[:, None], "w": rng.normal(2.0, 3.0, size=(4, 400, 2))}
+    return {
+        "mu": rng.normal(size=(4, 400)) + shift * np.arange(4)[:, None],
+        "w": rng.normal(2.0, 3.0, size=(4, 400, 2)),
+    }
 
 
 def test_summary():
@@ -133,7 +138,16 @@ def test_summary():
     assert found.warnings == []
     assert cells(found)[0] == "4 chains of 400 draws"
     assert "w.2" in cells(found)
-    assert repr(found).splitlines()[1].split() == ["mean", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "r_hat"]
+    assert repr(found).splitlines()[1].split() == [
+        "mean",
+        "sd",
+        "5%",
+        "50%",
+        "95%",
+        "ess_bulk",
+        "ess_tail",
+        "r_hat",
+    ]
 
 
 def test_summary_says_what_is_wrong():
@@ -156,10 +170,19 @@ def test_summary_says_what_is_wrong():
 
 def test_summary_of_an_approximation_needs_no_chains():
     found = GAUSSIAN.summary(GAUSSIAN.laplace(seed=1, draws=20))
-    assert (found.names, found.chains, found.draws, found.divergences) == (["mu", "sigma"], 1, 20, None)
+    assert (found.names, found.chains, found.draws, found.divergences) == (
+        ["mu", "sigma"],
+        1,
+        20,
+        None,
+    )
     assert list(found.table) == ["mean", "sd", "5%", "50%", "95%"]
 
 
 def test_summary_of_something_else():
-    with pytest.raises(TypeError, match=r"^Model\.summary: result is a float, but must be what Model\.sample, Model\.laplace or"):
+    with pytest.raises(
+        TypeError,
+        match=r"^Model\.summary: result is a float, but must be what Model\.sample, Model\.laplace "
+        r"or",
+    ):
         GAUSSIAN.summary(3.0)

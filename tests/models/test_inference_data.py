@@ -26,7 +26,10 @@ def terms(theta, y, sigma):
     return {"y": vm.normal_lpdf.pointwise(y, theta, sigma)}
 
 
-def make(log_density=lambda mu, tau, z, log_likelihood: (*prior(mu, tau, z), log_likelihood["y"]), **settings):
+def make(
+    log_density=lambda mu, tau, z, log_likelihood: (*prior(mu, tau, z), log_likelihood["y"]),
+    **settings,
+):
     return vm.Model(
         log_density,
         mu=vm.real(),
@@ -54,8 +57,14 @@ def test_log_density_takes_the_terms():
     for recorded in (None, True):
         model = make(recorded=recorded)
         for point in (q, 0.5 * q):
-            np.testing.assert_allclose(model.log_density_gradient(point)[1], alone.log_density_gradient(point)[1], rtol=1e-13)
-    np.testing.assert_allclose(both.log_density_hessian(q)[2], alone.log_density_hessian(q)[2], rtol=1e-12)
+            np.testing.assert_allclose(
+                model.log_density_gradient(point)[1],
+                alone.log_density_gradient(point)[1],
+                rtol=1e-13,
+            )
+    np.testing.assert_allclose(
+        both.log_density_hessian(q)[2], alone.log_density_hessian(q)[2], rtol=1e-12
+    )
 
 
 def test_terms_are_no_part_of_a_density_that_does_not_ask():
@@ -65,7 +74,11 @@ def test_terms_are_no_part_of_a_density_that_does_not_ask():
 
 def draws(shape=(2, 3), seed=1):
     rng = np.random.default_rng(seed)
-    return {"mu": rng.normal(size=shape), "tau": rng.gamma(2.0, size=shape), "z": rng.normal(size=(*shape, 8))}
+    return {
+        "mu": rng.normal(size=shape),
+        "tau": rng.gamma(2.0, size=shape),
+        "z": rng.normal(size=(*shape, 8)),
+    }
 
 
 def expected(of):
@@ -100,7 +113,12 @@ def test_terms_that_cannot_be_recorded_are_called_at_every_draw():
 
 
 def test_an_array_alone_is_called_after_what_is_observed():
-    for observed, name in (("y", "y"), (["y"], "y"), (None, "log_likelihood"), (["y", "sigma"], "log_likelihood")):
+    for observed, name in (
+        ("y", "y"),
+        (["y"], "y"),
+        (None, "log_likelihood"),
+        (["y", "sigma"], "log_likelihood"),
+    ):
         model = make(whole, log_likelihood=lambda theta: theta, observed=observed)
         assert list(model._likelihood.shapes(model)) == [name]
 
@@ -131,18 +149,23 @@ def test_laplace_goes_on_where_the_likelihood_refuses_a_draw():
     found = model.laplace(seed=1, draws=20).groups()
     large = found["posterior"]["x"] > 0.1
     assert 0 < np.sum(large) < 20
-    np.testing.assert_array_equal(np.isnan(found["log_likelihood"]["log_likelihood"][..., 0]), large)
+    np.testing.assert_array_equal(
+        np.isnan(found["log_likelihood"]["log_likelihood"][..., 0]), large
+    )
 
 
 @pytest.mark.parametrize(("settings", "message"), [
     ({"observed": "x"}, "Model: observed has 'x', but must have data: y, sigma, link!"),
     ({"log_likelihood": 3.0}, "Model: log_likelihood is a float, but must be a function!"),
     ({"data": {"log_likelihood": 1.0}},
-     "Model: log_likelihood is data, but must be the log-likelihood that is given to the model alone!"),
+     ("Model: log_likelihood is data, but must be the log-likelihood that is given to the model "
+     "alone!")),
     ({"transformed_parameters": None, "log_likelihood": lambda nu, mu: nu},
-     "Model: log_likelihood takes 'nu', but must take parameters and data: mu, tau, z, y, sigma, link!"),
+     ("Model: log_likelihood takes 'nu', but must take parameters and data: mu, tau, z, y, sigma, "
+     "link!")),
     ({"log_likelihood": None, "transformed_parameters": None},
-     "Model: the log density takes 'log_likelihood', but must take parameters and data: mu, tau, z, y, sigma, link!"),
+     ("Model: the log density takes 'log_likelihood', but must take parameters and data: mu, tau, "
+     "z, y, sigma, link!")),
 ])  # fmt: skip
 def test_refusals(settings, message):
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
@@ -150,19 +173,26 @@ def test_refusals(settings, message):
 
 
 @pytest.mark.parametrize(("function", "message"), [
-    (lambda theta: None, "Model: log_likelihood returned None (is a return statement missing?), but must return an array!"),
-    (lambda theta: {"y": "a"}, "Model: log_likelihood returned 'y' of dtype <U1, but must return real numbers!"),
+    (lambda theta: None,
+     ("Model: log_likelihood returned None (is a return statement missing?), but must return an "
+     "array!")),
+    (lambda theta: {"y": "a"},
+     "Model: log_likelihood returned 'y' of dtype <U1, but must return real numbers!"),
 ])  # fmt: skip
 def test_what_is_no_likelihood(function, message):
     model = make(whole, log_likelihood=function)
     with pytest.raises(TypeError, match=f"^{re.escape(message)}\n") as failure:  # and the note
         model._likelihood.of_draws(model, draws(), (2, 3), lambda error: False)
-    assert failure.value.__notes__ == ["log_likelihood: at draw 0, counted from 0 through all chains"]
+    assert failure.value.__notes__ == [
+        "log_likelihood: at draw 0, counted from 0 through all chains"
+    ]
 
 
 @pytest.fixture(params=["InferenceData", "DataTree"])
 def arviz(request, monkeypatch):
-    """ArviZ before 1, and what it is made of since: that is installed by itself, and needs no newer Python."""
+    """ArviZ before 1, and what it is made of since: that is installed by itself, and needs no newer
+    Python.
+    """
     if request.param == "InferenceData":
         arviz = pytest.importorskip("arviz")
         if int(arviz.__version__.partition(".")[0]) >= 1:
@@ -170,13 +200,20 @@ def arviz(request, monkeypatch):
         return arviz
     base, stats = pytest.importorskip("arviz_base"), pytest.importorskip("arviz_stats")
     module = types.ModuleType("arviz")
-    module.__version__, module.from_dict, module.loo, module.compare = "1.0", base.from_dict, stats.loo, stats.compare
+    module.__version__, module.from_dict, module.loo, module.compare = (
+        "1.0",
+        base.from_dict,
+        stats.loo,
+        stats.compare,
+    )
     monkeypatch.setitem(sys.modules, "arviz", module)
     return module
 
 
 def groups_of(data):
-    return {name.strip("/") for name in (data.groups() if callable(data.groups) else data.groups)} - {""}
+    return {
+        name.strip("/") for name in (data.groups() if callable(data.groups) else data.groups)
+    } - {""}
 
 
 def test_to_arviz_of_all_kinds_of_draws(arviz):
@@ -185,27 +222,50 @@ def test_to_arviz_of_all_kinds_of_draws(arviz):
         warnings.simplefilter("ignore")  # of ArviZ, about its future
         of = draws((2, 50))
         named = model.to_arviz(of, seed=1)
-        q = [[model.param_unconstrain({name: x[c, d] for name, x in of.items()}) for d in range(50)] for c in range(2)]
+        q = [
+            [model.param_unconstrain({name: x[c, d] for name, x in of.items()}) for d in range(50)]
+            for c in range(2)
+        ]
         free = model.to_arviz(np.array(q), seed=1)
-        simulated = model.sample_posterior_predictive(named, lambda theta, rng: {"y": rng.normal(theta, SIGMA)}, seed=2)
+        simulated = model.sample_posterior_predictive(
+            named, lambda theta, rng: {"y": rng.normal(theta, SIGMA)}, seed=2
+        )
         first = model.sample_prior_predictive(
             lambda rng: {"mu": rng.normal(), "tau": rng.gamma(2.0), "z": rng.normal(size=8)},
-            lambda theta, rng: {"y": rng.normal(theta, SIGMA)}, draws=20, seed=3,
-        )  # fmt: skip
+            lambda theta, rng: {"y": rng.normal(theta, SIGMA)},
+            draws=20,
+            seed=3,
+        )
         full = model.to_arviz(named, simulated, first)
         model.laplace(seed=1, draws=20).to_arviz()
-        assert set(groups_of(named)) == {"posterior", "log_likelihood", "observed_data", "constant_data"}
+        assert set(groups_of(named)) == {
+            "posterior",
+            "log_likelihood",
+            "observed_data",
+            "constant_data",
+        }
     assert groups_of(free) == groups_of(named) | {"sample_stats"}
-    assert groups_of(full) == groups_of(named) | {"posterior_predictive", "prior", "prior_predictive"}
+    assert groups_of(full) == groups_of(named) | {
+        "posterior_predictive",
+        "prior",
+        "prior_predictive",
+    }
     for data in (named, free, full):
-        for group, name in (("posterior", "theta"), ("log_likelihood", "y"), ("observed_data", "y"), ("constant_data", "sigma")):
+        for group, name in (
+            ("posterior", "theta"),
+            ("log_likelihood", "y"),
+            ("observed_data", "y"),
+            ("constant_data", "sigma"),
+        ):
             assert data[group][name].dims[-1] == "school"
             assert data[group]["school"].values.tolist() == SCHOOLS
         np.testing.assert_allclose(data["log_likelihood"]["y"].values, expected(of), rtol=1e-12)
         np.testing.assert_array_equal(data["observed_data"]["y"].values, Y)
     assert free["posterior"]["new"].shape == (2, 50, 8)
     assert full["posterior_predictive"]["y"].dims == ("chain", "draw", "school")
-    np.testing.assert_allclose(free["sample_stats"]["lp"].values[1, 7], model.log_density(np.array(q)[1, 7]), rtol=1e-15)
+    np.testing.assert_allclose(
+        free["sample_stats"]["lp"].values[1, 7], model.log_density(np.array(q)[1, 7]), rtol=1e-15
+    )
 
 
 def test_simulations_show_what_is_observed(arviz):
@@ -213,15 +273,22 @@ def test_simulations_show_what_is_observed(arviz):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = model.to_arviz(draws())
-        simulated = model.sample_posterior_predictive(before, lambda theta, rng: {"y": rng.normal(theta)}, seed=2)
+        simulated = model.sample_posterior_predictive(
+            before, lambda theta, rng: {"y": rng.normal(theta)}, seed=2
+        )
         after = model.to_arviz(before, simulated)
     assert set(before["constant_data"].data_vars) == {"y", "sigma"}
     assert "observed_data" not in groups_of(before)
-    assert (set(after["constant_data"].data_vars), set(after["observed_data"].data_vars)) == ({"sigma"}, {"y"})
+    assert (set(after["constant_data"].data_vars), set(after["observed_data"].data_vars)) == (
+        {"sigma"},
+        {"y"},
+    )
 
 
 def test_leave_one_out_of_a_normal_mean(arviz):
-    """With a known variance and a flat prior, y_i given the others is normal around their mean, of variance 1 + 1 / (n - 1)."""
+    """With a known variance and a flat prior, y_i given the others is normal around their mean, of
+    variance 1 + 1 / (n - 1).
+    """
     y = np.array([0.3, -0.5, 1.1, 0.2, -0.9, 0.4, 0.0, 0.8, -0.2, 0.6])
     n = len(y)
     model = vm.Model(
@@ -269,8 +336,10 @@ def test_an_error_in_the_likelihood_comes_before_sampling():
 
 
 @pytest.mark.parametrize(("of", "error", "message"), [
-    (np.ones((3, 10)), vm.ShapeError, "Model.to_arviz: draws has shape (3, 10), but must have shape (chains, draws, 10)!"),
-    ({"mu": np.ones((1, 2))}, TypeError, "Model.to_arviz: result has no tau, but must have the parameters mu, tau, z!"),
+    (np.ones((3, 10)), vm.ShapeError,
+     "Model.to_arviz: draws has shape (3, 10), but must have shape (chains, draws, 10)!"),
+    ({"mu": np.ones((1, 2))}, TypeError,
+     "Model.to_arviz: result has no tau, but must have the parameters mu, tau, z!"),
 ])  # fmt: skip
 def test_draws_that_do_not_fit(of, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
@@ -294,7 +363,9 @@ def test_an_interrupt_leaves_the_draws(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(model._likelihood, "of_draws", interrupted)
-    with pytest.warns(UserWarning, match="interrupted after sampling: the result has no log-likelihood"):
+    with pytest.warns(
+        UserWarning, match="interrupted after sampling: the result has no log-likelihood"
+    ):
         found = inference_data.completed(model, result)
     assert "log_likelihood" not in groups_of(found)
     assert found["posterior"]["mu"].shape == (2, 3)

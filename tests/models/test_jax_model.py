@@ -15,7 +15,11 @@ def test_values_and_gradients_are_those_of_the_model():
     y, s = np.array([28.0, 8.0, -3.0, 7.0]), np.array([15.0, 10.0, 16.0, 11.0])
 
     def log_density(mu, tau, theta):
-        return vm.normal_lpdf(y, theta, s) + vm.normal_lpdf(theta, mu, tau) + vm.cauchy_lpdf(tau, 0.0, 5.0)
+        return (
+            vm.normal_lpdf(y, theta, s)
+            + vm.normal_lpdf(theta, mu, tau)
+            + vm.cauchy_lpdf(tau, 0.0, 5.0)
+        )
 
     model = vm.Model(log_density, mu=vm.real(), tau=vm.positive(), theta=vm.real(4))
     q = np.array([0.3, -0.2, 1.0, 2.0, -1.0, 0.5])
@@ -25,4 +29,6 @@ def test_values_and_gradients_are_those_of_the_model():
         assert float(f(q)) == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(jax.jit(jax.grad(f))(q), gradient, rtol=1e-12)
     points = q + np.linspace(0.0, 1.0, 3)[:, None]
-    np.testing.assert_allclose(jax.vmap(model.to_jax())(points), [model.log_density(each) for each in points], rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.vmap(model.to_jax())(points), [model.log_density(each) for each in points], rtol=1e-12
+    )

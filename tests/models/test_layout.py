@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from schools import SCHOOLS, Y
+from models.schools import SCHOOLS, Y
 
 import varmat as vm
 
@@ -20,8 +20,16 @@ def test_from_values_to_the_vector():
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ({"mu": 1.0, "tau": 1.0}, TypeError, r"the dict has no theta_trans, but must have the parameters theta_trans, mu"),
-        ({"theta_trans": Y, "mu": 1.0, "tau": 1.0, "x": 1}, TypeError, r"param_unconstrain: the dict has x, but must have"),
+        (
+            {"mu": 1.0, "tau": 1.0},
+            TypeError,
+            r"the dict has no theta_trans, but must have the parameters theta_trans, mu",
+        ),
+        (
+            {"theta_trans": Y, "mu": 1.0, "tau": 1.0, "x": 1},
+            TypeError,
+            r"param_unconstrain: the dict has x, but must have",
+        ),
         (
             {"theta_trans": Y[:3], "mu": 1.0, "tau": 1.0},
             vm.ShapeError,
@@ -33,7 +41,11 @@ def test_from_values_to_the_vector():
             r"tau: positive_free: .* is -1.0, but must be positive!",
         ),
         ({"theta_trans": Y, "mu": "a", "tau": 1.0}, TypeError, r"param_unconstrain: mu has dtype"),
-        (np.ones(3), vm.ShapeError, r"param_unconstrain: values has shape \(3,\), but must have shape \(10,\)!"),
+        (
+            np.ones(3),
+            vm.ShapeError,
+            r"param_unconstrain: values has shape \(3,\), but must have shape \(10,\)!",
+        ),
     ],
 )
 def test_values_are_refused(values, error, message):
@@ -42,12 +54,20 @@ def test_values_are_refused(values, error, message):
 
 
 def test_bound_of_something_unknown_is_refused():
-    with pytest.raises(TypeError, match=r"Model: a bound of b is a function of 'c', but must be one of .*: a, y!"):
+    with pytest.raises(
+        TypeError, match=r"Model: a bound of b is a function of 'c', but must be one of .*: a, y!"
+    ):
         vm.Model(lambda a, b: 0.0, a=vm.real(), b=vm.lower(lambda c: c), data={"y": 1.0})
-    with pytest.raises(TypeError, match=r"Model: a bound of b is a function of 'a', but must be one of .*: there are none!"):
+    with pytest.raises(
+        TypeError,
+        match=r"Model: a bound of b is a function of 'a', but must be one of .*: there are none!",
+    ):
         vm.Model(lambda a, b: 0.0, b=vm.lower(lambda a: a), a=vm.real())
 
 
 def test_bound_with_a_default_for_what_comes_later_is_refused():
-    with pytest.raises(TypeError, match=r"a bound of b is a function of 'c', but must be one of parameters before it .*: a!"):
+    with pytest.raises(
+        TypeError,
+        match=r"a bound of b is a function of 'c', but must be one of parameters before it .*: a!",
+    ):
         vm.Model(lambda a, b, c: 0.0, a=vm.real(), b=vm.lower(lambda a, c=0.0: a + c), c=vm.real())

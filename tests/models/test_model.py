@@ -1,4 +1,6 @@
-"""Model: the log density of the unconstrained vector, its derivatives, names, and what samplers ask of it."""
+"""Model: the log density of the unconstrained vector, its derivatives, names, and what samplers ask
+of it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import psutil
 import pytest
-from schools import PARAMETERS, SCHOOLS, SIGMA, Q, Y, eight_schools, normal
+from models.schools import PARAMETERS, SCHOOLS, SIGMA, Q, Y, eight_schools, normal
 
 import varmat as vm
 
@@ -22,12 +24,16 @@ def by_hand(q, jacobian):
     value = normal(r, 0.0, SIGMA) + normal(theta, 0.0, 1.0) + normal(mu, 0.0, 5.0)
     value += -np.log(5 * np.pi) - np.log1p((tau / 5) ** 2) + jacobian * q[9]
     by_tau = np.sum(w * r * theta) - 2 * tau / (25 + tau**2)
-    gradient = np.concatenate([tau * w * r - theta, [np.sum(w * r) - mu / 25, tau * by_tau + jacobian]])
+    gradient = np.concatenate(
+        [tau * w * r - theta, [np.sum(w * r) - mu / 25, tau * by_tau + jacobian]]
+    )
     hessian = np.diag(np.concatenate([-(tau**2) * w - 1, [-np.sum(w) - 1 / 25, 0.0]]))
     hessian[:8, 8] = -tau * w
     hessian[:8, 9] = tau * (w * r - tau * w * theta)
     hessian[8, 9] = -tau * np.sum(w * theta)
-    hessian[9, 9] = tau * by_tau - tau**2 * (np.sum(w * theta**2) + 2 * (25 - tau**2) / (25 + tau**2) ** 2)
+    hessian[9, 9] = tau * by_tau - tau**2 * (
+        np.sum(w * theta**2) + 2 * (25 - tau**2) / (25 + tau**2) ** 2
+    )
     hessian += np.triu(hessian, 1).T
     return value, gradient, hessian
 
@@ -40,7 +46,9 @@ def test_derivatives_by_hand(jacobian):
     for mine, exact in zip(found, (value, gradient, hessian), strict=True):
         np.testing.assert_allclose(mine, exact, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(SCHOOLS.log_density(Q, jacobian=jacobian), value, rtol=1e-14)
-    for mine, exact in zip(SCHOOLS.log_density_gradient(Q, jacobian=jacobian), (value, gradient), strict=True):
+    for mine, exact in zip(
+        SCHOOLS.log_density_gradient(Q, jacobian=jacobian), (value, gradient), strict=True
+    ):
         np.testing.assert_allclose(mine, exact, rtol=1e-13, atol=1e-14)
     v = np.cos(np.arange(10.0))
     found = SCHOOLS.log_density_hessian_vector_product(Q, v, jacobian=jacobian)
@@ -50,8 +58,10 @@ def test_derivatives_by_hand(jacobian):
 
 def test_all_parameters_together():
     parameters = {
-        "a": vm.real(2, 3), "b": vm.ordered(3), "c": vm.simplex(3), "d": vm.cholesky_corr(3), "e": vm.cov_matrix(2),
-        "f": vm.interval(0, 1, 2), "g": vm.upper(lambda f: f[0]), "h": vm.unit_vector(2), "i": vm.sum_to_zero(3),
+        "a": vm.real(2, 3), "b": vm.ordered(3), "c": vm.simplex(3), "d": vm.cholesky_corr(3),
+         "e": vm.cov_matrix(2),
+        "f": vm.interval(0, 1, 2), "g": vm.upper(lambda f: f[0]), "h": vm.unit_vector(2),
+         "i": vm.sum_to_zero(3),
         "j": vm.lower(1, 2, 2),
     }  # fmt: skip
 
@@ -97,9 +107,14 @@ def model_with_quantities():
         return {"replicate": rng.normal(theta), "largest": np.max(theta), "many": theta.max() > 0}
 
     return vm.Model(
-        log_density, z=vm.real(3), mu=vm.real(), tau=vm.positive(), data={"y": Y[:3]},
-        transformed_parameters=lambda z, mu, tau: {"theta": mu + tau * z}, generated_quantities=quantities,
-    )  # fmt: skip
+        log_density,
+        z=vm.real(3),
+        mu=vm.real(),
+        tau=vm.positive(),
+        data={"y": Y[:3]},
+        transformed_parameters=lambda z, mu, tau: {"theta": mu + tau * z},
+        generated_quantities=quantities,
+    )
 
 
 def test_transformed_parameters_and_generated_quantities():
@@ -107,7 +122,9 @@ def test_transformed_parameters_and_generated_quantities():
     q = np.array([0.1, -0.2, 0.3, 1.0, np.log(2.0)])
     theta = 1.0 + 2.0 * q[:3]
     value, gradient = model.log_density_gradient(q)
-    np.testing.assert_allclose(value, normal(Y[:3], theta, 1.0) + normal(1.0, 0.0, 1.0) + np.log(2.0), rtol=1e-14)
+    np.testing.assert_allclose(
+        value, normal(Y[:3], theta, 1.0) + normal(1.0, 0.0, 1.0) + np.log(2.0), rtol=1e-14
+    )
     np.testing.assert_allclose(gradient[:3], 2.0 * (Y[:3] - theta), rtol=1e-14)
     assert model.param_num() == 5
     assert model.param_names(include_tp=True)[5:] == ["theta.1", "theta.2", "theta.3"]
@@ -117,12 +134,23 @@ def test_transformed_parameters_and_generated_quantities():
     assert model.param_num(True, True) == 13
     values = model.constrain(q, include_tp=True, include_gq=True, rng=np.random.default_rng(5))
     np.testing.assert_allclose(values["theta"], theta)
-    np.testing.assert_array_equal(values["replicate"], np.random.default_rng(5).normal(values["theta"]))
+    np.testing.assert_array_equal(
+        values["replicate"], np.random.default_rng(5).normal(values["theta"])
+    )
     assert (values["largest"], values["many"]) == (values["theta"].max(), 1.0)
     flat = model.param_constrain(q, include_tp=True, include_gq=True, rng=np.random.default_rng(5))
-    np.testing.assert_array_equal(flat, np.concatenate([np.ravel(value) for value in values.values()]))
+    np.testing.assert_array_equal(
+        flat, np.concatenate([np.ravel(value) for value in values.values()])
+    )
     assert model.constrain(q).keys() == {"z", "mu", "tau"}
-    assert model.constrain(q, include_gq=True).keys() == {"z", "mu", "tau", "replicate", "largest", "many"}
+    assert model.constrain(q, include_gq=True).keys() == {
+        "z",
+        "mu",
+        "tau",
+        "replicate",
+        "largest",
+        "many",
+    }
 
 
 def test_names_do_not_call_what_is_not_asked_for():
@@ -136,7 +164,12 @@ def test_names_do_not_call_what_is_not_asked_for():
         calls.append("generated")
         return {"z": x}
 
-    model = vm.Model(lambda x: -x * x, x=vm.real(), transformed_parameters=transformed, generated_quantities=quantities)
+    model = vm.Model(
+        lambda x: -x * x,
+        x=vm.real(),
+        transformed_parameters=transformed,
+        generated_quantities=quantities,
+    )
     assert (model.param_names(include_tp=True), model.param_num(include_tp=True)) == (["x", "y"], 2)
     assert calls == ["transformed"] * 2
     assert model.shapes(include_gq=True) == {"x": (), "z": ()}
@@ -149,14 +182,20 @@ def test_names_do_not_call_what_is_not_asked_for():
 def test_without_constants_and_with_the_jacobian_unless_asked_otherwise():
     model = vm.Model(lambda tau, propto: 0.0 if propto else 100.0, tau=vm.positive())
     q, v = np.array([0.5]), np.array([1.0])
-    assert model.log_density(q) == model.log_density_gradient(q)[0] == model.log_density_hessian(q)[0] == 0.5
+    assert (
+        model.log_density(q)
+        == model.log_density_gradient(q)[0]
+        == model.log_density_hessian(q)[0]
+        == 0.5
+    )
     assert model.log_density_hessian_vector_product(q, v)[0] == 0.5
     assert model.check_gradient(q).value == 0.5
     assert model.constrain(q).keys() == {"tau"}
 
 
 @pytest.mark.parametrize("density", [
-    lambda mu, y, propto: vm.normal_lpdf(y, mu, 2.0, propto=propto), lambda mu, y: vm.normal_lupdf(y, mu, 2.0),
+    lambda mu, y, propto: vm.normal_lpdf(y, mu, 2.0, propto=propto), lambda mu,
+     y: vm.normal_lupdf(y, mu, 2.0),
 ])  # fmt: skip
 @pytest.mark.parametrize("propto", [True, False])
 def test_the_value_alone_keeps_what_depends_on_parameters(density, propto):
@@ -171,56 +210,123 @@ def test_the_value_alone_keeps_what_depends_on_parameters(density, propto):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: vm.Model(3.0, mu=vm.real()), TypeError, r"Model: the log density is a float, but must be a function!"),
-        (lambda: vm.Model(lambda mu: mu, vm.real()), TypeError, r"Model: the second argument is a Real, but must be a dict; param"),
-        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), data=[1]), TypeError, r"Model: data is a list, but must be a dict; param"),
-        (lambda: vm.Model(lambda mu: mu, mu=1.0), TypeError, r"Model: mu is a float, but must be a parameter such as varmat.re"),
-        (lambda: vm.Model(lambda mu, y: mu, mu=vm.real(), y=[1.0]), TypeError, r"Model: y is a list, .*: data go into data="),
-        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), data={"mu": 1}), TypeError, r"Model: mu is both a parameter and data"),
         (
-            lambda: vm.Model(lambda mu, nu: mu, mu=vm.real(), data={"y": 1}), TypeError,
+            lambda: vm.Model(3.0, mu=vm.real()),
+            TypeError,
+            r"Model: the log density is a float, but must be a function!",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, vm.real()),
+            TypeError,
+            r"Model: the second argument is a Real, but must be a dict; param",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), data=[1]),
+            TypeError,
+            r"Model: data is a list, but must be a dict; param",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, mu=1.0),
+            TypeError,
+            r"Model: mu is a float, but must be a parameter such as varmat.re",
+        ),
+        (
+            lambda: vm.Model(lambda mu, y: mu, mu=vm.real(), y=[1.0]),
+            TypeError,
+            r"Model: y is a list, .*: data go into data=",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), data={"mu": 1}),
+            TypeError,
+            r"Model: mu is both a parameter and data",
+        ),
+        (
+            lambda: vm.Model(lambda mu, nu: mu, mu=vm.real(), data={"y": 1}),
+            TypeError,
             r"Model: the log density takes 'nu', but must take parameters and data: mu, y!",
         ),
-        (lambda: vm.Model(lambda *, nu: nu, mu=vm.real()), TypeError, r"Model: the log density takes 'nu', but must take .*: mu!"),
-        (lambda: vm.Model(lambda mu, nu: mu), TypeError, r"Model: the log density takes 'mu', but must take .*: there are none!"),
         (
-            lambda: vm.Model(lambda mu: mu, mu=vm.real(), generated_quantities=lambda mu, nu: {}), TypeError,
+            lambda: vm.Model(lambda *, nu: nu, mu=vm.real()),
+            TypeError,
+            r"Model: the log density takes 'nu', but must take .*: mu!",
+        ),
+        (
+            lambda: vm.Model(lambda mu, nu: mu),
+            TypeError,
+            r"Model: the log density takes 'mu', but must take .*: there are none!",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), generated_quantities=lambda mu, nu: {}),
+            TypeError,
             r"Model: generated_quantities takes 'nu', but must take parameters and data: mu!",
         ),
-        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), dims=["k"]), TypeError, r"Model: dims is a list, but must be"),
-        (lambda: vm.Model(lambda mu: mu, mu=vm.real(), coords=["k"]), TypeError, r"Model: coords is a list, but must be"),
-        (lambda: vm.Model(lambda p: p[1], {1: vm.real()}), TypeError, r"Model: the name of a parameter is 1, but must be a str"),
-        (lambda: vm.Model(lambda mu: mu, {"mu": vm.real(3)}, mu=vm.real()), TypeError, r"Model: mu is declared twice"),
         (
-            lambda: vm.Model(lambda school: school, school=vm.real(8), dims={"school": ["school"]}), TypeError,
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), dims=["k"]),
+            TypeError,
+            r"Model: dims is a list, but must be",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), coords=["k"]),
+            TypeError,
+            r"Model: coords is a list, but must be",
+        ),
+        (
+            lambda: vm.Model(lambda p: p[1], {1: vm.real()}),
+            TypeError,
+            r"Model: the name of a parameter is 1, but must be a str",
+        ),
+        (
+            lambda: vm.Model(lambda mu: mu, {"mu": vm.real(3)}, mu=vm.real()),
+            TypeError,
+            r"Model: mu is declared twice",
+        ),
+        (
+            lambda: vm.Model(lambda school: school, school=vm.real(8), dims={"school": ["school"]}),
+            TypeError,
             r"Model: school has the name of a dimension of school, but must have one of its own!",
         ),
         (
-            lambda: vm.Model(lambda th: th, school=vm.real(), th=vm.real(8), dims={"th": ["school"]}), TypeError,
+            lambda: vm.Model(
+                lambda th: th, school=vm.real(), th=vm.real(8), dims={"th": ["school"]}
+            ),
+            TypeError,
             r"Model: school has the name of a dimension of th, but must have one of its own!",
         ),
         (
-            lambda: vm.Model(lambda mu: mu, mu=vm.real(), dims={"later": "mu"}), TypeError,
+            lambda: vm.Model(lambda mu: mu, mu=vm.real(), dims={"later": "mu"}),
+            TypeError,
             r"Model: mu has the name of a dimension of later, but must have one of its own!",
         ),
         (
-            lambda: vm.Model(lambda x: x, x=vm.real(8), x_dim_0=vm.real()), TypeError,
+            lambda: vm.Model(lambda x: x, x=vm.real(8), x_dim_0=vm.real()),
+            TypeError,
             r"Model: x_dim_0 has the name of a dimension of x, but must have one of its own!",
         ),
         (
-            lambda: vm.Model(lambda draw: draw, draw=vm.real()), TypeError,
+            lambda: vm.Model(lambda draw: draw, draw=vm.real()),
+            TypeError,
             r"Model: draw has the name of a dimension of all draws, but must have one of its own!",
         ),
         (
-            lambda: vm.Model(lambda x: x, x=vm.real(8), dims={"x": ["chain"]}), TypeError,
-            r"Model: dims has 'chain', but must have names other than chain and draw, which all draws have!",
+            lambda: vm.Model(lambda x: x, x=vm.real(8), dims={"x": ["chain"]}),
+            TypeError,
+            (
+                r"Model: dims has 'chain', but must have names other than chain and draw, which "
+                r"all "
+                r"draws have!"
+            ),
         ),
         (
-            lambda: vm.Model(lambda x: x, x=vm.real(8), coords={"draw": range(3)}), TypeError,
-            r"Model: coords has 'draw', but must have names other than chain and draw, which all draws have!",
+            lambda: vm.Model(lambda x: x, x=vm.real(8), coords={"draw": range(3)}),
+            TypeError,
+            (
+                r"Model: coords has 'draw', but must have names other than chain and draw, which "
+                r"all "
+                r"draws have!"
+            ),
         ),
     ],
-)  # fmt: skip
+)
 def test_models_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
@@ -229,10 +335,26 @@ def test_models_are_refused(make, error, message):
 @pytest.mark.parametrize(
     ("f", "error", "message"),
     [
-        (lambda mu: None, TypeError, r"the log density returned None \(is a return statement missing\?\)"),
-        (lambda mu: mu * np.ones(3), vm.ShapeError, r"the result has shape \(3,\), but must be a scalar"),
-        (lambda mu: vm.normal_lpdf(0.0, mu, -1.0), vm.DomainError, r"normal_lpdf: Scale parameter is -1.0"),
-        (lambda mu: {"a": mu}, TypeError, r"the log density returned a dict, but must return a scalar!"),
+        (
+            lambda mu: None,
+            TypeError,
+            r"the log density returned None \(is a return statement missing\?\)",
+        ),
+        (
+            lambda mu: mu * np.ones(3),
+            vm.ShapeError,
+            r"the result has shape \(3,\), but must be a scalar",
+        ),
+        (
+            lambda mu: vm.normal_lpdf(0.0, mu, -1.0),
+            vm.DomainError,
+            r"normal_lpdf: Scale parameter is -1.0",
+        ),
+        (
+            lambda mu: {"a": mu},
+            TypeError,
+            r"the log density returned a dict, but must return a scalar!",
+        ),
     ],
 )
 @pytest.mark.parametrize("method", ["log_density", "log_density_gradient", "log_density_hessian"])
@@ -242,9 +364,13 @@ def test_results_are_refused(f, error, message, method):
             getattr(vm.Model(f, mu=parameter), method)(np.zeros(1))
 
 
-@pytest.mark.parametrize("method", ["log_density", "log_density_gradient", "log_density_hessian", "constrain"])
+@pytest.mark.parametrize(
+    "method", ["log_density", "log_density_gradient", "log_density_hessian", "constrain"]
+)
 def test_points_are_refused(method):
-    with pytest.raises(vm.ShapeError, match=rf"{method}: q has shape \(3,\), but must have shape \(10,\)!"):
+    with pytest.raises(
+        vm.ShapeError, match=rf"{method}: q has shape \(3,\), but must have shape \(10,\)!"
+    ):
         getattr(SCHOOLS, method)(np.zeros(3))
     with pytest.raises(TypeError, match=rf"{method}: q has dtype"):
         getattr(SCHOOLS, method)(np.zeros(10, complex))
@@ -252,11 +378,20 @@ def test_points_are_refused(method):
 
 def test_vectors_are_refused():
     product = SCHOOLS.log_density_hessian_vector_product
-    with pytest.raises(TypeError, match=r"^log_density_hessian_vector_product: q has dtype <U3, but must be real numbers"):
+    with pytest.raises(
+        TypeError,
+        match=r"^log_density_hessian_vector_product: q has dtype <U3, but must be real numbers",
+    ):
         product("abc", Q)
-    with pytest.raises(TypeError, match=r"^log_density_hessian_vector_product: v has dtype <U3, but must be real numbers"):
+    with pytest.raises(
+        TypeError,
+        match=r"^log_density_hessian_vector_product: v has dtype <U3, but must be real numbers",
+    ):
         product(Q, "abc")
-    with pytest.raises(vm.ShapeError, match=r"^log_density_hessian_vector_product: v has shape \(3,\), but must have shape"):
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^log_density_hessian_vector_product: v has shape \(3,\), but must have shape",
+    ):
         product(Q, np.zeros(3))
 
 
@@ -321,7 +456,9 @@ def test_memory_stays_flat():
 
 def test_pickles():
     model = pickle.loads(pickle.dumps(SCHOOLS))
-    np.testing.assert_array_equal(model.log_density_gradient(Q)[1], SCHOOLS.log_density_gradient(Q)[1])
+    np.testing.assert_array_equal(
+        model.log_density_gradient(Q)[1], SCHOOLS.log_density_gradient(Q)[1]
+    )
 
 
 # --- what is recorded ---
@@ -329,8 +466,17 @@ def test_pickles():
 
 def test_a_recorded_model_has_the_same_gradient():
     def log_density(mu, debt, tau, theta, part):
-        terms = [vm.normal_lpdf(mu, debt, 5), debt, vm.cauchy_lpdf(tau, 0, 5), vm.normal_lpdf(theta, 0, 1)]
-        return (*terms, vm.dirichlet_lpdf(part, np.ones(3)), vm.normal_lpdf(Y, mu + tau * theta, SIGMA))
+        terms = [
+            vm.normal_lpdf(mu, debt, 5),
+            debt,
+            vm.cauchy_lpdf(tau, 0, 5),
+            vm.normal_lpdf(theta, 0, 1),
+        ]
+        return (
+            *terms,
+            vm.dirichlet_lpdf(part, np.ones(3)),
+            vm.normal_lpdf(Y, mu + tau * theta, SIGMA),
+        )
 
     runs = []
 
@@ -338,9 +484,17 @@ def test_a_recorded_model_has_the_same_gradient():
         runs.append(1)
         return log_density(mu, debt, tau, theta, part)
 
-    parameters = {"mu": vm.upper(9.0), "debt": vm.upper(0.0), "tau": vm.positive(), "theta": vm.lower(-9.0, 8)}
+    parameters = {
+        "mu": vm.upper(9.0),
+        "debt": vm.upper(0.0),
+        "tau": vm.positive(),
+        "theta": vm.lower(-9.0, 8),
+    }
     parameters["part"] = vm.simplex(3)
-    plain, recorded = vm.Model(log_density, parameters), vm.Model(counted, parameters, recorded=True)
+    plain, recorded = (
+        vm.Model(log_density, parameters),
+        vm.Model(counted, parameters, recorded=True),
+    )
     for seed in range(5):
         q = np.random.default_rng(seed).normal(size=13)
         for jacobian in (True, False):
@@ -350,14 +504,19 @@ def test_a_recorded_model_has_the_same_gradient():
             np.testing.assert_allclose(gradient, true, rtol=1e-12, atol=1e-14)
     assert len(runs) == 2
     again = pickle.loads(pickle.dumps(vm.Model(eight_schools, **PARAMETERS, recorded=True)))
-    np.testing.assert_allclose(again.log_density_gradient(Q)[1], SCHOOLS.log_density_gradient(Q)[1], rtol=1e-12)
+    np.testing.assert_allclose(
+        again.log_density_gradient(Q)[1], SCHOOLS.log_density_gradient(Q)[1], rtol=1e-12
+    )
     mode = recorded.optimize(seed=1).values
     np.testing.assert_allclose(mode["mu"], plain.optimize(seed=1).values["mu"], rtol=1e-4)
 
 
 def test_a_recorded_model_of_many_parameters_and_terms():
     parameters = {f"p{i}": vm.positive() for i in range(3000)}
-    recorded, q = vm.Model(lambda p: [*p.values()], parameters, recorded=True), np.linspace(-1.0, 1.0, 3000)
+    recorded, q = (
+        vm.Model(lambda p: [*p.values()], parameters, recorded=True),
+        np.linspace(-1.0, 1.0, 3000),
+    )
     value, gradient = recorded.log_density_gradient(q)
     assert value == pytest.approx(np.sum(np.exp(q)), rel=1e-13)
     np.testing.assert_allclose(gradient, np.exp(q) + 1.0, rtol=1e-14)
@@ -374,7 +533,9 @@ def test_a_recorded_model_with_bounds_that_depend_on_parameters():
     def log_density(a, b, tau, theta):
         return vm.normal_lpdf(theta, b, tau) - tau + a
 
-    plain, recorded = (vm.Model(log_density, parameters, recorded=choice) for choice in (False, True))
+    plain, recorded = (
+        vm.Model(log_density, parameters, recorded=choice) for choice in (False, True)
+    )
     for seed in range(3):
         q = np.random.default_rng(seed).normal(size=6)
         value, gradient = recorded.log_density_gradient(q)

@@ -1,4 +1,6 @@
-"""Sampling without Python, against sampling by way of Python: the same seed gives the same draws."""
+"""Sampling without Python, against sampling by way of Python: the same seed gives the same
+draws.
+"""
 
 import ctypes
 import os
@@ -10,11 +12,12 @@ import warnings
 
 import numpy as np
 import pytest
-from test_progress import Terminal
+from models.test_progress import Terminal
 
 import varmat as vm
 from varmat.models import native_sampling
 from varmat.models.callbacks import Callbacks
+from varmat.models.chains import SECONDS, ThreadedChains
 
 pytest.importorskip("numba")
 with warnings.catch_warnings():
@@ -42,23 +45,38 @@ def make(name):
     return {
         "plain": lambda: parameters(),
         "labels": lambda: parameters(coords={"j": ["a", "b", "c"]}, dims={"y": ["j"]}),
-        "transformed": lambda: parameters(transformed_parameters=lambda x, y: {"t": np.outer(y, y), "u": x + y[0], "none": y[:0]}),
-        "written over": lambda: parameters(transformed_parameters=written_over, generated_quantities=lambda y, t: {"z": y + t}),
-        "quantities": lambda: parameters(generated_quantities=lambda x, rng: {"z": rng.normal(x, size=2), "k": 2}),
+        "transformed": lambda: parameters(
+            transformed_parameters=lambda x, y: {"t": np.outer(y, y), "u": x + y[0], "none": y[:0]}
+        ),
+        "written over": lambda: parameters(
+            transformed_parameters=written_over, generated_quantities=lambda y, t: {"z": y + t}
+        ),
+        "quantities": lambda: parameters(
+            generated_quantities=lambda x, rng: {"z": rng.normal(x, size=2), "k": 2}
+        ),
         "quantities of an index": lambda: parameters(
             transformed_parameters=lambda y: {"i": 1, "t": 2.0 * y},
             generated_quantities=lambda i, t, rng: {"z": t[i] + rng.normal()},
         ),
-        "quantities that sort": lambda: parameters(generated_quantities=lambda y: {"z": y.sort() or y}),
-        "values in a list": lambda: parameters(transformed_parameters=lambda x: {"t": [x, 2.0 * x]}),
-        "values that are infinite": lambda: parameters(transformed_parameters=lambda x: {"t": -np.log(np.maximum(x, 0.0))}),
-        "refusals": lambda: vm.Model(lambda x: vm.std_normal_lpdf(x) + vm.normal_lpdf(0.0, 0.0, 1.0 - x), x=vm.real()),
+        "quantities that sort": lambda: parameters(
+            generated_quantities=lambda y: {"z": y.sort() or y}
+        ),
+        "values in a list": lambda: parameters(
+            transformed_parameters=lambda x: {"t": [x, 2.0 * x]}
+        ),
+        "values that are infinite": lambda: parameters(
+            transformed_parameters=lambda x: {"t": -np.log(np.maximum(x, 0.0))}
+        ),
+        "refusals": lambda: vm.Model(
+            lambda x: vm.std_normal_lpdf(x) + vm.normal_lpdf(0.0, 0.0, 1.0 - x), x=vm.real()
+        ),
         "flat": lambda: vm.Model(lambda x: -(np.maximum(np.abs(x) - 1.0, 0.0) ** 2), x=vm.real()),
     }[name]()
 
 
 NAMES = [
-    "plain", "labels", "transformed", "written over", "quantities", "quantities of an index", "quantities that sort",
+    "plain", "labels", "transformed", "written over", "quantities", "quantities of an index",
+     "quantities that sort",
     "values in a list", "values that are infinite", "refusals", "flat",
 ]  # fmt: skip
 
@@ -104,6 +122,31 @@ def test_draws_do_not_depend_on_the_number_of_threads():
         assert_same(model.sample(**SETTINGS, cores=cores), expected)
 
 
+def test_an_interrupt_of_the_threads_returns_the_draws_that_there_are(monkeypatch):
+    def show(chains, board, at_once=False):
+        if board[:-1, SECONDS].all() and not interrupted:
+            interrupted.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    interrupted = []
+    monkeypatch.setattr(ThreadedChains, "_show", show)
+    result = parameters().sample(**{**SETTINGS, "draws": 10**6}, cores=2)
+    x = result.posterior["x"].values
+    assert x.shape[0] == 2
+    assert 0 < x.shape[1] < 10**6
+    assert result.warmup_posterior.sizes["draw"] == 80
+
+
+def test_what_is_shown_of_threads(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    parameters().sample(**{**SETTINGS, "progress_bar": True})
+    last = [
+        line.split()
+        for line in sys.stderr.getvalue().split("\x1b[4F")[-1].replace("\x1b[K", "").splitlines()
+    ]
+    assert [line[1] for line in last[2:]] == ["140", "140"]
+
+
 def test_the_density_is_not_called_from_python(monkeypatch):
     count = []
 
@@ -120,7 +163,9 @@ def test_the_density_is_not_called_from_python(monkeypatch):
 
 def test_steps_that_call_python(monkeypatch):
     def log_density(x):
-        return vm.std_normal_lpdf(x) + np.sum(np.log(np.linalg.svdvals(np.diag([1.0, 2.0]) + np.outer(x, x))))
+        return vm.std_normal_lpdf(x) + np.sum(
+            np.log(np.linalg.svdvals(np.diag([1.0, 2.0]) + np.outer(x, x)))
+        )
 
     def make():
         return vm.Model(log_density, x=vm.real(2), recorded=True)
@@ -151,7 +196,11 @@ def test_error_where_the_recording_does_not_hold():
 
 @pytest.mark.parametrize(
     ("of", "error"),
-    [("generated_quantities", IndexError), ("generated_quantities", ValueError), ("transformed_parameters", IndexError)],
+    [
+        ("generated_quantities", IndexError),
+        ("generated_quantities", ValueError),
+        ("transformed_parameters", IndexError),
+    ],
 )
 def test_errors_at_draws(of, error):
     def values(x):
@@ -172,7 +221,10 @@ def test_values_that_are_refused_during_adaptation_only(monkeypatch):
             raise ValueError("far out")
         return {"z": x}
 
-    for settings in ({"transformed_parameters": lambda x: {"t": vm.normal_lpdf(x, 0.0, -x)}}, {"generated_quantities": quantities}):
+    for settings in (
+        {"transformed_parameters": lambda x: {"t": vm.normal_lpdf(x, 0.0, -x)}},
+        {"generated_quantities": quantities},
+    ):
         expected = by_python(monkeypatch, make(**settings), init={"x": -1.0})
         assert_same(make(**settings).sample(**SETTINGS, init={"x": -1.0}), expected)
 
@@ -184,7 +236,12 @@ def test_values_that_are_refused_at_draws_that_are_kept(quantities):
             raise vm.DomainError(f"{x} has no logarithm")
         return {"t": np.log(x)}
 
-    model = vm.Model(lambda x: -0.5 * x * x, x=vm.real(), transformed_parameters=values, generated_quantities=quantities)
+    model = vm.Model(
+        lambda x: -0.5 * x * x,
+        x=vm.real(),
+        transformed_parameters=values,
+        generated_quantities=quantities,
+    )
     with pytest.raises(vm.DomainError, match="has no logarithm"):
         model.sample(**SETTINGS, init={"x": 3.0})
 
@@ -192,7 +249,8 @@ def test_values_that_are_refused_at_draws_that_are_kept(quantities):
 def test_python_is_called_where_a_value_is_not_finite(monkeypatch):
     def make():
         return parameters(
-            transformed_parameters=lambda x: {"t": np.log(np.maximum(x, 0.0))}, generated_quantities=lambda t: {"z": -t}
+            transformed_parameters=lambda x: {"t": np.log(np.maximum(x, 0.0))},
+            generated_quantities=lambda t: {"z": -t},
         )
 
     result = make().sample(**SETTINGS)
@@ -202,7 +260,9 @@ def test_python_is_called_where_a_value_is_not_finite(monkeypatch):
 
 @pytest.mark.parametrize("recordable", [True, False])
 def test_an_interrupt_while_quantities_are_made_loses_no_draws(recordable):
-    """The parameters are there even if they are not made by the sampler, because the values cannot be recorded."""
+    """The parameters are there even if they are not made by the sampler, because the values cannot
+    be recorded.
+    """
 
     def transformed(x, y):
         return {"t": x + y if recordable else [x + y[0], x + y[1], x + y[2]]}
@@ -217,7 +277,10 @@ def test_an_interrupt_while_quantities_are_made_loses_no_draws(recordable):
     settings = {"transformed_parameters": transformed, "generated_quantities": quantities}
     expected = parameters(**settings).sample(**SETTINGS)
     count = []
-    with pytest.warns(UserWarning, match=r"^Model.sample: interrupted after sampling: of 280 draws (\d+) lack quantities") as said:
+    with pytest.warns(
+        UserWarning,
+        match=r"^Model.sample: interrupted after sampling: of 280 draws (\d+) lack quantities",
+    ) as said:
         result = parameters(**settings).sample(**SETTINGS)
     assert len(said) == 1
     assert said[0].filename == __file__
@@ -228,7 +291,8 @@ def test_an_interrupt_while_quantities_are_made_loses_no_draws(recordable):
         for name in ("x", "y"):
             np.testing.assert_array_equal(made[name], known[name])
     assert len(np.unique(result.posterior["x"])) > 60
-    # A call finds the shapes, and an interrupt is raised between one instruction of Python and a later one.
+    # A call finds the shapes, and an interrupt is raised between one instruction of Python and a
+    # later one.
     done = np.isfinite(result.posterior["z"].values).all(axis=2).ravel()
     number = int(done.sum())
     assert 40 < number <= 50
@@ -267,9 +331,13 @@ def test_a_name_of_the_hidden_points_may_be_taken(monkeypatch):
 def test_threads_take_slots_of_their_own():
     from varmat.programs.runners import pointers
 
-    model = vm.Model(lambda x: -0.5 * np.sum(x**2) - np.sum(np.exp(x)), x=vm.real(50), recorded=True)
+    model = vm.Model(
+        lambda x: -0.5 * np.sum(x**2) - np.sum(np.exp(x)), x=vm.real(50), recorded=True
+    )
     native = native_sampling.prepared(Callbacks(model, 1), {"chains": 2, "cores": 1})
-    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, *[ctypes.c_void_p] * 4)(pointers.log_density.address)
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, *[ctypes.c_void_p] * 4)(
+        pointers.log_density.address
+    )
     user = native._data.words.ctypes.data
     wrong = []
 
@@ -281,7 +349,8 @@ def test_threads_take_slots_of_their_own():
             if status or not np.allclose(gradient, -q - np.exp(q), rtol=1e-12):
                 wrong.append(q)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(5)]  # more than there are slots
+    # more than there are slots
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto_samplers.md").read_text()
-BLOCKS = [code for _, code in re.findall(r"^```(python|{code-block} python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)]
+BLOCKS = [
+    code
+    for _, code in re.findall(
+        r"^```(python|{code-block} python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+    )
+]
 
 
 def block(word):
@@ -22,7 +27,10 @@ def block(word):
 def namespace(*words):
     """What blocks leave behind; those of the model come first."""
     found = {"__name__": "howto_samplers"}
-    for code in (*(block(word) for word in ("def log_likelihood(", "except vm.DomainError")), *map(block, words)):
+    for code in (
+        *(block(word) for word in ("def log_likelihood(", "except vm.DomainError")),
+        *map(block, words),
+    ):
         exec(compile(code, "howto_samplers.md", "exec"), found)
     return found
 
@@ -30,7 +38,9 @@ def namespace(*words):
 def exact():
     """Mean and standard deviation of the parameters, by sums over a grid."""
     found = namespace()
-    mu, log_sigma = np.meshgrid(np.linspace(-2.0, 4.0, 61), np.linspace(-2.5, 2.5, 61), indexing="ij")
+    mu, log_sigma = np.meshgrid(
+        np.linspace(-2.0, 4.0, 61), np.linspace(-2.5, 2.5, 61), indexing="ij"
+    )
     points = np.stack([mu.ravel(), log_sigma.ravel()], axis=1)
     w = np.exp([found["model"].log_density(q) for q in points])
     w /= np.sum(w)

@@ -1,4 +1,6 @@
-"""The parameters a model can have: their sets, their shapes, and that their log-Jacobians make a change of variables."""
+"""The parameters a model can have: their sets, their shapes, and that their log-Jacobians make a
+change of variables.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,22 @@ FACTORIES = [
 ]
 
 
-@pytest.mark.parametrize(("parameter", "kind", "shape", "size"), FACTORIES, ids=lambda item: getattr(item, "__name__", None))
+@pytest.mark.parametrize(
+    ("parameter", "kind", "shape", "size"),
+    FACTORIES,
+    ids=lambda item: getattr(item, "__name__", None),
+)
 def test_factories(parameter, kind, shape, size):
     assert type(parameter) is kind
     assert parameter.shape == shape
     assert parameter.unconstrained_size == size
 
 
-@pytest.mark.parametrize(("parameter", "kind", "shape", "size"), FACTORIES, ids=lambda item: getattr(item, "__name__", None))
+@pytest.mark.parametrize(
+    ("parameter", "kind", "shape", "size"),
+    FACTORIES,
+    ids=lambda item: getattr(item, "__name__", None),
+)
 def test_there_and_back(parameter, kind, shape, size):
     model = vm.Model(lambda x: 0.0, x=parameter)
     q = np.random.default_rng(1).uniform(-1.5, 1.5, size)
@@ -49,7 +59,9 @@ def test_there_and_back(parameter, kind, shape, size):
     values = model.constrain(q)
     assert np.shape(values["x"]) == shape
     np.testing.assert_allclose(model.param_unconstrain(values), q, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(model.param_unconstrain(model.param_constrain(q)), q, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        model.param_unconstrain(model.param_constrain(q)), q, rtol=1e-10, atol=1e-12
+    )
 
 
 def test_interval_is_lower_upper():
@@ -69,16 +81,22 @@ def test_a_shape_may_be_one_tuple():
 
 @pytest.mark.parametrize("size", [-1, 2.0, "a", True, (2, -1), (2, (3,))])
 def test_sizes_are_refused(size):
-    with pytest.raises(vm.ShapeError, match=r"positive: a size is .*, but must be a nonnegative integer!"):
+    with pytest.raises(
+        vm.ShapeError, match=r"positive: a size is .*, but must be a nonnegative integer!"
+    ):
         vm.positive(size)
 
 
 def beta_density(p, a, b):
-    return (a - 1) * np.log(p) + (b - 1) * np.log(1 - p) + np.log(gamma(a + b) / gamma(a) / gamma(b))
+    return (
+        (a - 1) * np.log(p) + (b - 1) * np.log(1 - p) + np.log(gamma(a + b) / gamma(a) / gamma(b))
+    )
 
 
 def dirichlet(p, a):
-    return np.sum((np.asarray(a) - 1) * np.log(p)) + np.log(gamma(sum(a)) / np.prod([gamma(x) for x in a]))
+    return np.sum((np.asarray(a) - 1) * np.log(p)) + np.log(
+        gamma(sum(a)) / np.prod([gamma(x) for x in a])
+    )
 
 
 def normal(x):
@@ -94,26 +112,33 @@ def triangle(alpha, beta):
     return np.log(alpha) + 2 * np.log(beta) + 3 * np.log(1 - alpha - beta) + np.log(gamma(9) / 12)
 
 
-# A normalised density of the parameters: of the unconstrained vector it must have the integral 1 too.
+# A normalised density of the parameters: of the unconstrained vector it must have the integral 1
+# too.
 DENSITIES = {
     "real": (lambda x: normal(x), {"x": vm.real(2)}),
     "positive": (lambda x: gamma_3(x), {"x": vm.positive()}),
     "lower": (lambda x: gamma_3(x + 3), {"x": vm.lower(-3)}),
     "upper": (lambda x: gamma_3(3 - x), {"x": vm.upper(3)}),
     "interval": (lambda x: beta_density((x - 1) / 4, 2, 3) - np.log(4), {"x": vm.interval(1, 5)}),
-    "offset_multiplier": (lambda x: normal((x - 5) / 3) - np.log(3), {"x": vm.offset_multiplier(1, 2)}),
+    "offset_multiplier": (lambda x: normal((x - 5) / 3) - np.log(3),
+     {"x": vm.offset_multiplier(1, 2)}),
     "ordered": (lambda x: normal(x[0]) + gamma_3(x[1] - x[0]), {"x": vm.ordered(2)}),
-    "positive_ordered": (lambda x: gamma_3(x[0]) + gamma_3(x[1] - x[0]), {"x": vm.positive_ordered(2)}),
+    "positive_ordered": (lambda x: gamma_3(x[0]) + gamma_3(x[1] - x[0]),
+     {"x": vm.positive_ordered(2)}),
     "simplex": (lambda x: dirichlet(x, [3, 4, 2]), {"x": vm.simplex(3)}),
     "sum_to_zero": (lambda x: normal(x) + 0.5 * np.log(2 * pi), {"x": vm.sum_to_zero(3)}),
     "unit_vector": (lambda x: -np.log(2 * pi), {"x": vm.unit_vector(2)}),
-    "corr_matrix": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2), {"x": vm.corr_matrix(2)}),
-    "cholesky_corr": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2), {"x": vm.cholesky_corr(2)}),
+    "corr_matrix": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2),
+     {"x": vm.corr_matrix(2)}),
+    "cholesky_corr": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2),
+     {"x": vm.cholesky_corr(2)}),
     "cov_matrix": (lambda x: gamma_3(x[0, 0]), {"x": vm.cov_matrix(1)}),
     "cholesky_cov": (lambda x: gamma_3(x[0, 0]), {"x": vm.cholesky_cov(1)}),
     "two": (lambda x, y: normal(x) + gamma_3(y), {"x": vm.real(), "y": vm.positive()}),
-    "dependent": (triangle, {"alpha": vm.interval(0, 1), "beta": vm.lower_upper(0, lambda alpha: 1 - alpha)}),
-    "chain": (lambda a, b: gamma_3(-a) + gamma_3(b - 2 * a), {"a": vm.upper(0), "b": vm.lower(lambda a: 2 * a)}),
+    "dependent": (triangle, {"alpha": vm.interval(0, 1), "beta": vm.lower_upper(0,
+        lambda alpha: 1 - alpha)}),
+    "chain": (lambda a, b: gamma_3(-a) + gamma_3(b - 2 * a),
+     {"a": vm.upper(0), "b": vm.lower(lambda a: 2 * a)}),
     "centred": (
         lambda tau, x: gamma_3(tau) + normal(x / tau) - np.log(tau),
         {"tau": vm.positive(), "x": vm.offset_multiplier(0, lambda tau: tau)},
@@ -176,9 +201,13 @@ def test_bound_with_a_default(bound):
 
 
 def test_bound_that_depends_needs_a_model():
-    with pytest.raises(TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"):
+    with pytest.raises(
+        TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"
+    ):
         vm.lower(lambda a: a).constrain(0.0)
-    with pytest.raises(TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"):
+    with pytest.raises(
+        TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"
+    ):
         vm.lower(lambda a: a).unconstrain(1.0)
 
 
@@ -188,7 +217,9 @@ def test_bound_refused_at_a_point():
         model.log_density(np.array([-1.0, 0.0]))
 
 
-@pytest.mark.parametrize("make", [vm.simplex, vm.cholesky_corr, vm.corr_matrix, vm.cov_matrix, vm.cholesky_cov])
+@pytest.mark.parametrize(
+    "make", [vm.simplex, vm.cholesky_corr, vm.corr_matrix, vm.cov_matrix, vm.cholesky_cov]
+)
 def test_sizes_may_be_small_integers(make):
     """Numbers of elements that are computed of those of NumPy would wrap around."""
     transform, same = make(np.uint8(20)), make(20)

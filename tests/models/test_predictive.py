@@ -16,7 +16,11 @@ CHAINS = {"mu": np.arange(6.0).reshape(2, 3), "sigma": np.ones((2, 3, 2))}
 
 def make(**settings):
     return vm.Model(
-        lambda mu, sigma, y: vm.normal_lpdf(mu, 0.0, 1.0) + vm.gamma_lpdf(sigma, 2.0, 1.0) + vm.normal_lpdf(y, mu, sigma[0]),
+        lambda mu, sigma, y: (
+            vm.normal_lpdf(mu, 0.0, 1.0)
+            + vm.gamma_lpdf(sigma, 2.0, 1.0)
+            + vm.normal_lpdf(y, mu, sigma[0])
+        ),
         mu=vm.real(),
         sigma=vm.positive(2),
         data={"y": Y},
@@ -26,7 +30,10 @@ def make(**settings):
 
 
 def prior(rng):
-    return {"mu": vm.normal_rng(0.0, 1.0, rng=rng), "sigma": vm.gamma_rng(2.0, 1.0, rng=rng, size=2)}
+    return {
+        "mu": vm.normal_rng(0.0, 1.0, rng=rng),
+        "sigma": vm.gamma_rng(2.0, 1.0, rng=rng, size=2),
+    }
 
 
 def simulate(mu, ratio, y, rng):
@@ -41,7 +48,10 @@ def test_posterior_predictive_of_chains():
     np.testing.assert_array_equal(group["twice"], 2.0 * CHAINS["mu"][:, :, None] * np.ones(2))
     again = make().sample_posterior_predictive(CHAINS, simulate, seed=1)["posterior_predictive"]
     np.testing.assert_array_equal(again["y"], group["y"])
-    assert np.any(make().sample_posterior_predictive(CHAINS, simulate, seed=2)["posterior_predictive"]["y"] != group["y"])
+    assert np.any(
+        make().sample_posterior_predictive(CHAINS, simulate, seed=2)["posterior_predictive"]["y"]
+        != group["y"]
+    )
     assert "posterior_predictive: twice, shape (2, 3, 2)" in repr(found)
 
 
@@ -62,7 +72,9 @@ def test_posterior_predictive_distribution():
     """Of a normal mean with a flat prior: variance 1 / n + 1."""
     model = vm.Model(lambda mu: vm.normal_lpdf(Y, mu, 1.0), mu=vm.real())
     approximation = model.laplace(seed=1, draws=4000)
-    z = model.sample_posterior_predictive(approximation, lambda mu, rng: {"z": vm.normal_rng(mu, 1.0, rng=rng)}, seed=2)
+    z = model.sample_posterior_predictive(
+        approximation, lambda mu, rng: {"z": vm.normal_rng(mu, 1.0, rng=rng)}, seed=2
+    )
     z = z["posterior_predictive"]["z"]
     assert abs(np.mean(z) - 2.0) < 5.0 * np.sqrt(1.2 / 4000)
     assert abs(np.var(z) - 1.2) < 5.0 * 1.2 * np.sqrt(2.0 / 4000)
@@ -71,12 +83,19 @@ def test_posterior_predictive_distribution():
 def test_prior_predictive():
     found = make().sample_prior_predictive(prior, simulate, draws=9, seed=1)
     assert list(found.groups) == ["prior", "prior_predictive"]
-    assert {name: x.shape for name, x in found["prior"].items()} == {"mu": (1, 9), "sigma": (1, 9, 2), "ratio": (1, 9, 2)}
+    assert {name: x.shape for name, x in found["prior"].items()} == {
+        "mu": (1, 9),
+        "sigma": (1, 9, 2),
+        "ratio": (1, 9, 2),
+    }
     np.testing.assert_array_equal(found["prior_predictive"]["twice"], 2.0 * found["prior"]["ratio"])
     alone = make().sample_prior_predictive(prior, draws=9, seed=1)
     assert list(alone.groups) == ["prior"]
     np.testing.assert_array_equal(alone["prior"]["mu"], found["prior"]["mu"])
-    assert make().sample_prior_predictive(prior, simulate, draws=0).groups == {"prior": {}, "prior_predictive": {}}
+    assert make().sample_prior_predictive(prior, simulate, draws=0).groups == {
+        "prior": {},
+        "prior_predictive": {},
+    }
 
 
 def test_arviz(monkeypatch):
@@ -84,7 +103,9 @@ def test_arviz(monkeypatch):
     arviz.__version__ = "1.0"
     arviz.from_dict = lambda *args, **kwargs: (args, kwargs)
     monkeypatch.setitem(__import__("sys").modules, "arviz", arviz)
-    found = make().sample_posterior_predictive(CHAINS, simulate, seed=1, coords={"i": list("vwxyz")}, dims={"y": "i"})
+    found = make().sample_posterior_predictive(
+        CHAINS, simulate, seed=1, coords={"i": list("vwxyz")}, dims={"y": "i"}
+    )
     (groups,), settings = found.to_arviz()
     assert list(groups) == ["posterior_predictive"]
     assert settings == {"coords": {"j": ["a", "b"], "i": list("vwxyz")}, "dims": {"y": ["i"]}}
@@ -105,28 +126,37 @@ def test_functions_get_copies():
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: make().sample_posterior_predictive(3.0, simulate), TypeError,
-     "sample_posterior_predictive: result is a float, but must be what Model.sample or Model.laplace returned, or a dict of"),
+     ("sample_posterior_predictive: result is a float, but must be what Model.sample or "
+     "Model.laplace returned, or a dict of")),
     (lambda: make().sample_posterior_predictive({"mu": CHAINS["mu"]}, simulate), TypeError,
      "sample_posterior_predictive: result has no sigma, but must have the parameters mu, sigma!"),
-    (lambda: make().sample_posterior_predictive({**CHAINS, "sigma": np.ones((2, 3))}, simulate), vm.ShapeError,
-     "sample_posterior_predictive: sigma has shape (2, 3), but must have shape (2, 3) and then (2,)!"),
-    (lambda: make().sample_posterior_predictive({**CHAINS, "mu": np.ones((2, 4))}, simulate), vm.ShapeError,
-     "sample_posterior_predictive: sigma has shape (2, 3, 2), but must have shape (2, 4) and then (2,)!"),
+    (lambda: make().sample_posterior_predictive({**CHAINS, "sigma": np.ones((2, 3))}, simulate),
+     vm.ShapeError,
+     ("sample_posterior_predictive: sigma has shape (2, 3), but must have shape (2, 3) and then "
+     "(2,)!")),
+    (lambda: make().sample_posterior_predictive({**CHAINS, "mu": np.ones((2, 4))}, simulate),
+     vm.ShapeError,
+     ("sample_posterior_predictive: sigma has shape (2, 3, 2), but must have shape (2, 4) and then "
+     "(2,)!")),
     (lambda: make().sample_posterior_predictive(CHAINS, lambda nu, mu: {}), TypeError,
      "Model: simulate takes 'nu', but must take parameters and data: mu, sigma, ratio, y!"),
     (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: mu), TypeError,
      "simulate returned a float64, but must return a dict of named values!"),
     (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: {"z": "a"}), TypeError,
      "simulate returned 'z' of dtype <U1, but must return real numbers!"),
-    (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: {"z": np.ones(int(mu))}), vm.ShapeError,
-     "sample_posterior_predictive: z has shape (1,) at a draw, but has shape (0,) at another, and must be the same at all!"),
+    (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: {"z": np.ones(int(mu))}),
+     vm.ShapeError,
+     ("sample_posterior_predictive: z has shape (1,) at a draw, but has shape (0,) at another, and "
+     "must be the same at all!")),
     (lambda: make().sample_posterior_predictive(CHAINS, simulate, dims={"x": ["j"]}), TypeError,
      "Model: dims has 'x', but must have parameters and quantities: y, twice!"),
     (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0}), TypeError,
      "sample_prior_predictive: the dict has no sigma, but must have the parameters mu, sigma!"),
-    (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": np.ones(3)}), vm.ShapeError,
+    (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": np.ones(3)}),
+     vm.ShapeError,
      "sample_prior_predictive: sigma has shape (3,), but must have shape (2,)!"),
-    (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": -np.ones(2)}), vm.DomainError,
+    (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": -np.ones(2)}),
+     vm.DomainError,
      "sample_prior_predictive: sigma: "),
     (lambda: make().sample_prior_predictive(prior, draws=-1), vm.DomainError,
      "sample_prior_predictive: draws is -1, but must be an integer of at least 0!"),
@@ -144,4 +174,6 @@ def test_error_says_at_which_draw():
 
     with pytest.raises(KeyError) as failure:
         make().sample_posterior_predictive(CHAINS, failing)
-    assert failure.value.__notes__ == ["sample_posterior_predictive: at draw 4, counted from 0 through all chains"]
+    assert failure.value.__notes__ == [
+        "sample_posterior_predictive: at draw 4, counted from 0 through all chains"
+    ]

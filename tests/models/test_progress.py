@@ -79,7 +79,10 @@ def test_what_does_not_fit_into_the_terminal(monkeypatch):
             assert heading.index(name) == line.index(cell)
         sys.stderr.truncate(0)
         progress.Display(True).show(lambda lines=(heading, line): lines)
-        assert all(len(each.split("\x1b")[0]) < width for each in sys.stderr.getvalue().strip("\0").splitlines())
+        assert all(
+            len(each.split("\x1b")[0]) < width
+            for each in sys.stderr.getvalue().strip("\0").splitlines()
+        )
     narrow = progress.table("Generated quantities", ("Draws",), [(5, 5, [5])])
     assert narrow[0].index("Draws") == narrow[2].index("5")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 
 import pytest
-from small_models import GAUSSIAN, gaussian
+from models.small_models import GAUSSIAN, gaussian
 
 import varmat as vm
 from varmat.models import results
@@ -17,7 +17,9 @@ def test_arviz_of_either_kind(monkeypatch, version, nested):
     arviz.__version__ = version
     arviz.from_dict = lambda *args, **kwargs: (args, kwargs)
     monkeypatch.setitem(__import__("sys").modules, "arviz", arviz)
-    model = vm.Model(gaussian, mu=vm.real(1), sigma=vm.positive(), coords={"one": ["a"]}, dims={"mu": ("one",)})
+    model = vm.Model(
+        gaussian, mu=vm.real(1), sigma=vm.positive(), coords={"one": ["a"]}, dims={"mu": ("one",)}
+    )
     args, kwargs = model.laplace(draws=7, seed=1).to_arviz()
     assert kwargs.pop("coords") == {"one": ["a"]}
     assert kwargs.pop("dims") == {"mu": ["one"]}
@@ -37,7 +39,13 @@ def test_package_that_cannot_be_imported_says_why_itself(monkeypatch, tmp_path):
 def test_missing_package_is_said_with_the_command(monkeypatch):
     for module in ("arviz", "nutpie"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(ImportError, match=r'to_arviz needs arviz, which is not installed: pip install "varmat\[sample\]"'):
+    with pytest.raises(
+        ImportError,
+        match=r'to_arviz needs arviz, which is not installed: pip install "varmat\[sample\]"',
+    ):
         results.to_arviz({}, {}, {})
-    with pytest.raises(ImportError, match=r'Model.sample needs nutpie, which is not installed: pip install "varmat\[sample\]"'):
+    with pytest.raises(
+        ImportError,
+        match=r'Model.sample needs nutpie, which is not installed: pip install "varmat\[sample\]"',
+    ):
         GAUSSIAN.sample()

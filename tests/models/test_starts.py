@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from schools import SCHOOLS
-from small_models import broken
+from models.schools import SCHOOLS
+from models.small_models import broken
 
 import varmat as vm
 from varmat.models.callbacks import Callbacks
@@ -22,11 +22,18 @@ def test_initial_point_is_one_that_the_model_accepts():
     assert q[0] >= 1.0
     np.testing.assert_array_equal(model.initial_point(seed=2), q)
     with pytest.raises(KeyError):  # at once, although it would be accepted elsewhere
-        vm.Model(lambda x: x if vm.value(x) > 1.0 else {}["small"], x=vm.real()).initial_point(seed=2)
-    with pytest.raises(vm.ShapeError, match=r"initial_point: q has shape \(2,\), but must have shape \(10,\)!"):
+        vm.Model(lambda x: x if vm.value(x) > 1.0 else {}["small"], x=vm.real()).initial_point(
+            seed=2
+        )
+    with pytest.raises(
+        vm.ShapeError, match=r"initial_point: q has shape \(2,\), but must have shape \(10,\)!"
+    ):
         SCHOOLS.initial_point(vm.Model(lambda x: -np.sum(x**2), x=vm.real(2)).optimize(seed=1))
     never = vm.Model(lambda x: -np.inf * vm.value(x) ** 2, x=vm.real())
-    with pytest.raises(vm.DomainError, match=r"at 100 random points .* was not finite; give a start .*outside the support"):
+    with pytest.raises(
+        vm.DomainError,
+        match=r"at 100 random points .* was not finite; give a start .*outside the support",
+    ):
         never.initial_point(seed=1)
 
 
@@ -47,14 +54,19 @@ def test_start_is_around_the_centre_and_not_refused(seed):
 
 def test_start_where_there_is_little_room():
     centre = np.linspace(100.0, 140.0, 50)
-    model = vm.Model(lambda x: np.sum(np.where(np.abs(x - centre) < 0.1, -x, -np.inf)), x=vm.real(50))
+    model = vm.Model(
+        lambda x: np.sum(np.where(np.abs(x - centre) < 0.1, -x, -np.inf)), x=vm.real(50)
+    )
     assert np.all(np.abs(Callbacks(model, 1, centre).initial_point(1) - centre) < 0.1)
 
 
 @pytest.mark.parametrize(
     ("log_density", "message"),
     [
-        (lambda x, y: -0.5 * x * x, "the last refusal: the log density is flat in y: a prior or a bound may be missing"),
+        (
+            lambda x, y: -0.5 * x * x,
+            "the last refusal: the log density is flat in y: a prior or a bound may be missing",
+        ),
         (lambda x, y: 0.0, "flat in x, y:"),
         (lambda x, y: x + y - np.inf, "none was refused"),
         (lambda x, y: x + np.log(-y * y), "none was refused"),

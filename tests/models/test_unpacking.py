@@ -20,10 +20,24 @@ def entries_of(function: Any, q: np.ndarray) -> list[str]:
 
 def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
     def log_density(a, b, c, d, e, f):
-        return [vm.std_normal_lpdf(a), -b, np.log(c) * 2.0, np.sum(np.log(d - 1.0)), f - 3.0, 0.5 * e, 2.5]
+        return [
+            vm.std_normal_lpdf(a),
+            -b,
+            np.log(c) * 2.0,
+            np.sum(np.log(d - 1.0)),
+            f - 3.0,
+            0.5 * e,
+            2.5,
+        ]
 
     model = vm.Model(
-        log_density, a=vm.real(), b=vm.positive(), c=vm.lower(0.5), d=vm.lower(1.0, 2, 2), e=vm.upper(2.0), f=vm.real(3)
+        log_density,
+        a=vm.real(),
+        b=vm.positive(),
+        c=vm.lower(0.5),
+        d=vm.lower(1.0, 2, 2),
+        e=vm.upper(2.0),
+        f=vm.real(3),
     )
     q = np.linspace(-1.3, 1.7, 11)
     names = entries_of(model._target, q)
@@ -74,7 +88,12 @@ def used(x: Any) -> Any:
 
 def model_around(transform: Any) -> tuple[vm.Model, np.ndarray]:
     """A model in which a parameter stands between others, and a point."""
-    model = vm.Model(lambda a, x, b: (used(x) * b, vm.normal_lpdf(a, 0, 2)), a=vm.real(2), x=transform, b=vm.positive())
+    model = vm.Model(
+        lambda a, x, b: (used(x) * b, vm.normal_lpdf(a, 0, 2)),
+        a=vm.real(2),
+        x=transform,
+        b=vm.positive(),
+    )
     return model, np.random.default_rng(7).normal(size=model.param_unc_num())
 
 
@@ -94,7 +113,9 @@ def test_parameters_are_what_their_transforms_make(name: str, jacobian: bool) ->
     expect_ad(lambda u: model._target(u, False, jacobian), q)
 
     def apart(u: Any) -> Any:
-        x, term = transform.constrain_with_log_jacobian(u[2:-1] if transform.unconstrained_shape else u[2])
+        x, term = transform.constrain_with_log_jacobian(
+            u[2:-1] if transform.unconstrained_shape else u[2]
+        )
         density = used(x) * np.exp(u[-1]) + vm.normal_lpdf(u[:2], 0, 2)
         return density + term + u[-1] if jacobian else density
 
@@ -105,7 +126,12 @@ def test_parameters_are_what_their_transforms_make(name: str, jacobian: bool) ->
         found = each.log_density_gradient(q, jacobian=jacobian)
         assert found[0] == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(model.log_density_hessian(q, jacobian=jacobian)[2], vm.hessian(apart, q), rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(
+        model.log_density_hessian(q, jacobian=jacobian)[2],
+        vm.hessian(apart, q),
+        rtol=1e-10,
+        atol=1e-11,
+    )
 
 
 def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
@@ -113,22 +139,34 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
     q = np.array([0.5, 0.3, -0.2, 0.7])
 
     def jacobians(u: Any) -> Any:
-        return vm.simplex_constrain(u[1:3], jacobian=True)[1] + vm.lub_constrain(u[3], 0.0, 1.0, jacobian=True)[1] - u[0] ** 2
+        return (
+            vm.simplex_constrain(u[1:3], jacobian=True)[1]
+            + vm.lub_constrain(u[3], 0.0, 1.0, jacobian=True)[1]
+            - u[0] ** 2
+        )
 
     for each in (model, vm.Model(lambda a: -a * a, model._layout.parameters, recorded=True)):
         value, gradient = each.log_density_gradient(q)
         assert value == pytest.approx(vm.value_and_grad(jacobians)(q)[0], rel=1e-14)
         np.testing.assert_allclose(gradient, vm.gradient(jacobians, q), rtol=1e-14)
-        np.testing.assert_array_equal(each.log_density_gradient(q, jacobian=False)[1], [-1.0, 0.0, 0.0, 0.0])
+        np.testing.assert_array_equal(
+            each.log_density_gradient(q, jacobian=False)[1], [-1.0, 0.0, 0.0, 0.0]
+        )
     for recorded in (False, True):
-        value, gradient = vm.Model(lambda a: -a * a, a=vm.real(), b=vm.real(), recorded=recorded).log_density_gradient(q[:2])
+        value, gradient = vm.Model(
+            lambda a: -a * a, a=vm.real(), b=vm.real(), recorded=recorded
+        ).log_density_gradient(q[:2])
         assert (value, *gradient) == (-0.25, -1.0, 0.0)
     # Far out they are infinite, which nobody sees either.
     parameters = {"a": vm.real(), "x": vm.positive(), "y": vm.upper(1.0, 2)}
-    for each in (vm.Model(lambda a: -a * a, parameters, recorded=recorded) for recorded in (False, True)):
+    for each in (
+        vm.Model(lambda a: -a * a, parameters, recorded=recorded) for recorded in (False, True)
+    ):
         for jacobian in (True, False):
             with np.errstate(over="ignore"):
-                gradient = each.log_density_gradient(np.array([0.5, 800.0, 800.0, 0.0]), jacobian=jacobian)[1]
+                gradient = each.log_density_gradient(
+                    np.array([0.5, 800.0, 800.0, 0.0]), jacobian=jacobian
+                )[1]
             np.testing.assert_array_equal(gradient, [-1.0, *[float(jacobian)] * 3])
     ordered = vm.Model(lambda a: -a * a, a=vm.real(), x=vm.ordered(2))
     with np.errstate(over="ignore"):
@@ -140,10 +178,13 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
 @pytest.mark.parametrize(
     ("parameter", "grows"),
     [
-        (vm.ordered(3), (1, 2)), (vm.positive_ordered(3), (0, 1, 2)), (vm.positive_ordered(3, 1), (0, 1, 2)),
-        (vm.cov_matrix(2), (0, 2)), (vm.cholesky_cov(2), (0, 2)),
+        (vm.ordered(3), (1, 2)),
+        (vm.positive_ordered(3), (0, 1, 2)),
+        (vm.positive_ordered(3, 1), (0, 1, 2)),
+        (vm.cov_matrix(2), (0, 2)),
+        (vm.cholesky_cov(2), (0, 2)),
     ],
-)  # fmt: skip
+)
 def test_parameters_that_nobody_uses_may_overflow(parameter, grows, recorded):
     model = vm.Model(lambda a: -a * a, a=vm.real(), x=parameter, recorded=recorded)
     near = model.log_density_gradient(np.array([0.5, 0.0, 0.0, 0.0]))[1]

@@ -1,4 +1,6 @@
-"""The cluster of two workers in the documentation, where Dask is installed."""
+"""The cluster of two workers in the documentation, and chains of a model, where Dask is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,33 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+def run(path):
+    """Run a script, which is in a file of its own because the workers import it."""
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    subprocess.run(
+        [sys.executable, str(path)],
+        check=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        timeout=100,
+    )
+
+
 def test_the_cluster_of_the_documentation(tmp_path):
     pytest.importorskip("distributed", reason="Dask is not installed")
-    (script,) = re.findall(r"^```py\n(.*?)^```$", (ROOT / "docs" / "howto_parallel.md").read_text(), flags=re.MULTILINE | re.DOTALL)
-    path = tmp_path / "cluster.py"  # in a file of its own, because the workers import it
+    text = (ROOT / "docs" / "howto_parallel.md").read_text()
+    (script,) = (
+        each
+        for each in re.findall(r"^```py\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+        if "LocalCluster" in each
+    )
+    path = tmp_path / "cluster.py"
     path.write_text(script)
-    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    subprocess.run([sys.executable, str(path)], check=True, env={**os.environ, "PYTHONPATH": paths}, timeout=100)
+    run(path)
+
+
+def test_chains_and_points_of_a_model():
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("nutpie", reason="nutpie is not installed")
+    run(Path(__file__).with_name("dask_chains.py"))

@@ -1,8 +1,11 @@
-"""Sums and vectors of many jobs: Stan's values, derivatives by all routes, what is sent and kept, and what is refused."""
+"""Sums and vectors of many jobs: Stan's values, derivatives by all routes, what is sent and kept,
+and what is refused.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections import OrderedDict
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
@@ -47,8 +50,17 @@ def test_what_stan_refuses(entry):
 
 @pytest.mark.parametrize("executor", ["serial", "threads"])
 def test_all_routes_agree(executor):
-    expect_ad(lambda phi, theta: vm.map_rect(job, phi, theta, REALS, INTEGERS, executor=executor), PHI, THETA)
-    expect_ad(lambda y, mu, sigma: vm.reduce_sum_static(part, y, 2, mu, sigma, executor=executor), Y, 0.3, 1.2)
+    expect_ad(
+        lambda phi, theta: vm.map_rect(job, phi, theta, REALS, INTEGERS, executor=executor),
+        PHI,
+        THETA,
+    )
+    expect_ad(
+        lambda y, mu, sigma: vm.reduce_sum_static(part, y, 2, mu, sigma, executor=executor),
+        Y,
+        0.3,
+        1.2,
+    )
     expect_ad(lambda mu, sigma: vm.reduce_sum(part, Y, 2, mu, sigma, executor=executor), 0.3, 1.2)
 
 
@@ -62,12 +74,20 @@ def test_structures():
         return p["scale"] * np.sum(theta[0]) * theta[1] + p["shift"][0] * k
 
     def together(scale, shift, a, b):
-        return vm.map_rect(of_dict, {"scale": scale, "shift": [shift]}, [(a, 2.0), (np.ones(2), b)], [1, 2])
+        return vm.map_rect(
+            of_dict, {"scale": scale, "shift": [shift]}, [(a, 2.0), (np.ones(2), b)], [1, 2]
+        )
 
     np.testing.assert_allclose(together(2.0, 3.0, np.array([1.0, 2.0]), 5.0), [15.0, 26.0])
     expect_ad(together, 2.0, 3.0, np.array([1.0, 2.0]), 5.0)
     # A list is sliced as a list, and its items may be variables or not.
-    expect_ad(lambda a, b: vm.reduce_sum_static(lambda x, i, j: x[0] * (i + 1) + np.sum(x[-1]) ** 2, [a, 2.0, b], 2), 1.5, -0.5)
+    expect_ad(
+        lambda a, b: vm.reduce_sum_static(
+            lambda x, i, j: x[0] * (i + 1) + np.sum(x[-1]) ** 2, [a, 2.0, b], 2
+        ),
+        1.5,
+        -0.5,
+    )
 
 
 def test_the_slices_are_those_of_python():
@@ -128,16 +148,23 @@ def test_other_combinations_of_the_results():
     """The gradient of the sum comes with the values; any other is asked for."""
 
     def one_by_one(theta):
-        return np.concatenate([job(PHI, *each) for each in zip(theta, REALS, INTEGERS, strict=True)])
+        return np.concatenate(
+            [job(PHI, *each) for each in zip(theta, REALS, INTEGERS, strict=True)]
+        )
 
     weights = np.arange(6.0)
     for w in (np.full(6, 2.0), weights):
-        found = vm.gradient(lambda theta, w=w: w @ vm.map_rect(job, PHI, theta, REALS, INTEGERS), THETA)
+        found = vm.gradient(
+            lambda theta, w=w: w @ vm.map_rect(job, PHI, theta, REALS, INTEGERS), THETA
+        )
         expected = vm.gradient(lambda t, w=w: w @ one_by_one(t), THETA)
         np.testing.assert_allclose(found, expected, rtol=1e-14)
     # Results of different sizes.
     sizes = [3, 1, 2]
-    expect_ad(lambda a: vm.map_rect(lambda _, a, n: a * np.arange(1.0, n + 1), 0.0, a, sizes), np.array([1.0, 2.0, 3.0]))
+    expect_ad(
+        lambda a: vm.map_rect(lambda _, a, n: a * np.arange(1.0, n + 1), 0.0, a, sizes),
+        np.array([1.0, 2.0, 3.0]),
+    )
 
 
 def test_results_of_one_element_are_recorded_as_numbers():
@@ -168,7 +195,9 @@ def test_sizes_must_not_depend_on_parameters():
     gradient = vm.grad(lambda phi: np.sum(vm.map_rect(f, phi, [1.0])))
     gradient(0.5)
     with pytest.raises(
-        vm.ShapeError, match=r"^map_rect: f returns an array of shape \(2,\) where it returned one element before; "
+        vm.ShapeError,
+        match=r"^map_rect: f returns an array of shape \(2,\) where it returned one element "
+        r"before; ",
     ):
         gradient(2.0)
 
@@ -178,12 +207,22 @@ def test_several_threads_may_call_at_once():
     points = np.linspace(-1.0, 1.0, 24).tolist()
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(gradient, points))
-    np.testing.assert_allclose(found, [vm.value_and_grad(lambda mu: vm.normal_lpdf(Y, mu, 1.2))(x) for x in points], rtol=1e-13)
+    np.testing.assert_allclose(
+        found,
+        [vm.value_and_grad(lambda mu: vm.normal_lpdf(Y, mu, 1.2))(x) for x in points],
+        rtol=1e-13,
+    )
 
 
 def test_in_a_model():
-    model = vm.Model(lambda mu: vm.std_normal_lpdf(mu) + vm.reduce_sum(part, Y, 2, mu, 1.2), {"mu": vm.real()}, recorded=True)
-    expected = vm.value_and_grad(lambda mu: vm.std_normal_lpdf(mu) + vm.normal_lpdf(Y, mu, 1.2))(0.3)
+    model = vm.Model(
+        lambda mu: vm.std_normal_lpdf(mu) + vm.reduce_sum(part, Y, 2, mu, 1.2),
+        {"mu": vm.real()},
+        recorded=True,
+    )
+    expected = vm.value_and_grad(lambda mu: vm.std_normal_lpdf(mu) + vm.normal_lpdf(Y, mu, 1.2))(
+        0.3
+    )
     for _ in range(4):
         value, gradient = model.log_density_gradient(np.array([0.3]))
         np.testing.assert_allclose([value, *gradient], expected, rtol=1e-13)
@@ -208,7 +247,9 @@ def test_calls_within_jobs_are_not_shared_out_again():
 
 
 class Other(Executor):
-    """Runs what it gets at once, as another process with a memory of its own would; counts what is sent."""
+    """Runs what it gets at once, as another process with a memory of its own would; counts what is
+    sent.
+    """
 
     def __init__(self):
         self.known, self.works, self.jobs = {}, 0, 0
@@ -298,7 +339,10 @@ def test_errors_say_which_job():
             return vm.reduce_sum_static(f, Y, 2, sigma, executor=executor)
 
         for call in (total, vm.grad(total)):
-            with pytest.raises(vm.DomainError, match=r"^normal_lpdf: Scale parameter is -1.0, but must be positive!") as caught:
+            with pytest.raises(
+                vm.DomainError,
+                match=r"^normal_lpdf: Scale parameter is -1.0, but must be positive!",
+            ) as caught:
                 call(1.0)
             assert "in job 1 of reduce_sum_static" in caught.value.__notes__
             assert any(entry.name == "f" for entry in caught.traceback)
@@ -307,11 +351,15 @@ def test_errors_say_which_job():
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: vm.map_rect(job, PHI, THETA, REALS[:2], INTEGERS), vm.ShapeError,
      "map_rect: data argument 1 has 2 items, but must have one for each of the 3 jobs!"),
-    (lambda: vm.map_rect(job, PHI, 3.0), vm.ShapeError, "map_rect: jobs is a scalar, but must be an array or a list!"),
-    (lambda: vm.map_rect(3.0, PHI, THETA), TypeError, "map_rect: the function is a float, but must be a function!"),
+    (lambda: vm.map_rect(job, PHI, 3.0), vm.ShapeError,
+     "map_rect: jobs is a scalar, but must be an array or a list!"),
+    (lambda: vm.map_rect(3.0, PHI, THETA), TypeError,
+     "map_rect: the function is a float, but must be a function!"),
     (lambda: vm.map_rect(job, PHI, THETA, executor=2), TypeError,
-     'map_rect: executor is 2, but must be an executor of concurrent.futures, "threads", "processes" or "serial"!'),
-    (lambda: vm.reduce_sum(part, Y, 0, 0.0, 1.0), vm.DomainError, "reduce_sum: grainsize is 0, but must be positive!"),
+     ('map_rect: executor is 2, but must be an executor of concurrent.futures, "threads", '
+     '"processes" or "serial"!')),
+    (lambda: vm.reduce_sum(part, Y, 0, 0.0, 1.0), vm.DomainError,
+     "reduce_sum: grainsize is 0, but must be positive!"),
     (lambda: vm.reduce_sum_static(part, Y, 1.5, 0.0, 1.0), TypeError,
      "reduce_sum_static: grainsize is 1.5, but must be an integer!"),
     (lambda: vm.reduce_sum(part, 3.0, 1, 0.0, 1.0), vm.ShapeError,
@@ -334,6 +382,27 @@ def test_variables_from_outside_are_refused(executor):
     with pytest.raises(vm.TapeError):
         vm.gradient(f, 1.0)
     with pytest.raises(vm.TapeError):
-        vm.gradient(lambda mu: vm.reduce_sum_static(lambda x, i, j, nu: np.sum(x) * mu * nu, Y, 2, mu, executor=executor), 1.0)
+        vm.gradient(
+            lambda mu: vm.reduce_sum_static(
+                lambda x, i, j, nu: np.sum(x) * mu * nu, Y, 2, mu, executor=executor
+            ),
+            1.0,
+        )
     with pytest.raises(vm.TapeError):
-        vm.gradient(lambda mu: np.sum(vm.map_rect(lambda nu, x: x * mu * nu, mu, Y, executor=executor)), 1.0)
+        vm.gradient(
+            lambda mu: np.sum(vm.map_rect(lambda nu, x: x * mu * nu, mu, Y, executor=executor)), 1.0
+        )
+
+
+def test_busy_threads_are_known_by_their_numbers():
+    """Also to a thread of a sampler, for which Python keeps nothing between two calls."""
+    here = shares.Here()
+    here.is_busy = True
+    with ThreadPoolExecutor(1) as pool:
+        assert not pool.submit(lambda: here.is_busy).result()
+        pool.submit(setattr, here, "is_busy", True).result()
+        here.forget()  # as in a forked child, where there is this thread alone
+        assert not pool.submit(lambda: here.is_busy).result()
+    assert here.is_busy
+    here.release(threading.get_ident())
+    assert not here.is_busy

@@ -1,4 +1,6 @@
-"""Jobs in other processes: values and derivatives, errors with the traceback there, and workers that are killed."""
+"""Jobs in other processes: values and derivatives, errors with the traceback there, and workers
+that are killed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_the_results_are_those_of_this_process(pool):
     def rows(phi, theta, x):
         return phi * theta * x
 
-    mapped = vm.gradient(lambda a: np.arange(3.0) @ vm.map_rect(rows, a[0], a[1:], Y[:3], executor=pool), np.ones(4))
+    mapped = vm.gradient(
+        lambda a: np.arange(3.0) @ vm.map_rect(rows, a[0], a[1:], Y[:3], executor=pool), np.ones(4)
+    )
     np.testing.assert_allclose(mapped, [Y[1] + 2 * Y[2], 0.0, Y[1], 2 * Y[2]], rtol=1e-15)
 
 
@@ -58,7 +62,9 @@ def test_errors_come_with_their_job_and_their_line(pool):
     with pytest.raises(vm.DomainError, match=r"^normal_lpdf: Scale parameter is -1\.0") as caught:
         vm.reduce_sum_static(f, Y, 2, 0, executor=pool)
     assert caught.value.__notes__ == ["in job 1 of reduce_sum_static, in another process"]
-    assert "in f\n    return vm.normal_lpdf(x, 0.0, -1.0)" in "".join(traceback.format_exception(caught.value))
+    assert "in f\n    return vm.normal_lpdf(x, 0.0, -1.0)" in "".join(
+        traceback.format_exception(caught.value)
+    )
     # An error that cannot be pickled.
     with pytest.raises(RuntimeError, match=r"^OfTwoError: this and that"):
         vm.reduce_sum_static(f, Y, 2, 1, executor=pool)
@@ -69,13 +75,17 @@ def test_what_cannot_be_sent_is_refused(pool):
 
     lock = threading.Lock()
     with pytest.raises(
-        TypeError, match=r"^reduce_sum: the function, or its data, cannot be sent to another process: cannot pickle"
+        TypeError,
+        match=r"^reduce_sum: the function, or its data, cannot be sent to another process: cannot "
+        r"pickle",
     ):
         vm.reduce_sum(lambda x, i, j: 0.0 if lock else 1.0, Y, 1, executor=pool)
 
 
 def killing(path, home):
-    """A function that kills the process that has its second slice, if it is another one, when it is there for the first time."""
+    """A function that kills the process that has its second slice, if it is another one, when it is
+    there for the first time.
+    """
 
     def part(y, start, end, mu):
         if start == 2 and os.getpid() != home and not os.path.exists(path):
@@ -93,7 +103,9 @@ EXPECTED = (np.sum((Y - 0.5) ** 2), -2.0 * np.sum(Y - 0.5))
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 def test_jobs_of_a_killed_worker_go_to_a_fresh_pool(tmp_path):
     part = killing(str(tmp_path / "was here"), os.getpid())
-    found = vm.value_and_grad(lambda mu: vm.reduce_sum_static(part, Y, 2, mu, executor="processes"))(0.5)
+    found = vm.value_and_grad(
+        lambda mu: vm.reduce_sum_static(part, Y, 2, mu, executor="processes")
+    )(0.5)
     np.testing.assert_allclose(found, EXPECTED, rtol=1e-14)
     assert (tmp_path / "was here").exists()
 
@@ -106,7 +118,10 @@ def test_jobs_of_a_killed_worker_of_another_pool_are_computed_here(tmp_path):
         def f(mu):
             return vm.reduce_sum_static(part, Y, 2, mu, executor=own)
 
-        with pytest.warns(RuntimeWarning, match=r"^reduce_sum_static: the executor has lost a worker and is broken; the jobs "):
+        with pytest.warns(
+            RuntimeWarning,
+            match=r"^reduce_sum_static: the executor has lost a worker and is broken; the jobs ",
+        ):
             found = vm.value_and_grad(f)(0.5)
     np.testing.assert_allclose(found, EXPECTED, rtol=1e-14)
     assert (tmp_path / "was here").exists()
@@ -122,7 +137,10 @@ def test_a_job_that_kills_its_worker_every_time_is_named(monkeypatch):
             os.kill(os.getpid(), signal.SIGKILL)
         return 0.0
 
-    with pytest.raises(RuntimeError, match=r"^reduce_sum: a worker that had the jobs 0 was killed or crashed 1 times"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"^reduce_sum: a worker that had the jobs 0 was killed or crashed 1 times",
+    ):
         vm.reduce_sum(part, Y, 6, executor="processes")
 
 

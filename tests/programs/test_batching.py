@@ -1,4 +1,6 @@
-"""Loops over observations and groups: the steps that are left of them, and that they compute the same."""
+"""Loops over observations and groups: the steps that are left of them, and that they compute the
+same.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.functionals.recorded import record
+from varmat.derivatives.recorded import record
 from varmat.programs.batching import batched
 from varmat.programs.builder import Builder
 from varmat.programs.interpret import interpret
@@ -27,17 +29,21 @@ Y = rng.normal(size=1000)
 def plain(f: Callable[..., Any], x: Any, monkeypatch: Any) -> Program:
     """The program of a function, one step after the other."""
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["varmat.functionals.recorded"], "optimised", without_dead_steps)
+        patch.setattr(sys.modules["varmat.derivatives.recorded"], "optimised", without_dead_steps)
         return record(f, (0,), (x,), {})
 
 
 def agree(a: Any, b: Any, tolerance: float = 1e-12) -> None:
     for one, other in zip(a, b, strict=True):
-        assert np.max(np.abs(one - other), initial=0) <= tolerance * (1 + np.max(np.abs(other), initial=0))
+        assert np.max(np.abs(one - other), initial=0) <= tolerance * (
+            1 + np.max(np.abs(other), initial=0)
+        )
 
 
 def check(f: Callable[..., Any], x: Any, steps: int, monkeypatch: Any) -> Program:
-    """What batching makes of a function: at most so many steps, and the same values as before, by all runners."""
+    """What batching makes of a function: at most so many steps, and the same values as before, by
+    all runners.
+    """
     before = plain(f, x, monkeypatch)
     after = optimised(before)
     after.verify()
@@ -101,7 +107,9 @@ def test_contributions_to_what_groups_share_are_added_to_their_places(monkeypatc
 def test_what_is_collected_in_a_list(monkeypatch):
     def f(x):
         made = np.stack([np.exp(x[t % 5]) * x[5] + t for t in range(100)])
-        return np.sum(np.sin(made) * made) + np.sum(np.stack([made[3 * t] * made[t] for t in range(20)]))
+        return np.sum(np.sin(made) * made) + np.sum(
+            np.stack([made[3 * t] * made[t] for t in range(20)])
+        )
 
     check(f, np.linspace(0.1, 0.6, 6), 50, monkeypatch)
 
@@ -113,7 +121,12 @@ def test_small_vectors(monkeypatch):
         lp = 0.0
         for g in range(50):
             mu = predictors[g] @ x[:4] + x[5 + g]
-            lp = lp + vm.normal_lpdf(y[g], mu, np.exp(x[4])) - np.exp(mu) @ mu + 0.1 * np.sum(np.where(mu > 0, mu, mu**2))
+            lp = (
+                lp
+                + vm.normal_lpdf(y[g], mu, np.exp(x[4]))
+                - np.exp(mu) @ mu
+                + 0.1 * np.sum(np.where(mu > 0, mu, mu**2))
+            )
         return lp
 
     check(f, np.linspace(-0.5, 0.5, 55), 80, monkeypatch)
@@ -123,7 +136,9 @@ def test_windows(monkeypatch):
     """What they overlap in has contributions of several."""
 
     def f(x):
-        return sum(np.sum(np.sin(x[i : i + 3])) * np.sum(np.cos(x[i + 1 : i + 3])) for i in range(50))
+        return sum(
+            np.sum(np.sin(x[i : i + 3])) * np.sum(np.cos(x[i + 1 : i + 3])) for i in range(50)
+        )
 
     check(f, np.linspace(-0.5, 0.5, 53), 30, monkeypatch)
 
@@ -133,7 +148,13 @@ def test_small_matrices(monkeypatch):
         total = 0.0
         for g in range(20):
             a = x[4 * g : 4 * g + 4].reshape(2, 2)
-            total = total + np.sum((a @ a.T) @ a) + np.sum(a @ x[:2]) + np.sum(x[:4].reshape(2, 2) @ a[0]) + np.sum(a[1] @ a)
+            total = (
+                total
+                + np.sum((a @ a.T) @ a)
+                + np.sum(a @ x[:2])
+                + np.sum(x[:4].reshape(2, 2) @ a[0])
+                + np.sum(a[1] @ a)
+            )
         return total
 
     check(f, np.linspace(-0.5, 0.5, 80), 110, monkeypatch)
@@ -182,7 +203,11 @@ def test_states(monkeypatch):
     def f(x):
         lp = 0.0
         for t in range(1, 300):
-            lp = lp + vm.normal_lpdf(x[2 + t], x[0] * x[1 + t], np.exp(x[1])) + vm.poisson_log_lpmf(t % 7, x[2 + t])
+            lp = (
+                lp
+                + vm.normal_lpdf(x[2 + t], x[0] * x[1 + t], np.exp(x[1]))
+                + vm.poisson_log_lpmf(t % 7, x[2 + t])
+            )
         return lp
 
     check(f, np.linspace(-0.5, 0.5, 302), 70, monkeypatch)
@@ -202,7 +227,10 @@ def test_hidden_states(monkeypatch):
         a, b = x[:9].reshape(3, 3), x[9:21].reshape(3, 4)
         forward = [b[k, y[0]] for k in range(3)]
         for t in range(1, 60):
-            forward = [np.log(sum(np.exp(forward[i] + a[i, j]) for i in range(3))) + b[j, y[t]] for j in range(3)]
+            forward = [
+                np.log(sum(np.exp(forward[i] + a[i, j]) for i in range(3))) + b[j, y[t]]
+                for j in range(3)
+            ]
         return np.log(sum(np.exp(x) for x in forward))
 
     x = np.linspace(-1, 1, 21)
@@ -241,7 +269,12 @@ def test_calls_of_python_stay_in_order():
     for i in range(20):
         element = builder.element(x, i)
         builder.guard(builder.compare(np.greater, element, builder.constant(0.0)))
-        kernel = PythonCall(f"call {i}", lambda a, i=i: (calls.append(i), (np.exp(a),))[1], [((), np.dtype(float))], False)
+        kernel = PythonCall(
+            f"call {i}",
+            lambda a, i=i: (calls.append(i), (np.exp(a),))[1],
+            [((), np.dtype(float))],
+            False,
+        )
         terms.append(builder.ufunc(np.log, *builder.apply(kernel, element)))
     program = optimised(builder.program([builder.add_all(terms)]))
     program.verify()
@@ -284,7 +317,11 @@ def test_sums_of_strided_windows(other, monkeypatch):
         total, m = 0.0, np.reshape(x[:25], (5, 5))
         for i in range(20):
             j = 7 * i % 20
-            windows = {"every second": x[j : j + 6 : 2], "backwards": x[j : j + 3][::-1], "columns": m[j % 3 : j % 3 + 3, j // 4]}
+            windows = {
+                "every second": x[j : j + 6 : 2],
+                "backwards": x[j : j + 3][::-1],
+                "columns": m[j % 3 : j % 3 + 3, j // 4],
+            }
             total = total + np.sum(np.arctan(x[i : i + 3] + windows[other]))
         return total
 
@@ -309,7 +346,11 @@ def chance(seed: int) -> Program:
         pool = known[shape]
         if random.random() < 0.15:
             return builder.constant(random.normal(size=shape) if shape else float(random.normal()))
-        recent = random.integers(max(0, len(pool) - 25), len(pool)) if random.random() < 0.7 else random.integers(len(pool))
+        recent = (
+            random.integers(max(0, len(pool) - 25), len(pool))
+            if random.random() < 0.7
+            else random.integers(len(pool))
+        )
         return pool[recent]
 
     for _ in range(random.integers(3, 8)):
@@ -324,7 +365,9 @@ def chance(seed: int) -> Program:
             elif kind == 4:
                 made = builder.where(builder.compare(np.greater, a, b), builder.ufunc(np.sin, a), b)
             elif kind == 5:
-                made = builder.ufunc(np.tanh, builder.add_all([chosen(shape) for _ in range(random.integers(2, 6))]))
+                made = builder.ufunc(
+                    np.tanh, builder.add_all([chosen(shape) for _ in range(random.integers(2, 6))])
+                )
             elif kind == 6:
                 parts = [((8 * i, ()), (), chosen(())) for i in pick.integers(0, 2, 3)]
                 made, shape = builder.ufunc(np.tanh, builder.assemble((2,), parts)), (2,)
@@ -333,10 +376,14 @@ def chance(seed: int) -> Program:
             else:
                 made = builder.ufunc(np.multiply, chosen(()), builder.ufunc(np.tanh, chosen((2,))))
                 shape = (2,)
-                known[()] += [builder.element(builder.contiguous(made), 1)] if not made.is_constant else []
+                known[()] += (
+                    [builder.element(builder.contiguous(made), 1)] if not made.is_constant else []
+                )
             if not made.is_constant:
                 known[made.shape].append(made)
-    terms = [builder.ufunc(np.tanh, v) for v in known[()][-60:]] + [builder.sum(v) for v in known[(2,)][-40:]]
+    terms = [builder.ufunc(np.tanh, v) for v in known[()][-60:]] + [
+        builder.sum(v) for v in known[(2,)][-40:]
+    ]
     whole = builder.assemble((len(terms),), [((8 * i, ()), (), v) for i, v in enumerate(terms)])
     return builder.program([builder.add_all(terms), whole, known[()][-1], known[(2,)][-1]])
 

@@ -17,7 +17,10 @@ from varmat.programs.kernels import GATHER, PythonCall, Reduce, ufunc_kernel
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.program import FLOAT, Program, Value
 
-X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([[1.5, 0.2, -0.4], [2.3, -1.1, 0.9]])
+X, Y = (
+    np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]),
+    np.array([[1.5, 0.2, -0.4], [2.3, -1.1, 0.9]]),
+)
 
 
 def names(builder: Builder | Program) -> list[str]:
@@ -25,7 +28,9 @@ def names(builder: Builder | Program) -> list[str]:
 
 
 def built(make: Callable[..., Value]) -> list[str]:
-    """The steps of a function of a builder, two matrices and two numbers, that its result needs; everything that runs it agrees."""
+    """The steps of a function of a builder, two matrices and two numbers, that its result needs;
+    everything that runs it agrees.
+    """
     builder = Builder()
     result = make(builder, *(builder.argument(at) for at in ((2, 3), (2, 3), (), ())))
     program = without_dead_steps(returning(builder, result))
@@ -46,7 +51,9 @@ def test_constants_are_computed_at_once() -> None:
     made = builder.sum(builder.ufunc(np.exp, builder.ufunc(np.multiply, x, builder.constant(2.0))))
     assert made.is_constant
     assert made.data == np.sum(np.exp(2.0 * data))
-    assert builder.where(builder.compare(np.greater, x, builder.constant(0.5)), x, made).data.tolist() == [made.data, 1.0, 2.0]
+    assert builder.where(
+        builder.compare(np.greater, x, builder.constant(0.5)), x, made
+    ).data.tolist() == [made.data, 1.0, 2.0]
     assert not builder.steps
 
 
@@ -96,16 +103,22 @@ def test_equal_steps_are_one() -> None:
     assert builder.gather(x, places) is builder.gather(x, places)
     assert len(builder.steps) == 4
     assert builder.ufunc(np.subtract, x, y) is not builder.ufunc(np.subtract, y, x)
-    assert builder.call(Reduce(np.minimum, (0,)), x) is not builder.call(Reduce(np.maximum, (0,)), x)
+    assert builder.call(Reduce(np.minimum, (0,)), x) is not builder.call(
+        Reduce(np.maximum, (0,)), x
+    )
     assert builder.gather(x, np.array([0, 1])) is not builder.gather(x, places)
 
 
 def test_parts_that_are_the_same_are_one_value() -> None:
     builder = Builder()
     x = builder.argument((4, 3))
-    assert builder.view(x, lambda a: a[1:3]) is builder.view(builder.view(x, lambda a: a[1:]), lambda a: a[:2])
+    assert builder.view(x, lambda a: a[1:3]) is builder.view(
+        builder.view(x, lambda a: a[1:]), lambda a: a[:2]
+    )
     assert builder.transposed(builder.transposed(x)).strides == x.strides
-    assert builder.ufunc(np.exp, builder.view(x, lambda a: a[0])) is builder.ufunc(np.exp, builder.view(x, lambda a: a[0]))
+    assert builder.ufunc(np.exp, builder.view(x, lambda a: a[0])) is builder.ufunc(
+        np.exp, builder.view(x, lambda a: a[0])
+    )
 
 
 def test_calls_with_effects_are_not_shared() -> None:
@@ -123,14 +136,20 @@ def test_calls_with_effects_are_not_shared() -> None:
 def test_what_is_said_to_hold_together_is_several_guards() -> None:
     builder = Builder()
     x = builder.argument((3,))
-    above, below = (builder.compare(ufunc, x, builder.constant(0.5)) for ufunc in (np.greater, np.less))
+    above, below = (
+        builder.compare(ufunc, x, builder.constant(0.5)) for ufunc in (np.greater, np.less)
+    )
     both = builder.logical(np.logical_and, above, builder.reduce(np.logical_and, below, (0,)))
     builder.guard(both)
-    assert [step.operands[0] for step in builder.steps if step.kernel.name == "guard"] == [above, below]
+    assert [step.operands[0] for step in builder.steps if step.kernel.name == "guard"] == [
+        above,
+        below,
+    ]
 
 
 @pytest.mark.parametrize(("at", "place"), [
-    ((5, 2), (0, (8, 8))), ((2, 5), (0, (8, 8))), ((2, 2, 3), (0, (24, 8, 16))), ((3, 2), (8, (0, 24))), ((10, 9), (0, (8, 8))),
+    ((5, 2), (0, (8, 8))), ((2, 5), (0, (8, 8))), ((2, 2, 3), (0, (24, 8, 16))),
+     ((3, 2), (8, (0, 24))), ((10, 9), (0, (8, 8))),
     ((4, 3), (72, (-16, 8))),
 ])  # fmt: skip
 def test_windows_that_overlap_are_added_up(at: Any, place: Any) -> None:
@@ -212,9 +231,20 @@ def test_an_element_taken_by_a_function_is_no_view() -> None:
         (lambda b, x, y, s, t: b.ufunc(np.subtract, x, b.ufunc(np.negative, y)), ["add"]),
         (lambda b, x, y, s, t: b.ufunc(np.add, b.ufunc(np.negative, x), y), ["subtract"]),
         (lambda b, x, y, s, t: b.ufunc(np.square, b.ufunc(np.negative, x)), ["square"]),
-        (lambda b, x, y, s, t: b.ufunc(np.multiply, b.constant(2.0), b.ufunc(np.multiply, x, b.constant(3.0))), ["multiply"]),
-        (lambda b, x, y, s, t: b.ufunc(np.negative, b.ufunc(np.multiply, x, b.constant(3.0))), ["multiply"]),
-        (lambda b, x, y, s, t: b.ufunc(np.multiply, x, b.ufunc(np.multiply, s, y)), ["multiply"] * 2),
+        (
+            lambda b, x, y, s, t: b.ufunc(
+                np.multiply, b.constant(2.0), b.ufunc(np.multiply, x, b.constant(3.0))
+            ),
+            ["multiply"],
+        ),
+        (
+            lambda b, x, y, s, t: b.ufunc(np.negative, b.ufunc(np.multiply, x, b.constant(3.0))),
+            ["multiply"],
+        ),
+        (
+            lambda b, x, y, s, t: b.ufunc(np.multiply, x, b.ufunc(np.multiply, s, y)),
+            ["multiply"] * 2,
+        ),
         # A division is exact only if that by a number is.
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(4.0)), ["multiply"]),
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(3.0)), ["divide"]),
@@ -239,15 +269,24 @@ def test_arithmetic_keeps_special_values() -> None:
                 c = builder.constant(number)
                 made += [builder.ufunc(f, a, c), builder.ufunc(f, c, a)]
                 expected += [f(x, number), f(number, x)]
-            made += [builder.ufunc(f, a, a), builder.ufunc(f, a, b), builder.ufunc(f, a, builder.ufunc(np.negative, b))]
+            made += [
+                builder.ufunc(f, a, a),
+                builder.ufunc(f, a, b),
+                builder.ufunc(f, a, builder.ufunc(np.negative, b)),
+            ]
             expected += [f(x, x), f(x, y), f(x, -y)]
-            made += [builder.ufunc(f, builder.ufunc(np.negative, a), b), builder.ufunc(np.negative, builder.ufunc(f, a, b))]
+            made += [
+                builder.ufunc(f, builder.ufunc(np.negative, a), b),
+                builder.ufunc(np.negative, builder.ufunc(f, a, b)),
+            ]
             expected += [f(-x, y), -f(x, y)]
     for found in run_all(returning(builder, *made), x, y).values():
         for i, (u, v) in enumerate(zip(found, expected, strict=True)):
             np.testing.assert_array_equal(u, v, err_msg=str(i))
             known = ~np.isnan(v)
-            np.testing.assert_array_equal(np.signbit(u[known]), np.signbit(v[known]), err_msg=str(i))
+            np.testing.assert_array_equal(
+                np.signbit(u[known]), np.signbit(v[known]), err_msg=str(i)
+            )
 
 
 # --- sums ---
@@ -259,19 +298,28 @@ def test_arithmetic_keeps_special_values() -> None:
         # An inner product is one call, whatever numbers stand in it.
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, x, y)), ["matmul"]),
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.square, x)), ["matmul"]),
-        (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, b.ufunc(np.multiply, x, y))), ["matmul", "multiply"]),
-        (lambda b, x, y, s, t: b.sum(b.ufunc(np.divide, b.ufunc(np.multiply, x, y), s)), ["matmul", "divide"]),
+        (
+            lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, b.ufunc(np.multiply, x, y))),
+            ["matmul", "multiply"],
+        ),
+        (
+            lambda b, x, y, s, t: b.sum(b.ufunc(np.divide, b.ufunc(np.multiply, x, y), s)),
+            ["matmul", "divide"],
+        ),
         # Numbers are taken out.
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, x)), ["add.reduce", "multiply"]),
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.negative, x)), ["add.reduce", "negative"]),
-        (lambda b, x, y, s, t: b.sum(b.ufunc(np.divide, x, b.constant(3.0))), ["add.reduce", "divide"]),
+        (
+            lambda b, x, y, s, t: b.sum(b.ufunc(np.divide, x, b.constant(3.0))),
+            ["add.reduce", "divide"],
+        ),
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, x), [0]), ["add.reduce", "multiply"]),
         (lambda b, x, y, s, t: b.sum(b.broadcast(s, (2, 3))), ["multiply"]),
         (lambda b, x, y, s, t: b.sum(b.broadcast(x, (5, 2, 3)), [0]), ["multiply"]),
         (lambda b, x, y, s, t: b.sum(s), []),
         (lambda b, x, y, s, t: b.sum(x, []), []),
     ],
-)  # fmt: skip
+)
 def test_sums(make: Any, steps: list[str]) -> None:
     assert sorted(built(make)) == sorted(steps)
 
@@ -313,11 +361,17 @@ def test_random_sums_of_products() -> None:
                 x, a = builder.ufunc(np.negative, x), -a
             if rng.uniform() < 0.3:
                 x, a = builder.ufunc(np.multiply, x, builder.constant(0.3)), a * 0.3
-        axes = tuple(sorted(int(i) for i in rng.permutation(len(whole))[: rng.integers(1, len(whole) + 1)]))
+        axes = tuple(
+            sorted(int(i) for i in rng.permutation(len(whole))[: rng.integers(1, len(whole) + 1)])
+        )
         program = returning(builder, builder.sum(x), builder.sum(x, axes))
         for found in run_all(program, *data).values():
-            np.testing.assert_allclose(found[0], a.sum(), rtol=1e-12, atol=1e-12, err_msg=str(program))
-            np.testing.assert_allclose(found[1], a.sum(axes), rtol=1e-12, atol=1e-12, err_msg=str(program))
+            np.testing.assert_allclose(
+                found[0], a.sum(), rtol=1e-12, atol=1e-12, err_msg=str(program)
+            )
+            np.testing.assert_allclose(
+                found[1], a.sum(axes), rtol=1e-12, atol=1e-12, err_msg=str(program)
+            )
 
 
 def test_contributions_in_the_shape_of_their_operand() -> None:
@@ -335,7 +389,9 @@ def test_contributions_in_the_shape_of_their_operand() -> None:
         made = builder.broadcast(builder.unbroadcast(x, whole, target), target)
         full = np.broadcast_to(how(data), whole)
         extra = len(whole) - len(target)
-        axes = tuple(range(extra)) + tuple(extra + i for i, n in enumerate(target) if n == 1 != whole[extra + i])
+        axes = tuple(range(extra)) + tuple(
+            extra + i for i, n in enumerate(target) if n == 1 != whole[extra + i]
+        )
         expected = full.sum(axes).reshape(target)
         for found in run_all(returning(builder, made), data if base else float(data)).values():
             np.testing.assert_allclose(found[0], expected, rtol=1e-12, atol=1e-13)

@@ -1,4 +1,6 @@
-"""Comparisons in recordings: what they select at other points than that of the recording, and what they refuse."""
+"""Comparisons in recordings: what they select at other points than that of the recording, and what
+they refuse.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +17,64 @@ MASK = np.array([True, False] * 3)
 
 SELECTIONS = {
     "np.where": lambda x: np.sum(np.where(x > 0, x**2, -x)),
-    "data on the left": lambda x: np.sum(np.where(abscissas < x[0], x[1], x[2]) + np.where(np.less(abscissas, x[3]), x, 1.0)),
+    "data on the left": lambda x: np.sum(
+        np.where(abscissas < x[0], x[1], x[2]) + np.where(np.less(abscissas, x[3]), x, 1.0)
+    ),
     "and": lambda x: np.sum(np.where((x > 0) & (x < 1), x**3, 0.1 * x)),
-    "or, with data": lambda x: np.sum(np.where((x > 0.5) | (x < -0.5) | MASK, x**3, 0.1 * x) + np.where(MASK & (x > 0), x, 0)),
+    "or, with data": lambda x: np.sum(
+        np.where((x > 0.5) | (x < -0.5) | MASK, x**3, 0.1 * x) + np.where(MASK & (x > 0), x, 0)
+    ),
     "exclusive or": lambda x: np.sum(np.where((x > 0) ^ (x > 0.5) ^ MASK, x, x**2)),
     "not": lambda x: np.sum(np.where(~(x > 0), x**3, 0.1 * x)),
-    "as numbers": lambda x: np.sum((x > 0) * x + 2.0 * (x <= 0.3) * np.exp(x) + (1.0 - (x >= 0)) - (x < 0.1) / 2),
-    "their sums": lambda x: np.sum(x * ((x > 0) * 1.0 + 1.0 * (x > 0.5))) + np.sum((x != 0).astype(float) * x**2),
-    "truth values remain truth values": lambda x: np.sum(x * ((x > 0) * (x < 1) * MASK * 1.0 + MASK * (x > -1) * 1.0)),
+    "as numbers": lambda x: np.sum(
+        (x > 0) * x + 2.0 * (x <= 0.3) * np.exp(x) + (1.0 - (x >= 0)) - (x < 0.1) / 2
+    ),
+    "their sums": lambda x: (
+        np.sum(x * ((x > 0) * 1.0 + 1.0 * (x > 0.5))) + np.sum((x != 0).astype(float) * x**2)
+    ),
+    "truth values remain truth values": lambda x: np.sum(
+        x * ((x > 0) * (x < 1) * MASK * 1.0 + MASK * (x > -1) * 1.0)
+    ),
     "ufuncs of truth values": lambda x: np.sum(
-        np.where(np.logical_and(x > 0, x < 1) | np.logical_not(x > -1) | np.logical_xor(MASK, x > 0.5), x**2, -x)
+        np.where(
+            np.logical_and(x > 0, x < 1) | np.logical_not(x > -1) | np.logical_xor(MASK, x > 0.5),
+            x**2,
+            -x,
+        )
         + np.where(np.bitwise_or(x > 0, np.invert(MASK)) & (x < 2), x, 0.0)
     ),
     "sums of truth values": lambda x: np.sum(x * (((x > 0) + (x > 0.5) + MASK) * 1.0)),
-    "ufuncs of numbers": lambda x: np.sum(np.multiply(x, x > 0) + np.minimum(x > 0, x) + np.add(abscissas, x < 1) * x),
-    "other operators": lambda x: (
-        np.sum((x > 0) ** 2 * x + 2.0 ** (x > 0) * x + ((x > 0) % 2 + (x > 1) // 2) * x) + (x > 0) @ x + abscissas @ (x > 0)
+    "ufuncs of numbers": lambda x: np.sum(
+        np.multiply(x, x > 0) + np.minimum(x > 0, x) + np.add(abscissas, x < 1) * x
     ),
-    "scalars": lambda x: np.where(x[0] > x[1], x[0] * x[2], x[1] ** 2) + np.where(x[2] < 1.0, x[0], x[1]),
+    "other operators": lambda x: (
+        np.sum((x > 0) ** 2 * x + 2.0 ** (x > 0) * x + ((x > 0) % 2 + (x > 1) // 2) * x)
+        + (x > 0) @ x
+        + abscissas @ (x > 0)
+    ),
+    "scalars": lambda x: (
+        np.where(x[0] > x[1], x[0] * x[2], x[1] ** 2) + np.where(x[2] < 1.0, x[0], x[1])
+    ),
     "np.select": lambda x: np.sum(np.select([x > 0.5, x > 0], [x**2, x], np.exp(x))),
-    "broadcasting": lambda x: np.sum(np.where(x.reshape(2, 3) > x[:3], x.reshape(2, 3) * 2, x[:3] ** 2)),
-    "elements": lambda x: np.where((x > 0)[2], x[0], x[1] ** 2) + np.sum(np.where((x > 0)[::2], x[1::2], 0.0)),
-    "ufuncs": lambda x: np.sum(np.where(np.greater(x, 0.2), x, x**2) + np.where(np.equal(abscissas - 3, x), 1.0, x)),
-    "where the other choice is undefined": lambda x: np.sum(np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)),
-    "a removable singularity": lambda x: np.sum(np.where(x == 0.0, 1.0, np.sin(x) / np.where(x == 0.0, 1.0, x))),
+    "broadcasting": lambda x: np.sum(
+        np.where(x.reshape(2, 3) > x[:3], x.reshape(2, 3) * 2, x[:3] ** 2)
+    ),
+    "elements": lambda x: (
+        np.where((x > 0)[2], x[0], x[1] ** 2) + np.sum(np.where((x > 0)[::2], x[1::2], 0.0))
+    ),
+    "ufuncs": lambda x: np.sum(
+        np.where(np.greater(x, 0.2), x, x**2) + np.where(np.equal(abscissas - 3, x), 1.0, x)
+    ),
+    "where the other choice is undefined": lambda x: np.sum(
+        np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)
+    ),
+    "a removable singularity": lambda x: np.sum(
+        np.where(x == 0.0, 1.0, np.sin(x) / np.where(x == 0.0, 1.0, x))
+    ),
     "one in another": lambda x: np.sum(np.where(x > 0, np.where(x > 1, x**2, x), 0.0)),
-    "what is summed": lambda x: np.mean(x, where=x > -5) + np.var(x, where=x < 5) + np.sum(x, where=x > 0),
+    "what is summed": lambda x: (
+        np.mean(x, where=x > -5) + np.var(x, where=x < 5) + np.sum(x, where=x > 0)
+    ),
     "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
 }
 
@@ -70,7 +104,12 @@ def test_selections(f: Any, times: int) -> None:
 def test_special_values_are_compared_as_numpy_compares_them() -> None:
     x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
     for compare in (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater):
-        f = vm.recorded(lambda x, y, compare=compare: np.sum(np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0)), (0, 1))
+        f = vm.recorded(
+            lambda x, y, compare=compare: np.sum(
+                np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0)
+            ),
+            (0, 1),
+        )
         f(np.ones(6), np.zeros(6))
         for y in (x, x[::-1].copy(), np.zeros(6)):
             assert f(x, y)[0] == np.sum(np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0))
@@ -100,13 +139,18 @@ def test_special_values_are_compared_as_numpy_compares_them() -> None:
         lambda x: np.sum(np.gcd(x > 0, 2) * x),
         max,
     ],
-)  # fmt: skip
+)
 def test_everything_else_is_a_look_at_the_values(f: Any) -> None:
-    with pytest.raises(vm.TapeError, match=r"^recorded: the function looks at the value of a variable here .* use np.where"):
+    with pytest.raises(
+        vm.TapeError,
+        match=r"^recorded: the function looks at the value of a variable here .* use np.where",
+    ):
         vm.recorded(f)(np.array([1.0, -2.0, 3.0]))
 
 
-@pytest.mark.parametrize("f", [lambda x: -(x > 0), lambda x: (x > 0) - (x < 1), lambda x: (x > 0) & x])
+@pytest.mark.parametrize(
+    "f", [lambda x: -(x > 0), lambda x: (x > 0) - (x < 1), lambda x: (x > 0) & x]
+)
 def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f: Any) -> None:
     for gradient in (vm.value_and_grad, vm.recorded):
         with pytest.raises((TypeError, vm.TapeError)):
@@ -121,7 +165,9 @@ def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f: Any) -> None:
         lambda x: x[0] if x[0] in [None, "auto"] else x[1],
         lambda x: x[0] if None in list(x) else x[1],
         lambda x: np.sum(np.where(x == None, 1.0, 2.0) * x),  # noqa: E711
-        lambda x: x[0] if np.isrealobj(x) and not np.iscomplexobj(x) and np.all(np.isreal(x)) else x[1],
+        lambda x: (
+            x[0] if np.isrealobj(x) and not np.iscomplexobj(x) and np.all(np.isreal(x)) else x[1]
+        ),
         lambda x: x[0] if np.any(np.iscomplex(x)) else x[1] + np.sum(np.imag(x)),
     ],
 )

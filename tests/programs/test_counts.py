@@ -23,7 +23,9 @@ from varmat.programs.counts import (
 def test_log_factorials(size: int, largest: int) -> None:
     counts = np.random.default_rng(size).integers(0, largest, size, endpoint=True).astype(float)
     counts[:1] = largest
-    assert log_factorials(counts) == pytest.approx(math.fsum(math.lgamma(n + 1.0) for n in counts), rel=1e-14)
+    assert log_factorials(counts) == pytest.approx(
+        math.fsum(math.lgamma(n + 1.0) for n in counts), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("size", [1, 100, 101, 3000])
@@ -49,8 +51,14 @@ def test_sums_of_rising_factorials(size: int, largest: int, x: float) -> None:
     counts[:1] = largest
     each, times = np.unique(counts, return_counts=True)
     with mpmath.workdps(30):
-        rising = sum(int(k) * (mpmath.loggamma(x + mpmath.mpf(n)) - mpmath.loggamma(x)) for n, k in zip(each, times, strict=True))
-        digammas = sum(int(k) * (mpmath.digamma(x + mpmath.mpf(n)) - mpmath.digamma(x)) for n, k in zip(each, times, strict=True))
+        rising = sum(
+            int(k) * (mpmath.loggamma(x + mpmath.mpf(n)) - mpmath.loggamma(x))
+            for n, k in zip(each, times, strict=True)
+        )
+        digammas = sum(
+            int(k) * (mpmath.digamma(x + mpmath.mpf(n)) - mpmath.digamma(x))
+            for n, k in zip(each, times, strict=True)
+        )
     for number in (x, np.array(x), np.full(size, x)):
         assert log_rising_factorials(number, counts) == pytest.approx(float(rising), rel=1e-13)
         assert digamma_differences(number, counts) == pytest.approx(float(digammas), rel=1e-13)

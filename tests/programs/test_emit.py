@@ -1,4 +1,6 @@
-"""The functions of programs: on whole vectors and by blocks, with floats and in IEEE arithmetic, with guards and tracebacks."""
+"""The functions of programs: on whole vectors and by blocks, with floats and in IEEE arithmetic,
+with guards and tracebacks.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from varmat.programs.program import ElsewhereError
 from varmat.programs.symbols import Scope, Symbol
 
 FUNCTIONS = {"log": np.log, "exp": np.exp, "where": np.where, "maximum": np.maximum}
-LET = {"z": "(a - x) / b", "s": "z * z", "w": "1.0 / (s + x)", "l": "log(b)", "u": "x + x", "h": "s * x"}
+LET = {
+    "z": "(a - x) / b",
+    "s": "z * z",
+    "w": "1.0 / (s + x)",
+    "l": "log(b)",
+    "u": "x + x",
+    "h": "s * x",
+}
 
 # Elementwise results, and sums.
 PROGRAMS = {
@@ -41,20 +50,28 @@ class Traced:
 
     def __init__(self) -> None:
         self.builder = Builder()
-        letters = {name: Symbol(self.builder, self.builder.argument((7,) if name < "x" else ())) for name in "abx"}
+        letters = {
+            name: Symbol(self.builder, self.builder.argument((7,) if name < "x" else ()))
+            for name in "abx"
+        }
         self.scope = Scope(self.builder, letters, LET)
 
     def value(self, expression: str) -> Any:
         return self.scope.evaluate(expression)
 
-    def functions(self, *outputs: Any, title: str = "test", by_blocks: bool = False) -> tuple[Any, Any]:
+    def functions(
+        self, *outputs: Any, title: str = "test", by_blocks: bool = False
+    ) -> tuple[Any, Any]:
         return function_of_program(self.builder.program(outputs), ["a", "b", "x"], title, by_blocks)
 
 
 def functions_of(name: str, by_blocks: bool) -> tuple[Any, Any]:
     elementwise, sums = PROGRAMS[name]
     traced = Traced()
-    outputs = [*map(traced.value, elementwise), *(traced.builder.sum(traced.value(each)) for each in sums)]
+    outputs = [
+        *map(traced.value, elementwise),
+        *(traced.builder.sum(traced.value(each)) for each in sums),
+    ]
     return traced.functions(traced.builder.constant(0.5), *outputs, title=name, by_blocks=by_blocks)
 
 
@@ -77,11 +94,18 @@ def test_values(name: str, size: int, by_blocks: bool, monkeypatch: pytest.Monke
         known[key] = eval(abbreviated, known)
     elementwise, sums = PROGRAMS[name]
     for function, number in zip(functions_of(name, by_blocks), (float, np.float64), strict=True):
-        value, results = function(*arguments.values() if number is float else (arguments["a"], arguments["b"], number(0.8)))
+        value, results = function(
+            *arguments.values()
+            if number is float
+            else (arguments["a"], arguments["b"], number(0.8))
+        )
         assert value == 0.5
         for expression, result in zip(elementwise, results, strict=False):
             np.testing.assert_allclose(result, eval(expression, known), rtol=1e-13)
-            assert all(result is other or not np.may_share_memory(result, other) for other in [*arguments.values(), *results])
+            assert all(
+                result is other or not np.may_share_memory(result, other)
+                for other in [*arguments.values(), *results]
+            )
         for expression, result in zip(sums, results[len(elementwise) :], strict=True):
             assert type(result) is float
             terms = np.broadcast_to(eval(expression, known), size)
@@ -101,7 +125,8 @@ def test_numbers_are_floats_and_raise_as_they_do() -> None:
     traced = Traced()
     quick, exact = traced.functions(traced.value("x + where(x > 0.0, log(x), exp(x))"))
     arrays = np.zeros(1), np.zeros(1)
-    assert quick(*arrays, -1.0) == (-1.0 + math.exp(-1.0), [])  # what is not selected is not computed
+    # what is not selected is not computed
+    assert quick(*arrays, -1.0) == (-1.0 + math.exp(-1.0), [])
     traced = Traced()
     quick, exact = traced.functions(traced.value("log(x) / x"))
     for bad, error in ((0.0, ValueError), (-1.0, ValueError)):
@@ -122,7 +147,9 @@ def test_guards(by_blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     total = builder.sum(traced.value("a * b"))
     builder.apply(Unless(lambda *values: handed.append(values)), builder.ufunc(np.isfinite, total))
     builder.guard(builder.compare(np.less, total, builder.constant(100.0)))
-    function, _ = traced.functions(total, traced.value("a * x"), title="guards", by_blocks=by_blocks)
+    function, _ = traced.functions(
+        total, traced.value("a * x"), title="guards", by_blocks=by_blocks
+    )
     a, b = np.ones(20), np.full(20, 2.0)
     assert function(a, b, 2.0)[0] == 40.0
     for bad in (-1.0, math.nan):
@@ -147,7 +174,9 @@ def test_sums_of_their_own(by_blocks: bool) -> None:
         calls.append(len(x))
         return np.vdot(x, x)
 
-    function, _ = traced.functions(traced.builder.call(Total("squares", squares), traced.value("a")), by_blocks=by_blocks)
+    function, _ = traced.functions(
+        traced.builder.call(Total("squares", squares), traced.value("a")), by_blocks=by_blocks
+    )
     assert function(np.arange(4.0), np.ones(4), 0.0) == (14.0, [])
     assert calls == [4]
 
@@ -156,7 +185,10 @@ def test_a_second_loop_is_refused() -> None:
     traced = Traced()
     total = Symbol(traced.builder, traced.builder.sum(traced.value("a")))
     scaled = (total * traced.scope["b"]).value
-    assert traced.functions(total.value, scaled)[0](np.ones(3), np.ones(3), 0.0)[1][0].tolist() == [3.0] * 3
+    assert (
+        traced.functions(total.value, scaled)[0](np.ones(3), np.ones(3), 0.0)[1][0].tolist()
+        == [3.0] * 3
+    )
     with pytest.raises(ValueError, match="takes two loops"):
         traced.functions(total.value, scaled, by_blocks=True)
 

@@ -1,4 +1,6 @@
-"""Entries in programs: assignments, gathers and parts, and operations, which are traced or called from Python."""
+"""Entries in programs: assignments, gathers and parts, and operations, which are traced or called
+from Python.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from varmat.programs.memory import Plan
 
 
 def test_operations_of_ones_own_may_return_other_numbers():
-    for kind in (lambda x: x.astype(np.float32), lambda x: x.astype(int), lambda x: x.astype(">f8"), list):
+    for kind in (
+        lambda x: x.astype(np.float32),
+        lambda x: x.astype(int),
+        lambda x: x.astype(">f8"),
+        list,
+    ):
         one = vm.operation()(lambda x: 2.0 * x)
         one.reverse(lambda g, r, x, kind=kind: kind(2.0 * g))
         agree(lambda x, one=one: np.sum(one(x)), *vectors(3))
@@ -98,7 +105,13 @@ def test_assignments_through_a_reshape_of_what_lies_in_another_order():
 
     rng = np.random.default_rng(4)
     for f in (values, adjoints, added_to):
-        agree(f, *((order(rng.normal(size=(2, 3))),) for order in (np.ascontiguousarray, np.asfortranarray, np.asfortranarray)))
+        agree(
+            f,
+            *(
+                (order(rng.normal(size=(2, 3))),)
+                for order in (np.ascontiguousarray, np.asfortranarray, np.asfortranarray)
+            ),
+        )
 
 
 def test_assignments_into_large_arrays_between_loops():
@@ -110,7 +123,9 @@ def test_assignments_into_large_arrays_between_loops():
             a[i] = a[-1] * 2.0
             if i == 1:
                 second = np.sin(a) * first
-        return np.sum(first * a) + np.sum(second * a * LARGE[:20_000]) + np.sum(a**2) * np.sum(second)
+        return (
+            np.sum(first * a) + np.sum(second * a * LARGE[:20_000]) + np.sum(a**2) * np.sum(second)
+        )
 
     agree(steps, (LARGE[:20_010],), (LARGE[5:20_015] + 0.5,), rtol=1e-11)
 
@@ -155,11 +170,15 @@ def test_large_indices():
 
 
 def test_memory_that_an_operation_asks_for():
-    """Large arrays that are used again; small probabilities, which may underflow, ask for other shapes."""
+    """Large arrays that are used again; small probabilities, which may underflow, ask for other
+    shapes.
+    """
     emissions = np.log(np.random.default_rng(1).uniform(0.1, 1.0, (3, 9_000)))
 
     def f(p):
-        return vm.hmm_marginal(emissions * (1.0 + p), p + np.eye(3) * (1.0 - 3.0 * p), np.full(3, 1.0 / 3.0))
+        return vm.hmm_marginal(
+            emissions * (1.0 + p), p + np.eye(3) * (1.0 - 3.0 * p), np.full(3, 1.0 / 3.0)
+        )
 
     recorded = agree(f, (0.1,), (0.0,), (0.2,), (0.0,), (1e-30,), rtol=1e-10)
     tracemalloc.start()
@@ -184,7 +203,9 @@ def test_a_large_argument_may_be_assigned_to():
 
 
 def test_assignments_of_everything_that_fits():
-    """Of leading axes of length one, of nothing, of the same elements several times, and of an array to itself."""
+    """Of leading axes of length one, of nothing, of the same elements several times, and of an
+    array to itself.
+    """
     rng = np.random.default_rng(9)
 
     def f(x):
@@ -219,7 +240,11 @@ def test_writing_elements_one_after_the_other_is_linear():
         in_place = set()
         for step in g.program.steps:
             places = [scratch.get(id(v)) for v in (*step.results, *step.operands)]
-            if step.kernel.name in ("write", "assemble") and places[0] is not None and places[0] in places[1:]:
+            if (
+                step.kernel.name in ("write", "assemble")
+                and places[0] is not None
+                and places[0] in places[1:]
+            ):
                 in_place.add(id(step))
         return sum(step.results[0].size for step in g.program.steps if id(step) not in in_place)
 
@@ -228,7 +253,12 @@ def test_writing_elements_one_after_the_other_is_linear():
 
 
 def test_parts_and_elements_cost_no_steps():
-    g = agree(lambda x: x[1] * x[-2] + np.sum(x[1:3] * x[::2][:2]) + x.reshape(2, 3)[1, 0] + x[2:4] @ x[1:3], *vectors(6))
+    g = agree(
+        lambda x: (
+            x[1] * x[-2] + np.sum(x[1:3] * x[::2][:2]) + x.reshape(2, 3)[1, 0] + x[2:4] @ x[1:3]
+        ),
+        *vectors(6),
+    )
     assert not g.program.counts().keys() & {"copy", "gather"}
 
 
@@ -238,7 +268,9 @@ def test_gathers_are_a_step_each_way():
     counts = g.program.counts()
     assert (counts["gather"], counts["assemble"]) == (2, 1)
     # Elements by an array without axes are parts.
-    assert agree(lambda x: x[np.array(2)] * x[np.int64(1)], *vectors(6)).program.counts().keys() == {"multiply", "assemble"}
+    assert agree(
+        lambda x: x[np.array(2)] * x[np.int64(1)], *vectors(6)
+    ).program.counts().keys() == {"multiply", "assemble"}
 
 
 # --- operations ---
@@ -251,13 +283,18 @@ def names(g):
 def test_operations_of_the_library_are_traced():
     """As their value functions and rules compute: nothing in these programs calls Python."""
     for f in (
-        lambda x: vm.normal_lpdf(x, 0.3, 1.2), vm.dot_self, lambda x: np.mean(x) * np.var(x),
-        lambda x: np.sum(np.stack([x, x**2]) ** 2), lambda x: np.sum(np.concatenate([x, 2.0 * x]) ** 2),
+        lambda x: vm.normal_lpdf(x, 0.3, 1.2),
+        vm.dot_self,
+        lambda x: np.mean(x) * np.var(x),
+        lambda x: np.sum(np.stack([x, x**2]) ** 2),
+        lambda x: np.sum(np.concatenate([x, 2.0 * x]) ** 2),
         lambda x: np.sum(np.diff(x) ** 2) + np.trace(np.outer(x, x)),
         lambda x: np.sum(np.linalg.cholesky(np.outer(x, x) + np.eye(5))),
-    ):  # fmt: skip
+    ):
         g = agree(f, *vectors(5), rtol=1e-11)
-        assert not [step.kernel for step in g.program.steps if isinstance(step.kernel, PythonCall)], str(g.program)
+        assert not [
+            step.kernel for step in g.program.steps if isinstance(step.kernel, PythonCall)
+        ], str(g.program)
 
 
 def test_operations_of_ones_own_are_called():
@@ -266,7 +303,9 @@ def test_operations_of_ones_own_are_called():
     cube = vm.operation()(lambda x: calls.append("value") or Saved(x**3, slope=3.0 * x**2))
     cube.reverse(lambda g, r, x, slope: calls.append("reverse") or g * slope)
     g = agree(lambda x: np.sum(cube(x) * x), *vectors(3))
-    assert [step.kernel.is_native for step in g.program.steps if isinstance(step.kernel, PythonCall)] == [False, False]
+    assert [
+        step.kernel.is_native for step in g.program.steps if isinstance(step.kernel, PythonCall)
+    ] == [False, False]
     calls.clear()
     g(np.ones(3))
     assert calls == ["value", "reverse"]
@@ -305,7 +344,9 @@ def test_settings_of_operations_are_kept(runner):
 
 def cubed(name):
     """A row by which nothing but its name is unusual."""
-    return vm.elementwise(name, np.frompyfunc(lambda x: x**3, 1, 1), "3.0 * g * square(x)", scalar=lambda x: x**3)
+    return vm.elementwise(
+        name, np.frompyfunc(lambda x: x**3, 1, 1), "3.0 * g * square(x)", scalar=lambda x: x**3
+    )
 
 
 @pytest.fixture
@@ -321,37 +362,82 @@ def rows(monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        "greater", "less", "not_equal", "selection", "total", "whole", "zeros", "del", "lambda", "None", "copy", "g", "x", "v0",
-        "k2", "empty", "filled", "out", "sum", "guard", "gather", "two words",
+        "greater",
+        "less",
+        "not_equal",
+        "selection",
+        "total",
+        "whole",
+        "zeros",
+        "del",
+        "lambda",
+        "None",
+        "copy",
+        "g",
+        "x",
+        "v0",
+        "k2",
+        "empty",
+        "filled",
+        "out",
+        "sum",
+        "guard",
+        "gather",
+        "two words",
     ],
-)  # fmt: skip
+)
 def test_names_of_rows_mean_nothing_to_a_program(rows, name):
     """Nor do they collide with what comparisons, sums and constants are called."""
     row = cubed(name)
 
     def f(x):
-        return np.sum(row(x) * x) + np.sum(np.where(x > 0.1, row(x), -x)) + row(x[0]) + np.sum((x < 0.2) * x) + np.sum(x) * 3.0
+        return (
+            np.sum(row(x) * x)
+            + np.sum(np.where(x > 0.1, row(x), -x))
+            + row(x[0])
+            + np.sum((x < 0.2) * x)
+            + np.sum(x) * 3.0
+        )
 
     agree(f, *vectors(4))
     agree(lambda x: np.sum(row(x[:2])) + row(x[3]), *vectors(5))
-    agree(lambda x: np.sum(np.outer(row(x), x) * np.outer(x, row(x))) + np.sum(row(x[:, None]) + x), *vectors(5))
-    agree(lambda x: np.sum(row(x)[[0, 2, 2]]) + np.sum(row(np.concatenate([x, x[:2]]))), *vectors(5))
+    agree(
+        lambda x: np.sum(np.outer(row(x), x) * np.outer(x, row(x))) + np.sum(row(x[:, None]) + x),
+        *vectors(5),
+    )
+    agree(
+        lambda x: np.sum(row(x)[[0, 2, 2]]) + np.sum(row(np.concatenate([x, x[:2]]))), *vectors(5)
+    )
     point = np.linspace(-1.0, 1.0, 4)
-    found, expected = (vm.Model(f, x=vm.real(4), recorded=recorded).log_density_gradient(point) for recorded in (True, False))
+    found, expected = (
+        vm.Model(f, x=vm.real(4), recorded=recorded).log_density_gradient(point)
+        for recorded in (True, False)
+    )
     assert found[0] == pytest.approx(expected[0], rel=1e-13)
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
 
 
 def test_rows_of_two_and_three_operands_that_are_called_as_comparisons(rows):
     greater = vm.elementwise(
-        "greater", np.frompyfunc(lambda x, y: x * y * y, 2, 1), "g * y * y", "2.0 * g * x * y", scalar=lambda x, y: x * y * y
+        "greater",
+        np.frompyfunc(lambda x, y: x * y * y, 2, 1),
+        "g * y * y",
+        "2.0 * g * x * y",
+        scalar=lambda x, y: x * y * y,
     )
     chosen = vm.elementwise(
-        "selection", np.frompyfunc(lambda x, y, z: x * y - z, 3, 1), "g * y", "g * x", "-g", scalar=lambda x, y, z: x * y - z
+        "selection",
+        np.frompyfunc(lambda x, y, z: x * y - z, 3, 1),
+        "g * y",
+        "g * x",
+        "-g",
+        scalar=lambda x, y, z: x * y - z,
     )
 
     def f(x):
-        return np.sum(greater(x, x[::-1]) * np.where(x > 0.3, x, 2.0)) + np.sum(chosen(x, x[0], np.sin(x)) ** 2)
+        return np.sum(greater(x, x[::-1]) * np.where(x > 0.3, x, 2.0)) + np.sum(
+            chosen(x, x[0], np.sin(x)) ** 2
+        )
 
     agree(f, *vectors(4))
 
@@ -359,8 +445,13 @@ def test_rows_of_two_and_three_operands_that_are_called_as_comparisons(rows):
 def test_a_name_that_is_registered_twice(rows):
     """Each row is itself, whichever came first."""
     first = cubed("mine")
-    second = vm.elementwise("mine", np.frompyfunc(lambda x: x**2, 1, 1), "2.0 * g * x", scalar=lambda x: x**2)
-    agree(lambda x: np.sum(first(x)) + 10.0 * np.sum(second(x)) + first(x[0]) * second(x[1]), *vectors(3))
+    second = vm.elementwise(
+        "mine", np.frompyfunc(lambda x: x**2, 1, 1), "2.0 * g * x", scalar=lambda x: x**2
+    )
+    agree(
+        lambda x: np.sum(first(x)) + 10.0 * np.sum(second(x)) + first(x[0]) * second(x[1]),
+        *vectors(3),
+    )
     agree(lambda x: np.sum(second(x)) + 10.0 * np.sum(first(x)), *vectors(3))
     x = np.array([0.5, -1.0, 2.0])
     model = vm.Model(lambda x: -np.sum((first(x) - second(x)) ** 2), x=vm.real(3), recorded=True)

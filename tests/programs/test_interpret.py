@@ -17,7 +17,9 @@ def program() -> Program:
     x, s = builder.argument((2, 3)), builder.argument(())
     y = builder.ufunc(np.multiply, builder.ufunc(np.exp, x), s)
     builder.guard(builder.compare(np.greater, s, builder.constant(0.0)))
-    return builder.program([builder.sum(y), builder.transposed(y), builder.constant(np.arange(2.0)), x])
+    return builder.program(
+        [builder.sum(y), builder.transposed(y), builder.constant(np.arange(2.0)), x]
+    )
 
 
 def test_outputs_are_arrays_of_their_own() -> None:
@@ -53,7 +55,9 @@ def test_the_number_of_arguments() -> None:
 def test_nothing_warns() -> None:
     builder = Builder()
     x = builder.argument((2,))
-    made = builder.call(ufunc_kernel(np.log), builder.call(ufunc_kernel(np.divide), x, builder.constant(0.0)))
+    made = builder.call(
+        ufunc_kernel(np.log), builder.call(ufunc_kernel(np.divide), x, builder.constant(0.0))
+    )
     assert np.isnan(interpret(builder.program([made]), np.array([-1.0, 0.0]))[0]).all()
 
 
@@ -78,7 +82,10 @@ def test_errors_of_steps_are_raised() -> None:
 
 
 def test_a_program_explains_which_steps_call_python():
-    f = vm.recorded(lambda x: np.sum(vm.betaln(x, 2.0)) + np.sum(np.linalg.svdvals(np.outer(x, x) + np.eye(3))), runner="numpy")
+    f = vm.recorded(
+        lambda x: np.sum(vm.betaln(x, 2.0)) + np.sum(np.linalg.svdvals(np.outer(x, x) + np.eye(3))),
+        runner="numpy",
+    )
     x = np.array([0.5, 1.0, 2.0])
     f(x)
     called = f.program.python_steps()

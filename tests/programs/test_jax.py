@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import varmat as vm
+from varmat.programs import blocks
 from varmat.programs.jax import places, scalar_to_jax
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -28,16 +29,21 @@ def spd(x):
 
 CASES = {
     "arithmetic": lambda x: np.sum((x[1:] - x[:-1]) ** 2 / (1.0 + x[1:] ** 2)),
-    "choices": lambda x: np.sum(np.where(x > 0.0, np.sqrt(np.abs(x)), np.expm1(x))) + np.max(x) + np.min(x[2:]),
-    "densities": lambda x: vm.normal_lpdf(x[:3], x[3], np.exp(x[4])) + vm.student_t_lpdf(x[1:], 4.0, 0.1, 2.0),
-    "masses": lambda x: vm.poisson_log_lpmf(COUNTS, x[:3]) + vm.bernoulli_logit_lpmf([1, 0, 1], x[3:]),
-    "gamma": lambda x: vm.gamma_lpdf(np.exp(x), 2.5, np.exp(x[0])) + vm.beta_lpdf(1.0 / (1.0 + np.exp(-x)), 2.0, np.exp(x[1])),
+    "choices": lambda x: np.sum(np.where(x > 0.0, np.sqrt(np.abs(x)),
+        np.expm1(x))) + np.max(x) + np.min(x[2:]),
+    "densities": lambda x: vm.normal_lpdf(x[:3], x[3], np.exp(x[4])) + vm.student_t_lpdf(x[1:], 4.0,
+     0.1, 2.0),
+    "masses": lambda x: vm.poisson_log_lpmf(COUNTS, x[:3]) + vm.bernoulli_logit_lpmf([1, 0, 1],
+     x[3:]),
+    "gamma": lambda x: vm.gamma_lpdf(np.exp(x), 2.5,
+     np.exp(x[0])) + vm.beta_lpdf(1.0 / (1.0 + np.exp(-x)), 2.0, np.exp(x[1])),
     "special functions": lambda x: np.sum(vm.lgamma(np.exp(x))) + np.sum(vm.Phi(x)) + np.sum(vm.log_ndtr(x)),
     "matrices": lambda x: vm.multi_normal_lpdf(x[2:4], x[4:], spd(x)),
     "factors": lambda x: np.sum(np.log(np.diag(np.linalg.cholesky(spd(x))))) + np.linalg.det(spd(x)),
     "systems": lambda x: np.sum(np.linalg.solve(spd(x), x[2:4])) + np.sum(np.linalg.inv(spd(x))),
     "running sums": lambda x: np.sum(np.cumsum(x) ** 2) + vm.log_sum_exp(x),
-    "transposes and steps": lambda x: np.sum(np.reshape(x, (2, 3)).T[::-1] * np.arange(6.0).reshape(3, 2)) + np.sum(x[::2] ** 3),
+    "transposes and steps": lambda x: np.sum(np.reshape(x, (2,
+        3)).T[::-1] * np.arange(6.0).reshape(3, 2)) + np.sum(x[::2] ** 3),
     "indices": lambda x: np.sum(x[[0, 0, 3]] * x[[1, 2, 5]] ** 2),
     "a product of three": lambda x: np.sum(np.reshape(x, (2, 3)) @ np.reshape(x, (3, 2)) @ x[:2]),
     "sparse": lambda x: np.sum((vm.SparseVar(x[:3], PATTERN) @ x[3:]) ** 2),
@@ -79,8 +85,22 @@ def test_the_gradient_is_that_of_the_program():
     value, gradient = f(X)
     of_jax = scalar_to_jax(f.program)
     np.testing.assert_allclose(jax.grad(of_jax)(X), gradient, rtol=1e-12)
-    np.testing.assert_allclose(jax.grad(lambda x: of_jax(2.0 * x))(0.5 * X), 2.0 * gradient, rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.grad(lambda x: of_jax(2.0 * x))(0.5 * X), 2.0 * gradient, rtol=1e-12
+    )
     assert float(of_jax(X)) == pytest.approx(value, rel=1e-12)
+
+
+def test_loops_over_blocks():
+    x = np.random.default_rng(1).normal(size=(2 * blocks.BLOCK + 1, 3))
+    f = vm.recorded(
+        lambda q: vm.bernoulli_logit_glm_lpmf(x[:, 0] > 0.5, x, q[0], q[1:4]), runner="numpy"
+    )
+    value, gradient = f(X)
+    assert "loop" in f.program.counts()
+    other, slope = f.program.to_jax()(X)
+    assert float(other) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-11)
 
 
 def test_where_a_run_would_end_it_is_nan():
@@ -102,7 +122,12 @@ def test_what_jax_cannot_run_is_named():
 
     f = vm.recorded(lambda x: np.sum(cube(x)) + vm.owens_t(x[0], x[1]), runner="numpy")
     f(X)
-    with pytest.raises(TypeError, match=re.escape("to_jax: JAX cannot run the steps cube, cube.reverse, owens_t of this program")):
+    with pytest.raises(
+        TypeError,
+        match=re.escape(
+            "to_jax: JAX cannot run the steps cube, cube.reverse, owens_t of this program"
+        ),
+    ):
         f.program.to_jax()
 
 

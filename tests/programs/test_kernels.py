@@ -1,4 +1,6 @@
-"""Kernels: the meaning, the bound call of NumPy and the rows of the native runner give the same, however the operands lie."""
+"""Kernels: the meaning, the bound call of NumPy and the rows of the native runner give the same,
+however the operands lie.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def of_numbers(ufunc: Any, low: float = -2.0, high: float = 2.0) -> Case:
 def of_integers(o: Operands) -> tuple[Any, Any]:
     """A ufunc with loops of integers, which warn of what is none."""
     x = o.builder.call(ufunc_kernel(np.absolute), o.number(shape(o.rng), 0.1, 2.0))
-    return o.builder.call(ufunc_kernel(scipy.special.expn), o.builder.constant(2.0), x), scipy.special.expn(2, np.abs(o.arrays[0]))
+    return o.builder.call(
+        ufunc_kernel(scipy.special.expn), o.builder.constant(2.0), x
+    ), scipy.special.expn(2, np.abs(o.arrays[0]))
 
 
 def of_truths(ufunc: Any) -> Case:
@@ -68,19 +72,29 @@ def of_truths(ufunc: Any) -> Case:
 def function(o: Operands) -> tuple[Any, Any]:
     whole = shape(o.rng)
     values = [o.number(smaller(o.rng, whole)) for _ in range(2)]
-    return o.builder.call(Function("polynomial", lambda x, y: x * y + y), *values), o.arrays[0] * o.arrays[1] + o.arrays[1]
+    return o.builder.call(Function("polynomial", lambda x, y: x * y + y), *values), o.arrays[
+        0
+    ] * o.arrays[1] + o.arrays[1]
 
 
 def select(o: Operands) -> tuple[Any, Any]:
     whole = shape(o.rng)
-    values = o.truth(smaller(o.rng, whole)), o.number(smaller(o.rng, whole)), o.number(smaller(o.rng, whole))
+    values = (
+        o.truth(smaller(o.rng, whole)),
+        o.number(smaller(o.rng, whole)),
+        o.number(smaller(o.rng, whole)),
+    )
     return o.builder.call(SELECT, *values), np.where(*o.arrays)
 
 
 def reduction(ufunc: Any, least: int = 0) -> Case:
     def case(o: Operands) -> tuple[Any, Any]:
         whole = shape(o.rng, 1, lengths=[n for n in (0, 1, 2, 3, 17, 40) if n >= least])
-        axes = tuple(sorted(int(i) for i in o.rng.permutation(len(whole))[: o.rng.integers(1, len(whole) + 1)]))
+        axes = tuple(
+            sorted(
+                int(i) for i in o.rng.permutation(len(whole))[: o.rng.integers(1, len(whole) + 1)]
+            )
+        )
         return o.builder.call(Reduce(ufunc, axes), o.number(whole)), ufunc.reduce(o.arrays[0], axes)
 
     return case
@@ -90,7 +104,9 @@ def running(ufunc: Any) -> Case:
     def case(o: Operands) -> tuple[Any, Any]:
         whole = shape(o.rng, 1)
         axis = int(o.rng.integers(len(whole)))
-        return o.builder.call(Accumulate(ufunc, axis), o.number(whole)), ufunc.accumulate(o.arrays[0], axis)
+        return o.builder.call(Accumulate(ufunc, axis), o.number(whole)), ufunc.accumulate(
+            o.arrays[0], axis
+        )
 
     return case
 
@@ -99,7 +115,10 @@ def sum_of_several(o: Operands) -> tuple[Any, Any]:
     """Also of the same value several times."""
     whole = shape(o.rng)
     values = [o.number(smaller(o.rng, whole)) for _ in range(o.rng.integers(2, 5))]
-    chosen = [*range(len(values)), *(int(i) for i in o.rng.integers(len(values), size=o.rng.integers(3)))]
+    chosen = [
+        *range(len(values)),
+        *(int(i) for i in o.rng.integers(len(values), size=o.rng.integers(3))),
+    ]
     chosen = [int(i) for i in o.rng.permutation(chosen)]
     total: Any = 0.0
     for i in chosen:
@@ -130,7 +149,9 @@ def kept(o: Operands) -> tuple[Any, Any]:
 def gather(o: Operands) -> tuple[Any, Any]:
     n = int(o.rng.integers(1, 20))
     places = o.rng.integers(n, size=shape(o.rng, 1))
-    return o.builder.call(GATHER, o.number((n,), contiguous=True), o.builder.constant(places)), o.arrays[0][places]
+    return o.builder.call(
+        GATHER, o.number((n,), contiguous=True), o.builder.constant(places)
+    ), o.arrays[0][places]
 
 
 def assembled(o: Operands) -> tuple[Any, Any]:
@@ -143,12 +164,22 @@ def assembled(o: Operands) -> tuple[Any, Any]:
         if rng.uniform() < 0.3:
             places = rng.integers(expected.size, size=shape(rng, 1))
             value = o.number(() if rng.uniform() < 0.3 else places.shape)
-            np.add.at(expected.reshape(-1), places.reshape(-1), np.broadcast_to(o.arrays[-1], places.shape).reshape(-1))
+            np.add.at(
+                expected.reshape(-1),
+                places.reshape(-1),
+                np.broadcast_to(o.arrays[-1], places.shape).reshape(-1),
+            )
             parts.append((places, places.shape, value))
         else:
-            index = tuple(slice(*sorted(int(i) for i in rng.integers(n + 1, size=2))) for n in whole)
+            index = tuple(
+                slice(*sorted(int(i) for i in rng.integers(n + 1, size=2))) for n in whole
+            )
             part = expected[index][..., ::-1] if rng.uniform() < 0.3 else expected[index]
-            offset = part.__array_interface__["data"][0] - expected.__array_interface__["data"][0] if part.size else 0
+            offset = (
+                part.__array_interface__["data"][0] - expected.__array_interface__["data"][0]
+                if part.size
+                else 0
+            )
             value = o.number(smaller(rng, part.shape))
             part += o.arrays[-1]
             parts.append(((offset, part.strides), part.shape, value))
@@ -159,7 +190,10 @@ def partition(o: Operands) -> tuple[Any, Any]:
     rng, rows, columns = o.rng, int(o.rng.integers(1, 5)), int(o.rng.integers(1, 5))
     whole, cut = np.empty((rows, columns)), int(rng.integers(1, columns + 1))
     columns_of = [(i, j) for i, j in ((0, cut), (cut, columns)) if j > i]
-    parts = [((8 * i, whole[:, i:j].strides), (rows, j - i), o.number((rows, j - i))) for i, j in columns_of]
+    parts = [
+        ((8 * i, whole[:, i:j].strides), (rows, j - i), o.number((rows, j - i)))
+        for i, j in columns_of
+    ]
     assert is_partition(whole.shape, [(place, at) for place, at, _ in parts])
     return o.builder.assemble(whole.shape, parts), np.concatenate(o.arrays, axis=1)
 
@@ -171,7 +205,11 @@ def write(o: Operands) -> tuple[Any, Any]:
     expected = o.arrays[0].copy()
     index = tuple(slice(*sorted(int(i) for i in rng.integers(n + 1, size=2))) for n in whole)
     part = expected[index][..., ::-1] if rng.uniform() < 0.3 else expected[index]
-    offset = part.__array_interface__["data"][0] - expected.__array_interface__["data"][0] if part.size else 0
+    offset = (
+        part.__array_interface__["data"][0] - expected.__array_interface__["data"][0]
+        if part.size
+        else 0
+    )
     if rng.uniform() < 0.3:
         again = tuple(slice(n - i.stop, n - i.start) for n, i in zip(whole, index, strict=True))
         value, array = o.builder.view(before, lambda a: a[again]), o.arrays[0][again]
@@ -186,12 +224,16 @@ def triangular(transposed: bool) -> Case:
     def case(o: Operands) -> tuple[Any, Any]:
         n = int(o.rng.integers(1, 6))
         a = o.number((n, n), 1.0, 2.0, contiguous=True)
-        b = o.number((n,) if o.rng.uniform() < 0.5 else (n, int(o.rng.integers(1, 4))), contiguous=True)
+        b = o.number(
+            (n,) if o.rng.uniform() < 0.5 else (n, int(o.rng.integers(1, 4))), contiguous=True
+        )
         lower = np.tril(np.abs(o.arrays[0]))
         o.arrays[0] = lower
         # What stands above the diagonal is not read.
         a = o.builder.call(ufunc_kernel(np.absolute), a)
-        return o.builder.call(SolveTriangular(transposed), a, b), np.linalg.solve(lower.T if transposed else lower, o.arrays[1])
+        return o.builder.call(SolveTriangular(transposed), a, b), np.linalg.solve(
+            lower.T if transposed else lower, o.arrays[1]
+        )
 
     return case
 
@@ -200,9 +242,13 @@ def square_matrices(ufunc: Any) -> Case:
     def case(o: Operands) -> tuple[Any, Any]:
         n, stack = int(o.rng.integers(1, 6)), shape(o.rng, 0, 2)
         a = o.number((*stack, n, n))
-        a = o.builder.matmul(a, o.builder.transposed(a, [*range(len(stack)), len(stack) + 1, len(stack)]))
+        a = o.builder.matmul(
+            a, o.builder.transposed(a, [*range(len(stack)), len(stack) + 1, len(stack)])
+        )
         a = o.builder.call(ufunc_kernel(np.add), a, o.builder.constant(np.eye(n)))
-        return o.builder.call(Gufunc(ufunc), a), ufunc(np.matmul(o.arrays[0], np.swapaxes(o.arrays[0], -1, -2)) + np.eye(n))
+        return o.builder.call(Gufunc(ufunc), a), ufunc(
+            np.matmul(o.arrays[0], np.swapaxes(o.arrays[0], -1, -2)) + np.eye(n)
+        )
 
     return case
 
@@ -211,7 +257,12 @@ def python(o: Operands) -> tuple[Any, Any]:
     """Several results, and one that only another call understands."""
     whole = shape(o.rng)
     x, y = o.number(whole), o.number(whole)
-    first = PythonCall("both", lambda x, y: (x + y, x.sum(), {"x": x.copy()}), [(whole, FLOAT), ((), FLOAT), ((), OBJECT)], True)
+    first = PythonCall(
+        "both",
+        lambda x, y: (x + y, x.sum(), {"x": x.copy()}),
+        [(whole, FLOAT), ((), FLOAT), ((), OBJECT)],
+        True,
+    )
     added, total, token = o.builder.apply(first, x, y)
     second = PythonCall("again", lambda token, z: (token["x"] * z,), [(whole, FLOAT)], True)
     again = o.builder.call(second, token, added)
@@ -221,20 +272,25 @@ def python(o: Operands) -> tuple[Any, Any]:
 
 CASES: dict[str, Case] = {
     **{f.__name__: of_numbers(f) for f in (
-        np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.hypot, np.arctan2, np.negative, np.square, np.exp,
-        np.tanh, np.absolute, np.floor, np.sign, np.greater, np.less_equal, np.equal, np.isfinite, np.signbit, np.positive,
+        np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.hypot, np.arctan2,
+         np.negative, np.square, np.exp,
+        np.tanh, np.absolute, np.floor, np.sign, np.greater, np.less_equal, np.equal, np.isfinite,
+         np.signbit, np.positive,
         scipy.special.gammaln, scipy.special.ndtr, scipy.special.xlogy, scipy.special.expit,
     )},
     "betainc": of_numbers(scipy.special.betainc, 0.1, 0.9),
     "a ufunc of integers": of_integers,
-    **{f.__name__: of_truths(f) for f in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)},
-    "function": function, "select": select, "sum": sum_of_several, "matmul": product, "copy": copy, "kept": kept, "gather": gather,
+    **{f.__name__: of_truths(f) for f in (np.logical_and, np.logical_or, np.logical_xor,
+        np.logical_not)},
+    "function": function, "select": select, "sum": sum_of_several, "matmul": product, "copy": copy,
+     "kept": kept, "gather": gather,
     "assemble": assembled, "write": write, "partition": partition, "python": python,
     **{f"{f.__name__}.reduce": reduction(f) for f in (np.add, np.multiply)},
     **{f"{f.__name__}.reduce": reduction(f, 1) for f in (np.maximum, np.minimum)},
     **{f"{f.__name__}.accumulate": running(f) for f in (np.add, np.multiply, np.maximum)},
     "solve": triangular(False), "solve transposed": triangular(True),
-    "cholesky": square_matrices(np.linalg._umath_linalg.cholesky_lo), "inverse": square_matrices(np.linalg._umath_linalg.inv),
+    "cholesky": square_matrices(np.linalg._umath_linalg.cholesky_lo),
+     "inverse": square_matrices(np.linalg._umath_linalg.inv),
 }  # fmt: skip
 
 
@@ -249,7 +305,9 @@ def test_everything_that_runs_a_kernel_gives_the_same(name: str) -> None:
         for runner, found in run_all(program, *o.arguments).items():
             for x, true in zip(found, expected, strict=True):
                 assert np.shape(x) == np.shape(true), (runner, seed, str(program))
-                np.testing.assert_allclose(x, true, rtol=1e-12, atol=1e-13, err_msg=f"{runner}, seed {seed}: {program}")
+                np.testing.assert_allclose(
+                    x, true, rtol=1e-12, atol=1e-13, err_msg=f"{runner}, seed {seed}: {program}"
+                )
 
 
 def is_ended(run: Any, arguments: list[Any]) -> bool:
@@ -267,8 +325,12 @@ def test_guards(runner: str) -> None:
         builder, at = Builder(), shape(rng)
         base, how = laid_out(rng, at)
         x = builder.argument(base)
-        builder.apply(GUARD, builder.view(builder.compare(np.greater, x, builder.constant(0.0)), how) if base else
-                      builder.compare(np.greater, x, builder.constant(0.0)))  # fmt: skip
+        builder.apply(
+            GUARD,
+            builder.view(builder.compare(np.greater, x, builder.constant(0.0)), how)
+            if base
+            else builder.compare(np.greater, x, builder.constant(0.0)),
+        )
         run = runner_for(builder.program([builder.constant(1.0), x]), runner)
         given = rng.uniform(0.1, 1.0, base)
         for _ in range(2):
@@ -307,7 +369,11 @@ def test_every_kernel_has_a_case() -> None:
         case(o)
         tested |= {type(step.kernel) for step in o.builder.steps}
     tested |= {type(MATMUL), Assemble}
-    everything = {kind for kind in vars(kernels).values() if isinstance(kind, type) and issubclass(kind, kernels.Kernel)}
+    everything = {
+        kind
+        for kind in vars(kernels).values()
+        if isinstance(kind, type) and issubclass(kind, kernels.Kernel)
+    }
     assert everything - tested == {kernels.Kernel}
 
 
@@ -337,8 +403,12 @@ def test_special_values_go_through_all_runners() -> None:
     x = builder.argument((6,))
     zero, ufuncs = builder.constant(0.0), (np.maximum, np.minimum, np.divide, np.multiply, np.add)
     values = [builder.call(ufunc_kernel(f), x, zero) for f in ufuncs]
-    values += [builder.call(Reduce(f, (0,)), x) for f in (np.maximum, np.minimum, np.add, np.multiply)]
-    values += [builder.call(ufunc_kernel(f), x, x) for f in (np.equal, np.not_equal, np.greater_equal)]
+    values += [
+        builder.call(Reduce(f, (0,)), x) for f in (np.maximum, np.minimum, np.add, np.multiply)
+    ]
+    values += [
+        builder.call(ufunc_kernel(f), x, x) for f in (np.equal, np.not_equal, np.greater_equal)
+    ]
     given = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
     found = run_all(returning(builder, *values), given)
     for made in found.values():
@@ -354,11 +424,17 @@ def test_long_arrays_in_all_layouts() -> None:
     x = builder.argument(base.shape)
     hows = (np.asarray, np.transpose, lambda a: a[::-1, ::3], lambda a: a[:, 0], lambda a: a[3])
     views = [builder.view(x, how) for how in hows]
-    steps = [builder.call(ufunc_kernel(np.exp), v) for v in views] + [builder.call(Reduce(np.add, (0,)), v) for v in views]
+    steps = [builder.call(ufunc_kernel(np.exp), v) for v in views] + [
+        builder.call(Reduce(np.add, (0,)), v) for v in views
+    ]
     column = builder.reshaped(builder.contiguous(views[3]), (70, 1))
     steps += [builder.call(ufunc_kernel(np.multiply), x, v) for v in (views[4], column)]
     arrays = [how(base) for how in hows]
-    expected = [np.exp(a) for a in arrays] + [a.sum(0) for a in arrays] + [base * base[3], base * base[:, :1]]
+    expected = (
+        [np.exp(a) for a in arrays]
+        + [a.sum(0) for a in arrays]
+        + [base * base[3], base * base[:, :1]]
+    )
     for name, found in run_all(returning(builder, *steps), base).items():
         for made, true in zip(found, expected, strict=True):
             np.testing.assert_allclose(made, true, rtol=1e-13, err_msg=name)

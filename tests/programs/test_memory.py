@@ -9,7 +9,7 @@ from random_functions import random_function
 from recordings import LARGE
 
 import varmat as vm
-from varmat.functionals.recorded import record
+from varmat.derivatives.recorded import record
 from varmat.programs.builder import ADD, MULTIPLY, NEGATIVE, Builder
 from varmat.programs.kernels import SELECT, SUM, Reduce, copy_kernel, ufunc_kernel
 from varmat.programs.memory import LINE, Plan, overwritable
@@ -17,7 +17,9 @@ from varmat.programs.program import BOOL, OBJECT, Program, Step, Value
 
 
 def check_plan(program: Program) -> None:
-    """Demand that values in the same place are never there at once, but for a result that is written over an operand."""
+    """Demand that values in the same place are never there at once, but for a result that is
+    written over an operand.
+    """
     plan = Plan(program)
     lasts = {id(v.base): i for i, step in enumerate(program.steps) for v in step.operands}
     lasts.update((id(v.base), len(program.steps)) for v in program.outputs)
@@ -31,7 +33,16 @@ def check_plan(program: Program) -> None:
                 assert start % 8 == 0
                 assert value.size * value.dtype.itemsize < LINE or start % LINE == 0
                 assert start + value.size * value.dtype.itemsize <= plan.scratch_bytes
-                lives.append((start, start + max(value.size * value.dtype.itemsize, 1), i, lasts.get(id(value), i), step, value))
+                lives.append(
+                    (
+                        start,
+                        start + max(value.size * value.dtype.itemsize, 1),
+                        i,
+                        lasts.get(id(value), i),
+                        step,
+                        value,
+                    )
+                )
     for a in lives:
         for b in lives:
             if a is b or a[0] >= b[1] or b[0] >= a[1] or not a[2] <= b[2] <= a[3]:
@@ -44,7 +55,9 @@ def check_plan(program: Program) -> None:
 
 
 def random_program(seed: int) -> tuple[Program, list[np.ndarray]]:
-    """Steps that may be written over their operands, and such that may not, on operands that are views and come several times."""
+    """Steps that may be written over their operands, and such that may not, on operands that are
+    views and come several times.
+    """
     rng = np.random.default_rng(seed)
     builder, at = Builder(), shape(rng, 1, 2, (1, 2, 3, 4))
     arguments = [rng.normal(size=at) for _ in range(2)]
@@ -55,9 +68,15 @@ def random_program(seed: int) -> tuple[Program, list[np.ndarray]]:
         if kind == 0:
             made = builder.call(ADD, x, y)
         elif kind == 1:
-            made = builder.call(MULTIPLY, x, builder.broadcast(builder.view(y, lambda a: a[:1]), at))
+            made = builder.call(
+                MULTIPLY, x, builder.broadcast(builder.view(y, lambda a: a[:1]), at)
+            )
         elif kind == 2:
-            made = builder.call(NEGATIVE, builder.transposed(x)) if len(set(at)) < len(at) else builder.call(NEGATIVE, x)
+            made = (
+                builder.call(NEGATIVE, builder.transposed(x))
+                if len(set(at)) < len(at)
+                else builder.call(NEGATIVE, x)
+            )
         elif kind == 3:
             chosen = rng.integers(max(len(values) - 4, 0), len(values), rng.integers(2, 6))
             made = builder.call(SUM, *(values[int(i)] for i in chosen))
@@ -72,13 +91,20 @@ def random_program(seed: int) -> tuple[Program, list[np.ndarray]]:
         elif kind == 8:
             made = builder.call(copy_kernel(at), builder.view(x, lambda a: a[::-1]))
         elif kind == 9:
-            places, few = rng.integers(x.size, size=1), builder.view(builder.reshaped(z, (z.size,)), lambda a: a[:1])
-            made = builder.assemble(at, [((0, x.strides), at, y), (places, (1,), few), ((0, x.strides), at, x)], x)
+            places, few = (
+                rng.integers(x.size, size=1),
+                builder.view(builder.reshaped(z, (z.size,)), lambda a: a[:1]),
+            )
+            made = builder.assemble(
+                at, [((0, x.strides), at, y), (places, (1,), few), ((0, x.strides), at, x)], x
+            )
         else:
             made = builder.gather(x, rng.integers(x.size, size=at))
         made = builder.contiguous(made)
         if made.shape == at:
-            values.append(builder.call(ufunc_kernel(np.arctan), made) if rng.uniform() < 0.3 else made)
+            values.append(
+                builder.call(ufunc_kernel(np.arctan), made) if rng.uniform() < 0.3 else made
+            )
     outputs = [values[-1], values[int(rng.integers(len(values)))], builder.sum(values[-2])]
     return returning(builder, *outputs), arguments
 
@@ -90,7 +116,9 @@ def test_runners_give_what_the_interpreter_gives() -> None:
         found = run_all(program, *arguments)
         for name, made in found.items():
             for a, b in zip(made, found["interpreter"], strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13, err_msg=f"{name}, seed {seed}: {program}")
+                np.testing.assert_allclose(
+                    a, b, rtol=1e-12, atol=1e-13, err_msg=f"{name}, seed {seed}: {program}"
+                )
 
 
 def test_plans_of_recordings() -> None:
@@ -133,11 +161,18 @@ def test_what_is_returned_is_made_where_it_is_returned() -> None:
 @pytest.mark.parametrize(
     ("kernel", "operands", "over"),
     [
-        (ADD, "ab", "ab"), (ADD, "aa", "aa"), (ADD, "aA", ""), (ADD, "bA", "b"),
-        (SUM, "abc", "ab"), (SUM, "aba", "b"), (SUM, "aab", ""),
-        (Reduce(np.add, (0,)), "a", ""), (copy_kernel((2, 2)), "A", ""), (copy_kernel((2, 2)), "a", "a"),
+        (ADD, "ab", "ab"),
+        (ADD, "aa", "aa"),
+        (ADD, "aA", ""),
+        (ADD, "bA", "b"),
+        (SUM, "abc", "ab"),
+        (SUM, "aba", "b"),
+        (SUM, "aab", ""),
+        (Reduce(np.add, (0,)), "a", ""),
+        (copy_kernel((2, 2)), "A", ""),
+        (copy_kernel((2, 2)), "a", "a"),
     ],
-)  # fmt: skip
+)
 def test_what_may_be_overwritten(kernel: object, operands: str, over: str) -> None:
     """Small letters are values, capital ones their transposes."""
     known = {name: Value((2, 2)) for name in "abc"}

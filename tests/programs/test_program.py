@@ -7,7 +7,15 @@ import pytest
 
 from varmat.programs.builder import Builder
 from varmat.programs.kernels import GUARD, PythonCall, copy_kernel, ufunc_kernel
-from varmat.programs.program import FLOAT, OBJECT, Program, Step, Value, contiguous_strides, read_values
+from varmat.programs.program import (
+    FLOAT,
+    OBJECT,
+    Program,
+    Step,
+    Value,
+    contiguous_strides,
+    read_values,
+)
 
 EXP, ADD = ufunc_kernel(np.exp), ufunc_kernel(np.add)
 
@@ -15,7 +23,11 @@ EXP, ADD = ufunc_kernel(np.exp), ufunc_kernel(np.add)
 def small() -> Program:
     """A program with a bit of everything."""
     builder = Builder()
-    x, scale, data = builder.argument((2, 3)), builder.argument(()), builder.constant(np.arange(3.0))
+    x, scale, data = (
+        builder.argument((2, 3)),
+        builder.argument(()),
+        builder.constant(np.arange(3.0)),
+    )
     y = builder.ufunc(np.multiply, builder.ufunc(np.exp, x), data)
     builder.guard(builder.compare(np.greater, scale, builder.constant(0.5)))
     column = builder.view(y, lambda a: a[:, 1])
@@ -64,9 +76,17 @@ def test_a_program_of_nothing() -> None:
 def test_steps_of_several_results_and_of_none_in_print() -> None:
     builder = Builder()
     x = builder.argument((2,))
-    made = builder.apply(PythonCall("both", lambda x: (x, 1.0, {}), [((2,), FLOAT), ((), FLOAT), ((), OBJECT)], True), x)
+    made = builder.apply(
+        PythonCall(
+            "both", lambda x: (x, 1.0, {}), [((2,), FLOAT), ((), FLOAT), ((), OBJECT)], True
+        ),
+        x,
+    )
     builder.apply(PythonCall("print", lambda *_: (), [], False), *made)
-    assert str(builder.program(made[:1])).splitlines()[1:3] == ["    v0[2], v1, v2 = both(a0)", "    print(v0, v1, v2)"]
+    assert str(builder.program(made[:1])).splitlines()[1:3] == [
+        "    v0[2], v1, v2 = both(a0)",
+        "    print(v0, v1, v2)",
+    ]
 
 
 def test_right_programs_are_verified() -> None:
@@ -75,9 +95,13 @@ def test_right_programs_are_verified() -> None:
 
 def test_what_is_read_before_it_is_made() -> None:
     program = small()
-    with pytest.raises(ValueError, match=r"^step 0, multiply, reads a value of shape \(2, 3\) before it is made"):
+    with pytest.raises(
+        ValueError, match=r"^step 0, multiply, reads a value of shape \(2, 3\) before it is made"
+    ):
         Program(program.arguments, program.steps[1:], program.outputs).verify()
-    with pytest.raises(ValueError, match=r"^step 2, greater, reads a value of shape \(\) before it is made"):
+    with pytest.raises(
+        ValueError, match=r"^step 2, greater, reads a value of shape \(\) before it is made"
+    ):
         Program(program.arguments[:1], program.steps, program.outputs).verify()
 
 
@@ -102,9 +126,19 @@ def test_what_is_made_twice() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "offset", "strides"),
-    [((4,), 0, (8,)), ((3,), 8, (8,)), ((2,), 16, (-24,)), ((2, 2), 0, (8, 16)), ((), 24, ()), ((1,), -8, (8,)), ((2,), 0, (24,))],
+    [
+        ((4,), 0, (8,)),
+        ((3,), 8, (8,)),
+        ((2,), 16, (-24,)),
+        ((2, 2), 0, (8, 16)),
+        ((), 24, ()),
+        ((1,), -8, (8,)),
+        ((2,), 0, (24,)),
+    ],
 )
-def test_views_outside_of_their_memory(shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> None:
+def test_views_outside_of_their_memory(
+    shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> None:
     x = Value((3,))
     view = x.view(shape, offset, strides)
     step = Step(copy_kernel(shape), [view], [(shape, FLOAT)])
@@ -116,9 +150,18 @@ def test_views_outside_of_their_memory(shape: tuple[int, ...], offset: int, stri
 
 @pytest.mark.parametrize(
     ("shape", "offset", "strides"),
-    [((3,), 16, (-8,)), ((2,), 0, (16,)), ((5,), 16, (0,)), ((), 16, ()), ((0,), 80, (8,)), ((2, 2), 0, (8, 8))],
+    [
+        ((3,), 16, (-8,)),
+        ((2,), 0, (16,)),
+        ((5,), 16, (0,)),
+        ((), 16, ()),
+        ((0,), 80, (8,)),
+        ((2, 2), 0, (8, 8)),
+    ],
 )
-def test_views_within_their_memory(shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> None:
+def test_views_within_their_memory(
+    shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> None:
     x = Value((3,))
     Program([x], [], [x.view(shape, offset, strides)]).verify()
 

@@ -1,4 +1,6 @@
-"""Functions made at random: eager evaluation, every runner and the interpreter give the same values and gradients."""
+"""Functions made at random: eager evaluation, every runner and the interpreter give the same values
+and gradients.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pytest
 from random_functions import random_function
 
 import varmat as vm
-from varmat.functionals.recorded import record
+from varmat.derivatives.recorded import record
 from varmat.testing.routes import runners_of
 
 
@@ -23,14 +25,22 @@ def check(seed: int, **settings: Any) -> None:
     with np.errstate(all="ignore"):
         for point in points:
             value, gradients = eager(*point)
-            np.testing.assert_allclose(value, f(*map(np.copy, point)), rtol=1e-10, atol=1e-10, err_msg=f"the value by NumPy of {f}")
+            np.testing.assert_allclose(
+                value,
+                f(*map(np.copy, point)),
+                rtol=1e-10,
+                atol=1e-10,
+                err_msg=f"the value by NumPy of {f}",
+            )
             for name, run in runners.items():
                 found, *made = run(list(point))
                 message = f"the {name} runner and the eager pass of {f}"
                 np.testing.assert_allclose(found, value, rtol=1e-10, atol=1e-10, err_msg=message)
                 for g, expected in zip(made, gradients, strict=True):
                     scale = np.max(np.abs(expected), initial=0.0)
-                    np.testing.assert_allclose(g, expected, rtol=1e-9, atol=1e-10 * scale, err_msg=message)
+                    np.testing.assert_allclose(
+                        g, expected, rtol=1e-9, atol=1e-10 * scale, err_msg=message
+                    )
 
 
 @pytest.mark.parametrize("statements", [3, 8, 15, 30])

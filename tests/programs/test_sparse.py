@@ -1,4 +1,6 @@
-"""Products with sparse matrices as steps: the meaning, the bound call and the native loop give the same."""
+"""Products with sparse matrices as steps: the meaning, the bound call and the native loop give the
+same.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ ROWS = np.repeat(np.arange(6), np.diff(STARTS))
 @pytest.mark.parametrize("width", [None, 1, 3])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_products(width: Any, transposed: bool) -> None:
-    b = np.cos(np.arange(X.shape[not transposed] * (width or 1)).reshape(-1, *() if width is None else (width,)) + 1.0)
+    b = np.cos(
+        np.arange(X.shape[not transposed] * (width or 1)).reshape(
+            -1, *() if width is None else (width,)
+        )
+        + 1.0
+    )
     builder = Builder()
     arguments = [builder.argument(X.data.shape), builder.argument(b.shape)]
     constants = [builder.constant(x) for x in (COLUMNS, STARTS)]
@@ -28,7 +35,11 @@ def test_products(width: Any, transposed: bool) -> None:
     product = builder.call(kernel, arguments[0], *constants, arguments[1])
     for found in run_all(returning(builder, product), X.data, b).values():
         np.testing.assert_allclose(found[0], (X.T if transposed else X) @ b, rtol=1e-14, atol=1e-15)
-    assert kernel == sparse.SparseProduct(X.shape, transposed) != sparse.SparseProduct(X.shape, not transposed)
+    assert (
+        kernel
+        == sparse.SparseProduct(X.shape, transposed)
+        != sparse.SparseProduct(X.shape, not transposed)
+    )
 
 
 @pytest.mark.parametrize("width", [None, 1, 3])
@@ -38,7 +49,9 @@ def test_sampled_products(width: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = (np.sin(np.arange(n * (width or 1)) + 0.5).reshape(n, *tail) for n in X.shape)
     builder = Builder()
     arguments = [builder.argument(each.shape) for each in (x, y)]
-    product = builder.call(sparse.SAMPLED, *arguments, builder.constant(ROWS), builder.constant(COLUMNS))
+    product = builder.call(
+        sparse.SAMPLED, *arguments, builder.constant(ROWS), builder.constant(COLUMNS)
+    )
     exact = np.outer(x, y) if width is None else x @ y.T
     for found in run_all(returning(builder, product), x, y).values():
         np.testing.assert_allclose(found[0], exact[ROWS, COLUMNS], rtol=1e-14, atol=1e-15)

@@ -1,8 +1,8 @@
-"""What runs natively: densities, transforms and functions of matrices whose gradients are programs without a call of Python.
+"""What runs natively: densities, transforms and functions of matrices whose gradients are programs
+without a call of Python.
 
-That all of them agree with eager gradients is shown by the harness beside each. Here a recording is held to one more point, by
-every runner, and no run may end at a guard.
-"""
+That all of them agree with eager gradients is shown by the harness beside each. Here a recording is
+held to one more point, by every runner, and no run may end at a guard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from recordings import EVERY_RUNNER, RUNNERS, agree
 
 import varmat as vm
-from varmat.functions.shape_derivatives import zeta_difference_straight
+from varmat.functions.special.shape_derivatives import zeta_difference_straight
 from varmat.programs import symbols
 from varmat.programs.interpret import interpret
 
@@ -60,7 +60,9 @@ def with_jacobian(transform: Any, *settings: Any) -> Any:
 DENSITIES = {
     "beta, shapes": lambda x: vm.beta_lpdf([0.2, 0.6], np.exp(x[:2]), size(x)),
     "categorical": lambda x: vm.categorical_lpmf([1, 3, 3], vm.softmax(x[:3])),
-    "categorical, each its own": lambda x: vm.categorical_lpmf([1, 3, 2], vm.softmax(square(x), axis=1)),
+    "categorical, each its own": lambda x: vm.categorical_lpmf(
+        [1, 3, 2], vm.softmax(square(x), axis=1)
+    ),
     "categorical_logit": lambda x: vm.categorical_logit_lpmf([1, 3, 3], x[:3]),
     "categorical_logit, each its own": lambda x: vm.categorical_logit_lpmf([1, 3, 2], square(x)),
     "dirichlet": lambda x: vm.dirichlet_lpdf(vm.softmax(x[:3]), np.exp(x[3:6])),
@@ -79,25 +81,37 @@ DENSITIES = {
     "multi_normal_prec, rows": lambda x: vm.multi_normal_prec_lupdf(ROWS, x[:3], covariance(x)),
     "multi_student_t": lambda x: vm.multi_student_t_lpdf(ROWS[0], size(x), x[:3], covariance(x)),
     "multi_student_t, rows": lambda x: vm.multi_student_t_lpdf(ROWS, size(x), x[:3], covariance(x)),
-    "multi_student_t_cholesky": lambda x: vm.multi_student_t_cholesky_lpdf(ROWS, 4.0, x[:3], factor(x)),
+    "multi_student_t_cholesky": lambda x: vm.multi_student_t_cholesky_lpdf(
+        ROWS, 4.0, x[:3], factor(x)
+    ),
     "multinomial": lambda x: vm.multinomial_lpmf([2, 0, 5], vm.softmax(x[:3])),
     "neg_binomial_2": lambda x: vm.neg_binomial_2_lpmf([0, 3, 40], np.exp(x[:3]), size(x)),
     "neg_binomial_2_log": lambda x: vm.neg_binomial_2_log_lpmf([0, 3, 40], x[:3], np.exp(x[3:6])),
-    "normal_id_glm, design": lambda x: vm.normal_id_glm_lpdf(TIMES, np.reshape(x[:8], (4, 2)), 0.5, DESIGN[0], size(x)),
+    "normal_id_glm, design": lambda x: vm.normal_id_glm_lpdf(
+        TIMES, np.reshape(x[:8], (4, 2)), 0.5, DESIGN[0], size(x)
+    ),
     "ordered_logistic": lambda x: vm.ordered_logistic_lpmf([1, 3, 2], x[:3], np.array([-1.0, 1.5])),
-    "ordered_logistic, cutpoints": lambda x: vm.ordered_logistic_lpmf([1, 3, 4, 2], x[0], vm.ordered_constrain(x[1:4])),
+    "ordered_logistic, cutpoints": lambda x: vm.ordered_logistic_lpmf(
+        [1, 3, 4, 2], x[0], vm.ordered_constrain(x[1:4])
+    ),
     "student_t, degrees": lambda x: vm.student_t_lpdf(x[:3], size(x), 0.5, 2.0),
     "wishart": lambda x: vm.wishart_lpdf(covariance(x), 4.0 + size(x), covariance(x[::-1])),
 }
 
 TRANSFORMS = {
-    "cholesky_corr": with_jacobian(lambda x, k, jacobian: vm.cholesky_corr_constrain(x[:3], k, jacobian), 3),
-    "cholesky_factor": with_jacobian(lambda x, *shape, jacobian: vm.cholesky_factor_constrain(x, *shape, jacobian), 4, 3),
-    "corr_matrix": with_jacobian(lambda x, k, jacobian: vm.corr_matrix_constrain(x[:6], k, jacobian), 4),
-    "cov_matrix": with_jacobian(lambda x, k, jacobian: vm.cov_matrix_constrain(x[:6], k, jacobian), 3),
-    "bounds of transforms": lambda x: np.sum(np.sin(vm.transforms.LowerUpper(x[0], x[0] + size(x), 3).constrain(x[3:6]))),
+    "cholesky_corr": with_jacobian(lambda x, k, jacobian: vm.cholesky_corr_constrain(x[:3], k,
+        jacobian), 3),
+    "cholesky_factor": with_jacobian(lambda x, *shape, jacobian: vm.cholesky_factor_constrain(x,
+        *shape, jacobian), 4, 3),
+    "corr_matrix": with_jacobian(lambda x, k, jacobian: vm.corr_matrix_constrain(x[:6], k,
+        jacobian), 4),
+    "cov_matrix": with_jacobian(lambda x, k, jacobian: vm.cov_matrix_constrain(x[:6], k, jacobian),
+     3),
+    "bounds of transforms": lambda x: np.sum(np.sin(vm.transforms.LowerUpper(x[0], x[0] + size(x),
+        3).constrain(x[3:6]))),
     "lower bound": lambda x: np.sum(np.sin(vm.lb_constrain(x[:3], x[3]))),
-    "lower and upper bounds": lambda x: np.sum(np.sin(vm.lub_constrain(x[:3], x[3], x[3] + size(x)))),
+    "lower and upper bounds": lambda x: np.sum(np.sin(vm.lub_constrain(x[:3], x[3],
+        x[3] + size(x)))),
     "ordered": with_jacobian(vm.ordered_constrain),
     "simplex": with_jacobian(vm.simplex_constrain),
     "sum to zero": with_jacobian(vm.sum_to_zero_constrain),
@@ -113,7 +127,8 @@ FUNCTIONS = {
     "det, stack": lambda x: np.sum(np.sin(np.linalg.det(np.stack([square(x), covariance(x)])))),
     "einsum, four": lambda x: np.sum(np.einsum("ki,ij,kj->k", ROWS, square(x), ROWS) ** 2),
     "einsum, products": lambda x: np.sum(np.einsum("ij,kj->ki", square(x), ROWS) ** 2),
-    "einsum, stacks": lambda x: np.sum(np.einsum("nij,nj->ni", np.stack([square(x), covariance(x)]), ROWS[:2]) ** 2),
+    "einsum, stacks": lambda x: np.sum(np.einsum("nij,nj->ni", np.stack([square(x), covariance(x)]),
+        ROWS[:2]) ** 2),
     "expit of an array": lambda x: np.sum(vm.inv_logit(np.concatenate([x] * 100))),
     "gp_periodic_cov": lambda x: np.sum(vm.gp_periodic_cov(TIMES, size(x), 0.5, np.exp(x[0]))),
     "inv": lambda x: np.sum(np.sin(np.linalg.inv(square(x)))),
@@ -143,7 +158,8 @@ FUNCTIONS = {
     "slogdet": lambda x: np.linalg.slogdet(square(x)).logabsdet,
     "solve": lambda x: np.sum(np.sin(np.linalg.solve(square(x), x[:3]))),
     "solve, columns": lambda x: np.sum(np.sin(np.linalg.solve(square(x), ROWS.T))),
-    "solve, stack": lambda x: np.sum(np.sin(np.linalg.solve(np.stack([square(x), covariance(x)]), x[:3]))),
+    "solve, stack": lambda x: np.sum(np.sin(np.linalg.solve(np.stack([square(x), covariance(x)]),
+        x[:3]))),
     "solve_triangular, upper": lambda x: np.sum(np.sin(vm.solve_triangular(square(x), x[:3]))),
     "squared exponential, a length scale for each dimension": lambda x: np.sum(vm.gp_exp_quad_cov(DESIGN, size(x), np.exp(x[:2]))),
     "std": lambda x: np.std(x) + np.sum(np.std(square(x), axis=0, ddof=1)),
@@ -155,18 +171,25 @@ NATIVE = {**DENSITIES, **TRANSFORMS, **FUNCTIONS}
 @pytest.mark.parametrize("name", NATIVE)
 def test_no_step_calls_python(name: str) -> None:
     recorded = agree(NATIVE[name], (A,), (B,), rtol=TWELVE)
-    assert recorded.program.explain() == f"{len(recorded.program)} steps, none of which calls Python"
+    assert (
+        recorded.program.explain() == f"{len(recorded.program)} steps, none of which calls Python"
+    )
     value, gradient = vm.value_and_grad(NATIVE[name])(B)
     found = interpret(recorded.program, B)
     np.testing.assert_allclose(found[0], value, rtol=TWELVE)
-    np.testing.assert_allclose(found[1], gradient, rtol=TWELVE, atol=TWELVE * np.max(np.abs(gradient)))
+    np.testing.assert_allclose(
+        found[1], gradient, rtol=TWELVE, atol=TWELVE * np.max(np.abs(gradient))
+    )
 
 
 @pytest.mark.parametrize(("f", "inside", "outside"), [
     (lambda x: vm.dirichlet_lpdf(x, [2.0, 3.0]), [0.3, 0.7], [0.3, 0.8]),
-    (lambda x: vm.lkj_corr_cholesky_lpdf(np.reshape(x, (2, 2)), 2.0), [1.0, 0.0, 0.6, 0.8], [1.0, 0.0, 0.6, 0.9]),
-    (lambda x: vm.lkj_corr_lpdf(np.reshape(x, (2, 2)), 2.0), [1.0, 0.5, 0.5, 1.0], [1.0, 2.0, 2.0, 1.0]),
-    (lambda x: vm.wishart_lpdf(np.reshape(x, (2, 2)), 3.0, np.eye(2)), [1.0, 0.5, 0.5, 1.0], [1.0, 2.0, 2.0, 1.0]),
+    (lambda x: vm.lkj_corr_cholesky_lpdf(np.reshape(x, (2, 2)), 2.0), [1.0, 0.0, 0.6, 0.8],
+     [1.0, 0.0, 0.6, 0.9]),
+    (lambda x: vm.lkj_corr_lpdf(np.reshape(x, (2, 2)), 2.0), [1.0, 0.5, 0.5, 1.0],
+     [1.0, 2.0, 2.0, 1.0]),
+    (lambda x: vm.wishart_lpdf(np.reshape(x, (2, 2)), 3.0, np.eye(2)), [1.0, 0.5, 0.5, 1.0],
+     [1.0, 2.0, 2.0, 1.0]),
     (lambda x: vm.multi_student_t_lpdf(ROWS[0], x[0], 0.0, np.eye(3)), [3.0], [np.inf]),
     (lambda x: vm.multi_normal_lpdf(x, 0.0, np.eye(2)), [0.3, 0.7], [0.3, -np.inf]),
     (lambda x: np.linalg.norm(x), [0.3, 0.7], [0.0, 0.0]),
@@ -176,13 +199,17 @@ def test_no_step_calls_python(name: str) -> None:
     (lambda x: np.sum(np.cumprod(x)), [0.3, 0.7], [0.0, 0.7]),
 ])  # fmt: skip
 def test_where_a_line_ends_the_function_is_evaluated(f: Any, inside: Any, outside: Any) -> None:
-    """The value of a density outside of its support, a limit, or what only the careful form can compute."""
+    """The value of a density outside of its support, a limit, or what only the careful form can
+    compute.
+    """
     recorded = agree(f, (np.array(inside),), (np.array(outside),), rtol=TWELVE, elsewhere=1)
     assert not recorded.program.python_steps()
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
-@pytest.mark.parametrize("f", [np.linalg.inv, lambda a: np.linalg.solve(a, np.ones(2)), lambda a: vm.inverse_spd(a)])
+@pytest.mark.parametrize(
+    "f", [np.linalg.inv, lambda a: np.linalg.solve(a, np.ones(2)), lambda a: vm.inverse_spd(a)]
+)
 def test_singular_matrices_are_refused(f: Any, runner: str) -> None:
     recorded = vm.recorded(lambda x: np.sum(f(np.reshape(x, (2, 2)))), runner=runner)
     recorded(np.array([2.0, 1.0, 1.0, 3.0]))
@@ -201,13 +228,18 @@ def test_bounds_are_looked_at_in_every_run(runner: str) -> None:
     recorded = vm.recorded(lambda x: vm.lub_constrain(x[2], x[0], x[1]), runner=runner)
     recorded(np.array([0.0, 1.0, 0.3]))
     assert not recorded.program.python_steps()
-    with pytest.raises(vm.DomainError, match=r"lb is 0\.0, but must be less than ub, which is -1\.0"):
+    with pytest.raises(
+        vm.DomainError, match=r"lb is 0\.0, but must be less than ub, which is -1\.0"
+    ):
         recorded(np.array([0.0, -1.0, 0.3]))
 
 
 def test_systems_of_a_loop_are_one_stack() -> None:
     def f(x: Any) -> Any:
-        return sum(np.sum(np.linalg.solve(np.diag(x[i : i + 2]) + 1.0, x[i + 1 : i + 3])) for i in range(40))
+        return sum(
+            np.sum(np.linalg.solve(np.diag(x[i : i + 2]) + 1.0, x[i + 1 : i + 3]))
+            for i in range(40)
+        )
 
     points = [np.linspace(0.5, 2.0, 42), np.linspace(0.7, 1.5, 42)]
     recorded = agree(f, *((x,) for x in points), rtol=TWELVE)
@@ -229,15 +261,33 @@ def test_larger_systems_are_solved_by_halves(f: Any) -> None:
 def test_large_matrices_call_python() -> None:
     """There LAPACK works block by block, and keeps its factors for the reverse pass."""
     a = 2.0 * np.eye(symbols.UNROLLED + 1)
-    for f in (np.linalg.inv, np.linalg.cholesky, lambda a: np.linalg.solve(a, np.ones(len(a))), vm.inverse_spd):
+    for f in (
+        np.linalg.inv,
+        np.linalg.cholesky,
+        lambda a: np.linalg.solve(a, np.ones(len(a))),
+        vm.inverse_spd,
+    ):
         recorded = vm.recorded(lambda a, f=f: np.sum(f(a)))
         recorded(a)
         assert recorded.program.python_steps()
 
 
 def test_differences_of_digamma_functions_by_one_formula() -> None:
-    points = [(1e-8, 1.0), (0.3, 0.2), (0.5, 1e-9), (3.0, 4.5), (7.0, -6.5), (11.9, 0.2), (50.0, 1e8), (1e8, 2.0), (1e-3, 1e10)]
+    points = [
+        (1e-8, 1.0),
+        (0.3, 0.2),
+        (0.5, 1e-9),
+        (3.0, 4.5),
+        (7.0, -6.5),
+        (11.9, 0.2),
+        (50.0, 1e8),
+        (1e8, 2.0),
+        (1e-3, 1e10),
+    ]
     with mpmath.workdps(50):
-        exact = [float(mpmath.psi(0, mpmath.mpf(y) + mpmath.mpf(z)) - mpmath.psi(0, mpmath.mpf(y))) for y, z in points]
+        exact = [
+            float(mpmath.psi(0, mpmath.mpf(y) + mpmath.mpf(z)) - mpmath.psi(0, mpmath.mpf(y)))
+            for y, z in points
+        ]
     y, z = np.array(points).T
     np.testing.assert_allclose(zeta_difference_straight(1.0, y, z), exact, rtol=1e-15 * 8)

@@ -13,9 +13,10 @@ from varmat.programs.program import RecordingError
 def test_a_factor_that_is_taken_out_of_a_sum_does_not_make_it_overflow():
     """Nor does it give a value where there is none."""
     for f, x in (
-        (lambda x: np.sum(x * 1e-10), [1e308, 1e308]), (lambda x: np.sum(np.cosh(x[0]) * x), [-np.inf, 0.3]),
+        (lambda x: np.sum(x * 1e-10), [1e308, 1e308]),
+        (lambda x: np.sum(np.cosh(x[0]) * x), [-np.inf, 0.3]),
         (lambda x: np.sum(x * 1e10), [1e300, 1e300]),
-    ):  # fmt: skip
+    ):
         with np.errstate(all="ignore"):
             expected = vm.value_and_grad(f)(np.array(x))
             value, gradient = vm.recorded(f)(np.array(x))
@@ -26,10 +27,20 @@ def test_a_factor_that_is_taken_out_of_a_sum_does_not_make_it_overflow():
 @pytest.mark.parametrize(
     "zero",
     [
-        lambda x: x * 0.0, lambda x: x * -0.0, lambda x: x + 0.0, lambda x: x - 0.0, lambda x: 0.0 - x, lambda x: -0.0 - x,
-        lambda x: -x, lambda x: x - x, lambda x: -(x - x), lambda x: -x + x, lambda x: 0.0 * x - 0.0, lambda x: x * 1.0 + -0.0,
+        lambda x: x * 0.0,
+        lambda x: x * -0.0,
+        lambda x: x + 0.0,
+        lambda x: x - 0.0,
+        lambda x: 0.0 - x,
+        lambda x: -0.0 - x,
+        lambda x: -x,
+        lambda x: x - x,
+        lambda x: -(x - x),
+        lambda x: -x + x,
+        lambda x: 0.0 * x - 0.0,
+        lambda x: x * 1.0 + -0.0,
     ],
-)  # fmt: skip
+)
 def test_zeros_keep_their_signs(zero):
     def f(x):
         return np.sum(np.arctan2(zero(x), -1.0) * np.array([1e3, 1e2, 1e1]))
@@ -59,15 +70,30 @@ def compensated(x):
 @pytest.mark.parametrize(
     "f",
     [
-        rounding_error, compensated, lambda x: np.sum((x + 1e20) - 1e20), lambda x: np.sum((x * 1e-20 + 1.0) - 1.0) * 1e20,
-        lambda x: np.sum((x + 6755399441055744.0) - 6755399441055744.0), lambda x: np.sum((1e20 - x) + (x - 1e20)),
-        lambda x: (x[0] + 1e17) - x[1] - 1e17, lambda x: np.sum(((x + 1e200) - 1e200) * 2.0 + x) - (np.sum(x) + 1e17) + 1e17,
-        lambda x: np.sum(x * 3.0 - x - x - x) * 1e16, lambda x: np.sum((x / 3.0) * 3.0 - x) * 1e16,
+        rounding_error,
+        compensated,
+        lambda x: np.sum((x + 1e20) - 1e20),
+        lambda x: np.sum((x * 1e-20 + 1.0) - 1.0) * 1e20,
+        lambda x: np.sum((x + 6755399441055744.0) - 6755399441055744.0),
+        lambda x: np.sum((1e20 - x) + (x - 1e20)),
+        lambda x: (x[0] + 1e17) - x[1] - 1e17,
+        lambda x: np.sum(((x + 1e200) - 1e200) * 2.0 + x) - (np.sum(x) + 1e17) + 1e17,
+        lambda x: np.sum(x * 3.0 - x - x - x) * 1e16,
+        lambda x: np.sum((x / 3.0) * 3.0 - x) * 1e16,
     ],
-)  # fmt: skip
+)
 def test_arithmetic_is_not_rearranged(f):
     """What rounding leaves is what the function means to compute with."""
-    agree(f, *[(x,) for x in (np.array([1.0, 1e-3, 0.1, 0.7, 1e-9]), np.array([0.3, 5.5, 1e7, -0.2, 1.0 / 3.0]))])
+    agree(
+        f,
+        *[
+            (x,)
+            for x in (
+                np.array([1.0, 1e-3, 0.1, 0.7, 1e-9]),
+                np.array([0.3, 5.5, 1e7, -0.2, 1.0 / 3.0]),
+            )
+        ],
+    )
 
 
 def test_the_outcome_of_a_comparison_is_no_key():
@@ -77,6 +103,7 @@ def test_the_outcome_of_a_comparison_is_no_key():
 
 def test_views_of_views_of_any_depth():
     """As a loop over ``x = x[1:]`` makes them."""
+
     def neighbours(x):
         total = 0.0
         while len(x) > 1:
@@ -102,7 +129,11 @@ def test_what_is_used_more_than_once_is_computed_once():
     assert g.program.counts()["log1p"] == 1
 
     def twice(x):
-        return np.sum(np.exp(x) * np.sin(x)) + np.sum(np.exp(x)[1:] * np.exp(x[1:])) + np.sum(np.exp(x) * np.sin(x))
+        return (
+            np.sum(np.exp(x) * np.sin(x))
+            + np.sum(np.exp(x)[1:] * np.exp(x[1:]))
+            + np.sum(np.exp(x) * np.sin(x))
+        )
 
     counts = agree(twice, *vectors(5)).program.counts()
     assert (counts["exp"], counts["sin"], counts["cos"]) == (2, 1, 1)
@@ -117,11 +148,18 @@ def test_products_are_the_calls_that_suit_them():
     ):
         counts = agree(f, *vectors(5)).program.counts()
         assert not counts.keys() & set(calls), counts
-    assert agree(lambda x: np.sum(x * Y) + (X @ x[:3]) @ Y + x @ x, *vectors(5)).program.counts()["matmul"] == 4
+    assert (
+        agree(lambda x: np.sum(x * Y) + (X @ x[:3]) @ Y + x @ x, *vectors(5)).program.counts()[
+            "matmul"
+        ]
+        == 4
+    )
 
 
 def test_parts_of_a_gradient_are_put_together_once():
-    counts = agree(lambda x: np.sum(np.exp(x[:2])) + np.sum(np.sin(x[2:])), *vectors(5)).program.counts()
+    counts = agree(
+        lambda x: np.sum(np.exp(x[:2])) + np.sum(np.sin(x[2:])), *vectors(5)
+    ).program.counts()
     assert counts == {"exp": 1, "sin": 1, "add.reduce": 2, "add": 1, "cos": 1, "assemble": 1}
     g = agree(lambda x: sum(np.sin(x[i]) * (i + 1.0) for i in range(len(x))), *vectors(5))
     assert g.program.counts()["assemble"] == 1
@@ -130,9 +168,13 @@ def test_parts_of_a_gradient_are_put_together_once():
 def test_stacks_of_one_matrix():
     """Beside matrices, of which the adjoint is a sum of products."""
     for f in (
-        lambda m: np.sum(np.sin(m[None, :1] @ m)), lambda m: np.sum(m[None, :1] @ m), lambda m: np.sum(np.cos(m @ m[:, :1][None])),
-        lambda m: np.sum(np.sin(m[None, 0] @ m)) + np.sum(np.sin(m[:1] @ m[None])) + np.sum(m @ m[0]),
-    ):  # fmt: skip
+        lambda m: np.sum(np.sin(m[None, :1] @ m)),
+        lambda m: np.sum(m[None, :1] @ m),
+        lambda m: np.sum(np.cos(m @ m[:, :1][None])),
+        lambda m: (
+            np.sum(np.sin(m[None, 0] @ m)) + np.sum(np.sin(m[:1] @ m[None])) + np.sum(m @ m[0])
+        ),
+    ):
         agree(lambda x, f=f: f(np.sin(np.outer(x, x))), *vectors(5))
 
 
@@ -143,7 +185,11 @@ def test_divisions_by_zero():
 
 def test_steps_have_the_names_of_what_they_compute():
     def f(x):
-        return np.sum(vm.lgamma(x)) + np.sum(x[[0, 0]]) + np.sum(np.linalg.eigvalsh(np.outer(x, x) + np.eye(2)))
+        return (
+            np.sum(vm.lgamma(x))
+            + np.sum(x[[0, 0]])
+            + np.sum(np.linalg.eigvalsh(np.outer(x, x) + np.eye(2)))
+        )
 
     g = vm.recorded(f)
     g(np.ones(2))
@@ -162,7 +208,11 @@ def test_functions_with_the_names_of_values(before):
         y = x
         for _ in range(before):
             y = np.sum(np.tanh(y) * rows, axis=0)
-        total = np.sum(vm.k1(1.5 * x * Y[:3] ** 2 + 2.0)) + np.sum(vm.i1(x[np.array([0, 2])])) + vm.k0(x[1])
+        total = (
+            np.sum(vm.k1(1.5 * x * Y[:3] ** 2 + 2.0))
+            + np.sum(vm.i1(x[np.array([0, 2])]))
+            + vm.k0(x[1])
+        )
         for i in range(1, 12):
             total = total + np.sum(np.sin(i * y))
         return total + np.sum(np.sum(y * rows, axis=1) ** 3)
@@ -203,11 +253,20 @@ def test_negative_adjoints_of_parts(n):
         steps = x[1:] - x[:-1]
         backwards = 1.0 - x[::-1]
         gathered = -x[places] + 2.0
-        return np.sum(steps**2) + np.sum(np.sin(backwards)) + np.sum(gathered**3) - x[2] - np.sum(x[4:6])
+        return (
+            np.sum(steps**2)
+            + np.sum(np.sin(backwards))
+            + np.sum(gathered**3)
+            - x[2]
+            - np.sum(x[4:6])
+        )
 
     rng = np.random.default_rng(7)
     agree(f, *((rng.normal(size=n),) for _ in range(3)), rtol=1e-11)
-    agree(lambda x: np.sum(np.exp(-x[:6])) + np.sum(-x[6:]), *((rng.normal(size=12),) for _ in range(3)))
+    agree(
+        lambda x: np.sum(np.exp(-x[:6])) + np.sum(-x[6:]),
+        *((rng.normal(size=12),) for _ in range(3)),
+    )
 
 
 def test_adjoints_in_another_shape_are_not_copied():
@@ -250,12 +309,15 @@ def test_what_nobody_reads_is_not_computed():
 @pytest.mark.parametrize("join", [np.stack, np.concatenate])
 def test_joining_many_arrays_is_linear(join):
     """In the number of steps, of what they read, and of the elements that they make."""
+
     def measured(n):
         g = vm.recorded(lambda x: np.sum(join([np.sin(x[i]) for i in range(n)]) ** 2))
         g(np.linspace(0.0, 1.0, 2 * n).reshape(n, 2))
         g.program.verify()
         steps = g.program.steps
-        operands, made = ([v for step in steps for v in getattr(step, name)] for name in ("operands", "results"))
+        operands, made = (
+            [v for step in steps for v in getattr(step, name)] for name in ("operands", "results")
+        )
         return len(steps), len(operands), sum(v.size for v in operands), sum(v.size for v in made)
 
     few, some, many = measured(10), measured(100), measured(200)

@@ -1,4 +1,6 @@
-"""Differential-algebraic equations: closed forms, the same as ordinary equations, Stan's value, and what is refused."""
+"""Differential-algebraic equations: closed forms, the same as ordinary equations, Stan's value, and
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def test_agrees_with_stan(entry):
 
 
 def scaled(t, yy, yp, p):
-    """The second state is p[1] times the first, which decays, and the third their sum's integral."""
+    """The second state is p[1] times the first, which decays, and the third their sum's
+    integral.
+    """
     return [yp[0] + p[0] * yy[0], yy[1] - p[1] * yy[0], yp[2] - yy[0] - yy[1]]
 
 
@@ -40,7 +44,9 @@ TIMES = np.array([0.5, 2.0])
 
 
 def test_closed_form():
-    """Parameters of the algebraic equation too: the second state follows them at once, and its initial value has no derivative."""
+    """Parameters of the algebraic equation too: the second state follows them at once, and its
+    initial value has no derivative.
+    """
     p, yy0 = np.array([0.8, 1.5]), np.array([1.2, 1.8, 0.1])
     yp0 = np.array([-0.96, -1.44, 3.0])
 
@@ -60,8 +66,12 @@ def test_closed_form():
     # The tangent, and with the variable as a list of scalars.
     direction = (np.array([0.3, -1.0]), np.array([0.5, 2.0, 0.1]))
     _, along = vm.jvp(solved, (p, yy0), direction)
-    assert along == pytest.approx(sum(g @ d for g, d in zip(gradients, direction, strict=True)), rel=1e-12)
-    assert vm.gradient(lambda x: solved(p, [x, 1.8, 0.1]), 1.2) == pytest.approx(gradients[1][0], rel=1e-9)
+    assert along == pytest.approx(
+        sum(g @ d for g, d in zip(gradients, direction, strict=True)), rel=1e-12
+    )
+    assert vm.gradient(lambda x: solved(p, [x, 1.8, 0.1]), 1.2) == pytest.approx(
+        gradients[1][0], rel=1e-9
+    )
     # Rates at the start only say which solution it is.
     rates = vm.gradient(lambda yp0: np.sum(vm.dae(scaled, yy0, yp0, 0.0, TIMES, p)), yp0)
     np.testing.assert_array_equal(rates, np.zeros(3))
@@ -78,7 +88,9 @@ def robertson_rates(t, y, k):
 
 
 def test_as_an_ordinary_equation():
-    """The reactions of Robertson, with the conservation of mass in place of the last equation: stiff."""
+    """The reactions of Robertson, with the conservation of mass in place of the last equation:
+    stiff.
+    """
     k, ts = np.array([0.04, 1e4, 3e7]), [0.4, 40.0, 4000.0]
     weights = np.arange(9.0).reshape(3, 3) * [1.0, 1e4, 1.0]
 
@@ -86,7 +98,10 @@ def test_as_an_ordinary_equation():
         return np.sum(weights * vm.dae(robertson, [1.0, 0.0, 0.0], [-0.04, 0.04, 0.0], 0.0, ts, k))
 
     def ordinary(k):
-        return np.sum(weights * vm.ode_bdf_tol(robertson_rates, [1.0, 0.0, 0.0], 0.0, ts, 1e-11, 1e-13, 100_000, k))
+        return np.sum(
+            weights
+            * vm.ode_bdf_tol(robertson_rates, [1.0, 0.0, 0.0], 0.0, ts, 1e-11, 1e-13, 100_000, k)
+        )
 
     value, gradient = vm.value_and_grad(algebraic)(k)
     expected, expected_gradient = vm.value_and_grad(ordinary)(k)
@@ -96,7 +111,9 @@ def test_as_an_ordinary_equation():
 
 def test_recordings_and_functions_that_cannot_be_recorded():
     def f(rate, residual=decay_and_square):
-        return np.sum(vm.dae(residual, [1.0, 1.0], [-rate, -2.0 * rate], 0.0, [0.5, 0.5, 1.5], rate))
+        return np.sum(
+            vm.dae(residual, [1.0, 1.0], [-rate, -2.0 * rate], 0.0, [0.5, 0.5, 1.5], rate)
+        )
 
     def branching(t, yy, yp, rate):
         return decay_and_square(t, yy, yp, rate) if vm.value(rate) > 0.0 else yy
@@ -108,10 +125,20 @@ def test_recordings_and_functions_that_cannot_be_recorded():
     for rate in (0.7, 0.4):
         expected = exact(rate), vm.gradient(exact, rate)
         assert recorded(rate) == pytest.approx(expected, rel=1e-8)
-        assert vm.value_and_grad(lambda rate: f(rate, branching))(rate) == pytest.approx(expected, rel=1e-8)
+        assert vm.value_and_grad(lambda rate: f(rate, branching))(rate) == pytest.approx(
+            expected, rel=1e-8
+        )
 
 
-def solve(residual=decay_and_square, yy0=(1.0, 1.0), yp0=(-0.7, -1.4), t0=0.0, ts=(0.5,), rate=0.7, settings=None):
+def solve(
+    residual=decay_and_square,
+    yy0=(1.0, 1.0),
+    yp0=(-0.7, -1.4),
+    t0=0.0,
+    ts=(0.5,),
+    rate=0.7,
+    settings=None,
+):
     if settings is None:
         return vm.dae(residual, yy0, yp0, t0, ts, rate)
     return vm.dae_tol(residual, yy0, yp0, t0, ts, *settings, rate)
@@ -120,17 +147,23 @@ def solve(residual=decay_and_square, yy0=(1.0, 1.0), yp0=(-0.7, -1.4), t0=0.0, t
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: solve(yy0=[1.0, np.nan]), vm.DomainError, "dae: yy0[1] is nan, but must be finite!"),
     (lambda: solve(yp0=[1.0, np.inf]), vm.DomainError, "dae: yp0[1] is inf, but must be finite!"),
-    (lambda: solve(yp0=[1.0]), vm.ShapeError, "dae: yp0 has shape (1,), but must have that of yy0, (2,)!"),
+    (lambda: solve(yp0=[1.0]), vm.ShapeError,
+     "dae: yp0 has shape (1,), but must have that of yy0, (2,)!"),
     (lambda: solve(yy0=[]), vm.ShapeError, "dae: yy0 has no elements, but must have at least one!"),
     (lambda: solve(ts=[0.0]), vm.DomainError, "dae: t0 is 0.0, but must be less than ts[0], 0.0!"),
-    (lambda: solve(rate=np.inf), vm.DomainError, "dae: an argument of f has an element inf, but must be finite!"),
+    (lambda: solve(rate=np.inf), vm.DomainError,
+     "dae: an argument of f has an element inf, but must be finite!"),
     (lambda: solve(residual=lambda t, yy, yp, rate: yy[:1]), vm.ShapeError,
      "dae: the residual has shape (1,), but must have one element for each state, (2,)!"),
-    (lambda: solve(residual=3.0), TypeError, "dae: the function is a float, but must be a function!"),
-    (lambda: solve(settings=(1e-8, 0.0, 100)), vm.DomainError, "dae_tol: abs_tol is 0.0, but must be positive and finite!"),
-    (lambda: solve(settings=(1e-10, 1e-10, 2)), vm.DomainError, "dae_tol: the solver stopped at t = "),
+    (lambda: solve(residual=3.0), TypeError,
+     "dae: the function is a float, but must be a function!"),
+    (lambda: solve(settings=(1e-8, 0.0, 100)), vm.DomainError,
+     "dae_tol: abs_tol is 0.0, but must be positive and finite!"),
+    (lambda: solve(settings=(1e-10, 1e-10, 2)), vm.DomainError,
+     "dae_tol: the solver stopped at t = "),
     (lambda: vm.gradient(lambda t: solve(ts=[t])[0, 0], 0.5), TypeError,
-     "dae: t0 or ts carries derivatives, but must be plain numbers, for the solution has none in the times!"),
+     ("dae: t0 or ts carries derivatives, but must be plain numbers, for the solution has none in "
+     "the times!")),
     (lambda: vm.hessian(lambda rate: solve(rate=rate)[0, 0], 0.5), TypeError,
      "dae: there are no second derivatives of solutions of differential-algebraic equations!"),
 ])  # fmt: skip
@@ -141,5 +174,8 @@ def test_errors(call, error, message):
 
 def test_without_sundials(monkeypatch):
     monkeypatch.setattr(algebraic_differential, "has_sundials", lambda: False)
-    with pytest.raises(ImportError, match=re.escape("dae: scikit-sundae is not installed; pip install 'varmat[ode]' brings it")):
+    with pytest.raises(
+        ImportError,
+        match=re.escape("dae: scikit-sundae is not installed; pip install 'varmat[ode]' brings it"),
+    ):
         solve()

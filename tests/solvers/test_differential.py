@@ -1,4 +1,6 @@
-"""Differential equations: closed forms, reference solutions, derivatives by all routes, Stan's values, and what is refused."""
+"""Differential equations: closed forms, reference solutions, derivatives by all routes, Stan's
+values, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,12 @@ def solver(method, limits=FINE):
     """(f, y0, t0, ts, *args) -> states."""
     if method.startswith("adjoint"):
         which = 1 + (method == "adjoint bdf")
-        return lambda f, y0, t0, ts, *args: vm.ode_adjoint_tol_ctl(f, y0, t0, ts, *ADJOINT, which, which, *args)
-    return lambda f, y0, t0, ts, *args: getattr(vm, f"ode_{method}_tol")(f, y0, t0, ts, *limits, *args)
+        return lambda f, y0, t0, ts, *args: vm.ode_adjoint_tol_ctl(
+            f, y0, t0, ts, *ADJOINT, which, which, *args
+        )
+    return lambda f, y0, t0, ts, *args: getattr(vm, f"ode_{method}_tol")(
+        f, y0, t0, ts, *limits, *args
+    )
 
 
 def linear(t, y, a):
@@ -42,7 +48,11 @@ def damped(t, y, theta, x_r, x_i):
     return np.stack([y[1], -y[0] - theta[0] * y[1]])
 
 
-MODELS = {"Lotka-Volterra": lotka_volterra, "forced damped oscillator": oscillator, "dy0=y1": damped}
+MODELS = {
+    "Lotka-Volterra": lotka_volterra,
+    "forced damped oscillator": oscillator,
+    "dy0=y1": damped,
+}
 
 
 def called(entry):
@@ -112,7 +122,9 @@ def test_all_routes_agree():
         return vm.ode_rk45_tol(lambda t, y, k: -k * y * t, y0, t0, ts, 1e-9, 1e-9, 10_000, k)[0]
 
     # The steps depend on how many sensitivities are integrated with the state.
-    tolerances = Tolerances(value=1e-8, forward=1e-7, rounding=1e-7, hessian=1e-5, hessian_finite_difference=1e-4)
+    tolerances = Tolerances(
+        value=1e-8, forward=1e-7, rounding=1e-7, hessian=1e-5, hessian_finite_difference=1e-4
+    )
     expect_ad(f, np.array([1.2]), 0.1, np.array([0.3]), 0.6, tolerances=tolerances)
 
 
@@ -127,7 +139,11 @@ def test_hessians_of_a_closed_form():
 
     x = np.array([2.0, 0.7])
     np.testing.assert_allclose(vm.hessian(f, x), vm.hessian(exact, x), rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(vm.hessian_times_vector(f, x, np.array([1.0, 2.0])), vm.hessian(exact, x) @ [1.0, 2.0], rtol=1e-8)
+    np.testing.assert_allclose(
+        vm.hessian_times_vector(f, x, np.array([1.0, 2.0])),
+        vm.hessian(exact, x) @ [1.0, 2.0],
+        rtol=1e-8,
+    )
 
 
 def robertson(t, y, k):
@@ -136,10 +152,17 @@ def robertson(t, y, k):
 
 
 def test_robertson(backend):
-    """Stiff: the state at t = 40 of SUNDIALS' own documentation, and the conserved sum, which no parameter changes."""
+    """Stiff: the state at t = 40 of SUNDIALS' own documentation, and the conserved sum, which no
+    parameter changes.
+    """
     k = np.array([0.04, 1e4, 3e7])
     rtol = 1e-8 if backend == "SUNDIALS" else 1e-6
-    states, pullback = vm.vjp(lambda k: vm.ode_bdf_tol(robertson, [1.0, 0.0, 0.0], 0.0, [0.4, 40.0], rtol, 1e-12, 10_000, k), k)
+    states, pullback = vm.vjp(
+        lambda k: vm.ode_bdf_tol(
+            robertson, [1.0, 0.0, 0.0], 0.0, [0.4, 40.0], rtol, 1e-12, 10_000, k
+        ),
+        k,
+    )
     np.testing.assert_allclose(states[0], [9.8517e-01, 3.3864e-05, 1.4794e-02], rtol=1e-4)
     np.testing.assert_allclose(states[1], [7.1583e-01, 9.1855e-06, 2.8416e-01], rtol=1e-4)
     np.testing.assert_allclose(np.sum(states, axis=1), 1.0, rtol=1e-6)
@@ -149,7 +172,9 @@ def test_robertson(backend):
 
     def shifted(i, h):
         moved = k * (1.0 + h * (np.arange(3) == i))
-        return vm.ode_bdf_tol(robertson, [1.0, 0.0, 0.0], 0.0, [40.0], 1e-9, 1e-13, 100_000, moved)[0, 0]
+        return vm.ode_bdf_tol(robertson, [1.0, 0.0, 0.0], 0.0, [40.0], 1e-9, 1e-13, 100_000, moved)[
+            0, 0
+        ]
 
     if backend == "SciPy":
         return  # it takes seconds
@@ -158,7 +183,9 @@ def test_robertson(backend):
 
 
 def test_van_der_pol(backend):
-    """Stiff with parameter 1000. The state at t = 1 by Radau's method at 1e-13 (scipy.integrate.Radau)."""
+    """Stiff with parameter 1000. The state at t = 1 by Radau's method at 1e-13
+    (scipy.integrate.Radau).
+    """
 
     def f(t, y, mu):
         return np.stack([y[1], mu * (1.0 - y[0] ** 2) * y[1] - y[0]])
@@ -168,7 +195,8 @@ def test_van_der_pol(backend):
 
     value, gradient = vm.value_and_grad(at_one)(1000.0)
     assert value == pytest.approx(1.999333370506307, rel=1e-9)
-    # dx/dmu: (1 - x^2) mu x' = x to first order in 1/mu, so that 2 - x is nearly proportional to 1/mu.
+    # dx/dmu: (1 - x^2) mu x' = x to first order in 1/mu, so that 2 - x is nearly proportional to
+    # 1/mu.
     assert gradient == pytest.approx((2.0 - value) / 1000.0, rel=1e-2)
 
 
@@ -178,7 +206,9 @@ def test_parameters_in_structures_and_data():
         return [-p["rates"][0] * y[0] if absorbed else -rate, rate * y[0] - p["rates"][1] * y[1]]
 
     def after(ka, ke):
-        return vm.ode_rk45_tol(pharmacokinetic, [1.0, 0.0], 0.0, [2.0], *FINE, {"rates": [ka, ke]}, 1.0, True)[0, 1]
+        return vm.ode_rk45_tol(
+            pharmacokinetic, [1.0, 0.0], 0.0, [2.0], *FINE, {"rates": [ka, ke]}, 1.0, True
+        )[0, 1]
 
     ka, ke = 1.3, 0.4
     exact = ka / (ka - ke) * (np.exp(-2.0 * ke) - np.exp(-2.0 * ka))
@@ -191,13 +221,17 @@ def test_functions_that_branch_are_called_as_they_are():
     def f(t, y, k):
         return -k * y if y[0] > 0.5 else 0.0 * y
 
-    value, gradient = vm.value_and_grad(lambda k: vm.ode_rk45_tol(f, [1.0], 0.0, [0.5], *FINE, k)[0, 0])(1.0)
+    value, gradient = vm.value_and_grad(
+        lambda k: vm.ode_rk45_tol(f, [1.0], 0.0, [0.5], *FINE, k)[0, 0]
+    )(1.0)
     assert value == pytest.approx(np.exp(-0.5), rel=1e-9)
     assert gradient == pytest.approx(-0.5 * np.exp(-0.5), rel=1e-8)
 
 
 def test_recordings_solve_anew():
-    f = vm.recorded(lambda k: vm.ode_rk45_tol(lambda t, y, k: -k * y, [1.0], 0.0, [1.0], *FINE, k)[0, 0])
+    f = vm.recorded(
+        lambda k: vm.ode_rk45_tol(lambda t, y, k: -k * y, [1.0], 0.0, [1.0], *FINE, k)[0, 0]
+    )
     for k in (0.5, 1.5, -1.0):
         value, gradient = f(k)
         assert value == pytest.approx(np.exp(-k), rel=1e-9)
@@ -205,14 +239,23 @@ def test_recordings_solve_anew():
 
 
 def test_the_error_of_sensitivities_is_controlled():
-    """The state does not move at all, its derivative does: the steps must be small enough for that."""
+    """The state does not move at all, its derivative does: the steps must be small enough for
+    that.
+    """
     solve = solver("rk45", (1e-8, 1e-10, 10_000))
-    gradient = vm.gradient(lambda k: solve(lambda t, y, k: k * np.cos(20.0 * t) * np.ones(1), [0.0], 0.0, [3.0], k)[0, 0], 0.0)
+    gradient = vm.gradient(
+        lambda k: solve(lambda t, y, k: k * np.cos(20.0 * t) * np.ones(1), [0.0], 0.0, [3.0], k)[
+            0, 0
+        ],
+        0.0,
+    )
     assert gradient == pytest.approx(np.sin(60.0) / 20.0, rel=1e-6)
 
 
 def test_few_evaluations():
-    """Sensitivities are integrated with the state: one call of the system at each stage, recorded at the second."""
+    """Sensitivities are integrated with the state: one call of the system at each stage, recorded
+    at the second.
+    """
     calls = []
 
     def f(t, y, k):
@@ -240,7 +283,8 @@ def test_messages_name_the_function_that_was_called(name):
         ({"t0": 1.0}, vm.DomainError, "t0 is 1.0, but must be less than ts[0], 1.0!"),
         ({"t0": np.inf}, vm.DomainError, "t0 is inf, but must be finite!"),
         ({"ts": [2.0, 1.0]}, vm.DomainError, "ts[1] is 1.0, but must not be below ts[0], 2.0!"),
-        ({"th": np.nan}, vm.DomainError, "an argument of f has an element nan, but must be finite!"),
+        ({"th": np.nan}, vm.DomainError,
+         "an argument of f has an element nan, but must be finite!"),
         ({"y0": [1.0, 0.0, 2.0]}, vm.ShapeError,
          "f returns rates of shape (2,), but must return one for each state, (3,)!"),
         ({"f": 3.0}, TypeError, "the function is a float, but must be a function!"),
@@ -252,13 +296,19 @@ def test_messages_name_the_function_that_was_called(name):
 @pytest.mark.parametrize("method", METHODS)
 def test_steps_are_limited(method, backend):
     with pytest.raises(vm.DomainError, match=rf"^ode_{method}_tol: the solver stopped at t = "):
-        solver(method, (1e-10, 1e-10, 3))(oscillator, np.array([1.0, 0.0]), 0.0, np.array([50.0]), 0.1)
+        solver(method, (1e-10, 1e-10, 3))(
+            oscillator, np.array([1.0, 0.0]), 0.0, np.array([50.0]), 0.1
+        )
 
 
 def test_settings_are_checked():
-    with pytest.raises(vm.DomainError, match=r"^ode_rk45_tol: rel_tol is 0\.0, but must be positive and finite!$"):
+    with pytest.raises(
+        vm.DomainError, match=r"^ode_rk45_tol: rel_tol is 0\.0, but must be positive and finite!$"
+    ):
         vm.ode_rk45_tol(oscillator, [1.0, 0.0], 0.0, [1.0], 0.0, 1e-6, 100, 0.1)
-    with pytest.raises(vm.DomainError, match=r"^ode_adjoint_tol_ctl: solver_forward is 3, but must be 1 or 2!$"):
+    with pytest.raises(
+        vm.DomainError, match=r"^ode_adjoint_tol_ctl: solver_forward is 3, but must be 1 or 2!$"
+    ):
         vm.ode_adjoint_tol_ctl(oscillator, [1.0, 0.0], 0.0, [1.0], *ADJOINT, 3, 1, 0.1)
 
 

@@ -1,4 +1,6 @@
-"""Solutions of equations: values, derivatives by all routes, Stan's reference values, and what is refused."""
+"""Solutions of equations: values, derivatives by all routes, Stan's reference values, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,37 @@ from scipy.optimize import brentq
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
 
-# Of the system below, computed with Stan Math: function, guess, parameters, solution, gradient of the weighted sum.
+# Of the system below, computed with Stan Math: function, guess, parameters, solution, gradient of
+# the weighted sum.
 STAN = [
-    ("solve_newton", [0.1, 1.0], [3.0, 0.6], [0.6171119780559983, 1.146432865544121], [0.21718050093031202, -0.7354520867475726]),
-    ("solve_powell", [0.5, 0.5], [2.2, 1.4], [0.5728698496308705, 0.4266509992942324], [0.048747900613552, -0.1632462366403084]),
-    ("algebra_solver", [0.1, 1.0], [3.0, 0.6], [0.6171119691721977, 1.146432854701783], [0.2171805013636607, -0.7354520776553588]),
-    ("algebra_solver_newton", [0.5, 0.5], [2.2, 1.4], [0.5728698496382437, 0.42665099929877065], None),
+    (
+        "solve_newton",
+        [0.1, 1.0],
+        [3.0, 0.6],
+        [0.6171119780559983, 1.146432865544121],
+        [0.21718050093031202, -0.7354520867475726],
+    ),
+    (
+        "solve_powell",
+        [0.5, 0.5],
+        [2.2, 1.4],
+        [0.5728698496308705, 0.4266509992942324],
+        [0.048747900613552, -0.1632462366403084],
+    ),
+    (
+        "algebra_solver",
+        [0.1, 1.0],
+        [3.0, 0.6],
+        [0.6171119691721977, 1.146432854701783],
+        [0.2171805013636607, -0.7354520776553588],
+    ),
+    (
+        "algebra_solver_newton",
+        [0.5, 0.5],
+        [2.2, 1.4],
+        [0.5728698496382437, 0.42665099929877065],
+        None,
+    ),
 ]
 WEIGHTS = np.array([-0.3125, 0.5625])
 
@@ -28,8 +55,12 @@ def system(y, a, *_):
 def solver(name, guess):
     """A solver of the system, as a function of its parameters."""
     function = getattr(vm, name)
-    more = {"solve_newton_tol": (1e-3, 1e-6, 100), "solve_powell_tol": (1e-10, 1e-6, 100)}.get(name, ())
-    return lambda a: function(system, guess, *more, a, *([[], []] if name.startswith("algebra") else []))
+    more = {"solve_newton_tol": (1e-3, 1e-6, 100), "solve_powell_tol": (1e-10, 1e-6, 100)}.get(
+        name, ()
+    )
+    return lambda a: function(
+        system, guess, *more, a, *([[], []] if name.startswith("algebra") else [])
+    )
 
 
 @pytest.mark.parametrize(("name", "guess", "a", "solution", "gradient"), STAN)
@@ -38,11 +69,21 @@ def test_agrees_with_stan(name, guess, a, solution, gradient):
     solve, a = solver(name, guess), np.array(a)
     np.testing.assert_allclose(solve(a), solution, rtol=2e-8)
     if gradient is not None:
-        np.testing.assert_allclose(vm.gradient(lambda a: WEIGHTS @ solve(a), a), gradient, rtol=1e-7)
+        np.testing.assert_allclose(
+            vm.gradient(lambda a: WEIGHTS @ solve(a), a), gradient, rtol=1e-7
+        )
 
 
 @pytest.mark.parametrize(
-    "name", ["solve_newton", "solve_newton_tol", "solve_powell", "solve_powell_tol", "algebra_solver", "algebra_solver_newton"]
+    "name",
+    [
+        "solve_newton",
+        "solve_newton_tol",
+        "solve_powell",
+        "solve_powell_tol",
+        "algebra_solver",
+        "algebra_solver_newton",
+    ],
 )
 def test_all_routes_agree(name):
     expect_ad(solver(name, [0.5, 0.5]), np.array([2.2, 1.4]))
@@ -51,7 +92,9 @@ def test_all_routes_agree(name):
 def test_the_derivative_is_the_exact_one():
     """y^2 = a, whose derivatives are known, to the last digits although the tolerance is 1e-6."""
     for solve in (vm.solve_newton, vm.solve_powell):
-        root, gradient = vm.value_and_grad(lambda a, s=solve: s(lambda y, a: y**2 - a, [1.0], a)[0])(2.0)
+        root, gradient = vm.value_and_grad(
+            lambda a, s=solve: s(lambda y, a: y**2 - a, [1.0], a)[0]
+        )(2.0)
         assert root == pytest.approx(2.0**0.5, rel=1e-15)
         assert gradient == pytest.approx(0.5 * 2.0**-0.5, rel=1e-15)
         second = vm.hessian(lambda a, s=solve: s(lambda y, a: y**2 - a, [1.0], a)[0], 2.0)
@@ -72,7 +115,10 @@ def test_matvars_and_structures():
 
 
 def test_a_solver_of_ones_own():
-    root = vm.implicit(lambda a: brentq(lambda y: y**3 + a * y - 1.0, 0.0, 1.0, xtol=1e-15), lambda y, a: y**3 + a * y - 1.0)
+    root = vm.implicit(
+        lambda a: brentq(lambda y: y**3 + a * y - 1.0, 0.0, 1.0, xtol=1e-15),
+        lambda y, a: y**3 + a * y - 1.0,
+    )
     y = root(1.0)
     assert vm.gradient(root, 1.0) == pytest.approx(-y / (3.0 * y**2 + 1.0), rel=1e-14)
     expect_ad(root, 1.0)
@@ -85,7 +131,9 @@ def test_a_solver_of_ones_own():
     linear = vm.implicit(solve, lambda y, a, b: a @ y - b)
     a, b = np.array([[3.0, 1.0], [0.5, 2.0]]), np.array([1.0, -1.0])
     expected = vm.gradient(lambda a: np.sum(np.linalg.solve(a, b) ** 2), a)
-    np.testing.assert_allclose(vm.gradient(lambda a: np.sum(linear(a, b) ** 2), a), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        vm.gradient(lambda a: np.sum(linear(a, b) ** 2), a), expected, rtol=1e-13
+    )
     assert len(calls) == 1
     expect_ad(linear, a, b)
 
@@ -95,13 +143,19 @@ def test_fixed_points():
         return np.stack([0.3 * np.cos(y[1]) + 0.2 * a[0], 0.4 * np.sin(y[0]) * a[1] + 0.1])
 
     a = np.array([1.2, 0.7])
-    y = vm.algebra_solver_fp(lambda y, a, *_: g(y, a), [0.5, 0.5], a, [], [], [1.0, 1.0], [1.0, 1.0])
+    y = vm.algebra_solver_fp(
+        lambda y, a, *_: g(y, a), [0.5, 0.5], a, [], [], [1.0, 1.0], [1.0, 1.0]
+    )
     # Computed with Stan Math.
     np.testing.assert_allclose(y, [0.5312685597713583, 0.24185568781579414], rtol=1e-8)
     np.testing.assert_allclose(
-        vm.gradient(lambda a: WEIGHTS @ vm.fixed_point(g, [0.5, 0.5], a), a), [-0.03473923488781797, 0.11652032598751912], rtol=1e-7
+        vm.gradient(lambda a: WEIGHTS @ vm.fixed_point(g, [0.5, 0.5], a), a),
+        [-0.03473923488781797, 0.11652032598751912],
+        rtol=1e-7,
     )
-    np.testing.assert_allclose(g(vm.fixed_point(g, [0.5, 0.5], a), a), vm.fixed_point(g, [0.5, 0.5], a), rtol=1e-15)
+    np.testing.assert_allclose(
+        g(vm.fixed_point(g, [0.5, 0.5], a), a), vm.fixed_point(g, [0.5, 0.5], a), rtol=1e-15
+    )
     expect_ad(lambda a: vm.fixed_point(g, [0.5, 0.5], a), a)
 
 
@@ -114,7 +168,8 @@ def test_within_a_recording_the_equations_are_solved_anew():
 
 
 NO_ROOT = (
-    "the norm of the residual is 2.0 after 0 steps, but must be at most the function tolerance, 1e-06; start nearer to a solution, "
+    "the norm of the residual is 2.0 after 0 steps, but must be at most the function tolerance, "
+    "1e-06; start nearer to a solution, "
     "or allow more steps, if there is one!"
 )
 
@@ -126,18 +181,25 @@ NO_ROOT = (
      "solve_powell: y_guess has no elements, but must have at least one!"),
     (lambda: vm.solve_powell(system, np.ones((2, 2)), [2.2, 1.4]), vm.ShapeError,
      "solve_powell: y_guess has shape (2, 2), but must be a vector!"),
-    (lambda: vm.solve_newton(system, [1.0], [2.2, 1.4]), IndexError, "index 1 is out of bounds for axis 0 with size 1"),
+    (lambda: vm.solve_newton(system, [1.0], [2.2, 1.4]), IndexError,
+     "index 1 is out of bounds for axis 0 with size 1"),
     (lambda: vm.solve_newton(lambda y: y[:1], [1.0, 2.0]), vm.ShapeError,
      "solve_newton: the residual has 1 elements, but must have as many as there are unknowns, 2!"),
-    (lambda: vm.solve_newton(lambda y, a: y**2 + a, [0.0], 2.0), vm.DomainError, f"solve_newton: {NO_ROOT}"),
+    (lambda: vm.solve_newton(lambda y, a: y**2 + a, [0.0], 2.0), vm.DomainError,
+     f"solve_newton: {NO_ROOT}"),
     (lambda: vm.solve_newton_tol(system, [1.0, 1.0], 1e-3, -1.0, 10, [2.2, 1.4]), vm.DomainError,
      "solve_newton_tol: f_tol is -1.0, but must be positive!"),
-    (lambda: vm.algebra_solver_fp(lambda y, *_: y, [1.0], [], [], [], u_scale=[0.0]), vm.DomainError,
+    (lambda: vm.algebra_solver_fp(lambda y, *_: y, [1.0], [], [], [], u_scale=[0.0]),
+     vm.DomainError,
      "algebra_solver_fp: u_scale is [0.0], but must be positive!"),
-    (lambda: vm.gradient(lambda a: vm.implicit(lambda a: 0.0, lambda y, a: y**2 - a)(a), 0.0), vm.DomainError,
-     "implicit: the Jacobian of the residual is singular at the solution, so the solution has no derivative!"),
-    (lambda: vm.solve_newton(3.0, [1.0]), TypeError, "solve_newton: the function is a float, but must be a function!"),
-    (lambda: vm.implicit(3.0, system), TypeError, "implicit: solve is a float, but must be a function!"),
+    (lambda: vm.gradient(lambda a: vm.implicit(lambda a: 0.0, lambda y, a: y**2 - a)(a), 0.0),
+     vm.DomainError,
+     ("implicit: the Jacobian of the residual is singular at the solution, so the solution has no "
+     "derivative!")),
+    (lambda: vm.solve_newton(3.0, [1.0]), TypeError,
+     "solve_newton: the function is a float, but must be a function!"),
+    (lambda: vm.implicit(3.0, system), TypeError,
+     "implicit: solve is a float, but must be a function!"),
 ])  # fmt: skip
 def test_errors(call, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}"):
@@ -146,9 +208,14 @@ def test_errors(call, error, message):
 
 def test_no_root():
     for name in ("solve_newton", "solve_powell"):
-        with pytest.raises(vm.DomainError, match=rf"{name}: the norm of the residual is 2\.\d* after \d+ steps, but must be at"):
+        with pytest.raises(
+            vm.DomainError,
+            match=rf"{name}: the norm of the residual is 2\.\d* after \d+ steps, but must be at",
+        ):
             getattr(vm, name)(lambda y, a: y**2 + a, [1.0], 2.0)
-    with pytest.raises(vm.DomainError, match="fixed_point: the iteration has not come to an end in 20 steps"):
+    with pytest.raises(
+        vm.DomainError, match="fixed_point: the iteration has not come to an end in 20 steps"
+    ):
         vm.fixed_point(lambda y: y**2 + 1.0, [0.3], max_steps=20)
 
 

@@ -1,4 +1,6 @@
-"""Laplace's approximation of latent Gaussian models: the formula written otherwise, all routes, exact cases, refusals."""
+"""Laplace's approximation of latent Gaussian models: the formula written otherwise, all routes,
+exact cases, refusals.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def covariance(amplitude, length):
 
 
 def at_the_mode(log_likelihood, slope, curvature, k, *args):
-    """Rasmussen and Williams, equation 3.32, with given derivatives of the likelihood, differentiated as it is written."""
+    """Rasmussen and Williams, equation 3.32, with given derivatives of the likelihood,
+    differentiated as it is written.
+    """
 
     def solve(k, *args):
         theta = np.zeros(N)
@@ -39,7 +43,11 @@ def at_the_mode(log_likelihood, slope, curvature, k, *args):
 
     theta = vm.implicit(solve, lambda theta, k, *args: theta - k @ slope(theta, *args))(k, *args)
     matrix = np.eye(N) + k * curvature(theta, *args)
-    return log_likelihood(theta, *args) - 0.5 * slope(theta, *args) @ theta - 0.5 * vm.log_determinant(matrix)
+    return (
+        log_likelihood(theta, *args)
+        - 0.5 * slope(theta, *args) @ theta
+        - 0.5 * vm.log_determinant(matrix)
+    )
 
 
 TOTAL, NUMBER = np.bincount(INDEX, COUNTS, N), np.bincount(INDEX, minlength=N)
@@ -53,19 +61,25 @@ def mean_share(theta, m, eta):
 # Name, observations, the log likelihood, its derivatives, what it takes beside the offset.
 BUILT_IN = [
     ("poisson_log", COUNTS, lambda theta, m: vm.poisson_log_lpmf(COUNTS, (theta + m)[INDEX]),
-     lambda theta, m: TOTAL - NUMBER * np.exp(theta + m), lambda theta, m: NUMBER * np.exp(theta + m), ()),
-    ("bernoulli_logit", TRIALS, lambda theta, m: vm.bernoulli_logit_lpmf(TRIALS, (theta + m)[INDEX]),
+     lambda theta, m: TOTAL - NUMBER * np.exp(theta + m), lambda theta,
+      m: NUMBER * np.exp(theta + m), ()),
+    ("bernoulli_logit", TRIALS, lambda theta, m: vm.bernoulli_logit_lpmf(TRIALS,
+        (theta + m)[INDEX]),
      lambda theta, m: SUCCESSES - NUMBER / (1.0 + np.exp(-theta - m)),
      lambda theta, m: NUMBER / (2.0 + np.exp(-theta - m) + np.exp(theta + m)), ()),
-    ("neg_binomial_2_log", COUNTS, lambda theta, m, eta: vm.neg_binomial_2_log_lpmf(COUNTS, (theta + m)[INDEX], eta),
+    ("neg_binomial_2_log", COUNTS, lambda theta, m, eta: vm.neg_binomial_2_log_lpmf(COUNTS,
+        (theta + m)[INDEX], eta),
      lambda theta, m, eta: TOTAL - (TOTAL + NUMBER * eta) * mean_share(theta, m, eta),
-     lambda theta, m, eta: (TOTAL + NUMBER * eta) * mean_share(theta, m, eta) * (1.0 - mean_share(theta, m, eta)), (1.7,)),
+     lambda theta, m, eta: (TOTAL + NUMBER * eta) * mean_share(theta, m,
+      eta) * (1.0 - mean_share(theta, m, eta)), (1.7,)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "y", "log_likelihood", "slope", "curvature", "eta"), BUILT_IN)
 def test_built_in_likelihoods(name, y, log_likelihood, slope, curvature, eta):
-    """Beside the formula by plain differentiation: values, gradients in all parameters, Hessians; and the general function."""
+    """Beside the formula by plain differentiation: values, gradients in all parameters, Hessians;
+    and the general function.
+    """
     built_in = getattr(vm, f"laplace_marginal_{name}_lpmf")
 
     def f(amplitude, length, m, *eta):
@@ -90,21 +104,30 @@ def test_built_in_likelihoods(name, y, log_likelihood, slope, curvature, eta):
     def of_vector(function):
         return lambda v: function(v[0], v[1], v[2 : 2 + N], *(v[i] for i in range(2 + N, v.size)))
 
-    np.testing.assert_allclose(vm.hessian(of_vector(f), flat), vm.hessian(of_vector(written), flat), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(
+        vm.hessian(of_vector(f), flat), vm.hessian(of_vector(written), flat), rtol=1e-9, atol=1e-10
+    )
 
 
 def test_agrees_with_stan():
-    """The value in Stan Math's own test of two latent variables, laplace_marginal_lpdf_test.cpp, to its tolerance."""
+    """The value in Stan Math's own test of two latent variables, laplace_marginal_lpdf_test.cpp, to
+    its tolerance.
+    """
     x = np.array([[0.05100797, 0.16086164], [-0.59823393, 0.98701425]])
     found = vm.laplace_marginal(
-        lambda theta, y: vm.poisson_log_lpmf(y, theta), (np.array([1, 0]),), vm.gp_exp_quad_cov, (x, 1.6, 0.45)
+        lambda theta, y: vm.poisson_log_lpmf(y, theta),
+        (np.array([1, 0]),),
+        vm.gp_exp_quad_cov,
+        (x, 1.6, 0.45),
     )
     assert found == pytest.approx(-2.53056, abs=1e-4)
 
 
 def test_all_routes_agree():
     def f(length, m):
-        return vm.laplace_marginal_poisson_log_lpmf([3, 0], [0, 1], m, lambda s: vm.gp_exp_quad_cov(X[:2], 1.1, s), (length,))
+        return vm.laplace_marginal_poisson_log_lpmf(
+            [3, 0], [0, 1], m, lambda s: vm.gp_exp_quad_cov(X[:2], 1.1, s), (length,)
+        )
 
     expect_ad(f, 0.8, np.array([0.3, -0.2]))
 
@@ -117,7 +140,9 @@ def test_of_normal_likelihoods_it_is_exact():
     y = np.array([0.3, 1.0, -0.5, 0.2, 0.8])
 
     def f(amplitude, length, scale):
-        return vm.laplace_marginal(normal_log_likelihood, (y, scale), covariance, (amplitude, length))
+        return vm.laplace_marginal(
+            normal_log_likelihood, (y, scale), covariance, (amplitude, length)
+        )
 
     def exact(amplitude, length, scale):
         return vm.multi_normal_lpdf(y, 0.0, vm.add_diag(covariance(amplitude, length), scale**2))
@@ -127,7 +152,9 @@ def test_of_normal_likelihoods_it_is_exact():
     expected, exact_gradients = vm.value_and_grad(exact, (0, 1, 2))(*point)
     assert found == pytest.approx(expected, rel=1e-13)
     np.testing.assert_allclose(gradients, exact_gradients, rtol=1e-11)
-    draws = vm.laplace_latent_rng(normal_log_likelihood, (y, 0.4), covariance, point[:2], rng=1, size=40_000)
+    draws = vm.laplace_latent_rng(
+        normal_log_likelihood, (y, 0.4), covariance, point[:2], rng=1, size=40_000
+    )
     k = covariance(1.2, 0.7)
     weights = np.linalg.solve(k + 0.16 * np.eye(N), k).T
     np.testing.assert_allclose(draws.mean(axis=0), weights @ y, atol=0.01)
@@ -139,10 +166,14 @@ def test_near_the_integral():
     y = np.array([3, 5, 4, 6, 2, 4, 5, 3, 4, 4])
 
     def density(theta):
-        return np.exp(np.sum(stats.poisson.logpmf(y, np.exp(theta))) + stats.norm.logpdf(theta, 0.0, 1.5))
+        return np.exp(
+            np.sum(stats.poisson.logpmf(y, np.exp(theta))) + stats.norm.logpdf(theta, 0.0, 1.5)
+        )
 
     exact = np.log(quad(density, -1.0, 3.0, epsabs=0.0, epsrel=1e-10)[0])
-    found = vm.laplace_marginal_poisson_log_lpmf(y, np.zeros(10, int), 0.0, lambda s: s * np.eye(1), (2.25,))
+    found = vm.laplace_marginal_poisson_log_lpmf(
+        y, np.zeros(10, int), 0.0, lambda s: s * np.eye(1), (2.25,)
+    )
     assert found == pytest.approx(exact, abs=3e-3)
 
 
@@ -177,7 +208,9 @@ def test_heavy_tails_and_singular_covariances():
 
     def f(p):
         k = lambda a: a * (1.0 + np.outer(X, X))  # noqa: E731
-        return vm.laplace_marginal(lambda theta, nu: vm.student_t_lpdf(y, nu, theta, 0.5), (p[1],), k, (p[0],))
+        return vm.laplace_marginal(
+            lambda theta, nu: vm.student_t_lpdf(y, nu, theta, 0.5), (p[1],), k, (p[0],)
+        )
 
     p = np.array([1.4, 3.0])
     np.testing.assert_allclose(vm.gradient(f, p), vm.finite_diff_gradient(f, p), rtol=1e-8)
@@ -185,23 +218,33 @@ def test_heavy_tails_and_singular_covariances():
 
 def test_latent_draws():
     k = (1.1, 0.8)
-    for name, y, eta in (("poisson_log", COUNTS, ()), ("bernoulli_logit", TRIALS, ()), ("neg_binomial_2_log", COUNTS, (1.7,))):
+    for name, y, eta in (
+        ("poisson_log", COUNTS, ()),
+        ("bernoulli_logit", TRIALS, ()),
+        ("neg_binomial_2_log", COUNTS, (1.7,)),
+    ):
         draw = getattr(vm, f"laplace_latent_{name}_rng")
         draws = draw(y, INDEX, *eta, OFFSET, covariance, k, rng=3, size=4)
         assert draws.shape == (4, N)
         settings = (None, 1e-8, 100, 1, 2, 50)
-        again = getattr(vm, f"laplace_latent_tol_{name}_rng")(y, INDEX, *eta, OFFSET, covariance, k, settings, rng=3, size=4)
+        again = getattr(vm, f"laplace_latent_tol_{name}_rng")(
+            y, INDEX, *eta, OFFSET, covariance, k, settings, rng=3, size=4
+        )
         np.testing.assert_allclose(draws, again, rtol=1e-6, atol=1e-6)
         assert draw(y, INDEX, *eta, OFFSET, covariance, k, rng=3).shape == (N,)
 
 
 def test_from_far_away_and_in_recordings():
     def f(length, settings):
-        return vm.laplace_marginal_tol_poisson_log_lpmf(COUNTS, INDEX, 0.0, covariance, (3.0, length), settings)
+        return vm.laplace_marginal_tol_poisson_log_lpmf(
+            COUNTS, INDEX, 0.0, covariance, (3.0, length), settings
+        )
 
     expected, gradient = vm.value_and_grad(lambda s: f(s, (None, 1e-8, 100, 1, 1, 50)))(0.8)
     for start in (np.full(N, -8.0), np.full(N, 6.0)):
-        found, found_gradient = vm.value_and_grad(lambda s, start=start: f(s, (start, 1e-8, 100, 1, 1, 50)))(0.8)
+        found, found_gradient = vm.value_and_grad(
+            lambda s, start=start: f(s, (start, 1e-8, 100, 1, 1, 50))
+        )(0.8)
         assert found == pytest.approx(expected, rel=1e-13)
         assert found_gradient == pytest.approx(gradient, rel=1e-11)
     recorded = vm.recorded(lambda s: f(s, (None, 1e-8, 100, 1, 1, 50)))
@@ -225,43 +268,57 @@ T = "laplace_marginal_tol_poisson_log_lpmf"
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: poisson(y=[1, -1]), vm.DomainError, f"{P}: y[1] is -1, but must be nonnegative!"),
-    (lambda: poisson(y=[1.5, 1.0]), TypeError, f"{P}: y has elements of the type float64, but must have integers!"),
-    (lambda: poisson(y=[1]), vm.ShapeError, f"{P}: y has 1 elements, but must have as many as y_index, 2!"),
-    (lambda: poisson(index=[0, 2]), vm.DomainError, f"{P}: y_index[1] is 2, but must be in 0, ..., 1!"),
-    (lambda: poisson(m=np.zeros(3)), vm.ShapeError, f"{P}: m has shape (3,), but must have shape () or (2,)!"),
+    (lambda: poisson(y=[1.5, 1.0]), TypeError,
+     f"{P}: y has elements of the type float64, but must have integers!"),
+    (lambda: poisson(y=[1]), vm.ShapeError,
+     f"{P}: y has 1 elements, but must have as many as y_index, 2!"),
+    (lambda: poisson(index=[0, 2]), vm.DomainError,
+     f"{P}: y_index[1] is 2, but must be in 0, ..., 1!"),
+    (lambda: poisson(m=np.zeros(3)), vm.ShapeError,
+     f"{P}: m has shape (3,), but must have shape () or (2,)!"),
     (lambda: poisson(m=np.nan), vm.DomainError, f"{P}: m is nan, but must be finite!"),
-    (lambda: poisson(k=(1.0, 2.0)), vm.ShapeError, f"{P}: the covariance has shape (2,), but must be a square matrix!"),
-    (lambda: poisson(k=((1.0, 0.0), (0.0, np.inf))), vm.DomainError, f"{P}: the covariance[1, 1] is inf, but must be finite!"),
+    (lambda: poisson(k=(1.0, 2.0)), vm.ShapeError,
+     f"{P}: the covariance has shape (2,), but must be a square matrix!"),
+    (lambda: poisson(k=((1.0, 0.0), (0.0, np.inf))), vm.DomainError,
+     f"{P}: the covariance[1, 1] is inf, but must be finite!"),
     (lambda: poisson(k=((1.0, 0.5), (0.4, 1.0))), vm.DomainError,
      f"{P}: the covariance[0, 1] is 0.5, but must be equal to that of [1, 0], 0.4!"),
     (lambda: vm.laplace_marginal_bernoulli_logit_lpmf([2], [0], 0.0, np.eye, (1,)), vm.DomainError,
      "laplace_marginal_bernoulli_logit_lpmf: y[0] is 2, but must be 0 or 1!"),
-    (lambda: vm.laplace_marginal_neg_binomial_2_log_lpmf([2], [0], -1.0, 0.0, np.eye, (1,)), vm.DomainError,
+    (lambda: vm.laplace_marginal_neg_binomial_2_log_lpmf([2], [0], -1.0, 0.0, np.eye, (1,)),
+     vm.DomainError,
      "laplace_marginal_neg_binomial_2_log_lpmf: eta is -1.0, but must be positive finite!"),
     (lambda: poisson(settings=(None, -1.0, 10, 1, 1, 10)), vm.DomainError,
      f"{T}: tolerance is -1.0, but must be positive and finite!"),
     (lambda: poisson(settings=(None, 1e-8, 0, 1, 1, 10)), vm.DomainError,
      f"{T}: max_num_steps is 0, but must be an integer that is at least 1!"),
-    (lambda: poisson(settings=(None, 1e-8, 10, 1, 4, 10)), vm.DomainError, f"{T}: solver is 4, but must be 1, 2 or 3!"),
+    (lambda: poisson(settings=(None, 1e-8, 10, 1, 4, 10)), vm.DomainError,
+     f"{T}: solver is 4, but must be 1, 2 or 3!"),
     (lambda: poisson(settings=(np.zeros(3), 1e-8, 10, 1, 1, 10)), vm.ShapeError,
      f"{T}: theta_0 has shape (3,), but must have that of the latent variables, (2,)!"),
     (lambda: poisson(settings=([np.inf, 0.0], 1e-8, 10, 1, 1, 10)), vm.DomainError,
      f"{T}: theta_0 has the element inf, but must be finite!"),
-    (lambda: poisson(settings=3), TypeError, f"{T}: tolerances is 3, but must be a tuple (theta_0, tolerance, max_num_steps,"),
-    (lambda: poisson(settings=(None, 1e-8, 1, 1, 1, 10)), vm.DomainError, f"{T}: the mode was not found in 1 steps; the next one"),
+    (lambda: poisson(settings=3), TypeError,
+     f"{T}: tolerances is 3, but must be a tuple (theta_0, tolerance, max_num_steps,"),
+    (lambda: poisson(settings=(None, 1e-8, 1, 1, 1, 10)), vm.DomainError,
+     f"{T}: the mode was not found in 1 steps; the next one"),
     (lambda: general(lambda theta: theta), vm.ShapeError,
      "laplace_marginal: the log likelihood has shape (2,), but must be a scalar!"),
     (lambda: general(lambda theta: np.sum(theta) * np.inf), vm.DomainError,
      "laplace_marginal: the log likelihood is nan where the search starts, but must be finite!"),
     (lambda: general(lambda theta: -np.sum(theta) ** 2), vm.DomainError,
-     "laplace_marginal: the Hessian of the log likelihood is not block-diagonal with blocks of 1; give a hessian_block_size"),
+     ("laplace_marginal: the Hessian of the log likelihood is not block-diagonal with blocks of 1; "
+     "give a hessian_block_size")),
     (lambda: general(np.sum, block=3), vm.DomainError,
      "laplace_marginal: hessian_block_size is 3, but must divide the number of latent variables, 2!"),
-    (lambda: general(3.0), TypeError, "laplace_marginal: the function is a float, but must be a function!"),
+    (lambda: general(3.0), TypeError,
+     "laplace_marginal: the function is a float, but must be a function!"),
     (lambda: vm.laplace_marginal(np.sum, (), 3.0, ()), TypeError,
      "laplace_marginal: the covariance function is a float, but must be a function!"),
-    (lambda: vm.gradient(lambda s: np.sum(vm.laplace_latent_rng(np.sum, (), lambda s: s * np.eye(2), (s,))), 1.0), TypeError,
-     "laplace_latent_rng: an argument carries derivatives, but must be plain numbers, for draws have no derivative!"),
+    (lambda: vm.gradient(lambda s: np.sum(vm.laplace_latent_rng(np.sum, (), lambda s: s * np.eye(2),
+        (s,))), 1.0), TypeError,
+     ("laplace_latent_rng: an argument carries derivatives, but must be plain numbers, for draws "
+     "have no derivative!")),
 ])  # fmt: skip
 def test_errors(call, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}"):
@@ -269,7 +326,9 @@ def test_errors(call, error, message):
 
 
 def test_the_example():
-    """A Gaussian process of counts, of which there are fewer here: the gradient beside differences, and draws about the mode."""
+    """A Gaussian process of counts, of which there are fewer here: the gradient beside differences,
+    and draws about the mode.
+    """
     path = Path(__file__).parents[2] / "examples" / "latent_counts.py"
     spec = importlib.util.spec_from_file_location(path.stem, path)
     example = importlib.util.module_from_spec(spec)

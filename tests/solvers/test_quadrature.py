@@ -25,12 +25,16 @@ def test_agrees_with_stan():
     assert value == pytest.approx(0.9481694419811609, rel=1e-13)
     np.testing.assert_allclose(gradient, [0.06732293694689269, -0.5631338861930932], rtol=1e-7)
     value, gradient = vm.value_and_grad(
-        lambda th: vm.integrate_1d(lambda x, xc, th: x ** (th[0] - 1) * np.exp(-x * th[1]), 0.0, np.inf, th)
+        lambda th: vm.integrate_1d(
+            lambda x, xc, th: x ** (th[0] - 1) * np.exp(-x * th[1]), 0.0, np.inf, th
+        )
     )(np.array([2.4, 1.3]))
     assert value == pytest.approx(math.gamma(2.4) / 1.3**2.4, rel=1e-12)
     np.testing.assert_allclose(gradient, [0.2584513719953364, -1.2217564795012874], rtol=1e-7)
     value, gradient = vm.value_and_grad(
-        lambda th: vm.integrate_1d(lambda x, xc, th: x ** (th[0] - 1) * np.abs(xc) ** (th[1] - 1), 0.0, 1.0, th)
+        lambda th: vm.integrate_1d(
+            lambda x, xc, th: x ** (th[0] - 1) * np.abs(xc) ** (th[1] - 1), 0.0, 1.0, th
+        )
     )(np.array([1.4, 1.3]))
     assert value == pytest.approx(0.45340168054348373, rel=1e-6)
     np.testing.assert_allclose(gradient, [-0.32343110668973396, -0.6443856493155984], rtol=1e-6)
@@ -39,8 +43,10 @@ def test_agrees_with_stan():
 def test_against_fifty_digits():
     with mpmath.workdps(30):
         exact = [
-            mpmath.quad(lambda x, k=k: mpmath.exp(-0.7 * x**2) * (mpmath.cos(1.3 * x) * (1 if k == 0 else -(x**2)) if k < 2 else
-                                                                -x * mpmath.sin(1.3 * x)), [-0.5, 0, 0.4])
+            mpmath.quad(lambda x,
+             k=k: mpmath.exp(-0.7 * x**2) * (mpmath.cos(1.3 * x) * (1 if k == 0 else -(x**2)) if k < 2 else
+                                                                -x * mpmath.sin(1.3 * x)),
+                                                                 [-0.5, 0, 0.4])
             for k in range(3)
         ]  # fmt: skip
     value, gradient = vm.value_and_grad(lambda th: vm.integrate_1d(wave, -0.5, 0.4, th))(TH)
@@ -71,13 +77,21 @@ def test_the_complement_keeps_its_digits():
     assert value == pytest.approx(2.0, rel=1e-12)
     signs = []
     vm.integrate_1d(lambda x, xc: signs.append((x, xc)) or 1.0, 2.0, 4.0)
-    assert all(xc == pytest.approx(2.0 - x if x < 3.0 else 4.0 - x, abs=1e-15) for x, xc in signs if abs(x - 3.0) > 1e-9)
+    assert all(
+        xc == pytest.approx(2.0 - x if x < 3.0 else 4.0 - x, abs=1e-15)
+        for x, xc in signs
+        if abs(x - 3.0) > 1e-9
+    )
 
 
 def test_limits():
     assert vm.integrate_1d(wave, 1.0, 1.0, TH) == 0.0
-    assert vm.gradient(lambda a: vm.integrate_1d(wave, a, 1.0, TH), 1.0) == pytest.approx(-wave(1.0, 0.0, TH))
-    np.testing.assert_array_equal(vm.gradient(lambda th: vm.integrate_1d(wave, 1.0, 1.0, th), TH), np.zeros(2))
+    assert vm.gradient(lambda a: vm.integrate_1d(wave, a, 1.0, TH), 1.0) == pytest.approx(
+        -wave(1.0, 0.0, TH)
+    )
+    np.testing.assert_array_equal(
+        vm.gradient(lambda th: vm.integrate_1d(wave, 1.0, 1.0, th), TH), np.zeros(2)
+    )
     assert vm.gradient(lambda a: vm.integrate_1d(wave, a, 1.0, TH), -np.inf) == 0.0
 
 
@@ -93,9 +107,13 @@ def test_boxes():
     def gauss(x, a):
         return np.exp(-a[0] * np.sum(x**2)) * np.cos(a[1] * x[0])
 
-    assert vm.hcubature(lambda x: 1.0, [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]) == pytest.approx(6.0, rel=1e-14)
+    assert vm.hcubature(lambda x: 1.0, [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]) == pytest.approx(
+        6.0, rel=1e-14
+    )
     exact = math.pi * math.exp(-0.25)
-    assert vm.hcubature(gauss, [-np.inf] * 2, [np.inf] * 2, np.array([1.0, 1.0])) == pytest.approx(exact, rel=1e-8)
+    assert vm.hcubature(gauss, [-np.inf] * 2, [np.inf] * 2, np.array([1.0, 1.0])) == pytest.approx(
+        exact, rel=1e-8
+    )
 
 
 def test_derivatives_over_boxes():
@@ -113,11 +131,15 @@ def test_derivatives_over_boxes():
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda: vm.integrate_1d(wave, 1.0, 0.0, TH), vm.DomainError, "integrate_1d: a is 1.0, but must be at most b, 0.0!"),
-    (lambda: vm.integrate_1d(wave, np.nan, 0.0, TH), vm.DomainError, "integrate_1d: a is nan, but must not be nan!"),
-    (lambda: vm.integrate_1d(wave, [0.0], 1.0, TH), vm.ShapeError, "integrate_1d: a has shape (1,), but must be a scalar!"),
+    (lambda: vm.integrate_1d(wave, 1.0, 0.0, TH), vm.DomainError,
+     "integrate_1d: a is 1.0, but must be at most b, 0.0!"),
+    (lambda: vm.integrate_1d(wave, np.nan, 0.0, TH), vm.DomainError,
+     "integrate_1d: a is nan, but must not be nan!"),
+    (lambda: vm.integrate_1d(wave, [0.0], 1.0, TH), vm.ShapeError,
+     "integrate_1d: a has shape (1,), but must be a scalar!"),
     (lambda: vm.integrate_1d(wave, 0.0, 1.0, np.array([np.nan, 1.0])), vm.DomainError,
-     "integrate_1d: f is not finite somewhere between the limits, or does not fall off, but must have an integral!"),
+     ("integrate_1d: f is not finite somewhere between the limits, or does not fall off, but must "
+     "have an integral!")),
     (lambda: vm.integrate_1d(lambda x, xc: np.ones(2), 0.0, 1.0), vm.ShapeError,
      "integrate_1d: f returns 2 elements, but must return a number!"),
     (lambda: vm.integrate_1d(wave, 0.0, 1.0, TH, relative_tolerance=0.0), vm.DomainError,
@@ -127,8 +149,10 @@ def test_derivatives_over_boxes():
     (lambda: vm.hcubature(lambda x: 1.0, [0.0], [1.0, 2.0]), vm.ShapeError,
      "hcubature: the corners have shapes (1,) and (2,), but must be vectors of one length!"),
     (lambda: vm.gradient(lambda a: vm.hcubature(lambda x: 1.0, [a], [1.0]), 0.0), TypeError,
-     "hcubature: a corner is a variable, but has no derivative here: substitute x = a + (b - a) * u in f!"),
-    (lambda: vm.hcubature(lambda x: np.sin(300.0 * x[0]), [0.0], [1.1], max_subdivisions=2), vm.DomainError,
+     ("hcubature: a corner is a variable, but has no derivative here: substitute x = a + (b - a) * "
+     "u in f!")),
+    (lambda: vm.hcubature(lambda x: np.sin(300.0 * x[0]), [0.0], [1.1], max_subdivisions=2),
+     vm.DomainError,
      "hcubature: the estimate of the error is "),
 ])  # fmt: skip
 def test_errors(call, error, message):

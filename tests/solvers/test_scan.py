@@ -1,4 +1,6 @@
-"""Loops over time: values and derivatives against the same loops in plain Python, recorded programs, and what is refused."""
+"""Loops over time: values and derivatives against the same loops in plain Python, recorded
+programs, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,14 @@ needs_native = pytest.mark.skipif(not has_native(), reason="needs numba")
 
 
 def looped(f: Any, carry: Any, xs: Any, *args: Any) -> Any:
-    """The same in plain Python, of one array or a dict of arrays; what the steps make must be numbers."""
-    rows = [dict(zip(xs, row, strict=True)) for row in zip(*xs.values(), strict=True)] if isinstance(xs, dict) else xs
+    """The same in plain Python, of one array or a dict of arrays; what the steps make must be
+    numbers.
+    """
+    rows = (
+        [dict(zip(xs, row, strict=True)) for row in zip(*xs.values(), strict=True)]
+        if isinstance(xs, dict)
+        else xs
+    )
     made = []
     for x in rows:
         carry, y = f(carry, x, *args)
@@ -86,7 +94,9 @@ MODELS = {
 @pytest.mark.parametrize("long", [1, 100])
 @pytest.mark.parametrize("name", MODELS)
 def test_models_agree_with_plain_loops(name, long, monkeypatch):
-    """In programs with everything in the loop, and with what can be done for all steps at once outside."""
+    """In programs with everything in the loop, and with what can be done for all steps at once
+    outside.
+    """
     monkeypatch.setattr(varmat.solvers.scan, "LONG", long)
     f, point = MODELS[name]
     value, gradient = vm.value_and_grad(f)(point)
@@ -118,7 +128,10 @@ def test_all_operands_together():
     """Start, rows and arguments, all of them variables, and all results used."""
 
     def body(c, x, a):
-        return {"s": np.tanh(a * c["s"] + x[0]), "v": c["v"] * x[1] + c["s"]}, (c["s"] * x[0], np.outer(c["v"], x[1]))
+        return {"s": np.tanh(a * c["s"] + x[0]), "v": c["v"] * x[1] + c["s"]}, (
+            c["s"] * x[0],
+            np.outer(c["v"], x[1]),
+        )
 
     def f(s, v, u, w, a):
         c, (y, z) = vm.scan(body, {"s": s, "v": v}, (u, w), a)
@@ -177,7 +190,9 @@ def test_a_guard_outside_of_the_loop_ends_the_run(monkeypatch):
     scales = np.array([1.0, 0.5, 2.0])
 
     def f(p):
-        return np.sum(vm.scan(lambda c, s, a: (c + a, vm.normal_lpdf(c, 0.0, s * a)), 0.3, scales, p)[1])
+        return np.sum(
+            vm.scan(lambda c, s, a: (c + a, vm.normal_lpdf(c, 0.0, s * a)), 0.3, scales, p)[1]
+        )
 
     recorded = vm.recorded(f, runner="native")
     assert recorded(0.7)[1] == pytest.approx(vm.gradient(f, 0.7), rel=1e-12)
@@ -209,7 +224,11 @@ def test_meaning_is_that_of_jax():
     carry, ys = vm.scan(lambda c, _: (2.0 * c, None), np.ones(2), None, length=5)
     np.testing.assert_array_equal(carry, [32.0, 32.0])
     assert ys is None
-    carry, ys = vm.scan(lambda c, x: (c, {"square": x["u"] ** 2, "matrix": np.outer(x["u"], x["u"])}), (), {"u": np.eye(3)[:, :2]})
+    carry, ys = vm.scan(
+        lambda c, x: (c, {"square": x["u"] ** 2, "matrix": np.outer(x["u"], x["u"])}),
+        (),
+        {"u": np.eye(3)[:, :2]},
+    )
     assert carry == ()
     np.testing.assert_array_equal(ys["square"], np.eye(3)[:, :2])
     assert ys["matrix"].shape == (3, 2, 2)
@@ -221,7 +240,9 @@ def test_backwards_in_time():
         return np.sum(terms[::order] * np.arange(12)) + variance
 
     point = MODELS["garch"][1]
-    np.testing.assert_allclose(vm.gradient(lambda p: f(p, -1), point), vm.gradient(lambda p: f(p, 1), point), rtol=1e-13)
+    np.testing.assert_allclose(
+        vm.gradient(lambda p: f(p, -1), point), vm.gradient(lambda p: f(p, 1), point), rtol=1e-13
+    )
 
 
 def test_a_loop_in_a_loop():
@@ -270,7 +291,9 @@ def test_a_step_outside_its_program_is_evaluated_as_written():
 
     def f(p, over=vm.scan):
         scales = np.array([1.0, 1e-120, 2.0])
-        return np.sum(over(lambda c, s, a: (c + s, vm.normal_lpdf(a * s, 0.0, s)), 0.0, scales, p)[1])
+        return np.sum(
+            over(lambda c, s, a: (c + s, vm.normal_lpdf(a * s, 0.0, s)), 0.0, scales, p)[1]
+        )
 
     value, gradient = vm.value_and_grad(f)(0.7)
     true, slope = vm.value_and_grad(f)(0.7, looped)
@@ -281,10 +304,16 @@ def test_a_step_outside_its_program_is_evaluated_as_written():
 
 def test_a_refused_step_is_named():
     def f(p):
-        return np.sum(vm.scan(lambda c, s, a: (c, vm.normal_lpdf(a, 0.0, s)), 0.0, np.array([1.0, 2.0, -1.0]), p)[1])
+        return np.sum(
+            vm.scan(
+                lambda c, s, a: (c, vm.normal_lpdf(a, 0.0, s)), 0.0, np.array([1.0, 2.0, -1.0]), p
+            )[1]
+        )
 
     for route in (vm.value_and_grad(f), vm.recorded(f)):
-        with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0, but must be positive!") as caught:
+        with pytest.raises(
+            vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0, but must be positive!"
+        ) as caught:
             route(0.7)
         assert "in step 2 of scan" in caught.value.__notes__
 
@@ -293,26 +322,31 @@ def test_variables_from_outside_are_refused():
     def f(p):
         return np.sum(vm.scan(lambda c, x: (c * p[0], c), 1.0, Y)[1])
 
-    with pytest.raises(vm.TapeError, match=r"scan: the function uses a \w+ of shape .* from outside"):
+    with pytest.raises(
+        vm.TapeError, match=r"scan: the function uses a \w+ of shape .* from outside"
+    ):
         vm.value_and_grad(f)(np.ones(2))
 
 
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, None), vm.ShapeError,
-     "scan: xs has no arrays and length is not given, but one of them must say how many steps there are!"),
+     ("scan: xs has no arrays and length is not given, but one of them must say how many steps "
+     "there are!")),
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, 1.0), vm.ShapeError,
      "scan: array 1 of xs is a scalar, but must have a row for each step!"),
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, (Y, Y[1:])), vm.ShapeError,
      r"scan: length and the arrays of xs say \[12, 11\] steps, but must agree!"),
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y, length=3), vm.ShapeError,
      r"scan: length and the arrays of xs say \[3, 12\] steps, but must agree!"),
-    (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y[:0]), vm.DomainError, "scan: there are 0 steps, but must be at least one!"),
+    (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y[:0]), vm.DomainError,
+     "scan: there are 0 steps, but must be at least one!"),
     (lambda: vm.scan(lambda c, x: (c + np.ones(2), x), 0.0, Y), vm.ShapeError,
      r"scan: array 1 of what f carries on has shape \(2,\), but must have that of init, \(\)!"),
     (lambda: vm.scan(lambda c, x: ((c, c), x), 0.0, Y), vm.ShapeError,
      "scan: what f carries on is nested in another way than init, but must be nested alike!"),
     (lambda: vm.scan(lambda c, x: c, 0.0, Y), TypeError,
-     "scan: f returns a Var, but must return a pair: what is carried on, and what is kept of the step!"),
+     ("scan: f returns a Var, but must return a pair: what is carried on, and what is kept of the "
+     "step!")),
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y, checkpoints=0), vm.DomainError,
      "scan: checkpoints is 0, but must be positive!"),
     (lambda: vm.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, Y), vm.TapeError, "recorded"),

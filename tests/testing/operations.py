@@ -41,7 +41,9 @@ def square_tangent(r, x):
     return lambda t: 2.0 * x * t
 
 
-def square(reverse=square_reverse, tangent=square_tangent, value=lambda x: np.square(x), **settings):
+def square(
+    reverse=square_reverse, tangent=square_tangent, value=lambda x: np.square(x), **settings
+):
     return make(value, reverse, tangent, **settings)
 
 

@@ -1,4 +1,6 @@
-"""Simulation-based calibration: its test is exact, finds what is wrong, and the library's random numbers and densities pass it."""
+"""Simulation-based calibration: its test is exact, finds what is wrong, and the library's random
+numbers and densities pass it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from varmat.testing.calibration import _p_value, _statistic
 
 def test_p_value_is_that_of_all_possible_ranks():
     simulations, draws = 4, 3
-    found = np.array([_statistic(np.array(ranks), draws) for ranks in itertools.product(range(draws + 1), repeat=simulations)])
+    found = np.array(
+        [
+            _statistic(np.array(ranks), draws)
+            for ranks in itertools.product(range(draws + 1), repeat=simulations)
+        ]
+    )
     for statistic in np.unique(found):
         share = np.mean(found <= statistic * (1 + 1e-9))
         assert _p_value(statistic, simulations, draws) == pytest.approx(share, rel=1e-12)
@@ -35,11 +42,15 @@ def laplace(model: Any, draws: int, seed: int) -> Any:
 
 
 def by_grid(model: Any, draws: int, seed: int) -> Any:
-    """Draws from a posterior of one parameter: by inversion of its distribution on the unconstrained scale."""
+    """Draws from a posterior of one parameter: by inversion of its distribution on the
+    unconstrained scale.
+    """
     q = np.linspace(-6.0, 6.0, 161)
     log = np.array([model.log_density([x]) for x in q])
     sums = np.cumsum(np.exp(log - np.max(log)))
-    chosen = np.interp(np.random.default_rng(seed).uniform(sums[0], sums[-1], draws), sums, q + 0.5 * (q[1] - q[0]))
+    chosen = np.interp(
+        np.random.default_rng(seed).uniform(sums[0], sums[-1], draws), sums, q + 0.5 * (q[1] - q[0])
+    )
     values = [model.constrain([x]) for x in chosen]
     return {name: np.array([each[name] for each in values]) for name in values[0]}
 
@@ -48,12 +59,17 @@ X = np.column_stack([np.ones(6), np.arange(6.0)])
 
 
 def regression(prior_scale: float = 1.0) -> Any:
-    """A linear model of a known scale, whose posterior is normal: the approximation by Laplace is exact."""
+    """A linear model of a known scale, whose posterior is normal: the approximation by Laplace is
+    exact.
+    """
     return (
         lambda rng: {"beta": vm.normal_rng(0.0, 1.0, rng=rng, size=2)},
         lambda rng, beta: vm.normal_id_glm_rng(X, 0.0, beta, 2.0, rng=rng),
         lambda y: vm.Model(
-            lambda beta: vm.normal_lpdf(beta, 0.0, prior_scale) + vm.normal_id_glm_lpdf(y, X, 0.0, beta, 2.0), beta=vm.real(2)
+            lambda beta: (
+                vm.normal_lpdf(beta, 0.0, prior_scale) + vm.normal_id_glm_lpdf(y, X, 0.0, beta, 2.0)
+            ),
+            beta=vm.real(2),
         ),
     )
 
@@ -62,9 +78,19 @@ def test_what_is_right_passes():
     found = calibration(*regression(), simulations=40, seed=1, sample=laplace)
     assert found.ok()
     assert bool(found)
-    assert list(found.ranks) == list(found.p_values) == list(found.statistics) == ["beta[0]", "beta[1]"]
-    assert all(ranks.shape == (40,) and ranks.min() >= 0 and ranks.max() <= 63 for ranks in found.ranks.values())
-    assert re.fullmatch(r"ranks of the truth .*\n(beta\[\d\] +(\d+ +){8} p = [\d.]+\n?){2}", repr(found))
+    assert (
+        list(found.ranks)
+        == list(found.p_values)
+        == list(found.statistics)
+        == ["beta[0]", "beta[1]"]
+    )
+    assert all(
+        ranks.shape == (40,) and ranks.min() >= 0 and ranks.max() <= 63
+        for ranks in found.ranks.values()
+    )
+    assert re.fullmatch(
+        r"ranks of the truth .*\n(beta\[\d\] +(\d+ +){8} p = [\d.]+\n?){2}", repr(found)
+    )
     again = calibration(*regression(), simulations=40, seed=1, sample=laplace)
     assert again.p_values == found.p_values
 
@@ -74,40 +100,59 @@ def test_what_is_wrong_is_found():
     assert not calibration(*regression(0.3), simulations=40, seed=1, sample=laplace).ok()
     # The data counted sixteen times.
     assert not calibration(
-        prior, lambda rng, beta: np.tile(simulate(rng, beta), 16),
+        prior,
+        lambda rng, beta: np.tile(simulate(rng, beta), 16),
         lambda y: vm.Model(
-            lambda beta: vm.normal_lpdf(beta, 0.0, 1.0) + vm.normal_id_glm_lpdf(y, np.tile(X, (16, 1)), 0.0, beta, 2.0),
+            lambda beta: (
+                vm.normal_lpdf(beta, 0.0, 1.0)
+                + vm.normal_id_glm_lpdf(y, np.tile(X, (16, 1)), 0.0, beta, 2.0)
+            ),
             beta=vm.real(2),
         ),
-        simulations=40, seed=1, sample=laplace,
-    )  # fmt: skip
+        simulations=40,
+        seed=1,
+        sample=laplace,
+    )
 
 
-# Families with a single parameter in their prior: density, Jacobian, random numbers of prior and data.
+# Families with a single parameter in their prior: density, Jacobian, random numbers of prior and
+# data.
 SINGLE: dict[str, Any] = {
     "gamma and Poisson": (
         lambda rng: {"rate": vm.gamma_rng(3.0, 1.0, rng=rng)},
         lambda rng, rate: vm.poisson_rng(rate, rng=rng, size=4),
-        lambda y: vm.Model(lambda rate: vm.gamma_lpdf(rate, 3.0, 1.0) + vm.poisson_lpmf(y, rate), rate=vm.positive()),
+        lambda y: vm.Model(
+            lambda rate: vm.gamma_lpdf(rate, 3.0, 1.0) + vm.poisson_lpmf(y, rate),
+            rate=vm.positive(),
+        ),
     ),
     "beta and negative binomial": (
         lambda rng: {"theta": vm.beta_proportion_rng(0.4, 5.0, rng=rng)},
         lambda rng, theta: vm.neg_binomial_2_rng(10.0 * theta, 2.0, rng=rng, size=4),
         lambda y: vm.Model(
-            lambda theta: vm.beta_proportion_lpdf(theta, 0.4, 5.0) + vm.neg_binomial_2_lpmf(y, 10.0 * theta, 2.0),
+            lambda theta: (
+                vm.beta_proportion_lpdf(theta, 0.4, 5.0)
+                + vm.neg_binomial_2_lpmf(y, 10.0 * theta, 2.0)
+            ),
             theta=vm.interval(0, 1),
         ),
     ),
     "skew normal and Weibull": (
         lambda rng: {"x": vm.skew_normal_rng(1.0, 1.0, 3.0, rng=rng)},
         lambda rng, x: vm.weibull_rng(2.0, np.exp(x), rng=rng, size=3),
-        lambda y: vm.Model(lambda x: vm.skew_normal_lpdf(x, 1.0, 1.0, 3.0) + vm.weibull_lpdf(y, 2.0, np.exp(x)), x=vm.real()),
+        lambda y: vm.Model(
+            lambda x: vm.skew_normal_lpdf(x, 1.0, 1.0, 3.0) + vm.weibull_lpdf(y, 2.0, np.exp(x)),
+            x=vm.real(),
+        ),
     ),
     "correlation": (
         lambda rng: {"factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng)},
         lambda rng, factor: vm.multi_normal_cholesky_rng(np.zeros(2), factor, rng=rng, size=5),
         lambda y: vm.Model(
-            lambda factor: vm.lkj_corr_cholesky_lpdf(factor, 2.0) + vm.multi_normal_cholesky_lpdf(y, np.zeros(2), factor),
+            lambda factor: (
+                vm.lkj_corr_cholesky_lpdf(factor, 2.0)
+                + vm.multi_normal_cholesky_lpdf(y, np.zeros(2), factor)
+            ),
             factor=vm.cholesky_corr(2),
         ),
     ),
@@ -119,14 +164,20 @@ def test_densities_and_random_numbers_are_of_the_same_distributions(name):
     found = calibration(*SINGLE[name], simulations=30, draws=31, seed=1, sample=by_grid)
     assert found.ok(1e-3), found
     # What does not vary in a Cholesky factor is left out.
-    assert list(found.ranks) == {"correlation": ["factor[1, 0]", "factor[1, 1]"]}.get(name, [*SINGLE[name][0](0)])
+    assert list(found.ranks) == {"correlation": ["factor[1, 0]", "factor[1, 1]"]}.get(
+        name, [*SINGLE[name][0](0)]
+    )
 
 
 def test_ranks_of_equal_draws_are_one_of_them_at_random():
     found = calibration(
-        lambda rng: {"n": rng.integers(0, 3)}, lambda rng, n: None, lambda y: None, simulations=300, seed=2,
+        lambda rng: {"n": rng.integers(0, 3)},
+        lambda rng, n: None,
+        lambda y: None,
+        simulations=300,
+        seed=2,
         sample=lambda model, draws, seed: {"n": np.random.default_rng(seed).integers(0, 3, draws)},
-    )  # fmt: skip
+    )
     assert found.ok()
     assert len(np.unique(found.ranks["n"])) > 50
 
@@ -139,22 +190,34 @@ def test_sampling_by_default():
 
         def sample(self, **settings: Any) -> Any:
             assert settings == {
-                "draws": 14, "chains": 1, "seed": settings["seed"], "tune": 20, "progress_bar": False, "target_accept": 0.9,
+                "draws": 14, "chains": 1, "seed": settings["seed"], "tune": 20,
+                 "progress_bar": False, "target_accept": 0.9,
             }  # fmt: skip
             x = np.arange(14.0)[None, :]
-            self.posterior = type("Group", (dict,), {"data_vars": ["x"]})(x=type("Array", (), {"values": x})())
+            self.posterior = type("Group", (dict,), {"data_vars": ["x"]})(
+                x=type("Array", (), {"values": x})()
+            )
             return self
 
     found = calibration(
-        lambda rng: {"x": 5.0}, lambda rng, x: x, lambda y: Sampled(), simulations=3, draws=7, thin=2, tune=20, target_accept=0.9
+        lambda rng: {"x": 5.0},
+        lambda rng, x: x,
+        lambda y: Sampled(),
+        simulations=3,
+        draws=7,
+        thin=2,
+        tune=20,
+        target_accept=0.9,
     )
     assert found.ranks["x"].tolist() == [3, 3, 3]
 
 
 @pytest.mark.parametrize(("settings", "error", "message"), [
     ({"draws": 0}, ValueError, "calibration: draws is 0, but must be an integer of at least 1!"),
-    ({"simulations": 1.5}, TypeError, "calibration: simulations is 1.5, but must be an integer of at least 1!"),
-    ({"sample": lambda *_: {}}, TypeError, "calibration: the sample has no beta, but must have all that the prior has!"),
+    ({"simulations": 1.5}, TypeError,
+     "calibration: simulations is 1.5, but must be an integer of at least 1!"),
+    ({"sample": lambda *_: {}}, TypeError,
+     "calibration: the sample has no beta, but must have all that the prior has!"),
     ({"sample": lambda *_: {"beta": np.zeros((2, 2))}}, ValueError,
      "calibration: the draws of beta have shape (2, 2), but must have shape (63, 2)!"),
 ])  # fmt: skip

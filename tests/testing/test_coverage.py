@@ -1,4 +1,6 @@
-"""What the tests cover: public functions that no other test compares, how calls are attributed, and when a run fails."""
+"""What the tests cover: public functions that no other test compares, how calls are attributed, and
+when a run fails.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ ATTRIBUTIONS: list[tuple[Any, tuple[Any, ...], set[str]]] = [
 
 
 @pytest.mark.parametrize(("f", "args", "expected"), ATTRIBUTIONS)
-def test_the_outermost_public_functions_count(recorder: Any, f: Any, args: Any, expected: set[str]) -> None:
+def test_the_outermost_public_functions_count(
+    recorder: Any, f: Any, args: Any, expected: set[str]
+) -> None:
     before = sys.getprofile()
     coverage.note(f, args, varmat=1e-16)
     assert noted(recorder, expected), expected
@@ -123,7 +127,10 @@ def test_the_outermost_public_functions_count(recorder: Any, f: Any, args: Any, 
 
 def test_the_harness_notes_what_it_compares(recorder: Any) -> None:
     expect_ad(np.square, X)
-    assert all(noted(recorder, {"np.square"}, column) for column in ("varmat", "forward", "hessian", "recorded"))
+    assert all(
+        noted(recorder, {"np.square"}, column)
+        for column in ("varmat", "forward", "hessian", "recorded")
+    )
     expect_ad_matvar(np.log1p, X**2)
     assert noted(recorder, {"np.log1p"}, "matvar")
     expect_value(np.log, "log(x)", [2.0])
@@ -155,9 +162,19 @@ def test_the_worst_error_is_kept(recorder: Any) -> None:
 
 
 def test_refusals_are_known_by_the_name_in_their_text(recorder: Any) -> None:
-    for text in ("determinant: no", "det: no", "np.linalg.det: no", "nobody: no", "no name", "", "in the middle det: no"):
+    for text in (
+        "determinant: no",
+        "det: no",
+        "np.linalg.det: no",
+        "nobody: no",
+        "no name",
+        "",
+        "in the middle det: no",
+    ):
         coverage.note_refusal(ValueError(text))
-    assert [("determinant" in row.names, row.refusals) for row in recorder.rows if row.refusals] == [(True, 3)]
+    assert [
+        ("determinant" in row.names, row.refusals) for row in recorder.rows if row.refusals
+    ] == [(True, 3)]
 
 
 def test_without_a_recorder_nothing_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +189,21 @@ def test_without_a_recorder_nothing_is_called(monkeypatch: pytest.MonkeyPatch) -
 def test_the_rows_are_the_public_functions(recorder: Any) -> None:
     listed = [name for row in recorder.rows for name in row.names]
     assert len(listed) == len(set(listed))
-    assert {"normal_lpdf", "log_sum_exp", "np.sum", "np.linalg.det", "scipy.special.expit", "np.add"} <= set(listed)
-    assert not {"grad", "nested", "var", "elementwise", "np.shape", "np.argmax", "VarMat"} & set(listed)
-    assert all(row.module.startswith(("complexes.", "functions.", "densities.", "transforms.")) for row in recorder.rows)
+    assert {
+        "normal_lpdf",
+        "log_sum_exp",
+        "np.sum",
+        "np.linalg.det",
+        "scipy.special.expit",
+        "np.add",
+    } <= set(listed)
+    assert not {"grad", "nested", "var", "elementwise", "np.shape", "np.argmax", "VarMat"} & set(
+        listed
+    )
+    assert all(
+        row.module.startswith(("complexes.", "functions.", "densities.", "transforms."))
+        for row in recorder.rows
+    )
 
 
 def test_missing_functions_are_named(recorder: Any) -> None:
@@ -191,8 +220,32 @@ def test_table(recorder: Any) -> None:
     coverage.note(np.log, varmat=0.0)
     heading, *body, totals = recorder.table()
     assert heading == ["function", *coverage.COLUMNS, "worst"]
-    assert ["functions.elementwise: np.exp", "2e-16", "", "", "", "", "", "0", "", "", "2e-16"] in body
-    assert totals == [f"{len(body)} functions", "2", "0", "0", "0", "0", "0", "1", "0", "0", "2e-16"]
+    assert [
+        "functions.elementwise: np.exp",
+        "2e-16",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "0",
+        "",
+        "",
+        "2e-16",
+    ] in body
+    assert totals == [
+        f"{len(body)} functions",
+        "2",
+        "0",
+        "0",
+        "0",
+        "0",
+        "0",
+        "1",
+        "0",
+        "0",
+        "2e-16",
+    ]
     assert recorder.text().count("\n") == len(body) + 1
     lines = recorder.markdown().splitlines()
     assert {line.count(" | ") for line in lines} == {len(heading) - 1}
@@ -202,7 +255,12 @@ def test_table(recorder: Any) -> None:
 # What a run of the suite demands.
 
 ROOT = Path(__file__).parents[1]
-COMPLETE: dict[str, Any] = {"args": [str(ROOT)], "option": {"collectonly": False, "maxfail": 0}, "left_out": 0, "files": None}
+COMPLETE: dict[str, Any] = {
+    "args": [str(ROOT)],
+    "option": {"collectonly": False, "maxfail": 0},
+    "left_out": 0,
+    "files": None,
+}
 RUNS: dict[str, tuple[dict[str, Any], bool]] = {
     "everything": ({}, True),
     "a selection by name": ({"left_out": 3}, False),
@@ -211,7 +269,10 @@ RUNS: dict[str, tuple[dict[str, Any], bool]] = {
     "the first failure ends it": ({"option": {"collectonly": False, "maxfail": 1}}, False),
     "nothing is run": ({"option": {"collectonly": True, "maxfail": 0}}, False),
     "several processes": ({"files": [], "processes": [{"saw_all": True}] * 2}, True),
-    "one process left some out": ({"files": [], "processes": [{"saw_all": True}, {"saw_all": False}]}, False),
+    "one process left some out": (
+        {"files": [], "processes": [{"saw_all": True}, {"saw_all": False}]},
+        False,
+    ),
     "one process crashed": ({"files": [], "processes": [{"saw_all": True}, {}]}, False),
 }
 
@@ -221,9 +282,14 @@ def test_only_a_complete_run_demands_all_functions(name: str, recorder: Any) -> 
     changes, complete = RUNS[name]
     settings = {**COMPLETE, **changes}
     files = ROOT.rglob("test_*.py") if settings["files"] is None else settings["files"]
-    run = conftest.Coverage(SimpleNamespace(args=settings["args"], option=SimpleNamespace(**settings["option"])), recorder)
+    run = conftest.Coverage(
+        SimpleNamespace(args=settings["args"], option=SimpleNamespace(**settings["option"])),
+        recorder,
+    )
     run.pytest_deselected([None] * settings["left_out"])
-    session = SimpleNamespace(items=[SimpleNamespace(path=path) for path in files], exitstatus=pytest.ExitCode.OK)
+    session = SimpleNamespace(
+        items=[SimpleNamespace(path=path) for path in files], exitstatus=pytest.ExitCode.OK
+    )
     run.pytest_collection_finish(session)
     for output in settings.get("processes", ()):
         run.pytest_testnodedown(SimpleNamespace(workeroutput=output))
@@ -258,20 +324,38 @@ def test_a_run_in_which_a_function_is_missing(tmp_path: Path, settings: list[str
     shutil.copy(ROOT / "conftest.py", tmp_path)
     first, other = SUITE.split("    for row")
     (tmp_path / "test_suite.py").write_text(first)
-    (tmp_path / "test_other.py").write_text(first.replace("np.exp, 0.5", "np.log, 0.5") + "    for row" + other)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--coverage-table", *settings]
+    (tmp_path / "test_other.py").write_text(
+        first.replace("np.exp, 0.5", "np.log, 0.5") + "    for row" + other
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--coverage-table",
+        *settings,
+    ]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == pytest.ExitCode.TESTS_FAILED, result.stdout + result.stderr
     assert "2 passed" in result.stdout
-    assert f"No expect_ad in the tests for {coverage.public_functions()[0].names[0]}\n" in result.stdout
-    assert any(line.split()[:3] == ["functions.elementwise:", "np.exp", "0"] for line in result.stdout.splitlines())
+    assert (
+        f"No expect_ad in the tests for {coverage.public_functions()[0].names[0]}\n"
+        in result.stdout
+    )
+    assert any(
+        line.split()[:3] == ["functions.elementwise:", "np.exp", "0"]
+        for line in result.stdout.splitlines()
+    )
 
 
 def test_notes_of_several_processes_are_added_up(recorder: coverage.Recorder) -> None:
     coverage.note(np.exp, varmat=np.float64(2e-16), mpmath=1e-16)
     coverage.note_refusal(ValueError("det: no"))
     notes = recorder.notes()
-    assert all(type(error) is float for errors, _ in notes.values() for error in errors.values())  # what can be sent
+    # what can be sent
+    assert all(type(error) is float for errors, _ in notes.values() for error in errors.values())
     other = coverage.start()
     coverage.note(np.exp, varmat=1e-16, matvar=0.0)
     coverage.note_refusal(ValueError("det: no"))

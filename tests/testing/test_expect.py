@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from operations import A, B, M, make, matvar_value_off, own_tables, square  # noqa: F401 - own_tables is a fixture
+from testing.operations import A, B, M, make, matvar_value_off, own_tables, square  # noqa: F401 - own_tables is a fixture
 
 import varmat as vm
 from varmat.core.tape import current_tape
@@ -102,7 +102,11 @@ def forgotten_operand():
 
 def wrong_if_other_is_constant():
     def f(a, b):
-        row = wrong_sign() if not isinstance(b, ArrayMethods) and isinstance(a, ArrayMethods) else np.square
+        row = (
+            wrong_sign()
+            if not isinstance(b, ArrayMethods) and isinstance(a, ArrayMethods)
+            else np.square
+        )
         return row(a) * b
 
     return f
@@ -117,7 +121,12 @@ def wrong_tangent():
 
 
 def wrong_with_directions():
-    return square(tangent=lambda r, x: lambda t: 2.0 * x * (t if np.ndim(t) == np.ndim(x) else t[:1] + 0.0 * t), stacked=True)
+    return square(
+        tangent=lambda r, x: (
+            lambda t: 2.0 * x * (t if np.ndim(t) == np.ndim(x) else t[:1] + 0.0 * t)
+        ),
+        stacked=True,
+    )
 
 
 def derivative_lost_in_tangent():
@@ -187,7 +196,9 @@ def adjoint_of_one_of_two_written():
 
     def reverse(g, r, x):
         if g[0] is None or g[1] is None:
-            return sum(c * each for c, each in zip((2.0 * x, 1.0), g, strict=True) if each is not None)
+            return sum(
+                c * each for c, each in zip((2.0 * x, 1.0), g, strict=True) if each is not None
+            )
         g[1][...] = 2.0 * x * g[0] + g[1]
         return g[1].copy()
 
@@ -250,8 +261,11 @@ def neighbour_of_infinity():
 
 def neighbour_of_pole():
     """The reciprocal, wrong beside a result that is not finite, although all arguments are."""
-    return make(lambda x: 1.0 / x, lambda g, r, x: g * (1.0 if np.any(np.isinf(r)) else -1.0) / (x * x),
-                lambda r, x: lambda t: -t / (x * x))  # fmt: skip
+    return make(
+        lambda x: 1.0 / x,
+        lambda g, r, x: g * (1.0 if np.any(np.isinf(r)) else -1.0) / (x * x),
+        lambda r, x: lambda t: -t / (x * x),
+    )
 
 
 def neighbours_by_mask():
@@ -292,21 +306,65 @@ def not_a_number_by_mask():
 
 FD = "reverse mode and finite difference of the value disagree: "
 WRONG = [
-    (wrong_sign, (A,), FD + r"f\(VarMat \(3,\)\): the gradient with respect to argument 0\[\d\] is .* the second is the finite"),
-    (wrong_sign, (0.5,), FD + r"f\(Var\): the gradient with respect to argument 0 is .*, forward mode gives 1"),
+    (
+        wrong_sign,
+        (A,),
+        FD
+        + r"f\(VarMat \(3,\)\): the gradient with respect to argument 0\[\d\] is .* the second is "
+        r"the finite",
+    ),
+    (
+        wrong_sign,
+        (0.5,),
+        FD + r"f\(Var\): the gradient with respect to argument 0 is .*, forward mode gives 1",
+    ),
     (wrong_row, (A,), FD),
     (first_row_for_broadcast_sum, (M, B), FD + r".*respect to argument 1\["),
     (forgotten_operand, (A, B), FD + r".*respect to argument 1\["),
     (wrong_if_other_is_constant, (A, B), FD + r"f\(VarMat \(3,\), data \(3,\)\)"),
     (not_a_number_by_mask, (A,), FD + ".* is nan against"),
-    (missing_broadcast_sum, (M, B), r"f\(VarMat \(2, 3\), VarMat \(3,\)\): it raises ValueError .* where there is a value"),
-    (assigned_not_added, (A,), r"reverse mode and three times that of one use disagree: two uses, f \+ 2 f, of f\(VarMat \(3,\)\)"),
+    (
+        missing_broadcast_sum,
+        (M, B),
+        r"f\(VarMat \(2, 3\), VarMat \(3,\)\): it raises ValueError .* where there is a value",
+    ),
+    (
+        assigned_not_added,
+        (A,),
+        (
+            r"reverse mode and three times that of one use disagree: two uses, f \+ 2 f, of "
+            r"f\(VarMat "
+            r"\(3,\)\)"
+        ),
+    ),
     (wrong_at_second_use, (A,), "reverse mode and three times that of one use disagree"),
     (wrong_at_second_pass, (A,), "reverse mode and a second reverse pass disagree"),
-    (wrong_if_the_same, (A, B), "the sum of the two gradients disagree: argument 0 passed as argument 1 too in f"),
-    (wrong_tangent, (A,), r"forward mode and reverse mode disagree: f\(VarMat.*most for argument 0\[1\]: forward mode gives"),
-    (wrong_with_directions, (A,), "forward mode in 3 directions at once and forward mode in one disagree.*tangent 1 of result 0"),
-    (derivative_lost_in_tangent, (A,), "Hessian times vector and finite difference of the reverse gradient disagree"),
+    (
+        wrong_if_the_same,
+        (A, B),
+        "the sum of the two gradients disagree: argument 0 passed as argument 1 too in f",
+    ),
+    (
+        wrong_tangent,
+        (A,),
+        (
+            r"forward mode and reverse mode disagree: f\(VarMat.*most for argument 0\[1\]: forward "
+            r"mode gives"
+        ),
+    ),
+    (
+        wrong_with_directions,
+        (A,),
+        (
+            "forward mode in 3 directions at once and forward mode in one disagree.*tangent 1 of "
+            "result 0"
+        ),
+    ),
+    (
+        derivative_lost_in_tangent,
+        (A,),
+        "Hessian times vector and finite difference of the reverse gradient disagree",
+    ),
     (asymmetric_second_derivative, (A, B), "<u, Hv> and <v, Hu> disagree"),
     (no_tangent, (A,), "forward mode and plain NumPy disagree.*raises TypeError.*no tangent rule"),
     (no_reverse, (A,), "it raises TypeError .*has no reverse rule, so there is no gradient"),
@@ -315,28 +373,78 @@ WRONG = [
     (operand_written_by_the_rule, (A,), "the reverse rule of op changes operand 0 in place"),
     (operand_within_written_by_the_rule, (A,), "the reverse rule of op changes operand 0 in place"),
     (result_written_by_the_rule, (A,), "the reverse rule of op changes the result in place"),
-    (adjoint_written_by_the_rule, (A,), "the reverse rule of op changes the adjoint of the result in place"),
-    (adjoint_of_one_of_two_written, (A,), "the reverse rule of op changes the adjoint of the result 1 in place"),
+    (
+        adjoint_written_by_the_rule,
+        (A,),
+        "the reverse rule of op changes the adjoint of the result in place",
+    ),
+    (
+        adjoint_of_one_of_two_written,
+        (A,),
+        "the reverse rule of op changes the adjoint of the result 1 in place",
+    ),
     (tangent_written, (A,), "forward mode.*argument 0, or its tangent, was changed by the call"),
-    (value_kept, (A,), "two results are in the same memory: a value function returns what it keeps"),
-    (value_within_kept, (A,), "two results are in the same memory: a value function returns what it keeps"),
+    (
+        value_kept,
+        (A,),
+        "two results are in the same memory: a value function returns what it keeps",
+    ),
+    (
+        value_within_kept,
+        (A,),
+        "two results are in the same memory: a value function returns what it keeps",
+    ),
     (contribution_kept, (A,), "reverse mode and three times that of one use disagree"),
-    (contribution_to_one_operand_kept, (A, B), "reverse mode and three times that of one use disagree"),
+    (
+        contribution_to_one_operand_kept,
+        (A, B),
+        "reverse mode and three times that of one use disagree",
+    ),
     (tangent_kept, (A,), "two calls return values or tangents in the same memory"),
-    (neighbour_of_infinity, (np.array([np.inf, 1.0]),), FD + r"of the finite results of f.* argument 0\[1\]"),
-    (neighbour_of_infinity, (np.array([0.5, np.nan, 1.0]),), FD + r"of the finite results of f.* argument 0\["),
-    (neighbour_of_pole, (np.array([0.0, 1.0]),), FD + r"of the finite results of f.* argument 0\[1\]"),
-    (neighbours_by_mask, (np.array([np.nan, 1.0]),), r"reverse mode with 0.75 for what is not finite disagree.*0\[1\] is nan"),
+    (
+        neighbour_of_infinity,
+        (np.array([np.inf, 1.0]),),
+        FD + r"of the finite results of f.* argument 0\[1\]",
+    ),
+    (
+        neighbour_of_infinity,
+        (np.array([0.5, np.nan, 1.0]),),
+        FD + r"of the finite results of f.* argument 0\[",
+    ),
+    (
+        neighbour_of_pole,
+        (np.array([0.0, 1.0]),),
+        FD + r"of the finite results of f.* argument 0\[1\]",
+    ),
+    (
+        neighbours_by_mask,
+        (np.array([np.nan, 1.0]),),
+        r"reverse mode with 0.75 for what is not finite disagree.*0\[1\] is nan",
+    ),
     (result_is_view, (A,), "the result shares memory with argument 0, but is not a view of it"),
-    (reads_memory_order, (M,), r"disagree: (reversed|transposed|strided) views in f\(VarMat \(2, 3\)\)"),
-    (other_value_with_variables, (A,), r"value in reverse mode and plain NumPy disagree.*value 0\[\d\] is"),
-    (other_shape_with_variables, (A,), r"the result has shape \(1,\), but that of plain NumPy has \(3,\)"),
+    (
+        reads_memory_order,
+        (M,),
+        r"disagree: (reversed|transposed|strided) views in f\(VarMat \(2, 3\)\)",
+    ),
+    (
+        other_value_with_variables,
+        (A,),
+        r"value in reverse mode and plain NumPy disagree.*value 0\[\d\] is",
+    ),
+    (
+        other_shape_with_variables,
+        (A,),
+        r"the result has shape \(1,\), but that of plain NumPy has \(3,\)",
+    ),
     (other_number_of_results, (A,), "there are 2 results by plain NumPy, but 1 with variables"),
     (variable_without_variables, (A,), "without variables a result is a Dual, but must be plain"),
 ]
 
 
-@pytest.mark.parametrize(("maker", "args", "message"), WRONG, ids=[f"{row[0].__name__}-{len(row[1])}" for row in WRONG])
+@pytest.mark.parametrize(
+    ("maker", "args", "message"), WRONG, ids=[f"{row[0].__name__}-{len(row[1])}" for row in WRONG]
+)
 def test_wrong_operation_is_caught(maker, args, message):
     with pytest.raises(AssertionError, match=message), np.errstate(all="ignore"):
         expect_ad(maker(), *args)
@@ -371,7 +479,10 @@ RIGHT = [
     (lambda a, b, c, d, e: a * b + c * d * e, (0.1, A, B, M, 2.0)),
     (lambda x: np.shape(x), (A,)),
     (np.multiply, (np.linspace(0.5, 2.0, 40_000), 0.5)),
-    (lambda x: np.where(x > 0.0, np.log(np.where(x > 0.0, x, 1.0)), x), (np.array([-1.0, 1e-300, 0.5]),)),
+    (
+        lambda x: np.where(x > 0.0, np.log(np.where(x > 0.0, x, 1.0)), x),
+        (np.array([-1.0, 1e-300, 0.5]),),
+    ),
 ]
 
 
@@ -391,17 +502,31 @@ def test_every_mixture_is_run():
         return math.prod(args)
 
     expect_ad(f, A, 2.0)
-    assert {("VarMat", "Var"), ("VarMat", "float"), ("ndarray", "Var"), ("View", "Var"), ("Dual", "Dual")} <= seen
+    assert {
+        ("VarMat", "Var"),
+        ("VarMat", "float"),
+        ("ndarray", "Var"),
+        ("View", "Var"),
+        ("Dual", "Dual"),
+    } <= seen
     seen.clear()
     expect_ad_matvar(f, A, B, A)
-    assert {kinds for kinds in itertools.product(("MatVar", "VarMat", "ndarray"), repeat=3) if "MatVar" in kinds} <= seen
+    assert {
+        kinds
+        for kinds in itertools.product(("MatVar", "VarMat", "ndarray"), repeat=3)
+        if "MatVar" in kinds
+    } <= seen
 
 
 def test_kinks_need_no_finite_difference():
     def right_sign(x):  # the right derivative at zero
         return np.where(vm.value(x) >= 0.0, 1.0, -1.0)
 
-    kinked = square(lambda g, r, x: g * right_sign(x), lambda r, x: lambda t: t * right_sign(x), lambda x: np.abs(x))
+    kinked = square(
+        lambda g, r, x: g * right_sign(x),
+        lambda r, x: lambda t: t * right_sign(x),
+        lambda x: np.abs(x),
+    )
     at_kink = np.array([0.0, 1.0])
     with pytest.raises(AssertionError, match="finite difference of the value"):
         expect_ad(kinked, at_kink)
@@ -409,15 +534,24 @@ def test_kinks_need_no_finite_difference():
     assert not any("finite difference of the value" in name for name in report.errors)
 
 
-@pytest.mark.parametrize(("switch", "missing"), [("forward", "forward mode"), ("forward", "Hv"), ("hessian", "Hv")])
+@pytest.mark.parametrize(
+    ("switch", "missing"), [("forward", "forward mode"), ("forward", "Hv"), ("hessian", "Hv")]
+)
 def test_infinite_tolerance_leaves_out(switch, missing):
     f = no_tangent() if switch == "forward" else np.exp
-    assert not any(missing in name for name in expect_ad(f, A, tolerances=Tolerances(**{switch: inf})).errors)
+    assert not any(
+        missing in name for name in expect_ad(f, A, tolerances=Tolerances(**{switch: inf})).errors
+    )
 
 
 def test_tolerances_are_those_that_are_given():
     assert expect_ad_matvar(matvar_value_off(), A, tolerances=Tolerances(matvar=1e-6)).worst > 1e-8
-    assert expect_ad(other_value_with_variables(), A, tolerances=Tolerances(value=1e-7, rounding=1e-8)).worst > 1e-10
+    assert (
+        expect_ad(
+            other_value_with_variables(), A, tolerances=Tolerances(value=1e-7, rounding=1e-8)
+        ).worst
+        > 1e-10
+    )
 
 
 def test_point_that_cannot_be_moved():
@@ -427,7 +561,9 @@ def test_point_that_cannot_be_moved():
             raise vm.DomainError("a is not symmetric")
         return a * a
 
-    with pytest.raises(AssertionError, match=r"move argument 0\[0, 1\] out of the domain \(a is not symmetric\)"):
+    with pytest.raises(
+        AssertionError, match=r"move argument 0\[0, 1\] out of the domain \(a is not symmetric\)"
+    ):
         expect_ad(symmetric_only, np.eye(2))
 
 
@@ -450,4 +586,6 @@ def test_second_derivatives_of_recordings_are_compared(monkeypatch):
         except AssertionError as error:
             failures.append(str(error))
     assert 0 < len(failures) == len(compared) < 12
-    assert all("a recording made elsewhere and Hessian times vector disagree" in text for text in failures)
+    assert all(
+        "a recording made elsewhere and Hessian times vector disagree" in text for text in failures
+    )

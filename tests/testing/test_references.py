@@ -1,4 +1,6 @@
-"""Values of another library are compared by all their outputs, with weights and folded gradients."""
+"""Values of another library are compared by all their outputs, with weights and folded
+gradients.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from operations import A, M
+from testing.operations import A, M
 
 import varmat as vm
 from varmat.core.errors import positive
@@ -46,8 +46,18 @@ def refuse_too_late(x):
 
 
 REFUSALS = [
-    (refuse_data_only, r"disagree: f\(VarMat \(3,\)\): it gives a result where DomainError must be raised \(f: x"),
-    (refuse_otherwise, r"it raises RuntimeError \(otherwise\) and not DomainError \(f: x\[1\] is -1.3, but must be positive!\)"),
+    (
+        refuse_data_only,
+        r"disagree: f\(VarMat \(3,\)\): it gives a result where DomainError must be raised \(f: x",
+    ),
+    (
+        refuse_otherwise,
+        (
+            r"it raises RuntimeError \(otherwise\) and not DomainError \(f: x\[1\] is -1.3, but "
+            r"must "
+            r"be positive!\)"
+        ),
+    ),
     (refuse_in_other_words, r"it says 'g: x\[1\] is -1.3, but must be positive!' and not 'f: x"),
     (refuse_too_late, r"the failed call left \['square'\] on the tape"),
 ]

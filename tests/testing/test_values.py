@@ -1,4 +1,6 @@
-"""`expect_value` finds what is wrong, and differentiates its reference on the scale of the operands."""
+"""`expect_value` finds what is wrong, and differentiates its reference on the scale of the
+operands.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from operations import make, own_tables  # noqa: F401 - own_tables is a fixture
+from testing.operations import make, own_tables  # noqa: F401 - own_tables is a fixture
 
 import varmat as vm
 from varmat.testing import expect_value
@@ -19,7 +21,11 @@ FUNCTIONS: dict[str, tuple[Any, str, list[Any]]] = {
     "sqrt": (np.sqrt, "sqrt(x)", SIZES),
     "cbrt": (np.cbrt, "cbrt(x)", SIZES),
     "arctan": (np.arctan, "atan(x)", [0.0, *SIZES[:5]]),
-    "divide": (np.divide, "x / y", [(1e-100, 1e-30), (1e30, 1e-100), (-1e-30, 1e100), (0.0, 1e-50)]),
+    "divide": (
+        np.divide,
+        "x / y",
+        [(1e-100, 1e-30), (1e30, 1e-100), (-1e-30, 1e100), (0.0, 1e-50)],
+    ),
     "hypot": (np.hypot, "sqrt(x**2 + y**2)", [(3e-100, 4e-100), (3e100, 4e100), (1e-10, -2e-10)]),
     "integers": (lambda x, n: x**n, "x**y", [(1e-50, 3), (1e50, 3)]),
 }
@@ -36,7 +42,11 @@ def test_a_wrong_derivative_is_found_at_any_size(x: float) -> None:
     with pytest.raises(AssertionError, match="the value is"):
         expect_value(np.sin, "sin(x) * (1 + mpf(10)**-9)", [x])
     with pytest.raises(AssertionError, match="the derivative with respect to argument 0"):
-        expect_value(lambda t: np.log(t) - np.log(t / x) * 1e-9, f"log(x) - 1e-9 * log(x / mpf({x!r})) * 2", [x])
+        expect_value(
+            lambda t: np.log(t) - np.log(t / x) * 1e-9,
+            f"log(x) - 1e-9 * log(x / mpf({x!r})) * 2",
+            [x],
+        )
 
 
 VALUES = [
@@ -52,7 +62,9 @@ VALUES = [
 def test_expect_value_passes(f, reference, points):
     report = expect_value(f, reference, points)
     assert report.worst < 1e-15 * 3
-    assert set(report.errors) == ({"Var / 50-digit reference", "VarMat / 50-digit reference"} if points else set())
+    assert set(report.errors) == (
+        {"Var / 50-digit reference", "VarMat / 50-digit reference"} if points else set()
+    )
 
 
 def wrong_for_arrays(x):
@@ -60,13 +72,30 @@ def wrong_for_arrays(x):
 
 
 WRONG_VALUES = [
-    (lambda x: np.exp(x) - 1.0, "expm1(x)", 1e-10, r"Var and 50-digit reference disagree: <lambda>\(1e-10\): the value is"),
-    (lambda x: x * vm.value(x), "x * x", 1.5, "the derivative with respect to argument 0 is 1.5 against 3, off by 1.5"),
-    (wrong_for_arrays, "exp(x)", 1.0, r"VarMat and 50-digit reference disagree: arrays of 1 points: the value\[0\] is"),
+    (
+        lambda x: np.exp(x) - 1.0,
+        "expm1(x)",
+        1e-10,
+        r"Var and 50-digit reference disagree: <lambda>\(1e-10\): the value is",
+    ),
+    (
+        lambda x: x * vm.value(x),
+        "x * x",
+        1.5,
+        "the derivative with respect to argument 0 is 1.5 against 3, off by 1.5",
+    ),
+    (
+        wrong_for_arrays,
+        "exp(x)",
+        1.0,
+        r"VarMat and 50-digit reference disagree: arrays of 1 points: the value\[0\] is",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("f", "reference", "point", "message"), WRONG_VALUES, ids=range(len(WRONG_VALUES)))
+@pytest.mark.parametrize(
+    ("f", "reference", "point", "message"), WRONG_VALUES, ids=range(len(WRONG_VALUES))
+)
 def test_expect_value_catches(f, reference, point, message):
     with pytest.raises(AssertionError, match=message):
         expect_value(f, reference, [point])

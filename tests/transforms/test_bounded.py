@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from constraints import X, inf
+from transforms.constraints import X, inf
 
 import varmat as vm
-from varmat.transforms import bounded as b
+from varmat.transforms import bounded
 
 
 def test_no_bound_does_not_overflow() -> None:
     x, free = np.array([1e4, 1.0]), np.array([inf, 3.0])
-    np.testing.assert_array_equal(vm.gradient(lambda x: np.sum(b.lb_constrain(x, -free)), x), [1.0, np.exp(1.0)])
-    np.testing.assert_array_equal(vm.gradient(lambda x: np.sum(b.ub_constrain(x, free)), x), [1.0, -np.exp(1.0)])
+    np.testing.assert_array_equal(
+        vm.gradient(lambda x: np.sum(bounded.lb_constrain(x, -free)), x), [1.0, np.exp(1.0)]
+    )
+    np.testing.assert_array_equal(
+        vm.gradient(lambda x: np.sum(bounded.ub_constrain(x, free)), x), [1.0, -np.exp(1.0)]
+    )
 
 
 # --- bounds that are variables ---
@@ -24,7 +28,7 @@ def test_no_bound_does_not_overflow() -> None:
 def test_gradient_flows_into_the_bounds() -> None:
     # beta between 0 and 1 - alpha: y = (1 - alpha) expit(x), log|J| = log(1 - alpha) + ...
     def f(alpha: Any) -> Any:
-        y, log_jacobian = b.lub_constrain(0.3, 0.0, 1.0 - alpha, jacobian=True)
+        y, log_jacobian = bounded.lub_constrain(0.3, 0.0, 1.0 - alpha, jacobian=True)
         return y + 2.0 * log_jacobian
 
     expected = -1.0 / (1.0 + np.exp(-0.3)) - 2.0 / 0.8
@@ -32,4 +36,6 @@ def test_gradient_flows_into_the_bounds() -> None:
 
 
 def test_a_bound_with_the_value_zero_is_a_variable_all_the_same() -> None:
-    np.testing.assert_array_equal(vm.gradient(lambda lb: np.sum(b.lb_constrain(X, lb)), 0.0), 3.0)
+    np.testing.assert_array_equal(
+        vm.gradient(lambda lb: np.sum(bounded.lb_constrain(X, lb)), 0.0), 3.0
+    )

@@ -1,4 +1,6 @@
-"""Transforms as objects: shapes, flat arguments, arrays of vectors and matrices, bounds, and what they refuse."""
+"""Transforms as objects: shapes, flat arguments, arrays of vectors and matrices, bounds, and what
+they refuse.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_there_and_back(transform: tr.Transform, shape: Any, unconstrained: Any)
 
 @pytest.mark.parametrize("transform", [item[0] for item in OBJECTS], ids=names(OBJECTS))
 def test_all_routes(transform: tr.Transform) -> None:
-    expect_ad(transform.constrain_with_log_jacobian, np.cos(2.0 * np.arange(transform.unconstrained_size)))
+    expect_ad(
+        transform.constrain_with_log_jacobian, np.cos(2.0 * np.arange(transform.unconstrained_size))
+    )
 
 
 def test_log_jacobian_of_a_variable() -> None:
@@ -88,12 +92,15 @@ def test_log_jacobian_of_a_variable() -> None:
 
 
 @pytest.mark.parametrize("make", [
-    lambda bound: tr.Lower(bound, 2), lambda bound: tr.Upper(bound, 2), lambda bound: tr.LowerUpper(-3.0, bound, 2),
+    lambda bound: tr.Lower(bound, 2), lambda bound: tr.Upper(bound, 2),
+     lambda bound: tr.LowerUpper(-3.0, bound, 2),
     lambda bound: tr.LowerUpper(bound, 3.0, 2), lambda bound: tr.OffsetMultiplier(bound, bound, 2),
     lambda bound: tr.LowerUpper(bound, inf, 2),
 ])  # fmt: skip
 def test_bounds_may_be_variables(make: Any) -> None:
-    expect_ad(lambda x, bound: make(bound).constrain_with_log_jacobian(x), np.array([0.3, -0.4]), 0.7)
+    expect_ad(
+        lambda x, bound: make(bound).constrain_with_log_jacobian(x), np.array([0.3, -0.4]), 0.7
+    )
     bound = vm.var(0.7)
     transform = make(bound)
     x = transform.unconstrain(vm.value(transform.constrain(np.array([0.3, -0.4]))))
@@ -111,7 +118,12 @@ def test_infinite_bounds_are_none() -> None:
 
 
 def test_finite_bounds_are_checked_once(monkeypatch: Any) -> None:
-    made = [tr.Lower(1.0, 2), tr.Upper(1.0, 2), tr.LowerUpper(0.0, BOUNDS[0], 2), tr.OffsetMultiplier(0.5, 2.0, 2)]
+    made = [
+        tr.Lower(1.0, 2),
+        tr.Upper(1.0, 2),
+        tr.LowerUpper(0.0, BOUNDS[0], 2),
+        tr.OffsetMultiplier(0.5, 2.0, 2),
+    ]
     expected = [transform.constrain_with_log_jacobian(np.zeros(2)) for transform in made]
     monkeypatch.setattr(tr.bounded, "check_values", None)
     for transform, (y, log_jacobian) in zip(made, expected, strict=True):
@@ -124,8 +136,10 @@ def test_few_entries_on_the_tape() -> None:
     x = vm.var(np.ones(6))
     tape = x._tape.top
     expected = {
-        tr.Real(6): 0, tr.Positive(6): 2, tr.Lower(1.0, 6): 3, tr.LowerUpper(0.0, 2.0, 6): 1, tr.Simplex(7): 1, tr.Ordered(6): 1,
-        tr.CholeskyFactorCorr(4): 1, tr.CorrMatrix(4): 2, tr.CovMatrix(3): 2, tr.SumToZero(7): 1, tr.UnitVector(6): 1,
+        tr.Real(6): 0, tr.Positive(6): 2, tr.Lower(1.0, 6): 3, tr.LowerUpper(0.0, 2.0, 6): 1,
+         tr.Simplex(7): 1, tr.Ordered(6): 1,
+        tr.CholeskyFactorCorr(4): 1, tr.CorrMatrix(4): 2, tr.CovMatrix(3): 2, tr.SumToZero(7): 1,
+         tr.UnitVector(6): 1,
     }  # fmt: skip
     for transform, entries in expected.items():
         before = len(tape)
@@ -136,27 +150,93 @@ def test_few_entries_on_the_tape() -> None:
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: tr.Lower(inf), vm.DomainError, "lb_constrain: lb is inf, but must be less than inf!"),
-    (lambda: tr.LowerUpper(2.0, 1.0), vm.DomainError, "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
-    (lambda: tr.LowerUpper(0.0, [1.0, 2.0]), vm.ShapeError, r"ub has shape \(2,\), but must broadcast to the shape \(\)!"),
-    (lambda: tr.OffsetMultiplier(0.0, -1.0, 2), vm.DomainError, "multiplier is -1.0, but must be positive finite!"),
+    (
+        lambda: tr.LowerUpper(2.0, 1.0),
+        vm.DomainError,
+        "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!",
+    ),
+    (
+        lambda: tr.LowerUpper(0.0, [1.0, 2.0]),
+        vm.ShapeError,
+        r"ub has shape \(2,\), but must broadcast to the shape \(\)!",
+    ),
+    (
+        lambda: tr.OffsetMultiplier(0.0, -1.0, 2),
+        vm.DomainError,
+        "multiplier is -1.0, but must be positive finite!",
+    ),
     (lambda: tr.Lower("a"), TypeError, "Lower: bound 1 has dtype"),
-    (lambda: tr.Simplex(0), vm.DomainError, "Simplex: size is 0, but must be an integer of at least 1!"),
-    (lambda: tr.CovMatrix(1.5), TypeError, "CovMatrix: size is a float, but must be an integer of at least 1!"),
-    (lambda: tr.Simplex((3,)), TypeError, "^Simplex: size is a tuple, but must be an integer of at least 1!$"),
-    (lambda: tr.Ordered(True), TypeError, "^Ordered: size is a bool, but must be an integer of at least 0!$"),
-    (lambda: tr.CholeskyFactorCov(3, (2,)), TypeError, "^CholeskyFactorCov: columns is a tuple, but must be an integer of at"),
-    (lambda: tr.CholeskyFactorCov((3, 2)), TypeError, "^CholeskyFactorCov: rows is a tuple, but must be an integer of at least 1!"),
-    (lambda: tr.CholeskyFactorCov(2, 3), vm.DomainError, "CholeskyFactorCov: rows is 2, but must be an integer of at least 3!"),
-    (lambda: tr.Simplex(3).constrain(np.zeros(3)), vm.ShapeError, r"Simplex: x has shape \(3,\), but must have shape \(2,\), or"),
-    (lambda: tr.Simplex(3, 2).constrain(np.zeros(3)), vm.ShapeError, r"have shape \(2, 2\), or be flat with 4 elements!"),
-    (lambda: tr.Simplex(3).unconstrain(np.ones(2)), vm.ShapeError, r"Simplex: y has shape \(2,\), but must have shape \(3,\)!"),
-    (lambda: tr.Simplex(2).unconstrain([0.5, 0.25]), vm.DomainError, r"simplex_free: sum\(Simplex variable\) is 0.75"),
-    (lambda: tr.Positive().unconstrain(-1.0), vm.DomainError, "positive_free: Positive variable is -1.0, but must be positive!"),
-    (lambda: tr.Lower([0.0, 1.0], 2).unconstrain([1.0, 0.5]), vm.DomainError, r"variable\[1\] is 0.5, but must be greater than or"),
+    (
+        lambda: tr.Simplex(0),
+        vm.DomainError,
+        "Simplex: size is 0, but must be an integer of at least 1!",
+    ),
+    (
+        lambda: tr.CovMatrix(1.5),
+        TypeError,
+        "CovMatrix: size is a float, but must be an integer of at least 1!",
+    ),
+    (
+        lambda: tr.Simplex((3,)),
+        TypeError,
+        "^Simplex: size is a tuple, but must be an integer of at least 1!$",
+    ),
+    (
+        lambda: tr.Ordered(True),
+        TypeError,
+        "^Ordered: size is a bool, but must be an integer of at least 0!$",
+    ),
+    (
+        lambda: tr.CholeskyFactorCov(3, (2,)),
+        TypeError,
+        "^CholeskyFactorCov: columns is a tuple, but must be an integer of at",
+    ),
+    (
+        lambda: tr.CholeskyFactorCov((3, 2)),
+        TypeError,
+        "^CholeskyFactorCov: rows is a tuple, but must be an integer of at least 1!",
+    ),
+    (
+        lambda: tr.CholeskyFactorCov(2, 3),
+        vm.DomainError,
+        "CholeskyFactorCov: rows is 2, but must be an integer of at least 3!",
+    ),
+    (
+        lambda: tr.Simplex(3).constrain(np.zeros(3)),
+        vm.ShapeError,
+        r"Simplex: x has shape \(3,\), but must have shape \(2,\), or",
+    ),
+    (
+        lambda: tr.Simplex(3, 2).constrain(np.zeros(3)),
+        vm.ShapeError,
+        r"have shape \(2, 2\), or be flat with 4 elements!",
+    ),
+    (
+        lambda: tr.Simplex(3).unconstrain(np.ones(2)),
+        vm.ShapeError,
+        r"Simplex: y has shape \(2,\), but must have shape \(3,\)!",
+    ),
+    (
+        lambda: tr.Simplex(2).unconstrain([0.5, 0.25]),
+        vm.DomainError,
+        r"simplex_free: sum\(Simplex variable\) is 0.75",
+    ),
+    (
+        lambda: tr.Positive().unconstrain(-1.0),
+        vm.DomainError,
+        "positive_free: Positive variable is -1.0, but must be positive!",
+    ),
+    (
+        lambda: tr.Lower([0.0, 1.0], 2).unconstrain([1.0, 0.5]),
+        vm.DomainError,
+        r"variable\[1\] is 0.5, but must be greater than or",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "text"), REFUSED, ids=[str(i) for i in range(len(REFUSED))])
+@pytest.mark.parametrize(
+    ("call", "error", "text"), REFUSED, ids=[str(i) for i in range(len(REFUSED))]
+)
 def test_refusals(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
@@ -176,8 +256,12 @@ def test_every_class_is_abstract_or_final() -> None:
             assert not getattr(each, "__final__", False)
         else:
             assert each.__final__, each
-    own = {c.__name__ for c in classes if getattr(c, "__final__", False) and c.__module__.startswith("varmat.transforms")}
-    assert own | {"Transform"} == set(tr.classes.__all__)
+    own = {
+        c.__name__
+        for c in classes
+        if getattr(c, "__final__", False) and c.__module__.startswith("varmat.transforms")
+    }
+    assert own == set(tr.classes.__all__)
 
 
 def test_a_transform_of_ones_own() -> None:
@@ -200,12 +284,15 @@ def test_a_transform_of_ones_own() -> None:
 
 
 def test_texts_show_bounds_and_shapes() -> None:
-    assert [repr(t) for t in (tr.Positive(), tr.LowerUpper(0.0, 1.0, 4), tr.Lower(-1.0), tr.Simplex(3))] == [
+    assert [repr(t) for t in (tr.Positive(), tr.LowerUpper(0.0, 1.0, 4), tr.Lower(-1.0),
+        tr.Simplex(3))] == [
         "Positive()", "LowerUpper(0.0, 1.0, shape=(4,))", "Lower(-1.0)", "Simplex(3,)",
     ]  # fmt: skip
 
 
 def test_a_unit_vector_of_one_element_is_a_sign() -> None:
     np.testing.assert_array_equal(tr.UnitVector(1).constrain([-3.0]), [-1.0])
-    with pytest.raises(vm.DomainError, match="UnitVector: size is 0, but must be an integer of at least 1!"):
+    with pytest.raises(
+        vm.DomainError, match="UnitVector: size is 0, but must be an integer of at least 1!"
+    ):
         tr.UnitVector(0)

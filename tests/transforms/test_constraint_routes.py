@@ -1,4 +1,6 @@
-"""Constraint transforms: all routes to their derivatives, their Jacobians, the ways there and back, and what they refuse."""
+"""Constraint transforms: all routes to their derivatives, their Jacobians, the ways there and back,
+and what they refuse.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from constraints import X2, X, gradient_of, inf, nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from recordings import RUNNERS
+from transforms.constraints import X2, X, gradient_of, inf, nan
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
-from varmat.transforms import bounded as b
-from varmat.transforms import matrices as m
-from varmat.transforms import vectors as v
+from varmat.transforms import (
+    bounded,
+    correlation_matrices,
+    covariance_matrices,
+    elementwise,
+    ordered,
+    simplexes,
+    sum_to_zero,
+    unit_vectors,
+)
 
 X6 = np.array([-1.2, 0.4, 2.3, 0.1, -0.6, 0.9])
 X62 = np.stack([X6, 0.5 * X6[::-1]])
@@ -26,44 +35,58 @@ ONE, NONE, EMPTY, NOTHING = X[:1], np.empty(0), np.empty((0, 2)), np.empty((2, 0
 
 # Function -> its arguments. What is neither a float nor an array of floats is a size.
 CONSTRAIN: list[tuple[Any, list[tuple[Any, ...]]]] = [
-    (b.lb_constrain, [
-        (X, 1.5), (X, 0.0), (0.4, -1.0), (X, LOW), (0.3, -inf), (X, -inf), (X2, np.array([[1.0], [2.0]])), (NONE, 1.0),
+    (bounded.lb_constrain, [
+        (X, 1.5), (X, 0.0), (0.4, -1.0), (X, LOW), (0.3, -inf), (X, -inf),
+         (X2, np.array([[1.0], [2.0]])), (NONE, 1.0),
     ]),
-    (b.ub_constrain, [(X, 1.5), (0.4, -1.0), (X, HIGH), (0.3, inf), (X2, X), (NONE, 1.0)]),
-    (b.lub_constrain, [
-        (X, -1.0, 1.5), (0.4, -1.0, 2.0), (X, LOW, HIGH), (0.3, -inf, inf), (0.3, -inf, 2.0), (0.3, 1.0, inf), (X, -inf, HIGH),
-        (X2, np.array([[1.0], [-inf]]), np.array([2.0, inf, 3.0])), (X2, np.array([[1.0], [2.0]]), 5.0), (NONE, 1.0, 2.0),
+    (bounded.ub_constrain, [(X, 1.5), (0.4, -1.0), (X, HIGH), (0.3, inf), (X2, X), (NONE, 1.0)]),
+    (bounded.lub_constrain, [
+        (X, -1.0, 1.5), (0.4, -1.0, 2.0), (X, LOW, HIGH), (0.3, -inf, inf), (0.3, -inf, 2.0),
+         (0.3, 1.0, inf), (X, -inf, HIGH),
+        (X2, np.array([[1.0], [-inf]]), np.array([2.0, inf, 3.0])),
+         (X2, np.array([[1.0], [2.0]]), 5.0), (NONE, 1.0, 2.0),
     ]),
-    (b.offset_multiplier_constrain, [
-        (X, 1.5, 2.0), (0.4, -1.0, 2.0), (X, X, np.exp(X)), (X2, 0.0, np.ones((2, 1))), (NONE, 1.0, 2.0), (EMPTY, 1.0, X[1:]),
+    (elementwise.offset_multiplier_constrain, [
+        (X, 1.5, 2.0), (0.4, -1.0, 2.0), (X, X, np.exp(X)), (X2, 0.0, np.ones((2, 1))),
+         (NONE, 1.0, 2.0), (EMPTY, 1.0, X[1:]),
     ]),
-    *((f, [(X,), (0.3,), (X2,), (EMPTY,)]) for f in (b.positive_constrain, b.prob_constrain, b.corr_constrain)),
-    (v.ordered_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,)]),
-    (v.positive_ordered_constrain, [(X,), (X2,), (NONE,), (ONE,)]),
-    (v.simplex_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,), (X2[None],)]),
-    (v.stochastic_column_constrain, [(X2,), (X2[None],)]),
-    (v.sum_to_zero_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (ONE,)]),
-    (v.unit_vector_constrain, [(X,), (X2,), (ONE,), (EMPTY,)]),
-    (m.cholesky_corr_constrain, [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1), (np.empty((0, 3)), 3)]),
-    (m.corr_matrix_constrain, [(X6, 4), (X62, 4), (NONE, 1)]),
-    (m.cov_matrix_constrain, [(X6, 3), (X62, 3), (NONE, 0)]),
-    (m.cholesky_factor_constrain, [(X6, 3), (X62, 3), (X62[:, :3], 2, 2), (np.append(X6, 0.3), 4, 2), (NONE, 3, 0)]),
+    *((f, [(X,), (0.3,), (X2,), (EMPTY,)]) for f in (elementwise.positive_constrain, elementwise.prob_constrain,
+        elementwise.corr_constrain)),
+    (ordered.ordered_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,)]),
+    (ordered.positive_ordered_constrain, [(X,), (X2,), (NONE,), (ONE,)]),
+    (simplexes.simplex_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,), (X2[None],)]),
+    (simplexes.stochastic_column_constrain, [(X2,), (X2[None],)]),
+    (sum_to_zero.sum_to_zero_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (ONE,)]),
+    (unit_vectors.unit_vector_constrain, [(X,), (X2,), (ONE,), (EMPTY,)]),
+    (correlation_matrices.cholesky_corr_constrain, [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1),
+        (np.empty((0, 3)), 3)]),
+    (correlation_matrices.corr_matrix_constrain, [(X6, 4), (X62, 4), (NONE, 1)]),
+    (covariance_matrices.cov_matrix_constrain, [(X6, 3), (X62, 3), (NONE, 0)]),
+    (covariance_matrices.cholesky_factor_constrain, [(X6, 3), (X62, 3), (X62[:, :3], 2, 2),
+        (np.append(X6, 0.3), 4, 2), (NONE, 3, 0)]),
 ]  # fmt: skip
 FREE: list[tuple[Any, list[tuple[Any, ...]]]] = [
-    (b.lb_free, [(X, -1.5), (X, LOW - 1.0), (0.3, -inf), (0.4, -1.0)]),
-    (b.ub_free, [(X, 3.5), (X, HIGH), (0.3, inf)]),
-    (b.lub_free, [(X, -1.5, 3.0), (X, LOW - 1.0, HIGH), (0.3, -inf, inf), (0.3, 0.0, inf), (0.3, -inf, 1.0)]),
-    (b.offset_multiplier_free, [(X, -1.5, 3.0)]),
-    (b.positive_free, [(np.exp(X),)]),
-    (b.prob_free, [(np.array([0.1, 0.7]),), (0.2,)]),
-    (b.corr_free, [(np.array([0.1, -0.7]),), (0.2,)]),
-    (v.ordered_free, [(np.array([-1.0, 0.5, 0.75]),), (NONE,), (ONE,)]),
-    (v.positive_ordered_free, [(np.array([1.0, 1.5, 4.0]),), (NONE,)]),
+    (bounded.lb_free, [(X, -1.5), (X, LOW - 1.0), (0.3, -inf), (0.4, -1.0)]),
+    (bounded.ub_free, [(X, 3.5), (X, HIGH), (0.3, inf)]),
+    (
+        bounded.lub_free,
+        [(X, -1.5, 3.0), (X, LOW - 1.0, HIGH), (0.3, -inf, inf), (0.3, 0.0, inf), (0.3, -inf, 1.0)],
+    ),
+    (elementwise.offset_multiplier_free, [(X, -1.5, 3.0)]),
+    (elementwise.positive_free, [(np.exp(X),)]),
+    (elementwise.prob_free, [(np.array([0.1, 0.7]),), (0.2,)]),
+    (elementwise.corr_free, [(np.array([0.1, -0.7]),), (0.2,)]),
+    (ordered.ordered_free, [(np.array([-1.0, 0.5, 0.75]),), (NONE,), (ONE,)]),
+    (ordered.positive_ordered_free, [(np.array([1.0, 1.5, 4.0]),), (NONE,)]),
 ]
 
 
 def cases(table: Any) -> list[Any]:
-    return [pytest.param(f, args, id=f"{f.__name__}-{i}") for f, each in table for i, args in enumerate(each)]
+    return [
+        pytest.param(f, args, id=f"{f.__name__}-{i}")
+        for f, each in table
+        for i, args in enumerate(each)
+    ]
 
 
 @pytest.mark.parametrize(("f", "args"), cases(CONSTRAIN))
@@ -74,7 +97,7 @@ def test_all_routes(f: Any, args: Any, jacobian: bool) -> None:
 
     expect_ad(g, *args)
     # A scalar bound from which is selected becomes a varmat, so with it the result is one.
-    if f is not b.lub_constrain or np.ndim(args[1]) == np.ndim(args[2]):
+    if f is not bounded.lub_constrain or np.ndim(args[1]) == np.ndim(args[2]):
         expect_ad_matvar(g, *args)
 
 
@@ -86,26 +109,28 @@ def test_all_routes_back(f: Any, args: Any) -> None:
 
 # There and back, so that finite differences stay in the set: the identity.
 WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ...]]] = {
-    "ordered": (v.ordered_constrain, v.ordered_free, 4, ()),
-    "positive_ordered": (v.positive_ordered_constrain, v.positive_ordered_free, 4, ()),
-    "simplex": (v.simplex_constrain, v.simplex_free, 4, ()),
+    "ordered": (ordered.ordered_constrain, ordered.ordered_free, 4, ()),
+    "positive_ordered": (ordered.positive_ordered_constrain, ordered.positive_ordered_free, 4, ()),
+    "simplex": (simplexes.simplex_constrain, simplexes.simplex_free, 4, ()),
     "stochastic_column": (
-        lambda x, jacobian=False: v.stochastic_column_constrain(np.reshape(x, (2, 2)), jacobian=jacobian),
-        lambda y: np.reshape(v.stochastic_column_free(y), -1), 4, (),
+        lambda x, jacobian=False: simplexes.stochastic_column_constrain(np.reshape(x, (2, 2)),
+         jacobian=jacobian),
+        lambda y: np.reshape(simplexes.stochastic_column_free(y), -1), 4, (),
     ),
-    "sum_to_zero": (v.sum_to_zero_constrain, v.sum_to_zero_free, 4, ()),
-    "cholesky_corr": (m.cholesky_corr_constrain, m.cholesky_corr_free, 6, (4,)),
-    "corr_matrix": (m.corr_matrix_constrain, m.corr_matrix_free, 6, (4,)),
-    "cov_matrix": (m.cov_matrix_constrain, m.cov_matrix_free, 6, (3,)),
-    "cholesky_factor": (m.cholesky_factor_constrain, m.cholesky_factor_free, 7, (4, 2)),
-    "lb": (b.lb_constrain, lambda y: b.lb_free(y, 1.5), 3, (1.5,)),
-    "ub": (b.ub_constrain, lambda y: b.ub_free(y, 1.5), 3, (1.5,)),
-    "lub": (b.lub_constrain, lambda y: b.lub_free(y, -1.0, 2.0), 3, (-1.0, 2.0)),
-    "partly bounded": (b.lub_constrain, lambda y: b.lub_free(y, LOW, HIGH), 3, (LOW, HIGH)),
-    "offset_multiplier": (b.offset_multiplier_constrain, lambda y: b.offset_multiplier_free(y, 1.0, X + 2.0), 3, (1.0, X + 2.0)),
-    "positive": (b.positive_constrain, b.positive_free, 3, ()),
-    "prob": (b.prob_constrain, b.prob_free, 3, ()),
-    "corr": (b.corr_constrain, b.corr_free, 3, ()),
+    "sum_to_zero": (sum_to_zero.sum_to_zero_constrain, sum_to_zero.sum_to_zero_free, 4, ()),
+    "cholesky_corr": (correlation_matrices.cholesky_corr_constrain, correlation_matrices.cholesky_corr_free, 6, (4,)),
+    "corr_matrix": (correlation_matrices.corr_matrix_constrain, correlation_matrices.corr_matrix_free, 6, (4,)),
+    "cov_matrix": (covariance_matrices.cov_matrix_constrain, covariance_matrices.cov_matrix_free, 6, (3,)),
+    "cholesky_factor": (covariance_matrices.cholesky_factor_constrain, covariance_matrices.cholesky_factor_free, 7, (4, 2)),
+    "lb": (bounded.lb_constrain, lambda y: bounded.lb_free(y, 1.5), 3, (1.5,)),
+    "ub": (bounded.ub_constrain, lambda y: bounded.ub_free(y, 1.5), 3, (1.5,)),
+    "lub": (bounded.lub_constrain, lambda y: bounded.lub_free(y, -1.0, 2.0), 3, (-1.0, 2.0)),
+    "partly bounded": (bounded.lub_constrain, lambda y: bounded.lub_free(y, LOW, HIGH), 3, (LOW, HIGH)),
+    "offset_multiplier": (elementwise.offset_multiplier_constrain, lambda y: elementwise.offset_multiplier_free(y, 1.0,
+        X + 2.0), 3, (1.0, X + 2.0)),
+    "positive": (elementwise.positive_constrain, elementwise.positive_free, 3, ()),
+    "prob": (elementwise.prob_constrain, elementwise.prob_free, 3, ()),
+    "corr": (elementwise.corr_constrain, elementwise.corr_free, 3, ()),
 }  # fmt: skip
 
 
@@ -113,15 +138,21 @@ WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ..
 def test_the_way_back_has_the_inverse_derivative(name: str) -> None:
     there, back, n, sizes = WAYS[name]
     x = 0.5 * np.cos(2.0 * np.arange(n))
-    np.testing.assert_allclose(vm.jacobian(lambda x: back(there(x, *sizes)), x), np.eye(n), atol=1e-13)
-    np.testing.assert_allclose(vm.hessian(lambda x: np.sum(back(there(x, *sizes))), x), np.zeros((n, n)), atol=1e-12)
+    np.testing.assert_allclose(
+        vm.jacobian(lambda x: back(there(x, *sizes)), x), np.eye(n), atol=1e-13
+    )
+    np.testing.assert_allclose(
+        vm.hessian(lambda x: np.sum(back(there(x, *sizes))), x), np.zeros((n, n)), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_all_routes_there_and_back(name: str) -> None:
     there, back, n, sizes = WAYS[name]
     expect_ad(lambda x: np.square(back(there(x, *sizes)) + 3.0), 0.5 * np.cos(2.0 * np.arange(n)))
-    expect_ad_matvar(lambda x: np.square(back(there(x, *sizes)) + 3.0), 0.5 * np.cos(2.0 * np.arange(n)))
+    expect_ad_matvar(
+        lambda x: np.square(back(there(x, *sizes)) + 3.0), 0.5 * np.cos(2.0 * np.arange(n))
+    )
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -139,10 +170,22 @@ def test_there_and_back(name: str, data: Any) -> None:
 
 def test_back_from_far_out() -> None:
     x = np.array([-700.0, -300.0, 300.0, 700.0])
-    np.testing.assert_allclose(b.lub_free(b.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], rtol=1e-14)
-    np.testing.assert_allclose(b.lub_free(b.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], rtol=1e-14)
-    np.testing.assert_allclose(v.simplex_free(v.simplex_constrain(x[:2])), x[:2], rtol=1e-14)
-    np.testing.assert_allclose(m.cholesky_corr_free(m.cholesky_corr_constrain(x[1:2], 2)), x[1:2], rtol=1e-14)
+    np.testing.assert_allclose(
+        bounded.lub_free(bounded.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        bounded.lub_free(bounded.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        simplexes.simplex_free(simplexes.simplex_constrain(x[:2])), x[:2], rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        correlation_matrices.cholesky_corr_free(
+            correlation_matrices.cholesky_corr_constrain(x[1:2], 2)
+        ),
+        x[1:2],
+        rtol=1e-14,
+    )
 
 
 # --- Jacobians ---
@@ -172,7 +215,16 @@ def test_log_jacobian_is_that_of_the_coordinates(name: str) -> None:
         assert abs(determinant.sign) == 1.0
 
 
-STACKED = ["ordered", "positive_ordered", "simplex", "sum_to_zero", "cholesky_corr", "corr_matrix", "cov_matrix", "cholesky_factor"]
+STACKED = [
+    "ordered",
+    "positive_ordered",
+    "simplex",
+    "sum_to_zero",
+    "cholesky_corr",
+    "corr_matrix",
+    "cov_matrix",
+    "cholesky_factor",
+]
 
 
 @pytest.mark.parametrize("name", STACKED)
@@ -181,7 +233,9 @@ def test_a_stack_is_many_at_once(name: str) -> None:
     x = np.cos(2.0 * np.arange(6 * n)).reshape(2, 3, n)
     y, log_jacobian = there(x, *sizes, jacobian=True)
     each = [there(item, *sizes, jacobian=True) for item in x.reshape(6, n)]
-    np.testing.assert_allclose(y, np.reshape([item for item, _ in each], y.shape), rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(
+        y, np.reshape([item for item, _ in each], y.shape), rtol=1e-14, atol=1e-15
+    )
     assert log_jacobian == pytest.approx(sum(item for _, item in each), rel=1e-14, abs=0.0)
     np.testing.assert_allclose(back(y), x, rtol=1e-11, atol=1e-12)
 
@@ -192,9 +246,12 @@ def test_a_stack_is_many_at_once(name: str) -> None:
 def test_nothing_is_nan_far_out() -> None:
     x = np.array([-700.0, 700.0, -750.0, 1e4, -1e4, 0.0])
     functions = [
-        lambda x: b.lub_constrain(x, 0.0, 1.0, jacobian=True), lambda x: b.prob_constrain(x, jacobian=True),
-        lambda x: b.corr_constrain(x, jacobian=True), lambda x: v.simplex_constrain(x, jacobian=True),
-        lambda x: m.cholesky_corr_constrain(x, 4, jacobian=True), lambda x: m.corr_matrix_constrain(x, 4, jacobian=True),
+        lambda x: bounded.lub_constrain(x, 0.0, 1.0, jacobian=True),
+         lambda x: elementwise.prob_constrain(x, jacobian=True),
+        lambda x: elementwise.corr_constrain(x, jacobian=True), lambda x: simplexes.simplex_constrain(x,
+         jacobian=True),
+        lambda x: correlation_matrices.cholesky_corr_constrain(x, 4, jacobian=True),
+         lambda x: correlation_matrices.corr_matrix_constrain(x, 4, jacobian=True),
     ]  # fmt: skip
     for f in functions:
         y, log_jacobian = f(x)
@@ -206,83 +263,146 @@ def test_nothing_is_nan_far_out() -> None:
 
 
 def test_at_the_edge_of_the_set() -> None:
-    assert b.lb_free(1.0, 1.0) == b.ub_free(1.0, 1.0) == b.lub_free(1.0, 1.0, 2.0) == b.prob_free(0.0) == -inf
-    assert b.lub_free(2.0, 1.0, 2.0) == b.corr_free(1.0) == inf
-    np.testing.assert_array_equal(v.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
+    assert (
+        bounded.lb_free(1.0, 1.0)
+        == bounded.ub_free(1.0, 1.0)
+        == bounded.lub_free(1.0, 1.0, 2.0)
+        == elementwise.prob_free(0.0)
+        == -inf
+    )
+    assert bounded.lub_free(2.0, 1.0, 2.0) == elementwise.corr_free(1.0) == inf
+    np.testing.assert_array_equal(simplexes.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
 
 
 # --- refusals ---
 
 DOMAIN, SHAPE = vm.DomainError, vm.ShapeError
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
-    (b.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
-    (b.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN, r"lb_constrain: lb\[1\] is nan, but must be less than inf!"),
-    (b.lb_constrain, (X, X2), SHAPE, r"lb_constrain: lb has shape \(2, 3\), but must broadcast to the shape \(3,\)!"),
-    (b.lb_constrain, (0.5, X), SHAPE, r"lb_constrain: lb has shape \(3,\), but must broadcast to the shape \(\)!"),
-    (b.lb_free, (X, 0.0), DOMAIN, r"lb_free: Lower bounded variable\[0\] is -1.2, but must be greater than or equal to 0.0!"),
-    (b.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN, r"variable\[1\] is 0.4, but must be greater than or equal to 1.0!"),
-    (b.lb_free, (nan, 0.0), DOMAIN, "lb_free: Lower bounded variable is nan, but must be greater than or equal to 0.0!"),
-    (b.ub_constrain, (X, -inf), DOMAIN, "ub_constrain: ub is -inf, but must be greater than -inf!"),
-    (b.ub_free, (2.0, 1.5), DOMAIN, "ub_free: Upper bounded variable is 2.0, but must be less than or equal to 1.5!"),
-    (b.lub_constrain, (X, 2.0, 1.0), DOMAIN, "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
-    (b.lub_constrain, (X, X, X), DOMAIN, r"lub_constrain: lb\[0\] is -1.2, but must be less than ub, which is -1.2!"),
-    (b.lub_constrain, (X, 0.0, nan), DOMAIN, "lub_constrain: ub is nan, but must be greater than -inf!"),
-    (b.lub_free, (2.0, 0.0, 1.5), DOMAIN, r"lub_free: Bounded variable is 2.0, but must be in the interval \[0.0, 1.5\]!"),
-    (b.lub_free, (2.0, 1.5, 0.0), DOMAIN, "lub_free: lb is 1.5, but must be less than ub, which is 0.0!"),
-    (b.offset_multiplier_constrain, (X, inf, 1.0), DOMAIN, "offset is inf, but must be finite!"),
-    (b.offset_multiplier_constrain, (X, 0.0, -X), DOMAIN, r"multiplier\[1\] is -0.4, but must be positive finite!"),
-    (b.offset_multiplier_free, (inf, 0.0, 1.0), DOMAIN, "Affinely transformed variable is inf, but must be finite!"),
-    (b.positive_free, (0.0,), DOMAIN, "positive_free: Positive variable is 0.0, but must be positive!"),
-    (b.prob_free, (1.5,), DOMAIN, r"prob_free: Probability variable is 1.5, but must be in the interval \[0.0, 1.0\]!"),
-    (b.corr_free, (-1.5,), DOMAIN, r"corr_free: Correlation variable is -1.5, but must be in the interval \[-1, 1\]!"),
-    (v.ordered_constrain, (1.0,), SHAPE, r"ordered_constrain: x has shape \(\), but must be a vector or a stack of them!"),
+    (bounded.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
+    (bounded.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN,
+     r"lb_constrain: lb\[1\] is nan, but must be less than inf!"),
+    (bounded.lb_constrain, (X, X2), SHAPE,
+     r"lb_constrain: lb has shape \(2, 3\), but must broadcast to the shape \(3,\)!"),
+    (bounded.lb_constrain, (0.5, X), SHAPE,
+     r"lb_constrain: lb has shape \(3,\), but must broadcast to the shape \(\)!"),
+    (bounded.lb_free, (X, 0.0), DOMAIN,
+     r"lb_free: Lower bounded variable\[0\] is -1.2, but must be greater than or equal to 0.0!"),
+    (bounded.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN,
+     r"variable\[1\] is 0.4, but must be greater than or equal to 1.0!"),
+    (bounded.lb_free, (nan, 0.0), DOMAIN,
+     "lb_free: Lower bounded variable is nan, but must be greater than or equal to 0.0!"),
+    (bounded.ub_constrain, (X, -inf), DOMAIN, "ub_constrain: ub is -inf, but must be greater than -inf!"),
+    (bounded.ub_free, (2.0, 1.5), DOMAIN,
+     "ub_free: Upper bounded variable is 2.0, but must be less than or equal to 1.5!"),
+    (bounded.lub_constrain, (X, 2.0, 1.0), DOMAIN,
+     "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
+    (bounded.lub_constrain, (X, X, X), DOMAIN,
+     r"lub_constrain: lb\[0\] is -1.2, but must be less than ub, which is -1.2!"),
+    (bounded.lub_constrain, (X, 0.0, nan), DOMAIN,
+     "lub_constrain: ub is nan, but must be greater than -inf!"),
+    (bounded.lub_free, (2.0, 0.0, 1.5), DOMAIN,
+     r"lub_free: Bounded variable is 2.0, but must be in the interval \[0.0, 1.5\]!"),
+    (bounded.lub_free, (2.0, 1.5, 0.0), DOMAIN,
+     "lub_free: lb is 1.5, but must be less than ub, which is 0.0!"),
+    (elementwise.offset_multiplier_constrain, (X, inf, 1.0), DOMAIN, "offset is inf, but must be finite!"),
+    (elementwise.offset_multiplier_constrain, (X, 0.0, -X), DOMAIN,
+     r"multiplier\[1\] is -0.4, but must be positive finite!"),
+    (elementwise.offset_multiplier_free, (inf, 0.0, 1.0), DOMAIN,
+     "Affinely transformed variable is inf, but must be finite!"),
+    (elementwise.positive_free, (0.0,), DOMAIN,
+     "positive_free: Positive variable is 0.0, but must be positive!"),
+    (elementwise.prob_free, (1.5,), DOMAIN,
+     r"prob_free: Probability variable is 1.5, but must be in the interval \[0.0, 1.0\]!"),
+    (elementwise.corr_free, (-1.5,), DOMAIN,
+     r"corr_free: Correlation variable is -1.5, but must be in the interval \[-1, 1\]!"),
+    (ordered.ordered_constrain, (1.0,), SHAPE,
+     r"ordered_constrain: x has shape \(\), but must be a vector or a stack of them!"),
     *((f, (1.0,), SHAPE, rf"{f.__name__}: \w has shape \(\), but must be a vector") for f in (
-        v.ordered_free, v.positive_ordered_constrain, v.positive_ordered_free, v.simplex_free, v.sum_to_zero_free,
-        v.unit_vector_constrain, v.unit_vector_free,
+        ordered.ordered_free, ordered.positive_ordered_constrain, ordered.positive_ordered_free, simplexes.simplex_free,
+         sum_to_zero.sum_to_zero_free,
+        unit_vectors.unit_vector_constrain, unit_vectors.unit_vector_free,
     )),
-    (v.ordered_free, (-X2,), DOMAIN, r"Ordered variable\[0, 2\] is -0.5, but must be greater than the element before it!"),
-    (v.positive_ordered_free, (X,), DOMAIN, r"\[0\] is -1.2, but must be positive and greater than the element before it!"),
-    (v.simplex_constrain, (1.0,), SHAPE, r"simplex_constrain: x has shape \(\), but must be a vector"),
-    (v.simplex_free, (NONE,), SHAPE, r"simplex_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
-    (v.simplex_free, ([1.5, -0.5],), DOMAIN, r"simplex_free: Simplex variable\[1\] is -0.5, but must be nonnegative!"),
-    (v.simplex_free, ([0.75, 0.5],), DOMAIN, r"simplex_free: sum\(Simplex variable\) is 1.25, but must be 1 to within 1e-08!"),
-    (v.stochastic_column_constrain, (X,), SHAPE, r"^stochastic_column_constrain: x has shape .*, but must be a matrix or"),
-    (v.stochastic_column_free, (X,), SHAPE, r"^stochastic_column_free: y has shape .*, but must be a matrix with 1"),
-    (v.stochastic_column_free, (EMPTY,), SHAPE, r"y has shape \(0, 2\), but must be a matrix with 1 or more rows!"),
-    (v.stochastic_column_free, ([[0.5, -0.5], [0.5, 1.5]],), DOMAIN, r"^stochastic_column_free: .*\[0, 1\] is -0.5, but"),
-    (v.stochastic_column_free, ([[0.5, 0.5], [0.5, 0.25]],), DOMAIN, r"sum\(column of Stochastic .*\)\[1\] is 0.75, but must be 1"),
-    (v.sum_to_zero_free, (NONE,), SHAPE, r"sum_to_zero_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
-    (v.sum_to_zero_free, ([1.0, 0.5],), DOMAIN, r"sum\(Zero sum variable\) is 1.5, but must be 0 to within 1e-08!"),
-    (v.sum_to_zero_constrain, (1.0,), SHAPE, r"sum_to_zero_constrain: x has shape \(\), but must be a vector"),
-    (v.unit_vector_constrain, (np.zeros((2, 3)),), DOMAIN, r"unit_vector_constrain: norm\(x\)\[0\] is 0.0, but must be positive!"),
-    (v.unit_vector_constrain, (NONE,), SHAPE, "unit_vector_constrain: .* a vector of size 1 or more!"),
-    (v.unit_vector_free, ([1.0, 0.5],), DOMAIN, r"sum\(Unit vector variable\*\*2\) is 1.25, but must be 1 to within 1e-08!"),
-    (m.cholesky_corr_constrain, (X, 4), SHAPE, r"x has shape \(3,\), but must be a vector of size 6!"),
-    (m.cholesky_corr_constrain, (X, 2.5), DOMAIN, "cholesky_corr_constrain: K is 2.5, but must be a nonnegative integer!"),
-    (m.cholesky_corr_free, (X2,), SHAPE, r"cholesky_corr_free: y has shape \(2, 3\), but must be a square matrix"),
-    (m.cholesky_corr_free, (np.ones((2, 2)),), DOMAIN, r"correlation matrix\[0, 1\] is 1.0, but must be 0 above the diagonal!"),
-    (m.cholesky_corr_free, (np.diag([1.0, -1.0]),), DOMAIN, r"diagonal of .*\[1\] is -1.0, but must be positive!"),
-    (m.cholesky_corr_free, (np.tril(np.ones((2, 2))),), DOMAIN, r"\[1\] is 2.0, but must be 1 to within 1e-08!"),
-    (m.corr_matrix_constrain, (X, 4), SHAPE, r"corr_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
-    (m.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN, r"diagonal of Correlation matrix variable\[1\] is 2.0, but must be 1"),
-    (m.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
-     r"corr_matrix_free: Correlation matrix variable\[0, 1\] is 0.0, but must be 1.0, as Correlation matrix variable\[1, 0\] is"),
-    (m.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
-     "corr_matrix_free: Correlation matrix variable has the eigenvalue -1, but must be positive definite!"),
-    (m.cov_matrix_constrain, (X, 3), SHAPE, r"cov_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
-    (m.cov_matrix_free, (-np.eye(2),), DOMAIN,
-     "cov_matrix_free: Covariance matrix variable has the eigenvalue -1, but must be positive definite!"),
-    (m.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
+    (ordered.ordered_free, (-X2,), DOMAIN,
+     r"Ordered variable\[0, 2\] is -0.5, but must be greater than the element before it!"),
+    (ordered.positive_ordered_free, (X,), DOMAIN,
+     r"\[0\] is -1.2, but must be positive and greater than the element before it!"),
+    (simplexes.simplex_constrain, (1.0,), SHAPE,
+     r"simplex_constrain: x has shape \(\), but must be a vector"),
+    (simplexes.simplex_free, (NONE,), SHAPE,
+     r"simplex_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
+    (simplexes.simplex_free, ([1.5, -0.5],), DOMAIN,
+     r"simplex_free: Simplex variable\[1\] is -0.5, but must be nonnegative!"),
+    (simplexes.simplex_free, ([0.75, 0.5],), DOMAIN,
+     r"simplex_free: sum\(Simplex variable\) is 1.25, but must be 1 to within 1e-08!"),
+    (simplexes.stochastic_column_constrain, (X,), SHAPE,
+     r"^stochastic_column_constrain: x has shape .*, but must be a matrix or"),
+    (simplexes.stochastic_column_free, (X,), SHAPE,
+     r"^stochastic_column_free: y has shape .*, but must be a matrix with 1"),
+    (simplexes.stochastic_column_free, (EMPTY,), SHAPE,
+     r"y has shape \(0, 2\), but must be a matrix with 1 or more rows!"),
+    (simplexes.stochastic_column_free, ([[0.5, -0.5], [0.5, 1.5]],), DOMAIN,
+     r"^stochastic_column_free: .*\[0, 1\] is -0.5, but"),
+    (simplexes.stochastic_column_free, ([[0.5, 0.5], [0.5, 0.25]],), DOMAIN,
+     r"sum\(column of Stochastic .*\)\[1\] is 0.75, but must be 1"),
+    (sum_to_zero.sum_to_zero_free, (NONE,), SHAPE,
+     r"sum_to_zero_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
+    (sum_to_zero.sum_to_zero_free, ([1.0, 0.5],), DOMAIN,
+     r"sum\(Zero sum variable\) is 1.5, but must be 0 to within 1e-08!"),
+    (sum_to_zero.sum_to_zero_constrain, (1.0,), SHAPE,
+     r"sum_to_zero_constrain: x has shape \(\), but must be a vector"),
+    (unit_vectors.unit_vector_constrain, (np.zeros((2, 3)),), DOMAIN,
+     r"unit_vector_constrain: norm\(x\)\[0\] is 0.0, but must be positive!"),
+    (unit_vectors.unit_vector_constrain, (NONE,), SHAPE,
+     "unit_vector_constrain: .* a vector of size 1 or more!"),
+    (unit_vectors.unit_vector_free, ([1.0, 0.5],), DOMAIN,
+     r"sum\(Unit vector variable\*\*2\) is 1.25, but must be 1 to within 1e-08!"),
+    (correlation_matrices.cholesky_corr_constrain, (X, 4), SHAPE,
+     r"x has shape \(3,\), but must be a vector of size 6!"),
+    (correlation_matrices.cholesky_corr_constrain, (X, 2.5), DOMAIN,
+     "cholesky_corr_constrain: K is 2.5, but must be a nonnegative integer!"),
+    (correlation_matrices.cholesky_corr_free, (X2,), SHAPE,
+     r"cholesky_corr_free: y has shape \(2, 3\), but must be a square matrix"),
+    (correlation_matrices.cholesky_corr_free, (np.ones((2, 2)),), DOMAIN,
+     r"correlation matrix\[0, 1\] is 1.0, but must be 0 above the diagonal!"),
+    (correlation_matrices.cholesky_corr_free, (np.diag([1.0, -1.0]),), DOMAIN,
+     r"diagonal of .*\[1\] is -1.0, but must be positive!"),
+    (correlation_matrices.cholesky_corr_free, (np.tril(np.ones((2, 2))),), DOMAIN,
+     r"\[1\] is 2.0, but must be 1 to within 1e-08!"),
+    (correlation_matrices.corr_matrix_constrain, (X, 4), SHAPE,
+     r"corr_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
+    (correlation_matrices.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN,
+     r"diagonal of Correlation matrix variable\[1\] is 2.0, but must be 1"),
+    (correlation_matrices.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
+     (r"corr_matrix_free: Correlation matrix variable\[0, 1\] is 0.0, but must be 1.0, as "
+     r"Correlation matrix variable\[1, 0\] is")),
+    (correlation_matrices.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
+     ("corr_matrix_free: Correlation matrix variable has the eigenvalue -1, but must be positive "
+     "definite!")),
+    (covariance_matrices.cov_matrix_constrain, (X, 3), SHAPE,
+     r"cov_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
+    (covariance_matrices.cov_matrix_free, (-np.eye(2),), DOMAIN,
+     ("cov_matrix_free: Covariance matrix variable has the eigenvalue -1, but must be positive "
+     "definite!")),
+    (covariance_matrices.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
      r"cov_matrix_free: Covariance matrix variable\[0, 1\] is nan, but must be finite!"),
-    (m.cov_matrix_free, (X2,), SHAPE, r"cov_matrix_free: y has shape \(2, 3\), but must be a square matrix"),
-    (m.cholesky_factor_constrain, (X, 1, 2), DOMAIN, "cholesky_factor_constrain: M is 1, but must be at least N, which is 2!"),
-    (m.cholesky_factor_constrain, (X, 3), SHAPE, r"x has shape \(3,\), but must be a vector of size 6!"),
-    (m.cholesky_factor_free, (X2,), SHAPE, r"y has shape \(2, 3\), but must have at least as many rows as columns!"),
-    (m.cholesky_factor_free, (np.diag([1.0, 0.0]),), DOMAIN, r"variable\[1\] is 0.0, but must be positive!"),
+    (covariance_matrices.cov_matrix_free, (X2,), SHAPE,
+     r"cov_matrix_free: y has shape \(2, 3\), but must be a square matrix"),
+    (covariance_matrices.cholesky_factor_constrain, (X, 1, 2), DOMAIN,
+     "cholesky_factor_constrain: M is 1, but must be at least N, which is 2!"),
+    (covariance_matrices.cholesky_factor_constrain, (X, 3), SHAPE,
+     r"x has shape \(3,\), but must be a vector of size 6!"),
+    (covariance_matrices.cholesky_factor_free, (X2,), SHAPE,
+     r"y has shape \(2, 3\), but must have at least as many rows as columns!"),
+    (covariance_matrices.cholesky_factor_free, (np.diag([1.0, 0.0]),), DOMAIN,
+     r"variable\[1\] is 0.0, but must be positive!"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("f", "args", "error", "text"), REFUSED, ids=[f"{f.__name__}-{i}" for i, (f, *_) in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("f", "args", "error", "text"),
+    REFUSED,
+    ids=[f"{f.__name__}-{i}" for i, (f, *_) in enumerate(REFUSED)],
+)
 def test_refusals(f: Any, args: Any, error: Any, text: str) -> None:
     for wrap in (lambda x: x, vm.var):
         with pytest.raises(error, match=text):
@@ -292,18 +412,24 @@ def test_refusals(f: Any, args: Any, error: Any, text: str) -> None:
 
 def test_nan_goes_through() -> None:
     x = np.array([nan, 0.3, 0.2])
-    for f in (b.prob_constrain, v.ordered_constrain, v.simplex_constrain, v.unit_vector_constrain, v.sum_to_zero_constrain):
+    for f in (
+        elementwise.prob_constrain,
+        ordered.ordered_constrain,
+        simplexes.simplex_constrain,
+        unit_vectors.unit_vector_constrain,
+        sum_to_zero.sum_to_zero_constrain,
+    ):
         assert np.isnan(f(x)).any()
-    assert np.isnan(m.cov_matrix_constrain(x, 2)).any()
-    assert np.isnan(m.cholesky_corr_constrain(x, 3)).any()
+    assert np.isnan(covariance_matrices.cov_matrix_constrain(x, 2)).any()
+    assert np.isnan(correlation_matrices.cholesky_corr_constrain(x, 3)).any()
 
 
 def test_array_likes() -> None:
-    np.testing.assert_array_equal(b.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
-    np.testing.assert_array_equal(b.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
-    assert type(b.lub_constrain(0, -1, 1)) is float
+    np.testing.assert_array_equal(bounded.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
+    np.testing.assert_array_equal(elementwise.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
+    assert type(bounded.lub_constrain(0, -1, 1)) is float
     x = vm.var(2.0)
-    np.testing.assert_allclose(vm.value(v.ordered_constrain([x, 0.0])), [2.0, 3.0])
+    np.testing.assert_allclose(vm.value(ordered.ordered_constrain([x, 0.0])), [2.0, 3.0])
     vm.recover_memory()
 
 
@@ -332,12 +458,20 @@ def test_value_and_log_jacobian_each_alone(name: str) -> None:
 
     of_value = vm.gradient(lambda x: np.sum(weights * np.ravel(constrain(x)[0])), x)
     of_log_jacobian = vm.gradient(lambda x: constrain(x)[1], x)
-    np.testing.assert_allclose(of_value, vm.gradient(lambda x: weighted(x, 1.0, 0.0), x), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(of_log_jacobian, vm.gradient(lambda x: weighted(x, 0.0, 1.0), x), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(
+        of_value, vm.gradient(lambda x: weighted(x, 1.0, 0.0), x), rtol=1e-13, atol=1e-15
+    )
+    np.testing.assert_allclose(
+        of_log_jacobian, vm.gradient(lambda x: weighted(x, 0.0, 1.0), x), rtol=1e-13, atol=1e-15
+    )
 
 
 _CORRELATIONS = np.array([[1.0, 0.3, 0.2], [0.3, 1.0, 0.1], [0.2, 0.1, 1.0]])
-_FACTOR, _SIMPLEX, _ASCENDING = np.linalg.cholesky(_CORRELATIONS), np.array([0.2, 0.3, 0.5]), np.array([1.0, 2.0, 3.5])
+_FACTOR, _SIMPLEX, _ASCENDING = (
+    np.linalg.cholesky(_CORRELATIONS),
+    np.array([0.2, 0.3, 0.5]),
+    np.array([1.0, 2.0, 3.5]),
+)
 _SUM_TO_ZERO = np.array([[1.0, -2.0, 1.0], [-1.0, 0.5, 0.5], [0.0, 1.5, -1.5]])
 # Name -> arguments, of which the first is a variable, and one that is refused.
 BACK = {

@@ -11,9 +11,31 @@ import pytest
 import stan
 
 import varmat as vm
-from varmat.transforms import bounded, matrices, vectors
+from varmat.transforms import (
+    bounded,
+    correlation_matrices,
+    covariance_matrices,
+    elementwise,
+    ordered,
+    simplexes,
+    sum_to_zero,
+    unit_vectors,
+)
 
-FUNCTIONS = {name: getattr(module, name) for module in (bounded, vectors, matrices) for name in module.__all__}
+FUNCTIONS = {
+    name: getattr(module, name)
+    for module in (
+        bounded,
+        elementwise,
+        ordered,
+        simplexes,
+        sum_to_zero,
+        unit_vectors,
+        correlation_matrices,
+        covariance_matrices,
+    )
+    for name in module.__all__
+}
 X = np.array([-1.2, 0.4, 2.3])
 X6 = np.array([-1.2, 0.4, 2.3, 0.1, -0.6, 0.9])
 
@@ -103,7 +125,9 @@ def mp_cholesky_corr(x: list[Any]) -> tuple[list[Any], Any]:
 def mp_corr_matrix(x: list[Any]) -> tuple[list[Any], Any]:
     factor, log_jacobian = mp_factor(x, [(i, j) for j in range(4) for i in range(j + 1, 4)], 4)
     # Below the diagonal, one factor L[j, j] for each later row.
-    return list(factor * factor.T), log_jacobian + sum((3 - j) * mp.log(factor[j, j]) for j in range(1, 3))
+    return list(factor * factor.T), log_jacobian + sum(
+        (3 - j) * mp.log(factor[j, j]) for j in range(1, 3)
+    )
 
 
 def mp_trapezoid(x: list[Any], rows: int, columns: int) -> tuple[Any, Any]:
@@ -139,27 +163,34 @@ def mp_log_slope(x: Any) -> Any:
     return mp.log(mp_logistic(x) * mp_logistic(-x))
 
 
-# Name -> arguments after x, the exact function, points. Each function is asked for its log-Jacobian too.
+# Name -> arguments after x, the exact function, points. Each function is asked for its log-Jacobian
+# too.
 EXACT: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
     "lb_constrain": ((1.0,), mp_each(lambda a: mp.exp(a) + 1, lambda a: a), [X, [-40.0, 700.0]]),
     "ub_constrain": ((3.0,), mp_each(lambda a: 3 - mp.exp(a), lambda a: a), [X, [-40.0, 700.0]]),
     # Close to the upper bound, 0, as exact as close to the lower one.
-    "lub_constrain": ((-1.0, 0.0), mp_each(lambda a: -mp_logistic(-a), mp_log_slope), [X, [-700.0, -40.0, 1e-9, 40.0, 700.0]]),
-    "prob_constrain": ((), mp_each(mp_logistic, mp_log_slope), [X, [-700.0, -40.0, 1e-9, 40.0, 700.0]]),
-    "corr_constrain": ((), mp_each(mp.tanh, lambda a: -2 * mp.log(mp.cosh(a))), [X, [1e-7], [-700.0, 1e-9, 20.0]]),
+    "lub_constrain": ((-1.0, 0.0), mp_each(lambda a: -mp_logistic(-a), mp_log_slope),
+     [X, [-700.0, -40.0, 1e-9, 40.0, 700.0]]),
+    "prob_constrain": ((), mp_each(mp_logistic, mp_log_slope),
+     [X, [-700.0, -40.0, 1e-9, 40.0, 700.0]]),
+    "corr_constrain": ((), mp_each(mp.tanh, lambda a: -2 * mp.log(mp.cosh(a))),
+     [X, [1e-7], [-700.0, 1e-9, 20.0]]),
     "ordered_constrain": ((), mp_ordered, [X6, [-700.0, -700.0, 700.0]]),
     "positive_ordered_constrain": ((), mp_positive_ordered, [X6, [-700.0, -600.0, 700.0]]),
     "simplex_constrain": (
-        (), mp_stick_breaking, [X6, [-700.0, 0.0], [700.0, -1.0], [40.0, -40.0, 40.0], [-300.0, 300.0, -300.0]],
+        (), mp_stick_breaking, [X6, [-700.0, 0.0], [700.0, -1.0], [40.0, -40.0, 40.0],
+         [-300.0, 300.0, -300.0]],
     ),
     "sum_to_zero_constrain": ((), mp_sum_to_zero, [X6, [700.0, 1.0, -700.0]]),
     "unit_vector_constrain": ((), mp_unit, [X6, [700.0, 1e-3, -700.0], [1e-140, 1e-140]]),
     "cholesky_corr_constrain": (
         (4,), mp_cholesky_corr,
-        [X6, [20.0, -20.0, 300.0, -1e-9, -300.0, 5.0], [1e-5, 0.0, 0.0, 0.0, 0.0, 0.0], [-700.0, 0.0, 700.0, 1.0, 0.0, -700.0]],
+        [X6, [20.0, -20.0, 300.0, -1e-9, -300.0, 5.0], [1e-5, 0.0, 0.0, 0.0, 0.0, 0.0],
+         [-700.0, 0.0, 700.0, 1.0, 0.0, -700.0]],
     ),
     "corr_matrix_constrain": ((4,), mp_corr_matrix, [X6, 4.0 * X6]),
-    "cholesky_factor_constrain": ((4, 2), mp_cholesky_factor, [[*X6, 0.3], [-700.0, 1.0, 700.0, 2.0, 3.0, 4.0, 5.0]]),
+    "cholesky_factor_constrain": ((4, 2), mp_cholesky_factor,
+     [[*X6, 0.3], [-700.0, 1.0, 700.0, 2.0, 3.0, 4.0, 5.0]]),
     "cov_matrix_constrain": ((3,), mp_cov_matrix, [X6, 30.0 * X6]),
 }  # fmt: skip
 # Their elements are sums in which digits may go, and as exact as the largest.
@@ -174,7 +205,10 @@ def test_values_to_the_last_digits(name: str, x: Any) -> None:
     y, log_jacobian = FUNCTIONS[name](np.array(x), *settings, jacobian=True)
     with mp.workdps(700):  # for 1 - z far out
         expected, expected_log_jacobian = exact([mp.mpf(float(a)) for a in x])
-        expected, expected_log_jacobian = np.array([float(a) for a in expected]), float(expected_log_jacobian)
+        expected, expected_log_jacobian = (
+            np.array([float(a) for a in expected]),
+            float(expected_log_jacobian),
+        )
     scale = np.max(np.abs(expected)) if name in SUMS else np.abs(expected)
     # The argument of an exponential is rounded where something is subtracted from it first.
     tolerance = 4e-15 + (2.3e-16 * np.max(np.abs(x)) if name == "simplex_constrain" else 0.0)
@@ -187,7 +221,9 @@ def test_gradients_to_the_last_digits(name: str, x: Any) -> None:
     settings, exact, _ = EXACT[name]
     y = FUNCTIONS[name](np.array(x), *settings)
     weights = np.append(np.cos(1.7 * np.arange(np.size(y)) + 0.3), 0.7)
-    gradient = vm.gradient(lambda x: np.sum(weights * flat(FUNCTIONS[name](x, *settings, jacobian=True))), np.array(x))
+    gradient = vm.gradient(
+        lambda x: np.sum(weights * flat(FUNCTIONS[name](x, *settings, jacobian=True))), np.array(x)
+    )
 
     def objective(x: list[Any]) -> Any:
         value, log_jacobian = exact(x)
@@ -195,6 +231,11 @@ def test_gradients_to_the_last_digits(name: str, x: Any) -> None:
 
     with mp.workdps(120):
         step, point = mp.mpf(10) ** -35, [mp.mpf(float(a)) for a in x]
-        moved = [[[a + sign * step * (i == j) for j, a in enumerate(point)] for sign in (1, -1)] for i in range(len(point))]
+        moved = [
+            [[a + sign * step * (i == j) for j, a in enumerate(point)] for sign in (1, -1)]
+            for i in range(len(point))
+        ]
         expected = [float((objective(up) - objective(down)) / (2 * step)) for up, down in moved]
-    np.testing.assert_allclose(gradient, expected, rtol=1e-13, atol=4e-15 * np.max(np.abs(expected)))
+    np.testing.assert_allclose(
+        gradient, expected, rtol=1e-13, atol=4e-15 * np.max(np.abs(expected))
+    )

@@ -1,4 +1,6 @@
-"""Covariances by correlations and scales, readers of partial correlations, matrices with sums of zero, and the identity."""
+"""Covariances by correlations and scales, readers of partial correlations, matrices with sums of
+zero, and the identity.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,27 @@ RECTANGLE = np.array([[1.0, -2.0, 0.3], [4.0, 5.0, -6.0]])
 
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cov_matrix_constrain_lkj": (lambda x: vm.cov_matrix_constrain_lkj(x, 3), (X,)),
-    "cov_matrix_constrain_lkj with Jacobian": (lambda x: vm.cov_matrix_constrain_lkj(x, 3, jacobian=True), (STACK,)),
-    "cov_matrix_free_lkj": (lambda x: vm.cov_matrix_free_lkj(vm.tcrossprod(x)), (np.tril(np.ones((3, 3))) + np.diag(X[:3] ** 2),)),
+    "cov_matrix_constrain_lkj with Jacobian": (
+        lambda x: vm.cov_matrix_constrain_lkj(x, 3, jacobian=True),
+        (STACK,),
+    ),
+    "cov_matrix_free_lkj": (
+        lambda x: vm.cov_matrix_free_lkj(vm.tcrossprod(x)),
+        (np.tril(np.ones((3, 3))) + np.diag(X[:3] ** 2),),
+    ),
     "read_corr_L": (lambda z: vm.read_corr_L(z, 4, jacobian=True), (Z,)),
     "read_corr_matrix": (lambda z: vm.read_corr_matrix(z, 3, jacobian=True), (Z.reshape(2, 3),)),
     "read_cov_L": (lambda z, sds: vm.read_cov_L(z, sds, jacobian=True), (Z, SDS)),
     "read_cov_matrix": (lambda z, sds: vm.read_cov_matrix(z, sds, jacobian=True), (Z, SDS)),
     "sum_to_zero_matrix_constrain": (vm.sum_to_zero_matrix_constrain, (RECTANGLE,)),
-    "sum_to_zero_matrix_constrain of a stack": (lambda x: vm.sum_to_zero_matrix_constrain(x)[0], (STACK.reshape(2, 2, 3),)),
-    "sum_to_zero_matrix_free": (lambda x: vm.sum_to_zero_matrix_free(2.0 * vm.sum_to_zero_matrix_constrain(x)), (RECTANGLE,)),
+    "sum_to_zero_matrix_constrain of a stack": (
+        lambda x: vm.sum_to_zero_matrix_constrain(x)[0],
+        (STACK.reshape(2, 2, 3),),
+    ),
+    "sum_to_zero_matrix_free": (
+        lambda x: vm.sum_to_zero_matrix_free(2.0 * vm.sum_to_zero_matrix_constrain(x)),
+        (RECTANGLE,),
+    ),
     "identity_constrain": (lambda x: vm.identity_constrain(x, jacobian=True)[0] ** 2, (X,)),
     "identity_free": (lambda x: vm.identity_free(x) ** 2, (X,)),
 }
@@ -60,7 +74,9 @@ def test_stan(entry: Any) -> None:
 
 
 def log_volume(f: Any, x: Any) -> float:
-    """The logarithm of the absolute determinant of the Jacobian, by automatic differentiation of the elements alone."""
+    """The logarithm of the absolute determinant of the Jacobian, by automatic differentiation of
+    the elements alone.
+    """
     return float(np.linalg.slogdet(vm.jacobian(f, x))[1])
 
 
@@ -68,17 +84,27 @@ def test_jacobians_are_those_of_the_lower_triangles() -> None:
     low = np.tril_indices(3)
     strictly = np.tril_indices(4, -1)
     cases = [
-        (log_volume(lambda x: vm.cov_matrix_constrain_lkj(x, 3)[low], X), vm.cov_matrix_constrain_lkj(X, 3, jacobian=True)[1]),
-        (log_volume(lambda z: vm.read_corr_matrix(z, 4)[strictly], Z), vm.read_corr_matrix(Z, 4, jacobian=True)[1]),
         (
-            log_volume(lambda x: vm.read_cov_matrix(x[:6], x[6:])[np.tril_indices(4)], np.append(Z, SDS)),
+            log_volume(lambda x: vm.cov_matrix_constrain_lkj(x, 3)[low], X),
+            vm.cov_matrix_constrain_lkj(X, 3, jacobian=True)[1],
+        ),
+        (
+            log_volume(lambda z: vm.read_corr_matrix(z, 4)[strictly], Z),
+            vm.read_corr_matrix(Z, 4, jacobian=True)[1],
+        ),
+        (
+            log_volume(
+                lambda x: vm.read_cov_matrix(x[:6], x[6:])[np.tril_indices(4)], np.append(Z, SDS)
+            ),
             vm.read_cov_matrix(Z, SDS, jacobian=True)[1],
         ),
     ]
     for exact, found in cases:
         assert found == pytest.approx(exact, rel=1e-12)
     both = vm.cov_matrix_constrain_lkj(STACK, 3, jacobian=True)[1]
-    assert both == pytest.approx(sum(vm.cov_matrix_constrain_lkj(x, 3, jacobian=True)[1] for x in STACK), rel=1e-14)
+    assert both == pytest.approx(
+        sum(vm.cov_matrix_constrain_lkj(x, 3, jacobian=True)[1] for x in STACK), rel=1e-14
+    )
 
 
 def test_ways_there_and_back() -> None:
@@ -87,8 +113,14 @@ def test_ways_there_and_back() -> None:
         np.testing.assert_allclose(again, x, rtol=1e-10)
     # A covariance matrix by its parts, which are those of the transforms with other names.
     m = 3
-    np.testing.assert_allclose(vm.cov_matrix_constrain_lkj(X, 3), vm.read_cov_matrix(np.tanh(X[:m]), np.exp(X[m:])), rtol=1e-14)
-    np.testing.assert_allclose(vm.read_corr_matrix(np.tanh(X), 4), vm.corr_matrix_constrain(X, 4), rtol=1e-14)
+    np.testing.assert_allclose(
+        vm.cov_matrix_constrain_lkj(X, 3),
+        vm.read_cov_matrix(np.tanh(X[:m]), np.exp(X[m:])),
+        rtol=1e-14,
+    )
+    np.testing.assert_allclose(
+        vm.read_corr_matrix(np.tanh(X), 4), vm.corr_matrix_constrain(X, 4), rtol=1e-14
+    )
     factor = vm.read_cov_L(Z, SDS)
     np.testing.assert_allclose(factor @ factor.T, vm.read_cov_matrix(Z, SDS), rtol=1e-14)
     assert vm.cov_matrix_constrain_lkj(np.empty(0), 0).shape == (0, 0)
@@ -108,10 +140,17 @@ def test_matrices_with_sums_of_zero() -> None:
 
 
 def test_readers_recorded() -> None:
-    recordings.agree(lambda z: np.sum(vm.read_cov_matrix(z, SDS) * np.arange(16.0).reshape(4, 4)), (Z,), (0.5 * Z,), rtol=1e-12)
+    recordings.agree(
+        lambda z: np.sum(vm.read_cov_matrix(z, SDS) * np.arange(16.0).reshape(4, 4)),
+        (Z,),
+        (0.5 * Z,),
+        rtol=1e-12,
+    )
     program = vm.recorded(lambda z: np.sum(vm.read_corr_L(z, 4)))
     program(Z)
-    with pytest.raises(vm.DomainError, match=r"^read_corr_L: z\[2\] is 1.0, but must be between -1 and 1!"):
+    with pytest.raises(
+        vm.DomainError, match=r"^read_corr_L: z\[2\] is 1.0, but must be between -1 and 1!"
+    ):
         program(np.where(Z == 0.999, 1.0, Z))
 
 
@@ -121,20 +160,36 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         vm.ShapeError,
         r"cov_matrix_constrain_lkj: x has shape \(5,\), but must be a vector of size 6!",
     ),
-    "K": (lambda: vm.cov_matrix_constrain_lkj(X, -3), vm.DomainError, "cov_matrix_constrain_lkj: K is -3, but must be a nonneg"),
+    "K": (
+        lambda: vm.cov_matrix_constrain_lkj(X, -3),
+        vm.DomainError,
+        "cov_matrix_constrain_lkj: K is -3, but must be a nonneg",
+    ),
     "asymmetric": (
         lambda: vm.cov_matrix_free_lkj([[1.0, 0.5], [0.4, 1.0]]),
         vm.DomainError,
         "cov_matrix_free_lkj: Covariance matrix variable",
     ),
-    "not square": (lambda: vm.cov_matrix_free_lkj(RECTANGLE), vm.ShapeError, r"cov_matrix_free_lkj: y has shape \(2, 3\), but"),
+    "not square": (
+        lambda: vm.cov_matrix_free_lkj(RECTANGLE),
+        vm.ShapeError,
+        r"cov_matrix_free_lkj: y has shape \(2, 3\), but",
+    ),
     "z": (
         lambda: vm.read_corr_matrix([-1.0], 2),
         vm.DomainError,
         r"read_corr_matrix: z\[0\] is -1.0, but must be between -1 and 1!",
     ),
-    "z size": (lambda: vm.read_corr_L(Z, 3), vm.ShapeError, r"read_corr_L: z has shape \(6,\), but must be a vector of size 3!"),
-    "sds": (lambda: vm.read_cov_L([0.5], [1.0, 0.0]), vm.DomainError, r"read_cov_L: sds\[1\] is 0.0, but must be positive finite!"),
+    "z size": (
+        lambda: vm.read_corr_L(Z, 3),
+        vm.ShapeError,
+        r"read_corr_L: z has shape \(6,\), but must be a vector of size 3!",
+    ),
+    "sds": (
+        lambda: vm.read_cov_L([0.5], [1.0, 0.0]),
+        vm.DomainError,
+        r"read_cov_L: sds\[1\] is 0.0, but must be positive finite!",
+    ),
     "stacks": (
         lambda: vm.read_cov_matrix(STACK, SDS),
         vm.ShapeError,
@@ -143,14 +198,22 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "sums": (
         lambda: vm.sum_to_zero_matrix_free([[1.0, -1.0], [1.0, -1.0]]),
         vm.DomainError,
-        r"sum_to_zero_matrix_free: sum\(column of Zero sum matrix\)\[0\] is 2.0, but must be 0 to within 1e-08!",
+        (
+            r"sum_to_zero_matrix_free: sum\(column of Zero sum matrix\)\[0\] is 2.0, but must be 0 "
+            r"to "
+            r"within 1e-08!"
+        ),
     ),
     "sums of rows": (
         lambda: vm.sum_to_zero_matrix_free([[1.0, 1.0], [-1.0, -1.0]]),
         vm.DomainError,
         r"sum_to_zero_matrix_free: sum\(row of Zero sum matrix\)\[0\] is 2.0, but must be 0",
     ),
-    "vector": (lambda: vm.sum_to_zero_matrix_constrain(X), vm.ShapeError, r"sum_to_zero_matrix_constrain: x has shape \(6,\), but"),
+    "vector": (
+        lambda: vm.sum_to_zero_matrix_constrain(X),
+        vm.ShapeError,
+        r"sum_to_zero_matrix_constrain: x has shape \(6,\), but",
+    ),
     "empty": (
         lambda: vm.sum_to_zero_matrix_free(np.empty((0, 2))),
         vm.ShapeError,

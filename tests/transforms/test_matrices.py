@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from varmat.transforms import matrices as m
+from varmat.transforms import covariance_matrices
 
 
 def test_symmetric_to_rounding_is_enough() -> None:
     """Of a matrix with large elements as well, relatively."""
-    y = m.cov_matrix_constrain(np.array([10.0, 3e4, 11.0]), 2)
+    y = covariance_matrices.cov_matrix_constrain(np.array([10.0, 3e4, 11.0]), 2)
     y[0, 1] *= 1.0 + 1e-9
-    np.testing.assert_allclose(m.cov_matrix_free(y), [10.0, 3e4, 11.0], rtol=1e-8)
+    np.testing.assert_allclose(covariance_matrices.cov_matrix_free(y), [10.0, 3e4, 11.0], rtol=1e-8)

@@ -1,8 +1,9 @@
-"""Functions of arrays of complex variables: those that act on the two parts alike, products, sums, spread.
+"""Functions of arrays of complex variables: those that act on the two parts alike, products, sums,
+spread.
 
-What is linear over the real numbers, and moves elements or adds them up, is done to the real parts and to the imaginary parts.
-What is linear in each of two operands is four products of real arrays, or two if one operand is real.
-"""
+What is linear over the real numbers, and moves elements or adds them up, is done to the real parts
+and to the imaginary parts. What is linear in each of two operands is four products of real arrays,
+or two if one operand is real."""
 
 from __future__ import annotations
 
@@ -17,18 +18,22 @@ from varmat.complexes.operation import complex_operation
 from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX, is_complex
 from varmat.core.operation import OPERATIONS, is_differentiable
-from varmat.functions import gathering, products
-from varmat.functions.constant import named
-from varmat.functions.dot_products import dot_along
+from varmat.functions.arrays import gathering
+from varmat.functions.arrays.constant import named
+from varmat.functions.linalg import products
+from varmat.functions.linalg.dot_products import dot_along
 
 __all__: list[str] = []
 
 # --- part by part ---
 
-# The positions of the arguments that are arrays, or lists of them -> functions of NumPy. All other arguments are settings.
+# The positions of the arguments that are arrays, or lists of them -> functions of NumPy. All other
+# arguments are settings.
 PARTWISE: dict[tuple[int, ...], str] = {
-    (0,): "reshape ravel transpose matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims flip fliplr flipud rot90 "
-    "broadcast_to concatenate stack hstack vstack dstack column_stack block split array_split hsplit vsplit dsplit unstack "
+    (0,): "reshape ravel transpose matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims "
+    "flip fliplr flipud rot90 "
+    "broadcast_to concatenate stack hstack vstack dstack column_stack block split array_split "
+    "hsplit vsplit dsplit unstack "
     "sum nansum mean cumsum cumulative_sum diff ediff1d trace diagonal diag diagflat tril triu "
     "roll repeat tile take take_along_axis delete resize copy trim_zeros pad trapezoid gradient",
     (0, 1): "append",
@@ -49,7 +54,13 @@ def _position(x: Any, which: int) -> Any:
     if is_complex(x):
         part = parts(x, "the argument")[which]
         return np.asarray(part) if type(part) is float else part
-    return np.zeros(np.shape(x)) if which and not isinstance(x, (int, float)) else 0.0 * x if which else x
+    return (
+        np.zeros(np.shape(x))
+        if which and not isinstance(x, (int, float))
+        else 0.0 * x
+        if which
+        else x
+    )
 
 
 def partwise(function: Any, positions: tuple[int, ...]) -> Any:
@@ -61,13 +72,21 @@ def partwise(function: Any, positions: tuple[int, ...]) -> Any:
             first = next(name for name in ("a", "x", "m", "arr", "ary", "A") if name in settings)
             args = (settings.pop(first),)
         if settings.get("dtype") is not None and np.dtype(settings.pop("dtype")) != np.complex128:
-            raise TypeError(f"{function.__name__}: dtype is given, but must be complex128 for complex variables!")
+            raise TypeError(
+                f"{function.__name__}: dtype is given, but must be complex128 for complex "
+                "variables!"
+            )
         if settings.get("out") is not None:
-            raise TypeError(f"{function.__name__}: out is given, but must be left out for complex variables!")
+            raise TypeError(
+                f"{function.__name__}: out is given, but must be left out for complex variables!"
+            )
         re, im = (
             function(
                 *(_position(x, which) if i in positions else x for i, x in enumerate(args)),
-                **{name: _position(x, which) if name in NUMBERS else x for name, x in settings.items()},
+                **{
+                    name: _position(x, which) if name in NUMBERS else x
+                    for name, x in settings.items()
+                },
             )
             for which in (0, 1)
         )
@@ -103,7 +122,10 @@ def average(a: Any, axis: Any = None, weights: Any = None, **settings: Any) -> A
 @answers_for(np.where)
 def where(condition: Any, x: Any, y: Any) -> Any:
     (a, b), (c, d) = parts(x, "where: x"), parts(y, "where: y")
-    return joined(np.where(condition, a, c), np.where(condition, 0.0 if b is None else b, 0.0 if d is None else d))
+    return joined(
+        np.where(condition, a, c),
+        np.where(condition, 0.0 if b is None else b, 0.0 if d is None else d),
+    )
 
 
 @answers_for(np.select)
@@ -121,7 +143,9 @@ def _alike(x: Any, of_real: Any, shape: Any = None) -> Any:
 
 
 for _function in (np.zeros_like, np.empty_like, np.ones_like):
-    COMPLEX[_function] = lambda a, dtype=None, *, shape=None, function=_function, **settings: _alike(a, function, shape)
+    COMPLEX[_function] = lambda a, dtype=None, *, shape=None, function=_function, **settings: (
+        _alike(a, function, shape)
+    )
 
 
 @answers_for(np.full_like)
@@ -133,13 +157,20 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
 
 def _atleast(function: Any) -> Any:
     def answer(*arrays: Any) -> Any:
-        results = tuple(joined(*(None if part is None else function(part) for part in parts(x, function.__name__))) for x in arrays)
+        results = tuple(
+            joined(
+                *(None if part is None else function(part) for part in parts(x, function.__name__))
+            )
+            for x in arrays
+        )
         return results[0] if len(results) == 1 else results
 
     return answer
 
 
-COMPLEX.update((_function, _atleast(_function)) for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d))
+COMPLEX.update(
+    (_function, _atleast(_function)) for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d)
+)
 
 
 @answers_for(*named("broadcast_arrays"))
@@ -165,10 +196,14 @@ COMPLEX[np.var], COMPLEX[np.std] = _spread(np.var), _spread(np.std)
 
 @answers_for(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of a vector, or the Frobenius norm: that of the moduli, as NumPy's norms are but for those with singular values."""
+    """The norm of a vector, or the Frobenius norm: that of the moduli, as NumPy's norms are but for
+    those with singular values.
+    """
     axes = np.ndim(x) if axis is None else np.size(axis)
     if axes == 2 and ord in (2, -2, "nuc"):
-        raise TypeError(f"norm: ord is {ord!r}, but must be one without singular values for complex variables!")
+        raise TypeError(
+            f"norm: ord is {ord!r}, but must be one without singular values for complex variables!"
+        )
     return np.linalg.norm(absolute(x), ord, axis, keepdims)
 
 
@@ -193,10 +228,21 @@ def _product(function: Any, conjugates: int | None = None) -> Any:
     return answer
 
 
-_BILINEAR: tuple[Any, ...] = (np.matmul, np.dot, np.inner, np.outer, np.tensordot, np.kron, np.convolve, np.cross)
+_BILINEAR: tuple[Any, ...] = (
+    np.matmul,
+    np.dot,
+    np.inner,
+    np.outer,
+    np.tensordot,
+    np.kron,
+    np.convolve,
+    np.cross,
+)
 _BILINEAR += (np.linalg.matmul, np.linalg.outer, np.linalg.tensordot, dot_along)
 COMPLEX.update((_function, _product(_function)) for _function in _BILINEAR)
-COMPLEX[products.multiply] = lambda a, b: a * b if not np.ndim(a) or not np.ndim(b) else np.matmul(a, b)
+COMPLEX[products.multiply] = lambda a, b: (
+    a * b if not np.ndim(a) or not np.ndim(b) else np.matmul(a, b)
+)
 COMPLEX[np.vdot] = _product(np.vdot, 0)
 COMPLEX[np.correlate] = _product(np.correlate, 1)
 for _vecdot in (*named("vecdot"), np.linalg.vecdot):
@@ -211,7 +257,11 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
     pairs = [parts(x, f"einsum: operand {i}") for i, x in enumerate(operands, 1)]
     sums: list[list[Any]] = [[], []]
     for choice in itertools.product(*((0,) if im is None else (0, 1) for _, im in pairs)):
-        term = np.einsum(subscripts, *(pair[which] for pair, which in zip(pairs, choice, strict=True)), optimize=optimize)
+        term = np.einsum(
+            subscripts,
+            *(pair[which] for pair, which in zip(pairs, choice, strict=True)),
+            optimize=optimize,
+        )
         power = sum(choice)  # of i
         sums[power % 2].append(-term if power % 4 > 1 else term)
     return joined(*(reduce(np.add, terms) for terms in sums))
@@ -241,7 +291,9 @@ def _others(a: Any) -> Any:
 
 @complex_prod.pull
 def complex_prod_pull(g: Any, r: Any, a: Any) -> Any:
-    return lambda: np.asarray(g)[..., None] * np.conjugate(_others(a)) if a.shape[-1] else np.zeros(a.shape)
+    return lambda: (
+        np.asarray(g)[..., None] * np.conjugate(_others(a)) if a.shape[-1] else np.zeros(a.shape)
+    )
 
 
 @complex_prod.push
@@ -255,10 +307,16 @@ def complex_prod_push(r: Any, a: Any) -> Any:
 
 
 @answers_for(np.prod)
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Any:
     if np.ndim(a) == 0:
         return np.positive(a)
-    axes = tuple(range(np.ndim(a))) if axis is None else tuple(i % np.ndim(a) for i in np.atleast_1d(axis))
+    axes = (
+        tuple(range(np.ndim(a)))
+        if axis is None
+        else tuple(i % np.ndim(a) for i in np.atleast_1d(axis))
+    )
     shape = [n for i, n in enumerate(np.shape(a)) if i not in axes]
     moved = np.moveaxis(a, axes, range(-len(axes), 0))
     result = complex_prod(np.reshape(moved, (*shape, -1) if np.size(a) else (*shape, 0)))
@@ -292,25 +350,46 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 @answers_for(np.vander)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803 - NumPy's name
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     n = len(x) if N is None else N
     columns = [np.ones(len(x))]
     for _ in range(n - 1):
         columns.append(columns[-1] * x)
     columns = columns[:n]
-    return np.stack(columns if increasing else columns[::-1], axis=-1) if n else np.zeros((len(x), 0))
+    return (
+        np.stack(columns if increasing else columns[::-1], axis=-1) if n else np.zeros((len(x), 0))
+    )
 
 
 # --- the library's own functions ---
 
 
-# The operations behind functions of NumPy, which have other names here, or are called with complex data beside a variable.
-for _name in ("sum", "mean", "prod", "var", "std", "cumsum", "cumprod", "copy", "vdot", "cross", "convolve"):
+# The operations behind functions of NumPy, which have other names here, or are called with complex
+# data beside a variable.
+for _name in (
+    "sum",
+    "mean",
+    "prod",
+    "var",
+    "std",
+    "cumsum",
+    "cumprod",
+    "copy",
+    "vdot",
+    "cross",
+    "convolve",
+):
     COMPLEX.setdefault(OPERATIONS[_name], COMPLEX[getattr(np, _name)])
-COMPLEX[OPERATIONS["einsum"]] = lambda *arrays, subscripts, optimize: einsum(subscripts, *arrays, optimize=optimize)
+COMPLEX[OPERATIONS["einsum"]] = lambda *arrays, subscripts, optimize: einsum(
+    subscripts, *arrays, optimize=optimize
+)
 COMPLEX[OPERATIONS["where"]] = lambda x, y, condition: where(condition, x, y)
-COMPLEX[OPERATIONS["concatenate"]] = lambda *arrays, **settings: np.concatenate([*map(_complexes, arrays)], **settings)
-COMPLEX[OPERATIONS["stack"]] = lambda *arrays, **settings: np.stack([*map(_complexes, arrays)], **settings)
+COMPLEX[OPERATIONS["concatenate"]] = lambda *arrays, **settings: np.concatenate(
+    [*map(_complexes, arrays)], **settings
+)
+COMPLEX[OPERATIONS["stack"]] = lambda *arrays, **settings: np.stack(
+    [*map(_complexes, arrays)], **settings
+)
 
 
 def _complexes(x: Any) -> Any:

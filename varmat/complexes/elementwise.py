@@ -1,10 +1,10 @@
 """Elementwise functions of complex variables, under the names of NumPy's ufuncs.
 
-Sums, products, moduli and angles are compositions of real functions of the parts. Holomorphic functions are rows of a table: a
-ufunc, which gives NumPy's value with NumPy's branch cuts, and the derivative for each operand, a function of the operands and the
-result that is differentiable itself. Derivatives are written so that nothing cancels near the branch points and nothing overflows
-early.
-"""
+Sums, products, moduli and angles are compositions of real functions of the parts. Holomorphic
+functions are rows of a table: a ufunc, which gives NumPy's value with NumPy's branch cuts, and the
+derivative for each operand, a function of the operands and the result that is differentiable
+itself. Derivatives are written so that nothing cancels near the branch points and nothing overflows
+early."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def answers_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[...,
 
 
 # --- arithmetic ---
-# Where one operand is real the other has the signs of zeros that NumPy gives it, on which the branch cuts depend: NumPy takes the
-# imaginary part of a real number for +0.
+# Where one operand is real the other has the signs of zeros that NumPy gives it, on which the
+# branch cuts depend: NumPy takes the imaginary part of a real number for +0.
 
 
 @answers_for(np.add)
@@ -152,8 +152,11 @@ for _ufunc in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not):
 # --- holomorphic functions ---
 
 
-def holomorphic(ufunc: Any, *derivatives: Callable[..., Any], value: Any = None, straight: Any = None) -> Any:
-    """Make a row: a function of complex numbers, with its derivative for each operand, a function of operands and result.
+def holomorphic(
+    ufunc: Any, *derivatives: Callable[..., Any], value: Any = None, straight: Any = None
+) -> Any:
+    """Make a row: a function of complex numbers, with its derivative for each operand, a function
+    of operands and result.
 
     Parameters
     ----------
@@ -163,8 +166,8 @@ def holomorphic(ufunc: Any, *derivatives: Callable[..., Any], value: Any = None,
     value : callable, optional
         What computes it, if it is not the ufunc.
     straight : tuple of two callables, optional
-        Real and imaginary part of the value, and of the derivative, of a function of one operand as formulas in its parts: with
-        them a recording has no call of Python.
+        Real and imaginary part of the value, and of the derivative, of a function of one operand as
+        formulas in its parts: with them a recording has no call of Python.
     """
     compute = ufunc if value is None else value
 
@@ -202,7 +205,11 @@ def _straighten(op: Any, value: Any, derivative: Any) -> None:
 
 def times_i(z: Any) -> Any:
     """``i z``, without what a product makes of zeros and infinities; differentiable."""
-    return joined(-np.imag(z), np.real(z)) if isinstance(z, ComplexVar) else paired(-np.imag(z), np.real(z))
+    return (
+        joined(-np.imag(z), np.real(z))
+        if isinstance(z, ComplexVar)
+        else paired(-np.imag(z), np.real(z))
+    )
 
 
 def one_minus(z: Any) -> Any:
@@ -256,17 +263,25 @@ holomorphic(np.log1p, lambda z, r: reciprocal(one_plus(z)), value=_log1p)
 sqrt = holomorphic(np.sqrt, lambda z, r: 0.5 * reciprocal(r))
 
 holomorphic(np.sin, lambda z, r: np.cos(z), straight=(_sin, _cos))
-holomorphic(np.cos, lambda z, r: -np.sin(z), straight=(_cos, lambda x, y: (-np.sin(x) * np.cosh(y), -np.cos(x) * np.sinh(y))))
+holomorphic(
+    np.cos,
+    lambda z, r: -np.sin(z),
+    straight=(_cos, lambda x, y: (-np.sin(x) * np.cosh(y), -np.cos(x) * np.sinh(y))),
+)
 holomorphic(np.sinh, lambda z, r: np.cosh(z), straight=(_sinh, _cosh))
 holomorphic(np.cosh, lambda z, r: np.sinh(z), straight=(_cosh, _sinh))
 
 
 @complex_operation()
 def complex_sech_squared(z: Any) -> Any:
-    """``1 / cosh(z)**2``: of large real parts by the exponential, where the square would overflow."""
+    """``1 / cosh(z)**2``: of large real parts by the exponential, where the square would
+    overflow.
+    """
     with np.errstate(all="ignore"):
         q = np.exp(np.where(np.real(z) < 0.0, 2.0, -2.0) * z)
-        return np.where(np.abs(np.real(z)) > 1.0, 4.0 * q / ((1.0 + q) * (1.0 + q)), 1.0 / np.square(np.cosh(z)))[()]
+        return np.where(
+            np.abs(np.real(z)) > 1.0, 4.0 * q / ((1.0 + q) * (1.0 + q)), 1.0 / np.square(np.cosh(z))
+        )[()]
 
 
 complex_sech_squared.pull(lambda g, r, z: lambda: g * np.conjugate(-2.0 * np.tanh(z) * r))
@@ -277,7 +292,10 @@ holomorphic(np.tan, lambda z, r: complex_sech_squared(times_i(z)))
 holomorphic(np.arcsin, lambda z, r: reciprocal(np.sqrt(one_minus(z)) * np.sqrt(one_plus(z))))
 holomorphic(np.arccos, lambda z, r: -reciprocal(np.sqrt(one_minus(z)) * np.sqrt(one_plus(z))))
 holomorphic(np.arctan, lambda z, r: reciprocal(one_minus(times_i(z)) * one_plus(times_i(z))))
-holomorphic(np.arcsinh, lambda z, r: reciprocal(np.sqrt(one_minus(times_i(z))) * np.sqrt(one_plus(times_i(z)))))
+holomorphic(
+    np.arcsinh,
+    lambda z, r: reciprocal(np.sqrt(one_minus(times_i(z))) * np.sqrt(one_plus(times_i(z)))),
+)
 holomorphic(np.arccosh, lambda z, r: reciprocal(np.sqrt(z - 1.0) * np.sqrt(one_plus(z))))
 holomorphic(np.arctanh, lambda z, r: reciprocal(one_minus(z) * one_plus(z)))
 

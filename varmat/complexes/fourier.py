@@ -1,8 +1,7 @@
 """Fourier transforms of real and complex variables: `numpy.fft`, and Stan's names.
 
-A transform is linear, so its tangent is the transform of the tangent, and its reverse rule the conjugate transpose: the opposite
-transform with the other normalisation.
-"""
+A transform is linear, so its tangent is the transform of the tangent, and its reverse rule the
+conjugate transpose: the opposite transform with the other normalisation."""
 
 from __future__ import annotations
 
@@ -31,7 +30,9 @@ def fitted(x: Any, n: int, axis: int) -> Any:
 
 
 def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:
-    """One for the frequencies zero and n/2, which a half spectrum has once, and `inner` for those between, which stand for two."""
+    """One for the frequencies zero and n/2, which a half spectrum has once, and `inner` for those
+    between, which stand for two.
+    """
     weights = np.full(n // 2 + 1, inner)
     weights[0] = 1.0
     if not n % 2:
@@ -97,7 +98,9 @@ for _op in (complex_fft, complex_ifft, complex_rfft, complex_irfft):
 
 
 def _answer(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let the decorated function answer for one of numpy.fft, which is imported when it is first used."""
+    """Let the decorated function answer for one of numpy.fft, which is imported when it is first
+    used.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         BY_NAME[f"numpy.fft.{name}"] = function
@@ -115,7 +118,9 @@ def _along(op: ComplexOperation, a: Any, n: Any, axis: int, norm: Any, half: boo
         raise TypeError(f"{name}: a is complex, but must be real; use np.fft.fft")
     norm = "backward" if norm is None else norm
     if norm not in OPPOSITE:
-        raise DomainError(f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!")
+        raise DomainError(
+            f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!"
+        )
     axis = range(np.ndim(a))[axis]
     if n is None:
         n = 2 * (np.shape(a)[axis] - 1) if half else np.shape(a)[axis]
@@ -159,7 +164,9 @@ def _lengths_and_axes(a: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
         axes = range(-len(s), 0) if s is not None else range(-np.ndim(a), 0)
     lengths = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
     if len(lengths) != len(axes):
-        raise ShapeError(f"fft: s has {len(lengths)} lengths, but must have one for each of {len(axes)} axes!")
+        raise ShapeError(
+            f"fft: s has {len(lengths)} lengths, but must have one for each of {len(axes)} axes!"
+        )
     return list(zip(lengths, axes, strict=True))
 
 
@@ -204,7 +211,10 @@ _shifted("ifftshift", -1)
 def _stan(name: str, x: Any, axes: int, transform: Any) -> Any:
     x = x if is_complex(x) else as_operand(x, f"{name}: the argument")
     if np.ndim(x) != axes:
-        raise ShapeError(f"{name}: the argument has shape {np.shape(x)}, but must be a {('vector', 'matrix')[axes - 1]}!")
+        raise ShapeError(
+            f"{name}: the argument has shape {np.shape(x)}, but must be a "
+            f"{('vector', 'matrix')[axes - 1]}!"
+        )
     if not np.size(x):
         return x + 0j
     re, im = parts(x, f"{name}: the argument")
@@ -229,7 +239,8 @@ def fft(v: Any) -> Any:
 
     Notes
     -----
-    The adjoint is ``n`` times the inverse transform of that of the result. An empty vector has an empty transform.
+    The adjoint is ``n`` times the inverse transform of that of the result. An empty vector has an
+    empty transform.
 
     Examples
     --------
@@ -270,7 +281,8 @@ def inv_fft(u: Any) -> Any:
 
 
 def fft2(m: Any) -> Any:
-    """The two-dimensional discrete Fourier transform of a matrix, without a factor: `numpy.fft.fft2`.
+    """The two-dimensional discrete Fourier transform of a matrix, without a factor:
+    `numpy.fft.fft2`.
 
     Parameters
     ----------

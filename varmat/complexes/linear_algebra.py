@@ -1,4 +1,6 @@
-"""Linear algebra of complex matrices, and complex eigenvalues and Schur forms of real and complex ones."""
+"""Linear algebra of complex matrices, and complex eigenvalues and Schur forms of real and complex
+ones.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.functions import determinants, products, solves
 from varmat.functions.checks import check_square, check_values
-from varmat.functions.lapack import MatrixError
+from varmat.functions.linalg import determinants, products, solves
+from varmat.functions.linalg.lapack import MatrixError
 
 __all__ = [
     "complex_schur_decompose",
@@ -154,9 +156,13 @@ def solve(a: Any, b: Any) -> Any:
 def _inverse_gaps(w: Any) -> Any:
     """``1 / (w_j - w_i)``, and zero for values that are equal but for rounding; differentiable."""
     values = plain(w)
-    tolerance = values.shape[-1] * np.finfo(float).eps * np.max(np.abs(values), axis=-1, initial=0.0)
+    tolerance = (
+        values.shape[-1] * np.finfo(float).eps * np.max(np.abs(values), axis=-1, initial=0.0)
+    )
     same = np.abs(values[..., None, :] - values[..., :, None]) <= tolerance[..., None, None]
-    return np.where(same, 0.0, reciprocal(np.where(same, 1.0 + 0.0j, w[..., None, :] - w[..., :, None])))
+    return np.where(
+        same, 0.0, reciprocal(np.where(same, 1.0 + 0.0j, w[..., None, :] - w[..., :, None]))
+    )
 
 
 @complex_operation(results="cc")
@@ -173,8 +179,9 @@ def _largest(v: Any) -> Any:
     return np.argmax(np.abs(plain(v)), axis=-2)[..., None, :]
 
 
-# Let P = V^-1 dA V. The values change by diag(P), and the vectors by U = V (F o P), F_ij = 1 / (w_j - w_i), up to multiples of
-# each. Those follow from what LAPACK does: the length stays one, and the phase of the largest element stays zero.
+# Let P = V^-1 dA V. The values change by diag(P), and the vectors by U = V (F o P), F_ij = 1 / (w_j
+# - w_i), up to multiples of each. Those follow from what LAPACK does: the length stays one, and the
+# phase of the largest element stays zero.
 @complex_eig.push
 def complex_eig_push(r: Any, a: Any) -> Any:
     w, v = r
@@ -201,7 +208,9 @@ def complex_eig_pull(g: Any, r: Any, a: Any) -> Any:
     top = np.take_along_axis(v, place, -2)
     change = np.take_along_axis(gu, place, -2) + 1j * inner.imag * top / np.square(np.abs(top))
     np.put_along_axis(gu, place, change, -2)
-    inside = np.conjugate(_inverse_gaps(w)) * (adjoint(v) @ gu) + gw[..., None] * np.eye(w.shape[-1])
+    inside = np.conjugate(_inverse_gaps(w)) * (adjoint(v) @ gu) + gw[..., None] * np.eye(
+        w.shape[-1]
+    )
     return lambda: adjoint(_inverse(v)) @ inside @ adjoint(v)
 
 
@@ -215,7 +224,8 @@ class EigResult(NamedTuple):
 @implements(np.linalg.eig)
 @answers_for(np.linalg.eig)
 def eig(a: Any) -> EigResult:
-    """Eigenvalues and eigenvectors of a square matrix, or of a stack of them; always complex, unlike NumPy's.
+    """Eigenvalues and eigenvectors of a square matrix, or of a stack of them; always complex,
+    unlike NumPy's.
 
     Parameters
     ----------
@@ -237,14 +247,16 @@ def eig(a: Any) -> EigResult:
 
     Notes
     -----
-    With :math:`P = V^{-1} dA\\, V` the eigenvalues change by the diagonal of `P` [1]_. The vectors change by :math:`V (F \\circ
-    P)`, :math:`F_{ij} = 1 / (\\lambda_j - \\lambda_i)`, and by the multiples of themselves that keep their length, and the phase
-    of the largest element. Between equal eigenvalues `F` is zero: vectors have no derivative there. At a matrix without a basis of
+    With :math:`P = V^{-1} dA\\, V` the eigenvalues change by the diagonal of `P` [1]_. The vectors
+    change by :math:`V (F \\circ P)`, :math:`F_{ij} = 1 / (\\lambda_j - \\lambda_i)`, and by the
+    multiples of themselves that keep their length, and the phase of the largest element. Between
+    equal eigenvalues `F` is zero: vectors have no derivative there. At a matrix without a basis of
     eigenvectors nothing has one, and what is computed is large, or nan.
 
     References
     ----------
-    .. [1] Michael B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008.
+    .. [1] Michael B. Giles, "Collected matrix derivative results for forward and reverse mode
+           algorithmic differentiation", 2008.
 
     Examples
     --------
@@ -276,7 +288,8 @@ def complex_eigh(a: Any, *, lower: bool) -> Any:
     return np.linalg.eigh(a, "L" if lower else "U")
 
 
-# As for symmetric matrices, see `numpy.linalg.eigh` there; the phase of a vector is LAPACK's, of which nothing is known.
+# As for symmetric matrices, see `numpy.linalg.eigh` there; the phase of a vector is LAPACK's, of
+# which nothing is known.
 @complex_eigh.push
 def complex_eigh_push(r: Any, a: Any, lower: bool) -> Any:
     w, v = r
@@ -320,7 +333,10 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 - NumPy's name
 
 def _check_finite(function: str, a: Any) -> None:
     if not np.isfinite(a).all():
-        raise MatrixError(f"{function}: a has elements that are not finite, but must have finite ones for eigenvalues!")
+        raise MatrixError(
+            f"{function}: a has elements that are not finite, but must have finite ones for "
+            "eigenvalues!"
+        )
 
 
 def _square(function: str, a: Any) -> Any:
@@ -336,7 +352,8 @@ def _square(function: str, a: Any) -> Any:
 
 
 def eigendecompose(a: Any) -> tuple[Any, Any]:
-    """Eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig` has the other one.
+    """Eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig` has the
+    other one.
 
     Parameters
     ----------
@@ -392,8 +409,8 @@ def eigenvalues(a: Any) -> Any:
 
     Notes
     -----
-    The contribution to the adjoint is :math:`V^{-H} \\mathrm{diag}(\\bar\\lambda)\\, V^H`, or its real part. Between eigenvalues
-    that are equal second derivatives lack a part, and are wrong.
+    The contribution to the adjoint is :math:`V^{-H} \\mathrm{diag}(\\bar\\lambda)\\, V^H`, or its
+    real part. Between eigenvalues that are equal second derivatives lack a part, and are wrong.
 
     Examples
     --------
@@ -406,7 +423,8 @@ def eigenvalues(a: Any) -> Any:
 
 
 def eigenvectors(a: Any) -> Any:
-    """The eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the first of `eigendecompose`.
+    """The eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the first of
+    `eigendecompose`.
 
     Parameters
     ----------
@@ -449,9 +467,9 @@ def complex_schur(a: Any) -> Any:
     return u, t
 
 
-# Let A = U T U^H and M = U^H dA U. Then dU = U K with K skew-Hermitian, and dT = M + T K - K T, of which the part below the
-# diagonal is zero. That determines K below the diagonal, column by column from the left; its diagonal, the phases, is taken to be
-# zero.
+# Let A = U T U^H and M = U^H dA U. Then dU = U K with K skew-Hermitian, and dT = M + T K - K T, of
+# which the part below the diagonal is zero. That determines K below the diagonal, column by column
+# from the left; its diagonal, the phases, is taken to be zero.
 @complex_schur.push
 def complex_schur_push(r: Any, a: Any) -> Any:
     u, t = r
@@ -466,7 +484,10 @@ def complex_schur_push(r: Any, a: Any) -> Any:
                 b = b - column[j - k :] * t[k, j]
             system = t[j, j] * np.eye(n - 1 - j) - t[j + 1 :, j + 1 :]
             columns.append(np.linalg.solve(system, b))
-        padded = [np.concatenate([np.zeros(j + 1), column]) for j, column in enumerate([*columns, np.zeros(0)])]
+        padded = [
+            np.concatenate([np.zeros(j + 1), column])
+            for j, column in enumerate([*columns, np.zeros(0)])
+        ]
         below = np.stack(padded, axis=1)
         k = below - adjoint(below)
         return u @ k, np.triu(m + t @ k - k @ t)
@@ -490,7 +511,8 @@ def complex_schur_pull(g: Any, r: Any, a: Any) -> Any:
 
 
 def complex_schur_decompose(a: Any) -> tuple[Any, Any]:
-    """The complex Schur form of a square matrix: unitary `u` and upper triangular `t` with ``a = u @ t @ u.conj().T``.
+    """The complex Schur form of a square matrix: unitary `u` and upper triangular `t` with ``a = u
+    @ t @ u.conj().T``.
 
     Parameters
     ----------
@@ -510,10 +532,11 @@ def complex_schur_decompose(a: Any) -> tuple[Any, Any]:
 
     Notes
     -----
-    The columns of `u` may be multiplied with numbers of modulus one, and `t` accordingly: derivatives are those of a smooth choice,
-    and right for functions that do not depend on it. With :math:`M = U^H dA\\, U` they are :math:`dU = U K` and
-    :math:`dT = M + T K - K T`, where the skew-Hermitian `K` makes the part of `dT` below the diagonal zero. At equal eigenvalues
-    there are none.
+    The columns of `u` may be multiplied with numbers of modulus one, and `t` accordingly:
+    derivatives are those of a smooth choice, and right for functions that do not depend on it. With
+    :math:`M = U^H dA\\, U` they are :math:`dU = U K` and :math:`dT = M + T K - K T`, where the
+    skew-Hermitian `K` makes the part of `dT` below the diagonal zero. At equal eigenvalues there
+    are none.
 
     Examples
     --------

@@ -11,7 +11,17 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import broadcastable
 
-__all__ = ["ComplexVar", "arg", "conj", "get_imag", "get_real", "norm", "polar", "proj", "to_complex"]
+__all__ = [
+    "ComplexVar",
+    "arg",
+    "conj",
+    "get_imag",
+    "get_real",
+    "norm",
+    "polar",
+    "proj",
+    "to_complex",
+]
 
 
 def _parts(name: str, z: Any) -> tuple[Any, Any]:
@@ -171,12 +181,16 @@ def polar(r: Any, theta: Any) -> Any:
     """
     r, theta = as_operand(r, "polar: r"), as_operand(theta, "polar: theta")
     if not broadcastable(np.shape(r), np.shape(theta)):
-        raise ShapeError(f"polar: theta has shape {np.shape(theta)}, but must broadcast with r, of shape {np.shape(r)}!")
+        raise ShapeError(
+            f"polar: theta has shape {np.shape(theta)}, but must broadcast with r, of shape "
+            f"{np.shape(r)}!"
+        )
     return joined(r * np.cos(theta), r * np.sin(theta))
 
 
 def proj(z: Any) -> Any:
-    """The projection onto the Riemann sphere: `z` itself, and one infinity for all complex numbers with an infinite part.
+    """The projection onto the Riemann sphere: `z` itself, and one infinity for all complex numbers
+    with an infinite part.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Complex operations: structured operations on the real and imaginary parts, written with complex arrays.
+"""Complex operations: structured operations on the real and imaginary parts, written with complex
+arrays.
 
     @complex_operation(np.linalg.inv)
     def complex_inv(a):                              # plain arrays, complex or real, in; complex arrays out
@@ -12,10 +13,10 @@
     def complex_inv_push(r, a):                      # written with differentiable functions
         return lambda t: -r @ t @ r                  # the map of the operand's tangent, linear over the real numbers
 
-Adjoints are ``d/dRe + i d/dIm``, so that the contribution of a holomorphic function is the adjoint of the result times the
-conjugate of the derivative. To an operand that is real goes the real part. Underneath stands one `Operation`, of which the
-operands are the parts: so reverse and forward mode, second derivatives and recordings are the engine's.
-"""
+Adjoints are ``d/dRe + i d/dIm``, so that the contribution of a holomorphic function is the adjoint
+of the result times the conjugate of the derivative. To an operand that is real goes the real part.
+Underneath stands one `Operation`, of which the operands are the parts: so reverse and forward mode,
+second derivatives and recordings are the engine's."""
 
 from __future__ import annotations
 
@@ -53,17 +54,24 @@ class ComplexOperation:
         def of_parts(*given: Any, kinds: str, **settings: Any) -> Any:
             return self._split(function(*assembled(given, kinds), **settings))
 
-        of_parts.__name__, of_parts.__qualname__, of_parts.__doc__ = self.name, f"{self.name}.operation", function.__doc__
+        of_parts.__name__, of_parts.__qualname__, of_parts.__doc__ = (
+            self.name,
+            f"{self.name}.operation",
+            function.__doc__,
+        )
         of_parts.__module__ = __name__
         own = [p for p in signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
         kinds = Parameter("kinds", Parameter.KEYWORD_ONLY)
-        of_parts.__signature__ = Signature([Parameter("given", Parameter.VAR_POSITIONAL), kinds, *own])  # type: ignore[attr-defined]
+        given = Parameter("given", Parameter.VAR_POSITIONAL)
+        of_parts.__signature__ = Signature([given, kinds, *own])  # type: ignore[attr-defined]
         self.operation = operation(variadic=True)(of_parts)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
 
     def pull(self, rule: Any) -> Any:
-        """Decorator: the reverse rule; its items are complex arrays, or functions of nothing that make them, one per operand."""
+        """Decorator: the reverse rule; its items are complex arrays, or functions of nothing that
+        make them, one per operand.
+        """
         self.pull_rule = rule
         return rule
 
@@ -102,7 +110,10 @@ class ComplexOperation:
         if self.results == "r":
             return flat
         remaining = iter(flat)
-        found = [joined(next(remaining), next(remaining) if kind == "c" else None) for kind in self.results]
+        found = [
+            joined(next(remaining), next(remaining) if kind == "c" else None)
+            for kind in self.results
+        ]
         return tuple(found) if len(found) > 1 else found[0]
 
     def _adjoints(self, g: Any, r: Any) -> Any:
@@ -125,13 +136,21 @@ class ComplexOperation:
         contributions: list[Any] = []
         for c, kind in zip(found if type(found) is tuple else (found,), kinds, strict=True):
             once = _Once(c)
-            contributions += [lambda once=once: np.real(once())] + [lambda once=once: np.imag(once())] * (kind == "c")
+            contributions += [lambda once=once: np.real(once())] + [
+                lambda once=once: np.imag(once())
+            ] * (kind == "c")
         return tuple(contributions)
 
     def _tangent(self, r: Any, *given: Any, kinds: str, **settings: Any) -> Any:
         values = list(_pairs(given, kinds))
         results = r if self.results == "r" else list(_pairs(r, self.results))
-        results = results if self.results == "r" else tuple(results) if len(self.results) > 1 else results[0]
+        results = (
+            results
+            if self.results == "r"
+            else tuple(results)
+            if len(self.results) > 1
+            else results[0]
+        )
         found = self.push_rule(results, *values, **settings)
         maps: list[Any] = []
         for push, kind in zip(found if type(found) is tuple else (found,), kinds, strict=True):
@@ -167,7 +186,13 @@ def assembled(given: Any, kinds: str) -> list[Any]:
     for kind in kinds:
         x = next(remaining)
         x = paired(x, next(remaining)) if kind == "c" else x
-        values.append(np.complex128(x) if type(x) is complex else np.float64(x) if type(x) in (float, int) else x)
+        values.append(
+            np.complex128(x)
+            if type(x) is complex
+            else np.float64(x)
+            if type(x) in (float, int)
+            else x
+        )
     return values
 
 
@@ -180,7 +205,9 @@ def _pairs(given: Any, kinds: str) -> Any:
         yield np.complex128(x) if type(x) is complex else np.float64(x) if type(x) is float else x
 
 
-def complex_operation(*answers: Any, results: str = "c") -> Callable[[Callable[..., Any]], ComplexOperation]:
+def complex_operation(
+    *answers: Any, results: str = "c"
+) -> Callable[[Callable[..., Any]], ComplexOperation]:
     """Make a differentiable operation of a function on plain complex arrays.
 
     Parameters
@@ -193,7 +220,8 @@ def complex_operation(*answers: Any, results: str = "c") -> Callable[[Callable[.
     Returns
     -------
     callable
-        Decorator that turns the function into a `ComplexOperation`, whose ``pull`` and ``push`` are decorators for the rules.
+        Decorator that turns the function into a `ComplexOperation`, whose ``pull`` and ``push`` are
+        decorators for the rules.
     """
 
     def make(function: Callable[..., Any]) -> ComplexOperation:

@@ -1,8 +1,8 @@
 """`ComplexVar`: a complex variable, which is a pair of real ones.
 
-It stands on no tape: what is recorded are operations on its two parts, so that reverse and forward mode, second derivatives and
-recordings are those of real variables. The adjoint of a complex variable is ``d/dRe + i d/dIm`` of the real result.
-"""
+It stands on no tape: what is recorded are operations on its two parts, so that reverse and forward
+mode, second derivatives and recordings are those of real variables. The adjoint of a complex
+variable is ``d/dRe + i d/dIm`` of the real result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import var
-from varmat.kernels import scalar_item
+from varmat.plain_arrays import scalar_item
 
 __all__ = ["ComplexVar"]
 
@@ -28,23 +28,26 @@ _REAL = (ArrayMethods, MatVar)
 class ComplexVar(Container, ComplexKind, ArrayMethods):
     """A complex variable, a scalar or an array: a pair of real variables.
 
-    It is made by `varmat.var` of complex numbers, by `varmat.to_complex`, and by operations of real variables with complex
-    numbers. It has the operators, attributes and methods of a complex ndarray.
+    It is made by `varmat.var` of complex numbers, by `varmat.to_complex`, and by operations of real
+    variables with complex numbers. It has the operators, attributes and methods of a complex
+    ndarray.
 
     Attributes
     ----------
     real, imag : Var or VarMat
-        The two parts. Those of an array are views: what is assigned into them is assigned into the array.
+        The two parts. Those of an array are views: what is assigned into them is assigned into the
+        array.
     val : complex or ndarray
         The value.
     adj : complex or ndarray
-        The adjoint: the derivative of the real result with respect to the real part, plus `i` times that with respect to the
-        imaginary part.
+        The adjoint: the derivative of the real result with respect to the real part, plus `i` times
+        that with respect to the imaginary part.
 
     Notes
     -----
-    With this convention, which is that of Stan and PyTorch, ``z - rate * z.adj`` is a step of steepest descent. Of a holomorphic
-    function `f` the adjoint is that of the result times the conjugate of ``f'(z)``. JAX has the conjugate of it.
+    With this convention, which is that of Stan and PyTorch, ``z - rate * z.adj`` is a step of
+    steepest descent. Of a holomorphic function `f` the adjoint is that of the result times the
+    conjugate of ``f'(z)``. JAX has the conjugate of it.
 
     Examples
     --------
@@ -65,7 +68,10 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
 
     def __init__(self, re: Any, im: Any) -> None:
         if not (isinstance(re, _REAL) and isinstance(im, _REAL) and re.shape == im.shape):
-            raise TypeError("ComplexVar: the parts must be real variables of one shape; varmat.to_complex(re, im) makes them that")
+            raise TypeError(
+                "ComplexVar: the parts must be real variables of one shape; varmat.to_complex(re, "
+                "im) makes them that"
+            )
         self._re: Any = re
         self._im: Any = im
 
@@ -115,7 +121,10 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
 
     def astype(self, dtype: Any, *args: Any, copy: bool = True, **kwargs: Any) -> Any:
         if np.dtype(dtype) != COMPLEX128:
-            raise TypeError(f"astype: complex variables are complex128 only, not {np.dtype(dtype)}; use np.real, np.imag or np.abs")
+            raise TypeError(
+                f"astype: complex variables are complex128 only, not {np.dtype(dtype)}; use "
+                "np.real, np.imag or np.abs"
+            )
         return np.copy(self) if copy else self
 
     def __getitem__(self, index: Any) -> Any:
@@ -130,8 +139,10 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            "a ComplexVar cannot become a plain array, its derivative would be lost: use np.real, np.imag or np.abs of it where "
-            "real numbers are expected, np.stack([...]) or np.concatenate for an array of variables, varmat.value(z) for the plain "
+            "a ComplexVar cannot become a plain array, its derivative would be lost: use np.real, "
+            "np.imag or np.abs of it where "
+            "real numbers are expected, np.stack([...]) or np.concatenate for an array of "
+            "variables, varmat.value(z) for the plain "
             "numbers"
         )
 
@@ -142,10 +153,17 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         implementation = COMPLEX.get(ufunc if method == "__call__" else (ufunc, method))
         if implementation is None and method == "outer" and ufunc in COMPLEX:
             a, b = inputs
-            inputs, implementation = (np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), COMPLEX[ufunc]
+            inputs, implementation = (
+                (np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b),
+                COMPLEX[ufunc],
+            )
         if implementation is None:
             raise _unknown(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
-        settings = {name: each for name, each in kwargs.items() if name not in ("dtype", "casting", "order", "subok")}
+        settings = {
+            name: each
+            for name, each in kwargs.items()
+            if name not in ("dtype", "casting", "order", "subok")
+        }
         if method == "__call__":
             dispatch.refuse_settings(ufunc, settings)
         result = implementation(*inputs, **settings)
@@ -156,7 +174,9 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        implementation = COMPLEX.get(function) or dispatch.BY_NAME.get(f"{function.__module__}.{function.__name__}")
+        implementation = COMPLEX.get(function) or dispatch.BY_NAME.get(
+            f"{function.__module__}.{function.__name__}"
+        )
         if implementation is not None:
             return implementation(*args, **kwargs)
         if function in ON_VALUES:
@@ -165,7 +185,11 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
 
     def __repr__(self) -> str:
         value = self._plain
-        text = np.array2string(value, separator=", ", prefix="ComplexVar(") if self.shape else repr(value)
+        text = (
+            np.array2string(value, separator=", ", prefix="ComplexVar(")
+            if self.shape
+            else repr(value)
+        )
         return f"ComplexVar({text})"
 
     def __eq__(self, other: Any) -> Any:
@@ -183,8 +207,10 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
 
 # Functions of NumPy of plain values, whose results have no derivative.
 ON_VALUES: frozenset[Any] = frozenset({
-    np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplex, np.count_nonzero, np.nonzero,
-    np.flatnonzero, np.argwhere, np.all, np.any, np.array_repr, np.array_str, np.array2string, np.result_type, np.can_cast,
+    np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplex,
+     np.count_nonzero, np.nonzero,
+    np.flatnonzero, np.argwhere, np.all, np.any, np.array_repr, np.array_str, np.array2string,
+     np.result_type, np.can_cast,
     np.common_type, np.min_scalar_type, np.may_share_memory, np.shares_memory,
 })  # fmt: skip
 
@@ -215,7 +241,8 @@ def _in_place(ufunc: Any) -> Any:
 
 
 for _name, _ufunc in {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power, "matmul": np.matmul,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+     "matmul": np.matmul,
 }.items():  # fmt: skip
     setattr(ComplexVar, f"__{_name}__", _operator(_ufunc, False))
     setattr(ComplexVar, f"__r{_name}__", _operator(_ufunc, True))
@@ -227,14 +254,17 @@ for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute
 def paired(re: Any, im: Any) -> Any:
     """The plain complex number or array of plain parts."""
     if not np.ndim(re) and not np.ndim(im):
-        return complex(float(re), float(im))  # of arrays without axes Python would add i times the second, and lose signs of zeros
+        # of arrays without axes Python would add i times the second, and lose signs of zeros
+        return complex(float(re), float(im))
     result = np.empty(np.broadcast_shapes(np.shape(re), np.shape(im)), COMPLEX128)
     result.real, result.imag = re, im
     return result
 
 
 def parts(x: Any, name: str) -> tuple[Any, Any]:
-    """Real and imaginary part, each a float, an array or a real variable; None for the imaginary part of what is real."""
+    """Real and imaginary part, each a float, an array or a real variable; None for the imaginary
+    part of what is real.
+    """
     x = dispatch.settled(x)
     if isinstance(x, ComplexVar):
         return x._re, x._im
@@ -249,7 +279,9 @@ def parts(x: Any, name: str) -> tuple[Any, Any]:
 
 
 def joined(re: Any, im: Any) -> Any:
-    """What two parts are together: a complex variable, or complex data; what is real where there is no second one."""
+    """What two parts are together: a complex variable, or complex data; what is real where there is
+    no second one.
+    """
     if im is None:
         return re
     if isinstance(re, (tuple, list)):
@@ -264,7 +296,9 @@ def joined(re: Any, im: Any) -> Any:
         re, im = to_varmat(re), to_varmat(im)
     if np.shape(re) != np.shape(im):
         shape = np.broadcast_shapes(np.shape(re), np.shape(im))
-        re, im = (x if np.shape(x) == shape else np.copy(np.broadcast_to(x, shape)) for x in (re, im))
+        re, im = (
+            x if np.shape(x) == shape else np.copy(np.broadcast_to(x, shape)) for x in (re, im)
+        )
     return ComplexVar(re, im)
 
 
@@ -309,7 +343,9 @@ def to_complex(re: Any = 0.0, im: Any = 0.0) -> Any:
     try:
         np.broadcast_shapes(np.shape(re), np.shape(im))
     except ValueError:
-        raise ShapeError(f"to_complex: im has shape {np.shape(im)}, but must fit that of re, {np.shape(re)}!") from None
+        raise ShapeError(
+            f"to_complex: im has shape {np.shape(im)}, but must fit that of re, {np.shape(re)}!"
+        ) from None
     # Copies, for what is assigned into the result is not to change the arguments.
     return joined(*(np.copy(x) if np.shape(x) and is_differentiable(x) else x for x in (re, im)))
 

@@ -1,12 +1,12 @@
 """The arena: warm memory for the large arrays of a tape.
 
-A bump allocator over blocks of float64. A block is a pair of equally long buffers, so that the values and
-the adjoints of a variable lie at the same offset in parallel. Blocks grow geometrically and are
-used again after `Arena.release`, but only those to which nobody else refers any more: a NumPy view keeps
-the buffer it looks into alive, so the reference count of the buffer tells.
+A bump allocator over blocks of float64. A block is a pair of equally long buffers, so that the
+values and the adjoints of a variable lie at the same offset in parallel. Blocks grow geometrically
+and are used again after `Arena.release`, but only those to which nobody else refers any more: a
+NumPy view keeps the buffer it looks into alive, so the reference count of the buffer tells.
 
-Small arrays do not come here (see `LARGE`): NumPy's own cache serves them faster than a bump pointer written
-in Python can, and a small array that somebody keeps would hold back a whole block.
+Small arrays do not come here (see `LARGE`): NumPy's own cache serves them faster than a bump
+pointer written in Python can, and a small array that somebody keeps would hold back a whole block.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import sys
 
 import numpy as np
 
-# Elements up to which arrays stay out of the arena, 256 KB: rules for large arrays cost 5 us more. A chain of products of 10^4
-# elements takes 0.4 times as long as with a bound of 8192, and one of 10^5 as long as with any higher one.
+# Elements up to which arrays stay out of the arena, 256 KB: rules for large arrays cost 5 us more.
+# A chain of products of 10^4 elements takes 0.4 times as long as with a bound of 8192, and one of
+# 10^5 as long as with any higher one.
 LARGE = 32768
 # Elements of the first block.
 FIRST_BLOCK = 1 << 17
@@ -26,8 +27,9 @@ LINE = 8
 
 Mark = tuple[int, int]
 
-# glibc gives free memory at the top of its heap back to the system from 128 KB on, and the next recording gets it again as cold
-# pages. When a block of 32 MB is freed, the largest size that it learns from, that bound becomes 64 MB. Nothing is written here.
+# glibc gives free memory at the top of its heap back to the system from 128 KB on, and the next
+# recording gets it again as cold pages. When a block of 32 MB is freed, the largest size that it
+# learns from, that bound becomes 64 MB. Nothing is written here.
 np.empty((1 << 22) - (1 << 13))
 
 
@@ -50,7 +52,8 @@ class Block:
         self._alone = self._references()
 
     def _references(self) -> int:
-        # Every view, however it was made, refers to the owner of the memory, which is the base of our slices.
+        # Every view, however it was made, refers to the owner of the memory, which is the base of
+        # our slices.
         return sys.getrefcount(self.values.base) + sys.getrefcount(self.adjoints.base)
 
     def is_free(self) -> bool:
@@ -95,7 +98,9 @@ class Arena:
         return mark
 
     def release(self, mark: Mark) -> None:
-        """Take back everything taken since `mark`; blocks that somebody still looks into are left to them."""
+        """Take back everything taken since `mark`; blocks that somebody still looks into are left
+        to them.
+        """
         count, self._offset = mark
         if len(self._used) == count:
             return
@@ -107,12 +112,17 @@ class Arena:
 
     def _open_block(self, size: int) -> None:
         # The smallest that will do: its pages were written to by the recordings before.
-        fitting = min((block for block in self._free if block.capacity >= size), key=lambda block: block.capacity, default=None)
+        fitting = min(
+            (block for block in self._free if block.capacity >= size),
+            key=lambda block: block.capacity,
+            default=None,
+        )
         if fitting is not None:
             self._free.remove(fitting)
             self._used.append(fitting)
         else:
-            # What is too small for this request is dropped: growing geometrically, it would not be asked for again.
+            # What is too small for this request is dropped: growing geometrically, it would not be
+            # asked for again.
             largest = max((block.capacity for block in self._used + self._free), default=0)
             self._free.clear()
             self._used.append(Block(max(FIRST_BLOCK, 2 * largest, size)))

@@ -1,4 +1,6 @@
-"""What an ndarray offers: attributes and methods of the types of varmat, and the conversions that they refuse."""
+"""What an ndarray offers: attributes and methods of the types of varmat, and the conversions that
+they refuse.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.kernels import Flat, Length, is_sparse_product
+from varmat.plain_arrays import Flat, Length, is_sparse_product
 
 FLOAT64 = np.dtype(np.float64)
 # NumPy as its functions are here: they take our types, which its annotations do not know.
@@ -27,7 +29,9 @@ def _forward_to_numpy(name: str) -> Any:
 
 
 class ArrayMethods:
-    """What `Var`, `VarMat` and `Dual` share: the attributes and methods of an ndarray, and refusals."""
+    """What `Var`, `VarMat` and `Dual` share: the attributes and methods of an ndarray, and
+    refusals.
+    """
 
     __slots__ = ()
     __array_priority__ = 1000.0
@@ -49,11 +53,17 @@ class ArrayMethods:
 
         def _set(self, *args: Any, **kwargs: Any) -> Any: ...
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = anything
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
+            __rtruediv__
+        ) = anything
         __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = anything
         __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = _set
-        __lt__ = __le__ = __ge__ = __gt__ = all = any = argmax = argmin = argsort = clip = cumprod = cumsum = diagonal = dot = _set
-        max = mean = min = nonzero = prod = ptp = ravel = repeat = round = searchsorted = squeeze = std = sum = swapaxes = _set
+        __lt__ = __le__ = __ge__ = __gt__ = all = any = argmax = argmin = argsort = clip = (
+            cumprod
+        ) = cumsum = diagonal = dot = _set
+        max = mean = min = nonzero = prod = ptp = ravel = repeat = round = searchsorted = (
+            squeeze
+        ) = std = sum = swapaxes = _set
         take = trace = var = _set
 
     @property
@@ -69,7 +79,7 @@ class ArrayMethods:
         return 8 * self.size
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
+    def T(self) -> Any:
         return np.transpose(self)
 
     @property
@@ -95,8 +105,14 @@ class ArrayMethods:
     @property
     def flags(self) -> Any:
         # Of a view: what is set there changes nothing here.
-        part = next(getattr(self, name) for name in ("_val", "_re", "val") if hasattr(type(self), name))
-        return part.view().flags if isinstance(part, np.ndarray) else getattr(part, "flags", np.float64().flags)
+        part = next(
+            getattr(self, name) for name in ("_val", "_re", "val") if hasattr(type(self), name)
+        )
+        return (
+            part.view().flags
+            if isinstance(part, np.ndarray)
+            else getattr(part, "flags", np.float64().flags)
+        )
 
     def conj(self) -> Any:
         return self
@@ -126,7 +142,10 @@ class ArrayMethods:
         if kind == "c":
             return self + 0j
         if np.dtype(dtype) != FLOAT64:
-            raise TypeError(f"astype: variables are float64 only, not {np.dtype(dtype)}; varmat.value(x) gives plain numbers")
+            raise TypeError(
+                f"astype: variables are float64 only, not {np.dtype(dtype)}; varmat.value(x) gives "
+                "plain numbers"
+            )
         return np.copy(self) if copy else self
 
     def tolist(self) -> Any:
@@ -134,7 +153,13 @@ class ArrayMethods:
 
     def item(self, *index: Any) -> Any:
         at: Any = index[0] if len(index) == 1 else index
-        return np.ravel(self)[at] if type(at) is not tuple else self[at] if at else np.reshape(self, ())
+        return (
+            np.ravel(self)[at]
+            if type(at) is not tuple
+            else self[at]
+            if at
+            else np.reshape(self, ())
+        )
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis=axis)
@@ -142,10 +167,14 @@ class ArrayMethods:
     def fill(self, fill_value: Any) -> None:
         self[...] = fill_value
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> None:
         self[...] = np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
 
-    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+    def partition(
+        self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None
+    ) -> None:
         self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -153,17 +182,24 @@ class ArrayMethods:
         if is_sparse_product(frame):
             return np.empty((), object)
         raise TypeError(
-            f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: {dispatch.ADVICE['array'](frame)}"
+            f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: "
+            f"{dispatch.ADVICE['array'](frame)}"
         )
 
     def _refuse_number(self) -> Any:
         advice = dispatch.ADVICE["number"](sys._getframe(1))
-        raise TypeError(f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: {advice}")
+        raise TypeError(
+            f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: "
+            f"{advice}"
+        )
 
     __float__ = __int__ = __complex__ = __index__ = __trunc__ = _refuse_number
 
     def __hash__(self) -> int:
-        raise TypeError(f"a {type(self).__name__} cannot be hashed, being equal to plain numbers; use varmat.value(x), or id(x)")
+        raise TypeError(
+            f"a {type(self).__name__} cannot be hashed, being equal to plain numbers; use "
+            "varmat.value(x), or id(x)"
+        )
 
     def __bool__(self) -> bool:
         return bool(self._plain)
@@ -184,15 +220,46 @@ class ArrayMethods:
         return self.copy()
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a {type(self).__name__} belongs to its tape and cannot be pickled; pickle varmat.value(x)")
+        raise TypeError(
+            f"a {type(self).__name__} belongs to its tape and cannot be pickled; pickle "
+            "varmat.value(x)"
+        )
 
     def __format__(self, spec: str) -> str:
         return format(self._plain, spec) if spec else str(self)
 
 
 for _name in [
-    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "cumprod", "cumsum", "diagonal", "dot", "max", "mean"),
-    *("min", "nonzero", "prod", "ptp", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take"),
+    *(
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "argpartition",
+        "argsort",
+        "clip",
+        "cumprod",
+        "cumsum",
+        "diagonal",
+        "dot",
+        "max",
+        "mean",
+    ),
+    *(
+        "min",
+        "nonzero",
+        "prod",
+        "ptp",
+        "ravel",
+        "repeat",
+        "round",
+        "searchsorted",
+        "squeeze",
+        "std",
+        "sum",
+        "swapaxes",
+        "take",
+    ),
     *("trace", "var"),
 ]:
     setattr(ArrayMethods, _name, _forward_to_numpy(_name))
@@ -212,9 +279,15 @@ for _name, _ufunc in zip(("lt", "le", "eq", "ne", "ge", "gt"), dispatch.COMPARIS
 
 
 def is_foreign(x: Any) -> bool:
-    """Whether `x` is of another library that may know what to do with a variable; what pandas has is data."""
+    """Whether `x` is of another library that may know what to do with a variable; what pandas has
+    is data.
+    """
     own = (ArrayMethods, np.ndarray, np.generic, dispatch.Standing)
-    return hasattr(x, "__array_ufunc__") and not isinstance(x, own) and not hasattr(x, "__pandas_priority__")
+    return (
+        hasattr(x, "__array_ufunc__")
+        and not isinstance(x, own)
+        and not hasattr(x, "__pandas_priority__")
+    )
 
 
 class Container:

@@ -21,8 +21,8 @@ def make_callback_var(value: Any, function: Any) -> Any:
     value : scalar or array_like
         The value of the new variable.
     function : callable
-        Called with the new variable in the reverse pass, if anything depends on it; it adds to the adjoints of the
-        variables from which the value was computed, with ``x.adj += ...``.
+        Called with the new variable in the reverse pass, if anything depends on it; it adds to the
+        adjoints of the variables from which the value was computed, with ``x.adj += ...``.
 
     Returns
     -------
@@ -35,7 +35,8 @@ def make_callback_var(value: Any, function: Any) -> Any:
 
     Notes
     -----
-    It has a gradient only: for forward derivatives and Hessians make an `operation` with a tangent rule.
+    It has a gradient only: for forward derivatives and Hessians make an `operation` with a tangent
+    rule.
 
     Examples
     --------
@@ -60,7 +61,8 @@ _CALLBACK_VAR = Rule("make_callback_var", lambda result, function, _: function(r
 def reverse_pass_callback(function: Callable[[], None]) -> None:
     """Call `function` when the reverse pass comes to this place of the tape.
 
-    The function reads the adjoints of later variables and adds to those of earlier ones, with ``x.adj += ...``.
+    The function reads the adjoints of later variables and adds to those of earlier ones, with
+    ``x.adj += ...``.
 
     Parameters
     ----------

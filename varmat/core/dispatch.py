@@ -1,9 +1,8 @@
 """NumPy's doors: `__array_function__` and `__array_ufunc__`.
 
-Every function that NumPy can dispatch stands in exactly one of three tables, filled by the modules of
-`varmat.functions`: supported (`SUPPORTED`), evaluated on plain values because the result has no derivative (`CONSTANT`), or
-refused with a sentence (`REFUSED`).
-"""
+Every function that NumPy can dispatch stands in exactly one of three tables, filled by the modules
+of `varmat.functions`: supported (`SUPPORTED`), evaluated on plain values because the result has no
+derivative (`CONSTANT`), or refused with a sentence (`REFUSED`)."""
 
 from __future__ import annotations
 
@@ -22,23 +21,28 @@ SUPPORTED: dict[Any, Function] = {}
 CONSTANT: set[Any] = set()
 # The keys are functions and names of modules, all of whose functions are refused.
 REFUSED: dict[Any, str] = {}
-# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and their like, and calls with settings.
+# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and their like,
+# and calls with settings.
 UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
-# Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc arrives, for importing
-# scipy.special takes longer than importing NumPy.
+# Names of scipy.special ufuncs that are supported -> function. Resolved when the first such ufunc
+# arrives, for importing scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
-# A function from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it imports for this.
+# A function from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it
+# imports for this.
 FURTHER: list[Function] = []
-# What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the matrix.
+# What makes a variable of a sparse matrix of SciPy: a function of the name of the caller and the
+# matrix.
 MAKERS: list[Function] = []
-# What to write instead where a variable should become a plain "array" or "number": functions of the frame of the caller.
+# What to write instead where a variable should become a plain "array" or "number": functions of the
+# frame of the caller.
 ADVICE: dict[str, Function] = {}
 # Functions of modules that are not imported for this, by ``module.name``.
 BY_NAME: dict[str, Function] = {}
-# What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The keys are ufuncs and functions of
-# NumPy, and operations and functions of the library.
+# What answers instead if an operand is complex, filled by the modules of `varmat.complexes`. The
+# keys are ufuncs and functions of NumPy, and operations and functions of the library.
 COMPLEX: dict[Any, Function] = {}
-# Modules that answer for what is asked seldom. They fill the tables when nothing else in them has an answer.
+# Modules that answer for what is asked seldom. They fill the tables when nothing else in them has
+# an answer.
 LATER: list[str] = []
 # Of the operators <, <=, ==, !=, >=, >.
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
@@ -57,7 +61,9 @@ class ComplexKind(Answering):
 
 
 class Standing(Answering):
-    """The base of types that stand for something else, an array or a variable, which is their `_settled`."""
+    """The base of types that stand for something else, an array or a variable, which is their
+    `_settled`.
+    """
 
     __slots__ = ()
     _settled: Any
@@ -118,10 +124,15 @@ def is_complex(x: Any) -> bool:
 
 
 def complex_answer(function: Any, name: str, operands: Any, settings: Any) -> Any:
-    """What a function of complex operands gives; refuses a complex variable where real numbers alone will do."""
+    """What a function of complex operands gives; refuses a complex variable where real numbers
+    alone will do.
+    """
     implementation = complex_answers().get(function)
     if implementation is None:
-        text = f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag or np.abs of it"
+        text = (
+            f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag "
+            "or np.abs of it"
+        )
         raise TypeError(called(text))
     return implementation(*operands, **settings)
 
@@ -154,7 +165,9 @@ def array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any)
         return array_function(self, function, types, args, kwargs)
     unknown = "it is not known to varmat; see varmat.operation for adding it"
     sentence = REFUSED.get(function) or REFUSED.get(function.__module__, unknown)
-    raise TypeError(f"{function.__module__}.{function.__name__} is not differentiable here: {sentence}")
+    raise TypeError(
+        f"{function.__module__}.{function.__name__} is not differentiable here: {sentence}"
+    )
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -165,13 +178,17 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
             return implementation(*inputs)
     out, *more = kwargs.pop("out", (None,))
     if more:
-        raise TypeError(f"np.{ufunc.__name__}: out= is not supported for several results; assign them, each with x[...] = result")
+        raise TypeError(
+            f"np.{ufunc.__name__}: out= is not supported for several results; assign them, each "
+            "with x[...] = result"
+        )
     if out is not None:
         if ufunc not in CONSTANT:
             refuse_plain_out(ufunc, out)
         part: Any = ...
         if "where" in kwargs and method == "__call__" and ufunc.signature is None:
-            # Only what is selected is computed: a derivative that is not finite elsewhere does not matter.
+            # Only what is selected is computed: a derivative that is not finite elsewhere does not
+            # matter.
             part = np.broadcast_to(plain(kwargs.pop("where")), out.shape)
             inputs = tuple(np.broadcast_to(x, out.shape)[part] for x in inputs)
         out[part] = getattr(ufunc, method)(*inputs, **kwargs)
@@ -182,7 +199,9 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     if implementation is None:
         if ufunc in CONSTANT:
             return constant(ufunc, inputs, kwargs)
-        sentence = REFUSED.get(ufunc, "it is not known to varmat; see varmat.elementwise for adding it")
+        sentence = REFUSED.get(
+            ufunc, "it is not known to varmat; see varmat.elementwise for adding it"
+        )
         raise TypeError(f"{ufunc.__name__} is not differentiable here: {sentence}")
     if kwargs:
         if (ufunc, method) in UFUNC_METHODS:
@@ -198,7 +217,9 @@ def _special(ufunc: Any) -> Function | None:
     return implementation
 
 
-def _ufunc_method(ufunc: Any, method: str, implementation: Function | None, inputs: Any, kwargs: Any) -> Any:
+def _ufunc_method(
+    ufunc: Any, method: str, implementation: Function | None, inputs: Any, kwargs: Any
+) -> Any:
     if (ufunc, method) in UFUNC_METHODS:
         return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
     if method == "outer" and implementation is not None and not kwargs:
@@ -206,11 +227,16 @@ def _ufunc_method(ufunc: Any, method: str, implementation: Function | None, inpu
         return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
     if ufunc in CONSTANT and method != "at":
         return getattr(ufunc, method)(*plain(inputs), **kwargs)
-    raise TypeError(f"np.{ufunc.__name__}.{method} is not differentiable here: write it with the function, or x[index] = value")
+    raise TypeError(
+        f"np.{ufunc.__name__}.{method} is not differentiable here: write it with the function, or "
+        "x[index] = value"
+    )
 
 
 def refuse_settings(ufunc: Any, settings: dict[str, Any]) -> None:
-    """Raise unless the settings of a ufunc say no more than what variables do in any case: that they are float64."""
+    """Raise unless the settings of a ufunc say no more than what variables do in any case: that
+    they are float64.
+    """
     for name, value in settings.items():
         if name == "dtype":
             refuse_dtype(ufunc, value)
@@ -229,6 +255,8 @@ def refuse_plain_out(function: Any, out: Any) -> None:
     """Raise unless variables can be written into `out`."""
     if isinstance(out, np.ndarray) and out.dtype != object:
         raise TypeError(
-            f"np.{function.__name__}: a variable cannot be written into a plain array (out=, or an in-place operator like +=), "
-            "its derivative would be lost; write a = a + b, or make the array with np.zeros_like(variable)"
+            f"np.{function.__name__}: a variable cannot be written into a plain array (out=, or an "
+            "in-place operator like +=), "
+            "its derivative would be lost; write a = a + b, or make the array with "
+            "np.zeros_like(variable)"
         )

@@ -1,4 +1,6 @@
-"""Dual numbers: a value and its tangent, for forward mode and, over variables, for exact second derivatives."""
+"""Dual numbers: a value and its tangent, for forward mode and, over variables, for exact second
+derivatives.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from varmat.core.array_methods import ArrayMethods, Container
 from varmat.core.errors import ShapeError
 from varmat.core.tape import current_tape
 from varmat.core.variables import VARIABLES, data, like, make_leaf
-from varmat.kernels import apart, is_basic, scalar_item
+from varmat.plain_arrays import apart, is_basic, scalar_item
 
 __all__ = ["Dual"]
 
@@ -22,11 +24,13 @@ _numbers = count()
 
 
 class Level:
-    """One direction of derivatives: that of a run of a functional in forward mode, or of the duals made by hand in one function.
+    """One direction of derivatives: that of a run of a functional in forward mode, or of the duals
+    made by hand in one function.
 
-    In an operation the newest level is looked at, and to it duals of all others are constants, so that these are the parts of the
-    result: values and tangents of newer duals are older ones, or variables. Duals made by hand are newest, whenever they are made,
-    for their user reads the tangent.
+    In an operation the newest level is looked at, and to it duals of all others are constants, so
+    that these are the parts of the result: values and tangents of newer duals are older ones, or
+    variables. Duals made by hand are newest, whenever they are made, for their user reads the
+    tangent.
 
     Attributes
     ----------
@@ -63,9 +67,10 @@ class Dual(Container, ArrayMethods):
 
     Notes
     -----
-    Duals made in one function go in one direction together, and one of which the value or the tangent is such a dual in another.
-    Functionals (`jvp`, `hessian`, ...) have directions of their own, which are never mixed with these or with each other: a
-    function that makes duals, and returns what it reads in their `tan`, can be differentiated.
+    Duals made in one function go in one direction together, and one of which the value or the
+    tangent is such a dual in another. Functionals (`jvp`, `hessian`, ...) have directions of their
+    own, which are never mixed with these or with each other: a function that makes duals, and
+    returns what it reads in their `tan`, can be differentiated.
 
     Examples
     --------
@@ -82,11 +87,15 @@ class Dual(Container, ArrayMethods):
         self.tan: Any = _operand(tan, "Dual: tan")
         self.level: Level = _made_by_hand(self.val, self.tan)
         if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
-            # What is computed from the value, and may be assigned into the tangent later, is a variable.
+            # What is computed from the value, and may be assigned into the tangent later, is a
+            # variable.
             self.tan = make_leaf(self.tan, self.val._tape.top)
         shape, tangent = np.shape(self.val), np.shape(self.tan)
         if tangent != shape and tangent[1:] != shape:
-            raise ShapeError(f"Dual: tan has shape {tangent}, but must have that of val, {shape}, or one leading axis more")
+            raise ShapeError(
+                f"Dual: tan has shape {tangent}, but must have that of val, {shape}, or one "
+                "leading axis more"
+            )
 
     @property
     def shape(self) -> Any:
@@ -119,7 +128,10 @@ class Dual(Container, ArrayMethods):
         if self.directions is None:
             return self.map(lambda x: x[index])
         # As a view, so that an assignment to the part is one to the whole.
-        val, tan = self.val[index], self.tan[(slice(None), *(index if type(index) is tuple else (index,)))]
+        val, tan = (
+            self.val[index],
+            self.tan[(slice(None), *(index if type(index) is tuple else (index,)))],
+        )
         return paired(val, tan if np.ndim(val) else np.copy(tan), self.level)
 
     def __setitem__(self, index: Any, source: Any) -> None:
@@ -129,7 +141,10 @@ class Dual(Container, ArrayMethods):
             raise TypeError(f"setitem: {_DEEPER}")
         if isinstance(source, Dual) and source.level is self.level:
             if source.directions != k:
-                raise ShapeError(f"setitem: a dual with {source.directions} directions cannot be assigned into one with {k}")
+                raise ShapeError(
+                    f"setitem: a dual with {source.directions} directions cannot be assigned into "
+                    f"one with {k}"
+                )
             val, tan = apart(source.val, self.val), apart(source.tan, self.tan)
         if type(self.val) is np.ndarray and isinstance(val, ArrayMethods):
             raise TypeError(f"setitem: {_DEEPER}")
@@ -145,15 +160,20 @@ class Dual(Container, ArrayMethods):
 
 
 _DEEPER = (
-    "what is assigned has derivatives that the array has no place for: make it of something that has them, with "
+    "what is assigned has derivatives that the array has no place for: make it of something that "
+    "has them, with "
     "np.zeros_like(x * y) of all that goes into it, or write np.stack([...])"
 )
 
 
 def _made_by_hand(*parts: Any) -> Level:
-    """The level of a dual with such parts: beyond those of its parts that were made in the same function."""
+    """The level of a dual with such parts: beyond those of its parts that were made in the same
+    function.
+    """
     levels: list[Level] = current_tape().by_hand
-    depth = max(levels.index(x.level) + 1 if isinstance(x, Dual) and x.level in levels else 0 for x in parts)
+    depth = max(
+        levels.index(x.level) + 1 if isinstance(x, Dual) and x.level in levels else 0 for x in parts
+    )
     if depth == len(levels):
         levels.append(Level())
     return levels[depth]
@@ -161,27 +181,36 @@ def _made_by_hand(*parts: Any) -> Level:
 
 def _operand(x: Any, name: str) -> Any:
     if isinstance(x, dispatch.ComplexKind):
-        raise TypeError(f"{name} is complex, but must be real; make a complex variable of two duals, varmat.to_complex(re, im)")
+        raise TypeError(
+            f"{name} is complex, but must be real; make a complex variable of two duals, "
+            "varmat.to_complex(re, im)"
+        )
     x = x if isinstance(x, ArrayMethods) else data(x, name)
     return np.array(x, order="C") if isinstance(x, np.ndarray) else x
 
 
 def _memory(x: Any) -> Any:
-    """The plain value of an array of any kind, of which only the place and the layout are looked at, not the numbers."""
+    """The plain value of an array of any kind, of which only the place and the layout are looked
+    at, not the numbers.
+    """
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else dispatch.plain(x)
 
 
 def in_order(x: Any) -> Any:
-    """An array of any kind in row-major order, to be written to, copied if need be; a number as it is."""
+    """An array of any kind in row-major order, to be written to, copied if need be; a number as it
+    is.
+    """
     plain = _memory(x)
     as_it_is = type(plain) is not np.ndarray or (plain.flags.c_contiguous and plain.flags.writeable)
     return x if as_it_is else np.copy(x, order="C")
 
 
 def result_dual(val: Any, tan: Any, level: Level) -> Dual:
-    """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a view of both or of neither."""
+    """A dual of results, which nobody else holds: of one memory layout, for a reshape must be a
+    view of both or of neither.
+    """
     return paired(in_order(val), in_order(tan), level)
 
 
@@ -195,7 +224,9 @@ def paired(val: Any, tan: Any, level: Level) -> Dual:
 
 
 def newest(duals: Any) -> Level:
-    """The level of the derivative that an operation on duals takes now: those of others are constants to it."""
+    """The level of the derivative that an operation on duals takes now: those of others are
+    constants to it.
+    """
     level: Level = duals[0].level
     for x in duals:
         if x.level is not level and x.level.order > level.order:
@@ -204,7 +235,9 @@ def newest(duals: Any) -> Level:
 
 
 def attached(val: Any, tan: Any, level: Level) -> Any:
-    """The dual of a level with a value and a tangent that may be duals of any level; newer ones stay outside of it."""
+    """The dual of a level with a value and a tangent that may be duals of any level; newer ones
+    stay outside of it.
+    """
     newer = [x for x in (val, tan) if type(x) is Dual and x.level.order > level.order]
     if not newer:
         return paired(val, tan, level)
@@ -218,7 +251,9 @@ def attached(val: Any, tan: Any, level: Level) -> Any:
 
 
 def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
-    """The value and the tangent of a level, through newer ones; the tangent is None if there is none."""
+    """The value and the tangent of a level, through newer ones; the tangent is None if there is
+    none.
+    """
     if not isinstance(x, Dual) or x.level.order < level.order:
         return x, None
     if x.level is level:
@@ -231,7 +266,11 @@ def taken_apart(x: Any, level: Level) -> tuple[Any, Any]:
 
 
 def _scalar(x: Any) -> Any:
-    return float(x) if isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim) else x
+    return (
+        float(x)
+        if isinstance(x, (np.generic, int)) or (type(x) is np.ndarray and not x.ndim)
+        else x
+    )
 
 
 def _each(function: Any, tangent: Any, k: int | None, stacked: bool = False) -> Any:
@@ -257,7 +296,9 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
         duals = [x for x in duals if x.level is level]
     k = duals[0].directions
     if len(duals) > 1 and any(x.directions != k for x in duals):
-        raise ShapeError(f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet")
+        raise ShapeError(
+            f"{op.name}: duals with {sorted({str(x.directions) for x in duals})} directions meet"
+        )
     values = [x.val if isinstance(x, Dual) and x.level is level else x for x in args]
     saved: dict[str, Any] = {}
     result = (op.saving(saved) if op.wanted else op)(*values, **settings)
@@ -265,18 +306,30 @@ def dual_call(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
     def by_rule() -> Any:
         with np.errstate(all="ignore"):
             pairs = zip(args, op.push(result, values, {**settings, **saved}), strict=True)
-            pushed = [_each(push, x.tan, k, op.stacked) for x, push in pairs if isinstance(x, Dual) and x.level is level]
+            pushed = [
+                _each(push, x.tan, k, op.stacked)
+                for x, push in pairs
+                if isinstance(x, Dual) and x.level is level
+            ]
             return reduce(_added, pushed)
 
     first = result[0] if isinstance(result, tuple) else result
-    total = first._tape.top.tangent(by_rule, op, args, settings) if type(first) in VARIABLES else by_rule()
+    total = (
+        first._tape.top.tangent(by_rule, op, args, settings)
+        if type(first) in VARIABLES
+        else by_rule()
+    )
     if isinstance(result, tuple):
-        return like(result, [_fitted(r, t, k, level, duals) for r, t in zip(result, total, strict=True)])
+        return like(
+            result, [_fitted(r, t, k, level, duals) for r, t in zip(result, total, strict=True)]
+        )
     return _fitted(result, total, k, level, duals)
 
 
 def _fitted(result: Any, tangent: Any, k: int | None, level: Level, operands: list[Dual]) -> Dual:
-    """A dual with a tangent of the right shape that is not an operand's: results may be assigned to."""
+    """A dual with a tangent of the right shape that is not an operand's: results may be assigned
+    to.
+    """
     shape = getattr(result, "shape", ())
     shape = shape if k is None else (k, *shape)
     if getattr(tangent, "shape", ()) != shape:
@@ -284,6 +337,8 @@ def _fitted(result: Any, tangent: Any, k: int | None, level: Level, operands: li
     if not shape:
         return paired(result, tangent, level)
     memory = _memory(tangent)
-    if type(memory) is np.ndarray and any(np.may_share_memory(memory, _memory(x.tan)) for x in operands):
+    if type(memory) is np.ndarray and any(
+        np.may_share_memory(memory, _memory(x.tan)) for x in operands
+    ):
         tangent = np.copy(tangent)
     return result_dual(result, tangent, level)

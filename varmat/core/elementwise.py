@@ -1,10 +1,9 @@
 """Elementwise operations: rows of a table.
 
-A row names a ufunc and gives, for each operand, its contribution as an expression of the adjoint `g` of the
-result, the operands `x`, `y`, ... and the result `r`: for the logarithm ``g / x``. The expression is linear in `g`, so with a
-tangent in place of `g` it is the forward rule too. Reverse rules, tangent rule, NumPy dispatch and Python operators are made
-from the row.
-"""
+A row names a ufunc and gives, for each operand, its contribution as an expression of the adjoint
+`g` of the result, the operands `x`, `y`, ... and the result `r`: for the logarithm ``g / x``. The
+expression is linear in `g`, so with a tangent in place of `g` it is the forward rule too. Reverse
+rules, tangent rule, NumPy dispatch and Python operators are made from the row."""
 
 from __future__ import annotations
 
@@ -25,10 +24,28 @@ from varmat.core.dual import Dual, dual_call
 from varmat.core.errors import ShapeError, called
 from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand
-from varmat.core.rules import OPERANDS, array_rule, elementwise_rule, function_of, large_rule, names_in, scalar_rule
+from varmat.core.rules import (
+    OPERANDS,
+    array_rule,
+    elementwise_rule,
+    function_of,
+    large_rule,
+    names_in,
+    scalar_rule,
+)
 from varmat.core.tape import Rule, join
-from varmat.core.variables import VARIABLES, Borrowed, Large, LargeView, Var, VarMat, View, make_result, new
-from varmat.kernels import where, with_out
+from varmat.core.variables import (
+    VARIABLES,
+    Borrowed,
+    Large,
+    LargeView,
+    Var,
+    VarMat,
+    View,
+    make_result,
+    new,
+)
+from varmat.plain_arrays import where, with_out
 
 if TYPE_CHECKING:
     from varmat.typing import ElementwiseCall
@@ -51,7 +68,13 @@ class Elementwise:
     stacked = True
 
     def __init__(
-        self, name: str, ufunc: Any, partials: tuple[str, ...], scalar: Any, shortcuts: Any, with_itself: str | None
+        self,
+        name: str,
+        ufunc: Any,
+        partials: tuple[str, ...],
+        scalar: Any,
+        shortcuts: Any,
+        with_itself: str | None,
     ) -> None:
         self.__name__ = self.name = name
         self.resolved = None if isinstance(ufunc, str) else _of_floats(ufunc)
@@ -59,25 +82,42 @@ class Elementwise:
         self.partials = partials
         self.arity = len(partials)
         self.scalar_text = scalar if isinstance(scalar, str) else None
-        self.scalar = self._scalar_function(scalar) if isinstance(scalar, str) else scalar or self.ieee
+        self.scalar = (
+            self._scalar_function(scalar) if isinstance(scalar, str) else scalar or self.ieee
+        )
         self.shortcuts: dict[float, str] = shortcuts or {}
         self.with_itself = with_itself
         self.points: Any = ()
         self.reference: str | None = None
         self._rules: dict[Any, Rule] = {}
-        self.call: Any = _unary_call(self) if self.arity == 1 else _binary_call(self) if self.arity == 2 else self.general
+        self.call: Any = (
+            _unary_call(self)
+            if self.arity == 1
+            else _binary_call(self)
+            if self.arity == 2
+            else self.general
+        )
 
     def _scalar_function(self, text: str) -> Any:
-        return function_of(", ".join(OPERANDS[: self.arity]), [f"return {text}"], vars(math), f"scalar function of {self.name}")
+        return function_of(
+            ", ".join(OPERANDS[: self.arity]),
+            [f"return {text}"],
+            vars(math),
+            f"scalar function of {self.name}",
+        )
 
     @cached_property
     def operators(self) -> tuple[dict[type, Any], dict[type, Any]]:
-        """The binary operators and their reflections, by type of the operand whose method they are."""
+        """The binary operators and their reflections, by type of the operand whose method they
+        are.
+        """
         return _operators(self)
 
     @property
     def ufunc(self) -> Any:
-        """The ufunc; one of scipy.special is given by its name and imported when it is first used."""
+        """The ufunc; one of scipy.special is given by its name and imported when it is first
+        used.
+        """
         if self.resolved is None:
             import scipy.special
 
@@ -92,7 +132,12 @@ class Elementwise:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in OPERANDS[: self.arity]])
+        return inspect.Signature(
+            [
+                inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
+                for name in OPERANDS[: self.arity]
+            ]
+        )
 
     def __reduce__(self) -> Any:
         return _row, (self.name,)
@@ -100,11 +145,19 @@ class Elementwise:
     @_typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         if len(args) != self.arity or named:
-            given = f"{', '.join(named)} is given by name" if named else f"{len(args)} operands are given"
-            raise TypeError(called(f"{self.name}: {given}; the signature is {self.name}{self.__signature__}"))
+            given = (
+                f"{', '.join(named)} is given by name"
+                if named
+                else f"{len(args)} operands are given"
+            )
+            raise TypeError(
+                called(f"{self.name}: {given}; the signature is {self.name}{self.__signature__}")
+            )
         result = self.call(*args)
         if result is NotImplemented:  # for operators: here what comes from another library is data
-            result = self.call(*(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1)))
+            result = self.call(
+                *(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
+            )
         return result
 
     def again(self, x: Any, y: Any) -> Any:
@@ -117,7 +170,9 @@ class Elementwise:
             return float(self.ufunc(*map(float, values)))
 
     def rule(self, variable: tuple[bool, ...], compile_rule: Any) -> Rule:
-        """The rule for operands of which those marked are variables, compiled by one of the functions in `rules`."""
+        """The rule for operands of which those marked are variables, compiled by one of the
+        functions in `rules`.
+        """
         key = (variable, compile_rule)
         if key not in self._rules:
             self._rules[key] = elementwise_rule(self, *key)
@@ -129,15 +184,22 @@ class Elementwise:
         return names_in(*self.partials) - {"g", "r", *OPERANDS}
 
     def namespace(self, scalar: bool = False, plain: bool = True) -> dict[str, Any]:
-        """The functions that the expressions name: `math`-like ones for scalars, NumPy's and SciPy's for everything else."""
-        return {name: for_scalars(name) if scalar else for_arrays(name, plain) for name in self.mentions}
+        """The functions that the expressions name: `math`-like ones for scalars, NumPy's and
+        SciPy's for everything else.
+        """
+        return {
+            name: for_scalars(name) if scalar else for_arrays(name, plain) for name in self.mentions
+        }
 
     @cached_property
     def pushes(self) -> list[Any]:
         """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
         parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
         title = f"derivative of {self.name}"
-        return [function_of(parameters, [f"return {p}"], self.namespace(plain=False), title) for p in self.partials]
+        return [
+            function_of(parameters, [f"return {p}"], self.namespace(plain=False), title)
+            for p in self.partials
+        ]
 
     def push(self, r: Any, values: Any, settings: Any) -> list[Any]:
         """The linear maps of the tangent rule, one per operand."""
@@ -147,7 +209,8 @@ class Elementwise:
             missing = (1,) * (getattr(r, "ndim", 0) - getattr(x, "ndim", 0))
 
             def apply(t: Any) -> Any:
-                if missing and np.ndim(t) > np.ndim(x):  # directions stay in front of the axes that broadcasting adds
+                # directions stay in front of the axes that broadcasting adds
+                if missing and np.ndim(t) > np.ndim(x):
                     t = np.reshape(t, (len(t), *missing, *np.shape(x)))
                 return push(np.float64(t) if type(t) is float else t, *exact)
 
@@ -173,7 +236,11 @@ class Elementwise:
         values = [x._val if v else x for x, v in zip(args, variable, strict=True)]
         try:
             if tape is None:
-                return self.ufunc(*args) if any(type(x) is np.ndarray for x in args) else self.ieee(*args)
+                return (
+                    self.ufunc(*args)
+                    if any(type(x) is np.ndarray for x in args)
+                    else self.ieee(*args)
+                )
             result, compile_rule = self._result(values, tape.top)
         except ValueError as error:
             raise mismatch(self.name, error, *values) from None
@@ -223,11 +290,17 @@ class Elementwise:
 def mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
     """What to raise where operands do not broadcast; any other error stays what it is."""
     shapes = " and ".join(str(np.shape(v)) for v in values)
-    return ShapeError(f"{name}: operands have shapes {shapes}, but must broadcast!") if "broadcast" in str(error) else error
+    return (
+        ShapeError(f"{name}: operands have shapes {shapes}, but must broadcast!")
+        if "broadcast" in str(error)
+        else error
+    )
 
 
 def _of_floats(ufunc: Any) -> Any:
-    """The ufunc itself, or, for one of `numpy.frompyfunc`, which makes arrays of objects, a function like it that makes floats."""
+    """The ufunc itself, or, for one of `numpy.frompyfunc`, which makes arrays of objects, a
+    function like it that makes floats.
+    """
     if not isinstance(ufunc, np.ufunc) or not all(loop.endswith("O") for loop in ufunc.types):
         return ufunc
     return with_out(lambda *values: np.asarray(ufunc(*values), FLOAT64))
@@ -247,10 +320,16 @@ def for_scalars(name: str) -> Any:
 
 
 def for_arrays(name: str, plain: bool = False) -> Any:
-    """The function of arrays, and of variables unless `plain`, that a name in an expression means."""
+    """The function of arrays, and of variables unless `plain`, that a name in an expression
+    means.
+    """
     row = ROWS.get(name)
     if row is not None:  # its ufunc, which dispatches, if it is a true one
-        return row.ufunc if isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise) else row
+        return (
+            row.ufunc
+            if isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise)
+            else row
+        )
     return where if plain and name == "where" else getattr(np, name)
 
 
@@ -272,7 +351,9 @@ def _unary_call(row: Elementwise) -> Any:
         elif kind is VarMat or kind is View:
             result = new(VarMat)
             val = (row.resolved or row.ufunc)(x._val)
-            result._val = val if val.ndim == 1 or val.flags.c_contiguous else np.array(val, order="C")
+            result._val = (
+                val if val.ndim == 1 or val.flags.c_contiguous else np.array(val, order="C")
+            )
             rule = of_array
         else:
             return general(x)
@@ -284,9 +365,9 @@ def _unary_call(row: Elementwise) -> Any:
     return call
 
 
-# The binary operators are the hottest code of the library. They are made from text, so that every operator of every type has
-# code of its own, for the interpreter specialises code for the types it sees in it. `self` is x or y, whichever side it
-# stands on.
+# The binary operators are the hottest code of the library. They are made from text, so that every
+# operator of every type has code of its own, for the interpreter specialises code for the types it
+# sees in it. `self` is x or y, whichever side it stands on.
 _ARRAY_OPERATOR = """
 {itself}
 kind = type(other)
@@ -348,10 +429,23 @@ return result
 def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
     """The binary operators of a row and their reflections, by type."""
     general = row.general
-    namespace = {name: globals()[name] for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")}
+    namespace = {
+        name: globals()[name]
+        for name in ("FLOAT64", "LARGE", "Var", "VarMat", "View", "join", "new")
+    }
     namespace |= {"array": np.array, "ndarray": np.ndarray, "float64": np.float64}
-    namespace |= {"ufunc": row.ufunc, "general": general, "ieee": row.ieee, "mismatch": mismatch, "name": row.name}
-    shortcut = "if kind is not ndarray and other in shortcuts: return shortcuts[other](self)" if row.shortcuts else ""
+    namespace |= {
+        "ufunc": row.ufunc,
+        "general": general,
+        "ieee": row.ieee,
+        "mismatch": mismatch,
+        "name": row.name,
+    }
+    shortcut = (
+        "if kind is not ndarray and other in shortcuts: return shortcuts[other](self)"
+        if row.shortcuts
+        else ""
+    )
     itself = "if other is self: return square(self)" if row.with_itself else ""
     namespace["square"] = ROWS[row.with_itself].call if row.with_itself else None
     namespace["shortcuts"] = {constant: ROWS[name].call for constant, name in row.shortcuts.items()}
@@ -361,12 +455,19 @@ def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
         scalar = row.scalar_text or "scalar(x, y)"
         order = "other, self" if reflected else "self, other"
         constants = "" if reflected else shortcut
-        body = text.format(self=x, other=y, order=order, shortcut=constants, itself=itself, scalar=scalar).strip()
-        rules = {"both": row.rule((True, True), compile_rule), "one": row.rule((not reflected, reflected), compile_rule)}
+        body = text.format(
+            self=x, other=y, order=order, shortcut=constants, itself=itself, scalar=scalar
+        ).strip()
+        rules = {
+            "both": row.rule((True, True), compile_rule),
+            "one": row.rule((not reflected, reflected), compile_rule),
+        }
         names = {**vars(math), **namespace, **rules, "scalar": row.scalar, "mirrored": mirrored}
         return function_of("self, other", body.split("\n"), names, f"operator of {row.name}")
 
-    forward: dict[type, Any] = dict.fromkeys((Large, Borrowed, LargeView, Dual), lambda self, other: general(self, other))
+    forward: dict[type, Any] = dict.fromkeys(
+        (Large, Borrowed, LargeView, Dual), lambda self, other: general(self, other)
+    )
     backward: dict[type, Any] = dict.fromkeys(forward, lambda self, other: general(other, self))
     for kind in (VarMat, View):
         forward[kind] = make(_ARRAY_OPERATOR, array_rule, None, False)
@@ -377,7 +478,9 @@ def _operators(row: Elementwise) -> tuple[dict[type, Any], dict[type, Any]]:
 
 
 def _binary_call(row: Elementwise) -> Any:
-    """The call of a binary row, by way of its operators, which are made when they are first needed."""
+    """The call of a binary row, by way of its operators, which are made when they are first
+    needed.
+    """
 
     def call(x: Any, y: Any) -> Any:
         method = row.operators[0].get(type(x))
@@ -403,7 +506,8 @@ def _install_operator(row: Elementwise, name: str) -> None:
         self[...] = result
         return self
 
-    # Compiling the operators takes longer than importing the rest, so it waits for the first use of each.
+    # Compiling the operators takes longer than importing the rest, so it waits for the first use of
+    # each.
     def first_use(method: str) -> Any:
         def operator(self: Any, other: Any) -> Any:
             for prefix, methods in zip(("", "r"), row.operators, strict=True):
@@ -423,10 +527,17 @@ def _install_operator(row: Elementwise, name: str) -> None:
 
 
 def elementwise(
-    name: str, ufunc: Any, *partials: str, scalar: str | Callable[..., float] | None = None, operator: str | None = None,
-    shortcuts: dict[float, str] | None = None, with_itself: str | None = None, points: Any = (), reference: str | None = None,
+    name: str,
+    ufunc: Any,
+    *partials: str,
+    scalar: str | Callable[..., float] | None = None,
+    operator: str | None = None,
+    shortcuts: dict[float, str] | None = None,
+    with_itself: str | None = None,
+    points: Any = (),
+    reference: str | None = None,
     doc: str | None = None,
-) -> Elementwise:  # fmt: skip
+) -> Elementwise:
     """Make an elementwise operation: one row of the table.
 
     Parameters
@@ -434,19 +545,22 @@ def elementwise(
     name : str
         The name of the function, with which expressions of other rows can name it.
     ufunc : ufunc or str
-        What computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc is imported on first use.
+        What computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc is imported
+        on first use.
     *partials : str
-        For each operand its contribution, an expression of the adjoint `g` of the result (linear in it), of the operands
-        ``x``, ``y``, ``z``, ``w`` and of the result ``r``, with names of other rows, and of ``where``, that are
-        differentiable themselves.
+        For each operand its contribution, an expression of the adjoint `g` of the result (linear in
+        it), of the operands ``x``, ``y``, ``z``, ``w`` and of the result ``r``, with names of other
+        rows, and of ``where``, that are differentiable themselves.
     scalar : str or callable, optional
-        The function for Python floats, an expression in ``x``, ``y`` with names of `math`, or a function; by default the ufunc.
+        The function for Python floats, an expression in ``x``, ``y`` with names of `math`, or a
+        function; by default the ufunc.
     operator : str, optional
         Name of the Python operator for which it answers ("add" for ``+``).
     shortcuts : dict, optional
         Second operand, a constant -> name of the unary row that is called instead.
     with_itself : str, optional
-        The unary row that is called when both operands are one variable: ``x * x`` is ``square(x)``.
+        The unary row that is called when both operands are one variable: ``x * x`` is
+        ``square(x)``.
     points : sequence of tuples
         Reference points for the tests, inside the domain.
     reference : str, optional
@@ -462,8 +576,9 @@ def elementwise(
     Raises
     ------
     ValueError
-        If the name is that of a row with which derivatives of others are written; if an expression has an error of syntax or names
-        something unknown (rows that it names come first); if a contribution does not depend on `g`.
+        If the name is that of a row with which derivatives of others are written; if an expression
+        has an error of syntax or names something unknown (rows that it names come first); if a
+        contribution does not depend on `g`.
     TypeError
         If an expression is not a string.
 
@@ -480,20 +595,50 @@ def elementwise(
     _check_expressions(name, partials, scalar)
     for other in (*(shortcuts or {}).values(), with_itself or name):
         if other != name and other not in ROWS:
-            raise ValueError(f"elementwise: {name} is to be replaced by {other}, but must be by a row of the table!")
-    return new_row(name, ufunc, *partials, scalar=scalar, operator=operator, shortcuts=shortcuts, with_itself=with_itself,
-                   points=points, reference=reference, doc=doc)  # fmt: skip
+            raise ValueError(
+                f"elementwise: {name} is to be replaced by {other}, but must be by a row of the "
+                "table!"
+            )
+    return new_row(
+        name,
+        ufunc,
+        *partials,
+        scalar=scalar,
+        operator=operator,
+        shortcuts=shortcuts,
+        with_itself=with_itself,
+        points=points,
+        reference=reference,
+        doc=doc,
+    )
 
 
 def new_row(
-    name: str, ufunc: Any, *partials: str, scalar: str | Callable[..., float] | None, operator: str | None,
-    shortcuts: dict[float, str] | None, with_itself: str | None, points: Any, reference: str | None, doc: str | None,
-) -> Elementwise:  # fmt: skip
-    """Make a row whose expressions are not looked at: parsing those of the library would take a tenth of its import."""
+    name: str,
+    ufunc: Any,
+    *partials: str,
+    scalar: str | Callable[..., float] | None,
+    operator: str | None,
+    shortcuts: dict[float, str] | None,
+    with_itself: str | None,
+    points: Any,
+    reference: str | None,
+    doc: str | None,
+) -> Elementwise:
+    """Make a row whose expressions are not looked at: parsing those of the library would take a
+    tenth of its import.
+    """
     if name in ROWS:
-        readers = [each.name for each in ROWS.values() if name in {*each.mentions, *each.shortcuts.values(), each.with_itself}]
+        readers = [
+            each.name
+            for each in ROWS.values()
+            if name in {*each.mentions, *each.shortcuts.values(), each.with_itself}
+        ]
         if readers not in ([], [name]):
-            raise ValueError(f"elementwise: the name {name} is taken, and {readers[0]} is written with it; take another one!")
+            raise ValueError(
+                f"elementwise: the name {name} is taken, and {readers[0]} is written with it; take "
+                "another one!"
+            )
     row = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself)
     row.__doc__, row.points, row.reference = doc, points, reference
     ROWS[name] = row
@@ -507,32 +652,56 @@ def new_row(
 
 
 def _check_expressions(name: str, partials: Any, scalar: Any) -> None:
-    """Refuse expressions that would fail when they are first used, far from where they are written."""
+    """Refuse expressions that would fail when they are first used, far from where they are
+    written.
+    """
     operands = OPERANDS[: len(partials)]
     if not 0 < len(partials) <= len(OPERANDS):
-        raise ValueError(f"elementwise: {name} has {len(partials)} contributions, but must have one to {len(OPERANDS)}!")
+        raise ValueError(
+            f"elementwise: {name} has {len(partials)} contributions, but must have one to "
+            f"{len(OPERANDS)}!"
+        )
     for x, partial in zip(operands, partials, strict=True):
         what = f"the contribution of {name} to {x}"
         used = _names(what, partial)
         for unknown in sorted(used - {"g", "r", "where", name, *operands} - ROWS.keys()):
             # Of a number the functions are those of math.
             if unknown in OPERANDS or unknown not in vars(np) or unknown not in vars(math):
-                words = f"g, r, {', '.join(operands)}, where, rows of the table, and what both NumPy and math have"
-                raise ValueError(f"elementwise: {what} is {partial!r}, but {unknown} is none of the names it may use: {words}!")
+                words = (
+                    f"g, r, {', '.join(operands)}, where, rows of the table, and what both "
+                    "NumPy and math have"
+                )
+                raise ValueError(
+                    f"elementwise: {what} is {partial!r}, but {unknown} is none of the names it "
+                    f"may use: {words}!"
+                )
         if "g" not in used:
-            raise ValueError(f"elementwise: {what} is {partial!r}, but must be linear in g, the adjoint of the result!")
+            raise ValueError(
+                f"elementwise: {what} is {partial!r}, but must be linear in g, the adjoint of the "
+                "result!"
+            )
     if isinstance(scalar, str):
         what = f"the function of {name} for scalars"
-        for unknown in sorted(_names(what, scalar) - {*operands} - vars(math).keys() - vars(builtins).keys()):
+        for unknown in sorted(
+            _names(what, scalar) - {*operands} - vars(math).keys() - vars(builtins).keys()
+        ):
             words = f"{', '.join(operands)} and what math has"
-            raise ValueError(f"elementwise: {what} is {scalar!r}, but {unknown} is none of the names it may use: {words}!")
+            raise ValueError(
+                f"elementwise: {what} is {scalar!r}, but {unknown} is none of the names it may "
+                f"use: {words}!"
+            )
 
 
 def _names(what: str, expression: Any) -> set[str]:
     """The names in an expression, which must be one."""
     if not isinstance(expression, str):
-        raise TypeError(f"elementwise: {what} is a {type(expression).__name__}, but must be an expression in a string!")
+        raise TypeError(
+            f"elementwise: {what} is a {type(expression).__name__}, but must be an expression in a "
+            "string!"
+        )
     try:
         return names_in(ast.parse(expression.strip(), mode="eval"))
     except SyntaxError as error:
-        raise ValueError(f"elementwise: {what} is {expression!r}, but must be an expression ({error.msg})!") from None
+        raise ValueError(
+            f"elementwise: {what} is {expression!r}, but must be an expression ({error.msg})!"
+        ) from None

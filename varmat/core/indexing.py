@@ -1,9 +1,9 @@
 """Reading and assigning parts of a `VarMat`.
 
-A basic index gives a view (no entry), any other one gather; an element is a `Var`. Assignment writes into the variable: its
-entry keeps the overwritten values, and in the reverse pass hands the adjoint of the part to what was assigned, sets it to
-zero and puts the old values back, so that rules of earlier entries see the values they were computed with.
-"""
+A basic index gives a view (no entry), any other one gather; an element is a `Var`. Assignment
+writes into the variable: its entry keeps the overwritten values, and in the reverse pass hands the
+adjoint of the part to what was assigned, sets it to zero and puts the old values back, so that
+rules of earlier entries see the values they were computed with."""
 
 from __future__ import annotations
 
@@ -16,8 +16,18 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import Standing
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
-from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, data, make_result, make_view, new
-from varmat.kernels import apart, is_basic, last_writers, scatter_add
+from varmat.core.variables import (
+    ARRAYS,
+    VARIABLES,
+    Var,
+    VarMat,
+    View,
+    data,
+    make_result,
+    make_view,
+    new,
+)
+from varmat.plain_arrays import apart, is_basic, last_writers, scatter_add
 
 float64 = np.float64
 
@@ -51,11 +61,18 @@ def _read_again(_: Any, x: Any, index: Any) -> Any:
 
 
 ELEMENT = Rule("getitem", _element_reverse, None, _read_again)
-GATHER = Rule("getitem", lambda result, x, index: scatter_add(x._writable_adjoint(), index, result._adj), None, _read_again)
+GATHER = Rule(
+    "getitem",
+    lambda result, x, index: scatter_add(x._writable_adjoint(), index, result._adj),
+    None,
+    _read_again,
+)
 
 
 class Assignment(list[Any]):
-    """Assignments into one variable with nothing recorded in between: ``(index, source, overwritten values)`` of each."""
+    """Assignments into one variable with nothing recorded in between: ``(index, source, overwritten
+    values)`` of each.
+    """
 
     __slots__ = ("target", "undone")
 
@@ -63,13 +80,17 @@ class Assignment(list[Any]):
         self.target, self.undone = target, False
 
     def undo(self) -> None:
-        """Put back what was overwritten; after an interruption all of it once more, which ends in the same."""
+        """Put back what was overwritten; after an interruption all of it once more, which ends in
+        the same.
+        """
         self.undone, values = True, self.target._val
         for index, _, overwritten in reversed(self):
             values[index] = overwritten
 
     def redo(self) -> None:
-        """Make the assignments again if the reverse pass undid them, so that the variable has the values the user gave it."""
+        """Make the assignments again if the reverse pass undid them, so that the variable has the
+        values the user gave it.
+        """
         if self.undone:
             values = self.target._val
             for index, source, _ in self:
@@ -83,7 +104,10 @@ def setitem(self: Any, index: Any, source: Any) -> None:
     tape, kind, values, new_values = self._tape, type(source), self._val, source
     if tape.top is not tape:
         _ = tape.top.arena  # stale?
-        raise TapeError("a variable of an outer scope cannot be assigned to in a nested scope; copy it first: x = x.copy()")
+        raise TapeError(
+            "a variable of an outer scope cannot be assigned to in a nested scope; copy it first: "
+            "x = x.copy()"
+        )
     if kind is Var or kind in VARIABLES:
         if source._tape is not tape:
             join(tape, source._tape)
@@ -94,7 +118,8 @@ def setitem(self: Any, index: Any, source: Any) -> None:
             return
         if isinstance(source, ArrayMethods):
             raise TypeError(
-                f"a {kind.__name__} cannot be assigned into a VarMat; make both of one kind, with np.zeros_like(variable) for an "
+                f"a {kind.__name__} cannot be assigned into a VarMat; make both of one kind, with "
+                "np.zeros_like(variable) for an "
                 "array to write into"
             )
         source = new_values = np.copy(data(source, "the assigned value"))
@@ -111,7 +136,11 @@ def setitem(self: Any, index: Any, source: Any) -> None:
         values[index] = new_values
     except ValueError:
         if values.flags.writeable:
-            text = f"the assigned value has shape {np.shape(new_values)}, but the part assigned to has shape {overwritten.shape}"
+            text = (
+                f"the assigned value has shape {np.shape(new_values)}, but the part assigned "
+                "to "
+                f"has shape {overwritten.shape}"
+            )
             raise ShapeError(f"setitem: {text}") from None
         getattr(self, "_root", self).own()  # it was borrowed
         setitem(self, index, source)
@@ -130,7 +159,9 @@ def index_of(how: Any) -> Any:
 
 
 def frozen(index: Any) -> Any:
-    """An index in which what is not basic, as lists and what other libraries have, is arrays that nobody else can change."""
+    """An index in which what is not basic, as lists and what other libraries have, is arrays that
+    nobody else can change.
+    """
     if is_basic(index):
         return index
     if isinstance(index, tuple):

@@ -18,8 +18,8 @@ __all__ = ["MatVar", "matvar", "to_matvar", "to_varmat"]
 class MatVar(np.ndarray[Any, Any]):
     """An ndarray of dtype object with one `Var` per element; made by `matvar`.
 
-    Elementwise functions, sums and products work scalar by scalar and record one entry per scalar operation. Plain numbers may
-    stand among the elements; they are constants.
+    Elementwise functions, sums and products work scalar by scalar and record one entry per scalar
+    operation. Plain numbers may stand among the elements; they are constants.
 
     Attributes
     ----------
@@ -54,8 +54,13 @@ class MatVar(np.ndarray[Any, Any]):
         return method(self, dtype, *args, **kwargs)
 
     def __setitem__(self, index: Any, source: Any) -> None:
-        # For several elements NumPy would ask it for an array; an element of a vector need not be read to see that it is one.
-        if type(source) is Var and (type(index) is not int or self.ndim > 1) and isinstance(self[index], np.ndarray):
+        # For several elements NumPy would ask it for an array; an element of a vector need not be
+        # read to see that it is one.
+        if (
+            type(source) is Var
+            and (type(index) is not int or self.ndim > 1)
+            and isinstance(self[index], np.ndarray)
+        ):
             source = object_array([source], ())
         np.ndarray.__setitem__(self, index, source)
 
@@ -68,7 +73,10 @@ for _name in [
 
 
 def _gather(x: MatVar, slot: str) -> np.ndarray:
-    flat = (getattr(item, slot) if type(item) is Var else item if slot == "val" else 0.0 for item in x.ravel())
+    flat = (
+        getattr(item, slot) if type(item) is Var else item if slot == "val" else 0.0
+        for item in x.ravel()
+    )
     return np.fromiter(flat, np.float64, x.size).reshape(x.shape)
 
 
@@ -100,7 +108,10 @@ def matvar(x: Any) -> MatVar:
     array([[2., 4.]])
     """
     if isinstance(x, ArrayMethods):
-        raise TypeError("matvar: the argument is a variable already; varmat.to_matvar(x) converts it, recorded on the tape")
+        raise TypeError(
+            "matvar: the argument is a variable already; varmat.to_matvar(x) converts it, recorded "
+            "on the tape"
+        )
     if isinstance(x, np.ndarray) and x.dtype == object:
         for item in x.flat:
             _element(item)
@@ -112,7 +123,10 @@ def matvar(x: Any) -> MatVar:
             parts = [matvar(item) for item in x]
             if len({part.shape for part in parts}) > 1:
                 kind = type(x).__name__
-                raise ShapeError(f"matvar: the argument is a {kind} with parts of different shapes, but must be an array!")
+                raise ShapeError(
+                    f"matvar: the argument is a {kind} with parts of different shapes, but must be "
+                    "an array!"
+                )
             return np.stack(parts).view(MatVar)
     values = np.asarray(data(x, "matvar: the argument"))
     tape = current_tape()
@@ -123,7 +137,10 @@ def _element(x: Any) -> Any:
     """What may stand in a matvar: a `Var`, or a number, which is a constant."""
     number = x if type(x) is Var else data(x, "matvar: an element of the argument")
     if np.ndim(number):
-        raise ShapeError(f"matvar: an element of the argument has shape {np.shape(number)}, but must be a scalar!")
+        raise ShapeError(
+            f"matvar: an element of the argument has shape {np.shape(number)}, but must be a "
+            "scalar!"
+        )
     return number
 
 
@@ -133,14 +150,17 @@ def object_array(items: Any, shape: tuple[int, ...]) -> MatVar:
 
 
 def as_objects(operands: Any) -> list[Any]:
-    """Operands for NumPy's loops over objects: without our types, so that NumPy does not dispatch on them again."""
+    """Operands for NumPy's loops over objects: without our types, so that NumPy does not dispatch
+    on them again.
+    """
     # A bare Var would be asked for its __array_ufunc__; inside an object array it is just an item.
     items = [object_array([x], ()) if type(x) is Var else x for x in operands]
     return [x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items]
 
 
 def to_varmat(x: Any) -> Any:
-    """Convert a `MatVar` to a `VarMat`, recorded on the tape; other arguments are returned as they are.
+    """Convert a `MatVar` to a `VarMat`, recorded on the tape; other arguments are returned as they
+    are.
 
     Parameters
     ----------
@@ -177,7 +197,8 @@ def _to_varmat_chain(result: Any, items: Any, _: Any) -> None:
 
 
 def to_matvar(x: Any) -> Any:
-    """Convert a `VarMat` to a `MatVar`, recorded on the tape; other arguments are returned as they are.
+    """Convert a `VarMat` to a `MatVar`, recorded on the tape; other arguments are returned as they
+    are.
 
     Parameters
     ----------
@@ -204,7 +225,12 @@ def to_matvar(x: Any) -> Any:
     return object_array(items, x.shape)
 
 
-_TO_VARMAT = Rule("to_varmat", _to_varmat_chain, None, lambda result, items, _: np.reshape(np.stack(items), result.shape))
+_TO_VARMAT = Rule(
+    "to_varmat",
+    _to_varmat_chain,
+    None,
+    lambda result, items, _: np.reshape(np.stack(items), result.shape),
+)
 _TO_MATVAR = Rule(
     "to_matvar",
     lambda result, x, _: x._take(np.array([item.adj for item in result]).reshape(x.shape)),

@@ -1,4 +1,5 @@
-"""Structured operations: one object, defined in one place, that knows its value, its reverse rule and its tangent rule.
+"""Structured operations: one object, defined in one place, that knows its value, its reverse rule
+and its tangent rule.
 
     @operation(np.linalg.inv)
     def inv(a):
@@ -13,10 +14,11 @@
     def inv_tangent(r, a):                          # written with differentiable functions
         return lambda t: -r @ t @ r                 # the linear map of the operand's tangent
 
-With several operands both rules return a tuple, one item per operand; in a reverse rule the items are functions of nothing,
-called only for operands that are variables. Work that is shared stands before the ``return``. Settings (axis, ...) reach both
-rules as keywords, and so does what the value function saved with `Saved`: all of it the reverse rule, and the tangent rule what
-it names. A tangent rule that makes a result of it, as an inverse of a factor, says so with `Operation.known`.
+With several operands both rules return a tuple, one item per operand; in a reverse rule the items
+are functions of nothing, called only for operands that are variables. Work that is shared stands
+before the ``return``. Settings (axis, ...) reach both rules as keywords, and so does what the value
+function saved with `Saved`: all of it the reverse rule, and the tangent rule what it names. A
+tangent rule that makes a result of it, as an inverse of a factor, says so with `Operation.known`.
 """
 
 from __future__ import annotations
@@ -82,7 +84,9 @@ def is_differentiable(x: Any) -> bool:
     if isinstance(x, dispatch.Standing):
         return is_differentiable(x._settled)
     return isinstance(x, (ArrayMethods, MatVar)) or (
-        type(x) is np.ndarray and x.dtype == object and any(isinstance(item, ArrayMethods) for item in x.flat)
+        type(x) is np.ndarray
+        and x.dtype == object
+        and any(isinstance(item, ArrayMethods) for item in x.flat)
     )
 
 
@@ -93,12 +97,18 @@ def as_operand(x: Any, name: str) -> Any:
     if isinstance(x, (list, tuple)) and is_differentiable(x):
         return np.stack([as_operand(item, name) for item in x])
     if is_differentiable(x):
-        return as_operand(dispatch.settled(x), name) if isinstance(x, dispatch.Standing) else x.view(MatVar)
+        return (
+            as_operand(dispatch.settled(x), name)
+            if isinstance(x, dispatch.Standing)
+            else x.view(MatVar)
+        )
     return data(x, name)
 
 
 def outputs_like(pattern: Any) -> type[Outputs]:
-    """The class of several results that are given to the reverse rule as a tuple of the type of `pattern`."""
+    """The class of several results that are given to the reverse rule as a tuple of the type of
+    `pattern`.
+    """
     kind: Any = type(pattern)
     return _named_outputs(kind) if hasattr(pattern, "_fields") else Outputs
 
@@ -112,9 +122,13 @@ class Operation:
     """A differentiable function of one or more operands; made by `operation`."""
 
     def __init__(
-        self, function: Callable[..., Any], domains: Mapping[str, tuple[str, Domain]] | None, variadic: bool, stacked: bool,
+        self,
+        function: Callable[..., Any],
+        domains: Mapping[str, tuple[str, Domain]] | None,
+        variadic: bool,
+        stacked: bool,
         native: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         update_wrapper(self, function, updated=())
         self.name = function.__name__
         self.function = function
@@ -124,14 +138,18 @@ class Operation:
         shown = [p.replace(annotation=p.empty) for p in parameters.values()]
         self.signature = self.__signature__ = inspect.Signature(shown)
         self.defaults = {p.name: p.default for p in shown if p.default is not p.empty}
-        self.operands = tuple(p.name for p in shown if p.default is p.empty and p.kind is not p.KEYWORD_ONLY)
+        self.operands = tuple(
+            p.name for p in shown if p.default is p.empty and p.kind is not p.KEYWORD_ONLY
+        )
         self.arity = len(self.operands)
         self.settings = self.signature.parameters.keys() - {*self.operands}
         self.domains = domains or {}
         self.variadic, self.stacked, self.native = variadic, stacked, native
-        # The library's own are functions of their operands alone, so a recording may run them once on symbols. Of a user's
-        # function nobody knows that, and it is called at every run.
-        self.is_traceable = (function.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
+        # The library's own are functions of their operands alone, so a recording may run them once
+        # on symbols. Of a user's function nobody knows that, and it is called at every run.
+        self.is_traceable = (function.__module__ or "").partition(".")[0] == __name__.partition(
+            "."
+        )[0]
         self.reverse_rule: Any = self._no_rule
         self._tangent: Any = None
         self.straight_rule: Any = None
@@ -150,15 +168,18 @@ class Operation:
     def tangent(self, rule: Any) -> Any:
         """Decorator: the tangent rule."""
         self._tangent = rule
-        self.wanted = frozenset(inspect.signature(rule).parameters) - self.signature.parameters.keys()
+        self.wanted = (
+            frozenset(inspect.signature(rule).parameters) - self.signature.parameters.keys()
+        )
         return rule
 
     def straight(self, rule: Any) -> Any:
-        """Decorator: how the operation is written into a program, where its own functions look at numbers.
+        """Decorator: how the operation is written into a program, where its own functions look at
+        numbers.
 
-        A function of the operands and settings, written with NumPy's functions of arrays alone, that returns the value and a
-        function from the result's adjoint to the contributions, or to functions of nothing that make them.
-        """
+        A function of the operands and settings, written with NumPy's functions of arrays alone,
+        that returns the value and a function from the result's adjoint to the contributions, or to
+        functions of nothing that make them."""
         self.straight_rule = rule
         return rule
 
@@ -169,7 +190,9 @@ class Operation:
         return str(self.function.__qualname__)  # found in its module, as functions are
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
-        if not self.variadic and (len(args) != self.arity or not settings.keys().isdisjoint(self.operands)):
+        if not self.variadic and (
+            len(args) != self.arity or not settings.keys().isdisjoint(self.operands)
+        ):
             args, settings = self._bind(args, settings)
         if self.defaults:
             settings = {**self.defaults, **settings}
@@ -203,7 +226,9 @@ class Operation:
         return result
 
     def saving(self, saved: dict[str, Any]) -> Operation:
-        """This operation, but what the tangent rule wants of what the value function saves is put into a dictionary too."""
+        """This operation, but what the tangent rule wants of what the value function saves is put
+        into a dictionary too.
+        """
 
         def function(*args: Any, **settings: Any) -> Any:
             val = self.function(*args, **settings)
@@ -214,7 +239,8 @@ class Operation:
         return self._computing(function)
 
     def _computing(self, function: Callable[..., Any]) -> Operation:
-        twin = object.__new__(type(self))  # a copy, which would be found by name, is the operation itself
+        # a copy, which would be found by name, is the operation itself
+        twin = object.__new__(type(self))
         vars(twin).update(vars(self), function=function)
         return twin
 
@@ -223,14 +249,18 @@ class Operation:
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
     def known(self, value: Any, *args: Any, **settings: Any) -> Any:
-        """The result for operands of which the plain value is at hand: recorded as always, but not computed."""
+        """The result for operands of which the plain value is at hand: recorded as always, but not
+        computed.
+        """
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
     def _bind(self, args: Any, settings: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         try:
             bound = self.signature.bind(*args, **settings).arguments
         except TypeError as error:
-            raise TypeError(called(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}")) from None
+            raise TypeError(
+                called(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}")
+            ) from None
         return tuple(bound.pop(name) for name in self.operands), bound
 
     def check(self, values: Any) -> None:
@@ -242,10 +272,15 @@ class Operation:
 
     def _general(self, args: Any, settings: Any) -> Any:
         """Operands of other kinds: array-likes, matvars, duals."""
-        titles = map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
+        titles = (
+            map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
+        )
         has_complex_data = False
         try:
-            args = tuple(as_operand(x, f"{self.name}: {title}") for x, title in zip(args, titles, strict=True))
+            args = tuple(
+                as_operand(x, f"{self.name}: {title}")
+                for x, title in zip(args, titles, strict=True)
+            )
         except dispatch.ComplexDataError:
             if self not in dispatch.complex_answers():
                 raise
@@ -275,11 +310,14 @@ class Operation:
         """What the reverse pass does with an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
-        # Arrays that are not to become an adjoint, or will be one already: a rule may return what it got, or one array twice.
+        # Arrays that are not to become an adjoint, or will be one already: a rule may return what
+        # it got, or one array twice.
         held, whole = [*values, result._val, *settings.values()], getattr(g, "base", None)
         given = []
         try:
-            for i, (x, c) in enumerate(zip(operands, self.parts(g, result._val, values, settings), strict=True)):
+            for i, (x, c) in enumerate(
+                zip(operands, self.parts(g, result._val, values, settings), strict=True)
+            ):
                 if type(x) in VARIABLES:
                     c = c() if callable(c) else c
                     if type(c) is not np.ndarray or c.dtype is not FLOAT64:
@@ -293,15 +331,21 @@ class Operation:
             for x, c in given:
                 x._add(c) if c is g or getattr(c, "base", None) is not None else x._take(c)
         except Exception as error:
-            error.add_note(f"in the reverse rule of {self.name}")  # what called the operation has returned long ago
+            # what called the operation has returned long ago
+            error.add_note(f"in the reverse rule of {self.name}")
             raise
 
     def parts(self, g: Any, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
-        """What the reverse rule returns: contributions, or functions of nothing that compute them, one per operand."""
+        """What the reverse rule returns: contributions, or functions of nothing that compute them,
+        one per operand.
+        """
         parts = self.reverse_rule(g, r, *values, **settings)
         parts = parts if type(parts) is tuple else (parts,)
         if len(parts) != len(values):
-            raise TypeError(f"{self.name}: the reverse rule returns {len(parts)} contributions for {len(values)} operands")
+            raise TypeError(
+                f"{self.name}: the reverse rule returns {len(parts)} contributions for "
+                f"{len(values)} operands"
+            )
         return parts
 
     def contribution(self, i: int, c: Any) -> np.ndarray:
@@ -312,13 +356,17 @@ class Operation:
     def push(self, r: Any, values: Any, settings: Any) -> tuple[Any, ...]:
         """The linear maps of the tangent rule, one per operand."""
         if self._tangent is None:
-            raise TypeError(f"{self.name} has no tangent rule, so there is no forward derivative and no Hessian")
+            raise TypeError(
+                f"{self.name} has no tangent rule, so there is no forward derivative and no Hessian"
+            )
         maps = self._tangent(r, *values, **settings)
         return maps if type(maps) is tuple else (maps,)
 
 
 def is_held(c: np.ndarray, owner: np.ndarray, held: list[Any]) -> bool:
-    """Whether a contribution, whose memory `owner` has, is, or looks into, one of the arrays that are held."""
+    """Whether a contribution, whose memory `owner` has, is, or looks into, one of the arrays that
+    are held.
+    """
     for each in held:
         if each is owner:
             return True
@@ -327,11 +375,16 @@ def is_held(c: np.ndarray, owner: np.ndarray, held: list[Any]) -> bool:
 
 
 def operation(
-    *answers: Any, domains: Any = None, variadic: bool = False, stacked: bool = False, native: bool = False
+    *answers: Any,
+    domains: Any = None,
+    variadic: bool = False,
+    stacked: bool = False,
+    native: bool = False,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Make a differentiable operation of a function on plain arrays.
 
-    Its operands, which may be variables, are the parameters without a default; those with one, or after a ``*``, are settings.
+    Its operands, which may be variables, are the parameters without a default; those with one, or
+    after a ``*``, are settings.
 
     Parameters
     ----------
@@ -342,19 +395,23 @@ def operation(
     variadic : bool
         The function takes any number of operands (``*arrays``) and keyword settings.
     stacked : bool
-        The linear maps of the tangent rule accept tangents with an additional leading axis of directions.
+        The linear maps of the tangent rule accept tangents with an additional leading axis of
+        directions.
     native : bool
-        The function itself works on an object array of `Var`, which makes the matvar form independent of the rules.
+        The function itself works on an object array of `Var`, which makes the matvar form
+        independent of the rules.
 
     Returns
     -------
     callable
-        Decorator that turns the function into an `Operation`, whose ``reverse`` and ``tangent`` are decorators for the rules.
+        Decorator that turns the function into an `Operation`, whose ``reverse`` and ``tangent`` are
+        decorators for the rules.
 
     Notes
     -----
-    A parameter ``workspace=np.empty`` of the function is not a setting: while an operation is recorded it is a function that makes
-    an uninitialised array of a given shape, for what is saved, in warm memory that lives as long as the tape.
+    A parameter ``workspace=np.empty`` of the function is not a setting: while an operation is
+    recorded it is a function that makes an uninitialised array of a given shape, for what is saved,
+    in warm memory that lives as long as the tape.
 
     Examples
     --------

@@ -1,11 +1,10 @@
 """From an expression to reverse rules: what an elementwise row's text becomes.
 
-A contribution is written once, as an expression of `g`, the operands `x`, `y`, ... and the result `r`. Here it is compiled
-to rules for the three places where it runs: small arrays (one expression per operand), large arrays (block by block, written
-in place, so that temporaries stay small), and scalars (Python floats, where an exception means that IEEE arithmetic
-answers).
-Rules are compiled when a reverse pass first needs them: most rows are never used in one program.
-"""
+A contribution is written once, as an expression of `g`, the operands `x`, `y`, ... and the result
+`r`. Here it is compiled to rules for the three places where it runs: small arrays (one expression
+per operand), large arrays (block by block, written in place, so that temporaries stay small), and
+scalars (Python floats, where an exception means that IEEE arithmetic answers). Rules are compiled
+when a reverse pass first needs them: most rows are never used in one program."""
 
 from __future__ import annotations
 
@@ -21,9 +20,11 @@ from varmat.core.tape import Rule
 from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
 
 OPERANDS = ("x", "y", "z", "w")
-# The contribution to an operand of which the result is piecewise constant, also where `g` is infinite or nan.
+# The contribution to an operand of which the result is piecewise constant, also where `g` is
+# infinite or nan.
 ZERO = "where(True, 0.0, g)"
-# Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in the L2 cache, were not faster.
+# Elements per block of a large array. Temporaries are of this size; smaller blocks, which stay in
+# the L2 cache, were not faster.
 BLOCK = 1 << 18
 IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 
@@ -34,13 +35,18 @@ def names_in(*sources: str | ast.AST) -> set[str]:
     return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def function_of(parameters: str, body: list[str], namespace: dict[str, Any], title: str | None = None) -> Any:
-    """Compile the text of a function; tracebacks, profilers and debuggers show the lines of one that has a title."""
+def function_of(
+    parameters: str, body: list[str], namespace: dict[str, Any], title: str | None = None
+) -> Any:
+    """Compile the text of a function; tracebacks, profilers and debuggers show the lines of one
+    that has a title.
+    """
     namespace = dict(namespace)
     source = f"def rule({parameters}):\n    " + "\n    ".join(body)
     file = f"<rule: {body[-1]}>" if title is None else _file_of(source, title)
     exec(compile(source, file, "exec"), namespace)
-    function = namespace.pop("rule")  # a function among its own globals would keep them until the collector comes
+    # a function among its own globals would keep them until the collector comes
+    function = namespace.pop("rule")
     if title is not None:
         # As long as the function: rows are made anew, in notebooks again and again.
         weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
@@ -48,11 +54,14 @@ def function_of(parameters: str, body: list[str], namespace: dict[str, Any], tit
 
 
 def _file_of(source: str, title: str) -> str:
-    """Put a text where Python looks for the lines of source files, under a name that no other text has."""
+    """Put a text where Python looks for the lines of source files, under a name that no other text
+    has.
+    """
     lines = source.splitlines(keepends=True)
     for i in count(1):
         file = f"<varmat {title}>" if i == 1 else f"<varmat {title}, {i}>"
-        # Without a time of modification: such entries are not taken for those of files that have been deleted.
+        # Without a time of modification: such entries are not taken for those of files that have
+        # been deleted.
         entry = (len(source), None, lines, file)
         if linecache.cache.setdefault(file, entry) is entry:
             return file
@@ -60,7 +69,9 @@ def _file_of(source: str, title: str) -> str:
 
 
 def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
-    """Statements that write the expression into `out`, with `out` for intermediate results; `numbers` are no arrays."""
+    """Statements that write the expression into `out`, with `out` for intermediate results;
+    `numbers` are no arrays.
+    """
 
     def is_number(node: ast.expr) -> bool:
         return all(not isinstance(part, ast.Name) or part.id in numbers for part in ast.walk(node))
@@ -78,14 +89,20 @@ def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
         return [*before, f"{IN_PLACE[type(node.op)]}({left}, {right}, out)"]
 
     def through_out(node: ast.expr) -> tuple[list[str], str]:
-        arithmetic = isinstance(node, ast.UnaryOp) or (isinstance(node, ast.BinOp) and type(node.op) in IN_PLACE)
-        return (write(node), "out") if arithmetic and not is_number(node) else ([], ast.unparse(node))
+        arithmetic = isinstance(node, ast.UnaryOp) or (
+            isinstance(node, ast.BinOp) and type(node.op) in IN_PLACE
+        )
+        return (
+            (write(node), "out") if arithmetic and not is_number(node) else ([], ast.unparse(node))
+        )
 
     return write(ast.parse(expression, mode="eval").body)
 
 
 def elementwise_rule(row: Any, variable: tuple[bool, ...], compile_rule: Any) -> Rule:
-    """The reverse rule of a row for one use: which operands are variables, and one of the three functions below."""
+    """The reverse rule of a row for one use: which operands are variables, and one of the three
+    functions below.
+    """
 
     def first(*entry: Any) -> None:
         rule.chain = compile_rule(row, variable)
@@ -97,14 +114,22 @@ def elementwise_rule(row: Any, variable: tuple[bool, ...], compile_rule: Any) ->
 
 def _wanted(row: Any, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
     """Name and expression of the operands that are variables."""
-    return [(x, partial) for x, partial, v in zip(OPERANDS, row.partials, variable, strict=False) if v]
+    return [
+        (x, partial) for x, partial, v in zip(OPERANDS, row.partials, variable, strict=False) if v
+    ]
 
 
-def _rule_function(row: Any, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]) -> Any:
+def _rule_function(
+    row: Any, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]
+) -> Any:
     """A rule that loads what its body uses and runs it."""
     parameters = {1: "out, x_, _", 2: "out, x_, y_"}.get(row.arity, "out, operands, _")
     used = names_in("\n".join(body))
-    load = [f"{x} = {x}_._val" if v else f"{x} = {x}_" for x, v in zip(OPERANDS, variable, strict=False) if x in used]
+    load = [
+        f"{x} = {x}_._val" if v else f"{x} = {x}_"
+        for x, v in zip(OPERANDS, variable, strict=False)
+        if x in used
+    ]
     if row.arity > 2:
         load.insert(0, ", ".join(f"{x}_" for x in OPERANDS[: row.arity]) + " = operands")
     if "r" in used:
@@ -118,10 +143,14 @@ def array_rule(row: Any, variable: tuple[bool, ...]) -> Any:
         if partial == "g":
             body.append(f"{x}_._add(g)")
         else:
-            # The first contribution, without broadcasting, is the common case. Where `g` is the same number everywhere, `c` has the
-            # layout of the operands, which for data is any.
+            # The first contribution, without broadcasting, is the common case. Where `g` is the
+            # same number everywhere, `c` has the layout of the operands, which for data is any.
             body += [
-                f"c = {partial}; first = type({x}_) is VarMat and {x}_._adj is None and c.shape == {x}.shape",
+                (
+                    f"c = {partial}; first = type({x}_) is VarMat and {x}_._adj is None and "
+                    "c.shape == "
+                    f"{x}.shape"
+                ),
                 f"if first and (c.ndim == 1 or c.flags.c_contiguous): {x}_._adj = c",
                 f"else: {x}_._take(c)",
             ]
@@ -139,19 +168,29 @@ def scalar_rule(row: Any, variable: tuple[bool, ...]) -> Any:
         *(f"a = {x}_._adj; {x}_._adj = c{x} if a is None else a + c{x}" for x, _ in wanted),
     ]
     general = dict(zip((f"p{x}" for x in OPERANDS), row.pushes, strict=False))
-    return _rule_function(row, variable, body, {**row.namespace(scalar=True), **general, "float64": np.float64})
+    return _rule_function(
+        row, variable, body, {**row.namespace(scalar=True), **general, "float64": np.float64}
+    )
 
 
 def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
     small = array_rule(row, variable)
     arity = row.arity
     parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
-    namespace = {**row.namespace(), **{name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())}}
+    namespace = {
+        **row.namespace(),
+        **{name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())},
+    }
 
     def writing(numbers: frozenset[str]) -> list[Any]:
         title = f"rule of {row.name} by blocks"
-        write = [function_of(parameters, in_place(p, numbers), namespace, title) for p in row.partials]
-        return [(w, p, e == "g") if v else None for w, p, e, v in zip(write, row.pushes, row.partials, variable, strict=True)]
+        write = [
+            function_of(parameters, in_place(p, numbers), namespace, title) for p in row.partials
+        ]
+        return [
+            (w, p, e == "g") if v else None
+            for w, p, e, v in zip(write, row.pushes, row.partials, variable, strict=True)
+        ]
 
     # By whether the adjoint is the same number everywhere, as below a sum.
     functions = {True: writing(frozenset("g")), False: writing(frozenset())}
@@ -160,7 +199,10 @@ def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
         operands = entry[:arity] if arity < 3 else entry[0]
         values = [x._val if v else x for x, v in zip(operands, variable, strict=True)]
         shape = out._val.shape
-        if all(not isinstance(x, np.ndarray) or (x.shape == shape and x.flags.c_contiguous) for x in values):
+        if all(
+            not isinstance(x, np.ndarray) or (x.shape == shape and x.flags.c_contiguous)
+            for x in values
+        ):
             by_blocks(out, operands, values, functions)
         else:
             small(out, *entry)
@@ -169,7 +211,9 @@ def large_rule(row: Any, variable: tuple[bool, ...]) -> Any:
 
 
 def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
-    """Contributions to large operands (or to scalars among them), a block of all arrays at a time."""
+    """Contributions to large operands (or to scalars among them), a block of all arrays at a
+    time.
+    """
     g = out._adj
     uniform = not any(g.strides)
     rules = rules[uniform]
@@ -180,8 +224,13 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
     work: list[Any] = []
     for x, write, push, identity in wanted:
         if not identity:
-            # Views may overlap: where several operands contribute, a block of one must not be written over that of another.
-            first = type(x) is not Var and x._adj is None and (type(x) is not LargeView or len(wanted) == 1)
+            # Views may overlap: where several operands contribute, a block of one must not be
+            # written over that of another.
+            first = (
+                type(x) is not Var
+                and x._adj is None
+                and (type(x) is not LargeView or len(wanted) == 1)
+            )
             if first and type(x) is not LargeView:
                 x._adj = adjoint_space(x)
             target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
@@ -202,5 +251,6 @@ def by_blocks(out: Any, operands: Any, values: Any, rules: Any) -> None:
     for x, _, _, target, _, total in work:
         if target is None:
             x._take(total)
-    for x in [x for x, *_, identity in wanted if identity]:  # after the others, which may write to the same adjoint first
+    # after the others, which may write to the same adjoint first
+    for x in [x for x, *_, identity in wanted if identity]:
         x._add(out._adj)

@@ -1,13 +1,12 @@
 """The tape: what was computed, in order, and the reverse pass over it.
 
-A tape is a list of entries ``(rule, result, x, y)``. Entries are data: `x` and `y` are what the reverse
-rule of the operation wants back (two operands, or a tuple of operands and what was saved for them). The reverse pass is the loop in
-`_run`, and there is no other.
+A tape is a list of entries ``(rule, result, x, y)``. Entries are data: `x` and `y` are what the
+reverse rule of the operation wants back (two operands, or a tuple of operands and what was saved
+for them). The reverse pass is the loop in `_run`, and there is no other.
 
-Every variable holds the tape of the scope that made it. ``variable._tape.top`` is the tape that records now, which differs
-while a nested scope is open, and is `RECOVERED` once the tape is gone: using a stale variable fails on its own, at no cost to
-the others.
-"""
+Every variable holds the tape of the scope that made it. ``variable._tape.top`` is the tape that
+records now, which differs while a nested scope is open, and is `RECOVERED` once the tape is gone:
+using a stale variable fails on its own, at no cost to the others."""
 
 from __future__ import annotations
 
@@ -22,12 +21,7 @@ import numpy as np
 from varmat.core.arena import LARGE, Arena, Mark
 from varmat.core.errors import TapeError
 
-__all__ = [
-    "keep_alive",
-    "nested",
-    "recover_memory",
-    "set_zero_all_adjoints",
-]
+__all__ = ["keep_alive", "nested", "recover_memory", "set_zero_all_adjoints"]
 
 
 class Tape(list[Any]):
@@ -50,15 +44,28 @@ class Tape(list[Any]):
     sweeping : bool
         Whether a reverse pass is under way, from a callback of which a scope may be opened.
     by_hand : list
-        The levels of the duals that are made by hand in the function that a functional runs here, see `core.dual`.
+        The levels of the duals that are made by hand in the function that a functional runs here,
+        see `core.dual`.
     watch : callable, optional
-        Called with a variable whose plain value or derivative is looked at, here or in a nested scope, for recordings that are to
-        be made only once; for a comparison also with the ufunc and its operands, and then it may return the outcome.
+        Called with a variable whose plain value or derivative is looked at, here or in a nested
+        scope, for recordings that are to be made only once; for a comparison also with the ufunc
+        and its operands, and then it may return the outcome.
     """
 
     __slots__ = (
-        "arena", "assignments", "beside", "by_hand", "kept", "leaves", "mark", "parent", "sweeping", "swept", "top", "watch",
-    )  # fmt: skip
+        "arena",
+        "assignments",
+        "beside",
+        "by_hand",
+        "kept",
+        "leaves",
+        "mark",
+        "parent",
+        "sweeping",
+        "swept",
+        "top",
+        "watch",
+    )
 
     def __init__(self, arena: Arena, parent: Tape | None = None) -> None:
         self.top: Any = self
@@ -82,7 +89,9 @@ class Tape(list[Any]):
         return tapes
 
     def workspace(self, shape: tuple[int, ...]) -> np.ndarray:
-        """An uninitialised array that may be used until the tape is recovered; a large one in warm memory."""
+        """An uninitialised array that may be used until the tape is recovered; a large one in warm
+        memory.
+        """
         if math.prod(shape) <= LARGE:
             return np.empty(shape)
         values, adjoints = self.arena.take(shape)
@@ -118,8 +127,10 @@ class _Recovered:
 
     def __getattr__(self, name: str) -> Any:
         raise TapeError(
-            "this variable is stale: its tape has been recovered (by recover_memory, at the end of a nested scope, "
-            "or because the function being differentiated has returned); make it anew with varmat.var"
+            "this variable is stale: its tape has been recovered (by recover_memory, at the end of "
+            "a nested scope, "
+            "or because the function being differentiated has returned); make it anew with "
+            "varmat.var"
         )
 
 
@@ -138,15 +149,19 @@ ALWAYS = _Always()
 
 
 class Rule:
-    """What stands on the tape for an operation: its name, what the reverse pass does with an entry of it, and the operation.
+    """What stands on the tape for an operation: its name, what the reverse pass does with an entry
+    of it, and the operation.
 
-    Where there is no operation, `again` takes what an entry holds, with operands of any kind, and computes the result anew.
-    """
+    Where there is no operation, `again` takes what an entry holds, with operands of any kind, and
+    computes the result anew."""
 
-    # One class for all operations: the loop of the reverse pass is specialised for the types it sees.
+    # One class for all operations: the loop of the reverse pass is specialised for the types it
+    # sees.
     __slots__ = ("again", "chain", "name", "op")
 
-    def __init__(self, name: str, chain: Callable[[Any, Any, Any], None], op: Any = None, again: Any = None) -> None:
+    def __init__(
+        self, name: str, chain: Callable[[Any, Any, Any], None], op: Any = None, again: Any = None
+    ) -> None:
         self.name = name
         self.chain = chain
         self.op = op
@@ -173,7 +188,10 @@ def join(tape: Tape, other: Tape) -> Tape:
         return top  # type: ignore[no-any-return]
     # One of the two may be stale, and says so itself.
     _ = top.arena, other.top.arena
-    raise TapeError("variables of two threads meet in one operation; a variable belongs to the thread that made it")
+    raise TapeError(
+        "variables of two threads meet in one operation; a variable belongs to the thread that "
+        "made it"
+    )
 
 
 def open_scope() -> Tape:
@@ -195,8 +213,8 @@ def open_scope() -> Tape:
 def close_scope(inner: Tape) -> None:
     """Recover a nested scope, and with it any scope left open inside it.
 
-    Where the handler of a signal raises in the middle, or before the beginning, it is to be called again.
-    """
+    Where the handler of a signal raises in the middle, or before the beginning, it is to be called
+    again."""
     parent, tape = inner.parent, current_tape()
     if parent is None or (tape is not inner and all(each is not inner for each in tape.chain())):
         raise TapeError("this nested scope was closed before, or belongs to another thread")
@@ -211,8 +229,8 @@ def close_scope(inner: Tape) -> None:
 def nested() -> Iterator[Tape]:
     """Record in a scope of its own, recovered on exit, also when an exception leaves it.
 
-    ``y.grad()`` inside the scope runs the reverse pass over the scope only. Variables from outside may be used in it and
-    receive their adjoints; variables made in it are stale afterwards.
+    ``y.grad()`` inside the scope runs the reverse pass over the scope only. Variables from outside
+    may be used in it and receive their adjoints; variables made in it are stale afterwards.
 
     Yields
     ------
@@ -257,7 +275,8 @@ def recover_memory() -> None:
     Raises
     ------
     TapeError
-        Inside a nested scope, which recovers itself when it ends, and in a callback of a reverse pass.
+        Inside a nested scope, which recovers itself when it ends, and in a callback of a reverse
+        pass.
 
     Examples
     --------
@@ -271,7 +290,10 @@ def recover_memory() -> None:
     """
     tape = current_tape()
     if tape.parent is not None or tape.sweeping:
-        raise TapeError("recover_memory: a nested scope is open, which recovers its own memory, or a reverse pass is under way")
+        raise TapeError(
+            "recover_memory: a nested scope is open, which recovers its own memory, or a reverse "
+            "pass is under way"
+        )
     tape.recover()
     _thread.tape = Tape(tape.arena)
 
@@ -279,7 +301,8 @@ def recover_memory() -> None:
 def set_zero_all_adjoints() -> None:
     """Set the adjoints of all variables on this thread's tapes to zero.
 
-    A reverse pass does so by itself before it begins; this is for callbacks and for adjoints that were set by hand.
+    A reverse pass does so by itself before it begins; this is for callbacks and for adjoints that
+    were set by hand.
 
     Examples
     --------
@@ -297,7 +320,8 @@ def set_zero_all_adjoints() -> None:
 def keep_alive(thing: Any) -> None:
     """Keep `thing` alive until the memory of the current scope is recovered.
 
-    For objects that a callback refers to weakly, or whose end must not come before that of the tape.
+    For objects that a callback refers to weakly, or whose end must not come before that of the
+    tape.
 
     Parameters
     ----------
@@ -321,15 +345,19 @@ def start_sweep(tape: Tape) -> None:
 
 
 def sweep(tape: Tape) -> None:
-    """Run the reverse rules of `tape`, newest first, for the adjoints seeded since `start_sweep`."""
-    # Adjoints that are infinite or nan are the answer at such a point; the user did not write the code that would warn.
+    """Run the reverse rules of `tape`, newest first, for the adjoints seeded since
+    `start_sweep`.
+    """
+    # Adjoints that are infinite or nan are the answer at such a point; the user did not write the
+    # code that would warn.
     with np.errstate(all="ignore"):
         try:
             tape.sweeping = True
             _run(tape)
             for assignment in tape.assignments:
                 assignment.redo()
-        except BaseException:  # which may come in the middle of an assignment that is undone, or made again
+        # which may come in the middle of an assignment that is undone, or made again
+        except BaseException:
             for assignment in reversed([each for each in tape.assignments if each.undone]):
                 assignment.undo()
             for assignment in tape.assignments:

@@ -1,7 +1,7 @@
 """The variables: `Var`, a scalar; `VarMat`, an array; `View`, a part of an array that owns nothing.
 
-A variable has three slots: its value `_val`, its adjoint `_adj` (None until the first contribution) and its tape. Reverse
-rules hand contributions over with one of two methods:
+A variable has three slots: its value `_val`, its adjoint `_adj` (None until the first contribution)
+and its tape. Reverse rules hand contributions over with one of two methods:
 
 ``x._take(c)``  `c` was made for this call: it may become the adjoint array.
 ``x._add(c)``   `c` belongs to somebody else (the adjoint of a result, or a view): it is copied or only read.
@@ -23,7 +23,7 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, TapeError, called
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
-from varmat.kernels import array_length, is_scipy_sparse, scalar_item, unbroadcast
+from varmat.plain_arrays import array_length, is_scipy_sparse, scalar_item, unbroadcast
 
 if TYPE_CHECKING:
     from varmat.typing import Indexing, array_operator, reduction, scalar_operator, shaping
@@ -33,33 +33,56 @@ __all__ = ["Var", "VarMat", "value", "var"]
 new = object.__new__
 
 
-_SPARSE = "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ x and x @ a take x as it is"
+_SPARSE = (
+    "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ "
+    "x and x @ a take x as it is"
+)
 
 
 def data(x: Any, name: str = "data") -> Any:
-    """A float for a scalar, a float64 array for anything array-like; refuses what has no float64 value."""
+    """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
+    value.
+    """
     if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
         return x
     masked = sys.modules.get("numpy.ma")  # not imported with NumPy
     if masked is not None and isinstance(x, masked.MaskedArray):
-        text = f"{name} is a masked array, but must be real numbers without a mask; use x.compressed() or x.filled(value)"
+        text = (
+            f"{name} is a masked array, but must be real numbers without a mask; use "
+            "x.compressed() or x.filled(value)"
+        )
         raise TypeError(called(text))
     if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
-        text = f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for products of matrices"
+        text = (
+            f"{name} is a numpy.matrix, but must be an array; use np.asarray(x), and @ for "
+            "products of matrices"
+        )
         raise TypeError(called(text))
     try:
         array = np.asarray(x)
     except ValueError as error:
-        raise ShapeError(f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!") from error
+        raise ShapeError(
+            f"{name} is a {type(x).__name__} with parts of different shapes, but must be an array!"
+        ) from error
     if array.dtype is not FLOAT64:
         if array.dtype.kind not in "biuf":
             if is_scipy_sparse(x):
-                raise TypeError(called(f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}"))
-            kind = f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
+                raise TypeError(
+                    called(
+                        f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}"
+                    )
+                )
+            kind = (
+                f" (type {type(x).__name__})" if array.dtype.kind == "O" and not array.ndim else ""
+            )
             refusal = ComplexDataError if array.dtype.kind == "c" else TypeError
-            text = f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or what converts to it)"
+            text = (
+                f"{name} has dtype {array.dtype}{kind}, but must be real numbers (float64, or "
+                "what converts to it)"
+            )
             raise refusal(called(text))
-        # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask for the one object.
+        # An array that was pickled brings a dtype of its own, which is equal, and fast paths ask
+        # for the one object.
         array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
     return array if array.ndim else float(array)
 
@@ -79,7 +102,8 @@ class Variable(ArrayMethods):
         return self._val
 
     def grad(self, variables: Any = None) -> Any:
-        """Run the reverse pass from this scalar: afterwards ``x.adj`` is its derivative with respect to ``x``.
+        """Run the reverse pass from this scalar: afterwards ``x.adj`` is its derivative with
+        respect to ``x``.
 
         Adjoints of an earlier reverse pass are forgotten first.
 
@@ -97,7 +121,8 @@ class Variable(ArrayMethods):
         ShapeError
             If this is an array.
         TapeError
-            If the variable is stale or of another thread, or in a callback of a pass over the same tape.
+            If the variable is stale or of another thread, or in a callback of a pass over the same
+            tape.
         """
         if self.shape:
             raise ShapeError(
@@ -107,8 +132,11 @@ class Variable(ArrayMethods):
         backward(self, 1.0)
         if variables is None:
             return None
-        only = isinstance(variables, Variable)  # taken apart, it would be elements that nothing depends on
-        adjoints = [np.copy(x.adj) if x.shape else x.adj for x in ((variables,) if only else variables)]
+        # taken apart, it would be elements that nothing depends on
+        only = isinstance(variables, Variable)
+        adjoints = [
+            np.copy(x.adj) if x.shape else x.adj for x in ((variables,) if only else variables)
+        ]
         return adjoints[0] if only else adjoints
 
 
@@ -117,12 +145,17 @@ def backward(result: Any, adjoint: Any) -> None:
     tape = result._tape
     _ = tape.top.append, result._plain  # it may be stale, or not to be looked at
     if tape.top is not current_tape():
-        # Two passes at the same time would add to the same adjoints, and one would forget those of the other.
+        # Two passes at the same time would add to the same adjoints, and one would forget those of
+        # the other.
         raise TapeError(
-            "grad: the variable belongs to another thread, which alone can differentiate it; hand over plain arrays instead"
+            "grad: the variable belongs to another thread, which alone can differentiate it; hand "
+            "over plain arrays instead"
         )
     if tape.sweeping:
-        raise TapeError("grad: a reverse pass over this tape is under way; in a callback, open varmat.nested() for another")
+        raise TapeError(
+            "grad: a reverse pass over this tape is under way; in a callback, open varmat.nested() "
+            "for another"
+        )
     forget_outside(tape)
     start_sweep(tape)
     result._adj = adjoint
@@ -155,7 +188,9 @@ class Var(Variable):
     __iter__: Any = None  # otherwise Python would ask for elements, one after the other
 
     if TYPE_CHECKING:
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = scalar_operator
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
+            __rtruediv__
+        ) = scalar_operator
         __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = scalar_operator
 
         def __neg__(self) -> Var: ...
@@ -195,7 +230,8 @@ class VarMat(Container, Variable):
     val : ndarray
         A read-only copy of the values.
     adj : ndarray
-        The adjoints. The array itself, so that ``x.adj += ...`` works in callbacks; a later reverse pass makes another one.
+        The adjoints. The array itself, so that ``x.adj += ...`` works in callbacks; a later reverse
+        pass makes another one.
 
     Examples
     --------
@@ -211,11 +247,15 @@ class VarMat(Container, Variable):
     __len__ = array_length
 
     if TYPE_CHECKING:
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = array_operator
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
+            __rtruediv__
+        ) = array_operator
         __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = array_operator
         __getitem__: Indexing
         max = mean = min = prod = ptp = std = sum = var = reduction
-        clip = copy = cumprod = cumsum = diagonal = flatten = ravel = repeat = reshape = squeeze = swapaxes = shaping
+        clip = copy = cumprod = cumsum = diagonal = flatten = ravel = repeat = reshape = squeeze = (
+            swapaxes
+        ) = shaping
         take = transpose = shaping
         T: VarMat
         mT: VarMat  # noqa: N815 - NumPy's name
@@ -252,8 +292,13 @@ class VarMat(Container, Variable):
             c = unbroadcast(c, self._val.shape)
         a = self._adj
         if a is None:
-            # The adjoint has the layout of the values; a read-only broadcast stays one until something is added.
-            self._adj = c if c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable else np.array(c, order="C")
+            # The adjoint has the layout of the values; a read-only broadcast stays one until
+            # something is added.
+            self._adj = (
+                c
+                if c.ndim == 1 or c.flags.c_contiguous or not c.flags.writeable
+                else np.array(c, order="C")
+            )
         else:
             try:
                 np.add(a, c, a)
@@ -262,8 +307,9 @@ class VarMat(Container, Variable):
 
     def _add(self, c: Any) -> None:
         if self._adj is None and c.shape == self._val.shape:
-            # The adjoint of a result is final when its rule runs, so a large one is shared, read-only, instead of copied. So is one
-            # that is the same number everywhere, with which products take a short way.
+            # The adjoint of a result is final when its rule runs, so a large one is shared,
+            # read-only, instead of copied. So is one that is the same number everywhere, with which
+            # products take a short way.
             c = c.view() if c.size > LARGE or 0 in c.strides else np.array(c, order="C")
             if c.base is not None:
                 c.flags.writeable = False
@@ -283,14 +329,18 @@ class VarMat(Container, Variable):
 
 
 class Large(VarMat):
-    """An array variable in the arena; `_space` is the place of its adjoint beside its values, until it is first written."""
+    """An array variable in the arena; `_space` is the place of its adjoint beside its values, until
+    it is first written.
+    """
 
     __slots__ = ("_space",)
     _space: Any
 
 
 def adjoint_space(x: Any) -> Any:
-    """Where the first contribution to a large array is written: its place in the arena, but only once, for somebody may keep it."""
+    """Where the first contribution to a large array is written: its place in the arena, but only
+    once, for somebody may keep it.
+    """
     space = x._space if type(x) is Large else None
     if space is None or space.shape != x.shape:
         return np.empty(x.shape)
@@ -313,10 +363,11 @@ class Borrowed(VarMat):
 
 
 class View(VarMat):
-    """A basic slice, transpose or reshape of a parent: its values and adjoints are parts of the parent's.
+    """A basic slice, transpose or reshape of a parent: its values and adjoints are parts of the
+    parent's.
 
-    It stands on no tape. `how` takes the part: it is applied to the values now and to the adjoints when they are needed.
-    """
+    It stands on no tape. `how` takes the part: it is applied to the values now and to the adjoints
+    when they are needed."""
 
     __slots__ = ("_how", "_parent", "_root")
     _how: Callable[[Any], Any]
@@ -377,7 +428,9 @@ ARRAYS = VARIABLES - {Var}
 
 
 def outsiders(tape: Tape) -> list[Any]:
-    """The variables of other tapes that entries of this one use: an entry has them beside its rule, or in a list or tuple there."""
+    """The variables of other tapes that entries of this one use: an entry has them beside its rule,
+    or in a list or tuple there.
+    """
     used = [source for assignment in tape.assignments for _, source, _ in assignment]
     used += [part for _, _, x, y in tape for part in (x, y)]
     used += [each for part in used if type(part) is list or type(part) is tuple for each in part]
@@ -391,7 +444,9 @@ def forget_outside(tape: Tape) -> None:
     """
     others = tape.chain()[1:]
     # Where there are no variables, none is used.
-    if any(outer.swept and (outer or outer.leaves) for outer in others) and not any(outer.sweeping for outer in others):
+    if any(outer.swept and (outer or outer.leaves) for outer in others) and not any(
+        outer.sweeping for outer in others
+    ):
         for x in outsiders(tape):
             getattr(x, "_root", x)._adj = None
 
@@ -402,7 +457,8 @@ def make_view(parent: Any, how: Any, val: np.ndarray) -> View:
     view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
     if type(root) is Borrowed:
-        root._tape.kept.append(view)  # not in the root: a cycle would hold the adjoint until the collector comes
+        # not in the root: a cycle would hold the adjoint until the collector comes
+        root._tape.kept.append(view)
     return view  # type: ignore[no-any-return]
 
 
@@ -425,7 +481,9 @@ def make_leaf(val: Any, tape: Tape, leaf: Any = None) -> Any:
 
 
 def borrow_leaf(x: Any, tape: Tape) -> Any:
-    """A leaf of a float or a float64 array for a functional: a large one is read where it lies instead of being copied first."""
+    """A leaf of a float or a float64 array for a functional: a large one is read where it lies
+    instead of being copied first.
+    """
     if type(x) is float or x.size <= LARGE or not x.flags.c_contiguous:
         return make_leaf(x if type(x) is float else x.copy(), tape)
     values = x.view()
@@ -434,13 +492,14 @@ def borrow_leaf(x: Any, tape: Tape) -> Any:
 
 
 def var(x: Any) -> Any:
-    """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like, a `ComplexVar` from complex numbers.
+    """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like, a `ComplexVar`
+    from complex numbers.
 
     Parameters
     ----------
     x : scalar or array_like of real or complex numbers
-        The values; they are copied and promoted to float64, or two arrays of it. A sparse array or matrix of SciPy makes a
-        `SparseVar`.
+        The values; they are copied and promoted to float64, or two arrays of it. A sparse array or
+        matrix of SciPy makes a `SparseVar`.
 
     Returns
     -------
@@ -508,7 +567,10 @@ def value(x: Any) -> Any:
         return {key: value(item) for key, item in x.items()}
     if isinstance(x, (type, set, frozenset)) or hasattr(x, "__next__"):
         kind = f"class {x.__name__}" if isinstance(x, type) else type(x).__name__
-        raise TypeError(f"value: the argument is a {kind}, but must be a variable, or a tuple, list or dict of them, or data!")
+        raise TypeError(
+            f"value: the argument is a {kind}, but must be a variable, or a tuple, list or dict of "
+            "them, or data!"
+        )
     plain = getattr(x, "_plain", x)
     return plain.copy() if plain is not x and isinstance(plain, np.ndarray) else plain
 
@@ -560,5 +622,9 @@ def tape_of(operands: Any) -> Tape | None:
     tape: Any = None
     for operand in operands:
         if type(operand) in VARIABLES:
-            tape = operand._tape if tape is None or tape is operand._tape else join(tape, operand._tape)
+            tape = (
+                operand._tape
+                if tape is None or tape is operand._tape
+                else join(tape, operand._tape)
+            )
     return None if tape is None else tape.top

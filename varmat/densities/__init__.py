@@ -1,4 +1,6 @@
-"""Probability functions: log densities and masses with Stan's names, one module per family of distributions."""
+"""Probability functions: log densities and masses with Stan's names, one module per family of
+distributions.
+"""
 
 from varmat.densities import (
     bernoulli,
@@ -10,9 +12,9 @@ from varmat.densities import (
     glm_categories,
     glm_counts,
     hmm,
+    lkj,
     location_scale,
     matrix_normal,
-    matrix_variate,
     mixture,
     multi_normal,
     normal,
@@ -24,6 +26,7 @@ from varmat.densities import (
     unnormalised,
     wiener,
     wiener_cumulative,
+    wishart,
     wishart_cholesky,
 )
 
@@ -37,9 +40,9 @@ __all__ = [
     "glm_categories",
     "glm_counts",
     "hmm",
+    "lkj",
     "location_scale",
     "matrix_normal",
-    "matrix_variate",
     "mixture",
     "multi_normal",
     "normal",
@@ -51,5 +54,6 @@ __all__ = [
     "unnormalised",
     "wiener",
     "wiener_cumulative",
+    "wishart",
     "wishart_cholesky",
 ]

@@ -10,23 +10,30 @@ __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "bin
 
 # Of n successes and m failures with probabilities that are neither 0 nor 1.
 POSSIBLE = {
-    "log_theta": "log(theta)", "wins": "n * log_theta", "log_rest": "log1p(-theta)", "losses": "m * log_rest",
+    "log_theta": "log(theta)", "wins": "n * log_theta", "log_rest": "log1p(-theta)",
+     "losses": "m * log_rest",
     "odds": "n / theta", "against": "m / (1.0 - theta)",
 }  # fmt: skip
 
-# Of a binomial coefficient what has no terms of the size of N log(N); the deviance from the most likely probability, in which the
-# others are, is written without them: see `varmat.functions.deviances`.
+# Of a binomial coefficient what has no terms of the size of N log(N); the deviance from the most
+# likely probability, in which the others are, is written without them: see
+# `varmat.functions.special.deviances`.
 CHOICES = "log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)"
 
-# The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken would be 0 times infinity in
-# the second derivative.
+# The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken
+# would be 0 times infinity in the second derivative.
 bernoulli_lpmf = univariate(
-    "bernoulli_lpmf", "Bernoulli distribution",
-    n=("n", not_nan), theta=("Probability parameter", probability),
+    "bernoulli_lpmf",
+    "Bernoulli distribution",
+    n=("n", not_nan),
+    theta=("Probability parameter", probability),
     support="(n == 0.0) | (n == 1.0)",
     let={
-        "m": "1.0 - n", "wins": "where(n > 0.5, log(theta), 0.0)", "losses": "where(n > 0.5, 0.0, log1p(-theta))",
-        "odds": "n / where(n > 0.5, theta, 1.0)", "against": "m / where(n > 0.5, 1.0, 1.0 - theta)",
+        "m": "1.0 - n",
+        "wins": "where(n > 0.5, log(theta), 0.0)",
+        "losses": "where(n > 0.5, 0.0, log1p(-theta))",
+        "odds": "n / where(n > 0.5, theta, 1.0)",
+        "against": "m / where(n > 0.5, 1.0, 1.0 - theta)",
     },
     quick=Quick(POSSIBLE),
     terms=("wins", "losses"),
@@ -35,90 +42,140 @@ bernoulli_lpmf = univariate(
     points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
     tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
-    notes="""The log mass is :math:`\\log \\theta` for n = 1 and :math:`\\log(1 - \\theta)` for n = 0, with the derivatives
-    :math:`1 / \\theta` and :math:`-1 / (1 - \\theta)`. In SciPy ``scipy.stats.bernoulli(theta)``.""",
+    notes="""The log mass is :math:`\\log \\theta` for n = 1 and :math:`\\log(1 - \\theta)` for n =
+    0, with the derivatives :math:`1 / \\theta` and :math:`-1 / (1 - \\theta)`. In SciPy
+    ``scipy.stats.bernoulli(theta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.value_and_grad(vm.bernoulli_lpmf, argnums=1)([1, 0, 1], 0.5)
 (-2.0794415416798357, 2.0)
 """,
-)  # fmt: skip
+)
 
-# With t = alpha for a success and -alpha for a failure: log p = log(expit(t)) = min(t, 0) - log(1 + exp(-|t|)). The absolute value
-# is written as an extreme, which has a derivative at 0 that is right in both formulas that use it. So is the choice of 1 or e,
-# which is at most 1: `where` takes several times as long as an extreme, all more if what it selects is random.
+# With t = alpha for a success and -alpha for a failure: log p = log(expit(t)) = min(t, 0) - log(1 +
+# exp(-|t|)). The absolute value is written as an extreme, which has a derivative at 0 that is right
+# in both formulas that use it. So is the choice of 1 or e, which is at most 1: `where` takes
+# several times as long as an extreme, all more if what it selects is random.
 bernoulli_logit_lpmf = univariate(
-    "bernoulli_logit_lpmf", "Bernoulli distribution of the log odds",
-    n=("n", not_nan), alpha=("Logit transformed probability parameter", not_nan),
+    "bernoulli_logit_lpmf",
+    "Bernoulli distribution of the log odds",
+    n=("n", not_nan),
+    alpha=("Logit transformed probability parameter", not_nan),
     support="(n == 0.0) | (n == 1.0)",
-    let={"sign": "n + n - 1.0", "t": "sign * alpha", "e": "exp(minimum(t, -t))"},
-    terms=("minimum(t, 0.0) - log1p(e)",),
-    partials={"alpha": "sign * maximum(t <= 0.0, e) / (1.0 + e)"},
+    let={
+        "sign": "n + n - 1.0",
+        "t": "sign * alpha",
+        "e": "exp(minimum(t, -t))",
+        "chance": "minimum(t, 0.0) - log1p(e)",
+        "above": "maximum(t <= 0.0, e)",
+    },
+    # Where this exponential overflows, the value does.
+    quick=Quick({"e": "exp(-t)", "chance": "-log1p(e)", "above": "e"}),
+    terms=("chance",),
+    partials={"alpha": "sign * above / (1.0 + e)"},
     reference="-log1p(exp(-alpha if n == 1 else alpha))",
     points=[(1, 0.3), (0, 0.3), (1, -4.0), (0, 4.0), (1, 30.0), (0, 0.0), (1, 0.0)],
     tails=[(1, 700.0), (0, 700.0), (1, -1e5)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
-    notes="""With the log odds :math:`\\alpha` the log mass is :math:`-\\log(1 + e^{-\\alpha})` for n = 1 and
-    :math:`-\\log(1 + e^{\\alpha})` for n = 0; the derivative is n minus the probability ``expit(alpha)``.""",
+    notes="""With the log odds :math:`\\alpha` the log mass is :math:`-\\log(1 + e^{-\\alpha})` for
+    n = 1 and :math:`-\\log(1 + e^{\\alpha})` for n = 0; the derivative is n minus the probability
+    ``expit(alpha)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.value_and_grad(vm.bernoulli_logit_lpmf, argnums=1)([1, 0, 1], 0.0)
 (-2.0794415416798357, 0.5)
 """,
-)  # fmt: skip
+)
 
 binomial_lpmf = univariate(
-    "binomial_lpmf", "binomial distribution",
-    n=("Successes variable", not_nan), N=("Population size parameter", nonnegative), theta=("Probability parameter", probability),
+    "binomial_lpmf",
+    "binomial distribution",
+    n=("Successes variable", not_nan),
+    N=("Population size parameter", nonnegative),
+    theta=("Probability parameter", probability),
     support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
     let={
-        "m": "N - n", "wins": "where(n > 0.0, n * log(theta), 0.0)", "losses": "where(n < N, m * log1p(-theta), 0.0)",
-        "odds": "n / where(n > 0.0, theta, 1.0)", "against": "m / where(n < N, 1.0 - theta, 1.0)",
-        "choices": CHOICES, "chance": "-binomial_deviance(n, N, theta)",
+        "m": "N - n",
+        "wins": "where(n > 0.0, n * log(theta), 0.0)",
+        "losses": "where(n < N, m * log1p(-theta), 0.0)",
+        "odds": "n / where(n > 0.0, theta, 1.0)",
+        "against": "m / where(n < N, 1.0 - theta, 1.0)",
+        "choices": CHOICES,
+        "chance": "-binomial_deviance(n, N, theta)",
     },
     quick=Quick({**POSSIBLE, "choices": "lchoose(N, n)", "chance": "wins + losses"}, counts=("N",)),
     terms=("choices", "chance"),
     dropping=("wins", "losses"),
     partials={"theta": "odds - against"},
-    reference="log(binomial(N, n)) + (n * log(theta) if n else 0) + ((N - n) * log(1 - theta) if n < N else 0)",
+    reference="log(binomial(N, n)) + (n * log(theta) if n else 0) + ((N - n) * log(1 - theta) if n "
+    "< N else 0)",
     points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
-    tails=[(1, 2, 1e-300), (500000, 1000000, 0.5001), (1, 10, 1e-12), (10**10, 3 * 10**10, 0.33334)],
+    tails=[
+        (1, 2, 1e-300),
+        (500000, 1000000, 0.5001),
+        (1, 10, 1e-12),
+        (10**10, 3 * 10**10, 0.33334),
+    ],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
-    notes="""The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 - \\theta)`, with the derivative
-    :math:`n / \\theta - (N - n) / (1 - \\theta)`. In SciPy ``scipy.stats.binom(N, theta)``.""",
+    notes="""The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 -
+    \\theta)`, with the derivative :math:`n / \\theta - (N - n) / (1 - \\theta)`. In SciPy
+    ``scipy.stats.binom(N, theta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda theta: vm.binomial_lpmf([3, 4], 10, theta), 0.5)
 -12.0
 """,
-)  # fmt: skip
+)
 
 # With e = exp(-|alpha|):  log(expit(alpha)) = min(alpha, 0) - log(1 + e), and of the complement min(-alpha, 0) - log(1 + e).
 binomial_logit_lpmf = univariate(
-    "binomial_logit_lpmf", "binomial distribution of the log odds",
-    n=("Successes variable", not_nan), N=("Population size parameter", nonnegative), alpha=("Probability parameter", finite),
+    "binomial_logit_lpmf",
+    "binomial distribution of the log odds",
+    n=("Successes variable", not_nan),
+    N=("Population size parameter", nonnegative),
+    alpha=("Probability parameter", finite),
     support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
     let={
         "e": "exp(minimum(alpha, -alpha))",
         "p": "maximum(alpha > 0.0, e) / (1.0 + e)",
         "q": "maximum(alpha <= 0.0, e) / (1.0 + e)",
-        "choices": CHOICES, "chance": "-binomial_logit_deviance(n, N, alpha)",
+        "choices": CHOICES,
+        "chance": "-binomial_logit_deviance(n, N, alpha)",
     },
-    quick=Quick({
-        "choices": "lchoose(N, n)", "chance": "n * minimum(alpha, 0.0) + (N - n) * minimum(-alpha, 0.0) - N * log1p(e)",
-    }, counts=("N",)),
+    quick=Quick(
+        {
+            "choices": "lchoose(N, n)",
+            "chance": "n * minimum(alpha, 0.0) + (N - n) * minimum(-alpha, 0.0) - N * log1p(e)",
+        },
+        counts=("N",),
+    ),
     terms=("choices", "chance"),
     dropping=("n * minimum(alpha, 0.0)", "(N - n) * minimum(-alpha, 0.0)", "-N * log1p(e)"),
     partials={"alpha": "n * q - (N - n) * p"},
     reference="log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))",
-    points=[(3, 10, 0.3), (0, 10, -4.0), (10, 10, 4.0), (40, 100, 0.5), (0, 0, 0.5), (10, 10, 30.0), (3, 10, 0.0)],
-    tails=[(1, 2, 700.0), (10, 10, 700.0), (0, 10, -700.0), (500000, 1000000, 1e-3), (10**10, 3 * 10**10, -0.6931)],
+    points=[
+        (3, 10, 0.3),
+        (0, 10, -4.0),
+        (10, 10, 4.0),
+        (40, 100, 0.5),
+        (0, 0, 0.5),
+        (10, 10, 30.0),
+        (3, 10, 0.0),
+    ],
+    tails=[
+        (1, 2, 700.0),
+        (10, 10, 700.0),
+        (0, 10, -700.0),
+        (500000, 1000000, 1e-3),
+        (10**10, 3 * 10**10, -0.6931),
+    ],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
-    notes="""With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n \\log(1 + e^{-\\alpha}) - (N - n)
-    \\log(1 + e^{\\alpha})`, with the derivative ``n - N * expit(alpha)``.""",
+    notes="""With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n
+    \\log(1 + e^{-\\alpha}) - (N - n) \\log(1 + e^{\\alpha})`, with the derivative ``n - N *
+    expit(alpha)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda alpha: vm.binomial_logit_lpmf([3, 4], 10, alpha), 0.0)
 -3.0
 """,
-)  # fmt: skip
+)

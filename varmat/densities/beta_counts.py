@@ -1,4 +1,6 @@
-"""Distributions of counts whose probability has a beta distribution: beta-binomial, beta negative binomial."""
+"""Distributions of counts whose probability has a beta distribution: beta-binomial, beta negative
+binomial.
+"""
 
 from __future__ import annotations
 
@@ -8,43 +10,71 @@ from varmat.densities.univariate import univariate
 
 __all__ = ["beta_binomial_lpmf", "beta_neg_binomial_lpmf"]
 
-# The difference of two log beta functions is written with rising factorials, of which none loses digits to large shapes.
+# The difference of two log beta functions is written with rising factorials, of which none loses
+# digits to large shapes.
 beta_binomial_lpmf = univariate(
-    "beta_binomial_lpmf", "beta-binomial distribution",
-    n=("Successes variable", not_nan), N=("Population size parameter", nonnegative),
-    alpha=("First prior sample size parameter", positive_finite), beta=("Second prior sample size parameter", positive_finite),
+    "beta_binomial_lpmf",
+    "beta-binomial distribution",
+    n=("Successes variable", not_nan),
+    N=("Population size parameter", nonnegative),
+    alpha=("First prior sample size parameter", positive_finite),
+    beta=("Second prior sample size parameter", positive_finite),
     support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
     let={"m": "N - n", "both": "alpha + beta", "d": "zeta_difference(1.0, both, N)"},
-    terms=("lchoose(N, n)", "log_rising_factorial(alpha, n) + log_rising_factorial(beta, m) - log_rising_factorial(both, N)"),
-    partials={"alpha": "zeta_difference(1.0, alpha, n) - d", "beta": "zeta_difference(1.0, beta, m) - d"},
-    reference="log(binomial(N, n)) + loggamma(n + alpha) + loggamma(N - n + beta) - loggamma(N + alpha + beta)"
+    terms=(
+        "lchoose(N, n)",
+        (
+            "log_rising_factorial(alpha, n) + log_rising_factorial(beta, m) - "
+            "log_rising_factorial(both, N)"
+        ),
+    ),
+    partials={
+        "alpha": "zeta_difference(1.0, alpha, n) - d",
+        "beta": "zeta_difference(1.0, beta, m) - d",
+    },
+    reference="log(binomial(N, n)) + loggamma(n + alpha) + loggamma(N - n + beta) - loggamma(N + "
+    "alpha + beta)"
     " - loggamma(alpha) - loggamma(beta) + loggamma(alpha + beta)",
-    points=[(5, 20, 10.0, 25.0), (0, 5, 0.5, 1.5), (6, 7, 4.0, 0.8), (0, 0, 2.0, 3.0), (40, 100, 3.0, 4.5)],
+    points=[
+        (5, 20, 10.0, 25.0),
+        (0, 5, 0.5, 1.5),
+        (6, 7, 4.0, 0.8),
+        (0, 0, 2.0, 3.0),
+        (40, 100, 3.0, 4.5),
+    ],
     tails=[(2, 10, 1e-5, 1e-5), (3, 10, 1e8, 3e8), (5000, 10000, 2.0, 3.0)],
     outside=[(11, 10, 2.0, 3.0), (-1, 10, 2.0, 3.0), (2.5, 10, 2.0, 3.0)],
-    notes="""The log mass is :math:`\\log \\binom{N}{n} + \\log B(n + \\alpha, N - n + \\beta) - \\log B(\\alpha, \\beta)`: that of
-    a binomial count whose probability has a beta distribution of these shapes.
-    In SciPy ``scipy.stats.betabinom(N, alpha, beta)``.""",
+    notes="""The log mass is :math:`\\log \\binom{N}{n} + \\log B(n + \\alpha, N - n + \\beta) -
+    \\log B(\\alpha, \\beta)`: that of a binomial count whose probability has a beta distribution of
+    these shapes. In SciPy ``scipy.stats.betabinom(N, alpha, beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> round(vm.beta_binomial_lpmf(3, 10, 1.0, 1.0), 12)
 -2.397895272798
 """,
-)  # fmt: skip
+)
 
 beta_neg_binomial_lpmf = univariate(
-    "beta_neg_binomial_lpmf", "beta negative binomial distribution",
-    n=("Failures variable", not_nan), r=("Number of successes parameter", positive_finite),
-    alpha=("Prior success parameter", positive_finite), beta=("Prior failure parameter", positive_finite),
+    "beta_neg_binomial_lpmf",
+    "beta negative binomial distribution",
+    n=("Failures variable", not_nan),
+    r=("Number of successes parameter", positive_finite),
+    alpha=("Prior success parameter", positive_finite),
+    beta=("Prior failure parameter", positive_finite),
     support="(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)",
     let={"both": "alpha + beta", "trials": "r + n", "d": "zeta_difference(1.0, both, trials)"},
     terms=(
-        "-gammaln(n + 1.0)", "log_rising_factorial(r, n)",
-        "log_rising_factorial(alpha, r) + log_rising_factorial(beta, n) - log_rising_factorial(both, trials)",
+        "-gammaln(n + 1.0)",
+        "log_rising_factorial(r, n)",
+        (
+            "log_rising_factorial(alpha, r) + log_rising_factorial(beta, n) - "
+            "log_rising_factorial(both, trials)"
+        ),
     ),
     partials={
         "r": "zeta_difference(1.0, r, n) - zeta_difference(1.0, alpha + r, beta + n)",
-        "alpha": "zeta_difference(1.0, alpha, r) - d", "beta": "zeta_difference(1.0, beta, n) - d",
+        "alpha": "zeta_difference(1.0, alpha, r) - d",
+        "beta": "zeta_difference(1.0, beta, n) - d",
     },
     reference="loggamma(n + r) - loggamma(r) - loggamma(n + 1)"
     " + loggamma(alpha + r) + loggamma(beta + n) - loggamma(alpha + r + beta + n)"
@@ -52,12 +82,14 @@ beta_neg_binomial_lpmf = univariate(
     points=[(3, 2.0, 1.5, 2.5), (0, 1.5, 0.5, 1.2), (12, 4.0, 3.0, 0.3), (40, 3.5, 12.0, 60.0)],
     tails=[(2, 1e-3, 1e3, 1e-2), (1000, 20.0, 3.0, 35.0), (3, 2.0, 1e6, 1e7)],
     outside=[(-1, 2.0, 1.5, 2.5), (0.5, 2.0, 1.5, 2.5), (float("inf"), 2.0, 1.5, 2.5)],
-    notes="""The log mass is :math:`\\log \\frac{\\Gamma(n + r)}{n!\\, \\Gamma(r)} + \\log B(\\alpha + r, \\beta + n)
-    - \\log B(\\alpha, \\beta)`: that of the failures before the r-th success, whose probability has a beta distribution of these
+    notes="""The log mass is :math:`\\log \\frac{\\Gamma(n + r)}{n!\\, \\Gamma(r)} + \\log B(\\alpha
+    + r, \\beta + n)
+    - \\log B(\\alpha, \\beta)`: that of the failures before the r-th success, whose probability has
+      a beta distribution of these
     shapes. In SciPy ``scipy.stats.betanbinom(r, alpha, beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> round(vm.beta_neg_binomial_lpmf(0, 1.0, 1.0, 1.0), 12)
 -0.69314718056
 """,
-)  # fmt: skip
+)

@@ -8,11 +8,16 @@ from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["beta_lpdf", "beta_proportion_lpdf", "uniform_lpdf"]
 
-proper_fraction = Domain("positive and less than 1", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1)
+proper_fraction = Domain(
+    "positive and less than 1", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1
+)
 
 uniform_lpdf = univariate(
-    "uniform_lpdf", "uniform distribution",
-    y=("Random variable", not_nan), alpha=("Lower bound parameter", finite), beta=("Upper bound parameter", finite),
+    "uniform_lpdf",
+    "uniform distribution",
+    y=("Random variable", not_nan),
+    alpha=("Lower bound parameter", finite),
+    beta=("Upper bound parameter", finite),
     support="(y >= alpha) & (y <= beta)",
     demand=("beta", "beta > alpha", "greater than the lower bound"),
     let={"s": "1.0 / (beta - alpha)"},
@@ -28,74 +33,113 @@ uniform_lpdf = univariate(
 >>> vm.gradient(lambda beta: vm.uniform_lpdf([0.5, 1.5], 0.0, beta), 2.0)
 -1.0
 """,
-)  # fmt: skip
+)
 
-# 0 over the smallest number is 0, as is its derivative in theta, and that in the shape overflows to infinity, as it should.
+# 0 over the smallest number is 0, as is its derivative in theta, and that in the shape overflows to
+# infinity, as it should.
 beta_lpdf = univariate(
-    "beta_lpdf", "beta distribution",
-    theta=("Random variable", not_nan), alpha=("First shape parameter", positive_finite),
+    "beta_lpdf",
+    "beta distribution",
+    theta=("Random variable", not_nan),
+    alpha=("First shape parameter", positive_finite),
     beta=("Second shape parameter", positive_finite),
     support="(theta >= 0.0) & (theta <= 1.0)",
     let={
-        "log_theta": "log(theta)", "rising": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_theta)",
-        "log_rest": "log1p(-theta)", "falling": "where(beta == 1.0, 0.0, (beta - 1.0) * log_rest)",
+        "log_theta": "log(theta)",
+        "rising": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_theta)",
+        "log_rest": "log1p(-theta)",
+        "falling": "where(beta == 1.0, 0.0, (beta - 1.0) * log_rest)",
         "up": "(alpha - 1.0) / where((alpha == 1.0) & (theta == 0.0), 5e-324, theta)",
         "down": "(beta - 1.0) / where((beta == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)",
     },
-    quick=Quick({
-        "rising": "(alpha - 1.0) * log_theta", "falling": "(beta - 1.0) * log_rest",
-        "up": "(alpha - 1.0) / theta", "down": "(beta - 1.0) / (1.0 - theta)",
-    }),
+    quick=Quick(
+        {
+            "rising": "(alpha - 1.0) * log_theta",
+            "falling": "(beta - 1.0) * log_rest",
+            "up": "(alpha - 1.0) / theta",
+            "down": "(beta - 1.0) / (1.0 - theta)",
+        }
+    ),
     terms=("-betaln(alpha, beta)", "rising", "falling"),
     # What Stan drops stands in three terms, which cancel when both shapes are large.
     dropping=("gammaln(alpha + beta)", "-gammaln(alpha)", "-gammaln(beta)", "rising", "falling"),
     partials={
-        "theta": "up - down", "alpha": "zeta_difference(1.0, alpha, beta) + log_theta",
+        "theta": "up - down",
+        "alpha": "zeta_difference(1.0, alpha, beta) + log_theta",
         "beta": "zeta_difference(1.0, beta, alpha) + log_rest",
     },
-    reference="loggamma(alpha + beta) - loggamma(alpha) - loggamma(beta) + (alpha - 1) * log(theta) + (beta - 1) * log(1 - theta)",
-    points=[(0.3, 2.0, 3.0), (0.9, 0.7, 0.3), (1e-9, 0.1, 10.0), (0.6, 65.0, 40.0), (0.5, 1.0, 1.0)],
+    reference="loggamma(alpha + beta) - loggamma(alpha) - loggamma(beta) + (alpha - 1) * "
+    "log(theta) + (beta - 1) * log(1 - theta)",
+    points=[
+        (0.3, 2.0, 3.0),
+        (0.9, 0.7, 0.3),
+        (1e-9, 0.1, 10.0),
+        (0.6, 65.0, 40.0),
+        (0.5, 1.0, 1.0),
+    ],
     tails=[(1e-6, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 1e6, 1e6)],
     outside=[(-1.0, 2.0, 1.5), (1.5, 2.0, 1.5)],
-    notes="""The log density is :math:`-\\log B(\\alpha, \\beta) + (\\alpha - 1) \\log \\theta + (\\beta - 1) \\log(1 - \\theta)`.
-    In SciPy ``scipy.stats.beta(alpha, beta)``.""",
+    notes="""The log density is :math:`-\\log B(\\alpha, \\beta) + (\\alpha - 1) \\log \\theta +
+    (\\beta - 1) \\log(1 - \\theta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda theta: vm.beta_lpdf(theta, 3.0, 3.0), 0.5)
 0.0
 """,
-)  # fmt: skip
+)
 
 beta_proportion_lpdf = univariate(
-    "beta_proportion_lpdf", "beta distribution of mean and precision",
-    theta=("Random variable", not_nan), mu=("Location parameter", proper_fraction), kappa=("Precision parameter", positive_finite),
+    "beta_proportion_lpdf",
+    "beta distribution of mean and precision",
+    theta=("Random variable", not_nan),
+    mu=("Location parameter", proper_fraction),
+    kappa=("Precision parameter", positive_finite),
     support="(theta >= 0.0) & (theta <= 1.0)",
     let={
-        "nu": "1.0 - mu", "a": "mu * kappa", "b": "nu * kappa",
-        "log_theta": "log(theta)", "rising": "where(a == 1.0, 0.0, (a - 1.0) * log_theta)",
-        "log_rest": "log1p(-theta)", "falling": "where(b == 1.0, 0.0, (b - 1.0) * log_rest)",
+        "nu": "1.0 - mu",
+        "a": "mu * kappa",
+        "b": "nu * kappa",
+        "log_theta": "log(theta)",
+        "rising": "where(a == 1.0, 0.0, (a - 1.0) * log_theta)",
+        "log_rest": "log1p(-theta)",
+        "falling": "where(b == 1.0, 0.0, (b - 1.0) * log_rest)",
         "up": "(a - 1.0) / where((a == 1.0) & (theta == 0.0), 5e-324, theta)",
         "down": "(b - 1.0) / where((b == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)",
-        "first": "zeta_difference(1.0, a, b) + log_theta", "second": "zeta_difference(1.0, b, a) + log_rest",
+        "first": "zeta_difference(1.0, a, b) + log_theta",
+        "second": "zeta_difference(1.0, b, a) + log_rest",
     },
-    quick=Quick({
-        "rising": "(a - 1.0) * log_theta", "falling": "(b - 1.0) * log_rest",
-        "up": "(a - 1.0) / theta", "down": "(b - 1.0) / (1.0 - theta)",
-    }),
+    quick=Quick(
+        {
+            "rising": "(a - 1.0) * log_theta",
+            "falling": "(b - 1.0) * log_rest",
+            "up": "(a - 1.0) / theta",
+            "down": "(b - 1.0) / (1.0 - theta)",
+        }
+    ),
     terms=("-betaln(a, b)", "rising", "falling"),
     dropping=("gammaln(kappa)", "-gammaln(a) - gammaln(b)", "rising", "falling"),
-    partials={"theta": "up - down", "mu": "kappa * (first - second)", "kappa": "mu * first + nu * second"},
+    partials={
+        "theta": "up - down",
+        "mu": "kappa * (first - second)",
+        "kappa": "mu * first + nu * second",
+    },
     reference="loggamma(kappa) - loggamma(mu * kappa) - loggamma(kappa - mu * kappa)"
     " + (mu * kappa - 1) * log(theta) + (kappa - mu * kappa - 1) * log(1 - theta)",
-    points=[(0.3, 0.4, 3.0), (0.9, 0.6, 0.7), (1e-9, 0.01, 10.0), (0.61, 0.6, 105.0), (0.4, 0.5, 2.0)],
+    points=[
+        (0.3, 0.4, 3.0),
+        (0.9, 0.6, 0.7),
+        (1e-9, 0.01, 10.0),
+        (0.61, 0.6, 105.0),
+        (0.4, 0.5, 2.0),
+    ],
     tails=[(1e-6, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 2e6)],
     outside=[(-1.0, 0.4, 1.5), (1.5, 0.4, 1.5)],
-    notes="""`beta_lpdf` with the shapes :math:`\\alpha = \\mu\\kappa` and :math:`\\beta = (1 - \\mu)\\kappa`: the mean is
-    :math:`\\mu`, the variance :math:`\\mu (1 - \\mu) / (1 + \\kappa)`.
+    notes="""`beta_lpdf` with the shapes :math:`\\alpha = \\mu\\kappa` and :math:`\\beta = (1 -
+    \\mu)\\kappa`: the mean is :math:`\\mu`, the variance :math:`\\mu (1 - \\mu) / (1 + \\kappa)`.
     In SciPy ``scipy.stats.beta(mu * kappa, (1 - mu) * kappa)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda mu: vm.beta_proportion_lpdf([0.25, 0.75], mu, 4.0), 0.5)
 0.0
 """,
-)  # fmt: skip
+)

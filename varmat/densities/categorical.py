@@ -1,7 +1,7 @@
 """Distributions of one category out of K, by probabilities or by log odds.
 
-Observations that have their parameters in common are counted: the value and the derivatives are those of the counts.
-"""
+Observations that have their parameters in common are counted: the value and the derivatives are
+those of the counts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
-from varmat.functions.exponentials import log_softmax, log_softmax_straight, softmax
-from varmat.functions.reductions import add_reduce
+from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straight, softmax
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.programs.symbols import refuse, spread_back
 
 __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
-
 
 
 def categories(n: Any, k: int) -> Any:
@@ -33,19 +32,24 @@ def categories(n: Any, k: int) -> Any:
 
 
 def rows_of(shape: tuple[int, ...]) -> Any:
-    """For each of a stack of vectors of the shape, where it begins when all lie one after the other."""
+    """For each of a stack of vectors of the shape, where it begins when all lie one after the
+    other.
+    """
     return np.arange(0, math.prod(shape), shape[-1] or 1).reshape(shape[:-1])
 
 
 def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
-    """How often each category is observed with each of a stack of parameters of the shape, as an array of this shape.
+    """How often each category is observed with each of a stack of parameters of the shape, as an
+    array of this shape.
 
     None if an observation is no category.
     """
     try:
         np.broadcast_shapes(np.shape(n), shape[:-1])
     except ValueError:
-        raise ShapeError(f"{function}: {title} has shape {np.shape(n)}, but must broadcast with {shape[:-1]}!") from None
+        raise ShapeError(
+            f"{function}: {title} has shape {np.shape(n)}, but must broadcast with {shape[:-1]}!"
+        ) from None
     which = categories(n, shape[-1])
     return None if which is None else count(rows_of(shape) + which, shape)
 
@@ -64,14 +68,16 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     n : int or array_like of int
         The categories, from 1 to K as in Stan; not nan.
     theta : array_like, shape (..., K)
-        Probabilities parameter: a simplex, or one for each observation; the axes before the last broadcast with `n`.
+        Probabilities parameter: a simplex, or one for each observation; the axes before the last
+        broadcast with `n`.
     propto : bool, keyword only
         Drop the terms that depend on data only, as ``categorical_lupmf`` does.
 
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        ..., K.
 
     Raises
     ------
@@ -84,8 +90,9 @@ def categorical_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The log mass is :math:`\\log\\theta_n`. The derivative is :math:`1 / \\theta_k` for the category that is observed and zero for
-    others, as if the elements of theta were free. In SciPy ``scipy.stats.multinomial(1, theta)`` of one-hot vectors.
+    The log mass is :math:`\\log\\theta_n`. The derivative is :math:`1 / \\theta_k` for the category
+    that is observed and zero for others, as if the elements of theta were free. In SciPy
+    ``scipy.stats.multinomial(1, theta)`` of one-hot vectors.
 
     References
     ----------
@@ -107,7 +114,10 @@ def categorical_straight(n: Any, theta: Any, keep: Any) -> Any:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     places = refuse() if counts is None else np.flatnonzero(counts)
     some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
-    return np.sum(times * np.log(some)), lambda g: (None, lambda: spread_back(g * times / some, places, np.shape(theta)))
+    return np.sum(times * np.log(some)), lambda g: (
+        None,
+        lambda: spread_back(g * times / some, places, np.shape(theta)),
+    )
 
 
 @categorical_lpmf.reverse
@@ -121,7 +131,11 @@ def categorical_tangent(r: Any, n: Any, theta: Any, keep: Any) -> Any:
     return None, lambda t: 0.0 if counts is None else np.sum(ratios(counts, theta) * t)
 
 
-@density("n", n=("categorical outcome out of support", not_nan), beta=("log odds parameter", finite_vector))
+@density(
+    "n",
+    n=("categorical outcome out of support", not_nan),
+    beta=("log odds parameter", finite_vector),
+)
 def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
     """Log mass of the categorical distribution with given log odds, summed over the observations.
 
@@ -130,14 +144,16 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
     n : int or array_like of int
         The categories, from 1 to K as in Stan; not nan.
     beta : array_like, shape (..., K)
-        Log odds parameter: finite, up to a common constant; the axes before the last broadcast with `n`.
+        Log odds parameter: finite, up to a common constant; the axes before the last broadcast with
+        `n`.
     propto : bool, keyword only
         Drop the terms that depend on data only, as ``categorical_logit_lupmf`` does.
 
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        ..., K.
 
     Raises
     ------
@@ -150,8 +166,9 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The log mass is :math:`\\beta_n - \\log\\sum_k e^{\\beta_k}`. With p the `softmax` of beta the derivative is :math:`[k = n] -
-    p_k`. In SciPy ``scipy.stats.multinomial(1, softmax(beta))`` of one-hot vectors.
+    The log mass is :math:`\\beta_n - \\log\\sum_k e^{\\beta_k}`. With p the `softmax` of beta the
+    derivative is :math:`[k = n] - p_k`. In SciPy ``scipy.stats.multinomial(1, softmax(beta))`` of
+    one-hot vectors.
 
     References
     ----------
@@ -181,7 +198,9 @@ def categorical_logit_straight(n: Any, beta: Any, keep: Any) -> Any:
 
 
 @categorical_logit_lpmf.reverse
-def categorical_logit_reverse(g: Any, r: Any, n: Any, beta: Any, keep: Any, counts: Any, logs: Any) -> Any:
+def categorical_logit_reverse(
+    g: Any, r: Any, n: Any, beta: Any, keep: Any, counts: Any, logs: Any
+) -> Any:
     def of_beta() -> Any:
         c = np.exp(logs)
         c *= -g * add_reduce(counts, axis=-1, keepdims=True)

@@ -6,29 +6,46 @@ from varmat.core.errors import finite, nonnegative, positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Quick, univariate
 
-__all__ = ["neg_binomial_2_log_lpmf", "neg_binomial_2_lpmf", "neg_binomial_lpmf", "poisson_log_lpmf", "poisson_lpmf"]
+__all__ = [
+    "neg_binomial_2_log_lpmf",
+    "neg_binomial_2_lpmf",
+    "neg_binomial_lpmf",
+    "poisson_log_lpmf",
+    "poisson_lpmf",
+]
 
 COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
 OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
-# What a log mass is for counts of any size, and, where they are moderate, in fewer steps: the deviance from the most likely
-# parameters and Stirling's remainder, of which neither has terms of the size of n log(n); see `varmat.functions.deviances`.
+# What a log mass is for counts of any size, and, where they are moderate, in fewer steps: the
+# deviance from the most likely parameters and Stirling's remainder, of which neither has terms of
+# the size of n log(n); see `varmat.functions.special.deviances`.
 
-# The choice is one of what to divide by: a quotient by zero that is not taken would be 0 times infinity in the second derivative.
+# The choice is one of what to divide by: a quotient by zero that is not taken would be 0 times
+# infinity in the second derivative.
 poisson_lpmf = univariate(
-    "poisson_lpmf", "Poisson distribution",
-    n=("Random variable", not_nan), rate=("Rate parameter", nonnegative),
+    "poisson_lpmf",
+    "Poisson distribution",
+    n=("Random variable", not_nan),
+    rate=("Rate parameter", nonnegative),
     support=COUNT,
     # Of an infinite rate the second term is the larger one.
     let={
         "log_part": "where((n > 0.0) & (rate <= 1.7976931348623157e308), n * log(rate), 0.0)",
-        "quotient": "n / where(n > 0.0, rate, 1.0)", "rest": "log_factorial_excess(n)",
+        "quotient": "n / where(n > 0.0, rate, 1.0)",
+        "rest": "log_factorial_excess(n)",
         "chance": "-where(rate <= 1.7976931348623157e308, kl_div(n, rate), rate)",
     },
-    quick=Quick({
-        "log_rate": "log(rate)", "log_part": "n * log_rate", "quotient": "n / rate", "chance": "log_part - rate",
-        "rest": "gammaln(n + 1.0)",
-    }, counts=("n",)),
+    quick=Quick(
+        {
+            "log_rate": "log(rate)",
+            "log_part": "n * log_rate",
+            "quotient": "n / rate",
+            "chance": "log_part - rate",
+            "rest": "gammaln(n + 1.0)",
+        },
+        counts=("n",),
+    ),
     terms=("chance", "-rest"),
     dropping=("log_part", "-rate"),
     partials={"rate": "quotient - 1.0"},
@@ -36,25 +53,33 @@ poisson_lpmf = univariate(
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
     tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0), (10**10, 1.00001e10), (3, 1e5)],
     outside=[point[:2] for point in OUTSIDE],
-    notes="""With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda - \\log n!`, with the derivative
-    :math:`n / \\lambda - 1`. In SciPy ``scipy.stats.poisson(rate)``.""",
+    notes="""With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda -
+    \\log n!`, with the derivative :math:`n / \\lambda - 1`. In SciPy
+    ``scipy.stats.poisson(rate)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.value_and_grad(vm.poisson_lpmf, argnums=1)([0, 1], 1.0)
 (-2.0, -1.0)
 """,
-)  # fmt: skip
+)
 
 poisson_log_lpmf = univariate(
-    "poisson_log_lpmf", "Poisson distribution of the log rate",
-    n=("Random variable", not_nan), alpha=("Log rate parameter", not_nan),
+    "poisson_log_lpmf",
+    "Poisson distribution of the log rate",
+    n=("Random variable", not_nan),
+    alpha=("Log rate parameter", not_nan),
     support=COUNT,
     # The limit is that of the second term for 0 * -inf and for inf - inf.
     let={
-        "mean": "exp(alpha)", "log_part": "where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)",
-        "chance": "-poisson_log_deviance(n, alpha)", "rest": "log_factorial_excess(n)",
+        "mean": "exp(alpha)",
+        "log_part": "where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)",
+        "chance": "-poisson_log_deviance(n, alpha)",
+        "rest": "log_factorial_excess(n)",
     },
-    quick=Quick({"log_part": "n * alpha", "chance": "log_part - mean", "rest": "gammaln(n + 1.0)"}, counts=("n",)),
+    quick=Quick(
+        {"log_part": "n * alpha", "chance": "log_part - mean", "rest": "gammaln(n + 1.0)"},
+        counts=("n",),
+    ),
     terms=("chance", "-rest"),
     dropping=("log_part", "-mean"),
     partials={"alpha": "n - mean"},
@@ -68,95 +93,139 @@ poisson_log_lpmf = univariate(
 >>> vm.value_and_grad(vm.poisson_log_lpmf, argnums=1)([0, 1], 0.0)
 (-2.0, -1.0)
 """,
-)  # fmt: skip
+)
 
-# The derivative in mu is written without the cancellation of n / mu - (n + phi) / (mu + phi), and with a first quotient of which
-# the derivative is exactly zero for n = 0.
+# The derivative in mu is written without the cancellation of n / mu - (n + phi) / (mu + phi), and
+# with a first quotient of which the derivative is exactly zero for n = 0.
 neg_binomial_2_lpmf = univariate(
-    "neg_binomial_2_lpmf", "negative binomial distribution of mean and precision",
-    n=("n", not_nan), mu=("Location parameter", positive_finite), phi=("Precision parameter", positive_finite),
+    "neg_binomial_2_lpmf",
+    "negative binomial distribution of mean and precision",
+    n=("n", not_nan),
+    mu=("Location parameter", positive_finite),
+    phi=("Precision parameter", positive_finite),
     support=COUNT,
     let={
-        "ratio": "mu / phi", "chance": "-neg_binomial_2_deviance(n, mu, phi)",
+        "ratio": "mu / phi",
+        "chance": "-neg_binomial_2_deviance(n, mu, phi)",
         "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
     },
-    quick=Quick({
-        "chance": "n * log(mu) - n * log(mu + phi) - phi * log1p(ratio)",
-        "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
-    }, counts=("n",)),
+    quick=Quick(
+        {
+            "chance": "n * log(mu) - n * log(mu + phi) - phi * log1p(ratio)",
+            "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
+        },
+        counts=("n",),
+    ),
     terms=("choices", "chance"),
-    dropping=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * log(mu)", "-n * log(mu + phi)", "-phi * log1p(ratio)"),
+    dropping=(
+        "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
+        "n * log(mu)",
+        "-n * log(mu + phi)",
+        "-phi * log1p(ratio)",
+    ),
     partials={
         "mu": "(n - mu) / mu / (1.0 + ratio)",
         "phi": "zeta_difference(1.0, phi, n) - log1p(ratio) + (mu - n) / (mu + phi)",
     },
-    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) + n * log(mu / (mu + phi)) - phi * log1p(mu / phi)",
+    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) + n * log(mu / (mu + phi)) - "
+    "phi * log1p(mu / phi)",
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
     tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3), (10**10, 1.2e10, 13.0)],
     outside=OUTSIDE,
-    notes="""The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass is
-    :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log \\frac{\\phi}{\\mu + \\phi}`.
-    In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.""",
+    notes="""The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass
+    is :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log
+    \\frac{\\phi}{\\mu + \\phi}`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda mu: vm.neg_binomial_2_lpmf([1, 3], mu, 2.0), 2.0)
 0.0
 """,
-)  # fmt: skip
+)
 
 neg_binomial_2_log_lpmf = univariate(
-    "neg_binomial_2_log_lpmf", "negative binomial distribution of log mean and precision",
-    n=("n", not_nan), eta=("Log location parameter", finite), phi=("Precision parameter", positive_finite),
+    "neg_binomial_2_log_lpmf",
+    "negative binomial distribution of log mean and precision",
+    n=("n", not_nan),
+    eta=("Log location parameter", finite),
+    phi=("Precision parameter", positive_finite),
     support=COUNT,
     let={
-        "log_phi": "log(phi)", "t": "eta - log_phi", "e": "exp(minimum(t, -t))", "m": "log1p(e)", "l": "maximum(t, 0.0) + m",
-        "p": "maximum(t > 0.0, e) / (1.0 + e)", "q": "maximum(t <= 0.0, e) / (1.0 + e)",
+        "log_phi": "log(phi)",
+        "t": "eta - log_phi",
+        "e": "exp(minimum(t, -t))",
+        "m": "log1p(e)",
+        "l": "maximum(t, 0.0) + m",
+        "p": "maximum(t > 0.0, e) / (1.0 + e)",
+        "q": "maximum(t <= 0.0, e) / (1.0 + e)",
         "chance": "-neg_binomial_2_log_deviance(n, eta, phi)",
         "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
     },
-    quick=Quick({
-        "chance": "-n * (maximum(-t, 0.0) + m) - phi * l", "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
-    }, counts=("n",)),
+    quick=Quick(
+        {
+            "chance": "-n * (maximum(-t, 0.0) + m) - phi * l",
+            "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
+        },
+        counts=("n",),
+    ),
     terms=("choices", "chance"),
     # What Stan drops stands in two terms, which cancel when the mean is large.
-    dropping=("log_rising_factorial(phi, n) - gammaln(n + 1.0)", "n * eta", "-n * (log_phi + l)", "-phi * l"),
-    partials={"eta": "n * q - phi * p", "phi": "zeta_difference(1.0, phi, n) + (p - l) - n * q / phi"},
-    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - phi * log1p(exp(eta) / phi)",
+    dropping=(
+        "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
+        "n * eta",
+        "-n * (log_phi + l)",
+        "-phi * l",
+    ),
+    partials={
+        "eta": "n * q - phi * p",
+        "phi": "zeta_difference(1.0, phi, n) + (p - l) - n * q / phi",
+    },
+    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - "
+    "phi * log1p(exp(eta) / phi)",
     points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
     tails=[
-        (3, 0.9, 1e6), (1000, 6.93, 35.0), (2, 12.0, 1e-3), (2, 300.0, 1.5), (80000, 1e8, 1e-10), (10**10, 23.3, 13.0),
+        (3, 0.9, 1e6),
+        (1000, 6.93, 35.0),
+        (2, 12.0, 1e-3),
+        (2, 300.0, 1.5),
+        (80000, 1e8, 1e-10),
+        (10**10, 23.3, 13.0),
         (10**6, 900.0, 1e-303),
     ],
     outside=OUTSIDE,
-    notes="""The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`: `neg_binomial_2_lpmf` with
-    ``mu = exp(eta)``, without overflow.""",
+    notes="""The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`:
+    `neg_binomial_2_lpmf` with ``mu = exp(eta)``, without overflow.""",
     examples="""
 >>> import varmat as vm
 >>> round(vm.gradient(lambda eta: vm.neg_binomial_2_log_lpmf([1, 3], eta, 2.0), 0.0), 12)
 1.333333333333
 """,
-)  # fmt: skip
+)
 
 neg_binomial_lpmf = univariate(
-    "neg_binomial_lpmf", "negative binomial distribution of shape and inverse scale",
-    n=("Failures variable", not_nan), alpha=("Shape parameter", positive_finite), beta=("Inverse scale parameter", positive_finite),
+    "neg_binomial_lpmf",
+    "negative binomial distribution of shape and inverse scale",
+    n=("Failures variable", not_nan),
+    alpha=("Shape parameter", positive_finite),
+    beta=("Inverse scale parameter", positive_finite),
     support=COUNT,
     let={"l": "log1p(1.0 / beta)"},
     terms=("log_rising_factorial(alpha, n) - gammaln(n + 1.0)", "-n * log1p(beta)", "-alpha * l"),
     partials={
-        "alpha": "zeta_difference(1.0, alpha, n) - l", "beta": "(alpha / beta - n) / (1.0 + beta)",
+        "alpha": "zeta_difference(1.0, alpha, n) - l",
+        "beta": "(alpha / beta - n) / (1.0 + beta)",
     },
-    reference="loggamma(n + alpha) - loggamma(alpha) - loggamma(n + 1) - n * log1p(beta) - alpha * log1p(1 / beta)",
+    reference="loggamma(n + alpha) - loggamma(alpha) - loggamma(n + 1) - n * log1p(beta) - alpha * "
+    "log1p(1 / beta)",
     points=[(3, 2.0, 0.5), (0, 1.5, 1.2), (12, 4.0, 0.3), (40, 370.0, 12.0), (1, 0.1, 40.0)],
     tails=[(13, 1e11, 1e10), (11, 1e5, 1e4), (1000, 35.0, 0.036), (2, 1e-3, 1e5)],
     outside=OUTSIDE,
-    notes="""The mean is :math:`\\alpha / \\beta` and the variance :math:`\\alpha (1 + \\beta) / \\beta^2`. The log mass is
-    :math:`\\log \\binom{n + \\alpha - 1}{n} - n \\log(1 + \\beta) - \\alpha \\log(1 + 1 / \\beta)`: that of a Poisson count
-    whose rate has a gamma distribution of this shape and inverse scale.
-    In SciPy ``scipy.stats.nbinom(alpha, beta / (1 + beta))``.""",
+    notes="""The mean is :math:`\\alpha / \\beta` and the variance :math:`\\alpha (1 + \\beta) /
+    \\beta^2`. The log mass is :math:`\\log \\binom{n + \\alpha - 1}{n} - n \\log(1 + \\beta) -
+    \\alpha \\log(1 + 1 / \\beta)`: that of a Poisson count whose rate has a gamma distribution of
+    this shape and inverse scale. In SciPy ``scipy.stats.nbinom(alpha, beta / (1 + beta))``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda beta: vm.neg_binomial_lpmf([1, 3], 4.0, beta), 2.0)
 0.0
 """,
-)  # fmt: skip
+)

@@ -1,4 +1,5 @@
-"""What all densities share: titles and domains of the arguments, dropped constants, the unnormalised companion.
+"""What all densities share: titles and domains of the arguments, dropped constants, the
+unnormalised companion.
 
     @density(y=("Random variable", not_nan), mu=("Location parameter", finite), Sigma=("Covariance matrix", finite))
     def multi_normal_lpdf(y, mu, Sigma, keep):              # floats and arrays, after the checks of the domains
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
 # Of logarithms of densities that are not zero.
 possible = Domain("above -inf", lambda x: x != -math.inf)
-probability = Domain("in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1)
+probability = Domain(
+    "in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1
+)
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -59,12 +62,15 @@ def ieee(values: Iterable[Any]) -> list[Any]:
 
 
 def typed(function: Callable[..., Any]) -> DensityCall:
-    """The method by which a density is called: type checkers know of it what the density of which arguments is."""
+    """The method by which a density is called: type checkers know of it what the density of which
+    arguments is.
+    """
     return function
 
 
 class Density:
-    """A log density or log mass: a function of observations and parameters, summed over the observations.
+    """A log density or log mass: a function of observations and parameters, summed over the
+    observations.
 
     Attributes
     ----------
@@ -77,9 +83,11 @@ class Density:
     discrete : frozenset of str
         The arguments without a derivative, which cannot be variables.
     proportional : Proportional
-        The same density without the terms that depend on data only: Stan's ``_lupdf`` or ``_lupmf``.
+        The same density without the terms that depend on data only: Stan's ``_lupdf`` or
+        ``_lupmf``.
     rng : RandomNumbers or None
-        The function that draws from the distribution, where there is one: see `varmat.densities.random_numbers`.
+        The function that draws from the distribution, where there is one: see
+        `varmat.densities.random_numbers`.
     """
 
     operation: Any
@@ -104,13 +112,22 @@ class Density:
 
     def refuse_variable(self, name: str) -> NoReturn:
         """Raise for a discrete argument that is a variable."""
-        text = f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is discrete!"
+        text = (
+            f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it "
+            "is discrete!"
+        )
         raise TypeError(called(text))
 
-    def made_of(self, function: Any, domains: Arguments | None = None, **settings: Any) -> Operation:
-        """The operation behind the density, of a function of the arguments and of settings with these defaults."""
+    def made_of(
+        self, function: Any, domains: Arguments | None = None, **settings: Any
+    ) -> Operation:
+        """The operation behind the density, of a function of the arguments and of settings with
+        these defaults.
+        """
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        others = [inspect.Parameter(name, kind, default=default) for name, default in settings.items()]
+        others = [
+            inspect.Parameter(name, kind, default=default) for name, default in settings.items()
+        ]
         function.__signature__ = inspect.Signature([*self.parameters, *others])
         made = operation(domains=domains)(function)
         # In messages: what is kept is no affair of the caller.
@@ -125,7 +142,8 @@ class Density:
                 shape = np.broadcast_shapes(shape, np.shape(x))
             except ValueError:
                 raise ShapeError(
-                    f"{self.name}: {title} has shape {np.shape(x)}, but must be of a shape that broadcasts with {shape}!"
+                    f"{self.name}: {title} has shape {np.shape(x)}, but must be of a shape that "
+                    f"broadcasts with {shape}!"
                 ) from None
             check_values(partial(domain.check, self.name, title), x)
         return shape
@@ -140,7 +158,12 @@ class Density:
             return self.operation(*args, **named)
         if named:
             args = self.__signature__.bind(*args, **named).args
-        return self.operation(*args, keep=frozenset(n for n, x in zip(self.arguments, args, strict=False) if is_differentiable(x)))
+        return self.operation(
+            *args,
+            keep=frozenset(
+                n for n, x in zip(self.arguments, args, strict=False) if is_differentiable(x)
+            ),
+        )
 
 
 class Proportional:
@@ -151,7 +174,8 @@ class Proportional:
         self.__name__ = self.__qualname__ = self.name = density.name.replace("_lp", "_lup")
         self.__module__ = density.__module__
         self.__signature__ = inspect.Signature(density.parameters)
-        self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on data only.
+        self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on
+        data only.
 
     Of plain numbers alone these are all terms, and the value is zero.
 
@@ -168,7 +192,8 @@ class Proportional:
             return self.density(*args, propto=True, **named)
         except (TypeError, ValueError) as error:
             text, own = str(error), f"{self.density.name}:"
-            if text.startswith(own):  # what is refused is refused in the name of the density, of which this is another name
+            # what is refused is refused in the name of the density, of which this is another name
+            if text.startswith(own):
                 error.args = (f"{self.name}:{text.removeprefix(own)}",)
             raise
 
@@ -182,17 +207,22 @@ class Proportional:
 class StructuredDensity(Density):
     """A density given as a structured operation; made by `density`."""
 
-    def __init__(self, function: Callable[..., Any], arguments: Arguments, discrete: Iterable[str]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], arguments: Arguments, discrete: Iterable[str]
+    ) -> None:
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 
         def value(*values: Any, keep: frozenset[str] | None = None, **workspace: Any) -> Any:
-            # Nothing is left of a density of data only, but what the function refuses it refuses all the same.
+            # Nothing is left of a density of data only, but what the function refuses it refuses
+            # all the same.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result
 
         update_wrapper(value, function)
-        workspace = {"workspace": np.empty} if "workspace" in inspect.signature(function).parameters else {}
+        workspace = (
+            {"workspace": np.empty} if "workspace" in inspect.signature(function).parameters else {}
+        )
         self.operation = self.made_of(value, arguments, keep=None, **workspace)
 
     def reverse(self, rule: Any) -> Any:
@@ -204,12 +234,18 @@ class StructuredDensity(Density):
         return self.operation.tangent(rule)
 
     def straight(self, rule: Any) -> Any:
-        """Decorator: how the density is written into a program, of the same arguments as its function."""
-        self.operation.straight(lambda *values, keep: rule(*values, keep=self.all_terms if keep is None else keep))
+        """Decorator: how the density is written into a program, of the same arguments as its
+        function.
+        """
+        self.operation.straight(
+            lambda *values, keep: rule(*values, keep=self.all_terms if keep is None else keep)
+        )
         return rule
 
 
-def density(*discrete: str, **arguments: tuple[str, Domain]) -> Callable[[Callable[..., Any]], StructuredDensity]:
+def density(
+    *discrete: str, **arguments: tuple[str, Domain]
+) -> Callable[[Callable[..., Any]], StructuredDensity]:
     """Make a density of a function on plain arrays.
 
     Parameters
@@ -222,10 +258,12 @@ def density(*discrete: str, **arguments: tuple[str, Domain]) -> Callable[[Callab
     Returns
     -------
     callable
-        Decorator that turns a function into a `Density`, whose ``reverse`` and ``tangent`` are the decorators for its rules. The
-        function is called with a float or a float64 array for each argument and with ``keep``, the names of what is to be kept: a
-        term belongs into the sum if it depends on an argument that is among them, or if it is constant and "constants" is. It
-        returns the log density, summed; wrapped in `Saved`, with keywords, it hands intermediate values over to the reverse rule.
-        A parameter ``workspace=np.empty`` is what it is for operations.
+        Decorator that turns a function into a `Density`, whose ``reverse`` and ``tangent`` are the
+        decorators for its rules. The function is called with a float or a float64 array for each
+        argument and with ``keep``, the names of what is to be kept: a term belongs into the sum if
+        it depends on an argument that is among them, or if it is constant and "constants" is. It
+        returns the log density, summed; wrapped in `Saved`, with keywords, it hands intermediate
+        values over to the reverse rule. A parameter ``workspace=np.empty`` is what it is for
+        operations.
     """
     return lambda function: StructuredDensity(function, arguments, discrete)

@@ -1,8 +1,7 @@
 """Domains of vectors and matrices: what the multivariate densities share.
 
-Their domains are sets of whole arguments instead of elements. A parameter outside is refused; an observation outside is no error,
-the log density there is -inf and the gradient zero.
-"""
+Their domains are sets of whole arguments instead of elements. A parameter outside is refused; an
+observation outside is no error, the log density there is -inf and the gradient zero."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, ShapeError, finite, nonnegative, positive
 from varmat.densities.density import not_nan
 from varmat.functions.checks import TOLERANCE, one
-from varmat.functions.lapack import check_symmetric, cholesky_factor, place_of
+from varmat.functions.linalg.lapack import check_symmetric, cholesky_factor, place_of
 
 # The contribution of an observation outside the support, and of no observation at all.
 ZERO = np.zeros(())
@@ -30,22 +29,30 @@ class Scalar(Domain):
 
     def check(self, function: str, name: str, value: Any) -> None:
         if np.ndim(value):
-            raise ShapeError(f"{function}: {name} has shape {np.shape(value)}, but must be a scalar!")
+            raise ShapeError(
+                f"{function}: {name} has shape {np.shape(value)}, but must be a scalar!"
+            )
         super().check(function, name, value)
 
 
 class Vector(Domain):
-    """Vectors, or stacks of them, for which `holds` is True as a whole; `explain` raises what is wrong with others."""
+    """Vectors, or stacks of them, for which `holds` is True as a whole; `explain` raises what is
+    wrong with others.
+    """
 
     __slots__ = ("explain",)
 
-    def __init__(self, phrase: str, holds: Callable[[Any], Any], explain: Callable[[str, Any, str], None]) -> None:
+    def __init__(
+        self, phrase: str, holds: Callable[[Any], Any], explain: Callable[[str, Any, str], None]
+    ) -> None:
         super().__init__(phrase, holds)
         self.explain = explain
 
     def check(self, function: str, name: str, value: Any) -> None:
         if not np.ndim(value):
-            raise ShapeError(f"{function}: {name} has shape (), but must be a vector (or a stack of them)!")
+            raise ShapeError(
+                f"{function}: {name} has shape (), but must be a vector (or a stack of them)!"
+            )
         if not self.holds(value):
             self.explain(function, value, name)
 
@@ -53,12 +60,14 @@ class Vector(Domain):
 class Matrix(Domain):
     """Square matrices; `refuse` raises what is wrong with one that is outside.
 
-    It is the whole test; `holds` is what a program asks for beforehand, where the rest shows in the value.
-    """
+    It is the whole test; `holds` is what a program asks for beforehand, where the rest shows in the
+    value."""
 
     __slots__ = ("refuse",)
 
-    def __init__(self, phrase: str, refuse: Callable[[str, Any, str], None], holds: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, phrase: str, refuse: Callable[[str, Any, str], None], holds: Callable[[Any], Any]
+    ) -> None:
         super().__init__(phrase, holds)
         self.refuse = refuse
 
@@ -83,7 +92,10 @@ def _explain_ordered(function: str, x: Any, name: str) -> None:
     finite.check(function, name, x)
     *row, i = np.argwhere(~_increases(x))[0]
     above, below = ((place_of((*row, k)), float(x[*row, k])) for k in (i + 1, i))
-    raise DomainError(f"{function}: {name}{above[0]} is {above[1]!r}, but must be greater than {name}{below[0]}, {below[1]!r}!")
+    raise DomainError(
+        f"{function}: {name}{above[0]} is {above[1]!r}, but must be greater than {name}{below[0]}, "
+        f"{below[1]!r}!"
+    )
 
 
 def _refuse_factor(function: str, x: Any, name: str) -> None:
@@ -93,21 +105,38 @@ def _refuse_factor(function: str, x: Any, name: str) -> None:
         positive.check(function, name, np.where(np.eye(len(x), dtype=bool), x, 1.0))
 
 
-simplex = Vector("a simplex", lambda x: (x >= 0).all() & one.holds(np.add.reduce(x, axis=-1)).all(), check_simplex)
-finite_vector = Vector("finite", lambda x: np.isfinite(x).all(), lambda function, x, name: finite.check(function, name, x))
-ordered = Vector("strictly increasing", lambda x: _increases(x).all() & np.isfinite(x).all(), _explain_ordered)
+simplex = Vector(
+    "a simplex",
+    lambda x: (x >= 0).all() & one.holds(np.add.reduce(x, axis=-1)).all(),
+    check_simplex,
+)
+finite_vector = Vector(
+    "finite",
+    lambda x: np.isfinite(x).all(),
+    lambda function, x, name: finite.check(function, name, x),
+)
+ordered = Vector(
+    "strictly increasing", lambda x: _increases(x).all() & np.isfinite(x).all(), _explain_ordered
+)
 # Whether it is positive definite, its Cholesky factor shows.
-symmetric_matrix = Matrix("symmetric positive definite", check_symmetric, lambda x: abs(x - x.mT) <= TOLERANCE)
+symmetric_matrix = Matrix(
+    "symmetric positive definite", check_symmetric, lambda x: abs(x - x.mT) <= TOLERANCE
+)
 lower_factor = Matrix(
-    "lower triangular with a positive diagonal; what stands above it is not read", _refuse_factor,
+    "lower triangular with a positive diagonal; what stands above it is not read",
+    _refuse_factor,
     lambda x: (x.diagonal() > 0) & (x.diagonal() < np.inf),
-)  # fmt: skip
+)
 # Observations, whose support is a matter of the value and not of a refusal.
-square_matrix = Matrix("not nan", lambda function, x, name: not_nan.check(function, name, x), not_nan.holds)
+square_matrix = Matrix(
+    "not nan", lambda function, x, name: not_nan.check(function, name, x), not_nan.holds
+)
 
 
 def factor_or_none(a: Any) -> Any:
-    """The lower Cholesky factor of an observation, or None if it is not symmetric positive definite."""
+    """The lower Cholesky factor of an observation, or None if it is not symmetric positive
+    definite.
+    """
     try:
         check_symmetric("", a)
         return cholesky_factor("", a)

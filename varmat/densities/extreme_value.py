@@ -10,9 +10,13 @@ __all__ = ["frechet_lpdf", "gumbel_lpdf"]
 
 # At -inf the two parts of the log density are inf - inf, and the second is the larger one.
 gumbel_lpdf = univariate(
-    "gumbel_lpdf", "Gumbel distribution",
-    y=("Random variable", not_nan), mu=("Location parameter", finite), beta=("Scale parameter", positive),
-    support="y >= -1.7976931348623157e308", shown=("y", "mu"),
+    "gumbel_lpdf",
+    "Gumbel distribution",
+    y=("Random variable", not_nan),
+    mu=("Location parameter", finite),
+    beta=("Scale parameter", positive),
+    support="y >= -1.7976931348623157e308",
+    shown=("y", "mu"),
     let={"inv": "1.0 / beta", "z": "(y - mu) * inv", "s": "expm1(-z)"},
     terms=("-log(beta)", "-z - s - 1.0"),
     partials={"y": "s * inv", "mu": "-s * inv", "beta": "-(z * s + 1.0) * inv"},
@@ -20,34 +24,48 @@ gumbel_lpdf = univariate(
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 2.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(1e8, 1.0, 1e-3), (-600.0, 1.0, 1.0), (6.0, 6.0 + 1e-9, 0.5)],
     outside=[(float("-inf"), 0.1, 1.5)],
-    notes="""With :math:`z = (y - \\mu) / \\beta` the log density is :math:`-\\log \\beta - z - e^{-z}`, with the derivative
-    :math:`(e^{-z} - 1) / \\beta` in y. In SciPy ``scipy.stats.gumbel_r(mu, beta)``.""",
+    notes="""With :math:`z = (y - \\mu) / \\beta` the log density is :math:`-\\log \\beta - z -
+    e^{-z}`, with the derivative :math:`(e^{-z} - 1) / \\beta` in y. In SciPy
+    ``scipy.stats.gumbel_r(mu, beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.value_and_grad(vm.gumbel_lpdf)(1.0, 1.0, 0.5)
 (-0.3068528194400547, 0.0)
 """,
-)  # fmt: skip
+)
 
 frechet_lpdf = univariate(
-    "frechet_lpdf", "Fréchet distribution",
-    y=("Random variable", not_nan), alpha=("Shape parameter", positive_finite), sigma=("Scale parameter", positive_finite),
-    support="y > 0.0", shown=("y",),
+    "frechet_lpdf",
+    "Fréchet distribution",
+    y=("Random variable", not_nan),
+    alpha=("Shape parameter", positive_finite),
+    sigma=("Scale parameter", positive_finite),
+    support="y > 0.0",
+    shown=("y",),
     let={"u": "sigma / y", "log_u": "log(u)", "t": "power(u, alpha)", "log_y": "log(y)"},
     quick=Quick({"t": "exp(alpha * log_u)", "log_y": "log(sigma) - log_u"}),
     terms=("log(alpha)", "-(alpha + 1.0) * log_y", "alpha * log(sigma)", "-t"),
     partials={
-        "y": "(alpha * (t - 1.0) - 1.0) / y", "alpha": "1.0 / alpha + log_u * (1.0 - t)", "sigma": "alpha * (1.0 - t) / sigma",
+        "y": "(alpha * (t - 1.0) - 1.0) / y",
+        "alpha": "1.0 / alpha + log_u * (1.0 - t)",
+        "sigma": "alpha * (1.0 - t) / sigma",
     },
     reference="log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y)**alpha",
-    points=[(0.3, 2.0, 0.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e-7), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
+    points=[
+        (0.3, 2.0, 0.5),
+        (4.0, 0.7, 0.3),
+        (1e-9, 0.1, 1e-7),
+        (70.0, 6.5, 65.0),
+        (1.5, 1.0, 2.0),
+    ],
     tails=[(1e8, 2.0, 1.0), (0.01, 3.0, 2.0), (1e300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log y - (\\sigma / y)^\\alpha`: that
-    of the reciprocal of a Weibull variable. In SciPy ``scipy.stats.invweibull(alpha, scale=sigma)``.""",
+    notes="""The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log y
+    - (\\sigma / y)^\\alpha`: that of the reciprocal of a Weibull variable. In SciPy
+    ``scipy.stats.invweibull(alpha, scale=sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda sigma: vm.frechet_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
 0.0
 """,
-)  # fmt: skip
+)

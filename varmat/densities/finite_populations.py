@@ -1,4 +1,6 @@
-"""Distributions of counts without parameters that vary: hypergeometric, uniform on a range of integers."""
+"""Distributions of counts without parameters that vary: hypergeometric, uniform on a range of
+integers.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,11 @@ from varmat.densities.univariate import univariate
 __all__ = ["discrete_range_lpmf", "hypergeometric_lpmf"]
 
 discrete_range_lpmf = univariate(
-    "discrete_range_lpmf", "uniform distribution on a range of integers",
-    y=("Random variable", not_nan), lower=("Lower bound parameter", finite), upper=("Upper bound parameter", finite),
+    "discrete_range_lpmf",
+    "uniform distribution on a range of integers",
+    y=("Random variable", not_nan),
+    lower=("Lower bound parameter", finite),
+    upper=("Upper bound parameter", finite),
     support="(y >= lower) & (y <= upper) & (floor(y) == y)",
     demand=("upper", "upper >= lower", "greater than or equal to the lower bound"),
     terms=("-log(upper - lower + 1.0)",),
@@ -18,19 +23,23 @@ discrete_range_lpmf = univariate(
     reference="-log(upper - lower + 1)",
     points=[(3, 1, 5), (0, -2, 4), (2, 2, 2), (-1, -3, 40)],
     outside=[(0, 1, 5), (6, 1, 5), (2.5, 1, 5)],
-    notes="""The log mass is minus the logarithm of the number of integers from the lower bound to the upper one, both included.
-    There are no derivatives: all arguments are discrete. In SciPy ``scipy.stats.randint(lower, upper + 1)``.""",
+    notes="""The log mass is minus the logarithm of the number of integers from the lower bound to
+    the upper one, both included. There are no derivatives: all arguments are discrete. In SciPy
+    ``scipy.stats.randint(lower, upper + 1)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.discrete_range_lpmf([1, 5], 1, 5) == 2 * vm.discrete_range_lpmf(3, 1, 5)
 True
 """,
-)  # fmt: skip
+)
 
 hypergeometric_lpmf = univariate(
-    "hypergeometric_lpmf", "hypergeometric distribution",
-    n=("Successes variable", not_nan), N=("Draws parameter", nonnegative),
-    a=("Successes in population parameter", nonnegative), b=("Failures in population parameter", nonnegative),
+    "hypergeometric_lpmf",
+    "hypergeometric distribution",
+    n=("Successes variable", not_nan),
+    N=("Draws parameter", nonnegative),
+    a=("Successes in population parameter", nonnegative),
+    b=("Failures in population parameter", nonnegative),
     support="(n >= 0.0) & (n <= N) & (n <= a) & (N - n <= b) & (floor(n) == n)",
     demand=("N", "N <= a + b", "at most the size of the population"),
     terms=("lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N)",),
@@ -39,12 +48,12 @@ hypergeometric_lpmf = univariate(
     points=[(5, 5, 10, 10), (3, 5, 7, 6), (1, 4, 3, 5), (0, 0, 3, 2), (4, 13, 9, 20)],
     tails=[(40, 100, 300, 450), (2, 3, 10**6, 10**7), (300, 1000, 3000, 7000)],
     outside=[(-1, 5, 7, 6), (6, 5, 7, 6), (0.5, 5, 7, 6), (0, 7, 7, 6)],
-    notes="""The log mass is :math:`\\log \\binom an \\binom b{N - n} / \\binom{a + b}N`: of n successes in N draws, without
-    replacement, from a successes and b failures. There are no derivatives: all arguments are discrete.
-    In SciPy ``scipy.stats.hypergeom(a + b, a, N)``.""",
+    notes="""The log mass is :math:`\\log \\binom an \\binom b{N - n} / \\binom{a + b}N`: of n
+    successes in N draws, without replacement, from a successes and b failures. There are no
+    derivatives: all arguments are discrete. In SciPy ``scipy.stats.hypergeom(a + b, a, N)``.""",
     examples="""
 >>> import varmat as vm
 >>> round(vm.hypergeometric_lpmf(1, 2, 5, 5), 12)
 -0.587786664902
 """,
-)  # fmt: skip
+)

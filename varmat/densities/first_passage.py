@@ -1,6 +1,8 @@
-"""The time at which a Brownian motion between two boundaries reaches the upper one: its density, and the derivatives of that.
+"""The time at which a Brownian motion between two boundaries reaches the upper one: its density,
+and the derivatives of that.
 
-The density of the time u at which Brownian motion that starts at b in (0, 1) leaves through 1 has two series [1]_: over images,
+The density of the time u at which Brownian motion that starts at b in (0, 1) leaves through 1 has
+two series [1]_: over images,
 
     f(u, b) = (2 pi u**3)**(-1/2) sum over odd m of (m - b) exp(-(m - b)**2 / (2 u)),
 
@@ -8,13 +10,14 @@ which is quick for small times, and over eigenfunctions,
 
     f(u, b) = pi sum over k >= 1 of (-1)**(k + 1) k exp(-k**2 pi**2 u / 2) sin(k pi b),
 
-for large ones. As a function of u and b it satisfies the heat equation, df/du = d2f/db2 / 2: the derivatives of its logarithm are
-made of ratios of derivatives with respect to b and f itself, and those of a ratio of further ones. The leading exponential is left
-out.
+for large ones. As a function of u and b it satisfies the heat equation, df/du = d2f/db2 / 2: the
+derivatives of its logarithm are made of ratios of derivatives with respect to b and f itself, and
+those of a ratio of further ones. The leading exponential is left out.
 
 References
 ----------
-.. [1] D. J. Navarro and I. G. Fuss, "Fast and accurate calculations for first-passage times in Wiener diffusion models", Journal of
+.. [1] D. J. Navarro and I. G. Fuss, "Fast and accurate calculations for first-passage times in
+       Wiener diffusion models", Journal of
    Mathematical Psychology 53 (2009), 222-230.
 """
 
@@ -30,8 +33,8 @@ from varmat.functions.elementwise import formula
 
 __all__: list[str] = []
 
-# Up to this time there are five or six images, afterwards so many eigenfunctions: what is left out is less than 1e-17 of the sum,
-# also of those of the derivatives up to the fourth.
+# Up to this time there are five or six images, afterwards so many eigenfunctions: what is left out
+# is less than 1e-17 of the sum, also of those of the derivatives up to the fourth.
 SMALL, FUNCTIONS = 0.2, 10
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -44,21 +47,27 @@ def _hermite(n: int, z: Any) -> list[Any]:
     return found
 
 
-# Two images at the same distance from one of the boundaries: with an odd polynomial they nearly cancel where the start is next to
-# it, so the difference is taken term by term.
+# Two images at the same distance from one of the boundaries: with an odd polynomial they nearly
+# cancel where the start is next to it, so the difference is taken term by term.
 def _pair(degree: int, centre: float, step: Any, root: Any) -> Any:
-    """He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z and s the centre and the step over `root`."""
+    """He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z and s the centre and the
+    step over `root`.
+    """
     z, s = centre / root, step / root
     above = _hermite(degree, z + s)[degree]
     if degree % 2 == 0:
         return _hermite(degree, z - s)[degree] + above * np.exp(-2.0 * z * s)
     at_centre = _hermite(degree, z)
-    apart = -2.0 * sum(math.comb(degree, j) * s**j * at_centre[degree - j] for j in range(1, degree + 1, 2))
+    apart = -2.0 * sum(
+        math.comb(degree, j) * s**j * at_centre[degree - j] for j in range(1, degree + 1, 2)
+    )
     return apart - above * np.expm1(-2.0 * z * s)
 
 
 def _by_images(n: int, u: Any, b: Any) -> Any:
-    """The derivative of order n with respect to b, without a factor that all of them have in common."""
+    """The derivative of order n with respect to b, without a factor that all of them have in
+    common.
+    """
     total, root, is_near = np.empty(u.shape), np.sqrt(u), b > 0.5
     for here, function in ((~is_near, _images_around_zero), (is_near, _images_around_one)):
         if here.any():
@@ -67,7 +76,10 @@ def _by_images(n: int, u: Any, b: Any) -> Any:
 
 
 def _images_around_zero(degree: int, u: Any, b: Any, root: Any) -> Any:
-    return sum(np.exp(-(m - 1) * ((m + 1) - 2.0 * b) / (2.0 * u)) * _pair(degree, m, b, root) for m in (1, 3, 5))
+    return sum(
+        np.exp(-(m - 1) * ((m + 1) - 2.0 * b) / (2.0 * u)) * _pair(degree, m, b, root)
+        for m in (1, 3, 5)
+    )
 
 
 def _images_around_one(degree: int, u: Any, b: Any, root: Any) -> Any:
@@ -79,11 +91,13 @@ def _images_around_one(degree: int, u: Any, b: Any, root: Any) -> Any:
 def _by_functions(n: int, u: Any, b: Any) -> Any:
     """The same by the other series, without another common factor."""
     is_near = b > 0.5
-    # From the nearer boundary it has all its digits; from 1 the signs do not alternate, but odd derivatives have the other one.
+    # From the nearer boundary it has all its digits; from 1 the signs do not alternate, but odd
+    # derivatives have the other one.
     angle = math.pi * np.where(is_near, 1.0 - b, b)
     alternating = np.where(is_near, 1.0, -1.0)
     turn = np.where(is_near & (n % 2 == 1), -1.0, 1.0) * (-1.0 if n % 4 in (2, 3) else 1.0)
-    # Sines, or cosines, of multiples, and powers of an exponential with the exponents 0, 3, 8, 15, ...
+    # Sines, or cosines, of multiples, and powers of an exponential with the exponents 0, 3, 8, 15,
+    # ...
     wave, before = (np.cos(angle), np.ones_like(b)) if n % 2 else (np.sin(angle), np.zeros_like(b))
     twice, sign, power = 2.0 * np.cos(angle), turn, 1.0
     decay = np.exp((-0.5 * math.pi**2) * u)
@@ -91,7 +105,13 @@ def _by_functions(n: int, u: Any, b: Any) -> Any:
     total: Any = 0.0
     for k in range(1, FUNCTIONS + 1):
         total = total + (k * (k * math.pi) ** n) * power * sign * wave
-        wave, before, sign, power, step = twice * wave - before, wave, sign * alternating, power * step, step * square
+        wave, before, sign, power, step = (
+            twice * wave - before,
+            wave,
+            sign * alternating,
+            power * step,
+            step * square,
+        )
     return total
 
 
@@ -110,7 +130,12 @@ def _log_density(u: Any, b: Any) -> Any:
     return _where(
         u,
         b,
-        lambda u, b: np.log(_by_images(0, u, b)) - (1.0 - b) ** 2 / (2.0 * u) - 1.5 * np.log(u) - HALF_LOG_TWO_PI,
+        lambda u, b: (
+            np.log(_by_images(0, u, b))
+            - (1.0 - b) ** 2 / (2.0 * u)
+            - 1.5 * np.log(u)
+            - HALF_LOG_TWO_PI
+        ),
         lambda u, b: np.log(_by_functions(0, u, b)) - 0.5 * math.pi**2 * u + math.log(math.pi),
     )
 
@@ -130,18 +155,27 @@ def _ratio(n: Any, u: Any, b: Any) -> Any:
 
 
 def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    nothing: Any = dict.fromkeys(("scalar", "operator", "shortcuts", "with_itself", "points", "reference"))
+    nothing: Any = dict.fromkeys(
+        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
+    )
     return new_row(name, formula(function), *partials, doc=doc, **nothing)
 
 
 # Not functions for users: names in the expressions of densities.
 log_first_passage = _row(
-    "log_first_passage", _log_density, "0.5 * g * first_passage_ratio(2.0, x, y)", "g * first_passage_ratio(1.0, x, y)",
-    doc="Logarithm of the density of the time x at which Brownian motion from y leaves (0, 1) through 1.",
-)  # fmt: skip
+    "log_first_passage",
+    _log_density,
+    "0.5 * g * first_passage_ratio(2.0, x, y)",
+    "g * first_passage_ratio(1.0, x, y)",
+    doc="Logarithm of the density of the time x at which Brownian motion from y leaves (0, 1) "
+    "through 1.",
+)
 first_passage_ratio = _row(
-    "first_passage_ratio", _ratio, "nan * g",
+    "first_passage_ratio",
+    _ratio,
+    "nan * g",
     "0.5 * g * (first_passage_ratio(x + 2.0, y, z) - r * first_passage_ratio(2.0, y, z))",
     "g * (first_passage_ratio(x + 1.0, y, z) - r * first_passage_ratio(1.0, y, z))",
-    doc="Derivative of order x, a constant, of this density at the time y with respect to the start z, over the density.",
-)  # fmt: skip
+    doc="Derivative of order x, a constant, of this density at the time y with respect to the "
+    "start z, over the density.",
+)

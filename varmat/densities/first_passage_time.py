@@ -1,18 +1,22 @@
-"""The probability that a Brownian motion between two boundaries reaches the upper one before, or after, some time.
+"""The probability that a Brownian motion between two boundaries reaches the upper one before, or
+after, some time.
 
-With the density f of the module `first_passage`, the drift rate v and the distance w = 1 - b of the start from the boundary the
-probabilities are
+With the density f of the module `first_passage`, the drift rate v and the distance w = 1 - b of the
+start from the boundary the probabilities are
 
     exp(v w) times the integral of f(s, b) exp(-v**2 s / 2) ds
 
-over the times s before u, or after it: they add up to the probability to reach the upper boundary at all. In the logarithm of the
-time the integrand is a smooth positive hump with double exponential ends, so that rules of Gauss and Legendre over the part that
-counts have all digits, however small the probability is and wherever the motion starts. Series for the probabilities [1]_ lose
-the digits that their terms share. Derivatives are means of times and of ratios of derivatives of f, with the same weights.
+over the times s before u, or after it: they add up to the probability to reach the upper boundary
+at all. In the logarithm of the time the integrand is a smooth positive hump with double exponential
+ends, so that rules of Gauss and Legendre over the part that counts have all digits, however small
+the probability is and wherever the motion starts. Series for the probabilities [1]_ lose the digits
+that their terms share. Derivatives are means of times and of ratios of derivatives of f, with the
+same weights.
 
 References
 ----------
-.. [1] S. P. Blurton, M. Kesselmeier and M. Gondan, "Fast and accurate calculations for cumulative first-passage time distributions
+.. [1] S. P. Blurton, M. Kesselmeier and M. Gondan, "Fast and accurate calculations for cumulative
+       first-passage time distributions
    in Wiener diffusion models", Journal of Mathematical Psychology 56 (2012), 470-475.
 """
 
@@ -27,19 +31,22 @@ import numpy as np
 from varmat.core.elementwise import Elementwise, new_row
 from varmat.densities.first_passage import first_passage_ratio, log_first_passage
 from varmat.functions.elementwise import formula
-from varmat.functions.shape_derivatives import gauss
+from varmat.functions.special.shape_derivatives import gauss
 
 __all__: list[str] = []
 
-# The integrand is left out where it is less than exp(-DROP) of its maximum. It changes by powers of the time too, and by what the
-# exponents of the two series differ where they meet.
+# The integrand is left out where it is less than exp(-DROP) of its maximum. It changes by powers of
+# the time too, and by what the exponents of the two series differ where they meet.
 DROP = 48.0
-# A rule has so many nodes for a part of the axis of the logarithm of the time of at most this length; so many values are at once.
+# A rule has so many nodes for a part of the axis of the logarithm of the time of at most this
+# length; so many values are at once.
 NODES, PANEL, BLOCK = 32, 4.0, 512
 
 
 def time_range(upper: bool, u: Any, w: Any, c: Any) -> tuple[Any, Any]:
-    """Where ``exp(-w**2 / (2 s) - c s / 2)`` is not negligible, for s up to u or from u on; its ends may be 0 and infinity."""
+    """Where ``exp(-w**2 / (2 s) - c s / 2)`` is not negligible, for s up to u or from u on; its
+    ends may be 0 and infinity.
+    """
     root = np.sqrt(c)
     top = w / root  # of the hump
     nearest = (np.maximum if upper else np.minimum)(u, top)
@@ -58,7 +65,9 @@ def _panels(upper: bool, u: Any, b: Any, v: Any) -> tuple[Any, Any, Any]:
 
 
 def _weights(count: int, low: Any, length: Any, b: Any, v: Any) -> tuple[Any, Any, Any]:
-    """Times, and at each of them the logarithm of the weight times the density, in blocks of a part each."""
+    """Times, and at each of them the logarithm of the weight times the density, in blocks of a part
+    each.
+    """
     nodes, weights = gauss(NODES)
     places = ((np.arange(count)[:, None] + nodes) / count).reshape(-1)
     times = low[:, None] * np.exp(length[:, None] * places)
@@ -68,7 +77,9 @@ def _weights(count: int, low: Any, length: Any, b: Any, v: Any) -> tuple[Any, An
 
 
 def _by_panels(upper: bool, code: Any, u: Any, b: Any, v: Any) -> Any:
-    """The logarithm of the integral, or with a code from 0 on of the module's docstring the mean."""
+    """The logarithm of the integral, or with a code from 0 on of the module's docstring the
+    mean.
+    """
     code, u, b, v = np.broadcast_arrays(code, u, b, v)
     shape = u.shape
     code, u, b, v = (np.asarray(x, float).ravel() for x in (code, u, b, v))
@@ -105,7 +116,9 @@ def _of_block(count: int, code: Any, low: Any, length: Any, b: Any, v: Any) -> A
 
 
 def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    nothing: Any = dict.fromkeys(("scalar", "operator", "shortcuts", "with_itself", "points", "reference"))
+    nothing: Any = dict.fromkeys(
+        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
+    )
     return new_row(name, formula(function), *partials, doc=doc, **nothing)
 
 
@@ -120,21 +133,33 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
 
     def rate(time: str, start: str, drift: str, value: str) -> str:
         condition, at = inner(time)
-        return f"{sign}where({condition}, exp(log_first_passage({at}, {start}) - 0.5 * {drift} * {drift} * {at} - {value}), 0.0)"
+        return (
+            f"{sign}where({condition}, exp(log_first_passage({at}, {start}) - 0.5 * {drift} * "
+            f"{drift} * {at} - {value}), 0.0)"
+        )
 
     integral = _row(
-        log, lambda x, y, z: _by_panels(upper, -1.0, x, y, z), f"g * ({rate('x', 'y', 'z', 'r')})", f"g * {mean}(10.0, x, y, z)",
+        log,
+        lambda x, y, z: _by_panels(upper, -1.0, x, y, z),
+        f"g * ({rate('x', 'y', 'z', 'r')})",
+        f"g * {mean}(10.0, x, y, z)",
         f"-g * z * {mean}(1.0, x, y, z)",
         doc=f"Logarithm of the integral over times {word} x, for the start y and the drift rate z.",
-    )  # fmt: skip
+    )
     time = inner("y")[1]
-    at_end = f"power({time}, fmod(x, 10.0)) * first_passage_ratio(floor(0.1 * x + 0.01), {time}, z) - r"
+    at_end = (
+        f"power({time}, fmod(x, 10.0)) * first_passage_ratio(floor(0.1 * x + 0.01), {time}, z) - r"
+    )
     means = _row(
-        mean, partial(_by_panels, upper), "nan * g", f"g * ({rate('y', 'z', 'w', f'{log}(y, z, w)')}) * ({at_end})",
+        mean,
+        partial(_by_panels, upper),
+        "nan * g",
+        f"g * ({rate('y', 'z', 'w', f'{log}(y, z, w)')}) * ({at_end})",
         f"g * ({mean}(x + 10.0, y, z, w) - r * {mean}(10.0, y, z, w))",
         f"g * w * (r * {mean}(1.0, y, z, w) - {mean}(x + 1.0, y, z, w))",
-        doc=f"Mean over times {word} y, for the start z and the drift rate w; x has two digits, the order of a ratio and a power.",
-    )  # fmt: skip
+        doc=f"Mean over times {word} y, for the start z and the drift rate w; x has two digits, "
+        "the order of a ratio and a power.",
+    )
     return integral, means
 
 

@@ -1,8 +1,9 @@
-"""Gaussian dynamic linear models: the likelihood by the Kalman filter, and its derivatives by one pass back.
+"""Gaussian dynamic linear models: the likelihood by the Kalman filter, and its derivatives by one
+pass back.
 
-The filter and the pass back are written with functions that take plain arrays and variables alike: the value and the reverse rule
-run them on arrays, forward derivatives on what these are made of, and short series go into programs time by time.
-"""
+The filter and the pass back are written with functions that take plain arrays and variables alike:
+the value and the reverse rule run them on arrays, forward derivatives on what these are made of,
+and short series go into programs time by time."""
 
 from __future__ import annotations
 
@@ -16,13 +17,19 @@ from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
 from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
-from varmat.functions.lapack import MatrixError, check_symmetric, cholesky_factor, to_triangle
-from varmat.functions.solves import symmetric
+from varmat.functions.linalg.lapack import (
+    MatrixError,
+    check_symmetric,
+    cholesky_factor,
+    to_triangle,
+)
+from varmat.functions.linalg.solves import symmetric
 from varmat.programs.symbols import refuse, require
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
 
-# Multiplications in a matrix product, times the times, up to which a model is written into programs; others are called from Python.
+# Multiplications in a matrix product, times the times, up to which a model is written into
+# programs; others are called from Python.
 STRAIGHT = 4096
 
 
@@ -31,12 +38,17 @@ def _check_semidefinite(function: str, x: Any, name: str) -> None:
     smallest = float(np.linalg.eigvalsh(x)[0]) if x.size else 0.0
     # Stan allows for rounding in the same way.
     if smallest < -TOLERANCE:
-        raise MatrixError(f"{function}: {name} has the eigenvalue {smallest:.4g}, but must be positive semidefinite!")
+        raise MatrixError(
+            f"{function}: {name} has the eigenvalue {smallest:.4g}, but must be positive "
+            "semidefinite!"
+        )
 
 
 def _check_noise(function: str, x: Any, name: str) -> None:
     if x.ndim == 1:
-        Domain("nonnegative and finite", lambda x: (x >= 0) & (x < math.inf)).check(function, name, x)
+        Domain("nonnegative and finite", lambda x: (x >= 0) & (x < math.inf)).check(
+            function, name, x
+        )
     else:
         semidefinite.check(function, name, x)
 
@@ -45,7 +57,8 @@ def _holds(x: Any) -> Any:
     """What a program asks of variances, or of a covariance."""
     if x.ndim == 1:
         return (x >= 0.0) & (x < math.inf)
-    # A little is added to what may be singular: in a program the factor of a matrix that has none is nan.
+    # A little is added to what may be singular: in a program the factor of a matrix that has none
+    # is nan.
     factor = np.linalg.cholesky(x + TOLERANCE * np.eye(x.shape[0]))
     return (np.abs(x - x.mT) <= TOLERANCE).all() & (np.diagonal(factor) > 0.0).all()
 
@@ -60,7 +73,10 @@ class Noise(Vector):
 
     def check(self, function: str, name: str, value: Any) -> None:
         if np.ndim(value) not in (1, 2):
-            raise ShapeError(f"{function}: {name} has shape {np.shape(value)}, but must be a matrix, or a vector: its diagonal!")
+            raise ShapeError(
+                f"{function}: {name} has shape {np.shape(value)}, but must be a matrix, or a "
+                "vector: its diagonal!"
+            )
         _check_noise(function, value, name)
 
 
@@ -68,7 +84,9 @@ noise = Noise("nonnegative or symmetric positive semidefinite", _holds, _check_n
 
 
 class Moment(NamedTuple):
-    """What is known of the state at a time: mean and covariance before it, as it is predicted, and what its observation says."""
+    """What is known of the state at a time: mean and covariance before it, as it is predicted, and
+    what its observation says.
+    """
 
     mean: Any
     covariance: Any
@@ -85,7 +103,9 @@ class Moment(NamedTuple):
 # West and Harrison (1997), section 4.2: with the predicted mean a = G m and covariance R = G C G' + W, the error of the forecast
 # e = y - F' a with the covariance Q = F' R F + V, and the gain K = R F inv(Q):  m <- a + K e,  C <- R - K (R F)',
 # log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
-def _filter(y: Any, f: Any, g: Any, v: Any, w: Any, mean: Any, covariance: Any, factorise: Any) -> tuple[Any, list[Moment]]:
+def _filter(
+    y: Any, f: Any, g: Any, v: Any, w: Any, mean: Any, covariance: Any, factorise: Any
+) -> tuple[Any, list[Moment]]:
     """The log likelihood without its constant, and the moments at all times."""
     value, moments = 0.0, []
     for t in range(np.shape(y)[1]):
@@ -97,7 +117,9 @@ def _filter(y: Any, f: Any, g: Any, v: Any, w: Any, mean: Any, covariance: Any, 
         error = y[:, t] - f.T @ predicted
         surprise = precision @ error
         value = value - (half_log_determinant + 0.5 * np.sum(error * surprise))
-        moments.append(Moment(mean, covariance, predicted, spread, cross, precision, gain, surprise))
+        moments.append(
+            Moment(mean, covariance, predicted, spread, cross, precision, gain, surprise)
+        )
         mean, covariance = predicted + gain @ error, spread - gain @ cross.T
     return value, moments
 
@@ -111,7 +133,12 @@ def _back(f: Any, g: Any, moments: list[Moment]) -> list[Any]:
     n, (first, *_) = np.shape(g)[0], moments
     mean, covariance = np.zeros(n), np.zeros((n, n))
     errors: list[Any] = []
-    in_f, in_g, in_v, in_w = np.zeros(np.shape(f)), np.zeros((n, n)), np.zeros(np.shape(first.precision)), np.zeros((n, n))
+    in_f, in_g, in_v, in_w = (
+        np.zeros(np.shape(f)),
+        np.zeros((n, n)),
+        np.zeros(np.shape(first.precision)),
+        np.zeros((n, n)),
+    )
     for each in reversed(moments):
         u = each.surprise
         pulled = each.gain.T @ mean
@@ -122,7 +149,9 @@ def _back(f: Any, g: Any, moments: list[Moment]) -> list[Any]:
         through = of_cross @ f.T
         of_spread = covariance + f @ of_q @ f.T + 0.5 * (through + through.T)
         of_predicted = mean - f @ error
-        in_f = in_f + (2.0 * (each.cross @ of_q) + each.spread @ of_cross - each.predicted[:, None] * error)
+        in_f = in_f + (
+            2.0 * (each.cross @ of_q) + each.spread @ of_cross - each.predicted[:, None] * error
+        )
         in_g = in_g + (of_predicted[:, None] * each.mean + 2.0 * (of_spread @ g @ each.covariance))
         in_v, in_w = in_v + of_q, in_w + of_spread
         mean, covariance = g.T @ of_predicted, g.T @ of_spread @ g
@@ -137,12 +166,19 @@ def _check_shapes(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> N
         raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must be a matrix!")
     n, r = np.shape(f)
     for title, x, shapes in (
-        ("G", g, [(n, n)]), ("V", v, [(r, r), (r,)]), ("W", w, [(n, n)]), ("m0", m0, [(n,)]), ("C0", c0, [(n, n)]),
+        ("G", g, [(n, n)]),
+        ("V", v, [(r, r), (r,)]),
+        ("W", w, [(n, n)]),
+        ("m0", m0, [(n,)]),
+        ("C0", c0, [(n, n)]),
         ("y", y, [(r, np.shape(y)[1])]),
-    ):  # fmt: skip
+    ):
         if np.shape(x) not in shapes:
             rule = " or ".join(map(str, shapes))
-            raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must have the shape {rule}, as F has {(n, r)}!")
+            raise ShapeError(
+                f"{function}: {title} has shape {np.shape(x)}, but must have the shape {rule}, as "
+                f"F has {(n, r)}!"
+            )
 
 
 def _factorised(q: Any) -> tuple[Any, Any]:
@@ -162,22 +198,32 @@ def _covariance(v: Any) -> Any:
 
 
 @density(
-    y=("y", not_nan), F=("F", finite), G=("G", finite), V=("V", noise), W=("W", semidefinite), m0=("m0", finite),
+    y=("y", not_nan),
+    F=("F", finite),
+    G=("G", finite),
+    V=("V", noise),
+    W=("W", semidefinite),
+    m0=("m0", finite),
     C0=("C0", symmetric_matrix),
-)  # fmt: skip
-def gaussian_dlm_obs_lpdf(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Any) -> Any:
-    """Log density of the observations of a Gaussian dynamic linear model, the states integrated out.
+)
+def gaussian_dlm_obs_lpdf(
+    y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Any
+) -> Any:
+    """Log density of the observations of a Gaussian dynamic linear model, the states integrated
+    out.
 
     Parameters
     ----------
     y : array_like, shape (r, T)
         The observations, a column for each time; not nan.
     F : array_like, shape (n, r)
-        The design matrix: the observation at time t is normal with the mean ``F.T @ state`` and the covariance `V`.
+        The design matrix: the observation at time t is normal with the mean ``F.T @ state`` and the
+        covariance `V`.
     G : array_like, shape (n, n)
         The transition matrix: the next state is normal with mean ``G @ state`` and covariance `W`.
     V : array_like, shape (r, r) or (r,)
-        Covariance of the observations, symmetric positive semidefinite, or the variances of independent ones, nonnegative.
+        Covariance of the observations, symmetric positive semidefinite, or the variances of
+        independent ones, nonnegative.
     W : array_like, shape (n, n)
         Covariance of the states, symmetric positive semidefinite.
     m0 : array_like, shape (n,)
@@ -195,19 +241,20 @@ def gaussian_dlm_obs_lpdf(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: A
     Raises
     ------
     DomainError
-        If an argument is outside its domain, or the covariance of an observation is singular; for matrices that are not positive
-        definite also a `numpy.linalg.LinAlgError`.
+        If an argument is outside its domain, or the covariance of an observation is singular; for
+        matrices that are not positive definite also a `numpy.linalg.LinAlgError`.
     ShapeError
         If the shapes do not fit.
 
     Notes
     -----
-    The Kalman filter gives the likelihood, one pass back its derivatives; those of V, W and C0 lie in the lower triangles.
+    The Kalman filter gives the likelihood, one pass back its derivatives; those of V, W and C0 lie
+    in the lower triangles.
 
     References
     ----------
-    M. West and J. Harrison, "Bayesian Forecasting and Dynamic Models", 2nd edition, Springer 1997, section 4.2; Stan Functions
-    Reference, "Gaussian dynamic linear models".
+    M. West and J. Harrison, "Bayesian Forecasting and Dynamic Models", 2nd edition, Springer 1997,
+    section 4.2; Stan Functions Reference, "Gaussian dynamic linear models".
 
     Examples
     --------
@@ -221,13 +268,25 @@ def gaussian_dlm_obs_lpdf(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: A
     if not y.size or not np.isfinite(y).all():
         return Saved(-math.inf if y.size else 0.0, moments=None)
     value, moments = _filter(y, f, g, _covariance(v), w, m0, c0, _factorised_plain)
-    return Saved(float(value) - (y.size * HALF_LOG_TWO_PI if "constants" in keep else 0.0), moments=moments)
+    return Saved(
+        float(value) - (y.size * HALF_LOG_TWO_PI if "constants" in keep else 0.0), moments=moments
+    )
 
 
 @gaussian_dlm_obs_lpdf.reverse
 def gaussian_dlm_obs_reverse(
-    g: Any, r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any, moments: Any  # noqa: N803
-) -> Any:  # fmt: skip
+    g: Any,
+    r: Any,
+    y: Any,
+    F: Any,
+    G: Any,
+    V: Any,
+    W: Any,
+    m0: Any,
+    C0: Any,
+    keep: Any,
+    moments: Any,
+) -> Any:
     if moments is None:
         return (lambda: ZERO,) * 7
     parts = _back(F, G, moments)
@@ -238,8 +297,8 @@ def gaussian_dlm_obs_reverse(
 
 @gaussian_dlm_obs_lpdf.tangent
 def gaussian_dlm_obs_tangent(
-    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any  # noqa: N803
-) -> Any:  # fmt: skip
+    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any
+) -> Any:
     if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
         return (lambda t: 0.0,) * 7
     diagonal = np.ndim(V) == 1
@@ -256,7 +315,9 @@ def gaussian_dlm_obs_tangent(
 
 
 @gaussian_dlm_obs_lpdf.straight
-def gaussian_dlm_obs_straight(y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any) -> Any:  # noqa: N803
+def gaussian_dlm_obs_straight(
+    y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Any
+) -> Any:
     _check_shapes(y, F, G, V, W, m0, C0)
     n, r = np.shape(F)
     times = np.shape(y)[1]

@@ -1,10 +1,11 @@
-"""Densities of generalised linear models, which go through the matrix of independent variables once.
+"""Densities of generalised linear models, which go through the matrix of independent variables
+once.
 
-A family is a function of the observations and of a way to make the pass: for each block of rows it is given the products with the
-weight vector and answers with the derivatives of the log density with respect to the linear predictors; their product with the
-block is formed while the block is in the cache. Value and gradient are thus made together. A call without variables leaves the
-second product out.
-"""
+A family is a function of the observations and of a way to make the pass: for each block of rows it
+is given the products with the weight vector and answers with the derivatives of the log density
+with respect to the linear predictors; their product with the block is formed while the block is in
+the cache. Value and gradient are thus made together. A call without variables leaves the second
+product out."""
 
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan, typed
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import expit
-from varmat.kernels import is_scipy_sparse
+from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.special.table import expit
+from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.counts import log_factorials
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
-# Bytes of a block of rows, which stay in the L2 cache for the second product: measured, 384 to 768 KB are equally good.
+# Bytes of a block of rows, which stay in the L2 cache for the second product: measured, 384 to 768
+# KB are equally good.
 BLOCK_BYTES = 512 * 1024
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
 MOST_ROWS = 4000
@@ -41,7 +43,9 @@ ALL = slice(None)
 
 
 class Sums(NamedTuple):
-    """What a family makes of a pass. The derivatives with respect to the linear predictors are `scale` times `weights`."""
+    """What a family makes of a pass. The derivatives with respect to the linear predictors are
+    `scale` times `weights`.
+    """
 
     value: float
     weights: Any
@@ -53,7 +57,9 @@ class Sums(NamedTuple):
 
 
 class Pass:
-    """One pass through the rows of the matrix `x`: it makes the weights and, if recording, keeps them and their product with it."""
+    """One pass through the rows of the matrix `x`: it makes the weights and, if recording, keeps
+    them and their product with it.
+    """
 
     __slots__ = ("beta", "product", "recording", "rows", "size", "space", "weights", "x")
 
@@ -66,7 +72,9 @@ class Pass:
         self.product: Any = None
 
     def run(self, weigh: Weigh) -> None:
-        """Have `weigh` replace linear predictors (without intercept) by weights, in place, block by block."""
+        """Have `weigh` replace linear predictors (without intercept) by weights, in place, block by
+        block.
+        """
         x, beta, recording = self.x, self.beta, self.recording
         if is_scipy_sparse(x):
             self.weights[...] = x @ beta
@@ -81,12 +89,15 @@ class Pass:
             self.product = np.dot(self.weights, x) if recording else None
             return None
         product, share = np.zeros(beta.size), np.empty(beta.size)
-        # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no unit stride.
+        # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no
+        # unit stride.
         multiply: Any = np.matmul if not in_order and x.flags.f_contiguous else np.dot
         for start in range(0, self.size, self.rows):
             here = slice(start, start + self.rows)
             block = x[here] if in_order or multiply is np.matmul else np.ascontiguousarray(x[here])
-            t = multiply(block, beta, self.weights[here] if recording else self.weights[: len(block)])
+            t = multiply(
+                block, beta, self.weights[here] if recording else self.weights[: len(block)]
+            )
             weigh(t, here)
             if recording:
                 product += multiply(t, block, share)
@@ -114,17 +125,32 @@ def part(x: Any, here: slice) -> Any:
 class Glm(Density):
     """The density of a generalised linear model; made by `glm`."""
 
-    def __init__(self, family: Callable[..., Sums], arguments: Arguments, support: Any, partials: Any, discrete: Any) -> None:
+    def __init__(
+        self,
+        family: Callable[..., Sums],
+        arguments: Arguments,
+        support: Any,
+        partials: Any,
+        discrete: Any,
+    ) -> None:
         super().__init__(family.__name__, arguments, discrete)
         update_wrapper(self, family)
-        self.family, self.support, self.partials, self.names = family, support, partials, tuple(arguments)
+        self.family, self.support, self.partials, self.names = (
+            family,
+            support,
+            partials,
+            tuple(arguments),
+        )
         self.places = [(i, name) for i, name in enumerate(self.names) if name in self.discrete]
 
-        def value(*values: Any, keep: frozenset[str] | None = None, workspace: Any = np.empty) -> Any:
+        def value(
+            *values: Any, keep: frozenset[str] | None = None, workspace: Any = np.empty
+        ) -> Any:
             return self._value(values, keep, workspace)
 
         update_wrapper(value, family)
-        # What makes the value infinite or nan if it is outside its domain is checked only if the value is that.
+        # What makes the value infinite or nan if it is outside its domain is checked only if the
+        # value is that.
         early = {name: arguments[name] for name in self.names[4:]}
         self.early = tuple(early.values())
         self.operation = self.made_of(value, early, keep=None, workspace=np.empty)
@@ -135,7 +161,9 @@ class Glm(Density):
 
     @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
-        """The operation does the same for all kinds of arguments; floats, arrays and variables have a shorter way."""
+        """The operation does the same for all kinds of arguments; floats, arrays and variables have
+        a shorter way.
+        """
         if propto or named or len(args) != len(self.arguments):
             return self._with_other_kinds(args, propto, named)
         tape: Any = None
@@ -174,8 +202,12 @@ class Glm(Density):
         value, sums = self._evaluate(values, keep, workspace)
         return Saved(value, sums=sums)
 
-    def _evaluate(self, values: Any, keep: frozenset[str] | None, workspace: Any) -> tuple[float, Sums | None]:
-        """The value, and what the reverse rule wants back: None if there are no rows, or an observation is impossible."""
+    def _evaluate(
+        self, values: Any, keep: frozenset[str] | None, workspace: Any
+    ) -> tuple[float, Sums | None]:
+        """The value, and what the reverse rule wants back: None if there are no rows, or an
+        observation is impossible.
+        """
         y, x, alpha, beta, *others = values
         size = _rows(x, beta, y, alpha, *others)
         if size < 2:
@@ -187,7 +219,9 @@ class Glm(Density):
                 self._check(values)
                 return (0.0 if inside or keep == frozenset() else -math.inf), None
             one_pass = Pass(x, beta, size, workspace, workspace is not np.empty)
-            sums = self.family(one_pass, y, alpha, *others, keep=self.all_terms if keep is None else keep)
+            sums = self.family(
+                one_pass, y, alpha, *others, keep=self.all_terms if keep is None else keep
+            )
         if not math.isfinite(sums.value):
             self._check(values)
         return (0.0 if keep is not None and not keep else sums.value), sums
@@ -203,15 +237,28 @@ class Glm(Density):
         """The number of observations."""
         x, titles = values[1], [title for title, _ in self.arguments.values()]
         if np.ndim(x) not in (1, 2):
-            raise ShapeError(f"{self.name}: {titles[1]} has shape {np.shape(x)}, but must be a matrix, or a vector: one row!")
+            raise ShapeError(
+                f"{self.name}: {titles[1]} has shape {np.shape(x)}, but must be a matrix, or a "
+                "vector: one row!"
+            )
         if np.shape(values[3]) != x.shape[-1:]:
-            raise ShapeError(f"{self.name}: {titles[3]} has shape {np.shape(values[3])}, but must have the shape {x.shape[-1:]}!")
+            raise ShapeError(
+                f"{self.name}: {titles[3]} has shape {np.shape(values[3])}, but must have the "
+                f"shape {x.shape[-1:]}!"
+            )
         size = x.shape[0] if x.ndim == 2 else 1
         for i, value in enumerate(values):
-            if i in (1, 3) or type(value) is float or (shape := np.shape(value)) in ((), (1,), (size,)):
+            if (
+                i in (1, 3)
+                or type(value) is float
+                or (shape := np.shape(value)) in ((), (1,), (size,))
+            ):
                 continue
             if len(shape) != 1 or size != 1:
-                raise ShapeError(f"{self.name}: {titles[i]} has shape {shape}, but must be a scalar or have the shape ({size},)!")
+                raise ShapeError(
+                    f"{self.name}: {titles[i]} has shape {shape}, but must be a scalar or have the "
+                    f"shape ({size},)!"
+                )
             size = shape[0]
         return size
 
@@ -232,13 +279,21 @@ class Glm(Density):
                 return (scale * add_reduce(w) * beta).reshape(x.shape)
             return np.multiply.outer(scale * w, beta)
         c = scale * sums.partials[name](w)
-        return np.full(np.shape(values[i]), c) if type(c) is float and type(values[i]) is not float else c
+        return (
+            np.full(np.shape(values[i]), c)
+            if type(c) is float and type(values[i]) is not float
+            else c
+        )
 
-    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, sums: Sums | None) -> tuple[Any, ...]:
+    def _reverse(
+        self, g: Any, r: Any, *values: Any, keep: Any, sums: Sums | None
+    ) -> tuple[Any, ...]:
         return tuple(partial(self._contribution, i, g, values, sums) for i in range(len(values)))
 
     def _chain(self, result: Any, operands: Any, settings: Any) -> None:
-        """What the reverse pass does with an entry: as for every operation, but only for the variables."""
+        """What the reverse pass does with an entry: as for every operation, but only for the
+        variables.
+        """
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g, sums = result._adj, settings["sums"]
         for i, x in enumerate(operands):
@@ -261,7 +316,9 @@ class Glm(Density):
 
 
 def _rows(x: Any, beta: Any, *others: Any) -> int:
-    """The number of observations if there is a row of `x` for each, and all others are floats or vectors; otherwise zero."""
+    """The number of observations if there is a row of `x` for each, and all others are floats or
+    vectors; otherwise zero.
+    """
     if type(x) is type(beta) is np.ndarray and x.ndim == 2 and beta.shape == x.shape[1:]:
         shape = x.shape[:1]
         for v in others:
@@ -284,17 +341,20 @@ def _no_tangent(t: Any) -> float:
     return 0.0
 
 
-def glm(partials: Any, support: Any = None, kind: Any = Glm, **arguments: Any) -> Callable[[Callable[..., Sums]], Glm]:
+def glm(
+    partials: Any, support: Any = None, kind: Any = Glm, **arguments: Any
+) -> Callable[[Callable[..., Sums]], Glm]:
     """Make a density of a family.
 
     Parameters
     ----------
     partials : callable
-        Takes the observations, the linear predictors (with intercept) and the other parameters; returns the elementwise
-        derivatives of the log density with respect to the linear predictors ("eta") and to what is named, written with
-        differentiable functions.
+        Takes the observations, the linear predictors (with intercept) and the other parameters;
+        returns the elementwise derivatives of the log density with respect to the linear predictors
+        ("eta") and to what is named, written with differentiable functions.
     support : callable, optional
-        Whether all observations are possible, given them and the other parameters; where it is given they are discrete.
+        Whether all observations are possible, given them and the other parameters; where it is
+        given they are discrete.
     kind : type
         The class to make.
     **arguments : tuple of str and Domain
@@ -303,9 +363,12 @@ def glm(partials: Any, support: Any = None, kind: Any = Glm, **arguments: Any) -
     Returns
     -------
     callable
-        Decorator for the family, a function of a `Pass`, the observations, the intercept, other parameters, and ``keep``.
+        Decorator for the family, a function of a `Pass`, the observations, the intercept, other
+        parameters, and ``keep``.
     """
-    return lambda family: kind(family, arguments, support, partials, () if support is None else ("y",))
+    return lambda family: kind(
+        family, arguments, support, partials, () if support is None else ("y",)
+    )
 
 
 def titles(y: Any, **others: Any) -> Arguments:
@@ -328,8 +391,11 @@ def normal_partials(y: Any, eta: Any, sigma: Any) -> dict[str, Any]:
 # With z = (y - eta) / sigma:  log p = -z**2 / 2 - log(sigma) - log(2 pi) / 2,
 # d/deta = z / sigma,  d/dy = -z / sigma,  d/dsigma = (z**2 - 1) / sigma.
 @glm(normal_partials, **titles(finite, sigma=("Scale vector", positive_finite)))
-def normal_id_glm_lpdf(one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: frozenset[str]) -> Sums:
-    """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass through `X`.
+def normal_id_glm_lpdf(
+    one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: frozenset[str]
+) -> Sums:
+    """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
+    through `X`.
 
     Parameters
     ----------
@@ -360,8 +426,9 @@ def normal_id_glm_lpdf(one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: fro
 
     Notes
     -----
-    With :math:`z = (y - \\alpha - X \\beta) / \\sigma` and :math:`w = z / \\sigma` the derivatives are :math:`-w`,
-    :math:`w \\beta^T`, :math:`w`, :math:`X^T w` and :math:`(z^2 - 1) / \\sigma`. `X` in C order is the quickest.
+    With :math:`z = (y - \\alpha - X \\beta) / \\sigma` and :math:`w = z / \\sigma` the derivatives
+    are :math:`-w`, :math:`w \\beta^T`, :math:`w`, :math:`X^T w` and :math:`(z^2 - 1) / \\sigma`.
+    `X` in C order is the quickest.
 
     References
     ----------
@@ -375,7 +442,8 @@ def normal_id_glm_lpdf(one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: fro
     array([5., 7.])
     """
     several, squares = type(sigma) is not float, 0.0
-    # One scale is left for the end, unless squares of it, or of residuals like it, overflow or underflow.
+    # One scale is left for the end, unless squares of it, or of residuals like it, overflow or
+    # underflow.
     each = several or not 1e-100 < sigma < 1e100
 
     def weigh(t: Any, here: slice) -> None:
@@ -397,8 +465,14 @@ def normal_id_glm_lpdf(one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: fro
         value -= float(add_reduce(np.log(sigma))) if several else n * math.log(sigma)
     if "constants" in keep:
         value -= n * HALF_LOG_TWO_PI
-    in_sigma = (lambda w: w * w * sigma - 1.0 / sigma) if several else (lambda w: (squares - n) / (scale * sigma))
-    return Sums(value, one_pass.weights, one_pass.product, scale, {"y": np.negative, "sigma": in_sigma})
+    in_sigma = (
+        (lambda w: w * w * sigma - 1.0 / sigma)
+        if several
+        else (lambda w: (squares - n) / (scale * sigma))
+    )
+    return Sums(
+        value, one_pass.weights, one_pass.product, scale, {"y": np.negative, "sigma": in_sigma}
+    )
 
 
 def bernoulli_partials(y: Any, eta: Any) -> dict[str, Any]:
@@ -409,7 +483,8 @@ def bernoulli_partials(y: Any, eta: Any) -> dict[str, Any]:
 # With s = 2 y - 1 and t = s eta:  log p = -log(1 + exp(-t)) = min(t, 0) - log(1 + exp(-abs(t))),  d/deta = s / (1 + exp(t)).
 @glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
 def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str]) -> Sums:
-    """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass through `X`.
+    """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
+    through `X`.
 
     Parameters
     ----------
@@ -427,7 +502,8 @@ def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if one of them is not 0 or 1.
+        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        one of them is not 0 or 1.
 
     Raises
     ------
@@ -438,8 +514,9 @@ def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset
 
     Notes
     -----
-    With :math:`s = 2 y - 1`, :math:`\\eta = \\alpha + X \\beta` and :math:`w = s / (1 + \\exp(s \\eta))` the derivatives are
-    :math:`w \\beta^T`, :math:`w` and :math:`X^T w`. Neither overflows nor cancels.
+    With :math:`s = 2 y - 1`, :math:`\\eta = \\alpha + X \\beta` and :math:`w = s / (1 + \\exp(s
+    \\eta))` the derivatives are :math:`w \\beta^T`, :math:`w` and :math:`X^T w`. Neither overflows
+    nor cancels.
 
     References
     ----------
@@ -486,9 +563,14 @@ def poisson_partials(y: Any, eta: Any) -> dict[str, Any]:
 
 
 # log p = y eta - exp(eta) - log(y!),  d/deta = y - exp(eta).
-@glm(poisson_partials, lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)), **titles(not_nan))
+@glm(
+    poisson_partials,
+    lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
+    **titles(not_nan),
+)
 def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str]) -> Sums:
-    """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @ beta)`` in one pass through `X`.
+    """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
+    beta)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -506,7 +588,8 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if one of them is no count.
+        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        one of them is no count.
 
     Raises
     ------
@@ -517,8 +600,8 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str
 
     Notes
     -----
-    With :math:`\\eta = \\alpha + X \\beta` and :math:`w = y - \\exp(\\eta)` the derivatives are :math:`w \\beta^T`, :math:`w` and
-    :math:`X^T w`.
+    With :math:`\\eta = \\alpha + X \\beta` and :math:`w = y - \\exp(\\eta)` the derivatives are
+    :math:`w \\beta^T`, :math:`w` and :math:`X^T w`.
 
     References
     ----------
@@ -545,5 +628,7 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str
 
     one_pass.run(weigh)
     if "constants" in keep:
-        value -= one_pass.size * math.lgamma(y + 1.0) if type(y) is float else float(log_factorials(y))
+        value -= (
+            one_pass.size * math.lgamma(y + 1.0) if type(y) is float else float(log_factorials(y))
+        )
     return Sums(value, one_pass.weights, one_pass.product)

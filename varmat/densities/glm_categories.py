@@ -1,4 +1,6 @@
-"""Generalised linear models of categories: one of K, and one of K in order, in one pass through the independent variables."""
+"""Generalised linear models of categories: one of K, and one of K in order, in one pass through the
+independent variables.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,17 @@ from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, ordered
 from varmat.densities.glm import BLOCK_BYTES, MOST_ROWS, Pass
 from varmat.densities.ordered import Cells
-from varmat.functions.exponentials import softmax
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import expit, log1m_exp
+from varmat.functions.arrays.exponentials import softmax
+from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.special.table import expit, log1m_exp
 from varmat.programs.symbols import refuse, require
 
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
 
 # Elements of the matrix from which one pass over it, block by block, is worth a call of Python.
 LARGE = 1 << 17
-# Cutpoints up to which exponentials are taken of them, and what sums of these with the predictors may be.
+# Cutpoints up to which exponentials are taken of them, and what sums of these with the predictors
+# may be.
 FAR, LARGEST = 300.0, 1e150
 
 
@@ -32,26 +35,33 @@ def _observations(function: str, y: Any, x: Any) -> int:
     shape = np.shape(y)
     if np.ndim(x) not in (1, 2):
         title = "Matrix of independent variables"
-        raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must be a matrix, or a vector: one row!")
+        raise ShapeError(
+            f"{function}: {title} has shape {np.shape(x)}, but must be a matrix, or a vector: one "
+            "row!"
+        )
     rows: int = np.shape(x)[0] if np.ndim(x) == 2 else 1
     if shape in ((), (1,), (rows,)):
         return rows
     if len(shape) == 1 and rows == 1:
         return int(shape[0])
     title = "Vector of dependent variables"
-    raise ShapeError(f"{function}: {title} has shape {shape}, but must be a scalar or have the shape ({rows},)!")
+    raise ShapeError(
+        f"{function}: {title} has shape {shape}, but must be a scalar or have the shape ({rows},)!"
+    )
 
 
 def _check_shape(function: str, title: str, x: Any, shape: tuple[int, ...]) -> None:
     if np.shape(x) != shape:
-        raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must have the shape {shape}!")
+        raise ShapeError(
+            f"{function}: {title} has shape {np.shape(x)}, but must have the shape {shape}!"
+        )
 
 
 def _check(f: Any, *values: Any) -> None:
     """Refuse arguments outside their domains, but for those that are None.
 
-    What is wrong with the matrix shows in the value, so that it is looked for only there: it would take as long as a product.
-    """
+    What is wrong with the matrix shows in the value, so that it is looked for only there: it would
+    take as long as a product."""
     for (title, domain), x in zip(f.arguments.values(), values, strict=True):
         if x is not None:
             domain.check(f.name, title, x)
@@ -59,7 +69,11 @@ def _check(f: Any, *values: Any) -> None:
 
 def _each(which: Any, size: int) -> Any:
     """The category of each observation."""
-    return which.reshape(-1) if which.size == size else np.full(size, which.reshape(-1)[0] if which.size else 0)
+    return (
+        which.reshape(-1)
+        if which.size == size
+        else np.full(size, which.reshape(-1)[0] if which.size else 0)
+    )
 
 
 def _rows(x: Any) -> Any:
@@ -74,18 +88,26 @@ def _shapes_of_logits(y: Any, x: Any, alpha: Any, beta: Any) -> tuple[int, int]:
     size = _observations(function, y, x)
     if np.ndim(beta) != 2 or np.shape(beta)[0] != np.shape(x)[-1]:
         rule = f"a matrix with {np.shape(x)[-1]} rows and a column for each category"
-        raise ShapeError(f"{function}: Weight vector has shape {np.shape(beta)}, but must be {rule}!")
+        raise ShapeError(
+            f"{function}: Weight vector has shape {np.shape(beta)}, but must be {rule}!"
+        )
     k = np.shape(beta)[1]
     _check_shape(function, "Intercept", alpha, (k,))
     return size, k
 
 
 @density(
-    "y", y=("Vector of dependent variables", not_nan), X=("Matrix of independent variables", finite),
-    alpha=("Intercept", finite_vector), beta=("Weight vector", finite),
-)  # fmt: skip
-def categorical_logit_glm_lpmf(y: Any, x: Any, alpha: Any, beta: Any, keep: Any, workspace: Any = np.empty) -> Any:
-    """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @ beta)`` in one pass through `X`.
+    "y",
+    y=("Vector of dependent variables", not_nan),
+    X=("Matrix of independent variables", finite),
+    alpha=("Intercept", finite_vector),
+    beta=("Weight vector", finite),
+)
+def categorical_logit_glm_lpmf(
+    y: Any, x: Any, alpha: Any, beta: Any, keep: Any, workspace: Any = np.empty
+) -> Any:
+    """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @
+    beta)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -103,7 +125,8 @@ def categorical_logit_glm_lpmf(y: Any, x: Any, alpha: Any, beta: Any, keep: Any,
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        ..., K.
 
     Raises
     ------
@@ -116,8 +139,9 @@ def categorical_logit_glm_lpmf(y: Any, x: Any, alpha: Any, beta: Any, keep: Any,
 
     Notes
     -----
-    With :math:`p` the `softmax` of :math:`\\alpha + X \\beta` and :math:`w_k = [k = y] - p_k` for each observation the derivatives
-    are :math:`w \\beta^T`, the sum of :math:`w`, and :math:`X^T w`. `X` in C order is the quickest.
+    With :math:`p` the `softmax` of :math:`\\alpha + X \\beta` and :math:`w_k = [k = y] - p_k` for
+    each observation the derivatives are :math:`w \\beta^T`, the sum of :math:`w`, and :math:`X^T
+    w`. `X` in C order is the quickest.
 
     References
     ----------
@@ -137,7 +161,9 @@ def categorical_logit_glm_lpmf(y: Any, x: Any, alpha: Any, beta: Any, keep: Any,
         _check(categorical_logit_glm_lpmf, None, x, None, None)
         return Saved(-math.inf if which is None else 0.0, sums=None)
     with np.errstate(all="ignore"):
-        value, in_alpha, in_beta = _pass(_each(which, size), _rows(x), alpha, beta, workspace is not np.empty)
+        value, in_alpha, in_beta = _pass(
+            _each(which, size), _rows(x), alpha, beta, workspace is not np.empty
+        )
     if not math.isfinite(value):
         _check(categorical_logit_glm_lpmf, None, x, None, None)
     return Saved(value, sums=(in_alpha, in_beta))
@@ -149,8 +175,12 @@ def _blocks(size: int, x: Any, k: int) -> list[slice]:
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def _pass(which: Any, x: Any, alpha: Any, beta: Any, recording: bool, weights: Any = None) -> tuple[float, Any, Any]:
-    """The log mass, and its derivatives with respect to alpha and beta; in blocks of columns, for sums along them are quick."""
+def _pass(
+    which: Any, x: Any, alpha: Any, beta: Any, recording: bool, weights: Any = None
+) -> tuple[float, Any, Any]:
+    """The log mass, and its derivatives with respect to alpha and beta; in blocks of columns, for
+    sums along them are quick.
+    """
     k, size = beta.shape[1], len(which)
     value, in_alpha, in_beta = 0.0, np.zeros(k), np.zeros((k, len(beta)))
     column = alpha[:, None]
@@ -169,7 +199,9 @@ def _pass(which: Any, x: Any, alpha: Any, beta: Any, recording: bool, weights: A
 
 
 def _weigh(t: Any, which: Any) -> float:
-    """Replace the linear predictors of a block, in columns, by their weights, in place; the log mass of its observations."""
+    """Replace the linear predictors of a block, in columns, by their weights, in place; the log
+    mass of its observations.
+    """
     t -= np.maximum.reduce(t, axis=0)
     flat, chosen = t.reshape(-1), which * t.shape[1] + np.arange(t.shape[1])
     value = float(add_reduce(flat.take(chosen)))
@@ -184,7 +216,9 @@ def _weigh(t: Any, which: Any) -> float:
 
 
 @categorical_logit_glm_lpmf.reverse
-def categorical_logit_glm_reverse(g: Any, r: Any, y: Any, x: Any, alpha: Any, beta: Any, keep: Any, sums: Any) -> Any:
+def categorical_logit_glm_reverse(
+    g: Any, r: Any, y: Any, x: Any, alpha: Any, beta: Any, keep: Any, sums: Any
+) -> Any:
     if sums is None:
         return None, *(lambda: ZERO,) * 3
     in_alpha, in_beta = sums
@@ -224,7 +258,13 @@ def _indicators(which: Any, k: int) -> Any:
 def categorical_logit_glm_straight(y: Any, x: Any, alpha: Any, beta: Any, keep: Any) -> Any:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
-    if which is None or not 0 < np.size(x) <= LARGE or np.ndim(x) != 2 or len(x) != size or keep == frozenset():
+    if (
+        which is None
+        or not 0 < np.size(x) <= LARGE
+        or np.ndim(x) != 2
+        or len(x) != size
+        or keep == frozenset()
+    ):
         refuse()
     for operand in (x, alpha, beta):
         require(np.isfinite(operand))
@@ -236,7 +276,12 @@ def categorical_logit_glm_straight(y: Any, x: Any, alpha: Any, beta: Any, keep: 
 
     def contributions(g: Any) -> Any:
         w = g * (chosen - e / total)
-        return None, lambda: np.matmul(w, beta.T), lambda: np.sum(w, axis=0), lambda: np.matmul(np.transpose(x), w)
+        return (
+            None,
+            lambda: np.matmul(w, beta.T),
+            lambda: np.sum(w, axis=0),
+            lambda: np.matmul(np.transpose(x), w),
+        )
 
     return value, contributions
 
@@ -251,11 +296,17 @@ def _shapes_of_order(y: Any, x: Any, beta: Any) -> int:
 
 
 @density(
-    "y", y=("Vector of dependent variables", not_nan), X=("Matrix of independent variables", finite),
-    beta=("Weight vector", finite), cutpoints=("Cut-points", ordered),
-)  # fmt: skip
-def ordered_logistic_glm_lpmf(y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, workspace: Any = np.empty) -> Any:
-    """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)`` in one pass through `X`.
+    "y",
+    y=("Vector of dependent variables", not_nan),
+    X=("Matrix of independent variables", finite),
+    beta=("Weight vector", finite),
+    cutpoints=("Cut-points", ordered),
+)
+def ordered_logistic_glm_lpmf(
+    y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, workspace: Any = np.empty
+) -> Any:
+    """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)``
+    in one pass through `X`.
 
     Parameters
     ----------
@@ -273,7 +324,8 @@ def ordered_logistic_glm_lpmf(y: Any, x: Any, beta: Any, cutpoints: Any, keep: A
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        ..., K.
 
     Raises
     ------
@@ -286,9 +338,10 @@ def ordered_logistic_glm_lpmf(y: Any, x: Any, beta: Any, cutpoints: Any, keep: A
 
     Notes
     -----
-    With :math:`\\eta = X \\beta`, F the logistic function and the cutpoints c below and above an observation, :math:`w =
-    F(c_{y-1} - \\eta) - F(\\eta - c_y)` and the derivatives are :math:`w \\beta^T` and :math:`X^T w`; those with respect to the
-    cutpoints are the ones of `ordered_logistic_lpmf`. There is no intercept, for the cutpoints have it.
+    With :math:`\\eta = X \\beta`, F the logistic function and the cutpoints c below and above an
+    observation, :math:`w = F(c_{y-1} - \\eta) - F(\\eta - c_y)` and the derivatives are :math:`w
+    \\beta^T` and :math:`X^T w`; those with respect to the cutpoints are the ones of
+    `ordered_logistic_lpmf`. There is no intercept, for the cutpoints have it.
 
     References
     ----------
@@ -304,7 +357,10 @@ def ordered_logistic_glm_lpmf(y: Any, x: Any, beta: Any, cutpoints: Any, keep: A
     _check(ordered_logistic_glm_lpmf, y, None, beta, cutpoints)
     size = _shapes_of_order(y, x, beta)
     if cutpoints.ndim != 1:
-        raise ShapeError(f"ordered_logistic_glm_lpmf: Cut-points has shape {cutpoints.shape}, but must be a vector!")
+        raise ShapeError(
+            f"ordered_logistic_glm_lpmf: Cut-points has shape {cutpoints.shape}, but must be a "
+            "vector!"
+        )
     which = categories(y, len(cutpoints) + 1)
     if which is None or not size or not cutpoints.size:
         _check(ordered_logistic_glm_lpmf, None, x, None, None)
@@ -325,11 +381,14 @@ def ordered_logistic_glm_lpmf(y: Any, x: Any, beta: Any, cutpoints: Any, keep: A
     return Saved(value, sums=(one_pass.weights, one_pass.product, in_bounds[1:-1]))
 
 
-# With a = exp(low - eta) and b = exp(eta - high), zero where there is no such end, F(low - eta) = a / (1 + a), F(eta - high) =
-# b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a b, and minus the logarithms of what is left add up to
-# log(1 + d). So a block takes one exponential, and all observations together one logarithm, unless one overflows or underflows.
+# With a = exp(low - eta) and b = exp(eta - high), zero where there is no such end, F(low - eta) = a
+# / (1 + a), F(eta - high) = b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a
+# b, and minus the logarithms of what is left add up to log(1 + d). So a block takes one
+# exponential, and all observations together one logarithm, unless one overflows or underflows.
 def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Any) -> tuple[Any, Any, float]:
-    """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for the widths of the cells."""
+    """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for
+    the widths of the cells.
+    """
     bounds = np.concatenate([[-math.inf], cutpoints, [math.inf]])
     low, high = np.exp(bounds[:-1]), np.exp(-bounds[1:])
     a, b, d = low.take(which), high.take(which), np.exp(bounds[:-1] - bounds[1:]).take(which)
@@ -357,7 +416,10 @@ def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Any) -> tuple[Any, Any, 
     def weigh_carefully(t: Any, here: slice) -> None:
         nonlocal value
         x = bounds.take(which[here]) - t, t - bounds.take(which[here] + 1)
-        value -= sum(float(add_reduce(np.maximum(each, 0.0)) + add_reduce(np.log1p(np.exp(-np.abs(each))))) for each in x)
+        value -= sum(
+            float(add_reduce(np.maximum(each, 0.0)) + add_reduce(np.log1p(np.exp(-np.abs(each)))))
+            for each in x
+        )
         a[here], b[here] = map(expit, x)
         np.subtract(a[here], b[here], t)
 
@@ -371,7 +433,9 @@ def _inner_counts(which: Any, cutpoints: Any) -> Any:
 
 
 @ordered_logistic_glm_lpmf.reverse
-def ordered_logistic_glm_reverse(g: Any, r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, sums: Any) -> Any:
+def ordered_logistic_glm_reverse(
+    g: Any, r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, sums: Any
+) -> Any:
     if sums is None:
         return None, *(lambda: ZERO,) * 3
     weights, product, in_cutpoints = sums
@@ -385,7 +449,9 @@ def ordered_logistic_glm_reverse(g: Any, r: Any, y: Any, x: Any, beta: Any, cutp
 
 
 @ordered_logistic_glm_lpmf.tangent
-def ordered_logistic_glm_tangent(r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_glm_tangent(
+    r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any
+) -> Any:
     size = _shapes_of_order(y, x, beta)
     which = categories(y, np.shape(cutpoints)[0] + 1)
     if which is None or not size or not np.size(cutpoints):
@@ -411,7 +477,14 @@ def ordered_logistic_glm_tangent(r: Any, y: Any, x: Any, beta: Any, cutpoints: A
 def ordered_logistic_glm_straight(y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any) -> Any:
     size, k = _shapes_of_order(y, x, beta), np.shape(cutpoints)[0]
     which = categories(y, k + 1)
-    if which is None or not 0 < np.size(x) <= LARGE or np.ndim(x) != 2 or len(x) != size or not k or keep == frozenset():
+    if (
+        which is None
+        or not 0 < np.size(x) <= LARGE
+        or np.ndim(x) != 2
+        or len(x) != size
+        or not k
+        or keep == frozenset()
+    ):
         refuse()
     which = _each(which, size)
     for operand in (x, beta, cutpoints):
@@ -424,21 +497,30 @@ def ordered_logistic_glm_straight(y: Any, x: Any, beta: Any, cutpoints: Any, kee
     places = [np.maximum(which - 1, 0), np.minimum(which, k - 1)]
     t = [cutpoints[places[0]] - eta, eta - cutpoints[places[1]]]
     e = [np.exp(-np.abs(each)) for each in t]
-    value = -sum(np.vdot(here, np.maximum(each, 0.0) + np.log1p(small)) for here, each, small in zip(has, t, e, strict=True))
+    value = -sum(
+        np.vdot(here, np.maximum(each, 0.0) + np.log1p(small))
+        for here, each, small in zip(has, t, e, strict=True)
+    )
     counts = _inner_counts(which, cutpoints)
     if k > 1:
         widths = cutpoints[1:] - cutpoints[:-1]
         apart = np.exp(-widths)
-        value = value + np.vdot(counts, np.where(widths < 0.5, np.log(-np.expm1(-widths)), np.log1p(-apart)))
+        value = value + np.vdot(
+            counts, np.where(widths < 0.5, np.log(-np.expm1(-widths)), np.log1p(-apart))
+        )
 
     def contributions(g: Any) -> Any:
         below, above = (
-            here * np.where(each > 0.0, 1.0, small) / (1.0 + small) for here, each, small in zip(has, t, e, strict=True)
+            here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
+            for here, each, small in zip(has, t, e, strict=True)
         )
         w = g * (below - above)
 
         def of_cutpoints() -> Any:
-            c = g * (np.matmul(above, _indicators(places[1], k)) - np.matmul(below, _indicators(places[0], k)))
+            c = g * (
+                np.matmul(above, _indicators(places[1], k))
+                - np.matmul(below, _indicators(places[0], k))
+            )
             if k > 1:
                 odds = g * (counts * apart / -np.expm1(-widths))
                 c = c + np.concatenate([np.zeros(1), odds]) - np.concatenate([odds, np.zeros(1)])

@@ -1,4 +1,6 @@
-"""Generalised linear models of counts: binomial and negative binomial, in one pass through the matrix of independent variables."""
+"""Generalised linear models of counts: binomial and negative binomial, in one pass through the
+matrix of independent variables.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,14 @@ import numpy as np
 from varmat.core.errors import finite, nonnegative, positive_finite
 from varmat.densities.density import Arguments, not_nan, positional, typed
 from varmat.densities.glm import Glm, Pass, Sums, glm, part, titles
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import expit, lchoose, zeta_difference
-from varmat.programs.counts import digamma_differences, log_binomials, log_factorials, log_rising_factorials
+from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.special.table import expit, lchoose, zeta_difference
+from varmat.programs.counts import (
+    digamma_differences,
+    log_binomials,
+    log_factorials,
+    log_rising_factorials,
+)
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
 
@@ -24,18 +31,27 @@ def dotted(c: Any, x: Any) -> float:
 
 
 class Odds(NamedTuple):
-    """Of all observations: the probability p, and minus the logarithms of p and of its complement q, without cancellation."""
+    """Of all observations: the probability p, and minus the logarithms of p and of its complement
+    q, without cancellation.
+    """
 
     p: Any
     minus_log_p: Any
     minus_log_q: Any
 
 
-# With the odds E = exp(t) the weights are a q - b p = (a - b E) / (1 + E), which takes the fewest passes over a block. All else is
-# made of the odds of all observations at once. If they overflow or underflow somewhere, exp(-abs(t)) does not.
+# With the odds E = exp(t) the weights are a q - b p = (a - b E) / (1 + E), which takes the fewest
+# passes over a block. All else is made of the odds of all observations at once. If they overflow or
+# underflow somewhere, exp(-abs(t)) does not.
 def weigh_odds(one_pass: Pass, shift: Any, wins: Any, losses: Any) -> Odds:
-    """Make the pass with the weights ``a q - b p`` of numbers a of wins and b of losses, and of the log odds with an intercept."""
-    odds, space, is_shifted = np.empty(one_pass.size), np.empty(one_pass.rows), shift.__class__ is not float or shift != 0.0
+    """Make the pass with the weights ``a q - b p`` of numbers a of wins and b of losses, and of the
+    log odds with an intercept.
+    """
+    odds, space, is_shifted = (
+        np.empty(one_pass.size),
+        np.empty(one_pass.rows),
+        shift.__class__ is not float or shift != 0.0,
+    )
 
     def weigh(t: Any, here: slice) -> None:
         if is_shifted:
@@ -60,7 +76,11 @@ def _weigh_far_odds(one_pass: Pass, shift: Any, wins: Any, losses: Any) -> Odds:
         t += part(shift, here)
         e, above = np.exp(-np.abs(t)), t > 0.0
         p, q, m = np.maximum(above, e) / (1.0 + e), np.maximum(~above, e) / (1.0 + e), np.log1p(e)
-        found.p[here], found.minus_log_p[here], found.minus_log_q[here] = p, np.maximum(-t, 0.0) + m, np.maximum(t, 0.0) + m
+        found.p[here], found.minus_log_p[here], found.minus_log_q[here] = (
+            p,
+            np.maximum(-t, 0.0) + m,
+            np.maximum(t, 0.0) + m,
+        )
         t[...] = part(wins, here) * q - part(losses, here) * p
 
     one_pass.run(weigh)
@@ -68,19 +88,27 @@ def _weigh_far_odds(one_pass: Pass, shift: Any, wins: Any, losses: Any) -> Odds:
 
 
 class Trials(Glm):
-    """A density that is called with the numbers of trials after those of successes: (n, N, X, alpha, beta)."""
+    """A density that is called with the numbers of trials after those of successes: (n, N, X,
+    alpha, beta).
+    """
 
-    def __init__(self, family: Any, arguments: Arguments, support: Any, partials: Any, discrete: Any) -> None:
+    def __init__(
+        self, family: Any, arguments: Arguments, support: Any, partials: Any, discrete: Any
+    ) -> None:
         super().__init__(family, arguments, support, partials, ("n", "N"))
         n, x, alpha, beta, trials = self.names
         self.parameters = positional([n, trials, x, alpha, beta])
         self.__signature__, operation = self._in_order(self.__signature__), self.operation
         self.proportional.__signature__ = inspect.Signature(self.parameters)
         # In messages about what is missing.
-        operation.__signature__, operation.signature = map(self._in_order, (operation.__signature__, operation.signature))
+        operation.__signature__, operation.signature = map(
+            self._in_order, (operation.__signature__, operation.signature)
+        )
 
     def _in_order(self, signature: inspect.Signature) -> inspect.Signature:
-        return signature.replace(parameters=[*self.parameters, *[*signature.parameters.values()][5:]])
+        return signature.replace(
+            parameters=[*self.parameters, *[*signature.parameters.values()][5:]]
+        )
 
     @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
@@ -102,11 +130,20 @@ def _are_successes(n: Any, trials: Any) -> Any:
 
 # With p = 1 / (1 + exp(-eta)) and q = 1 - p:  log p(n) = log(N choose n) + n log(p) + (N - n) log(q),  d/deta = n q - (N - n) p.
 @glm(
-    binomial_partials, _are_successes, Trials, n=("Successes variable", not_nan), X=("Matrix of independent variables", finite),
-    alpha=("Intercept", finite), beta=("Weight vector", finite), N=("Population size parameter", nonnegative),
-)  # fmt: skip
-def binomial_logit_glm_lpmf(one_pass: Pass, n: Any, alpha: Any, trials: Any, keep: frozenset[str]) -> Sums:
-    """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one pass through `X`.
+    binomial_partials,
+    _are_successes,
+    Trials,
+    n=("Successes variable", not_nan),
+    X=("Matrix of independent variables", finite),
+    alpha=("Intercept", finite),
+    beta=("Weight vector", finite),
+    N=("Population size parameter", nonnegative),
+)
+def binomial_logit_glm_lpmf(
+    one_pass: Pass, n: Any, alpha: Any, trials: Any, keep: frozenset[str]
+) -> Sums:
+    """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one
+    pass through `X`.
 
     Parameters
     ----------
@@ -126,7 +163,8 @@ def binomial_logit_glm_lpmf(one_pass: Pass, n: Any, alpha: Any, trials: Any, kee
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if one of them is impossible.
+        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        one of them is impossible.
 
     Raises
     ------
@@ -139,8 +177,8 @@ def binomial_logit_glm_lpmf(one_pass: Pass, n: Any, alpha: Any, trials: Any, kee
 
     Notes
     -----
-    With :math:`p = 1 / (1 + \\exp(-\\alpha - X \\beta))` and :math:`w = n (1 - p) - (N - n) p` the derivatives are :math:`w
-    \\beta^T`, :math:`w` and :math:`X^T w`. Neither overflows nor cancels.
+    With :math:`p = 1 / (1 + \\exp(-\\alpha - X \\beta))` and :math:`w = n (1 - p) - (N - n) p` the
+    derivatives are :math:`w \\beta^T`, :math:`w` and :math:`X^T w`. Neither overflows nor cancels.
 
     References
     ----------
@@ -158,7 +196,9 @@ def binomial_logit_glm_lpmf(one_pass: Pass, n: Any, alpha: Any, trials: Any, kee
     value = -dotted(n, odds.minus_log_p) - dotted(rest, odds.minus_log_q)
     if "constants" in keep:
         single = type(n) is type(trials) is float
-        value += one_pass.size * float(lchoose(trials, n)) if single else float(_log_choices(trials, n))
+        value += (
+            one_pass.size * float(lchoose(trials, n)) if single else float(_log_choices(trials, n))
+        )
     return Sums(value, one_pass.weights, one_pass.product)
 
 
@@ -170,18 +210,25 @@ def neg_binomial_partials(y: Any, eta: Any, phi: Any) -> dict[str, Any]:
     t = eta - np.log(phi)
     p, q = expit(t), expit(-t)
     softplus = np.maximum(t, 0.0) + np.log1p(np.exp(np.minimum(t, -t)))
-    return {"eta": y * q - phi * p, "phi": (zeta_difference(1.0, phi, y) - y / phi) + (p - softplus) + y * p / phi}
+    return {
+        "eta": y * q - phi * p,
+        "phi": (zeta_difference(1.0, phi, y) - y / phi) + (p - softplus) + y * p / phi,
+    }
 
 
 # With t = eta - log(phi), p = 1 / (1 + exp(-t)) and q = 1 - p:
 # log p(y) = log(gamma(phi + y) / (gamma(phi) y!)) + y log(p) + phi log(q),
 # d/deta = y q - phi p,  d/dphi = digamma(phi + y) - digamma(phi) - y / phi + p + log(q) + y p / phi.
 @glm(
-    neg_binomial_partials, lambda y, phi: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
+    neg_binomial_partials,
+    lambda y, phi: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
     **titles(not_nan, phi=("Precision parameter", positive_finite)),
-)  # fmt: skip
-def neg_binomial_2_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, phi: Any, keep: frozenset[str]) -> Sums:
-    """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta, phi)`` in one pass through `X`.
+)
+def neg_binomial_2_log_glm_lpmf(
+    one_pass: Pass, y: Any, alpha: Any, phi: Any, keep: frozenset[str]
+) -> Sums:
+    """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta,
+    phi)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -201,7 +248,8 @@ def neg_binomial_2_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, phi: Any, ke
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if one of them is no count.
+        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        one of them is no count.
 
     Raises
     ------
@@ -214,9 +262,10 @@ def neg_binomial_2_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, phi: Any, ke
 
     Notes
     -----
-    With :math:`p = \\mu / (\\mu + \\phi)`, :math:`\\mu = \\exp(\\alpha + X \\beta)` and :math:`w = y (1 - p) - \\phi p` the
-    derivatives are :math:`w \\beta^T`, :math:`w`, :math:`X^T w`, and :math:`\\psi(\\phi + y) - \\psi(\\phi) + p + \\log(1 - p) -
-    y (1 - p) / \\phi` with respect to the precision.
+    With :math:`p = \\mu / (\\mu + \\phi)`, :math:`\\mu = \\exp(\\alpha + X \\beta)` and :math:`w =
+    y (1 - p) - \\phi p` the derivatives are :math:`w \\beta^T`, :math:`w`, :math:`X^T w`, and
+    :math:`\\psi(\\phi + y) - \\psi(\\phi) + p + \\log(1 - p) - y (1 - p) / \\phi` with respect to
+    the precision.
 
     References
     ----------
@@ -248,12 +297,16 @@ def neg_binomial_2_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, phi: Any, ke
         each = odds.p - odds.minus_log_q
         if several:
             return each + y * odds.p / phi + (zeta_difference(1.0, phi, y) - y / phi)
-        counted = float(digamma_differences(*_of_one_shape(*pair))) - float(add_reduce(pair[1])) / phi
+        counted = (
+            float(digamma_differences(*_of_one_shape(*pair))) - float(add_reduce(pair[1])) / phi
+        )
         return float(add_reduce(each)) + dotted(y, odds.p) / phi + times * counted
 
     return Sums(value, one_pass.weights, one_pass.product, 1.0, {"phi": slope})
 
 
 def _of_one_shape(phi: Any, y: Any) -> Any:
-    """A number stays one where the other is a vector of counts: then equal counts are taken together."""
+    """A number stays one where the other is a vector of counts: then equal counts are taken
+    together.
+    """
     return (phi, y) if np.ndim(phi) == 0 else np.broadcast_arrays(phi, y)

@@ -1,21 +1,23 @@
 """Hidden Markov models: the marginal likelihood of a chain, and the probabilities of its states.
 
-A step of the filter is a handful of NumPy calls on a vector of a few states, most of it overhead. So the matrices of the steps,
-transitions times emissions, are multiplied with their neighbours, all pairs together, up a tree; what is left near its root is a
-short chain. Its probabilities, forward and backward, go down the tree again, as vectors. Matrices and vectors are scaled before
-they can underflow.
+A step of the filter is a handful of NumPy calls on a vector of a few states, most of it overhead.
+So the matrices of the steps, transitions times emissions, are multiplied with their neighbours, all
+pairs together, up a tree; what is left near its root is a short chain. Its probabilities, forward
+and backward, go down the tree again, as vectors. Matrices and vectors are scaled before they can
+underflow.
 
-The tree takes memory, and many operations where there are many states, and it scales whole matrices. For chains that are too large
-for it, and for those in which something underflows, there is the filter, scaled at every time. A long chain of few states is cut
-into pieces of equal length, which take their steps together: once from every state, which gives a transition matrix for each piece,
-then, with the probabilities at the ends known, forward and backward. Pieces are joined one after the other. The rest of a chain,
-or all of it, is a single piece. If something underflows here as well, there are logarithms.
-"""
+The tree takes memory, and many operations where there are many states, and it scales whole
+matrices. For chains that are too large for it, and for those in which something underflows, there
+is the filter, scaled at every time. A long chain of few states is cut into pieces of equal length,
+which take their steps together: once from every state, which gives a transition matrix for each
+piece, then, with the probabilities at the ends known, forward and backward. Pieces are joined one
+after the other. The rest of a chain, or all of it, is a single piece. If something underflows here
+as well, there are logarithms."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,86 +26,35 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
 from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
-from varmat.functions.checks import TOLERANCE, fixed, is_held, one
-from varmat.functions.exponentials import logsumexp
+from varmat.densities.hmm_filter import SMALL, _marginal, _posterior, _posterior_of_anything
+from varmat.functions.checks import TOLERANCE, is_held, one
 from varmat.programs.kernels import Kernel
 from varmat.programs.program import FLOAT, Value
 from varmat.programs.symbols import called, refuse, require
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 
-# Instead of zero where a sum of probabilities divides.
-TINY = float(np.finfo(float).tiny)
-# Each state is reached from each other one with at least this probability: then what underflows counts for nothing later on.
-CONNECTED = 1e-150
-# The same for the tree, where the starts of matrices count as well as their ends.
-CONNECTED_IN_TREE = 1e-60
-# Chains are cut if they are at least as long, and have no more states than this: measured.
-LONG, FEW = 50, 32
-# The tree is for chains with no more states than that, and no more elements of the matrices of all times: measured.
-LARGEST = 4_000_000
-# As many multiplications BLAS does in one thread at least; in other threads nobody sees what underflows.
-ONE_THREAD = 2**18
-# A level of it is made if there are more matrices than this; they are stored element by element, or, with more states, one by one.
-SHORT, PLANES = 16, 4
-# States up to which the checks go through floats.
-SMALL = 8
-# Logarithms down to which the largest element of a product, and the sum of a vector at the root, may fall before it is scaled.
-LOWEST, LOWEST_AT_ROOT = math.log(1e-60), math.log(1e-150)
 _NAMES = ("log_omegas", "Gamma", "rho")
-
-
-class Filtered(NamedTuple):
-    """What the filter keeps for the posterior: the emissions, and per piece what is known of its start and what it does."""
-
-    # (times, states), scaled to a largest one of 1
-    emissions: Any
-    # (pieces, states), the first time after it, then the rest of the chain
-    starts: Any
-    # (pieces, states, states) with the logarithms of their row sums; None if the chain is not cut
-    transfers: Any
-    logs: Any
-    # (times, states): the filter in the rest of the chain
-    rest: Any
-
-
-class Level(NamedTuple):
-    """The matrices of a level of the tree above that of the single times."""
-
-    # (matrices, states, states)
-    matrices: Any
-    # A lower bound of the logarithms of their largest elements
-    bound: float
-    # Two of (states, matrices), for the way down
-    scratch: Any
-
-
-class Tree(NamedTuple):
-    """What the product of the chain keeps for the posterior."""
-
-    # (states, times), scaled to a largest one of 1
-    emissions: Any
-    # From below
-    levels: list[Level]
-    # The matrices at the root, then from above those that had no neighbour
-    root: Any
-    # The probabilities of the states before each of them, and after the last, up to factors
-    rows: Any
-    # The logarithm of the smallest transition probability
-    least: float
 
 
 def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
     states = np.shape(log_omegas)[0] if np.ndim(log_omegas) == 2 else 0
     for name, x, shape, rule in (
-        ("log_omegas", log_omegas, np.shape(log_omegas) if states else None, "a matrix, at least one state by times"),
+        (
+            "log_omegas",
+            log_omegas,
+            np.shape(log_omegas) if states else None,
+            "a matrix, at least one state by times",
+        ),
         ("Gamma", gamma, (states, states), f"of shape {(states, states)}"),
         ("rho", rho, (states,), f"of shape {(states,)}"),
     ):
         if np.shape(x) != shape:
             raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
     # Floats are quicker where they are few.
-    if states <= SMALL and all(min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())):
+    if states <= SMALL and all(
+        min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())
+    ):
         return
     check_simplex(function, rho, "rho")
     check_simplex(function, gamma, "Gamma")
@@ -125,7 +76,8 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
     Returns
     -------
     float or Var
-        Zero for a chain without times; -inf, with the gradient zero, if no path of states is possible.
+        Zero for a chain without times; -inf, with the gradient zero, if no path of states is
+        possible.
 
     Raises
     ------
@@ -136,14 +88,14 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 
     Notes
     -----
-    The derivative with respect to `log_omegas` is the matrix of the posterior probabilities of the states, see
-    `hmm_hidden_state_prob`; those with respect to `Gamma` and `rho` are as if their elements were free. They come from one pass
-    backward, made in the reverse pass.
+    The derivative with respect to `log_omegas` is the matrix of the posterior probabilities of the
+    states, see `hmm_hidden_state_prob`; those with respect to `Gamma` and `rho` are as if their
+    elements were free. They come from one pass backward, made in the reverse pass.
 
     References
     ----------
-    Stan Functions Reference, section "Hidden Markov models with discrete latent variables"; L. R. Rabiner, "A tutorial on hidden
-    Markov models", Proceedings of the IEEE 77 (1989).
+    Stan Functions Reference, section "Hidden Markov models with discrete latent variables"; L. R.
+    Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77 (1989).
 
     Examples
     --------
@@ -159,13 +111,17 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 
 
 @hmm_marginal.reverse
-def hmm_marginal_reverse(g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any) -> Any:
+def hmm_marginal_reverse(
+    g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any
+) -> Any:
     parts = _posterior(r, log_omegas, gamma, rho, filtered)
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
 class Chain(Kernel):
-    """Of a chain of emissions, a row for each time: the log marginal, posterior probabilities, and slopes in `Gamma` and `rho`."""
+    """Of a chain of emissions, a row for each time: the log marginal, posterior probabilities, and
+    slopes in `Gamma` and `rho`.
+    """
 
     name = "hmm_chain"
 
@@ -181,7 +137,14 @@ class Chain(Kernel):
             log_omegas = np.log(emissions.T)
         value, filtered = _marginal(log_omegas, gamma, rho)
         posterior, in_gamma, in_rho = _posterior(value, log_omegas, gamma, rho, filtered)
-        return value, posterior.T, in_gamma, in_rho, np.zeros(len(emissions)), np.zeros((2, len(rho)))
+        return (
+            value,
+            posterior.T,
+            in_gamma,
+            in_rho,
+            np.zeros(len(emissions)),
+            np.zeros((2, len(rho))),
+        )
 
     def rows(self, table: Any, operands: Any, results: Any) -> None:
         times, states = operands[0].shape
@@ -191,7 +154,8 @@ class Chain(Kernel):
 CHAIN = Chain()
 
 
-# Emissions are scaled to a largest one of 1 at each time; where a probability underflows all the same the run ends.
+# Emissions are scaled to a largest one of 1 at each time; where a probability underflows all the
+# same the run ends.
 @hmm_marginal.straight
 def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
     if not np.size(log_omegas):
@@ -202,7 +166,11 @@ def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
     emissions = np.exp(log_omegas - peaks).T
     value, posterior, in_gamma, in_rho, *_ = called(CHAIN, emissions, Gamma, rho)
     require(np.isfinite(value))
-    return value + np.sum(peaks), lambda g: (lambda: g * posterior.T, lambda: g * in_gamma, lambda: g * in_rho)
+    return value + np.sum(peaks), lambda g: (
+        lambda: g * posterior.T,
+        lambda: g * in_gamma,
+        lambda: g * in_rho,
+    )
 
 
 @hmm_marginal.tangent
@@ -214,7 +182,8 @@ def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
 
 
 def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
-    """Posterior probabilities of the states of a hidden Markov model at each time, given all observations.
+    """Posterior probabilities of the states of a hidden Markov model at each time, given all
+    observations.
 
     Parameters
     ----------
@@ -235,7 +204,8 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 
     Notes
     -----
-    The gradient of `hmm_marginal` with respect to `log_omegas`. Of variables it is a composition, one time after the other.
+    The gradient of `hmm_marginal` with respect to `log_omegas`. Of variables it is a composition,
+    one time after the other.
 
     References
     ----------
@@ -250,7 +220,10 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
     array([[0.607, 0.366, 0.226],
            [0.393, 0.634, 0.774]])
     """
-    operands = [as_operand(x, f"hmm_hidden_state_prob: {name}") for name, x in zip(_NAMES, (log_omegas, Gamma, rho), strict=True)]
+    operands = [
+        as_operand(x, f"hmm_hidden_state_prob: {name}")
+        for name, x in zip(_NAMES, (log_omegas, Gamma, rho), strict=True)
+    ]
     values = [*map(plain, operands)]
     _check("hmm_hidden_state_prob", *values)
     if any(map(is_differentiable, operands)) and _marginal(*values)[0] == -math.inf:
@@ -264,367 +237,9 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 # Of the logarithm of p: d/dlog_omegas = a b / sum(a b),  d/dGamma = sum over times of a (w b)' / (a Gamma w b),  d/drho = w b / p.
 
 
-def _marginal(log_omegas: Any, gamma: Any, rho: Any, space: Any = np.empty) -> tuple[float, Filtered | Tree | None]:
-    """The log marginal, and what the posterior wants back: None if it has to go by logarithms."""
-    states, times = log_omegas.shape
-    if not times:
-        return 0.0, None
-    with np.errstate(all="ignore"):
-        peaks = np.maximum.reduce(log_omegas, axis=0)
-        if not rho.all():
-            peaks[0] = np.max(log_omegas[:, 0], where=rho > 0.0, initial=-math.inf)
-        total = float(np.add.reduce(peaks))
-    if total == -math.inf:
-        return total, None
-    least = float(np.minimum.reduce(gamma, axis=None))
-    if states <= FEW and states**2 * times <= LARGEST and (least >= CONNECTED_IN_TREE or states**3 * times <= ONE_THREAD):
-        try:
-            with np.errstate(all="ignore", under=_underflow(least, CONNECTED_IN_TREE)):
-                value, tree = _tree(_emissions(log_omegas, peaks, space), gamma, rho, least, space)
-                return value + total, tree
-        except FloatingPointError:
-            pass
-    try:
-        with np.errstate(all="ignore", under=_underflow(least, CONNECTED)):
-            value, filtered = _filter(_emissions(log_omegas, peaks).T.copy(), gamma, rho)
-            return value + total, filtered
-    except FloatingPointError:
-        return _log_filter(log_omegas, gamma, rho)[0], None
+# The tree. All matrices are indexed [time, from, to], however they are stored; vectors are in
+# columns.
 
 
-def _emissions(log_omegas: Any, peaks: Any, space: Any = np.empty) -> Any:
-    out = np.subtract(log_omegas, peaks, space(log_omegas.shape))
-    return np.exp(out, out)
-
-
-def _start(rho: Any, emissions: Any) -> Any:
-    """The states at the first time; what is impossible may have emissions that overflow."""
-    out = rho * emissions
-    out[rho == 0.0] = 0.0
-    return out
-
-
-def _underflow(least: float, enough: float) -> Any:
-    """What to do if a probability underflows: if states are not connected, a path that is lost may be the likeliest in the end."""
-    return "ignore" if least >= enough else "raise"
-
-
-# The tree. All matrices are indexed [time, from, to], however they are stored; vectors are in columns.
-
-
-def _tree(emissions: Any, gamma: Any, rho: Any, least: float, space: Any) -> tuple[float, Tree]:
-    """The log marginal up to the scales of the emissions, by the product of all matrices."""
-    states, count, x = len(rho), emissions.shape[1] - 1, emissions[:, 1:]
-    log_least = math.log(least) if least >= CONNECTED_IN_TREE else -math.inf
-    value, bound = 0.0, log_least
-    levels: list[Level] = []
-    alone: list[Any] = []
-    if count <= SHORT:
-        root = gamma * x.T[:, None]
-    while count > SHORT:
-        if count % 2:
-            alone.append(levels[-1].matrices[-1] if levels else gamma * x[:, -1])
-        scratch = space((2, states, count))
-        count //= 2
-        if levels:
-            below = levels[-1].matrices
-            matrices = _products(below[: 2 * count : 2], below[1 : 2 * count : 2], space, log_least)
-        else:
-            matrices = _first_products(gamma, x, space, log_least)
-        # The row of the second matrix that the largest element of the first one meets is not the largest, but connected with it.
-        bound = 2.0 * bound + log_least
-        if bound < LOWEST or count <= SHORT:
-            scales = np.maximum(np.maximum.reduce(matrices, axis=(1, 2)), TINY)
-            matrices /= scales[:, None, None]
-            value += float(np.add.reduce(np.log(scales)))
-            bound = 0.0
-        levels.append(Level(matrices, bound, scratch))
-    if levels:
-        root = np.empty((count + len(alone), states, states))
-        root[:count] = levels[-1].matrices
-        for i, matrix in enumerate(reversed(alone), count):
-            root[i] = matrix
-    rows, logs = _steps(_start(rho, emissions[:, 0]), root, log_least)
-    return value + logs, Tree(emissions, levels, root, rows, log_least)
-
-
-def _matrices(count: int, states: int, space: Any, log_least: float) -> Any:
-    """Uninitialised: element by element, which is quicker for few states, but only `matmul` notices what underflows."""
-    if states <= PLANES and log_least > -math.inf:
-        return space((states, states, count)).transpose(2, 0, 1)
-    return space((count, states, states))
-
-
-def _products(left: Any, right: Any, space: Any, log_least: float) -> Any:
-    out = _matrices(len(left), left.shape[1], space, log_least)
-    if out.flags.c_contiguous:
-        return np.matmul(left, right, out)
-    return np.einsum("tij,tjk->tik", left, right, out=out)
-
-
-def _first_products(gamma: Any, x: Any, space: Any, log_least: float) -> Any:
-    """Of each pair of times: the sum over the state between them is a product with one and the same matrix."""
-    states, count = len(gamma), x.shape[1] // 2
-    ways = (gamma[:, None] * gamma.T).reshape(-1, states)
-    first, second = x[:, : 2 * count : 2], x[:, 1 : 2 * count : 2]
-    out = _matrices(count, states, space, log_least)
-    if out.flags.c_contiguous:
-        np.matmul(first.T, ways.T, out.reshape(count, -1))
-    else:
-        np.matmul(ways, first, out.transpose(1, 2, 0).reshape(-1, count))
-    out *= second.T[:, None]
-    return out
-
-
-def _steps(a: Any, matrices: Any, log_least: float) -> tuple[Any, float]:
-    """The vector before each of the matrices and after the last one, and the logarithm of the sum of that one, unscaled."""
-    rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
-    multiply: Any = np.dot if log_least > -math.inf else np.matmul
-    scaled = len(matrices) * log_least < LOWEST_AT_ROOT
-    rows[0] = a
-    for row, following, matrix in zip(rows, rows[1:], matrices, strict=False):
-        if scaled:
-            scale = max(float(np.add.reduce(row)), TINY)
-            row /= scale
-            logs += math.log(scale)
-        multiply(row, matrix, following)
-    scale = float(np.add.reduce(rows[-1]))
-    return rows, logs + math.log(scale) if scale > 0.0 else -math.inf
-
-
-def _tree_posterior(tree: Tree, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    """The gradient of the log marginal, from the way down the tree."""
-    emissions, levels, root, rows, log_least = tree
-    ends = _steps(np.ones(len(rho)), root[::-1].swapaxes(1, 2), log_least)[0][::-1]
-    counts = [emissions.shape[1] - 1, *(len(level.matrices) for level in levels)]
-    at, x, drift = counts[-1], emissions[:, 1:], 0.0
-    a, b = rows[:at].T, ends[1 : at + 1].T
-    for i in range(len(levels) - 1, -1, -1):
-        count, new = counts[i], levels[i].scratch
-        even, odd = slice(0, count - 1, 2), slice(1, count, 2)
-        new[0, :, even], new[1, :, odd] = a, b
-        into = new[0, :, odd], new[1, :, even]
-        if i:
-            matrices, bound = levels[i - 1][:2]
-            _both_sides(a, b, matrices[even], matrices[odd], into)
-            drift += bound + log_least
-        else:
-            np.multiply(gamma.T @ a, x[:, even], into[0])
-            np.matmul(gamma, x[:, odd] * b, into[1])
-        if count % 2:
-            new[0, :, -1], new[1, :, -1] = rows[at], ends[at + 1]
-            at += 1
-        if drift < LOWEST:
-            new /= np.maximum.reduce(new, axis=1)[:, None]
-            drift = 0.0
-        a, b = new
-    both = np.empty(emissions.shape)
-    later = np.matmul(gamma.T, a, both[:, 1:])
-    u = b * x
-    later *= u
-    sums = np.add.reduce(later, axis=0)
-    later /= sums
-    u /= sums
-    start, first = _start(rho, emissions[:, 0]), emissions[:, 0] * ends[0]
-    total = np.dot(start, ends[0])
-    both[:, 0] = start * ends[0] / total
-    return both, a @ u.T, first / total
-
-
-def _both_sides(a: Any, b: Any, left: Any, right: Any, into: Any) -> None:
-    """What comes before each right matrix, and after each left one, of all pairs."""
-    if left.strides[0] < left.strides[2]:
-        np.einsum("it,tij->jt", a, left, out=into[0])
-        np.einsum("tij,jt->it", right, b, out=into[1])
-    else:
-        np.matmul(a.T[:, None], left, into[0].T[:, None])
-        np.matmul(right, b.T[:, :, None], into[1].T[:, :, None])
-
-
-def _filter(emissions: Any, gamma: Any, rho: Any) -> tuple[float, Filtered]:
-    times, states = emissions.shape
-    start = _start(rho, emissions[0])[None]
-    scale = np.sum(start)
-    value = math.log(scale) if scale > 0.0 else -math.inf
-    length = _length(times - 1, states)
-    pieces = (times - 1) // length if length else 0
-    starts = np.empty((pieces + 1, states))
-    starts[0] = start / max(scale, TINY)
-    transfers = logs = None
-    if pieces:
-        transfers, logs = _transfers(_pieces(emissions, pieces, length), gamma)
-        for i in range(pieces):
-            weight = np.log(starts[i]) + logs[i]
-            top = np.max(weight)
-            if top == -math.inf:
-                return -math.inf, Filtered(emissions, starts, transfers, logs, None)
-            row = np.matmul(np.exp(weight - top), transfers[i], starts[i + 1])
-            scale = np.sum(row)
-            row /= scale
-            value += float(top + np.log(scale))
-    rest, scales = _forward(starts[-1:], emissions[1 + pieces * length :, None], gamma)
-    value += float(np.sum(np.log(scales))) if np.all(scales > TINY) else -math.inf
-    return value, Filtered(emissions, starts, transfers, logs, rest[:, 0])
-
-
-def _length(steps: int, states: int) -> int:
-    """Of the pieces, balanced with their number; zero if the chain is not cut."""
-    return math.isqrt(steps) if steps >= LONG and states <= FEW else 0
-
-
-def _pieces(x: Any, pieces: int, length: int) -> Any:
-    """The times after the first, (steps, pieces, states)."""
-    return x[1 : 1 + pieces * length].reshape(pieces, length, -1).swapaxes(0, 1).copy()
-
-
-def _forward(a: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """Filter pieces together: the probabilities after each step, (steps, pieces, states), and the sums they were divided by."""
-    ones, out, scales = np.ones(len(gamma)), np.empty(emissions.shape), np.empty(emissions.shape[:2])
-    for w, row, scale in zip(emissions, out, scales, strict=True):
-        np.matmul(a, gamma, row)
-        row *= w
-        np.maximum(np.matmul(row, ones, scale), TINY, out=scale)
-        row /= scale[:, None]
-        a = row
-    return out, scales
-
-
-def _transfers(emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """The transition matrix over each piece, observations included, with rows of sum 1, and the logarithms of their sums."""
-    steps, pieces, states = emissions.shape
-    ones, scales = np.ones(states), np.empty((steps, pieces * states))
-    now, then = np.tile(np.eye(states), (pieces, 1)), np.empty((pieces * states, states))
-    for w, scale in zip(emissions, scales, strict=True):
-        np.matmul(now, gamma, then)
-        by_piece = then.reshape(pieces, states, states)
-        by_piece *= w[:, None]
-        np.maximum(np.matmul(then, ones, scale), TINY, out=scale)
-        then /= scale[:, None]
-        now, then = then, now
-    impossible = np.min(scales, axis=0) <= TINY
-    logs = np.where(impossible, -np.inf, np.sum(np.log(scales), axis=0))
-    return now.reshape(pieces, states, states), logs.reshape(pieces, states)
-
-
-def _backward(b: Any, emissions: Any, gamma: Any) -> tuple[Any, Any]:
-    """The probabilities of what comes later, up to a factor, after each step and at the start."""
-    ones, out, transposed = np.ones(len(gamma)), np.empty(emissions.shape), gamma.T.copy()
-    for w, row in zip(emissions[::-1], out[::-1], strict=True):
-        row[...] = b
-        b = np.matmul(w * row, transposed)
-        b /= np.maximum(np.matmul(b, ones), TINY)[:, None]
-    return out, b
-
-
-def _posterior(value: float, log_omegas: Any, gamma: Any, rho: Any, filtered: Filtered | Tree | None) -> tuple[Any, Any, Any]:
-    """The gradient of the log marginal."""
-    if value == -math.inf or not log_omegas.shape[1]:
-        return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
-    least = float(np.minimum.reduce(gamma, axis=None))
-    if isinstance(filtered, Tree):
-        try:
-            with np.errstate(all="ignore", under=_underflow(least, CONNECTED_IN_TREE)):
-                return _tree_posterior(filtered, gamma, rho)
-        except FloatingPointError:
-            pass
-    try:
-        with np.errstate(all="ignore", under=_underflow(least, CONNECTED)):
-            if isinstance(filtered, Tree):
-                filtered = _filter(filtered.emissions.T.copy(), gamma, rho)[1]
-            if filtered is not None:
-                return _filter_posterior(filtered, gamma, rho)
-    except FloatingPointError:
-        pass
-    return _log_posterior(log_omegas, gamma, rho)
-
-
-def _filter_posterior(filtered: Filtered, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    a, b = _both_ways(*filtered, gamma)
-    w = filtered.emissions
-    with np.errstate(under="ignore"):
-        both, u = a * b, w * b
-        both /= np.sum(both, axis=1, keepdims=True)
-        share = u[1:] / np.sum((a[:-1] @ gamma) * u[1:], axis=1, keepdims=True)
-        return both.T, a[:-1].T @ share, u[0] / np.dot(_start(rho, w[0]), b[0])
-
-
-def _both_ways(emissions: Any, starts: Any, transfers: Any, logs: Any, rest: Any, gamma: Any) -> tuple[Any, Any]:
-    """At each time the probabilities of the states given what came before, and of what comes later, up to factors."""
-    a, b = np.empty(emissions.shape), np.empty(emissions.shape)
-    pieces, length = len(starts) - 1, _length(len(emissions) - 1, len(gamma))
-    end = 1 + pieces * length
-    a[0], a[end:] = starts[0], rest
-    later, start = _backward(np.ones((1, len(gamma))), emissions[end:, None], gamma)
-    b[end:], b[0] = later[:, 0], start[0]
-    if pieces:
-        ends = np.empty((pieces + 1, len(gamma)))
-        ends[-1] = start[0]
-        for i in range(pieces - 1, -1, -1):
-            weight = logs[i] + np.log(transfers[i] @ ends[i + 1])
-            ends[i] = np.exp(weight - np.max(weight))
-        parts = _pieces(emissions, pieces, length)
-        a[1:end] = _forward(starts[:-1], parts, gamma)[0].swapaxes(0, 1).reshape(end - 1, -1)
-        b[1:end] = _backward(ends[1:], parts, gamma)[0].swapaxes(0, 1).reshape(end - 1, -1)
-        b[0] = ends[0]
-    return a, b
-
-
-# The same by logarithms, for chains with states that are not connected, where the scaled probabilities underflow.
-
-
-def _log_filter(log_omegas: Any, gamma: Any, rho: Any) -> tuple[float, Any]:
-    """The log marginal, and the logarithms of the probabilities of the states given the observations so far."""
-    with np.errstate(all="ignore"):
-        log_gamma, out, value = np.log(gamma), np.empty(log_omegas.T.shape), 0.0
-        joint = np.log(rho) + log_omegas[:, 0]
-        for t, row in enumerate(out):
-            if t:
-                joint = logsumexp(out[t - 1][:, None] + log_gamma, 0) + log_omegas[:, t]
-            scale = logsumexp(joint, 0)
-            value += float(scale)
-            if value == -math.inf:
-                break
-            np.subtract(joint, scale, row)
-        return value, out
-
-
-def _log_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    a = _log_filter(log_omegas, gamma, rho)[1]
-    with np.errstate(all="ignore"):
-        log_gamma, both, in_gamma = np.log(gamma), np.empty(a.shape), np.zeros(gamma.shape)
-        b = np.zeros(len(gamma))
-        for t in range(len(a) - 1, -1, -1):
-            joint = a[t] + b
-            both[t] = np.exp(joint - logsumexp(joint, 0))
-            u = log_omegas[:, t] + b
-            if t:
-                b = logsumexp(log_gamma + u, 1)
-                scale = logsumexp(a[t - 1] + b, 0)
-                in_gamma += np.exp(a[t - 1][:, None] + (u - scale))
-                b -= np.max(b)
-        return both.T, in_gamma, np.exp(u - logsumexp(np.log(rho) + u, 0))
-
-
-def _posterior_of_anything(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
-    """The gradient of the log marginal, differentiable: one time after the other if an argument is no plain array."""
-    if not any(map(is_differentiable, (log_omegas, gamma, rho))):
-        with np.errstate(all="ignore"):
-            value, filtered = _marginal(log_omegas, gamma, rho)
-            return _posterior(value, log_omegas, gamma, rho, filtered)
-    times = np.shape(log_omegas)[1]
-    peaks = np.max(fixed(log_omegas), axis=0)
-    w = np.exp(log_omegas - np.where(np.abs(peaks) < np.inf, peaks, 0.0)).T
-    a, b, in_gamma = [rho * w[0]], np.ones(np.shape(rho)), 0.0
-    for t in range(1, times):
-        before = a[-1] / np.sum(a[-1])
-        a.append((before @ gamma) * w[t])
-    both: list[Any] = []
-    for t in range(times - 1, -1, -1):
-        joint = a[t] * b
-        both.append(joint / np.sum(joint))
-        u = w[t] * b
-        if t:
-            in_gamma = in_gamma + a[t - 1][:, None] * (u / np.sum((a[t - 1] @ gamma) * u))
-            b = gamma @ u
-            b = b / np.sum(fixed(b))
-    return np.stack(both[::-1], axis=1), in_gamma, u / np.sum(rho * u)
+# The same by logarithms, for chains with states that are not connected, where the scaled
+# probabilities underflow.

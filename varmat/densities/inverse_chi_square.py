@@ -1,10 +1,10 @@
 """Inverse chi-square distributions, plain and scaled.
 
-With half the degrees of freedom, h, the log density is that of an inverse gamma variable of shape h. Its terms are of the size
-``h log(h)``, the sum of them is not: it is written with the deviance u - 1 - log(u) of u = scale / y from 1 (`kl_div` of 1 and u)
-and with what Stirling's formula leaves of the gamma function. Of arrays the deviance is the difference of u - 1 and log(u), which
-loses no more than the rounding of u does.
-"""
+With half the degrees of freedom, h, the log density is that of an inverse gamma variable of shape
+h. Its terms are of the size ``h log(h)``, the sum of them is not: it is written with the deviance u
+- 1 - log(u) of u = scale / y from 1 (`kl_div` of 1 and u) and with what Stirling's formula leaves
+of the gamma function. Of arrays the deviance is the difference of u - 1 and log(u), which loses no
+more than the rounding of u does."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ VARIABLE = ("Random variable", not_nan)
 FREEDOM = ("Degrees of freedom parameter", positive_finite)
 
 inv_chi_square_lpdf = univariate(
-    "inv_chi_square_lpdf", "inverse chi-square distribution",
-    y=VARIABLE, nu=FREEDOM,
-    support="y > 0.0", shown=("y",),
-    let={"log_y": "log(y)", "half": "0.5 * nu", "w": "0.5 / y", "u": "w / half", "log_u": "log(u)", "deviance": "kl_div(1.0, u)"},
+    "inv_chi_square_lpdf",
+    "inverse chi-square distribution",
+    y=VARIABLE,
+    nu=FREEDOM,
+    support="y > 0.0",
+    shown=("y",),
+    let={
+        "log_y": "log(y)",
+        "half": "0.5 * nu",
+        "w": "0.5 / y",
+        "u": "w / half",
+        "log_u": "log(u)",
+        "deviance": "kl_div(1.0, u)",
+    },
     quick=Quick({"deviance": "u - 1.0 - log_u", "log_y": "-log_u - log(nu)"}),
     terms=("-log_gamma_excess(half)", "-half * deviance", "-log_y"),
     dropping=("-gammaln(half) - 0.6931471805599453 * half", "-(half + 1.0) * log_y", "-w"),
@@ -30,36 +40,52 @@ inv_chi_square_lpdf = univariate(
     points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e9, 1e-3)],
     tails=[(0.001, 0.1), (1e-6, 1.001e6), (1e300, 2.0)],
     outside=[(-1.0, 2.0), (0.0, 2.0)],
-    notes="""The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) - (\\frac\\nu2 + 1) \\log y - \\frac1{2y}`.
-    In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 / 2)``.""",
+    notes="""The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) -
+    (\\frac\\nu2 + 1) \\log y - \\frac1{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 /
+    2)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda y: vm.inv_chi_square_lpdf(y, 2.0), 0.25)
 0.0
 """,
-)  # fmt: skip
+)
 
 scaled_inv_chi_square_lpdf = univariate(
-    "scaled_inv_chi_square_lpdf", "scaled inverse chi-square distribution",
-    y=VARIABLE, nu=FREEDOM, s=("Scale parameter", positive_finite),
-    support="y > 0.0", shown=("y",),
+    "scaled_inv_chi_square_lpdf",
+    "scaled inverse chi-square distribution",
+    y=VARIABLE,
+    nu=FREEDOM,
+    s=("Scale parameter", positive_finite),
+    support="y > 0.0",
+    shown=("y",),
     let={"log_y": "log(y)", "half": "0.5 * nu", "u": "s / y * s", "deviance": "kl_div(1.0, u)"},
-    quick=Quick({"log_u": "log(u)", "deviance": "u - 1.0 - log_u", "log_y": "2.0 * log(s) - log_u"}),
+    quick=Quick(
+        {"log_u": "log(u)", "deviance": "u - 1.0 - log_u", "log_y": "2.0 * log(s) - log_u"}
+    ),
     terms=("-log_gamma_excess(half)", "-half * deviance", "-log_y"),
-    dropping=("half * log(half) - gammaln(half)", "nu * log(s)", "-(half + 1.0) * log_y", "-half * u"),
+    dropping=(
+        "half * log(half) - gammaln(half)",
+        "nu * log(s)",
+        "-(half + 1.0) * log_y",
+        "-half * u",
+    ),
     partials={
-        "y": "(half * (u - 1.0) - 1.0) / y", "nu": "-0.5 * (deviance + digamma_excess(half))",
+        "y": "(half * (u - 1.0) - 1.0) / y",
+        "nu": "-0.5 * (deviance + digamma_excess(half))",
         "s": "nu * (1.0 - u) / s",
     },
-    reference="nu / 2 * log(nu / 2) - loggamma(nu / 2) + nu * log(s) - (nu / 2 + 1) * log(y) - nu * s**2 / (2 * y)",
+    reference="nu / 2 * log(nu / 2) - loggamma(nu / 2) + nu * log(s) - (nu / 2 + 1) * log(y) - nu "
+    "* s**2 / (2 * y)",
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e9, 1e-3, 1e3)],
     tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) + \\nu \\log s
-    - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=nu * s**2 / 2)``.""",
+    notes="""The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) +
+    \\nu \\log s
+    - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2,
+      scale=nu * s**2 / 2)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda s: vm.scaled_inv_chi_square_lpdf([4.0, 4.0], 3.0, s), 2.0)
 0.0
 """,
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""Normal distributions of matrices: of given precisions of rows and columns, and of rows that are Gaussian processes."""
+"""Normal distributions of matrices: of given precisions of rows and columns, and of rows that are
+Gaussian processes.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,17 @@ from varmat.core.errors import ShapeError, finite, positive_finite
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, symmetric_matrix
-from varmat.densities.multi_normal import Cholesky, Covariance, is_empty, whitened
+from varmat.densities.multi_normal import is_empty, whitened
+from varmat.densities.scale_matrices import Cholesky, Covariance
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE
-from varmat.functions.lapack import cholesky_factor, inverse_triangle, log_diagonal, to_triangle
-from varmat.functions.reductions import add_reduce
-from varmat.functions.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.linalg.lapack import (
+    cholesky_factor,
+    inverse_triangle,
+    log_diagonal,
+    to_triangle,
+)
+from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
 __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]
@@ -28,9 +36,11 @@ _Y = ("Random variable", not_nan)
 # log p = -trace(D d' Sigma d) / 2 + n log det(Sigma) / 2 + m log det(D) / 2 - m n log(2 pi) / 2,
 # d/dy = -Sigma d D,  d/dSigma = (n inv(Sigma) - d D d') / 2,  d/dD = (m inv(D) - d' Sigma d) / 2.
 @density(
-    y=_Y, mu=("Location parameter", finite), Sigma=("Row precision matrix", symmetric_matrix),
+    y=_Y,
+    mu=("Location parameter", finite),
+    Sigma=("Row precision matrix", symmetric_matrix),
     D=("Column precision matrix", symmetric_matrix),
-)  # fmt: skip
+)
 def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> Any:
     """Log density of the matrix normal distribution with given precisions of rows and columns.
 
@@ -55,16 +65,18 @@ def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) -> A
     Raises
     ------
     DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a `numpy.linalg.LinAlgError`.
+        If an argument is outside its domain; for a matrix that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
     ShapeError
         If the shapes do not fit.
 
     Notes
     -----
-    With :math:`R = y - \\mu` the log density is :math:`-\\tfrac12 \\mathrm{tr}(D R^T \\Sigma R) + \\tfrac n2 \\log\\det\\Sigma +
-    \\tfrac m2 \\log\\det D - \\tfrac{mn}2 \\log 2\\pi`. The derivatives are :math:`\\mp\\Sigma R D` with respect to y and mu, and
-    :math:`\\tfrac12 (n \\Sigma^{-1} - R D R^T)` and :math:`\\tfrac12 (m D^{-1} - R^T \\Sigma R)`, folded onto the lower triangles.
-    In SciPy ``scipy.stats.matrix_normal(mu, inv(Sigma), inv(D))``.
+    With :math:`R = y - \\mu` the log density is :math:`-\\tfrac12 \\mathrm{tr}(D R^T \\Sigma R) +
+    \\tfrac n2 \\log\\det\\Sigma + \\tfrac m2 \\log\\det D - \\tfrac{mn}2 \\log 2\\pi`. The
+    derivatives are :math:`\\mp\\Sigma R D` with respect to y and mu, and :math:`\\tfrac12 (n
+    \\Sigma^{-1} - R D R^T)` and :math:`\\tfrac12 (m D^{-1} - R^T \\Sigma R)`, folded onto the lower
+    triangles. In SciPy ``scipy.stats.matrix_normal(mu, inv(Sigma), inv(D))``.
 
     References
     ----------
@@ -101,14 +113,16 @@ def _check_matrix_shapes(y: Any, mu: Any, sigma: Any, d: Any) -> tuple[int, int]
         raise ShapeError(f"{function}: Random variable has shape {np.shape(y)}, but must {rule}!")
     if np.shape(mu) not in ((), shape):
         rule = f"be a scalar or have the shape {shape}"
-        raise ShapeError(f"{function}: Location parameter has shape {np.shape(mu)}, but must {rule}!")
+        raise ShapeError(
+            f"{function}: Location parameter has shape {np.shape(mu)}, but must {rule}!"
+        )
     return shape
 
 
 @matrix_normal_prec_lpdf.reverse
 def matrix_normal_prec_reverse(
     g: Any, r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any, z: Any
-) -> Any:  # fmt: skip
+) -> Any:
     if r == -math.inf and not np.isfinite(y).all():
         return (lambda: ZERO,) * 4
     (m, n), (of_rows, of_columns) = y.shape, factors
@@ -117,7 +131,9 @@ def matrix_normal_prec_reverse(
         return g * of_rows.dot(z).dot(of_columns.T)
 
     def in_precision(factor: Any, half: Any, times: int) -> Any:
-        return to_triangle(0.5 * g * (times * _mirrored(inverse_triangle(factor)) - half.dot(half.T)))
+        return to_triangle(
+            0.5 * g * (times * _mirrored(inverse_triangle(factor)) - half.dot(half.T))
+        )
 
     def in_rows() -> Any:
         return in_precision(of_rows, (y - mu).dot(of_columns), n)
@@ -133,14 +149,19 @@ def _mirrored(x: Any) -> Any:
 
 
 @matrix_normal_prec_lpdf.tangent
-def matrix_normal_prec_tangent(r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any) -> Any:
+def matrix_normal_prec_tangent(
+    r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Any, factors: Any
+) -> Any:
     residuals = y - mu
     if is_empty(r, residuals):
         return (lambda t: 0.0,) * 4
     m, n = np.shape(residuals)
     rows, columns = symmetric(sigma), symmetric(d)
     left, right = rows @ residuals, residuals @ columns
-    slopes, inverses = left @ columns, [inverse_spd_of(x, factor) for x, factor in zip((sigma, d), factors, strict=True)]
+    slopes, inverses = (
+        left @ columns,
+        [inverse_spd_of(x, factor) for x, factor in zip((sigma, d), factors, strict=True)],
+    )
     return (
         lambda t: -np.sum(slopes * t),
         lambda t: np.sum(slopes * t),
@@ -179,14 +200,17 @@ def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Any) 
             return g * (times * inverse - np.matmul(half, half.T)) * (np.tri(k) - 0.5 * np.eye(k))
 
         return (
-            -c, c if np.ndim(mu) else np.sum(c), lambda: precision(factors[0], np.matmul(residuals, factors[1]), n),
+            -c,
+            c if np.ndim(mu) else np.sum(c),
+            lambda: precision(factors[0], np.matmul(residuals, factors[1]), n),
             lambda: precision(factors[1], np.matmul(residuals.T, factors[0]), m),
-        )  # fmt: skip
+        )
 
     return value, contributions
 
 
-# --- Gaussian processes that share a covariance: row i of y is normal with the covariance Sigma / w_i ---
+# --- Gaussian processes that share a covariance: row i of y is normal with the covariance Sigma /
+# w_i ---
 
 
 # With q_i = y_i inv(Sigma) y_i':
@@ -215,11 +239,15 @@ def _check_gp_shapes(y: Any, matrix: Any, w: Any, function: str, kind: Any) -> t
         raise ShapeError(f"{function}: Random variable has shape {shape}, but must be {rule}!")
     if np.shape(w) != shape[:1]:
         rule = f"{shape[:1]}: one for each row of Random variable"
-        raise ShapeError(f"{function}: Kernel scales has shape {np.shape(w)}, but must have the shape {rule}!")
+        raise ShapeError(
+            f"{function}: Kernel scales has shape {np.shape(w)}, but must have the shape {rule}!"
+        )
     return shape[0], n
 
 
-def _gp_reverse(g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, z: Any, q: Any) -> Any:
+def _gp_reverse(
+    g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, z: Any, q: Any
+) -> Any:
     if is_empty(r, y):
         return (lambda: ZERO,) * 3
     weights = w[:, None]
@@ -244,7 +272,9 @@ def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Any, scale: Any, kind
     )
 
 
-def _gp_straight(y: Any, matrix: Any, w: Any, keep: Any, kind: Any, name: str, function: str) -> Any:
+def _gp_straight(
+    y: Any, matrix: Any, w: Any, keep: Any, kind: Any, name: str, function: str
+) -> Any:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     if not 0 < n <= UNROLLED or not k or keep == frozenset():
         refuse()
@@ -306,16 +336,18 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
     Raises
     ------
     DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a `numpy.linalg.LinAlgError`.
+        If an argument is outside its domain; for a matrix that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
     ShapeError
         If the shapes do not fit.
 
     Notes
     -----
-    Row i is normal with the mean zero and the covariance :math:`\\Sigma / w_i`{where}: with :math:`q_i = y_i \\Sigma^{{-1}} y_i^T`
-    the log density is :math:`\\tfrac12 [\\sum_i (N \\log w_i - w_i q_i) - K \\log\\det\\Sigma - K N \\log 2 \\pi]`. The
-    derivatives are :math:`-w_i y_i \\Sigma^{{-1}}`, :math:`\\tfrac12 (N / w_i - q_i)`, and those of the normal density with
-    respect to {name}, in the lower triangle. SciPy has no equivalent.
+    Row i is normal with the mean zero and the covariance :math:`\\Sigma / w_i`{where}: with
+    :math:`q_i = y_i \\Sigma^{{-1}} y_i^T` the log density is :math:`\\tfrac12 [\\sum_i (N \\log w_i
+    - w_i q_i) - K \\log\\det\\Sigma - K N \\log 2 \\pi]`. The derivatives are :math:`-w_i y_i
+    \\Sigma^{{-1}}`, :math:`\\tfrac12 (N / w_i - q_i)`, and those of the normal density with respect
+    to {name}, in the lower triangle. SciPy has no equivalent.
 
     References
     ----------
@@ -330,16 +362,28 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
     """
 
 
-def _made(function: str, kind: Any, name: str, given: str, page: str, example: str, result: str) -> StructuredDensity:
+def _made(
+    function: str, kind: Any, name: str, given: str, page: str, example: str, result: str
+) -> StructuredDensity:
     def value(y: Any, matrix: Any, w: Any, keep: Any) -> Any:
         return _gp(y, matrix, w, keep, kind, function, name)
 
     value.__name__ = value.__qualname__ = function
     value.__doc__ = _DOC.format(
-        given=given, name=name, title=kind.title, domain=kind.domain.phrase, unnormalised=function.replace("_lpdf", "_lupdf"),
-        where=kind.where, title_of_page=page, example=example, function=function, result=result,
-    )  # fmt: skip
-    made = density(y=_Y, **{name: (kind.title, kind.domain)}, w=("Kernel scales", positive_finite))(value)
+        given=given,
+        name=name,
+        title=kind.title,
+        domain=kind.domain.phrase,
+        unnormalised=function.replace("_lpdf", "_lupdf"),
+        where=kind.where,
+        title_of_page=page,
+        example=example,
+        function=function,
+        result=result,
+    )
+    made = density(y=_Y, **{name: (kind.title, kind.domain)}, w=("Kernel scales", positive_finite))(
+        value
+    )
     made.reverse(_gp_reverse)
     made.tangent(partial(_gp_tangent, kind=kind))
     made.straight(partial(_gp_straight, kind=kind, name=name, function=function))
@@ -347,10 +391,20 @@ def _made(function: str, kind: Any, name: str, given: str, page: str, example: s
 
 
 multi_gp_lpdf = _made(
-    "multi_gp_lpdf", Covariance, "Sigma", "a covariance", "Multivariate Gaussian process distribution", "[[4.0, 2.0], [2.0, 2.0]]",
+    "multi_gp_lpdf",
+    Covariance,
+    "Sigma",
+    "a covariance",
+    "Multivariate Gaussian process distribution",
+    "[[4.0, 2.0], [2.0, 2.0]]",
     "-1.5",
-)  # fmt: skip
+)
 multi_gp_cholesky_lpdf = _made(
-    "multi_gp_cholesky_lpdf", Cholesky, "L", "the Cholesky factor of a covariance",
-    "Multivariate Gaussian process distribution, Cholesky parameterization", "[[2.0, 0.0], [1.0, 1.0]]", "-1.5",
-)  # fmt: skip
+    "multi_gp_cholesky_lpdf",
+    Cholesky,
+    "L",
+    "the Cholesky factor of a covariance",
+    "Multivariate Gaussian process distribution, Cholesky parameterization",
+    "[[2.0, 0.0], [1.0, 1.0]]",
+    "-1.5",
+)

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import not_nan, probability
-from varmat.functions.exponentials import logsumexp, logsumexp_straight
+from varmat.functions.arrays.exponentials import logsumexp, logsumexp_straight
 from varmat.programs.symbols import require
 
 __all__ = ["log_mix"]
@@ -18,28 +18,28 @@ __all__ = ["log_mix"]
 LARGEST = 709.78
 
 
-
 def log_mix(theta: Any, *log_densities: Any) -> Any:
     """Log density of a mixture.
 
-    ``log_mix(theta, lp1, lp2)`` is the mixture of two components, elementwise, and ``log_mix(theta, lps)`` that of any number,
-    summed over the observations.
+    ``log_mix(theta, lp1, lp2)`` is the mixture of two components, elementwise, and ``log_mix(theta,
+    lps)`` that of any number, summed over the observations.
 
     Parameters
     ----------
     theta : array_like
-        With two components: the probability of the first, in [0, 1]. Otherwise the probabilities of the components along the
-        last axis, shape (k,) or (n, k), each in [0, 1].
+        With two components: the probability of the first, in [0, 1]. Otherwise the probabilities of
+        the components along the last axis, shape (k,) or (n, k), each in [0, 1].
     lp1, lp2 : array_like
-        Log densities of the observations in each component; they broadcast with each other and with `theta`.
+        Log densities of the observations in each component; they broadcast with each other and with
+        `theta`.
     lps : array_like, shape (k,) or (n, k)
         Log densities, a row for each observation and a column for each component.
 
     Returns
     -------
     float, ndarray, Var or VarMat
-        With two components the log density of each observation, of the shape to which the arguments broadcast: sum them for a
-        log likelihood. Otherwise their sum, a scalar.
+        With two components the log density of each observation, of the shape to which the arguments
+        broadcast: sum them for a log likelihood. Otherwise their sum, a scalar.
 
     Raises
     ------
@@ -50,14 +50,16 @@ def log_mix(theta: Any, *log_densities: Any) -> Any:
 
     Notes
     -----
-    The derivatives with respect to the log densities are the responsibilities :math:`r_k = \\theta_k \\exp(l_k - l)`, with the
-    log density :math:`l` of the mixture, and with respect to the probabilities :math:`\\exp(l_k - l)`: also where one is zero.
-    An observation that is impossible in every component (log density -inf) has no gradient. That the probabilities sum
-    to one is not checked, as in Stan.
+    The derivatives with respect to the log densities are the responsibilities :math:`r_k =
+    \\theta_k \\exp(l_k - l)`, with the log density :math:`l` of the mixture, and with respect to
+    the probabilities :math:`\\exp(l_k - l)`: also where one is zero. An observation that is
+    impossible in every component (log density -inf) has no gradient. That the probabilities sum to
+    one is not checked, as in Stan.
 
     References
     ----------
-    Stan Functions Reference, section "Composed functions"; Stan User's Guide, chapter "Finite mixtures".
+    Stan Functions Reference, section "Composed functions"; Stan User's Guide, chapter "Finite
+    mixtures".
 
     Examples
     --------
@@ -73,7 +75,10 @@ def log_mix(theta: Any, *log_densities: Any) -> Any:
     if len(log_densities) == 1:
         total = np.sum(log_mix_of_many(theta, *log_densities))
         return float(total) if isinstance(total, np.generic) else total
-    raise TypeError(f"log_mix: {len(log_densities)} arguments follow theta, but it takes lp1 and lp2, or one array lps")
+    raise TypeError(
+        f"log_mix: {len(log_densities)} arguments follow theta, but it takes lp1 and lp2, or one "
+        "array lps"
+    )
 
 
 def _check(theta: Any, **log_densities: Any) -> None:
@@ -89,7 +94,9 @@ def _exponent(x: Any, total: Any) -> Any:
 
 
 def _share(theta: Any, exponent: Any) -> Any:
-    """``theta * exp(exponent)``, zero where theta is zero, as is its derivative: also if the exponential overflows."""
+    """``theta * exp(exponent)``, zero where theta is zero, as is its derivative: also if the
+    exponential overflows.
+    """
     return theta * np.exp(np.minimum(exponent, LARGEST))
 
 
@@ -104,9 +111,11 @@ def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
         except ValueError:
             shapes = ", ".join(str(np.shape(x)) for x in (theta, lp1, lp2))
             raise ShapeError(
-                f"log_mix: theta, lp1 and lp2 have the shapes {shapes}, but must be of shapes that broadcast!"
+                f"log_mix: theta, lp1 and lp2 have the shapes {shapes}, but must be of shapes that "
+                "broadcast!"
             ) from None
-        # A third of the time of np.logaddexp, and the shares of the components come from the same exponential.
+        # A third of the time of np.logaddexp, and the shares of the components come from the same
+        # exponential.
         e = np.exp(-np.abs(d))
         result = np.maximum(first, second) + np.log1p(e)
         if np.isfinite(result).all():
@@ -128,7 +137,11 @@ def log_mix_of_two_reverse(g: Any, r: Any, theta: Any, lp1: Any, lp2: Any, d: An
     larger = 1.0 / (1.0 + e)
     smaller, is_first = e * larger, d >= 0.0
     first, second = np.where(is_first, larger, smaller), np.where(is_first, smaller, larger)
-    return lambda: g * (first / theta - second / (1.0 - theta)), lambda: g * first, lambda: g * second
+    return (
+        lambda: g * (first / theta - second / (1.0 - theta)),
+        lambda: g * first,
+        lambda: g * second,
+    )
 
 
 @log_mix_of_two.straight
@@ -144,7 +157,11 @@ def log_mix_of_two_straight(theta: Any, lp1: Any, lp2: Any) -> Any:
         larger = 1.0 / (1.0 + e)
         smaller = e * larger
         first, second = np.where(d >= 0.0, larger, smaller), np.where(d >= 0.0, smaller, larger)
-        return lambda: g * (first / theta - second / (1.0 - theta)), lambda: g * first, lambda: g * second
+        return (
+            lambda: g * (first / theta - second / (1.0 - theta)),
+            lambda: g * first,
+            lambda: g * second,
+        )
 
     return r, contributions
 
@@ -157,11 +174,14 @@ def log_mix_of_two_tangent(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
 # l = log(sum_k theta_k exp(l_k)):  dl/dtheta_k = exp(l_k - l),  dl/dl_k = theta_k exp(l_k - l).
 @operation()
 def log_mix_of_many(theta: Any, lps: Any) -> Any:
-    """The mixture of any number of components for each observation, with an axis of length one in place of the components."""
+    """The mixture of any number of components for each observation, with an axis of length one in
+    place of the components.
+    """
     shape, components = np.shape(lps), np.shape(theta)
     if len(shape) not in (1, 2) or components not in (shape, shape[-1:]):
         raise ShapeError(
-            f"log_mix: theta has shape {components} and lps {shape}, but must be (k,) or (n, k), with a column for each component!"
+            f"log_mix: theta has shape {components} and lps {shape}, but must be (k,) or (n, k), "
+            "with a column for each component!"
         )
     _check(theta, lps=lps)
     with np.errstate(all="ignore"):

@@ -1,11 +1,12 @@
-"""The multivariate normal distribution, in three parameterisations, and the multivariate Student t distribution.
+"""The multivariate normal distribution, in three parameterisations, and the multivariate Student t
+distribution.
 
-A parameterisation is a class: how residuals are whitened, and what the derivatives with respect to the residuals and the matrix
-are made of. The densities of a family differ in nothing else.
+A parameterisation is a class: how residuals are whitened, and what the derivatives with respect to
+the residuals and the matrix are made of. The densities of a family differ in nothing else.
 
-The residuals of N observations are N rows. There are two ways to whiten them with a lower Cholesky factor L: a triangular solve
-with N right-hand sides, or, if they are many, a product with the inverse of L, which takes half the time.
-"""
+The residuals of N observations are N rows. There are two ways to whiten them with a lower Cholesky
+factor L: a triangular solve with N right-hand sides, or, if they are many, a product with the
+inverse of L, which takes half the time."""
 
 from __future__ import annotations
 
@@ -19,26 +20,21 @@ from varmat.core.dispatch import plain
 from varmat.core.errors import Domain, ShapeError, finite, positive
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Density, density, not_nan, possible
-from varmat.densities.domains import ZERO, Scalar, lower_factor, symmetric_matrix
+from varmat.densities.domains import ZERO, Scalar, lower_factor
+from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
-from varmat.functions.lapack import (
-    blas,
-    check_symmetric,
-    cholesky_factor,
-    clear_above,
-    diagonal_of,
-    half_diagonal,
-    inverse_triangle,
-    lapack,
-    log_diagonal,
-    lower_outer,
-    triangle_mask,
-    triangular_solve,
+from varmat.functions.linalg.lapack import check_symmetric
+from varmat.functions.special.table import log_rising_factorial, zeta_difference
+from varmat.programs.symbols import (
+    applied,
+    inverse_lower,
+    positive_definite,
+    refuse,
+    require,
+    solve_lower,
+    triangle,
 )
-from varmat.functions.reductions import add_reduce
-from varmat.functions.solves import inner, inverse_spd_of, solve_triangular, symmetric
-from varmat.functions.special import log_rising_factorial, zeta_difference
-from varmat.programs.symbols import applied, inverse_lower, positive_definite, refuse, require, solve_lower, triangle
 
 __all__ = [
     "multi_normal_cholesky_lpdf",
@@ -50,139 +46,6 @@ __all__ = [
 
 LOG_TWO = math.log(2.0)
 HALF_LOG_PI = 0.5 * math.log(math.pi)
-
-
-
-class Covariance:
-    """The matrix is the covariance, ``L @ L.T``: whitened residuals are ``inv(L) @ d``."""
-
-    title, domain, where = "Covariance matrix", symmetric_matrix, ""
-    # The sign of the logarithm of the determinant of the matrix in that of the covariance.
-    sign = 1.0
-
-    def __init__(self, function: str, matrix: Any, rows: int) -> None:
-        self.factor = self.factorise(function, matrix)
-        self.inverse: Any = None
-        self._pulled: Any = (None, None)
-        if rows > 2 * len(matrix) > 0:
-            # Fortran sees the transpose, and leaves alone what is above the diagonal.
-            self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)
-
-    def factorise(self, function: str, matrix: Any) -> Any:
-        return cholesky_factor(function, matrix, name=self.title)
-
-    def half_log_determinant(self) -> float:
-        return self.sign * float(log_diagonal(self.factor))
-
-    def solve(self, rows: Any, trans: bool = False) -> Any:
-        """Solve with the factor, or its transpose, for each row, or for a single vector."""
-        if rows.ndim == 1:
-            return triangular_solve(self.factor, rows, True, trans)
-        if self.inverse is None:
-            return triangular_solve(self.factor, rows, lower=True, trans=not trans, right=True)
-        return rows.dot(self.inverse if trans else self.inverse.T)
-
-    def whiten(self, d: Any) -> Any:
-        return self.solve(d)
-
-    def pull(self, z: Any) -> Any:
-        """From whitened residuals, times weights, to the derivatives of half their squares with respect to the residuals."""
-        return self.solve(z, trans=True)
-
-    def pulled(self, z: Any) -> Any:
-        """The same, of which several derivatives are made: computed once for the same residuals."""
-        if self._pulled[0] is not z:
-            self._pulled = z, self.pull(z)
-        return self._pulled[1]
-
-    # With S = L L^T and d = L z, the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T - 1) inv(L) / 2.
-    def gradient(self, z: Any, g: float, n: int) -> Any:
-        """The derivative of the log density with respect to the matrix, times g."""
-        if self.inverse is None:
-            return folded(self.factor, self.pulled(z), g, n)
-        middle = z.T.dot(z)
-        diagonal_of(middle)[...] -= n
-        return half_diagonal(clear_above(g * self.inverse.T.dot(middle.dot(self.inverse))))
-
-    @staticmethod
-    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
-        """The derivative of half the squares with respect to d; along t, those of half the squares and half the log determinant."""
-        x = inverse_spd_of(matrix, factor)
-        a = d @ x
-        return a, lambda t: -0.5 * np.sum(a * (a @ symmetric(t)), axis=-1), lambda t: 0.5 * inner(x, symmetric(t))
-
-
-class Scale(Covariance):
-    """As `Covariance`, where it is none."""
-
-    title = "Scale parameter"
-
-
-class Cholesky(Covariance):
-    """The matrix is the lower Cholesky factor of the covariance."""
-
-    title, domain, where = "Cholesky factor", lower_factor, "; here :math:`\\Sigma = L L^T`"
-
-    def factorise(self, function: str, matrix: Any) -> Any:
-        return matrix
-
-    # The sum of inv(L)^T z z^T - 1 / diag(L).
-    def gradient(self, z: Any, g: float, n: int) -> Any:
-        if z.ndim == 1:
-            c = lower_outer(self.pulled(z), z, g)
-        elif self.inverse is None:
-            c = lower_outer(g * self.pulled(z).T, z.T)
-        else:
-            c = clear_above(self.inverse.T.dot(g * z.T.dot(z)))
-        diagonal = diagonal_of(c)
-        np.subtract(diagonal, g * n / self.factor.diagonal(), diagonal)
-        return c
-
-    @staticmethod
-    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
-        z = solve_triangular(matrix, d.T, lower=True)
-        a = solve_triangular(matrix, z, lower=True, trans=1).T
-
-        def along(t: Any) -> Any:
-            return -np.sum(a * (np.where(triangle_mask(np.shape(t)), t, 0.0) @ z).T, axis=-1)
-
-        return a, along, lambda t: np.sum(np.diagonal(t) / np.diagonal(matrix))
-
-
-class Precision(Covariance):
-    """The matrix is the inverse of the covariance, ``L @ L.T``: whitened residuals are ``L.T @ d``."""
-
-    title, where, sign = "Precision matrix", "; here :math:`\\Sigma` is the inverse of the argument", -1.0
-
-    def __init__(self, function: str, matrix: Any, rows: int) -> None:
-        super().__init__(function, matrix, 0)
-
-    def whiten(self, d: Any) -> Any:
-        self.residuals = d
-        return d.dot(self.factor)
-
-    def pull(self, z: Any) -> Any:
-        return z.dot(self.factor.T)
-
-    def gradient(self, z: Any, g: float, n: int) -> Any:
-        return folded(self.factor, self.residuals, -g, n)
-
-    @staticmethod
-    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
-        x, whole = inverse_spd_of(matrix, factor), symmetric(matrix)
-        return d @ whole, lambda t: 0.5 * np.sum(d * (d @ symmetric(t)), axis=-1), lambda t: -0.5 * inner(x, symmetric(t))
-
-
-def folded(factor: Any, rows: Any, g: float, n: int) -> Any:
-    """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle; `rows` may be a single one, a vector."""
-    # In place: the other triangle keeps its zeros.
-    c = inverse_triangle(factor)
-    if rows.ndim == 1:
-        np.multiply(c, -g * n, c)
-        blas().dsyr(g, rows, 0, 1, 0, len(c), c.T, 1)
-    else:
-        blas().dsyrk(g, rows.T, beta=-g * n, c=c.T, overwrite_c=True)
-    return half_diagonal(c)
 
 
 def residuals(function: str, y: Any, mu: Any, title: str, k: int) -> Any:
@@ -204,7 +67,9 @@ def whitened(scale: Any, rows: Any) -> Any:
 
 
 def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int, ...]) -> Any:
-    """The contributions to `y` and `mu`; `weighted` are the whitened residuals, times the weights of the observations."""
+    """The contributions to `y` and `mu`; `weighted` are the whitened residuals, times the weights
+    of the observations.
+    """
 
     def of(x: Any, g: float) -> Any:
         # What all observations have in common: sum before the solve.
@@ -225,7 +90,9 @@ def is_empty(r: Any, d: Any) -> bool:
 
 
 class Form(NamedTuple):
-    """A density of a family: its name, the kind of its matrix, the name of that argument, titles and domains of all arguments."""
+    """A density of a family: its name, the kind of its matrix, the name of that argument, titles
+    and domains of all arguments.
+    """
 
     function: str
     kind: Any
@@ -241,10 +108,16 @@ class Form(NamedTuple):
 def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
     """Whether there is a single observation, and all shapes fit."""
     shape = np.shape(y)
-    return len(shape) == 1 and shape != (0,) and np.shape(matrix) == shape * 2 and np.shape(mu) in ((), shape)
+    return (
+        len(shape) == 1
+        and shape != (0,)
+        and np.shape(matrix) == shape * 2
+        and np.shape(mu) in ((), shape)
+    )
 
 
-# A single observation stays a vector, and what its value shows is not checked beforehand: 10 us less for a short one.
+# A single observation stays a vector, and what its value shows is not checked beforehand: 10 us
+# less for a short one.
 def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
     kind = form.kind
     if one := _is_one(y, mu, matrix):
@@ -276,14 +149,20 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Any, form: Form) -> Any:
     return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d)
 
 
-def _normal_reverse(g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any) -> Any:
+def _normal_reverse(
+    g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any
+) -> Any:
     if not (math.isfinite(r) and d.size) and is_empty(r, d):
         return (lambda: ZERO,) * 3
-    return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(z, g, 1 if z.ndim == 1 else len(z))
+    return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(
+        z, g, 1 if z.ndim == 1 else len(z)
+    )
 
 
 class Columns:
-    """What the densities are made of, as steps of a program: one observation is a vector, several are the columns of a matrix."""
+    """What the densities are made of, as steps of a program: one observation is a vector, several
+    are the columns of a matrix.
+    """
 
     def __init__(self, y: Any, mu: Any, matrix: Any, kind: Any) -> None:
         self.matrix, self.kind, self.k = matrix, kind, np.shape(matrix)[-1]
@@ -303,18 +182,27 @@ class Columns:
         return self.kind.sign * self.n * np.sum(np.log(np.diagonal(self.factor)))
 
     def partials(self, w: Any = 1.0) -> Any:
-        """Minus the derivative with respect to the residuals, in their shape, and that with respect to the matrix.
+        """Minus the derivative with respect to the residuals, in their shape, and that with respect
+        to the matrix.
 
         Observations count by weights; what is for the matrix alone is a function of nothing.
         """
-        p = self.factor @ self.z if self.kind is Precision else solve_lower(self.factor, self.z, transposed=True)
+        p = (
+            self.factor @ self.z
+            if self.kind is Precision
+            else solve_lower(self.factor, self.z, transposed=True)
+        )
         weighted = w * p
 
         def in_matrix() -> Any:
             if self.kind is Cholesky:
-                return triangle(_outer(weighted, self.z)) - self.n * np.eye(self.k) / np.diagonal(self.factor)
+                return triangle(_outer(weighted, self.z)) - self.n * np.eye(self.k) / np.diagonal(
+                    self.factor
+                )
             squares = -_outer(w * self.d, self.d) if self.kind is Precision else _outer(weighted, p)
-            return triangle(squares - self.kind.sign * self.n * inverse_lower(self.factor), half=True)
+            return triangle(
+                squares - self.kind.sign * self.n * inverse_lower(self.factor), half=True
+            )
 
         return np.reshape(weighted.T, self.shape), in_matrix
 
@@ -361,9 +249,15 @@ def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> 
     with np.errstate(all="ignore"):
         z = whitened(scale, d.reshape(n, k))
         q = np.einsum("ij,ij->i", z, z)
-        value = -0.5 * float(add_reduce(q) if nu == math.inf else (nu + k) * add_reduce(np.log1p(q / nu)))
+        value = -0.5 * float(
+            add_reduce(q) if nu == math.inf else (nu + k) * add_reduce(np.log1p(q / nu))
+        )
     if "nu" in keep:
-        value += n * (-0.5 * k * LOG_TWO if nu == math.inf else log_rising_factorial(0.5 * nu, 0.5 * k) - 0.5 * k * math.log(nu))
+        value += n * (
+            -0.5 * k * LOG_TWO
+            if nu == math.inf
+            else log_rising_factorial(0.5 * nu, 0.5 * k) - 0.5 * k * math.log(nu)
+        )
     if form.name in keep:
         value -= n * scale.half_log_determinant()
     if "constants" in keep:
@@ -371,14 +265,18 @@ def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Any, form: Form) -> 
     return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d, q=q)
 
 
-def _student_straight(y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str) -> Any:
+def _student_straight(
+    y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: Any, name: str
+) -> Any:
     require((nu > 0.0) & (nu < math.inf))
     columns = Columns(y, mu, matrix, kind)
     n, k = columns.n, columns.k
     q = np.sum(np.square(columns.z), axis=0)
     value = -0.5 * (nu + k) * np.sum(np.log1p(q / nu))
     if "nu" in keep:
-        value = value + n * (applied(log_rising_factorial, 0.5 * nu, 0.5 * k) - 0.5 * k * np.log(nu))
+        value = value + n * (
+            applied(log_rising_factorial, 0.5 * nu, 0.5 * k) - 0.5 * k * np.log(nu)
+        )
     if name in keep:
         value = value - columns.half_log_determinant()
     if "constants" in keep:
@@ -396,26 +294,47 @@ def _student_straight(y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, kind: An
     return value, contributions
 
 
-# With w = (nu + K) / (nu + q) the gradients are those of the normal density, observations weighted by w. With respect to nu the
-# terms -K / nu and w q / nu add up to (q - K) / (nu + q).
-def _student_reverse(g: Any, r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, scale: Any, z: Any, d: Any, q: Any) -> Any:
+# With w = (nu + K) / (nu + q) the gradients are those of the normal density, observations weighted
+# by w. With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
+def _student_reverse(
+    g: Any,
+    r: Any,
+    y: Any,
+    nu: Any,
+    mu: Any,
+    matrix: Any,
+    keep: Any,
+    scale: Any,
+    z: Any,
+    d: Any,
+    q: Any,
+) -> Any:
     if is_empty(r, d):
         return (lambda: ZERO,) * 4
     k = len(matrix)
     w = np.ones((len(q), 1)) if nu == math.inf else ((nu + k) / (nu + q))[:, None]
     of_y, of_mu = parts(g, y, mu, scale, w * z, d.shape)
-    return of_y, lambda: g * _nu_slope(nu, q, k), of_mu, lambda: scale.gradient(np.sqrt(w) * z, g, len(q))
+    return (
+        of_y,
+        lambda: g * _nu_slope(nu, q, k),
+        of_mu,
+        lambda: scale.gradient(np.sqrt(w) * z, g, len(q)),
+    )
 
 
 def _nu_slope(nu: Any, q: Any, k: int) -> Any:
-    """The derivative with respect to nu, from the squares q of the whitened residuals; differentiable."""
+    """The derivative with respect to nu, from the squares q of the whitened residuals;
+    differentiable.
+    """
     if not is_held(below_infinity, nu):
         return 0.0 * np.sum(q)
     each = (q - k) / (nu + q) - np.log1p(q / nu)
     return 0.5 * (np.sum(each) + len(q) * zeta_difference(1.0, 0.5 * nu, 0.5 * k))
 
 
-def _student_tangent(r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any) -> Any:
+def _student_tangent(
+    r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, scale: Any, kind: Any
+) -> Any:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 4
@@ -433,7 +352,8 @@ def _student_tangent(r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Any, s
     )
 
 
-_DOC = """Log density of the multivariate {family} distribution with a given {given}, summed over the observations.
+_DOC = """Log density of the multivariate {family} distribution with a given {given}, summed over
+    the observations.
 
     Parameters
     ----------
@@ -454,15 +374,16 @@ _DOC = """Log density of the multivariate {family} distribution with a given {gi
     Raises
     ------
     DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a `numpy.linalg.LinAlgError`.
+        If an argument is outside its domain; for a matrix that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
     ShapeError
         If the shapes do not fit.
 
     Notes
     -----
     {formula}
-    The derivative with respect to {name} lies in its lower triangle, the only one that is read (see `varmat.functions.solves`).
-    In SciPy ``{scipy}``.
+    The derivative with respect to {name} lies in its lower triangle, the only one that is read (see
+    `varmat.functions.linalg.solves`). In SciPy ``{scipy}``.
 
     References
     ----------
@@ -480,12 +401,13 @@ _NU = """    nu : scalar
         Degrees of freedom parameter: positive; with inf the distribution is the normal one.
 """
 _NORMAL = """With :math:`d = y - \\mu` the log density of an observation is :math:`-\\tfrac12 (d^T \\Sigma^{-1} d + \\log\\det
-    \\Sigma + K \\log 2 \\pi)`, with the derivatives :math:`\\mp\\Sigma^{-1} d` with respect to y and mu and :math:`\\tfrac12
-    \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the covariance :math:`\\Sigma`{where}."""
+    \\Sigma + K \\log 2 \\pi)`, with the derivatives :math:`\\mp\\Sigma^{-1} d` with respect to y
+    and mu and :math:`\\tfrac12 \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the
+    covariance :math:`\\Sigma`{where}."""
 _STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log density of an observation is
     :math:`\\log\\Gamma(\\tfrac{\\nu + K}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12 (K \\log \\nu\\pi + \\log\\det\\Sigma) -
-    \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The derivatives are those of the normal density, but for the weight
-    :math:`(\\nu + K) / (\\nu + q)` of an observation."""
+    \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The derivatives are those of the normal density,
+    but for the weight :math:`(\\nu + K) / (\\nu + q)` of an observation."""
 
 
 class Family(NamedTuple):
@@ -501,14 +423,30 @@ class Family(NamedTuple):
 
 
 _Y, _MU = ("Random variable", not_nan), ("Location parameter", finite)
-NORMAL = Family("normal", {"y": _Y, "mu": _MU}, _normal, _normal_reverse, _normal_tangent, "", _NORMAL)
+NORMAL = Family(
+    "normal", {"y": _Y, "mu": _MU}, _normal, _normal_reverse, _normal_tangent, "", _NORMAL
+)
 STUDENT = Family(
-    "Student t", {"y": _Y, "nu": ("Degrees of freedom parameter", Scalar(positive)), "mu": _MU},
-    _student, _student_reverse, _student_tangent, _NU, _STUDENT,
-)  # fmt: skip
+    "Student t",
+    {"y": _Y, "nu": ("Degrees of freedom parameter", Scalar(positive)), "mu": _MU},
+    _student,
+    _student_reverse,
+    _student_tangent,
+    _NU,
+    _STUDENT,
+)
 
 
-def multivariate(full: str, family: Family, kind: Any, name: str, given: str, scipy: str, example: str, result: str) -> Density:
+def multivariate(
+    full: str,
+    family: Family,
+    kind: Any,
+    name: str,
+    given: str,
+    scipy: str,
+    example: str,
+    result: str,
+) -> Density:
     """Make a density of a family, whose matrix, an argument `name`, is of a kind."""
 
     arguments = {**family.arguments, name: (kind.title, kind.domain)}
@@ -518,36 +456,85 @@ def multivariate(full: str, family: Family, kind: Any, name: str, given: str, sc
         return family.value(*values, keep, form)
 
     function.__name__ = function.__qualname__ = full
-    call = f"{full}({', '.join({'nu': '1.0'}.get(each, each) for each in family.arguments)}, matrix)"
+    call = (
+        f"{full}({', '.join({'nu': '1.0'}.get(each, each) for each in family.arguments)}, matrix)"
+    )
     function.__doc__ = _DOC.format(
-        family=family.name, given=given, nu=family.nu, name=name, title=kind.title, domain=kind.domain.phrase, scipy=scipy,
-        unnormalised=full.replace("_lpdf", "_lupdf"), formula=family.formula.replace("{where}", kind.where.format(name)),
-        example=example, call=call, result=result,
-    )  # fmt: skip
+        family=family.name,
+        given=given,
+        nu=family.nu,
+        name=name,
+        title=kind.title,
+        domain=kind.domain.phrase,
+        scipy=scipy,
+        unnormalised=full.replace("_lpdf", "_lupdf"),
+        formula=family.formula.replace("{where}", kind.where.format(name)),
+        example=example,
+        call=call,
+        result=result,
+    )
     made = density(**arguments)(function)
     made.operation.domains = {}  # the value function looks itself, where it must
     made.reverse(family.reverse)
     made.tangent(partial(family.tangent, kind=kind))
-    made.straight(partial(_normal_straight if family is NORMAL else _student_straight, kind=kind, name=name))
+    made.straight(
+        partial(_normal_straight if family is NORMAL else _student_straight, kind=kind, name=name)
+    )
     return made
 
 
-_SCIPY, _SCIPY_T = "scipy.stats.multivariate_normal(mu, {})", "scipy.stats.multivariate_t(mu, {}, nu)"
+_SCIPY, _SCIPY_T = (
+    "scipy.stats.multivariate_normal(mu, {})",
+    "scipy.stats.multivariate_t(mu, {}, nu)",
+)
 _MATRIX, _FACTOR = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
 multi_normal_lpdf = multivariate(
-    "multi_normal_lpdf", NORMAL, Covariance, "Sigma", "covariance", _SCIPY.format("Sigma"), _MATRIX, "0.5, 1. "
+    "multi_normal_lpdf",
+    NORMAL,
+    Covariance,
+    "Sigma",
+    "covariance",
+    _SCIPY.format("Sigma"),
+    _MATRIX,
+    "0.5, 1. ",
 )
 multi_normal_cholesky_lpdf = multivariate(
-    "multi_normal_cholesky_lpdf", NORMAL, Cholesky, "L", "Cholesky factor of the covariance", _SCIPY.format("L @ L.T"),
-    _FACTOR, "0.5, 1. ",
-)  # fmt: skip
+    "multi_normal_cholesky_lpdf",
+    NORMAL,
+    Cholesky,
+    "L",
+    "Cholesky factor of the covariance",
+    _SCIPY.format("L @ L.T"),
+    _FACTOR,
+    "0.5, 1. ",
+)
 multi_normal_prec_lpdf = multivariate(
-    "multi_normal_prec_lpdf", NORMAL, Precision, "Omega", "precision", _SCIPY.format("np.linalg.inv(Omega)"), _MATRIX, "22., 14."
+    "multi_normal_prec_lpdf",
+    NORMAL,
+    Precision,
+    "Omega",
+    "precision",
+    _SCIPY.format("np.linalg.inv(Omega)"),
+    _MATRIX,
+    "22., 14.",
 )
 multi_student_t_lpdf = multivariate(
-    "multi_student_t_lpdf", STUDENT, Scale, "Sigma", "scale matrix", _SCIPY_T.format("Sigma"), _MATRIX, "0.25, 0.5 "
+    "multi_student_t_lpdf",
+    STUDENT,
+    Scale,
+    "Sigma",
+    "scale matrix",
+    _SCIPY_T.format("Sigma"),
+    _MATRIX,
+    "0.25, 0.5 ",
 )
 multi_student_t_cholesky_lpdf = multivariate(
-    "multi_student_t_cholesky_lpdf", STUDENT, Cholesky, "L", "Cholesky factor of the scale matrix", _SCIPY_T.format("L @ L.T"),
-    _FACTOR, "0.25, 0.5 ",
-)  # fmt: skip
+    "multi_student_t_cholesky_lpdf",
+    STUDENT,
+    Cholesky,
+    "L",
+    "Cholesky factor of the scale matrix",
+    _SCIPY_T.format("L @ L.T"),
+    _FACTOR,
+    "0.25, 0.5 ",
+)

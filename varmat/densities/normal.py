@@ -14,20 +14,24 @@ nonnegative_finite = Domain("nonnegative finite", lambda x: (x >= 0) & (x < math
 
 # (With sigma = inf the value is -inf, as in Stan.)
 normal_lpdf = univariate(
-    "normal_lpdf", "normal distribution",
-    y=("Random variable", not_nan), mu=("Location parameter", finite), sigma=("Scale parameter", positive),
+    "normal_lpdf",
+    "normal distribution",
+    y=("Random variable", not_nan),
+    mu=("Location parameter", finite),
+    sigma=("Scale parameter", positive),
     shown=("y", "mu", "sigma"),
     let={"inv": "1.0 / sigma", "z": "(y - mu) * inv", "s": "z * inv"},
-    # Squares of residuals, instead of residuals in units of sigma: 0.6 to 0.85 of the time from 10^4 elements on.
+    # Squares of residuals, instead of residuals in units of sigma: 0.6 to 0.85 of the time from
+    # 10^4 elements on.
     quick=Quick({"d": "y - mu", "z": "d * inv", "s": "d * (inv * inv)"}, "sigma"),
     terms=("-0.5 * z * z", "-log(sigma)", f"-{HALF_LOG_TWO_PI}"),
     partials={"y": "-s", "mu": "s", "sigma": "z * s - inv"},
     reference="-((y - mu) / sigma)**2 / 2 - log(sigma) - log(2 * pi) / 2",
     points=[(0.3, 0.1, 1.5), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-6)],
     tails=[(-40.0, 3.0, 0.01), (1e8, 1e-8, 1e5), (3e-170, 1e-170, 1e-170)],
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-z^2 / 2 - \\log \\sigma - \\log(2 \\pi) / 2`, with the
-    derivatives :math:`-z / \\sigma`, :math:`z / \\sigma` and :math:`(z^2 - 1) / \\sigma`.
-    In SciPy ``scipy.stats.norm(mu, sigma)``.""",
+    notes="""With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-z^2 / 2 - \\log
+    \\sigma - \\log(2 \\pi) / 2`, with the derivatives :math:`-z / \\sigma`, :math:`z / \\sigma` and
+    :math:`(z^2 - 1) / \\sigma`. In SciPy ``scipy.stats.norm(mu, sigma)``.""",
     examples="""
 >>> import numpy as np, varmat as vm
 >>> y = np.array([1.0, 2.0, 4.0])
@@ -36,10 +40,11 @@ normal_lpdf = univariate(
 >>> vm.gradient(lambda mu: vm.normal_lpdf(y, mu, 1.0), 2.0)
 1.0
 """,
-)  # fmt: skip
+)
 
 std_normal_lpdf = univariate(
-    "std_normal_lpdf", "standard normal distribution",
+    "std_normal_lpdf",
+    "standard normal distribution",
     y=("Random variable", not_nan),
     shown=("y",),
     terms=("-0.5 * y * y", f"-{HALF_LOG_TWO_PI}"),
@@ -47,8 +52,8 @@ std_normal_lpdf = univariate(
     reference="-y**2 / 2 - log(2 * pi) / 2",
     points=[(0.5,), (-3.0,), (1e-12,)],
     tails=[(40.0,), (1e10,)],
-    notes="""The log density is :math:`-y^2 / 2 - \\log(2 \\pi) / 2`, with the derivative :math:`-y`.
-    In SciPy ``scipy.stats.norm``.""",
+    notes="""The log density is :math:`-y^2 / 2 - \\log(2 \\pi) / 2`, with the derivative
+    :math:`-y`. In SciPy ``scipy.stats.norm``.""",
     examples="""
 >>> import numpy as np, varmat as vm
 >>> vm.std_normal_lpdf(0.0)
@@ -56,25 +61,47 @@ std_normal_lpdf = univariate(
 >>> vm.gradient(vm.std_normal_lpdf, np.array([1.0, -2.0]))
 array([-1.,  2.])
 """,
-)  # fmt: skip
+)
 
 normal_sufficient_lpdf = univariate(
-    "normal_sufficient_lpdf", "normal distribution of sufficient statistics",
+    "normal_sufficient_lpdf",
+    "normal distribution of sufficient statistics",
     y_bar=("Location parameter sufficient statistic", finite),
     s_squared=("Scale parameter sufficient statistic", nonnegative_finite),
     n_obs=("Number of observations", positive_finite),
-    mu=("Location parameter", finite), sigma=("Scale parameter", positive_finite),
-    let={"inv": "1.0 / sigma", "z": "(y_bar - mu) * inv", "s": "n_obs * z * inv", "square": "inv * inv"},
-    terms=("-0.5 * n_obs * z * z", "-0.5 * square * s_squared", "-n_obs * log(sigma)", f"-{HALF_LOG_TWO_PI} * n_obs"),
-    partials={
-        "y_bar": "-s", "s_squared": "-0.5 * square", "mu": "s", "sigma": "inv * (n_obs * (z * z - 1.0) + square * s_squared)",
+    mu=("Location parameter", finite),
+    sigma=("Scale parameter", positive_finite),
+    let={
+        "inv": "1.0 / sigma",
+        "z": "(y_bar - mu) * inv",
+        "s": "n_obs * z * inv",
+        "square": "inv * inv",
     },
-    reference="-(s_squared + n_obs * (y_bar - mu)**2) / (2 * sigma**2) - n_obs * (log(sigma) + log(2 * pi) / 2)",
-    points=[(0.3, 1.5, 7, 0.1, 0.6), (-0.5, 2.2, 3, 0.1, 0.6), (0.1, 0.5, 1, 0.3, 1.5), (1e3, 1e5, 1000, 999.0, 11.0)],
+    terms=(
+        "-0.5 * n_obs * z * z",
+        "-0.5 * square * s_squared",
+        "-n_obs * log(sigma)",
+        f"-{HALF_LOG_TWO_PI} * n_obs",
+    ),
+    partials={
+        "y_bar": "-s",
+        "s_squared": "-0.5 * square",
+        "mu": "s",
+        "sigma": "inv * (n_obs * (z * z - 1.0) + square * s_squared)",
+    },
+    reference="-(s_squared + n_obs * (y_bar - mu)**2) / (2 * sigma**2) - n_obs * (log(sigma) + "
+    "log(2 * pi) / 2)",
+    points=[
+        (0.3, 1.5, 7, 0.1, 0.6),
+        (-0.5, 2.2, 3, 0.1, 0.6),
+        (0.1, 0.5, 1, 0.3, 1.5),
+        (1e3, 1e5, 1000, 999.0, 11.0),
+    ],
     tails=[(-40.0, 1e-20, 5, 3.0, 0.01), (0.1, 0.0, 1, 0.3, 1.5)],
-    notes="""What `normal_lpdf` is of n observations with the mean :math:`\\bar y` and the sum :math:`s^2` of the squares of their
-    deviations from it: :math:`-\\frac{s^2 + n (\\bar y - \\mu)^2}{2 \\sigma^2} - n \\log \\sigma - \\frac n2 \\log 2 \\pi`.
-    A call costs the same for any number of them.""",
+    notes="""What `normal_lpdf` is of n observations with the mean :math:`\\bar y` and the sum
+    :math:`s^2` of the squares of their deviations from it: :math:`-\\frac{s^2 + n (\\bar y -
+    \\mu)^2}{2 \\sigma^2} - n \\log \\sigma - \\frac n2 \\log 2 \\pi`. A call costs the same for any
+    number of them.""",
     examples="""
 >>> import numpy as np, varmat as vm
 >>> y = np.array([1.0, 2.0, 4.0, 5.0])
@@ -82,4 +109,4 @@ normal_sufficient_lpdf = univariate(
 >>> vm.value_and_grad(vm.normal_sufficient_lpdf, 3)(*statistics, 2.0, 2.0) == vm.value_and_grad(vm.normal_lpdf, 1)(y, 2.0, 2.0)
 True
 """,
-)  # fmt: skip
+)

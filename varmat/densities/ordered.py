@@ -13,9 +13,9 @@ from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI, density, not_nan
 from varmat.densities.domains import ZERO, ordered
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.elementwise import softplus
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import expit, log1m_exp
+from varmat.functions.special.table import expit, log1m_exp
 from varmat.programs.symbols import Symbol, applied, refuse, require, spread_back
 
 __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
@@ -27,7 +27,8 @@ class Cells:
     Attributes
     ----------
     places : ndarray of int
-        Where the lower cutpoints are if all, and infinities before the first and after the last, stand one after the other.
+        Where the lower cutpoints are if all, and infinities before the first and after the last,
+        stand one after the other.
     counts : ndarray
         How many observations there are in each of the inner cells, those without an infinite end.
     """
@@ -46,25 +47,38 @@ class Cells:
         return flat[self.places], flat[self.places + 1]
 
     def gather(self, below: Any, above: Any) -> Any:
-        """The transpose: what belongs to the cutpoints below and above each observation, added up by cutpoint."""
+        """The transpose: what belongs to the cutpoints below and above each observation, added up
+        by cutpoint.
+        """
         size = math.prod(self.ends)
         places = np.broadcast_to(self.places, np.shape(below)).ravel()
-        sums = np.bincount(places, np.ravel(below), size) + np.bincount(places + 1, np.ravel(above), size)
+        sums = np.bincount(places, np.ravel(below), size) + np.bincount(
+            places + 1, np.ravel(above), size
+        )
         # Of nothing the sums are integers.
         return sums.astype(np.float64).reshape(self.ends)[..., 1:-1]
 
 
-def _check_shapes(n: Any, eta: Any, cutpoints: Any, function: str = "ordered_logistic_lpmf") -> tuple[int, ...]:
+def _check_shapes(
+    n: Any, eta: Any, cutpoints: Any, function: str = "ordered_logistic_lpmf"
+) -> tuple[int, ...]:
     shape: tuple[int, ...] = np.shape(cutpoints)[:-1]
     for title, x in (("Random variable", n), ("Location parameter", eta)):
         try:
             shape = np.broadcast_shapes(shape, np.shape(x))
         except ValueError:
-            raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!") from None
+            raise ShapeError(
+                f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!"
+            ) from None
     return shape
 
 
-@density("n", n=("Random variable", not_nan), eta=("Location parameter", finite), cutpoints=("Cut-points", ordered))
+@density(
+    "n",
+    n=("Random variable", not_nan),
+    eta=("Location parameter", finite),
+    cutpoints=("Cut-points", ordered),
+)
 def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     """Log mass of the ordered logistic distribution, summed over the observations.
 
@@ -82,7 +96,8 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        ..., K.
 
     Raises
     ------
@@ -95,9 +110,10 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
     Notes
     -----
-    With F the logistic function, and minus and plus infinity before the first and after the last of the cutpoints c, the mass is
-    :math:`F(\\eta - c_{n-1}) - F(\\eta - c_n) = F(\\eta - c_{n-1}) F(c_n - \\eta) (1 - e^{c_{n-1} - c_n})`, whose factors have
-    logarithms without cancellation. SciPy has no equivalent.
+    With F the logistic function, and minus and plus infinity before the first and after the last of
+    the cutpoints c, the mass is :math:`F(\\eta - c_{n-1}) - F(\\eta - c_n) = F(\\eta - c_{n-1})
+    F(c_n - \\eta) (1 - e^{c_{n-1} - c_n})`, whose factors have logarithms without cancellation.
+    SciPy has no equivalent.
 
     References
     ----------
@@ -116,7 +132,9 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     cells = Cells(which, cutpoints.shape, full)
     low, high = cells.bounds(cutpoints)
     inner = float(add_reduce(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
-    below, above = (float(add_reduce(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high))
+    below, above = (
+        float(add_reduce(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high)
+    )
     return Saved(inner - below - above, cells=cells)
 
 
@@ -136,20 +154,32 @@ def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> An
         below, above = applied(expit, low - eta), applied(expit, eta - high)
 
         def in_cutpoints() -> Any:
-            places, odds, none = np.broadcast_to(cells.places, full), cells.counts / np.expm1(widths), np.zeros((*shape[:-1], 1))
+            places, odds, none = (
+                np.broadcast_to(cells.places, full),
+                cells.counts / np.expm1(widths),
+                np.zeros((*shape[:-1], 1)),
+            )
             first, second = (np.broadcast_to(x, full) for x in (below, above))
-            ends = spread_back(second, places + 1, cells.ends) - spread_back(first, places, cells.ends)
-            return g * (ends[..., 1:-1] + np.concatenate([none, odds], axis=-1) - np.concatenate([odds, none], axis=-1))
+            ends = spread_back(second, places + 1, cells.ends) - spread_back(
+                first, places, cells.ends
+            )
+            return g * (
+                ends[..., 1:-1]
+                + np.concatenate([none, odds], axis=-1)
+                - np.concatenate([odds, none], axis=-1)
+            )
 
         return None, lambda: g * (below - above), in_cutpoints
 
     return value, contributions
 
 
-# With odds = 1 / (exp(width) - 1) the derivatives are F(low - eta) - F(eta - high) with respect to eta, -F(low - eta) - odds to
-# the lower cutpoint, and F(eta - high) + odds to the upper one.
+# With odds = 1 / (exp(width) - 1) the derivatives are F(low - eta) - F(eta - high) with respect to
+# eta, -F(low - eta) - odds to the lower cutpoint, and F(eta - high) + odds to the upper one.
 @ordered_logistic_lpmf.reverse
-def ordered_logistic_reverse(g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, cells: Any) -> Any:
+def ordered_logistic_reverse(
+    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, cells: Any
+) -> Any:
     if cells is None:
         return None, lambda: ZERO, lambda: ZERO
     low, high = cells.bounds(cutpoints)
@@ -185,11 +215,14 @@ def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any
     return None, lambda t: np.sum((below - above) * t), along
 
 
-# The mass of the standard normal distribution between low and high, for cells of any width and in any tail.
+# The mass of the standard normal distribution between low and high, for cells of any width and in
+# any tail.
 
 
 class Ends(NamedTuple):
-    """For each observation, whether its cell has a lower and an upper end, and which cutpoints these are."""
+    """For each observation, whether its cell has a lower and an upper end, and which cutpoints
+    these are.
+    """
 
     has_low: Any
     has_high: Any
@@ -201,10 +234,16 @@ class Ends(NamedTuple):
 def _ends(which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
     which, last = np.broadcast_to(which, full), shape[-1]
     begin = rows_of(shape) + np.zeros(full, np.intp)
-    return Ends(which > 0, which < last, begin + np.maximum(which - 1, 0), begin + np.minimum(which, last - 1))
+    return Ends(
+        which > 0,
+        which < last,
+        begin + np.maximum(which - 1, 0),
+        begin + np.minimum(which, last - 1),
+    )
 
 
-# Beyond what is under the exponential, where an interval of it is computed by a rule of Gauss and Legendre.
+# Beyond what is under the exponential, where an interval of it is computed by a rule of Gauss and
+# Legendre.
 NARROW = 1.0
 ROOT_HALF, ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
 
@@ -218,10 +257,13 @@ def _nodes() -> tuple[Any, Any]:
 
 # With a the end that is nearer to zero, reflected so that the cell lies above it, and w the width, the mass is
 #     phi(a) D,  D = integral from 0 to w of exp(-a t - t**2 / 2) dt = M(a) - exp(-w (a + w / 2)) M(a + w),
-# M the ratio of Mills. A narrow cell is integrated; in one with both signs the two parts are added. The slopes phi / mass at the
-# two ends are 1 / D and exp(-w (a + w / 2)) / D.
-def normal_cell(low: Any, high: Any, width: Any, has_low: Any, has_high: Any) -> tuple[Any, Any, Any, Any]:
-    """The log mass, the normal density at the lower and at the upper end over the mass, zero where there is none, their difference.
+# M the ratio of Mills. A narrow cell is integrated; in one with both signs the two parts are added.
+# The slopes phi / mass at the two ends are 1 / D and exp(-w (a + w / 2)) / D.
+def normal_cell(
+    low: Any, high: Any, width: Any, has_low: Any, has_high: Any
+) -> tuple[Any, Any, Any, Any]:
+    """The log mass, the normal density at the lower and at the upper end over the mass, zero where
+    there is none, their difference.
 
     The width of a cell with both ends is given, for the difference of its ends has lost digits.
     """
@@ -236,19 +278,32 @@ def normal_cell(low: Any, high: Any, width: Any, has_low: Any, has_high: Any) ->
     # Two signs: the masses on either side, or what is missing from one.
     parts = 0.5 * (erf(ROOT_HALF * (a + w)) - erf(ROOT_HALF * a))
     missing = 0.5 * (erfc(ROOT_HALF * (a + w)) + erfc(-ROOT_HALF * a))
-    log_parts = np.where(missing < 0.5, np.log1p(-np.minimum(missing, 0.5)), np.log(np.maximum(parts, 1e-300)))
+    log_parts = np.where(
+        missing < 0.5, np.log1p(-np.minimum(missing, 0.5)), np.log(np.maximum(parts, 1e-300))
+    )
     positive = np.maximum(a, 0.0)
     wide = ROOT_HALF_PI * (erfcx(ROOT_HALF * positive) - far * erfcx(ROOT_HALF * (positive + w)))
     is_narrow = exponent < NARROW
     d = np.where(is_narrow, _narrow(a, w, is_narrow & both & (a >= 0.0)), np.maximum(wide, 1e-300))
     beyond = both & (a >= 0.0)
-    value = np.where(both, np.where(beyond, np.log(d) - 0.5 * a * a - HALF_LOG_TWO_PI, log_parts), log_ndtr(-a))
+    value = np.where(
+        both, np.where(beyond, np.log(d) - 0.5 * a * a - HALF_LOG_TWO_PI, log_parts), log_ndtr(-a)
+    )
     hazard = 1.0 / (ROOT_HALF_PI * erfcx(ROOT_HALF * a))
     density_at_a = np.exp(-0.5 * a * a - HALF_LOG_TWO_PI - log_parts)
     near = np.where(both, np.where(beyond, 1.0 / d, density_at_a), hazard)
-    other = np.where(both, np.where(beyond, far / d, np.exp(-0.5 * (a + w) ** 2 - HALF_LOG_TWO_PI - log_parts)), 0.0)
+    other = np.where(
+        both,
+        np.where(beyond, far / d, np.exp(-0.5 * (a + w) ** 2 - HALF_LOG_TWO_PI - log_parts)),
+        0.0,
+    )
     difference = near * np.where(both, -np.expm1(-np.where(both, exponent, 1.0)), 1.0)
-    return value, np.where(reflected, other, near), np.where(reflected, near, other), np.where(reflected, -difference, difference)
+    return (
+        value,
+        np.where(reflected, other, near),
+        np.where(reflected, near, other),
+        np.where(reflected, -difference, difference),
+    )
 
 
 def _narrow(a: Any, w: Any, where: Any) -> Any:
@@ -257,10 +312,15 @@ def _narrow(a: Any, w: Any, where: Any) -> Any:
     if not isinstance(where, Symbol):
         out = np.ones(np.shape(a))
         a, w = a[where], w[where]
-        out[where] = w * np.exp(-w[:, None] * nodes * (a[:, None] + 0.5 * w[:, None] * nodes)).dot(weights)
+        out[where] = w * np.exp(-w[:, None] * nodes * (a[:, None] + 0.5 * w[:, None] * nodes)).dot(
+            weights
+        )
         return out
     a, w = np.where(where, a, 0.0), np.where(where, w, 1.0)
-    columns = [weight * np.exp(-w * node * (a + 0.5 * w * node)) for node, weight in zip(nodes, weights, strict=True)]
+    columns = [
+        weight * np.exp(-w * node * (a + 0.5 * w * node))
+        for node, weight in zip(nodes, weights, strict=True)
+    ]
     return w * sum(columns[1:], columns[0])
 
 
@@ -273,23 +333,41 @@ def log_normal_cell(low: Any, high: Any, width: Any, *, has_low: Any, has_high: 
 
 @log_normal_cell.reverse
 def log_normal_cell_reverse(
-    g: Any, r: Any, low: Any, high: Any, width: Any, has_low: Any, has_high: Any, at_low: Any, at_high: Any
-) -> Any:  # fmt: skip
+    g: Any,
+    r: Any,
+    low: Any,
+    high: Any,
+    width: Any,
+    has_low: Any,
+    has_high: Any,
+    at_low: Any,
+    at_high: Any,
+) -> Any:
     return lambda: -g * at_low, lambda: g * at_high, lambda: np.zeros(np.shape(width))
 
 
 @log_normal_cell.tangent
-def log_normal_cell_tangent(r: Any, low: Any, high: Any, width: Any, has_low: Any, has_high: Any) -> Any:
+def log_normal_cell_tangent(
+    r: Any, low: Any, high: Any, width: Any, has_low: Any, has_high: Any
+) -> Any:
     at_low, at_high = _slopes(r, low, high, has_low, has_high)
     return lambda t: -at_low * t, lambda t: at_high * t, lambda t: 0.0 * t
 
 
 def _slopes(r: Any, low: Any, high: Any, has_low: Any, has_high: Any) -> Any:
     """The normal density at the ends over the mass, of which r is the logarithm; differentiable."""
-    return tuple(np.where(here, np.exp(-0.5 * x * x - HALF_LOG_TWO_PI - r), 0.0) for x, here in ((low, has_low), (high, has_high)))
+    return tuple(
+        np.where(here, np.exp(-0.5 * x * x - HALF_LOG_TWO_PI - r), 0.0)
+        for x, here in ((low, has_low), (high, has_high))
+    )
 
 
-@density("n", n=("Random variable", not_nan), eta=("Location parameter", finite), cutpoints=("Cut-points", ordered))
+@density(
+    "n",
+    n=("Random variable", not_nan),
+    eta=("Location parameter", finite),
+    cutpoints=("Cut-points", ordered),
+)
 def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     """Log mass of the ordered probit distribution, summed over the observations.
 
@@ -307,7 +385,8 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1, ..., K.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        ..., K.
 
     Raises
     ------
@@ -320,10 +399,11 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
     Notes
     -----
-    With the distribution function of the standard normal distribution, and minus and plus infinity before the first and after the
-    last of the cutpoints c, the mass is :math:`\\Phi(\\eta - c_{n-1}) - \\Phi(\\eta - c_n)`. It is computed without cancellation,
-    in either tail and for cutpoints next to each other. The derivatives are normal densities at the ends of the cell over the mass.
-    SciPy has no equivalent.
+    With the distribution function of the standard normal distribution, and minus and plus infinity
+    before the first and after the last of the cutpoints c, the mass is :math:`\\Phi(\\eta -
+    c_{n-1}) - \\Phi(\\eta - c_n)`. It is computed without cancellation, in either tail and for
+    cutpoints next to each other. The derivatives are normal densities at the ends of the cell over
+    the mass. SciPy has no equivalent.
 
     References
     ----------
@@ -347,14 +427,17 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
 
 
 @ordered_probit_lpmf.reverse
-def ordered_probit_reverse(g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, slopes: Any) -> Any:
+def ordered_probit_reverse(
+    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any, slopes: Any
+) -> Any:
     if slopes is None:
         return None, lambda: ZERO, lambda: ZERO
     ends, at_low, at_high, in_eta = slopes
 
     def of_cutpoints() -> Any:
         low, high = (
-            np.bincount(places.ravel(), at.ravel(), cutpoints.size) for places, at in ((ends.low, at_low), (ends.high, at_high))
+            np.bincount(places.ravel(), at.ravel(), cutpoints.size)
+            for places, at in ((ends.low, at_low), (ends.high, at_high))
         )
         return g * (high - low).astype(np.float64).reshape(cutpoints.shape)
 
@@ -385,7 +468,14 @@ def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Any) 
 def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
     which = categories(n, shape[-1] + 1)
-    if which is None or len(shape) != 1 or 0 in shape or len(full) > 1 or 0 in full or keep == frozenset():
+    if (
+        which is None
+        or len(shape) != 1
+        or 0 in shape
+        or len(full) > 1
+        or 0 in full
+        or keep == frozenset()
+    ):
         refuse()
     for operand in (eta, cutpoints):
         require(np.isfinite(operand))
@@ -393,15 +483,21 @@ def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Any) -> Any:
         require(cutpoints[1:] > cutpoints[:-1])
     ends = _ends(which, shape, full or (1,))
     low, high = cutpoints[ends.low], cutpoints[ends.high]
-    value, at_low, at_high, in_eta = normal_cell(low - eta, high - eta, high - low, ends.has_low, ends.has_high)
+    value, at_low, at_high, in_eta = normal_cell(
+        low - eta, high - eta, high - low, ends.has_low, ends.has_high
+    )
     total = np.sum(value)
     require(np.isfinite(total))
 
     def contributions(g: Any) -> Any:
-        indicators = [(places[:, None] == np.arange(shape[0])).astype(np.float64) for places in (ends.low, ends.high)]
+        indicators = [
+            (places[:, None] == np.arange(shape[0])).astype(np.float64)
+            for places in (ends.low, ends.high)
+        ]
         return (
-            None, lambda: g * in_eta,
+            None,
+            lambda: g * in_eta,
             lambda: g * (np.matmul(at_high, indicators[1]) - np.matmul(at_low, indicators[0])),
-        )  # fmt: skip
+        )
 
     return total, contributions

@@ -1,4 +1,6 @@
-"""Densities of one variable that are not summed: for mixtures, hidden states, and predictive criteria."""
+"""Densities of one variable that are not summed: for mixtures, hidden states, and predictive
+criteria.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class Pointwise(Density):
-    """A log density at each element to which the arguments broadcast, made of the same row of the table as their sum."""
+    """A log density at each element to which the arguments broadcast, made of the same row of the
+    table as their sum.
+    """
 
     if TYPE_CHECKING:
         __call__: PointwiseCall  # type: ignore[assignment]
@@ -27,10 +31,17 @@ class Pointwise(Density):
         self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
         self.summed = summed
         # What does not show in the value is looked at beforehand.
-        self._early = [(i, *summed.arguments[name]) for i, name in enumerate(summed.arguments) if name not in summed.late]
+        self._early = [
+            (i, *summed.arguments[name])
+            for i, name in enumerate(summed.arguments)
+            if name not in summed.late
+        ]
         # The short form is tried first, if it is for arguments of any kinds.
-        self._short = summed.quick is not None and summed.quick.number is None and summed.quick.when is None
-        # Compiled for the terms that are kept, and for the abbreviations that these have computed already, in either form.
+        self._short = (
+            summed.quick is not None and summed.quick.number is None and summed.quick.when is None
+        )
+        # Compiled for the terms that are kept, and for the abbreviations that these have computed
+        # already, in either form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
 
@@ -69,7 +80,9 @@ class Pointwise(Density):
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
         exact = ieee(values)
-        short = self._short and self.summed.quick.fits(dict(zip(self.arguments, exact, strict=True)))
+        short = self._short and self.summed.quick.fits(
+            dict(zip(self.arguments, exact, strict=True))
+        )
         try:
             shape = np.broadcast(*exact).shape
         except ValueError:
@@ -109,9 +122,13 @@ class Pointwise(Density):
         value: Any = sum((scope.symbol(term) for term in row.kept(keep)), start=0.0)
         value = np.broadcast_to(value, np.broadcast_shapes(*map(np.shape, values)))
         require(np.isfinite(value))
-        return value, lambda g: tuple((lambda name=name: g * scope.symbol(row.partials[name])) for name in self.arguments)
+        return value, lambda g: tuple(
+            (lambda name=name: g * scope.symbol(row.partials[name])) for name in self.arguments
+        )
 
-    def _reverse(self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any, short: bool) -> Any:
+    def _reverse(
+        self, g: Any, r: Any, *values: Any, keep: Any, outside: Any, abbreviations: Any, short: bool
+    ) -> Any:
         exact = [*ieee(values), *abbreviations]
         partials = self._partials(self._terms(keep, short)[1], short)
 
@@ -132,7 +149,8 @@ class Pointwise(Density):
 
 _DOC = """``{name}`` at each element to which the arguments broadcast, instead of the sum.
 
-    The arguments, their domains and ``propto`` are those of ``{name}``. Outside the support an element is -inf.
+    The arguments, their domains and ``propto`` are those of ``{name}``. Outside the support an
+    element is -inf.
 
     Returns
     -------

@@ -1,10 +1,12 @@
-"""The Poisson binomial distribution: of the number of successes in trials that have probabilities of their own.
+"""The Poisson binomial distribution: of the number of successes in trials that have probabilities
+of their own.
 
-The mass is a coefficient of the product of the polynomials 1 - theta + theta x. It is found by multiplying them one by one, which
-adds positive numbers only. So that nothing underflows, x is first scaled by a number exp(s), which changes the coefficients by
-known factors and makes the one that is wanted the largest: the trials are tilted so that their mean is the number of successes.
-With the product of the first trials and that of the last ones, for each trial, the derivatives take as long as the value.
-"""
+The mass is a coefficient of the product of the polynomials 1 - theta + theta x. It is found by
+multiplying them one by one, which adds positive numbers only. So that nothing underflows, x is
+first scaled by a number exp(s), which changes the coefficients by known factors and makes the one
+that is wanted the largest: the trials are tilted so that their mean is the number of successes.
+With the product of the first trials and that of the last ones, for each trial, the derivatives take
+as long as the value."""
 
 from __future__ import annotations
 
@@ -16,16 +18,18 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import density, not_nan, probability
-from varmat.functions.reductions import add_reduce
+from varmat.functions.arrays.reductions import add_reduce
 
 __all__ = ["poisson_binomial_lpmf"]
 
-# Steps of the bisection for the tilt, which need not be exact: the logarithm of a mass may fall by as much as a few units.
+# Steps of the bisection for the tilt, which need not be exact: the logarithm of a mass may fall by
+# as much as a few units.
 BISECTIONS = 24
 
 
 class Trials(NamedTuple):
-    """Trials, tilted for the observed numbers of successes; arrays of the shape of the observations and one axis more.
+    """Trials, tilted for the observed numbers of successes; arrays of the shape of the observations
+    and one axis more.
 
     Attributes
     ----------
@@ -34,8 +38,8 @@ class Trials(NamedTuple):
     up, down : ndarray
         ``exp(s) / (1 - theta + theta exp(s))`` and ``1 / (1 - theta + theta exp(s))``.
     before, behind : ndarray
-        The masses of the number of successes in the trials before each one, and of what is left for those behind; one axis more,
-        the first, of trials. There is one more of each, of all trials.
+        The masses of the number of successes in the trials before each one, and of what is left for
+        those behind; one axis more, the first, of trials. There is one more of each, of all trials.
     """
 
     wins: Any
@@ -51,13 +55,22 @@ class Trials(NamedTuple):
         return add_reduce(self.before[0] * self.behind[0], -1)
 
     def slopes(self) -> Any:
-        """The derivatives of the logarithm of the tilted mass with respect to the tilted probabilities."""
-        return np.moveaxis(_inner(self.before[:-1], self.behind[1:]), 0, -1) / self.masses[..., None]
+        """The derivatives of the logarithm of the tilted mass with respect to the tilted
+        probabilities.
+        """
+        return (
+            np.moveaxis(_inner(self.before[:-1], self.behind[1:]), 0, -1) / self.masses[..., None]
+        )
 
     def gradient(self) -> Any:
         """The derivatives of the log mass with respect to the probabilities."""
-        with_one, without = (add_reduce(self.before[:-1] * x, -1) for x in (_unshifted(self.behind[1:]), self.behind[1:]))
-        return (self.up * np.moveaxis(with_one, 0, -1) - self.down * np.moveaxis(without, 0, -1)) / self.masses[..., None]
+        with_one, without = (
+            add_reduce(self.before[:-1] * x, -1)
+            for x in (_unshifted(self.behind[1:]), self.behind[1:])
+        )
+        return (
+            self.up * np.moveaxis(with_one, 0, -1) - self.down * np.moveaxis(without, 0, -1)
+        ) / self.masses[..., None]
 
     def curvature(self, v: Any) -> Any:
         """The product of the second derivatives and a vector for each observation."""
@@ -67,13 +80,20 @@ class Trials(NamedTuple):
         before, behind = np.zeros_like(self.before), np.zeros_like(self.behind)
         wins, losses = (np.moveaxis(x, -1, 0)[..., None] for x in (self.wins, self.losses))
         for k in range(len(moved)):
-            before[k + 1] = losses[k] * before[k] + moved[k] * (_shifted(self.before[k]) - self.before[k])
+            before[k + 1] = losses[k] * before[k] + moved[k] * (
+                _shifted(self.before[k]) - self.before[k]
+            )
             before[k + 1] += wins[k] * _shifted(before[k])
         for k in reversed(range(len(moved))):
-            behind[k] = losses[k] * behind[k + 1] + moved[k] * (_unshifted(self.behind[k + 1]) - self.behind[k + 1])
+            behind[k] = losses[k] * behind[k + 1] + moved[k] * (
+                _unshifted(self.behind[k + 1]) - self.behind[k + 1]
+            )
             behind[k] += wins[k] * _unshifted(behind[k + 1])
         change = _inner(before[:-1], self.behind[1:]) + _inner(self.before[:-1], behind[1:])
-        change = np.moveaxis(change, 0, -1) / self.masses[..., None] - slopes * add_reduce(slopes * d, -1)[..., None]
+        change = (
+            np.moveaxis(change, 0, -1) / self.masses[..., None]
+            - slopes * add_reduce(slopes * d, -1)[..., None]
+        )
         return change * spread - (rise * rise + 2.0 * slopes * spread * rise) * v
 
 
@@ -92,7 +112,9 @@ def _inner(before: Any, behind: Any) -> Any:
 
 
 def _tilt(log_odds: Any, n: Any) -> Any:
-    """The number s for which the probabilities of the log odds + s have about the sum n; far out if that is none or all of them."""
+    """The number s for which the probabilities of the log odds + s have about the sum n; far out if
+    that is none or all of them.
+    """
     inside = np.isfinite(log_odds)
     margin = math.log(log_odds.shape[-1] + 1.0) + 1.0
     low = -np.max(log_odds, axis=-1, where=inside, initial=-800.0) - margin
@@ -124,15 +146,22 @@ def _trials(n: Any, theta: Any, limit: int) -> tuple[Any, Trials]:
     for k in range(count):
         before[k + 1] = losses[..., k, None] * before[k] + wins[..., k, None] * _shifted(before[k])
     for k in reversed(range(count)):
-        behind[k] = losses[..., k, None] * behind[k + 1] + wins[..., k, None] * _unshifted(behind[k + 1])
+        behind[k] = losses[..., k, None] * behind[k + 1] + wins[..., k, None] * _unshifted(
+            behind[k + 1]
+        )
     return add_reduce(log_sum, -1) - s[..., 0] * n, Trials(wins, losses, up, down, before, behind)
 
 
 def _observed(y: Any, theta: Any) -> tuple[Any, Any]:
-    """The observations and the probabilities for each; None for the first if one is not among 0, ..., K."""
+    """The observations and the probabilities for each; None for the first if one is not among 0,
+    ..., K.
+    """
     function = "poisson_binomial_lpmf"
     if not np.ndim(theta):
-        raise ShapeError(f"{function}: Probability parameters has shape (), but must be a vector (or a stack of them)!")
+        raise ShapeError(
+            f"{function}: Probability parameters has shape (), but must be a vector (or a stack of "
+            "them)!"
+        )
     *rows, count = np.shape(theta)
     try:
         shape = np.broadcast_shapes(np.shape(y), tuple(rows))
@@ -145,7 +174,9 @@ def _observed(y: Any, theta: Any) -> tuple[Any, Any]:
 
 
 def _solved(y: Any, theta: Any) -> tuple[float, Trials | None]:
-    """The sum of the log masses and the trials; None if there are none, or if a number of successes is impossible."""
+    """The sum of the log masses and the trials; None if there are none, or if a number of successes
+    is impossible.
+    """
     n, theta = _observed(y, theta)
     if n is None:
         return -math.inf, None
@@ -158,9 +189,15 @@ def _solved(y: Any, theta: Any) -> tuple[float, Trials | None]:
 
 
 def _collected(x: Any, shape: tuple[int, ...]) -> Any:
-    """What belongs to the probabilities for each observation, added up for those that are the same."""
+    """What belongs to the probabilities for each observation, added up for those that are the
+    same.
+    """
     x = add_reduce(x, tuple(range(x.ndim - len(shape))))
-    return add_reduce(x, tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True) if x.shape != shape else x
+    return (
+        add_reduce(x, tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True)
+        if x.shape != shape
+        else x
+    )
 
 
 @density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
@@ -172,14 +209,16 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
     y : int or array_like of int
         Successes variable: the number of successes; not nan.
     theta : array_like, shape (..., K)
-        Probability parameters: that of each of the K trials, in the interval [0, 1]; the axes before the last broadcast with `y`.
+        Probability parameters: that of each of the K trials, in the interval [0, 1]; the axes
+        before the last broadcast with `y`.
     propto : bool, keyword only
         Drop the terms that depend on data only, as ``poisson_binomial_lupmf`` does.
 
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 0, ..., K or is impossible.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 0,
+        ..., K or is impossible.
 
     Raises
     ------
@@ -192,10 +231,10 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The mass is the coefficient of :math:`x^y` in :math:`\\prod_k (1 - \\theta_k + \\theta_k x)`, found by :math:`O(K^2)` steps
-    of which none subtracts, in tilted trials, so that no mass is too small. The derivative with respect to :math:`\\theta_k` is
-    that of a polynomial of degree one. With equal probabilities it is `binomial_lpmf`.
-    In SciPy ``scipy.stats.poisson_binom(theta)``.
+    The mass is the coefficient of :math:`x^y` in :math:`\\prod_k (1 - \\theta_k + \\theta_k x)`,
+    found by :math:`O(K^2)` steps of which none subtracts, in tilted trials, so that no mass is too
+    small. The derivative with respect to :math:`\\theta_k` is that of a polynomial of degree one.
+    With equal probabilities it is `binomial_lpmf`. In SciPy ``scipy.stats.poisson_binom(theta)``.
 
     References
     ----------
@@ -215,7 +254,14 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Any) -> Any:
 
 @poisson_binomial_lpmf.reverse
 def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Any, trials: Any) -> Any:
-    return None, lambda: np.zeros(theta.shape) if trials is None else g * _collected(trials.gradient(), theta.shape)
+    return (
+        None,
+        lambda: (
+            np.zeros(theta.shape)
+            if trials is None
+            else g * _collected(trials.gradient(), theta.shape)
+        ),
+    )
 
 
 @poisson_binomial_lpmf.tangent
@@ -227,7 +273,10 @@ def poisson_binomial_tangent(r: Any, y: Any, theta: Any, keep: Any) -> Any:
 @operation()
 def poisson_binomial_slopes(theta: Any, y: Any = None) -> Any:
     trials = _solved(y, theta)[1]
-    return Saved(np.zeros(theta.shape) if trials is None else _collected(trials.gradient(), theta.shape), trials=trials)
+    return Saved(
+        np.zeros(theta.shape) if trials is None else _collected(trials.gradient(), theta.shape),
+        trials=trials,
+    )
 
 
 def _product(trials: Trials | None, v: Any) -> Any:

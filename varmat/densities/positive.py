@@ -1,4 +1,6 @@
-"""Distributions of positive numbers: lognormal, gamma, inverse gamma, exponential, chi-square, Weibull, Rayleigh."""
+"""Distributions of positive numbers: lognormal, gamma, inverse gamma, exponential, chi-square,
+Weibull, Rayleigh.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,15 @@ from varmat.core.errors import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
 from varmat.densities.univariate import Quick, univariate
 
-__all__ = ["chi_square_lpdf", "exponential_lpdf", "gamma_lpdf", "inv_gamma_lpdf", "lognormal_lpdf", "rayleigh_lpdf", "weibull_lpdf"]
+__all__ = [
+    "chi_square_lpdf",
+    "exponential_lpdf",
+    "gamma_lpdf",
+    "inv_gamma_lpdf",
+    "lognormal_lpdf",
+    "rayleigh_lpdf",
+    "weibull_lpdf",
+]
 
 VARIABLE = ("Random variable", not_nan)
 SHAPE = ("Shape parameter", positive_finite)
@@ -16,9 +26,13 @@ SCALE = ("Scale parameter", positive_finite)
 SUPPORT = "(y >= 0.0) & (y <= 1.7976931348623157e308)"
 
 lognormal_lpdf = univariate(
-    "lognormal_lpdf", "lognormal distribution",
-    y=VARIABLE, mu=("Location parameter", finite), sigma=SCALE,
-    support="y > 0.0", shown=("y", "mu"),
+    "lognormal_lpdf",
+    "lognormal distribution",
+    y=VARIABLE,
+    mu=("Location parameter", finite),
+    sigma=SCALE,
+    support="y > 0.0",
+    shown=("y", "mu"),
     let={"log_y": "log(y)", "inv": "1.0 / sigma", "z": "(log_y - mu) * inv", "s": "z * inv"},
     quick=Quick({"d": "log_y - mu", "z": "d * inv", "s": "d * (inv * inv)"}, "sigma"),
     terms=("-log(sigma)", "-log_y", "-0.5 * z * z", f"-{HALF_LOG_TWO_PI}"),
@@ -27,7 +41,8 @@ lognormal_lpdf = univariate(
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
     outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
-    notes="""With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log \\sigma - z^2 / 2
+    notes="""With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log
+    \\sigma - z^2 / 2
     - \\log(2\\pi) / 2`.
     In SciPy ``scipy.stats.lognorm(sigma, scale=exp(mu))``.""",
     examples="""
@@ -35,57 +50,82 @@ lognormal_lpdf = univariate(
 >>> vm.gradient(lambda mu: vm.lognormal_lpdf([1.0, 1.0], mu, 1.0), 2.0)
 -4.0
 """,
-)  # fmt: skip
+)
 
-# In this slope, and in those below: 0 over the smallest number is 0, as is its derivative in y, and that in the shape overflows to
-# infinity, as it should.
+# In this slope, and in those below: 0 over the smallest number is 0, as is its derivative in y, and
+# that in the shape overflows to infinity, as it should.
 gamma_lpdf = univariate(
-    "gamma_lpdf", "gamma distribution",
-    y=VARIABLE, alpha=SHAPE, beta=RATE,
+    "gamma_lpdf",
+    "gamma distribution",
+    y=VARIABLE,
+    alpha=SHAPE,
+    beta=RATE,
     support=SUPPORT,
     let={
-        "log_y": "log(y)", "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
+        "log_y": "log(y)",
+        "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
         "slope": "(alpha - 1.0) / where((alpha == 1.0) & (y == 0.0), 5e-324, y)",
     },
     quick=Quick({"log_power": "(alpha - 1.0) * log_y", "slope": "(alpha - 1.0) / y"}),
     terms=("-gammaln(alpha)", "alpha * log(beta)", "log_power", "-beta * y"),
-    partials={"y": "slope - beta", "alpha": "log(beta) - digamma(alpha) + log_y", "beta": "alpha / beta - y"},
+    partials={
+        "y": "slope - beta",
+        "alpha": "log(beta) - digamma(alpha) + log_y",
+        "beta": "alpha / beta - y",
+    },
     reference="alpha * log(beta) - loggamma(alpha) + (alpha - 1) * log(y) - beta * y",
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
     tails=[(41.0, 45.0, 1.1), (1e-300, 1e-3, 1.0), (1000.0, 2.0, 1.0), (1.0, 1e6, 1.1e6)],
     outside=[(-1.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) + (\\alpha - 1) \\log y - \\beta y`: shape
-    :math:`\\alpha`, rate :math:`\\beta`, mean :math:`\\alpha / \\beta`. In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.""",
+    notes="""The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) + (\\alpha - 1)
+    \\log y - \\beta y`: shape :math:`\\alpha`, rate :math:`\\beta`, mean :math:`\\alpha / \\beta`.
+    In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda beta: vm.gamma_lpdf([1.0, 3.0], 2.0, beta), 1.0)
 0.0
 """,
-)  # fmt: skip
+)
 
 inv_gamma_lpdf = univariate(
-    "inv_gamma_lpdf", "inverse gamma distribution",
-    y=VARIABLE, alpha=SHAPE, beta=SCALE,
-    support="y > 0.0", shown=("y",),
+    "inv_gamma_lpdf",
+    "inverse gamma distribution",
+    y=VARIABLE,
+    alpha=SHAPE,
+    beta=SCALE,
+    support="y > 0.0",
+    shown=("y",),
     let={"log_y": "log(y)", "u": "1.0 / y"},
     terms=("-gammaln(alpha)", "alpha * log(beta)", "-(alpha + 1.0) * log_y", "-beta * u"),
-    partials={"y": "(beta * u - alpha - 1.0) * u", "alpha": "log(beta) - digamma(alpha) - log_y", "beta": "alpha / beta - u"},
+    partials={
+        "y": "(beta * u - alpha - 1.0) * u",
+        "alpha": "log(beta) - digamma(alpha) - log_y",
+        "beta": "alpha / beta - u",
+    },
     reference="alpha * log(beta) - loggamma(alpha) - (alpha + 1) * log(y) - beta / y",
-    points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-3, 0.1, 1e-2), (1.1, 65.0, 70.0), (1.5, 1.0, 2.0)],
+    points=[
+        (0.3, 2.0, 1.5),
+        (4.0, 0.7, 0.3),
+        (1e-3, 0.1, 1e-2),
+        (1.1, 65.0, 70.0),
+        (1.5, 1.0, 2.0),
+    ],
     tails=[(0.03, 45.0, 1.1), (1e300, 1e-3, 1.0), (1e-3, 2.0, 1.0)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) - (\\alpha + 1) \\log y - \\beta / y`.
-    In SciPy ``scipy.stats.invgamma(alpha, scale=beta)``.""",
+    notes="""The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) - (\\alpha + 1)
+    \\log y - \\beta / y`. In SciPy ``scipy.stats.invgamma(alpha, scale=beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda beta: vm.inv_gamma_lpdf([0.5, 0.5], 2.0, beta), 1.0)
 0.0
 """,
-)  # fmt: skip
+)
 
 exponential_lpdf = univariate(
-    "exponential_lpdf", "exponential distribution",
-    y=VARIABLE, beta=RATE,
+    "exponential_lpdf",
+    "exponential distribution",
+    y=VARIABLE,
+    beta=RATE,
     support="y >= 0.0",
     terms=("log(beta)", "-beta * y"),
     partials={"y": "-beta", "beta": "1.0 / beta - y"},
@@ -100,14 +140,18 @@ exponential_lpdf = univariate(
 >>> vm.gradient(lambda beta: vm.exponential_lpdf([0.5, 1.5], beta), 1.0)
 0.0
 """,
-)  # fmt: skip
+)
 
 chi_square_lpdf = univariate(
-    "chi_square_lpdf", "chi-square distribution",
-    y=VARIABLE, nu=("Degrees of freedom parameter", positive_finite),
+    "chi_square_lpdf",
+    "chi-square distribution",
+    y=VARIABLE,
+    nu=("Degrees of freedom parameter", positive_finite),
     support=SUPPORT,
     let={
-        "log_y": "log(y)", "half": "0.5 * nu", "log_power": "where(nu == 2.0, 0.0, (half - 1.0) * log_y)",
+        "log_y": "log(y)",
+        "half": "0.5 * nu",
+        "log_power": "where(nu == 2.0, 0.0, (half - 1.0) * log_y)",
         "slope": "(half - 1.0) / where((nu == 2.0) & (y == 0.0), 5e-324, y)",
     },
     quick=Quick({"log_power": "(half - 1.0) * log_y", "slope": "(half - 1.0) / y"}),
@@ -117,46 +161,57 @@ chi_square_lpdf = univariate(
     points=[(0.3, 2.5), (4.0, 0.7), (1e-9, 0.1), (70.0, 65.0), (1.5, 2.0)],
     tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.0)],
     outside=[(-1.0, 2.0)],
-    notes="""The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) + (\\frac\\nu2 - 1) \\log y - \\frac y2`.
-    In SciPy ``scipy.stats.chi2(nu)``.""",
+    notes="""The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) +
+    (\\frac\\nu2 - 1) \\log y - \\frac y2`. In SciPy ``scipy.stats.chi2(nu)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda y: vm.chi_square_lpdf(y, 4.0), 2.0)
 0.0
 """,
-)  # fmt: skip
+)
 
 weibull_lpdf = univariate(
-    "weibull_lpdf", "Weibull distribution",
-    y=VARIABLE, alpha=SHAPE, sigma=SCALE,
+    "weibull_lpdf",
+    "Weibull distribution",
+    y=VARIABLE,
+    alpha=SHAPE,
+    sigma=SCALE,
     support=SUPPORT,
     let={
-        "u": "y / sigma", "t": "power(u, alpha)", "log_y": "log(y)", "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
-        "slope": "(alpha - 1.0) / where((alpha == 1.0) & (y == 0.0), 5e-324, y) - alpha * power(u, alpha - 1.0) / sigma",
+        "u": "y / sigma",
+        "t": "power(u, alpha)",
+        "log_y": "log(y)",
+        "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
+        "slope": "(alpha - 1.0) / where((alpha == 1.0) & (y == 0.0), 5e-324, y) - alpha * power(u, "
+        "alpha - 1.0) / sigma",
     },
     quick=Quick({"log_power": "(alpha - 1.0) * log_y", "slope": "(alpha - 1.0 - alpha * t) / y"}),
     terms=("log(alpha)", "log_power", "-alpha * log(sigma)", "-t"),
     partials={
         "y": "slope",
-        "alpha": "1.0 / alpha + log(u) * (1.0 - t)", "sigma": "alpha * (t - 1.0) / sigma",
+        "alpha": "1.0 / alpha + log(u) * (1.0 - t)",
+        "sigma": "alpha * (t - 1.0) / sigma",
     },
     reference="log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - (y / sigma)**alpha",
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log \\sigma - (y / \\sigma)^\\alpha`.
-    In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
+    notes="""The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log \\sigma
+    - (y / \\sigma)^\\alpha`. In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda sigma: vm.weibull_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
 0.0
 """,
-)  # fmt: skip
+)
 
 rayleigh_lpdf = univariate(
-    "rayleigh_lpdf", "Rayleigh distribution",
-    y=VARIABLE, sigma=("Scale parameter", positive),
-    support="(y > 0.0) & (y <= 1.7976931348623157e308)", shown=("sigma",),
+    "rayleigh_lpdf",
+    "Rayleigh distribution",
+    y=VARIABLE,
+    sigma=("Scale parameter", positive),
+    support="(y > 0.0) & (y <= 1.7976931348623157e308)",
+    shown=("sigma",),
     let={"log_y": "log(y)", "inv": "1.0 / sigma", "z": "y * inv"},
     terms=("-2.0 * log(sigma)", "log_y", "-0.5 * z * z"),
     partials={"y": "(1.0 - z) * (1.0 + z) / y", "sigma": "(z * z - 2.0) * inv"},
@@ -171,4 +226,4 @@ rayleigh_lpdf = univariate(
 >>> vm.value_and_grad(vm.rayleigh_lpdf)(1.0, 1.0)
 (-0.5, 0.0)
 """,
-)  # fmt: skip
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from varmat.densities.normal import normal_lpdf
 from varmat.densities.sparse_glm import SparseGlm
 from varmat.densities.traced import with_value
 from varmat.densities.univariate import IS_VARIABLE, Univariate
-from varmat.functions.log_incomplete import SLOPES
-from varmat.kernels import is_scipy_sparse
+from varmat.functions.special.log_incomplete import SLOPES
+from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.builder import ADD, SUBTRACT, Builder
 from varmat.programs.entries import structured
 from varmat.programs.kernels import MATMUL, ufunc_kernel
@@ -36,7 +36,8 @@ class _Names(Scope):
     Attributes
     ----------
     sums : dict
-        Values that are functions of numbers and counts, which are data -> their sums: each count is computed once.
+        Values that are functions of numbers and counts, which are data -> their sums: each count is
+        computed once.
     """
 
     def __init__(self, builder: Builder, letters: dict[str, Any], let: dict[str, str]) -> None:
@@ -47,9 +48,13 @@ class _Names(Scope):
         if name in self.let or name not in (*SLOPES, *COUNTED):
             return super().__missing__(name)
         builder, apply = self.builder, with_value if name in SLOPES else self._counted
-        return lambda *args: Symbol(builder, apply(builder, ROWS[name], [lift(builder, x) for x in args], apply_row))
+        return lambda *args: Symbol(
+            builder, apply(builder, ROWS[name], [lift(builder, x) for x in args], apply_row)
+        )
 
-    def _counted(self, builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]) -> Value:
+    def _counted(
+        self, builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]
+    ) -> Value:
         value = apply(builder, row, operands)
         *numbers, n = operands
         if not any(v.shape for v in numbers) and n.is_constant and is_tabulated(n.data, n.size):
@@ -61,7 +66,9 @@ class _Names(Scope):
 
 def is_tabulated(n: np.ndarray, size: int) -> bool:
     """Whether these are counts of which many are the same."""
-    return size > 1 and bool(np.min(n) >= 0.0 and 2.0 * np.max(n) < size and (np.floor(n) == n).all())
+    return size > 1 and bool(
+        np.min(n) >= 0.0 and 2.0 * np.max(n) < size and (np.floor(n) == n).all()
+    )
 
 
 class Traced:
@@ -79,16 +86,27 @@ class Traced:
         To which they broadcast.
     keep : frozenset of str, optional
         What is kept of the constants; None keeps all.
+    dropping : sequence of str, optional
+        The terms of which some are kept, if they are not those of the density.
     """
 
     def __init__(
-        self, program: TapeProgram, density: Univariate, values: Mapping[str, Value], variables: Any, shape: Shape, keep: Any
-    ) -> None:  # fmt: skip
+        self,
+        program: TapeProgram,
+        density: Univariate,
+        values: Mapping[str, Value],
+        variables: Any,
+        shape: Shape,
+        keep: Any,
+        dropping: Sequence[str] | None = None,
+    ) -> None:
         self.builder, self.density, self.shape = program.builder, density, shape
         builder = program.builder
         self._symbols = {name: Symbol(builder, value) for name, value in values.items()}
         quick = density.quick
-        if quick is not None and (not quick.fits_in(values) or (quick.number is not None and values[quick.number].shape)):
+        if quick is not None and (
+            not quick.fits_in(values) or (quick.number is not None and values[quick.number].shape)
+        ):
             quick = None
         conditions: list[Value] = []
         if quick is not None and quick.when is not None:
@@ -109,7 +127,7 @@ class Traced:
         for name, (_, domain) in zip(density.operands, density.checks, strict=True):
             if name in variables and name not in late:
                 builder.guard(lift(builder, domain.holds(self._symbols[name])))
-        self.value = builder.add_all([self._summed(term) for term in density.kept(keep)])
+        self.value = builder.add_all([self._summed(term) for term in density.kept(keep, dropping)])
 
     def _summed(self, expression: str) -> Value:
         return self._total(self._scope.evaluate(expression))
@@ -129,10 +147,16 @@ class Traced:
     def partial(self, name: str) -> Value:
         """The derivative with respect to an argument, of its shape, or one for all elements."""
         expression = self.density.partials[name]
-        return self._scope.evaluate(expression) if self._symbols[name].shape else self._summed(expression)
+        return (
+            self._scope.evaluate(expression)
+            if self._symbols[name].shape
+            else self._summed(expression)
+        )
 
     def guard_value(self, g: Value) -> None:
-        """End the run where the value is not finite, unless that shows in the result: below a sum it does."""
+        """End the run where the value is not finite, unless that shows in the result: below a sum
+        it does.
+        """
         if not g.is_constant:
             self.builder.guard(self.builder.call(ufunc_kernel(np.isfinite), self.value))
 
@@ -154,20 +178,20 @@ def _density(program: TapeProgram, rule: Any, result: Any, active: Any, saved: A
                 builder.guard(lift(builder, domain.holds(program.symbol(values[name]))))
         program.node(result, builder.constant(0.0))
         return
-    traced = Traced(program, density, values, nodes, shape or (), use[1] if isinstance(use, tuple) else None)
+    traced = Traced(
+        program, density, values, nodes, shape or (), use[1] if isinstance(use, tuple) else None
+    )
     node = program.node(result, traced.value)
 
     def back() -> None:
         g: Any = program.adjoint(node)
         traced.guard_value(g)
         for name, operand in nodes.items():
-            program.contribute(operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape)
+            program.contribute(
+                operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape
+            )
 
     program.back((node,), back)
-
-
-# Elements of the matrix from which one pass over it, block by block, is worth a call of Python.
-LARGE = 1 << 17
 
 
 class SparseData:
@@ -190,25 +214,57 @@ class SparseData:
         return product_step(*self._parts, self.shape, self.program.symbol(full), transposed).value
 
 
-def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
-    """How a generalised linear model is written: its density of the linear predictor, and two products with the matrix."""
+def _glm(
+    density: Univariate, predictor: str, dropping: Sequence[str] | None = None
+) -> Callable[..., Any]:
+    """How a generalised linear model is written: its density of the linear predictor, and two
+    products with the matrix.
+
+    A long matrix is gone through once, by `varmat.programs.blocks`.
+    """
 
     def write(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
-        operands: list[Any] = [(SparseData(program, x), None) if is_scipy_sparse(x) else program.operand(x) for x in args]
+        operands: list[Any] = [
+            (SparseData(program, x), None) if is_scipy_sparse(x) else program.operand(x)
+            for x in args
+        ]
         (y, _), (x, x_node), (alpha, _), (beta, _), *others = operands
         is_sparse = isinstance(x, SparseData)
-        if len(x.shape) != 2 or (x.size > LARGE and not is_sparse) or not x.size or any(
-            v.shape not in ((), x.shape[:1]) for v in (y, alpha, *(value for value, _ in others))):  # fmt: skip
-            structured(program, rule, result, [each for each in args if not is_scipy_sparse(each)], settings)
+        if (
+            len(x.shape) != 2
+            or not x.size
+            or any(
+                v.shape not in ((), x.shape[:1])
+                for v in (y, alpha, *(value for value, _ in others))
+            )
+        ):
+            structured(
+                program,
+                rule,
+                result,
+                [each for each in args if not is_scipy_sparse(each)],
+                settings,
+            )
             return
         builder = program.builder
-        eta = builder.ufunc(np.add, alpha, x.times(beta, False) if is_sparse else builder.matmul(x, beta))
+        eta = builder.ufunc(
+            np.add, alpha, x.times(beta, False) if is_sparse else builder.matmul(x, beta)
+        )
         first = density.operands[0]
-        names = [first, predictor, *(name for name in density.operands if name not in (first, predictor))]
+        names = [
+            first,
+            predictor,
+            *(name for name in density.operands if name not in (first, predictor)),
+        ]
         values = dict(zip(names, (y, eta, *(value for value, _ in others)), strict=True))
         nodes = dict(zip(names, (operands[0][1], None, *(node for _, node in others)), strict=True))
         active = [name for name, node in nodes.items() if node is not None]
-        traced = Traced(program, density, values, [*active, predictor], x.shape[:1], settings.get("keep"))
+        # The predictor is not checked, for what is wrong with it, or with what it is made of, shows
+        # in the value.
+        keep = settings.get("keep")
+        if keep is not None:
+            keep = frozenset({*active, predictor} if keep & {"X", "alpha", "beta"} else active)
+        traced = Traced(program, density, values, active, x.shape[:1], keep, dropping)
         node = program.node(result, traced.value)
 
         def back() -> None:
@@ -224,11 +280,15 @@ def _glm(density: Univariate, predictor: str) -> Callable[..., Any]:
                     if c is None and is_sparse:
                         c = x.times(slope, True)
                     elif c is None:
-                        c = builder.matmul(builder.transposed(x), builder.broadcast(slope, x.shape[:1]))
+                        c = builder.matmul(
+                            builder.transposed(x), builder.broadcast(slope, x.shape[:1])
+                        )
                     program.contribute(operand, c, operand.shape if place == 3 else x.shape[:1])
             for name in active:
                 operand = nodes[name]
-                program.contribute(operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape)
+                program.contribute(
+                    operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape
+                )
 
         program.back((node,), back)
 
@@ -249,4 +309,12 @@ writes(normal_id_glm_lpdf.operation.rule)(_glm(normal_lpdf, "mu"))
 writes(bernoulli_logit_glm_lpmf.operation.rule)(_glm(bernoulli_logit_lpmf, "alpha"))
 writes(poisson_log_glm_lpmf.operation.rule)(_glm(poisson_log_lpmf, "alpha"))
 writes(binomial_logit_glm_lpmf.operation.rule)(_glm(binomial_logit_lpmf, "alpha"))
-writes(neg_binomial_2_log_glm_lpmf.operation.rule)(_glm(neg_binomial_2_log_lpmf, "eta"))
+# The density of counts keeps the logarithm of a binomial coefficient as one, with the factorials,
+# which are data.
+writes(neg_binomial_2_log_glm_lpmf.operation.rule)(
+    _glm(
+        neg_binomial_2_log_lpmf,
+        "eta",
+        ("log_rising_factorial(phi, n)", *neg_binomial_2_log_lpmf.dropping[1:]),
+    )
+)

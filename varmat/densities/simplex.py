@@ -12,13 +12,18 @@ from varmat.core.errors import ShapeError, positive, positive_finite
 from varmat.core.operation import Saved
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
+from varmat.functions.arrays.exponentials import log_softmax, softmax
+from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
-from varmat.functions.exponentials import log_softmax, softmax
-from varmat.functions.reductions import add_reduce
-from varmat.functions.special import betaln, digamma, gammaln, zeta_difference
+from varmat.functions.special.table import betaln, digamma, gammaln, zeta_difference
 from varmat.programs.symbols import applied, refuse, require
 
-__all__ = ["dirichlet_lpdf", "dirichlet_multinomial_lpmf", "multinomial_logit_lpmf", "multinomial_lpmf"]
+__all__ = [
+    "dirichlet_lpdf",
+    "dirichlet_multinomial_lpmf",
+    "multinomial_logit_lpmf",
+    "multinomial_lpmf",
+]
 
 TRIALS = ("Number of trials variable", not_nan)
 positive_finite_vector = Vector(
@@ -28,15 +33,22 @@ positive_finite_vector = Vector(
 )
 
 
-def check_shapes(function: str, title: str, x: Any, other_title: str, other: Any) -> tuple[int, ...]:
-    """The shape to which two arguments broadcast whose last axes are of one length, or the refusal."""
+def check_shapes(
+    function: str, title: str, x: Any, other_title: str, other: Any
+) -> tuple[int, ...]:
+    """The shape to which two arguments broadcast whose last axes are of one length, or the
+    refusal.
+    """
     shape, other_shape = np.shape(x), np.shape(other)
     try:
         if shape and shape[-1:] == other_shape[-1:]:
             return np.broadcast_shapes(shape, other_shape)
     except ValueError:
         pass
-    raise ShapeError(f"{function}: {title} has shape {shape}, but must go with {other_title}, of shape {other_shape}!")
+    raise ShapeError(
+        f"{function}: {title} has shape {shape}, but must go with {other_title}, of shape "
+        f"{other_shape}!"
+    )
 
 
 def repeats(shape: tuple[int, ...], x: Any) -> float:
@@ -49,7 +61,9 @@ def log_products(n: Any, theta: Any) -> Any:
     n, theta = np.broadcast_arrays(n, theta)
     some = n != 0
     with np.errstate(divide="ignore"):
-        return np.multiply(n, np.log(theta, out=np.zeros(n.shape), where=some), out=np.zeros(n.shape), where=some)
+        return np.multiply(
+            n, np.log(theta, out=np.zeros(n.shape), where=some), out=np.zeros(n.shape), where=some
+        )
 
 
 def ratios(n: Any, theta: Any) -> Any:
@@ -74,8 +88,8 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not a simplex: an element is negative, or the
-        sum is not one to 1e-8.
+        Zero if there are no observations; -inf, with a gradient of zero, if one is not a simplex:
+        an element is negative, or the sum is not one to 1e-8.
 
     Raises
     ------
@@ -86,10 +100,11 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The log density is :math:`\\log\\Gamma(\\sum_k \\alpha_k) + \\sum_k [(\\alpha_k - 1) \\log\\theta_k - \\log\\Gamma(\\alpha_k)]`,
-    where a term with :math:`\\alpha_k = 1` has no :math:`\\theta_k`. The derivatives are :math:`(\\alpha_k - 1) / \\theta_k`, of
-    theta as if its elements were free, and :math:`\\log\\theta_k + \\psi(\\sum_j \\alpha_j) - \\psi(\\alpha_k)`.
-    In SciPy ``scipy.stats.dirichlet(alpha)``.
+    The log density is :math:`\\log\\Gamma(\\sum_k \\alpha_k) + \\sum_k [(\\alpha_k - 1)
+    \\log\\theta_k - \\log\\Gamma(\\alpha_k)]`, where a term with :math:`\\alpha_k = 1` has no
+    :math:`\\theta_k`. The derivatives are :math:`(\\alpha_k - 1) / \\theta_k`, of theta as if its
+    elements were free, and :math:`\\log\\theta_k + \\psi(\\sum_j \\alpha_j) - \\psi(\\alpha_k)`. In
+    SciPy ``scipy.stats.dirichlet(alpha)``.
 
     References
     ----------
@@ -112,7 +127,9 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Any) -> Any:
         if value != value:  # of the logarithm of zero times zero
             value = float(add_reduce(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs), None))
     if "alpha" in keep:
-        constant = add_reduce(gammaln(add_reduce(alpha, axis=-1)), None) - add_reduce(gammaln(alpha), None)
+        constant = add_reduce(gammaln(add_reduce(alpha, axis=-1)), None) - add_reduce(
+            gammaln(alpha), None
+        )
         value += repeats(shape, alpha) * float(constant)
     return Saved(value, logs=logs)
 
@@ -124,7 +141,9 @@ def dirichlet_straight(theta: Any, alpha: Any, keep: Any) -> Any:
     logs, totals = np.log(theta), np.sum(alpha, axis=-1, keepdims=True)
     value = np.sum(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs))
     if "alpha" in keep:
-        value = value + repeats(shape, alpha) * (np.sum(applied(gammaln, totals)) - np.sum(applied(gammaln, alpha)))
+        value = value + repeats(shape, alpha) * (
+            np.sum(applied(gammaln, totals)) - np.sum(applied(gammaln, alpha))
+        )
 
     def contributions(g: Any) -> Any:
         return (
@@ -152,7 +171,9 @@ def _alpha_slopes(alpha: Any) -> Any:
 def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Any) -> Any:
     if not check_values(simplex.holds, theta):
         return (lambda t: 0.0,) * 2
-    return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum((np.log(theta) + _alpha_slopes(alpha)) * t)
+    return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum(
+        (np.log(theta) + _alpha_slopes(alpha)) * t
+    )
 
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
@@ -162,7 +183,8 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     Parameters
     ----------
     n : array_like of int, shape (..., K)
-        Counts of the categories: one observation, or one in each row; not nan. The number of trials is their sum.
+        Counts of the categories: one observation, or one in each row; not nan. The number of trials
+        is their sum.
     theta : array_like, shape (..., K)
         Probabilities parameter: a simplex, or one in each row.
     propto : bool, keyword only
@@ -171,7 +193,8 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or no integer.
+        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or
+        no integer.
 
     Raises
     ------
@@ -184,9 +207,10 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The log mass is :math:`\\log\\Gamma(1 + \\sum_k n_k) + \\sum_k [n_k \\log\\theta_k - \\log\\Gamma(1 + n_k)]` with the derivative
-    :math:`n_k / \\theta_k`, as if the elements of theta were free; a term with :math:`n_k = 0` has no :math:`\\theta_k`.
-    In SciPy ``scipy.stats.multinomial(sum(n), theta)``.
+    The log mass is :math:`\\log\\Gamma(1 + \\sum_k n_k) + \\sum_k [n_k \\log\\theta_k -
+    \\log\\Gamma(1 + n_k)]` with the derivative :math:`n_k / \\theta_k`, as if the elements of theta
+    were free; a term with :math:`n_k = 0` has no :math:`\\theta_k`. In SciPy
+    ``scipy.stats.multinomial(sum(n), theta)``.
 
     References
     ----------
@@ -198,7 +222,9 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
     >>> vm.gradient(lambda theta: vm.multinomial_lpmf([3, 1], theta), np.array([0.5, 0.5]))
     array([6., 2.])
     """
-    shape = check_shapes("multinomial_lpmf", "Number of trials variable", n, "Probabilities parameter", theta)
+    shape = check_shapes(
+        "multinomial_lpmf", "Number of trials variable", n, "Probabilities parameter", theta
+    )
     if not _are_counts(n):
         return -math.inf
     value = float(add_reduce(log_products(n, theta), None))
@@ -207,7 +233,9 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Any) -> Any:
 
 def _log_arrangements(n: Any) -> float:
     """The logarithms of the multinomial coefficients, summed."""
-    return float(add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None))
+    return float(
+        add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None)
+    )
 
 
 def _are_counts(n: Any) -> bool:
@@ -221,7 +249,9 @@ def multinomial_straight(n: Any, theta: Any, keep: Any) -> Any:
     shape = check_shapes("multinomial_lpmf", "", n, "", theta)
     value = np.sum(np.where(n == 0.0, 0.0, n * np.log(theta)))
     if "constants" in keep:
-        value = value + repeats(shape, n) * float(np.sum(gammaln(np.sum(n, axis=-1) + 1.0)) - np.sum(gammaln(n + 1.0)))
+        value = value + repeats(shape, n) * float(
+            np.sum(gammaln(np.sum(n, axis=-1) + 1.0)) - np.sum(gammaln(n + 1.0))
+        )
     return value, lambda g: (None, lambda: g * ratios(n, theta))
 
 
@@ -243,16 +273,19 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
     Parameters
     ----------
     n : array_like of int, shape (..., K)
-        Counts of the categories: one observation, or one in each row; not nan. The number of trials is their sum.
+        Counts of the categories: one observation, or one in each row; not nan. The number of trials
+        is their sum.
     gamma : array_like, shape (..., K)
-        Logarithms of the probabilities, up to a common constant: finite. One vector, or one in each row.
+        Logarithms of the probabilities, up to a common constant: finite. One vector, or one in each
+        row.
     propto : bool, keyword only
         Drop the terms that depend on data only, as ``multinomial_logit_lupmf`` does.
 
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or no integer.
+        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or
+        no integer.
 
     Raises
     ------
@@ -265,8 +298,9 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
 
     Notes
     -----
-    `multinomial_lpmf` with theta the `softmax` of gamma, by its logarithm. The derivative is :math:`n_k - N \\theta_k` with the
-    number of trials N. In SciPy ``scipy.stats.multinomial(sum(n), softmax(gamma))``.
+    `multinomial_lpmf` with theta the `softmax` of gamma, by its logarithm. The derivative is
+    :math:`n_k - N \\theta_k` with the number of trials N. In SciPy
+    ``scipy.stats.multinomial(sum(n), softmax(gamma))``.
 
     References
     ----------
@@ -278,17 +312,27 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Any) -> Any:
     >>> vm.gradient(lambda gamma: vm.multinomial_logit_lpmf([3, 1], gamma), np.zeros(2))
     array([ 1., -1.])
     """
-    shape = check_shapes("multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma)
+    shape = check_shapes(
+        "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
+    )
     if not _are_counts(n):
         return Saved(-math.inf, logs=None)
     logs = log_softmax(gamma, axis=-1)
     value = float(add_reduce(n * logs, None))
-    return Saved(value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value, logs=logs)
+    return Saved(
+        value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value,
+        logs=logs,
+    )
 
 
 @multinomial_logit_lpmf.reverse
 def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Any, logs: Any) -> Any:
-    return None, lambda: ZERO if logs is None else g * (n - add_reduce(n, axis=-1, keepdims=True) * np.exp(logs))
+    return (
+        None,
+        lambda: (
+            ZERO if logs is None else g * (n - add_reduce(n, axis=-1, keepdims=True) * np.exp(logs))
+        ),
+    )
 
 
 @multinomial_logit_lpmf.tangent
@@ -301,7 +345,9 @@ def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Any) -> Any:
 
 @multinomial_logit_lpmf.straight
 def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
-    shape = check_shapes("multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma)
+    shape = check_shapes(
+        "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
+    )
     if not _are_counts(n) or 0 in shape or keep == frozenset():
         refuse()
     require(np.isfinite(gamma))
@@ -311,7 +357,10 @@ def multinomial_logit_straight(n: Any, gamma: Any, keep: Any) -> Any:
     value = np.sum(n * (shifted - np.log(total)))
     if keep is None or "constants" in keep:
         value = value + repeats(shape, n) * _log_arrangements(n)
-    return value, lambda g: (None, lambda: g * (n - add_reduce(n, axis=-1, keepdims=True) * (e / total)))
+    return value, lambda g: (
+        None,
+        lambda: g * (n - add_reduce(n, axis=-1, keepdims=True) * (e / total)),
+    )
 
 
 # With N the sum of the counts and A that of alpha:  log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
@@ -323,7 +372,8 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
     Parameters
     ----------
     n : array_like of int, shape (..., K)
-        Counts of the categories: one observation, or one in each row; not nan. The number of trials is their sum.
+        Counts of the categories: one observation, or one in each row; not nan. The number of trials
+        is their sum.
     alpha : array_like, shape (..., K)
         Prior sample sizes: positive and finite. One vector, or one in each row.
     propto : bool, keyword only
@@ -332,7 +382,8 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or no integer.
+        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or
+        no integer.
 
     Raises
     ------
@@ -345,10 +396,11 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
 
     Notes
     -----
-    The counts are multinomial with probabilities that have a Dirichlet distribution. With :math:`N = \\sum_k n_k` and :math:`A =
-    \\sum_k \\alpha_k` the log mass is :math:`\\log N B(A, N) - \\sum_{n_k > 0} \\log n_k B(\\alpha_k, n_k)`, with the derivative
-    :math:`\\psi(\\alpha_k + n_k) - \\psi(\\alpha_k) - \\psi(A + N) + \\psi(A)`.
-    In SciPy ``scipy.stats.dirichlet_multinomial(alpha, sum(n))``.
+    The counts are multinomial with probabilities that have a Dirichlet distribution. With :math:`N
+    = \\sum_k n_k` and :math:`A = \\sum_k \\alpha_k` the log mass is :math:`\\log N B(A, N) -
+    \\sum_{n_k > 0} \\log n_k B(\\alpha_k, n_k)`, with the derivative :math:`\\psi(\\alpha_k + n_k)
+    - \\psi(\\alpha_k) - \\psi(A + N) + \\psi(A)`. In SciPy
+    ``scipy.stats.dirichlet_multinomial(alpha, sum(n))``.
 
     References
     ----------
@@ -364,9 +416,13 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Any) -> Any:
     if not _are_counts(n):
         return -math.inf
     total, sizes = add_reduce(n, axis=-1), add_reduce(alpha, axis=-1)
-    value = float(add_reduce(_log_betas(sizes, total), None) - add_reduce(_log_betas(alpha, n), None))
+    value = float(
+        add_reduce(_log_betas(sizes, total), None) - add_reduce(_log_betas(alpha, n), None)
+    )
     if "constants" in keep:
-        constant = add_reduce(np.log(np.maximum(total, 1.0)), None) - add_reduce(np.log(np.maximum(n, 1.0)), None)
+        constant = add_reduce(np.log(np.maximum(total, 1.0)), None) - add_reduce(
+            np.log(np.maximum(n, 1.0)), None
+        )
         value += repeats(shape, n) * float(constant)
     return value
 
@@ -378,7 +434,9 @@ def _log_betas(alpha: Any, n: Any) -> Any:
 
 def _count_slopes(n: Any, alpha: Any) -> Any:
     """The derivative with respect to alpha; differentiable."""
-    whole = zeta_difference(1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True))
+    whole = zeta_difference(
+        1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True)
+    )
     return zeta_difference(1.0, alpha, n) - whole
 
 

@@ -7,7 +7,7 @@ import math
 from varmat.core.errors import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan, probability
 from varmat.densities.univariate import univariate
-from varmat.functions.special import ROOT_HALF, ROOT_TWO_OVER_PI
+from varmat.functions.special.table import ROOT_HALF, ROOT_TWO_OVER_PI
 
 __all__ = ["exp_mod_normal_lpdf", "skew_double_exponential_lpdf", "skew_normal_lpdf"]
 
@@ -18,79 +18,151 @@ LN2 = repr(math.log(2.0))
 HAZARD = f"{ROOT_TWO_OVER_PI} / erfcx(-{ROOT_HALF} * minimum({{}}, 37.0))"
 
 skew_normal_lpdf = univariate(
-    "skew_normal_lpdf", "skew normal distribution",
-    y=VARIABLE, xi=LOCATION, omega=("Scale parameter", positive), alpha=("Shape parameter", finite),
+    "skew_normal_lpdf",
+    "skew normal distribution",
+    y=VARIABLE,
+    xi=LOCATION,
+    omega=("Scale parameter", positive),
+    alpha=("Shape parameter", finite),
     # At infinity with the shape 0 the log density is 0 times infinity.
-    support="(y >= -1.7976931348623157e308) & (y <= 1.7976931348623157e308)", shown=("y", "xi", "omega"),
-    let={"inv": "1.0 / omega", "z": "(y - xi) * inv", "h": HAZARD.format("alpha * z"), "s": "(alpha * h - z) * inv"},
+    support="(y >= -1.7976931348623157e308) & (y <= 1.7976931348623157e308)",
+    shown=("y", "xi", "omega"),
+    let={
+        "inv": "1.0 / omega",
+        "z": "(y - xi) * inv",
+        "h": HAZARD.format("alpha * z"),
+        "s": "(alpha * h - z) * inv",
+    },
     terms=("-log(omega)", "-0.5 * z * z", f"log_ndtr(alpha * z) + {LN2}", f"-{HALF_LOG_TWO_PI}"),
     partials={"y": "s", "xi": "-s", "omega": "-z * s - inv", "alpha": "z * h"},
-    reference="-log(omega) - ((y - xi) / omega)**2 / 2 + log(erfc(-alpha * (y - xi) / omega / sqrt(2))) - log(2 * pi) / 2",
-    points=[(0.3, 0.1, 1.5, 0.8), (-2.0, -1.0, 0.7, -2.0), (4.0, 3.0, 2.5, -3.0), (1e-9, -1e-9, 1e3, 40.0), (0.3, 0.1, 1.5, 0.0)],
-    tails=[(-5.0, 0.0, 1.0, 4.0), (8.0, 0.0, 1.0, 1.0), (-40.0, 3.0, 0.01, 1e3), (1e8, 0.0, 1.0, -3.0)],
+    reference="-log(omega) - ((y - xi) / omega)**2 / 2 + log(erfc(-alpha * (y - xi) / omega / "
+    "sqrt(2))) - log(2 * pi) / 2",
+    points=[
+        (0.3, 0.1, 1.5, 0.8),
+        (-2.0, -1.0, 0.7, -2.0),
+        (4.0, 3.0, 2.5, -3.0),
+        (1e-9, -1e-9, 1e3, 40.0),
+        (0.3, 0.1, 1.5, 0.0),
+    ],
+    tails=[
+        (-5.0, 0.0, 1.0, 4.0),
+        (8.0, 0.0, 1.0, 1.0),
+        (-40.0, 3.0, 0.01, 1e3),
+        (1e8, 0.0, 1.0, -3.0),
+    ],
     outside=[(float("-inf"), 0.1, 1.5, 0.8), (float("inf"), 0.1, 1.5, 0.0)],
-    notes="""With :math:`z = (y - \\xi) / \\omega` the log density is :math:`-\\log\\omega - z^2 / 2 + \\log 2\\Phi(\\alpha z)
+    notes="""With :math:`z = (y - \\xi) / \\omega` the log density is :math:`-\\log\\omega - z^2 / 2
+    + \\log 2\\Phi(\\alpha z)
     - \\log(2 \\pi) / 2`. In SciPy ``scipy.stats.skewnorm(alpha, xi, omega)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.skew_normal_lpdf(1.5, 1.0, 2.0, 0.0) == vm.normal_lpdf(1.5, 1.0, 2.0)
 True
 """,
-)  # fmt: skip
+)
 
 # A skewness of 0 or 1 leaves no density anywhere.
 skew_double_exponential_lpdf = univariate(
-    "skew_double_exponential_lpdf", "skew double exponential distribution",
-    y=VARIABLE, mu=LOCATION, sigma=("Scale parameter", positive_finite), tau=("Skewness parameter", probability),
+    "skew_double_exponential_lpdf",
+    "skew double exponential distribution",
+    y=VARIABLE,
+    mu=LOCATION,
+    sigma=("Scale parameter", positive_finite),
+    tau=("Skewness parameter", probability),
     shown=("y", "mu"),
     let={
-        "inv": "1.0 / sigma", "d": "y - mu", "k": "where(d > 0.0, tau, where(d < 0.0, tau - 1.0, 0.0))", "s": "2.0 * k * inv",
+        "inv": "1.0 / sigma",
+        "d": "y - mu",
+        "k": "where(d > 0.0, tau, where(d < 0.0, tau - 1.0, 0.0))",
+        "s": "2.0 * k * inv",
         "l": "s * d",
     },
     terms=("-log(sigma)", "log(tau) + log1p(-tau)", "-l", LN2),
-    partials={"y": "-s", "mu": "s", "sigma": "(l - 1.0) * inv", "tau": "1.0 / tau - 1.0 / (1.0 - tau) - 2.0 * d * inv"},
-    reference="log(2 * tau * (1 - tau) / sigma) - 2 * (tau if y > mu else tau - 1) * (y - mu) / sigma",
-    points=[(0.3, 0.1, 1.5, 0.4), (-2.0, -1.0, 0.7, 0.8), (4.0, 3.0, 2.5, 0.15), (-1e-3, 0.1, 1e3, 1e-9)],
+    partials={
+        "y": "-s",
+        "mu": "s",
+        "sigma": "(l - 1.0) * inv",
+        "tau": "1.0 / tau - 1.0 / (1.0 - tau) - 2.0 * d * inv",
+    },
+    reference="log(2 * tau * (1 - tau) / sigma) - 2 * (tau if y > mu else tau - 1) * (y - mu) / "
+    "sigma",
+    points=[
+        (0.3, 0.1, 1.5, 0.4),
+        (-2.0, -1.0, 0.7, 0.8),
+        (4.0, 3.0, 2.5, 0.15),
+        (-1e-3, 0.1, 1e3, 1e-9),
+    ],
     tails=[(1e8, 1.0, 1e-3, 0.5), (-1e-20, 1.0, 1e5, 1.0 - 1e-9)],
-    notes="""The log density is :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma - \\frac2\\sigma \\tau (y - \\mu)` above
-    :math:`\\mu` and :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma - \\frac2\\sigma (1 - \\tau) (\\mu - y)` below, where the
-    probability is :math:`\\tau`; at the kink :math:`y = \\mu` the derivative in both is 0. With :math:`\\tau = 1/2` it is
+    notes="""The log density is :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma - \\frac2\\sigma
+    \\tau (y - \\mu)` above :math:`\\mu` and :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma -
+    \\frac2\\sigma (1 - \\tau) (\\mu - y)` below, where the probability is :math:`\\tau`; at the
+    kink :math:`y = \\mu` the derivative in both is 0. With :math:`\\tau = 1/2` it is
     `double_exponential_lpdf`. In SciPy ``scipy.stats.laplace_asymmetric``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda mu: vm.skew_double_exponential_lpdf([1.0, 3.0, 4.0], mu, 1.0, 0.25), 2.0)
 -0.5
 """,
-)  # fmt: skip
+)
 
-# With x = z - a the log density is log(rate) + a**2 / 2 - a z + log(Phi(x)). Left of 0 the logarithm of Phi cancels what stands
-# before it, and both are -z**2 / 2 + log(erfcx(-x / sqrt(2)) / 2). With the hazard h the derivatives are h - a in z and
-# -(x + h) in a; x + h is the mean of a normal variable beyond -x, which cancels far on the left, too: from there it is the
-# series of DLMF 7.12.1 over itself.
+# With x = z - a the log density is log(rate) + a**2 / 2 - a z + log(Phi(x)). Left of 0 the
+# logarithm of Phi cancels what stands before it, and both are -z**2 / 2 + log(erfcx(-x / sqrt(2)) /
+# 2). With the hazard h the derivatives are h - a in z and -(x + h) in a; x + h is the mean of a
+# normal variable beyond -x, which cancels far on the left, too: from there it is the series of DLMF
+# 7.12.1 over itself.
 exp_mod_normal_lpdf = univariate(
-    "exp_mod_normal_lpdf", "exponentially modified normal distribution",
-    y=VARIABLE, mu=LOCATION, sigma=("Scale parameter", positive_finite), rate=("Inv_scale parameter", positive_finite),
+    "exp_mod_normal_lpdf",
+    "exponentially modified normal distribution",
+    y=VARIABLE,
+    mu=LOCATION,
+    sigma=("Scale parameter", positive_finite),
+    rate=("Inv_scale parameter", positive_finite),
     shown=("y", "mu"),
     let={
-        "inv": "1.0 / sigma", "z": "(y - mu) * inv", "a": "rate * sigma", "x": "z - a", "h": HAZARD.format("x"),
-        "far": "minimum(x, -28.0)", "q": "1.0 / (far * far)",
-        "v": "where(x > -28.0, x + h, (q * (2.0 - q * (10.0 - q * (74.0 - q * (706.0 - q * (8162.0 - q * (110410.0 "
+        "inv": "1.0 / sigma",
+        "z": "(y - mu) * inv",
+        "a": "rate * sigma",
+        "x": "z - a",
+        "h": HAZARD.format("x"),
+        "far": "minimum(x, -28.0)",
+        "q": "1.0 / (far * far)",
+        "v": "where(x > -28.0, x + h, (q * (2.0 - q * (10.0 - q * (74.0 - q * (706.0 - q * (8162.0 "
+        "- q * (110410.0 "
         "- q * 1708394.0)))))) - 1.0) / far)",
         "p": "where(x < 0.0, v - z, h - a) * inv",
         "left": f"-0.5 * z * z + log({ROOT_TWO_OVER_PI} / h)",
         "right": f"a * (0.5 * a - z) + log_ndtr(maximum(x, 0.0)) + {LN2}",
     },
     terms=("log(rate)", "where(x < 0.0, left, right)", f"-{LN2}"),
-    partials={"y": "p", "mu": "-p", "sigma": "-(z * p + rate * v)", "rate": "1.0 / rate - sigma * v"},
-    reference="log(rate / 2) + rate * (mu + rate * sigma**2 / 2 - y) + log(erfc((mu + rate * sigma**2 - y) / (sqrt(2) * sigma)))",
-    points=[(0.3, 0.1, 1.5, 0.8), (-2.0, -1.0, 0.7, 2.0), (4.0, 3.0, 2.5, 0.3), (4.0, 0.1, 0.5, 1.7), (0.3, 0.1, 1.5, 19.0)],
-    tails=[(-30.0, 0.0, 1.0, 1.0), (1.0, 0.0, 1.0, 50.0), (1e4, 0.0, 1.0, 2.0), (-60.0, 0.0, 1.0, 1e-3), (0.5, 0.0, 1.0, 3e3)],
-    notes="""The density of the sum of a normal and an exponential variable. With :math:`z = (y - \\mu) / \\sigma` and
-    :math:`a = \\lambda\\sigma` its logarithm is :math:`\\log \\lambda + a^2 / 2 - a z + \\log\\Phi(z - a)`, computed without
-    cancellation in both tails. In SciPy ``scipy.stats.exponnorm(1 / (rate * sigma), mu, sigma)``.""",
+    partials={
+        "y": "p",
+        "mu": "-p",
+        "sigma": "-(z * p + rate * v)",
+        "rate": "1.0 / rate - sigma * v",
+    },
+    reference="log(rate / 2) + rate * (mu + rate * sigma**2 / 2 - y) + log(erfc((mu + rate * "
+    "sigma**2 - y) / (sqrt(2) * sigma)))",
+    points=[
+        (0.3, 0.1, 1.5, 0.8),
+        (-2.0, -1.0, 0.7, 2.0),
+        (4.0, 3.0, 2.5, 0.3),
+        (4.0, 0.1, 0.5, 1.7),
+        (0.3, 0.1, 1.5, 19.0),
+    ],
+    tails=[
+        (-30.0, 0.0, 1.0, 1.0),
+        (1.0, 0.0, 1.0, 50.0),
+        (1e4, 0.0, 1.0, 2.0),
+        (-60.0, 0.0, 1.0, 1e-3),
+        (0.5, 0.0, 1.0, 3e3),
+    ],
+    notes="""The density of the sum of a normal and an exponential variable. With :math:`z = (y -
+    \\mu) / \\sigma` and :math:`a = \\lambda\\sigma` its logarithm is :math:`\\log \\lambda + a^2 /
+    2 - a z + \\log\\Phi(z - a)`, computed without cancellation in both tails. In SciPy
+    ``scipy.stats.exponnorm(1 / (rate * sigma), mu, sigma)``.""",
     examples="""
 >>> import varmat as vm
 >>> round(vm.exp_mod_normal_lpdf(1.0, 0.0, 1.0, 50.0), 12)
 -1.399151886237
 """,
-)  # fmt: skip
+)

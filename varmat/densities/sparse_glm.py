@@ -1,8 +1,8 @@
-"""Generalised linear models whose matrix of independent variables is sparse data: an operation without it among the operands.
+"""Generalised linear models whose matrix of independent variables is sparse data: an operation
+without it among the operands.
 
-The matrix stays as SciPy has it: a product with the weight vector, and one of its transpose with the derivatives with respect to
-the linear predictors.
-"""
+The matrix stays as SciPy has it: a product with the weight vector, and one of its transpose with
+the derivatives with respect to the linear predictors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import Domain
 from varmat.core.operation import Operation, is_differentiable
-from varmat.functions.sparse import as_sparse
-from varmat.functions.sparse_products import checked_matrix
+from varmat.functions.sparse.products import checked_matrix
+from varmat.functions.sparse.variable import as_sparse
 
 __all__: list[str] = []
 
@@ -46,12 +46,18 @@ class SparseGlm(Operation):
         self.reverse(self._reverse_of_model)
         self.tangent(self._tangent_of_model)
 
-    def _reverse_of_model(self, g: Any, r: Any, y: Any, *values: Any, matrix: Any, keep: Any, sums: Any) -> Any:
-        of_y, _, *others = self.model.operation.reverse_rule(g, r, y, matrix, *values, keep=keep, sums=sums)
+    def _reverse_of_model(
+        self, g: Any, r: Any, y: Any, *values: Any, matrix: Any, keep: Any, sums: Any
+    ) -> Any:
+        of_y, _, *others = self.model.operation.reverse_rule(
+            g, r, y, matrix, *values, keep=keep, sums=sums
+        )
         return of_y, *others
 
     def _tangent_of_model(self, r: Any, y: Any, *values: Any, matrix: Any, keep: Any) -> Any:
-        of_y, _, *others = self.model.operation.push(r, (y, as_sparse(matrix), *values), {"keep": keep})
+        of_y, _, *others = self.model.operation.push(
+            r, (y, as_sparse(matrix), *values), {"keep": keep}
+        )
         return of_y, *others
 
 

@@ -1,9 +1,10 @@
-"""From the expressions of a density to a program: the sum over elements of its terms, and its derivatives.
+"""From the expressions of a density to a program: the sum over elements of its terms, and its
+derivatives.
 
-What an expression becomes depends on which arguments are numbers and which are vectors: the same ``-0.5 * z * z - log(sigma)`` is
-an inner product and a number times a logarithm, when sigma is a number, or an inner product and a sum of logarithms. Numbers are
-taken out of sums, sums of products are inner products, and only what the wanted results need is computed, once.
-"""
+What an expression becomes depends on which arguments are numbers and which are vectors: the same
+``-0.5 * z * z - log(sigma)`` is an inner product and a number times a logarithm, when sigma is a
+number, or an inner product and a sum of logarithms. Numbers are taken out of sums, sums of products
+are inner products, and only what the wanted results need is computed, once."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
-from varmat.functions.log_incomplete import SLOPES
+from varmat.functions.special.log_incomplete import SLOPES
 from varmat.programs.builder import ADD, MULTIPLY, SUBTRACT, Builder, is_number
 from varmat.programs.counts import sum_of_counts
 from varmat.programs.emit import Unless
@@ -22,12 +23,15 @@ from varmat.programs.kernels import Function, Reduce, ufunc_kernel
 from varmat.programs.program import Program, Value
 from varmat.programs.symbols import Scope, Symbol, compiled, lift
 
-# What vectors have as their length while they are traced; the number of elements itself is an argument.
+# What vectors have as their length while they are traced; the number of elements itself is an
+# argument.
 VECTOR = (7,)
 
 
 def abbreviations(expressions: Iterable[str], let: dict[str, str]) -> dict[str, str]:
-    """The abbreviations that expressions use, also by way of others, in an order in which they can be computed."""
+    """The abbreviations that expressions use, also by way of others, in an order in which they can
+    be computed.
+    """
     found: dict[str, str] = {}
     for expression in expressions:
         for name in compiled(expression).co_names:
@@ -40,7 +44,11 @@ def abbreviations(expressions: Iterable[str], let: dict[str, str]) -> dict[str, 
 def names_in(expressions: Iterable[str], let: dict[str, str]) -> set[str]:
     """The names that expressions use, also by way of abbreviations."""
     expressions = [*expressions]
-    return {name for text in (*expressions, *abbreviations(expressions, let).values()) for name in compiled(text).co_names}
+    return {
+        name
+        for text in (*expressions, *abbreviations(expressions, let).values())
+        for name in compiled(text).co_names
+    }
 
 
 class Sums(Builder):
@@ -59,11 +67,19 @@ class Sums(Builder):
         self.counts: set[Value] = set()
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
-        """A ufunc of values, computed as it is written: products of numbers of any size may overflow in another order."""
+        """A ufunc of values, computed as it is written: products of numbers of any size may
+        overflow in another order.
+        """
         x, *others = operands
         if ufunc is np.multiply and x.shape and not others[0].shape:
             return self.ufunc(ufunc, others[0], x)
-        if ufunc is np.negative and x.shape and x.step is not None and x.step.kernel is MULTIPLY and not x.step.operands[0].shape:
+        if (
+            ufunc is np.negative
+            and x.shape
+            and x.step is not None
+            and x.step.kernel is MULTIPLY
+            and not x.step.operands[0].shape
+        ):
             # The sign of the number, instead of another pass.
             number, rest = x.step.operands
             return self.call(MULTIPLY, self.ufunc(np.negative, number), rest)
@@ -82,21 +98,31 @@ class Sums(Builder):
         return x if self.size is None else self.ufunc(np.multiply, self.size, x)
 
     def _sum_of_sum(self, x: Value) -> Value:
-        if x.step is not None and x.step.kernel in (ADD, SUBTRACT) and any(map(is_computed, x.step.operands)):
+        if (
+            x.step is not None
+            and x.step.kernel in (ADD, SUBTRACT)
+            and any(map(is_computed, x.step.operands))
+        ):
             return self.ufunc(x.step.kernel.ufunc, *map(self._total, x.step.operands))
         known = sum_of_counts(x, self.counts)
-        return self.call(Reduce(np.add, (0,)), x) if known is None else self.call(known[0], *known[1])
+        return (
+            self.call(Reduce(np.add, (0,)), x) if known is None else self.call(known[0], *known[1])
+        )
 
 
 class CarefulSums(Sums):
-    """Sums over elements that are computed one by one: no numbers are taken out, beside which a sum might overflow."""
+    """Sums over elements that are computed one by one: no numbers are taken out, beside which a sum
+    might overflow.
+    """
 
     def _total(self, x: Value) -> Value:
         return self._sum_of_sum(x) if x.shape else super()._total(x)
 
 
 def is_computed(x: Value) -> bool:
-    """Whether to sum it apart from what it is added to: not for a plain difference, whose sum would lose its digits."""
+    """Whether to sum it apart from what it is added to: not for a plain difference, whose sum would
+    lose its digits.
+    """
     return x.step is not None and x.step.kernel not in (ADD, SUBTRACT)
 
 
@@ -107,11 +133,17 @@ class Names(Scope):
         row, builder = ROWS.get(name), self.builder
         if row is None or isinstance(row.ufunc, np.ufunc):
             return super().__missing__(name)
-        return lambda *args: Symbol(builder, with_value(builder, row, [lift(builder, x) for x in args], _whole))
+        return lambda *args: Symbol(
+            builder, with_value(builder, row, [lift(builder, x) for x in args], _whole)
+        )
 
 
-def with_value(builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]) -> Value:
-    """A function of the elementwise table, applied; a slope gets the value of its function, which is computed anyway."""
+def with_value(
+    builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]
+) -> Value:
+    """A function of the elementwise table, applied; a slope gets the value of its function, which
+    is computed anyway.
+    """
     known = SLOPES.get(row.name)
     if known is None or not is_number(operands[0], 1.0):
         return apply(builder, row, operands)
@@ -134,14 +166,23 @@ def _slope(name: str, slope: Any) -> Function:
 
 
 def traced(
-    density: Any, vectors: set[str], active: Sequence[str], terms: Sequence[str], quick: Any, careful: Callable[..., Any] | None
+    density: Any,
+    vectors: set[str],
+    active: Sequence[str],
+    terms: Sequence[str],
+    quick: Any,
+    careful: Callable[..., Any] | None,
 ) -> Program:
-    """The program from the arguments and the number of elements to the value and the partials with respect to what is active.
+    """The program from the arguments and the number of elements to the value and the partials with
+    respect to what is active.
 
-    Where the conditions of a quick form do not hold, and where its value is not finite, the program hands over to `careful`.
-    """
+    Where the conditions of a quick form do not hold, and where its value is not finite, the program
+    hands over to `careful`."""
     builder = Sums() if careful is not None or density.quick_for(vectors) is None else CarefulSums()
-    letters = {name: Symbol(builder, builder.argument(VECTOR if name in vectors else ())) for name in density.operands}
+    letters = {
+        name: Symbol(builder, builder.argument(VECTOR if name in vectors else ()))
+        for name in density.operands
+    }
     size = builder.argument(())
     builder.size = size if vectors else None
     builder.counts = {letters[name].value for name in density.discrete}
@@ -157,7 +198,9 @@ def traced(
     if density.support is not None and not density.support_is_shown:
         builder.guard(scope.evaluate(density.support))
     partials = [scope.evaluate(density.partials[name]) for name in active]
-    partials = [p if name in vectors else builder.sum(p) for name, p in zip(active, partials, strict=True)]
+    partials = [
+        p if name in vectors else builder.sum(p) for name, p in zip(active, partials, strict=True)
+    ]
     value = builder.add_all([builder.sum(scope.evaluate(term)) for term in terms])
     if careful is not None:
         builder.apply(Unless(careful), builder.ufunc(np.isfinite, value))

@@ -11,7 +11,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import typed
 from varmat.densities.univariate import Univariate
-from varmat.functions.special import log_diff_exp
+from varmat.functions.special.table import log_diff_exp
 
 __all__ = ["truncated"]
 
@@ -31,7 +31,11 @@ class Truncated:
         self.__signature__ = density.__signature__.replace(parameters=density.parameters)
 
     def __repr__(self) -> str:
-        bounds = [f"{name}={x!r}" for name, x in (("lower", self.lower), ("upper", self.upper)) if x is not None]
+        bounds = [
+            f"{name}={x!r}"
+            for name, x in (("lower", self.lower), ("upper", self.upper))
+            if x is not None
+        ]
         return f"varmat.truncated({', '.join([self.density.name, *bounds])})"
 
     @typed
@@ -60,7 +64,9 @@ class Truncated:
         return outside
 
     def log_probability(self, *parameters: Any) -> Any:
-        """The logarithm of the probability of the interval, for each element of bounds and parameters."""
+        """The logarithm of the probability of the interval, for each element of bounds and
+        parameters.
+        """
         below, above = self.density.lcdf.pointwise, self.density.lccdf.pointwise
         lower, upper = self.lower, self.upper
         if lower is not None and next(iter(self.density.arguments)) in self.density.discrete:
@@ -69,8 +75,12 @@ class Truncated:
             return below(upper, *parameters)
         if upper is None:
             return above(lower, *parameters)
-        # A difference of probabilities up to the ends, or of those above: the smaller ones have the digits.
-        pairs = [f(x, *parameters) for f, x in ((below, upper), (below, lower), (above, lower), (above, upper))]
+        # A difference of probabilities up to the ends, or of those above: the smaller ones have the
+        # digits.
+        pairs = [
+            f(x, *parameters)
+            for f, x in ((below, upper), (below, lower), (above, lower), (above, upper))
+        ]
         left = pairs[0] < pairs[2]
         return log_diff_exp(np.where(left, pairs[0], pairs[2]), np.where(left, pairs[1], pairs[3]))
 
@@ -83,14 +93,15 @@ def truncated(density: Any, *, lower: Any = None, upper: Any = None) -> Truncate
     density : function
         A density or mass of one variable that has cumulative functions, such as `normal_lpdf`.
     lower, upper : array_like, optional
-        The ends of the interval, which belong to it. They broadcast with the arguments of the density, and may be variables unless
-        the density is one of integers.
+        The ends of the interval, which belong to it. They broadcast with the arguments of the
+        density, and may be variables unless the density is one of integers.
 
     Returns
     -------
     callable
-        A function of the arguments of the density: the log density less the logarithm of the probability of the interval, summed
-        over all elements; -inf if an observation is outside the interval. Its derivatives are exact, with respect to the ends too.
+        A function of the arguments of the density: the log density less the logarithm of the
+        probability of the interval, summed over all elements; -inf if an observation is outside the
+        interval. Its derivatives are exact, with respect to the ends too.
 
     Raises
     ------
@@ -101,11 +112,12 @@ def truncated(density: Any, *, lower: Any = None, upper: Any = None) -> Truncate
 
     Notes
     -----
-    The probability of an interval with both ends is a difference of two lower or of two upper tails, whichever are smaller, so that
-    intervals far out in a tail keep their digits. An interval much narrower than the distribution is wide loses as many digits as
-    its probability is small.
+    The probability of an interval with both ends is a difference of two lower or of two upper
+    tails, whichever are smaller, so that intervals far out in a tail keep their digits. An interval
+    much narrower than the distribution is wide loses as many digits as its probability is small.
 
-    An observation that is only known to lie above a bound (which is *censored*) contributes ``lccdf(bound, ...)`` instead.
+    An observation that is only known to lie above a bound (which is *censored*) contributes
+    ``lccdf(bound, ...)`` instead.
 
     References
     ----------
@@ -123,11 +135,21 @@ def truncated(density: Any, *, lower: Any = None, upper: Any = None) -> Truncate
     -0.5
     """
     if getattr(density, "lcdf", None) is None:
-        raise TypeError(f"truncated: density is {density!r}, but must be a density of one variable that has cumulative functions!")
+        raise TypeError(
+            f"truncated: density is {density!r}, but must be a density of one variable that has "
+            "cumulative functions!"
+        )
     if lower is None and upper is None:
         raise TypeError("truncated: neither lower nor upper is given, but one of them must be!")
     if lower is not None and upper is not None and not any(map(is_differentiable, (lower, upper))):
-        holds = np.less_equal(lower, upper) if density.arguments.keys() & density.discrete else np.less(lower, upper)
+        holds = (
+            np.less_equal(lower, upper)
+            if density.arguments.keys() & density.discrete
+            else np.less(lower, upper)
+        )
         if not np.all(holds):
-            raise DomainError(f"truncated: lower is {lower!r} and upper is {upper!r}, but lower must be below upper!")
+            raise DomainError(
+                f"truncated: lower is {lower!r} and upper is {upper!r}, but lower must be below "
+                "upper!"
+            )
     return Truncated(density, lower, upper)

@@ -2,20 +2,20 @@
 
     normal_lpdf = univariate(
         "normal_lpdf", "Normal distribution",
-        y=("Random variable", not_nan), mu=("Location parameter", finite), sigma=("Scale parameter", positive),
-        let={"z": "(y - mu) / sigma", "s": "z / sigma"},
-        terms=["-0.5 * z * z", "-log(sigma)", "-0.9189385332046727"],
-        partials={"y": "-s", "mu": "s", "sigma": "(z * z - 1.0) / sigma"},
-        notes=..., examples=...,
+        y=("Random variable", not_nan), mu=("Location parameter", finite), sigma=("Scale parameter",
+        positive), let={"z": "(y - mu) / sigma", "s": "z / sigma"}, terms=["-0.5 * z * z",
+        "-log(sigma)", "-0.9189385332046727"], partials={"y": "-s", "mu": "s", "sigma": "(z * z -
+        1.0) / sigma"}, notes=..., examples=...,
     )
 
-The expressions are elementwise, in the arguments, the abbreviations of `let` and the functions of the elementwise table. The
-log density is the sum of the terms over all elements to which the arguments broadcast; a term is dropped with ``propto=True`` if
-all on which it depends is data. An argument without a partial is discrete.
+The expressions are elementwise, in the arguments, the abbreviations of `let` and the functions of
+the elementwise table. The log density is the sum of the terms over all elements to which the
+arguments broadcast; a term is dropped with ``propto=True`` if all on which it depends is data. An
+argument without a partial is discrete.
 
-Value and partials are computed together, while the arguments are in the cache, by a function that is compiled for each use: which
-arguments are arrays, which are variables, which terms are kept. The reverse rule only multiplies by the adjoint of the result.
-"""
+Value and partials are computed together, while the arguments are in the cache, by a function that
+is compiled for each use: which arguments are arrays, which are variables, which terms are kept. The
+reverse rule only multiplies by the adjoint of the result."""
 
 from __future__ import annotations
 
@@ -44,18 +44,21 @@ from varmat.functions.checks import check_values, is_held
 from varmat.programs.emit import function_of_program
 from varmat.programs.program import ElsewhereError, Value
 
-# Elements from which value and partials are computed in place, block by block. At 4096 that takes as long as without, at 10^4
-# up to a tenth less, at 10^5 half to two thirds.
+# Elements from which value and partials are computed in place, block by block. At 4096 that takes
+# as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
 LONG = 8192
-# Counts up to which the terms of a log mass, which are of the size of n log(n), may be added up as they are.
+# Counts up to which the terms of a log mass, which are of the size of n log(n), may be added up as
+# they are.
 MODERATE = 1000.0
 # A use is a number with two bits for each argument, and what is kept if terms may be dropped.
 IS_ARRAY, IS_VARIABLE = 1, 2
-KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(ARRAYS, IS_ARRAY | IS_VARIABLE)
+KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(
+    ARRAYS, IS_ARRAY | IS_VARIABLE
+)
 
 Keep = frozenset[str] | None
-# The function for one use, the same in IEEE arithmetic, the arguments to be checked before it is called (None for all), and
-# the number of partials.
+# The function for one use, the same in IEEE arithmetic, the arguments to be checked before it is
+# called (None for all), and the number of partials.
 Compiled = tuple[Any, Any, list[int] | None, int]
 
 
@@ -72,9 +75,9 @@ def as_number(x: Any) -> tuple[Any, int] | None:
 class Quick(NamedTuple):
     """Abbreviations with which arrays take fewer steps, and numbers too, if there are counts.
 
-    They are for where the value is finite, for where one argument, if named, is a number, for where those called counts are at
-    most `MODERATE`, and for where a condition holds for all elements, which may use the abbreviations.
-    """
+    They are for where the value is finite, for where one argument, if named, is a number, for where
+    those called counts are at most `MODERATE`, and for where a condition holds for all elements,
+    which may use the abbreviations."""
 
     let: dict[str, str]
     number: str | None = None
@@ -93,7 +96,9 @@ class Quick(NamedTuple):
     def fits_in(self, values: Mapping[str, Value]) -> bool:
         """The same of the counts in a program, which are data."""
         counts = [values[name] for name in self.counts]
-        return all(v.is_constant for v in counts) and self.fits({name: v.data for name, v in zip(self.counts, counts, strict=True)})
+        return all(v.is_constant for v in counts) and self.fits(
+            {name: v.data for name, v in zip(self.counts, counts, strict=True)}
+        )
 
 
 class Univariate(Density, Operation):
@@ -110,10 +115,18 @@ class Univariate(Density, Operation):
     lccdf: Any
 
     def __init__(
-        self, name: str, arguments: Arguments, let: dict[str, str], terms: Sequence[str], partials: dict[str, str],
-        support: str | None, shown: Sequence[str], demand: tuple[str, str, str] | None,
-        dropping: Sequence[str], quick: Quick | None,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        arguments: Arguments,
+        let: dict[str, str],
+        terms: Sequence[str],
+        partials: dict[str, str],
+        support: str | None,
+        shown: Sequence[str],
+        demand: tuple[str, str, str] | None,
+        dropping: Sequence[str],
+        quick: Quick | None,
+    ) -> None:
         def function(*values: Any) -> Any:
             return self(*values)
 
@@ -124,7 +137,13 @@ class Univariate(Density, Operation):
         self.operation = self
         self.checks = tuple(arguments.values())
         self.dropping, self.quick = dropping, quick
-        self.let, self.terms, self.partials, self.support, self.demand = let, terms, partials, support, demand
+        self.let, self.terms, self.partials, self.support, self.demand = (
+            let,
+            terms,
+            partials,
+            support,
+            demand,
+        )
         # What would make the value infinite or nan is looked for only if the value is that.
         self.shown = frozenset(shown)
         supported = names_in([support], let) & {*arguments} if support else set()
@@ -140,7 +159,9 @@ class Univariate(Density, Operation):
         OPERATIONS[name] = self
 
     def __getattr__(self, name: str) -> Any:
-        """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported when one is first asked for."""
+        """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported
+        when one is first asked for.
+        """
         if name not in ("cdf", "lcdf", "lccdf"):
             raise AttributeError(f"{self!r} has no attribute {name!r}")
         import_module("varmat.densities.cumulative")
@@ -151,7 +172,9 @@ class Univariate(Density, Operation):
         if named or len(args) != self.arity:
             args, _ = self._bind(args, named)
         if propto:
-            keep = frozenset(name for name, x in zip(self.operands, args, strict=True) if is_differentiable(x))
+            keep = frozenset(
+                name for name, x in zip(self.operands, args, strict=True) if is_differentiable(x)
+            )
         tape = shape = None
         values, active = [], []
         use: Any = 1
@@ -185,10 +208,15 @@ class Univariate(Density, Operation):
         return result
 
     def again(self, active: Any, saved: Any) -> Any:
-        """Call it with what an entry on the tape holds, and other operands in place of its variables."""
+        """Call it with what an entry on the tape holds, and other operands in place of its
+        variables.
+        """
         _, values, _, use = saved
         following = iter(active)
-        args = [next(following) if kind & IS_VARIABLE else v for v, kind in zip(values, self.kinds_of(use), strict=True)]
+        args = [
+            next(following) if kind & IS_VARIABLE else v
+            for v, kind in zip(values, self.kinds_of(use), strict=True)
+        ]
         return self(*args, keep=use[1] if isinstance(use, tuple) else None)
 
     def _broadcast(self, args: Any, keep: Keep) -> Any:
@@ -200,7 +228,10 @@ class Univariate(Density, Operation):
         if self.demand is not None:
             check_values(lambda *values: self.check_demand(self.name, values), *args)
         args = [float(x) if type(x) is np.ndarray and not x.ndim else x for x in args]
-        return self(*(x if np.shape(x) in ((), shape) else np.broadcast_to(x, shape) for x in args), keep=keep)
+        return self(
+            *(x if np.shape(x) in ((), shape) else np.broadcast_to(x, shape) for x in args),
+            keep=keep,
+        )
 
     def evaluate(self, values: list[Any], shape: Any, use: Any) -> tuple[float, list[Any]]:
         """The value, and for each variable its partial: a float, or an array of `shape`."""
@@ -226,7 +257,9 @@ class Univariate(Density, Operation):
         self._check_domains(values)
         return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * count)
 
-    def _compute(self, function: Any, exact: Any, values: list[Any], shape: Any) -> tuple[float, list[Any]]:
+    def _compute(
+        self, function: Any, exact: Any, values: list[Any], shape: Any
+    ) -> tuple[float, list[Any]]:
         try:
             if shape is None:
                 return function(*values, 1)  # type: ignore[no-any-return]
@@ -234,7 +267,8 @@ class Univariate(Density, Operation):
                 with np.errstate(all="ignore"):
                     return function(*values, shape[0])  # type: ignore[no-any-return]
             return _of_arrays(function, values, shape)
-        except (ArithmeticError, ValueError):  # where Python's floats raise, IEEE arithmetic answers
+        # where Python's floats raise, IEEE arithmetic answers
+        except (ArithmeticError, ValueError):
             values = ieee(values)
             return _of_arrays(exact, values, () if shape is None else shape)
 
@@ -263,18 +297,34 @@ class Univariate(Density, Operation):
         """The abbreviations of the careful form or of a quick one."""
         return self.let if quick is None else {**self.let, **quick.let}
 
-    def elementwise(self, expressions: list[str], given: tuple[str, ...] = (), let: dict[str, str] | None = None) -> Any:
-        """A function of the arguments, of any kinds, and of given abbreviations, to a tuple of elementwise values."""
-        let = {name: text for name, text in (self.let if let is None else let).items() if name not in given}
+    def elementwise(
+        self, expressions: list[str], given: tuple[str, ...] = (), let: dict[str, str] | None = None
+    ) -> Any:
+        """A function of the arguments, of any kinds, and of given abbreviations, to a tuple of
+        elementwise values.
+        """
+        let = {
+            name: text
+            for name, text in (self.let if let is None else let).items()
+            if name not in given
+        }
         lines = [f"{name} = {text}" for name, text in abbreviations(expressions, let).items()]
         parameters = [*self.operands, *given]
-        functions = {name: for_arrays(name) for name in names_in(expressions, let) - {*parameters, *let}}
+        functions = {
+            name: for_arrays(name) for name in names_in(expressions, let) - {*parameters, *let}
+        }
         results = f"return {', '.join(expressions)},"
-        return function_of(", ".join(parameters), [*lines, results], functions, f"{self.name}: {', '.join(expressions)}")
+        return function_of(
+            ", ".join(parameters),
+            [*lines, results],
+            functions,
+            f"{self.name}: {', '.join(expressions)}",
+        )
 
-    def kept(self, keep: Keep) -> Sequence[str]:
+    def kept(self, keep: Keep, dropping: Sequence[str] | None = None) -> Sequence[str]:
         """The terms that depend on an argument in `keep`; None keeps all."""
-        return self.terms if keep is None else [t for t in self.dropping if keep & names_in([t], self.let)]
+        terms = self.dropping if dropping is None else dropping
+        return self.terms if keep is None else [t for t in terms if keep & names_in([t], self.let)]
 
     @cached_property
     def pointwise(self) -> Pointwise:
@@ -289,7 +339,11 @@ class Univariate(Density, Operation):
     def quick_for(self, arrays: set[str]) -> Quick | None:
         """The quick form, if there is one where these arguments are arrays."""
         quick = self.quick
-        return quick if quick is not None and (arrays or quick.counts) and quick.number not in arrays else None
+        return (
+            quick
+            if quick is not None and (arrays or quick.counts) and quick.number not in arrays
+            else None
+        )
 
     def compiled(self, use: Any) -> Compiled:
         """The function for one use, compiled when it is first wanted."""
@@ -299,16 +353,24 @@ class Univariate(Density, Operation):
         keep = use[1] if isinstance(use, tuple) else None
         kinds = self.kinds_of(use)
         arrays = {name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_ARRAY}
-        active = [name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_VARIABLE]
+        active = [
+            name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_VARIABLE
+        ]
         for name in self.discrete.intersection(active):
             self.refuse_variable(name)
         function, self._long[use] = self._functions(arrays, active, keep, self.quick_for(arrays))
         # What is dropped does not show anything.
-        early = [i for i, name in enumerate(self.operands) if name not in self.late] if keep is None else None
+        early = (
+            [i for i, name in enumerate(self.operands) if name not in self.late]
+            if keep is None
+            else None
+        )
         self._uses[use] = *function, early, len(active)
         return self._uses[use]
 
-    def _functions(self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None) -> tuple[Any, Any]:
+    def _functions(
+        self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None
+    ) -> tuple[Any, Any]:
         """The functions for one use, and what makes those for long arrays."""
         made: Any = cache(lambda: self._functions(arrays, active, keep, None)[0])
 
@@ -316,14 +378,25 @@ class Univariate(Density, Operation):
             function, exact = made()
             return self._compute(function, exact, [*values[:-1]], values[-1:])
 
-        program = traced(self, arrays, active, self.kept(keep), quick, None if quick is None else careful)
-        kinds = [f"{name}{' array' * (name in arrays)}{' variable' * (name in active)}" for name in self.operands]
-        kinds += ["up to constants"] * (keep is not None) + ["careful"] * (quick is not self.quick_for(arrays))
+        program = traced(
+            self, arrays, active, self.kept(keep), quick, None if quick is None else careful
+        )
+        kinds = [
+            f"{name}{' array' * (name in arrays)}{' variable' * (name in active)}"
+            for name in self.operands
+        ]
+        kinds += ["up to constants"] * (keep is not None) + ["careful"] * (
+            quick is not self.quick_for(arrays)
+        )
         given = program, [*self.operands, "size"], f"{self.name}: {', '.join(kinds)}"
-        return function_of_program(*given), cache(lambda: function_of_program(*given, by_blocks=True))
+        return function_of_program(*given), cache(
+            lambda: function_of_program(*given, by_blocks=True)
+        )
 
     def chain(self, result: Any, active: Any, saved: Any) -> None:
-        """What the reverse pass does with an entry: the partials times the adjoint of the result."""
+        """What the reverse pass does with an entry: the partials times the adjoint of the
+        result.
+        """
         g = result._adj
         partials = saved[0]
         for i, x in enumerate(active):
@@ -351,7 +424,9 @@ class Univariate(Density, Operation):
     # The tangent rule of every density of one variable: the sum of partial times tangent.
     def _maps(self, r: Any, *values: Any, keep: Keep) -> tuple[Any, ...]:
         if self._pushes is None:
-            self._pushes = {name: self.elementwise([expression]) for name, expression in self.partials.items()}
+            self._pushes = {
+                name: self.elementwise([expression]) for name, expression in self.partials.items()
+            }
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
         inside = is_held(possible, r) or self._in_support([plain(v) for v in values])
 
@@ -382,12 +457,25 @@ def _of_arrays(function: Any, values: list[Any], shape: tuple[int, ...]) -> tupl
 
 
 def univariate(
-    name: str, title: str, *, terms: Sequence[str], partials: dict[str, str], notes: str, examples: str,
-    reference: str, points: Sequence[tuple[float, ...]], tails: Sequence[tuple[float, ...]] = (),
-    outside: Sequence[tuple[float, ...]] = (), let: dict[str, str] | None = None, support: str | None = None,
-    shown: Sequence[str] = (), demand: tuple[str, str, str] | None = None,
-    dropping: Sequence[str] = (), quick: Quick | None = None, **arguments: tuple[str, Domain],
-) -> Univariate:  # fmt: skip
+    name: str,
+    title: str,
+    *,
+    terms: Sequence[str],
+    partials: dict[str, str],
+    notes: str,
+    examples: str,
+    reference: str,
+    points: Sequence[tuple[float, ...]],
+    tails: Sequence[tuple[float, ...]] = (),
+    outside: Sequence[tuple[float, ...]] = (),
+    let: dict[str, str] | None = None,
+    support: str | None = None,
+    shown: Sequence[str] = (),
+    demand: tuple[str, str, str] | None = None,
+    dropping: Sequence[str] = (),
+    quick: Quick | None = None,
+    **arguments: tuple[str, Domain],
+) -> Univariate:
     """Make a density of one variable: one row of the table.
 
     Parameters
@@ -399,28 +487,30 @@ def univariate(
     terms : sequence of str
         The terms of the log density of one element. What names no argument is a constant.
     partials : dict
-        Name of an argument -> the elementwise derivative of the log density. An argument that is missing is discrete.
+        Name of an argument -> the elementwise derivative of the log density. An argument that is
+        missing is discrete.
     notes, examples : str
         Text for the docstring: formula, parameterisation, SciPy's equivalent; lines of a doctest.
     reference : str
         The log density as an mpmath expression in the arguments, for the tests.
     points, tails, outside : sequence of tuples
-        Arguments for the tests: in the bulk, where value and derivatives are right to 1e-12; in the tails, where they are right
-        to 1e-7; with an observation outside the support.
+        Arguments for the tests: in the bulk, where value and derivatives are right to 1e-12; in the
+        tails, where they are right to 1e-7; with an observation outside the support.
     let : dict, optional
         Abbreviations used in other expressions, and in later abbreviations.
     support : str, optional
         A condition; where it does not hold the log density is -inf, and the gradient zero.
     shown : sequence of str
-        Arguments that make the log density infinite or nan if they are outside their domain (or the support): they are checked
-        only if it is that, which saves a pass over arrays.
+        Arguments that make the log density infinite or nan if they are outside their domain (or the
+        support): they are checked only if it is that, which saves a pass over arrays.
     demand : tuple of str, optional
-        An argument, a condition on it and others that makes the log density infinite or nan where it does not hold, and the phrase
-        that follows "but must be" in the refusal.
+        An argument, a condition on it and others that makes the log density infinite or nan where
+        it does not hold, and the phrase that follows "but must be" in the refusal.
     dropping : sequence of str, optional
         The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
     quick : Quick, optional
-        Other abbreviations for the same, for arrays: what they give is taken where the value is finite.
+        Other abbreviations for the same, for arrays: what they give is taken where the value is
+        finite.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
@@ -428,22 +518,48 @@ def univariate(
     -------
     Univariate
     """
-    row = Univariate(name, arguments, let or {}, terms, partials, support, shown, demand, dropping or terms, quick)
-    row.__module__ = sys._getframe(1).f_globals["__name__"]  # where it is found when it is unpickled
-    row.reference, row.points, row.tails, row.outside = reference, tuple(points), tuple(tails), tuple(outside)
+    row = Univariate(
+        name,
+        arguments,
+        let or {},
+        terms,
+        partials,
+        support,
+        shown,
+        demand,
+        dropping or terms,
+        quick,
+    )
+    # where it is found when it is unpickled
+    row.__module__ = sys._getframe(1).f_globals["__name__"]
+    row.reference, row.points, row.tails, row.outside = (
+        reference,
+        tuple(points),
+        tuple(tails),
+        tuple(outside),
+    )
     row.title = title
     row.__doc__ = _DOC.format(
-        kind="mass" if name.endswith("pmf") else "density", title=title, full=name, name=row.proportional.name,
+        kind="mass" if name.endswith("pmf") else "density",
+        title=title,
+        full=name,
+        name=row.proportional.name,
         arguments=argument_lines(arguments),
-        notes=notes.strip(), examples=examples.strip().replace("\n", "\n    "),
-        outside=f" Where ``{support}`` does not hold the value is -inf and the gradient zero." if support else "",
-    )  # fmt: skip
+        notes=notes.strip(),
+        examples=examples.strip().replace("\n", "\n    "),
+        outside=f" Where ``{support}`` does not hold the value is -inf and the gradient zero."
+        if support
+        else "",
+    )
     return row
 
 
 def argument_lines(arguments: Arguments) -> str:
     """The arguments in a docstring."""
-    return "\n".join(f"    {each} : array_like\n        {words}: {domain.phrase}." for each, (words, domain) in arguments.items())
+    return "\n".join(
+        f"    {each} : array_like\n        {words}: {domain.phrase}."
+        for each, (words, domain) in arguments.items()
+    )
 
 
 _DOC = """Log {kind} of the {title}, summed over all elements.
@@ -457,8 +573,8 @@ _DOC = """Log {kind} of the {title}, summed over all elements.
     Returns
     -------
     float or Var
-        The sum over the elements to which the arguments broadcast; zero if there are none.{outside} ``{full}.pointwise`` is
-        the density at each element.
+        The sum over the elements to which the arguments broadcast; zero if there are none.{outside}
+        ``{full}.pointwise`` is the density at each element.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Densities without the terms that depend on data only, under Stan's names for them: `normal_lupdf`, `poisson_lupmf`, ..."""
+"""Densities without the terms that depend on data only, under Stan's names for them:
+`normal_lupdf`, `poisson_lupmf`, ...
+"""
 
 from varmat.densities import (
     bernoulli,
@@ -15,9 +17,9 @@ from varmat.densities import (
     glm_counts,
     heavy_tails,
     inverse_chi_square,
+    lkj,
     location_scale,
     matrix_normal,
-    matrix_variate,
     multi_normal,
     normal,
     ordered,
@@ -26,6 +28,7 @@ from varmat.densities import (
     simplex,
     skewed,
     wiener,
+    wishart,
     wishart_cholesky,
 )
 
@@ -147,11 +150,11 @@ student_t_lupdf = location_scale.student_t_lpdf.proportional
 matrix_normal_prec_lupdf = matrix_normal.matrix_normal_prec_lpdf.proportional
 multi_gp_cholesky_lupdf = matrix_normal.multi_gp_cholesky_lpdf.proportional
 multi_gp_lupdf = matrix_normal.multi_gp_lpdf.proportional
-inv_wishart_lupdf = matrix_variate.inv_wishart_lpdf.proportional
-lkj_corr_cholesky_lupdf = matrix_variate.lkj_corr_cholesky_lpdf.proportional
-lkj_corr_lupdf = matrix_variate.lkj_corr_lpdf.proportional
-lkj_cov_lupdf = matrix_variate.lkj_cov_lpdf.proportional
-wishart_lupdf = matrix_variate.wishart_lpdf.proportional
+inv_wishart_lupdf = wishart.inv_wishart_lpdf.proportional
+lkj_corr_cholesky_lupdf = lkj.lkj_corr_cholesky_lpdf.proportional
+lkj_corr_lupdf = lkj.lkj_corr_lpdf.proportional
+lkj_cov_lupdf = lkj.lkj_cov_lpdf.proportional
+wishart_lupdf = wishart.wishart_lpdf.proportional
 multi_normal_cholesky_lupdf = multi_normal.multi_normal_cholesky_lpdf.proportional
 multi_normal_lupdf = multi_normal.multi_normal_lpdf.proportional
 multi_normal_prec_lupdf = multi_normal.multi_normal_prec_lpdf.proportional

@@ -1,4 +1,6 @@
-"""The Wiener diffusion model of decisions: the first passage time distribution, with variability between trials."""
+"""The Wiener diffusion model of decisions: the first passage time distribution, with variability
+between trials.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,13 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.densities import first_passage  # noqa: F401 - its rows are named in the expressions below
 from varmat.densities.density import Density, not_nan, probability, typed
 from varmat.densities.univariate import univariate
+from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values
-from varmat.functions.exponentials import logsumexp
 
 __all__ = ["wiener_lpdf"]
 
-# Nodes of the rules of Gauss and Legendre over starting points and decision times: where the density changes slowly, and elsewhere.
+# Nodes of the rules of Gauss and Legendre over starting points and decision times: where the
+# density changes slowly, and elsewhere.
 STARTS, TIMES = (16, 32), (32, 96)
 
 variability = Domain("nonnegative and finite", lambda x: (x >= 0) & (x < np.inf))
@@ -40,14 +43,25 @@ VARIABILITIES: dict[str, Any] = {
 # Navarro and Fuss (2009), for the upper boundary: with t = y - tau, u = t / alpha**2, w = 1 - beta and the density f of the module
 # `first_passage`:  log p = log f(u, beta) - 2 log(alpha) + alpha w delta - delta**2 t / 2.
 _LET = {
-    "t": "y - tau", "u": "t / (alpha * alpha)", "w": "1.0 - beta", "reach": "alpha * w", "miss": "reach - delta * t",
+    "t": "y - tau", "u": "t / (alpha * alpha)", "w": "1.0 - beta", "reach": "alpha * w",
+     "miss": "reach - delta * t",
     "first": "first_passage_ratio(1.0, u, beta)", "second": "first_passage_ratio(2.0, u, beta)",
 }  # fmt: skip
 _SUPPORT = "(y > tau) & (y < inf) & (beta > 0.0) & (beta < 1.0)"
 _NAME, _TITLE = "wiener_lpdf", "Wiener first passage time distribution"
-_ROW: dict[str, Any] = {"points": (), "notes": "", "examples": "", "reference": "", "support": _SUPPORT}
+_ROW: dict[str, Any] = {
+    "points": (),
+    "notes": "",
+    "examples": "",
+    "reference": "",
+    "support": _SUPPORT,
+}
 wiener = univariate(
-    _NAME, _TITLE, **ARGUMENTS, **_ROW, let=_LET,
+    _NAME,
+    _TITLE,
+    **ARGUMENTS,
+    **_ROW,
+    let=_LET,
     terms=("log_first_passage(u, beta) - 2.0 * log(alpha) + delta * (reach - 0.5 * delta * t)",),
     partials={
         "y": "0.5 * (second / (alpha * alpha) - delta * delta)",
@@ -56,19 +70,23 @@ wiener = univariate(
         "beta": "first - delta * alpha",
         "delta": "miss",
     },
-)  # fmt: skip
+)
 
-# With a normal drift rate of the standard deviation s the exponential is averaged: with q = 1 + s**2 t it becomes
-# exp(alpha w delta - delta**2 t / 2 + s**2 (alpha w - delta t)**2 / (2 q)) / sqrt(q).
+# With a normal drift rate of the standard deviation s the exponential is averaged: with q = 1 +
+# s**2 t it becomes exp(alpha w delta - delta**2 t / 2 + s**2 (alpha w - delta t)**2 / (2 q)) /
+# sqrt(q).
 _OF_DRIFTS: dict[str, Any] = {
     **_ROW,
     "let": {
-        **_LET, "variance": "var_delta * var_delta", "q": "1.0 + variance * t", "drift": "(delta + variance * reach) / q",
-        "in_t": "0.5 * (second / (alpha * alpha) - drift * drift - variance / q)", "missed": "miss / q",
+        **_LET, "variance": "var_delta * var_delta", "q": "1.0 + variance * t",
+         "drift": "(delta + variance * reach) / q",
+        "in_t": "0.5 * (second / (alpha * alpha) - drift * drift - variance / q)",
+         "missed": "miss / q",
         "average": "0.5 * (variance * miss * missed - log1p(variance * t))",
     },
     "terms": (
-        "log_first_passage(u, beta) - 2.0 * log(alpha) + delta * (reach - 0.5 * delta * t) + average",
+        ("log_first_passage(u, beta) - 2.0 * log(alpha) + delta * (reach - 0.5 * delta * t) + "
+        "average"),
     ),
     "partials": {
         "y": "in_t",
@@ -82,7 +100,9 @@ _OF_DRIFTS: dict[str, Any] = {
 }  # fmt: skip
 wiener_of_drifts = univariate(_NAME, _TITLE, **ARGUMENTS, **_OF_DRIFTS)
 # Of the time of the decision itself, for integrals.
-of_time = univariate(_NAME, _TITLE, **{**ARGUMENTS, "tau": ("Nondecision time", variability)}, **_OF_DRIFTS)
+of_time = univariate(
+    _NAME, _TITLE, **{**ARGUMENTS, "tau": ("Nondecision time", variability)}, **_OF_DRIFTS
+)
 
 
 @cache
@@ -101,13 +121,19 @@ def check_starts(beta: Any, var_beta: Any, name: str = _NAME) -> None:
             place = f"[{', '.join(map(str, index))}]" if index else ""
             title, _ = VARIABILITIES["var_beta"]
             value, bound = float(given[index]), float(most[index])
-            raise DomainError(f"{name}: {title}{place} is {value!r}, but must be smaller than 2 {what}, {bound!r}!")
+            raise DomainError(
+                f"{name}: {title}{place} is {value!r}, but must be smaller than 2 {what}, "
+                f"{bound!r}!"
+            )
 
 
-# The starting point is uniform on beta -+ var_beta / 2, the nondecision time on (tau, tau + var_tau), of which only what is less
-# than the observation counts. The integral is one over decision times t; its variable is the fourth root of t, because the density
-# may rise and fall within a small part of the interval, next to zero.
-def _averaged(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any) -> Any:
+# The starting point is uniform on beta -+ var_beta / 2, the nondecision time on (tau, tau +
+# var_tau), of which only what is less than the observation counts. The integral is one over
+# decision times t; its variable is the fourth root of t, because the density may rise and fall
+# within a small part of the interval, next to zero.
+def _averaged(
+    y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any
+) -> Any:
     args = [y, alpha, tau, beta, delta, var_delta, var_beta, var_tau]
     titles = {**ARGUMENTS, **VARIABILITIES}
     args = [as_operand(x, f"wiener_lpdf: {name}") for x, name in zip(args, titles, strict=True)]
@@ -122,30 +148,40 @@ def _averaged(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: An
     starts, log_starts = gauss_rule(1 if is_zero(var_beta) else STARTS[not slow[0]])
     times, log_times = gauss_rule(1 if is_zero(var_tau) else TIMES[not slow[1]])
     high = y - tau
-    # Where the longest nondecision time is longer than the observation, the rest of the interval counts for nothing.
+    # Where the longest nondecision time is longer than the observation, the rest of the interval
+    # counts for nothing.
     is_cut = var_tau >= high
     share = np.log(np.where(is_cut, high, 1.0)) - np.log(np.where(is_cut, var_tau, 1.0))
     last, first = high**0.25, np.where(is_cut, 0.0, np.where(is_cut, 1.0, high - var_tau) ** 0.25)
     alpha, beta, delta, var_delta, var_beta, last, first = (
-        np.reshape(x, (*np.shape(x), 1, 1)) if np.ndim(x) else x for x in (alpha, beta, delta, var_delta, var_beta, last, first)
+        np.reshape(x, (*np.shape(x), 1, 1)) if np.ndim(x) else x
+        for x in (alpha, beta, delta, var_delta, var_beta, last, first)
     )
     root = first + (last - first) * times
-    jacobian = 3.0 * np.log(root) + (math.log(4.0) - np.log((last + first) * (last * last + first * first)))
+    jacobian = 3.0 * np.log(root) + (
+        math.log(4.0) - np.log((last + first) * (last * last + first * first))
+    )
     logs = of_time.pointwise(
         root**4, alpha, 0.0, beta + var_beta * (starts[:, None] - 0.5), delta, var_delta
-    ) + (log_starts[:, None] + log_times + jacobian)  # fmt: skip
+    ) + (log_starts[:, None] + log_times + jacobian)
     each = logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
     return np.sum(each + share + np.zeros(shape))
 
 
-def _are_slow(y: Any, alpha: Any, tau: Any, beta: Any, var_beta: Any, var_tau: Any) -> tuple[bool, bool]:
-    """Whether the density changes little between the nodes: over starting points, and over decision times."""
+def _are_slow(
+    y: Any, alpha: Any, tau: Any, beta: Any, var_beta: Any, var_tau: Any
+) -> tuple[bool, bool]:
+    """Whether the density changes little between the nodes: over starting points, and over decision
+    times.
+    """
     last = np.asarray(y - tau)
     first = np.maximum(last - var_tau, 1e-300)
     # Powers of Python's floats overflow with an error, products do not.
     way, width = alpha * (1.0 - beta + 0.5 * var_beta), alpha * var_beta
     rise = 0.5 * way * way * (1.0 / first - 1.0 / last)
-    return bool(np.all(width * width < 16.0 * first)), bool(np.all((rise < 8.0) & (8.0 * first > last)))
+    return bool(np.all(width * width < 16.0 * first)), bool(
+        np.all((rise < 8.0) & (8.0 * first > last))
+    )
 
 
 def is_zero(x: Any) -> bool:
@@ -175,7 +211,9 @@ class Wiener(Density):
         try:
             bound = self.__signature__.bind(*args, **named).arguments
         except TypeError as error:
-            raise TypeError(f"wiener_lpdf: {error}; the signature is wiener_lpdf{self.__signature__}") from None
+            raise TypeError(
+                f"wiener_lpdf: {error}; the signature is wiener_lpdf{self.__signature__}"
+            ) from None
         values = [bound.get(name) for name in self.arguments]
         if values[6] is None and values[7] is None:
             row = wiener if values[5] is None else wiener_of_drifts
@@ -185,7 +223,8 @@ class Wiener(Density):
         return 0.0 if propto and not any(map(is_differentiable, values)) else result
 
 
-_DOC = """Log density of the Wiener first passage time distribution at the upper boundary, summed over all elements.
+_DOC = """Log density of the Wiener first passage time distribution at the upper boundary, summed
+    over all elements.
 
     Parameters
     ----------
@@ -202,17 +241,19 @@ _DOC = """Log density of the Wiener first passage time distribution at the upper
     var_delta : array_like, optional
         Standard deviation of the normal drift rates of the decisions: nonnegative and finite.
     var_beta : array_like, optional
-        Width of the interval around `beta` in which starting points are uniform: in [0, 1), and inside the boundaries.
+        Width of the interval around `beta` in which starting points are uniform: in [0, 1), and
+        inside the boundaries.
     var_tau : array_like, optional
-        Width of the interval above `tau` in which nondecision times are uniform: nonnegative and finite.
+        Width of the interval above `tau` in which nondecision times are uniform: nonnegative and
+        finite.
     propto : bool, keyword only
         Drop the terms that depend on data only, as ``wiener_lupdf`` does: with a variable, none.
 
     Returns
     -------
     float or Var
-        The sum over the elements to which the arguments broadcast; zero if there are none. Where ``tau < y < inf`` and ``0 < beta <
-        1`` do not hold the value is -inf and the gradient zero.
+        The sum over the elements to which the arguments broadcast; zero if there are none. Where
+        ``tau < y < inf`` and ``0 < beta < 1`` do not hold the value is -inf and the gradient zero.
 
     Raises
     ------
@@ -223,18 +264,22 @@ _DOC = """Log density of the Wiener first passage time distribution at the upper
 
     Notes
     -----
-    The density is a series over images for short times and one over eigenfunctions for long ones; derivatives are ratios of such
-    series, right to 1e-13 for all starting points and times. The drift rate is integrated in closed form. With `var_beta` or
-    `var_tau` the density is integrated over starting points and nondecision times by rules of Gauss and Legendre: value and
-    derivatives are right to 1e-12, or 1e-8 if there are decision times next to zero and starting points next to the upper
-    boundary. The density at the lower boundary has ``1 - beta`` and ``-delta`` instead of `beta` and `delta`.
+    The density is a series over images for short times and one over eigenfunctions for long ones;
+    derivatives are ratios of such series, right to 1e-13 for all starting points and times. The
+    drift rate is integrated in closed form. With `var_beta` or `var_tau` the density is integrated
+    over starting points and nondecision times by rules of Gauss and Legendre: value and derivatives
+    are right to 1e-12, or 1e-8 if there are decision times next to zero and starting points next to
+    the upper boundary. The density at the lower boundary has ``1 - beta`` and ``-delta`` instead of
+    `beta` and `delta`.
 
     References
     ----------
-    Stan Functions Reference, "Wiener First Passage Time Distribution"; D. J. Navarro and I. G. Fuss, Journal of Mathematical
-    Psychology 53 (2009), 222-230; K. Foster and H. Singmann, "Another approximation of the first-passage time densities for the
-    Ratcliff diffusion decision model" (2021); F. Henrich, R. Hartmann, V. Pratz, A. Voss and K. C. Klauer, "The seven-parameter
-    diffusion model: an implementation in Stan for Bayesian analyses", Behavior Research Methods (2023).
+    Stan Functions Reference, "Wiener First Passage Time Distribution"; D. J. Navarro and I. G.
+    Fuss, Journal of Mathematical Psychology 53 (2009), 222-230; K. Foster and H. Singmann, "Another
+    approximation of the first-passage time densities for the Ratcliff diffusion decision model"
+    (2021); F. Henrich, R. Hartmann, V. Pratz, A. Voss and K. C. Klauer, "The seven-parameter
+    diffusion model: an implementation in Stan for Bayesian analyses", Behavior Research Methods
+    (2023).
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The distribution functions of the Wiener diffusion model of decisions, with variability between trials."""
+"""The distribution functions of the Wiener diffusion model of decisions, with variability between
+trials.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,28 @@ from varmat.densities import first_passage_time  # noqa: F401 - its rows are nam
 from varmat.densities.density import Density, positional
 from varmat.densities.first_passage_time import DROP, NODES, PANEL
 from varmat.densities.univariate import Univariate, univariate
-from varmat.densities.wiener import ARGUMENTS, VARIABILITIES, check_starts, gauss_rule, is_zero, of_time, variability
+from varmat.densities.wiener import (
+    ARGUMENTS,
+    VARIABILITIES,
+    check_starts,
+    gauss_rule,
+    is_zero,
+    of_time,
+    variability,
+)
+from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
-from varmat.functions.exponentials import logsumexp
 
 __all__ = ["wiener_lccdf_unnorm", "wiener_lcdf_unnorm"]
 
-# Nodes over starting points, with the largest interval of them, squared and over the time, for which they do; and nodes over
-# nondecision times, for intervals next to nothing and others.
+# Nodes over starting points, with the largest interval of them, squared and over the time, for
+# which they do; and nodes over nondecision times, for intervals next to nothing and others.
 STARTS: tuple[tuple[float, int], ...] = ((16.0, 16), (400.0, 32), (math.inf, 96))
 FEW, MANY = 4, 48
 
-_OPEN = Domain("in the interval (0, 1)", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1)
+_OPEN = Domain(
+    "in the interval (0, 1)", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1
+)
 _ARGUMENTS: dict[str, Any] = {
     **ARGUMENTS, "tau": (ARGUMENTS["tau"][0], variability), "beta": (ARGUMENTS["beta"][0], _OPEN),
 }  # fmt: skip
@@ -35,31 +47,51 @@ _ARGUMENTS: dict[str, Any] = {
 def _row(name: str, word: str, sign: str, support: str) -> Univariate:
     mean = f"mean_passage_{word}({{}}, u, beta, v)"
     return univariate(
-        name, "Wiener first passage time distribution", **_ARGUMENTS,
+        name,
+        "Wiener first passage time distribution",
+        **_ARGUMENTS,
         let={
-            "square_of_alpha": "alpha * alpha", "inner": "(y > tau) & (y < inf)",
+            "square_of_alpha": "alpha * alpha",
+            "inner": "(y > tau) & (y < inf)",
             "time": "where(inner, y - tau, square_of_alpha) / square_of_alpha",
-            "u": "where(inner, time, where(y > tau, inf, 0.0))", "v": "alpha * delta", "w": "1.0 - beta",
+            "u": "where(inner, time, where(y > tau, inf, 0.0))",
+            "v": "alpha * delta",
+            "w": "1.0 - beta",
             "log_passage": f"log_passage_{word}(u, beta, v)",
-            "rate": f"{sign}where(inner, exp(log_first_passage(time, beta) - 0.5 * v * v * time - log_passage), 0.0)",
-            "miss": f"w - v * {mean.format(1.0)}", "in_y": "rate / square_of_alpha",
+            "rate": f"{sign}where(inner, exp(log_first_passage(time, beta) - 0.5 * v * v * time - "
+            "log_passage), 0.0)",
+            "miss": f"w - v * {mean.format(1.0)}",
+            "in_y": "rate / square_of_alpha",
         },
         terms=("log_passage + v * w",),
         partials={
-            "y": "in_y", "alpha": "delta * miss - 2.0 * time * rate / alpha", "tau": "-in_y",
-            "beta": f"{mean.format(10.0)} - v", "delta": "alpha * miss",
+            "y": "in_y",
+            "alpha": "delta * miss - 2.0 * time * rate / alpha",
+            "tau": "-in_y",
+            "beta": f"{mean.format(10.0)} - v",
+            "delta": "alpha * miss",
         },
-        support=support, points=(), notes="", examples="", reference="",
-    )  # fmt: skip
+        support=support,
+        points=(),
+        notes="",
+        examples="",
+        reference="",
+    )
 
 
-def _range(upper: bool, time: Any, alpha: Any, b: Any, delta: Any, var_delta: Any) -> tuple[Any, Any]:
+def _range(
+    upper: bool, time: Any, alpha: Any, b: Any, delta: Any, var_delta: Any
+) -> tuple[Any, Any]:
     """Where the density is not negligible against that at times up to `time`, or from there on."""
     square = alpha * alpha
     u, w, v, s = time / square, 1.0 - b, delta * alpha, (var_delta * alpha) ** 2
     at = (np.maximum if upper else np.minimum)(u, w / np.sqrt(v * v + math.pi**2))
     # Minus the logarithm for short times, and what is to be added for long ones.
-    level = (w - v * at) ** 2 / (2.0 * at * (1.0 + s * at)) + np.maximum(0.5 * math.pi**2 * at - 0.5 * w * w / at, 0.0) + DROP
+    level = (
+        (w - v * at) ** 2 / (2.0 * at * (1.0 + s * at))
+        + np.maximum(0.5 * math.pi**2 * at - 0.5 * w * w / at, 0.0)
+        + DROP
+    )
     # Where it is that for short times, and for long ones: either is a quadratic equation.
     half = level + w * v
     low = w * w / (half + np.sqrt(np.maximum(half * half - w * w * (v * v - 2.0 * level * s), 0.0)))
@@ -67,9 +99,10 @@ def _range(upper: bool, time: Any, alpha: Any, b: Any, delta: Any, var_delta: An
     root = np.sqrt(linear * linear + 4.0 * math.pi**2 * s * rest)
     is_falling = linear > 0.0
     high = np.where(
-        is_falling, 2.0 * rest / (root + np.where(is_falling, linear, 1.0)),
+        is_falling,
+        2.0 * rest / (root + np.where(is_falling, linear, 1.0)),
         (root - linear) / (2.0 * math.pi**2 * np.where(is_falling, 1.0, s)),
-    )  # fmt: skip
+    )
     return low * square, high * square
 
 
@@ -83,21 +116,38 @@ def _nodes(length: Any) -> tuple[Any, Any]:
     """Places between 0 and 1, and the logarithms of weights."""
     count = check_values(_count_of, length)
     nodes, logs = gauss_rule(NODES)
-    return ((np.arange(count)[:, None] + nodes) / count).reshape(-1), np.tile(logs - math.log(count), count)
+    return ((np.arange(count)[:, None] + nodes) / count).reshape(-1), np.tile(
+        logs - math.log(count), count
+    )
 
 
 class _Model:
-    """The arguments of the density of the time of a decision, with an axis for the starting points and one for times."""
+    """The arguments of the density of the time of a decision, with an axis for the starting points
+    and one for times.
+    """
 
-    def __init__(self, upper: bool, count: int, alpha: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any) -> None:
+    def __init__(
+        self,
+        upper: bool,
+        count: int,
+        alpha: Any,
+        beta: Any,
+        delta: Any,
+        var_delta: Any,
+        var_beta: Any,
+    ) -> None:
         self.upper = upper
         self.starts, self.log_starts = gauss_rule(count)
-        alpha, beta, delta, var_delta, var_beta = map(_with_axes, (alpha, beta, delta, var_delta, var_beta))
+        alpha, beta, delta, var_delta, var_beta = map(
+            _with_axes, (alpha, beta, delta, var_delta, var_beta)
+        )
         self.args = alpha, beta + var_beta * (self.starts[:, None] - 0.5), delta, var_delta
         self.fixed = [fixed(x) for x in self.args]
 
     def integral(self, bottom: Any, apart: Any, weight: Any = None) -> Any:
-        """The logarithm of the integral of the density between two times, of which the second is more by `apart`."""
+        """The logarithm of the integral of the density between two times, of which the second is
+        more by `apart`.
+        """
         length = np.log1p(apart / bottom)
         places, log_weights = _nodes(length)
         logs = log_weights + np.log(length) + self.log_starts[:, None]
@@ -120,25 +170,39 @@ class _Model:
         return self.integral(low, np.where(is_cut, np.where(is_cut, time, 1.0), high) - low)
 
     def late(self, time: Any, var_tau: Any) -> Any:
-        """The same, where the nondecision time is uniform on an interval that ends, or begins, with this time left."""
+        """The same, where the nondecision time is uniform on an interval that ends, or begins, with
+        this time left.
+        """
         most, width = _with_axes(time), _with_axes(var_tau)
         least = most - width
         whole, from_least = fixed(most), fixed(least)
         # There is no more of the interval than decision times are positive.
-        low, high = _range(self.upper, np.maximum(from_least, 0.0) if self.upper else whole, *self.fixed)
+        low, high = _range(
+            self.upper, np.maximum(from_least, 0.0) if self.upper else whole, *self.fixed
+        )
         starts_inside, ends_inside = from_least > low, whole < high
         something = np.where(starts_inside, from_least, low) < np.where(ends_inside, whole, high)
         of_all = something & starts_inside & ends_inside
         bottom = np.where(starts_inside & something, np.where(something, least, 1.0), low)
-        top = np.where(ends_inside & something, np.where(something, most, 1.0), np.where(something, high, 2.0 * low))
+        top = np.where(
+            ends_inside & something,
+            np.where(something, most, 1.0),
+            np.where(something, high, 2.0 * low),
+        )
         apart = np.where(of_all, width, top - bottom)
 
         def weight(bottom: Any, apart: Any, length: Any, places: Any) -> Any:
             if self.upper:
-                before = np.where(starts_inside | ~something, 0.0, bottom - np.where(something & ~starts_inside, least, 0.0))
+                before = np.where(
+                    starts_inside | ~something,
+                    0.0,
+                    bottom - np.where(something & ~starts_inside, least, 0.0),
+                )
                 share = (before + bottom * np.expm1(length * places)) / width
             else:
-                after = np.where(ends_inside | ~something, 0.0, np.where(something, most, 1.0) - top)
+                after = np.where(
+                    ends_inside | ~something, 0.0, np.where(something, most, 1.0) - top
+                )
                 share = (after - top * np.expm1(length * (places - 1.0))) / width
             # Next to nothing where all decisions from this starting point are made before or after.
             return np.where(something, share, 1e-300)
@@ -159,7 +223,10 @@ def _log_probability(upper: bool, y: Any, tau: Any, var_tau: Any, model: _Model)
         # As a function of the width too: a mean over few times.
         count = check_values(_count_of_times, high, var_tau)
         places, logs = gauss_rule(count)
-        each = [model.passed(high - var_tau * place) + log for place, log in zip(places.tolist(), logs.tolist(), strict=True)]
+        each = [
+            model.passed(high - var_tau * place) + log
+            for place, log in zip(places.tolist(), logs.tolist(), strict=True)
+        ]
         return logsumexp(np.stack(each), axis=0)
     late = model.late(high, var_tau)
     if upper:
@@ -176,7 +243,9 @@ def _has_zero(var_tau: Any) -> bool:
 
 def _count_of_starts(y: Any, tau: Any, alpha: Any, var_beta: Any) -> int:
     width, times = alpha * np.asarray(var_beta), np.asarray(y - tau)
-    most = float(np.max(np.where(times > 0.0, width * width / np.where(times > 0.0, times, 1.0), 0.0)))
+    most = float(
+        np.max(np.where(times > 0.0, width * width / np.where(times > 0.0, times, 1.0), 0.0))
+    )
     return next(count for limit, count in STARTS if most <= limit)
 
 
@@ -185,7 +254,9 @@ def _count_of_times(high: Any, var_tau: Any) -> int:
 
 
 class WienerCumulative:
-    """The logarithm of the probability of a decision for the upper boundary up to, or after, an observation."""
+    """The logarithm of the probability of a decision for the upper boundary up to, or after, an
+    observation.
+    """
 
     def __init__(self, name: str, upper: bool, row: Univariate, **words: str) -> None:
         self.__name__ = self.__qualname__ = self.name = name
@@ -207,14 +278,19 @@ class WienerCumulative:
         try:
             bound = self.__signature__.bind(*args, **named).arguments
         except TypeError as error:
-            raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}") from None
+            raise TypeError(
+                f"{self.name}: {error}; the signature is {self.name}{self.__signature__}"
+            ) from None
         values = [bound.get(name) for name in self.arguments]
         if values[5] is values[6] is values[7] is None:
             return self.row(*values[:5])
         return self._averaged([0.0 if x is None else x for x in values])
 
     def _averaged(self, args: list[Any]) -> Any:
-        args = [as_operand(x, f"{self.name}: {name}") for x, name in zip(args, self.arguments, strict=True)]
+        args = [
+            as_operand(x, f"{self.name}: {name}")
+            for x, name in zip(args, self.arguments, strict=True)
+        ]
         shape = self._shape_of(args)
         check_values(partial(check_starts, name=self.name), args[3], args[6])
         y, alpha, tau, beta, delta, var_delta, var_beta, var_tau = args
@@ -236,7 +312,8 @@ def _is_before(y: Any, tau: Any) -> bool:
     return bool(np.all(y < np.inf))
 
 
-_DOC = """Log probability of a decision for the upper boundary {words} an observation, Wiener process; summed over all elements.
+_DOC = """Log probability of a decision for the upper boundary {words} an observation, Wiener
+    process; summed over all elements.
 
     Parameters
     ----------
@@ -253,14 +330,17 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
     var_delta : array_like, optional
         Standard deviation of the normal drift rates of the decisions: nonnegative and finite.
     var_beta : array_like, optional
-        Width of the interval around `beta` in which starting points are uniform: in [0, 1), and inside the boundaries.
+        Width of the interval around `beta` in which starting points are uniform: in [0, 1), and
+        inside the boundaries.
     var_tau : array_like, optional
-        Width of the interval above `tau` in which nondecision times are uniform: nonnegative and finite.
+        Width of the interval above `tau` in which nondecision times are uniform: nonnegative and
+        finite.
 
     Returns
     -------
     float or Var
-        The sum over the elements to which the arguments broadcast; zero if there are none. {outside}
+        The sum over the elements to which the arguments broadcast; zero if there are none.
+        {outside}
 
     Raises
     ------
@@ -271,18 +351,21 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
 
     Notes
     -----
-    The distribution is defective: the probabilities up to y and above it add up to that of a decision for the upper boundary,
-    :math:`(1 - e^{{-2 \\alpha \\beta \\delta}}) / (1 - e^{{-2 \\alpha \\delta}})`. Those of the lower boundary have
-    ``1 - beta`` and ``-delta`` instead of `beta` and `delta`. The density is integrated by rules of Gauss and Legendre over the
-    logarithm of the time, between the places where it is next to nothing, so that far tails have all digits: value and derivatives
-    are right to 1e-13, with variability between trials to 1e-12. Of the logarithm of a probability next to one, and of
-    derivatives next to zero, these are absolute errors.
+    The distribution is defective: the probabilities up to y and above it add up to that of a
+    decision for the upper boundary, :math:`(1 - e^{{-2 \\alpha \\beta \\delta}}) / (1 - e^{{-2
+    \\alpha \\delta}})`. Those of the lower boundary have ``1 - beta`` and ``-delta`` instead of
+    `beta` and `delta`. The density is integrated by rules of Gauss and Legendre over the logarithm
+    of the time, between the places where it is next to nothing, so that far tails have all digits:
+    value and derivatives are right to 1e-13, with variability between trials to 1e-12. Of the
+    logarithm of a probability next to one, and of derivatives next to zero, these are absolute
+    errors.
 
     References
     ----------
-    Stan Functions Reference, "Wiener First Passage Time Distribution"; S. P. Blurton, M. Kesselmeier and M. Gondan, Journal of
-    Mathematical Psychology 56 (2012), 470-475; F. Henrich, R. Hartmann, V. Pratz, A. Voss and K. C. Klauer, "The seven-parameter
-    diffusion model: an implementation in Stan for Bayesian analyses", Behavior Research Methods (2023).
+    Stan Functions Reference, "Wiener First Passage Time Distribution"; S. P. Blurton, M.
+    Kesselmeier and M. Gondan, Journal of Mathematical Psychology 56 (2012), 470-475; F. Henrich, R.
+    Hartmann, V. Pratz, A. Voss and K. C. Klauer, "The seven-parameter diffusion model: an
+    implementation in Stan for Bayesian analyses", Behavior Research Methods (2023).
 
     Examples
     --------
@@ -292,10 +375,18 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
     """
 
 wiener_lcdf_unnorm = WienerCumulative(
-    "wiener_lcdf_unnorm", False, _row("wiener_lcdf_unnorm", "before", "", "y > tau"),
-    words="up to", outside="Where ``tau < y`` does not hold the value is -inf and the gradient zero.", value="-1.006332980395",
-)  # fmt: skip
+    "wiener_lcdf_unnorm",
+    False,
+    _row("wiener_lcdf_unnorm", "before", "", "y > tau"),
+    words="up to",
+    outside="Where ``tau < y`` does not hold the value is -inf and the gradient zero.",
+    value="-1.006332980395",
+)
 wiener_lccdf_unnorm = WienerCumulative(
-    "wiener_lccdf_unnorm", True, _row("wiener_lccdf_unnorm", "after", "-", "y < inf"),
-    words="above", outside="Where ``y < inf`` does not hold the value is -inf and the gradient zero.", value="-1.569007573762",
-)  # fmt: skip
+    "wiener_lccdf_unnorm",
+    True,
+    _row("wiener_lccdf_unnorm", "after", "-", "y < inf"),
+    words="above",
+    outside="Where ``y < inf`` does not hold the value is -inf and the gradient zero.",
+    value="-1.569007573762",
+)

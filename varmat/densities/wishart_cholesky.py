@@ -1,8 +1,8 @@
 """Wishart and inverse Wishart distributions of Cholesky factors.
 
-The observation and the scale are lower Cholesky factors of the matrices in `varmat.densities.matrix_variate`. Above the diagonal
-nothing is read of the scale; the derivatives lie in the lower triangles.
-"""
+The observation and the scale are lower Cholesky factors of the matrices in
+`varmat.densities.wishart`. Above the diagonal nothing is read of the scale; the derivatives
+lie in the lower triangles."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ from varmat.core.errors import Domain, ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix
-from varmat.densities.matrix_variate import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
+from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
 from varmat.functions.checks import is_held
-from varmat.functions.lapack import above, clear_above, diagonal_of, log_diagonal, triangle_mask, triangular_solve, tril
-from varmat.functions.solves import solve_triangular
-from varmat.functions.special import lmgamma
+from varmat.functions.linalg.lapack import (
+    above,
+    clear_above,
+    diagonal_of,
+    log_diagonal,
+    triangle_mask,
+    triangular_solve,
+    tril,
+)
+from varmat.functions.linalg.solves import solve_triangular
+from varmat.functions.special.table import lmgamma
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
 __all__ = ["inv_wishart_cholesky_lpdf", "wishart_cholesky_lpdf"]
@@ -29,7 +37,8 @@ _OBSERVATION, _SCALE = "Cholesky random variable", "Cholesky Scale matrix"
 
 
 # With the factors Y of the observation and S of the scale, and the sign s = +1 or -1, the log densities are
-#     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2 - nu K / 2 log 2 - log gamma_K(nu / 2) + K log 2,
+#     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2 - nu K / 2 log 2 -
+#     log gamma_K(nu / 2) + K log 2,
 # where A = inv(P) M:  M = Y and P = S for the one, S and Y for the other.
 def _powers(nu: Any, k: int, sign: float) -> tuple[Any, Any]:
     """The powers of the elements on the diagonals of M and P."""
@@ -40,17 +49,29 @@ def _powers(nu: Any, k: int, sign: float) -> tuple[Any, Any]:
 def _check(function: str, y: Any, nu: Any, s: Any) -> int:
     k = len(s)
     if y.shape != s.shape:
-        raise ShapeError(f"{function}: {_OBSERVATION} has shape {y.shape}, but must have that of {_SCALE}, {s.shape}!")
-    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(function, DEGREES[0], nu)
+        raise ShapeError(
+            f"{function}: {_OBSERVATION} has shape {y.shape}, but must have that of {_SCALE}, "
+            f"{s.shape}!"
+        )
+    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(
+        function, DEGREES[0], nu
+    )
     return k
 
 
-def _total(k: int, nu: Any, squares: Any, logs: Any, keep: Any, normaliser: Any, sign: float) -> Any:
+def _total(
+    k: int, nu: Any, squares: Any, logs: Any, keep: Any, normaliser: Any, sign: float
+) -> Any:
     """The log density, of the sums of squares and of the logarithms of the diagonals of Y and S."""
-    value = -0.5 * squares + (sign * nu) * (np.sum(logs[0]) - np.sum(logs[1])) - np.vdot(np.arange(1.0, k + 1.0), logs[0])
+    value = (
+        -0.5 * squares
+        + (sign * nu) * (np.sum(logs[0]) - np.sum(logs[1]))
+        - np.vdot(np.arange(1.0, k + 1.0), logs[0])
+    )
     if "nu" in keep:
         value = value - nu * k * HALF_LOG_TWO - normaliser(nu)
-    if "constants" in keep or sign < 0.0:  # in Stan the constant of the inverse distribution is never dropped
+    # in Stan the constant of the inverse distribution is never dropped
+    if "constants" in keep or sign < 0.0:
         value = value + k * 2.0 * HALF_LOG_TWO
     return value
 
@@ -62,7 +83,15 @@ def _value(y: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> 
     m, p = (y, s) if sign > 0 else (s, y)
     root = triangular_solve(p, m if sign > 0 else tril(m), lower=True)
     logs = [np.log(x.diagonal()) for x in (y, s)]
-    value = _total(k, nu, float(np.vdot(root, root)), logs, keep, lambda nu: lmgamma(k, 0.5 * nu) if k else 0.0, sign)
+    value = _total(
+        k,
+        nu,
+        float(np.vdot(root, root)),
+        logs,
+        keep,
+        lambda nu: lmgamma(k, 0.5 * nu) if k else 0.0,
+        sign,
+    )
     return Saved(float(value), root=root)
 
 
@@ -79,7 +108,9 @@ def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Any, root: Any, sign
         return c
 
     def of_m() -> Any:
-        return with_diagonal(clear_above(-g * triangular_solve(p, root, lower=True, trans=True)), powers[0], m)
+        return with_diagonal(
+            clear_above(-g * triangular_solve(p, root, lower=True, trans=True)), powers[0], m
+        )
 
     def of_p() -> Any:
         c = triangular_solve(p, root, lower=True, trans=True).dot(root.T)
@@ -103,10 +134,14 @@ def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
     powers = _powers(nu, k, sign)
 
     def along_m(t: Any) -> Any:
-        return np.sum(powers[0] * np.diagonal(t) / np.diagonal(m)) - np.sum(pulled * np.where(mask, t, 0.0))
+        return np.sum(powers[0] * np.diagonal(t) / np.diagonal(m)) - np.sum(
+            pulled * np.where(mask, t, 0.0)
+        )
 
     def along_p(t: Any) -> Any:
-        return np.sum(powers[1] * np.diagonal(t) / np.diagonal(p)) + np.sum((pulled @ root.T) * np.where(mask, t, 0.0))
+        return np.sum(powers[1] * np.diagonal(t) / np.diagonal(p)) + np.sum(
+            (pulled @ root.T) * np.where(mask, t, 0.0)
+        )
 
     def along_nu(t: Any) -> Any:
         log_y, log_s = (np.sum(np.log(np.diagonal(x))) for x in (y, s))
@@ -143,7 +178,11 @@ def _straight(y: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
             return g * mask * (np.eye(k) * (powers[0] / np.diagonal(m)) - pulled)
 
         def of_p() -> Any:
-            return g * mask * (np.eye(k) * (powers[1] / np.diagonal(p)) + np.matmul(pulled, np.transpose(root)))
+            return (
+                g
+                * mask
+                * (np.eye(k) * (powers[1] / np.diagonal(p)) + np.matmul(pulled, np.transpose(root)))
+            )
 
         def of_nu() -> Any:
             slope = sign * (np.sum(logs[0]) - np.sum(logs[1])) - k * HALF_LOG_TWO
@@ -163,14 +202,16 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
     nu : scalar
         Degrees of freedom parameter: finite and greater than K - 1.
     L_S : array_like, shape (K, K)
-        Cholesky factor of the scale matrix: lower triangular with a positive diagonal; what stands above it is not read.
+        Cholesky factor of the scale matrix: lower triangular with a positive diagonal; what stands
+        above it is not read.
     propto : bool, keyword only
         Drop the terms that depend on data only, as ``{unnormalised}`` does.
 
     Returns
     -------
     float or Var
-        -inf, with a gradient of zero, if `L_Y` is not lower triangular with a positive diagonal, or not finite.
+        -inf, with a gradient of zero, if `L_Y` is not lower triangular with a positive diagonal, or
+        not finite.
 
     Raises
     ------
@@ -181,9 +222,10 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
 
     Notes
     -----
-    `{plain}` of :math:`L_Y L_Y^T` and :math:`L_S L_S^T` times the Jacobian :math:`2^K \\prod_i L_{{Y,ii}}^{{K-i+1}}`: the log
-    density is :math:`{formula} - \\tfrac{{\\nu K}}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2) + K \\log 2`. The derivatives with
-    respect to the factors lie in their lower triangles. SciPy has no equivalent.
+    `{plain}` of :math:`L_Y L_Y^T` and :math:`L_S L_S^T` times the Jacobian :math:`2^K \\prod_i
+    L_{{Y,ii}}^{{K-i+1}}`: the log density is :math:`{formula} - \\tfrac{{\\nu K}}2 \\log 2 -
+    \\log\\Gamma_K(\\tfrac\\nu2) + K \\log 2`. The derivatives with respect to the factors lie in
+    their lower triangles. SciPy has no equivalent.
 
     References
     ----------
@@ -198,16 +240,26 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
     """
 
 
-def _made(name: str, sign: float, family: str, formula: str, first: str, second: str) -> StructuredDensity:
+def _made(
+    name: str, sign: float, family: str, formula: str, first: str, second: str
+) -> StructuredDensity:
     def function(y: Any, nu: Any, s: Any, keep: Any) -> Any:
         return _value(y, nu, s, keep, name, sign)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _DOC.format(
-        family=family, unnormalised=name.replace("_lpdf", "_lupdf"), plain=name.replace("_cholesky", ""), formula=formula,
-        title=family[0].upper() + family[1:], name=name, first=first, second=second,
-    )  # fmt: skip
-    made = density(L_Y=(_OBSERVATION, square_matrix), nu=DEGREES, L_S=(_SCALE, lower_factor))(function)
+        family=family,
+        unnormalised=name.replace("_lpdf", "_lupdf"),
+        plain=name.replace("_cholesky", ""),
+        formula=formula,
+        title=family[0].upper() + family[1:],
+        name=name,
+        first=first,
+        second=second,
+    )
+    made = density(L_Y=(_OBSERVATION, square_matrix), nu=DEGREES, L_S=(_SCALE, lower_factor))(
+        function
+    )
     made.reverse(partial(_reverse, sign=sign))
     made.tangent(partial(_tangent, sign=sign))
     made.straight(partial(_straight, sign=sign))
@@ -215,10 +267,18 @@ def _made(name: str, sign: float, family: str, formula: str, first: str, second:
 
 
 wishart_cholesky_lpdf = _made(
-    "wishart_cholesky_lpdf", 1.0, "Wishart",
-    "\\sum_i [(\\nu - i) \\log L_{Y,ii} - \\nu \\log L_{S,ii}] - \\tfrac12 \\|L_S^{-1} L_Y\\|^2", "3.", "2.",
-)  # fmt: skip
+    "wishart_cholesky_lpdf",
+    1.0,
+    "Wishart",
+    "\\sum_i [(\\nu - i) \\log L_{Y,ii} - \\nu \\log L_{S,ii}] - \\tfrac12 \\|L_S^{-1} L_Y\\|^2",
+    "3.",
+    "2.",
+)
 inv_wishart_cholesky_lpdf = _made(
-    "inv_wishart_cholesky_lpdf", -1.0, "inverse Wishart",
-    "\\sum_i [\\nu \\log L_{S,ii} - (\\nu + i) \\log L_{Y,ii}] - \\tfrac12 \\|L_Y^{-1} L_S\\|^2", "-5.", "-6.",
-)  # fmt: skip
+    "inv_wishart_cholesky_lpdf",
+    -1.0,
+    "inverse Wishart",
+    "\\sum_i [\\nu \\log L_{S,ii} - (\\nu + i) \\log L_{Y,ii}] - \\tfrac12 \\|L_Y^{-1} L_S\\|^2",
+    "-5.",
+    "-6.",
+)

@@ -1,7 +1,8 @@
-"""Who called: what the code of the caller says, for the texts of refusals. Nothing here runs unless something is refused.
+"""Who called: what the code of the caller says, for the texts of refusals. Nothing here runs unless
+something is refused.
 
-Functions with several names are one object, which cannot know by which name it was called; the code of the caller does.
-"""
+Functions with several names are one object, which cannot know by which name it was called; the code
+of the caller does."""
 
 from __future__ import annotations
 
@@ -16,10 +17,15 @@ __all__: list[str] = []
 
 
 def outside(frame: Any, *packages: str) -> Any:
-    """The first frame, from one on outwards, that belongs to none of some packages; None if there is none."""
+    """The first frame, from one on outwards, that belongs to none of some packages; None if there
+    is none.
+    """
     while frame is not None:
         code_of_text = frame.f_code.co_filename.startswith(("<varmat ", "<rule: "))
-        if not code_of_text and frame.f_globals.get("__name__", "").partition(".")[0] not in packages:
+        if (
+            not code_of_text
+            and frame.f_globals.get("__name__", "").partition(".")[0] not in packages
+        ):
             break
         frame = frame.f_back
     return frame
@@ -35,7 +41,8 @@ def what_runs(frame: Any) -> tuple[str, str]:
     here = steps[-1].positions
     start = (here.lineno, here.col_offset) if here else None
     name = ""
-    for each in reversed(steps):  # the callee is the longest expression before the arguments that begins where the call does
+    # the callee is the longest expression before the arguments that begins where the call does
+    for each in reversed(steps):
         at = each.positions
         loads = each.opname.startswith("LOAD_") and isinstance(each.argval, str)
         if loads and at and at.lineno is not None and (at.lineno, at.col_offset) == start:
@@ -48,7 +55,8 @@ def what_runs(frame: Any) -> tuple[str, str]:
 def synonyms() -> dict[str, tuple[str, ...]]:
     """For the names that stand in refusals the other public names of the same functions."""
     found: dict[str, list[str]] = {}
-    for name, thing in list(vars(sys.modules["varmat"]).items()):  # what is imported later has one name each
+    # what is imported later has one name each
+    for name, thing in list(vars(sys.modules["varmat"]).items()):
         own = getattr(thing, "__name__", name) if callable(thing) else name
         if own != name and not name.startswith("_"):
             found.setdefault(own, []).append(name)
@@ -56,7 +64,9 @@ def synonyms() -> dict[str, tuple[str, ...]]:
 
 
 def renamed(text: str) -> str:
-    """A refusal, which begins with the name of a function, with the name by which the caller's code calls it."""
+    """A refusal, which begins with the name of a function, with the name by which the caller's code
+    calls it.
+    """
     own, colon, _ = text.partition(":")
     others = synonyms().get(own) if colon else None
     if others is None:
@@ -67,9 +77,14 @@ def renamed(text: str) -> str:
     code = frame.f_code
     there = {*code.co_names, *code.co_varnames, *code.co_freevars}
     names = [name for name in (own, *others) if name in there]
-    # The instructions are read only where there is a choice, for that takes a hundred times as long.
+    # The instructions are read only where there is a choice, for that takes a hundred times as
+    # long.
     name = what_runs(frame)[1] if len(names) > 1 else names[0] if names else own
-    return text if name == own or name not in others else name + text[len(own) :].replace(f" {own}(", f" {name}(")
+    return (
+        text
+        if name == own or name not in others
+        else name + text[len(own) :].replace(f" {own}(", f" {name}(")
+    )
 
 
 errors.RENAME.append(renamed)

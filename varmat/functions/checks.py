@@ -1,4 +1,6 @@
-"""What functions of several families do with their arguments: checks, and the settings of NumPy's functions."""
+"""What functions of several families do with their arguments: checks, and the settings of NumPy's
+functions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dispatch import plain, refuse_dtype, refuse_plain_out
+from varmat.core.dispatch import Standing, plain, refuse_dtype, refuse_plain_out
 from varmat.core.dual import Dual
 from varmat.core.errors import Domain, DomainError, ShapeError, called
 from varmat.core.matvar import MatVar
@@ -28,13 +30,15 @@ from varmat.programs.tape_programs import TapeProgram, writes
 
 __all__: list[str] = []
 
-# How far sums, norms, diagonals and elements across a diagonal may be from what they must be, as in Stan.
+# How far sums, norms, diagonals and elements across a diagonal may be from what they must be, as in
+# Stan.
 TOLERANCE = 1e-8
 one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 
 
 def check_values(check: Callable[..., Any], *operands: Any) -> Any:
-    """Call a function that may refuse the plain values of operands: now, and whenever a recording of this is run.
+    """Call a function that may refuse the plain values of operands: now, and whenever a recording
+    of this is run.
 
     What it returns may be branched on: where it returns something else later, the recording ends.
     """
@@ -64,11 +68,11 @@ def is_held(domain: Domain, x: Any) -> bool:
 
 
 def fixed(x: Any) -> Any:
-    """The value of one operand as a constant, for scales that cancel and for choices between formulas.
+    """The value of one operand as a constant, for scales that cancel and for choices between
+    formulas.
 
-    Eagerly it is the plain value. In a recording, which must hold at other points too, it is a variable without derivatives:
-    comparisons of it select, and nobody can branch on it.
-    """
+    Eagerly it is the plain value. In a recording, which must hold at other points too, it is a
+    variable without derivatives: comparisons of it select, and nobody can branch on it."""
     tape = getattr(x, "_tape", None)
     if tape is None or tape.watch is None:
         return plain(x)
@@ -101,7 +105,9 @@ def _write_check(program: TapeProgram, rule: Any, result: Any, operands: Any, ch
 
 
 def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
-    """Write a check as guards: what it asks for before it returns holds, and so does what it returns."""
+    """Write a check as guards: what it asks for before it returns holds, and so does what it
+    returns.
+    """
     builder.asked = []
     try:
         made = function(*(plain_or_symbol(builder, v) for v in values))
@@ -119,7 +125,9 @@ def _traced(builder: Builder, function: Any, found: Any, values: Any) -> bool:
     return True
 
 
-def _check_again(check: Callable[..., Any], found: Any, shapes: Any, *values: Any) -> tuple[Any, ...]:
+def _check_again(
+    check: Callable[..., Any], found: Any, shapes: Any, *values: Any
+) -> tuple[Any, ...]:
     if not np.array_equal(check(*plain_operands(values, shapes)), found):
         raise ElsewhereError
     return ()
@@ -129,16 +137,23 @@ def _check_again(check: Callable[..., Any], found: Any, shapes: Any, *values: An
 _CASTINGS = ("safe", "same_kind", "unsafe")
 
 
-def check_settings(function: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", device: Any = None) -> None:
-    """Refuse what the result of a NumPy function of variables cannot be written into, or made as."""
+def check_settings(
+    function: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", device: Any = None
+) -> None:
+    """Refuse what the result of a NumPy function of variables cannot be written into, or made
+    as.
+    """
     refuse_dtype(function, dtype)
     if casting not in _CASTINGS:
-        raise DomainError(f"{function.__name__}: casting is {casting!r}, but must be one of {', '.join(_CASTINGS)}!")
+        raise DomainError(
+            f"{function.__name__}: casting is {casting!r}, but must be one of "
+            f"{', '.join(_CASTINGS)}!"
+        )
     if device not in (None, "cpu"):
         raise DomainError(f"{function.__name__}: device is {device!r}, but must be 'cpu'!")
     if out is not None:
         refuse_plain_out(function, out)
-        if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray)):
+        if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray, Standing)):
             rule = "must be an array of variables, made with np.zeros_like(variable)"
             raise TypeError(f"{function.__name__}: out is a {type(out).__name__}, but {rule}!")
 
@@ -149,35 +164,49 @@ def delivered(function: Any, out: Any, r: Any) -> Any:
         return r
     name = function.__name__
     if np.shape(out) != np.shape(r):
-        raise ShapeError(f"{name}: out has shape {np.shape(out)}, but must have that of the result, {np.shape(r)}!")
+        raise ShapeError(
+            f"{name}: out has shape {np.shape(out)}, but must have that of the result, "
+            f"{np.shape(r)}!"
+        )
     if isinstance(r, ArrayMethods if isinstance(out, np.ndarray) else MatVar):
-        raise TypeError(f"{name}: out is a {type(out).__name__}, but must be a {type(r).__name__}, as the result is!")
+        raise TypeError(
+            f"{name}: out is a {type(out).__name__}, but must be a {type(r).__name__}, as the "
+            "result is!"
+        )
     out[...] = r
     return out
 
 
 def kept(setting: Any) -> Any:
-    """A setting as it is now: of a list or an array, which the caller may change before the reverse pass, a copy."""
+    """A setting as it is now: of a list or an array, which the caller may change before the reverse
+    pass, a copy.
+    """
     if type(setting) is tuple:
         return tuple(map(kept, setting))
     return deepcopy(setting) if isinstance(setting, (list, dict, np.ndarray)) else setting
 
 
 def by_position(function: Any, answer: Callable[..., Any]) -> Callable[..., Any]:
-    """An answer for a NumPy function, which may also be given its first argument by the name that NumPy gives it."""
+    """An answer for a NumPy function, which may also be given its first argument by the name that
+    NumPy gives it.
+    """
     first, *_ = inspect.signature(function).parameters
 
     @wraps(answer)
     def called(*args: Any, **settings: Any) -> Any:
         x, *others = args or [settings.pop(first)]
-        return answer(x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()})
+        return answer(
+            x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()}
+        )
 
     return called
 
 
 @contextmanager
 def in_the_name_of(function: str) -> Iterator[None]:
-    """What is refused within begins with the name of `function`, which the user called, not of what it is written with."""
+    """What is refused within begins with the name of `function`, which the user called, not of what
+    it is written with.
+    """
     try:
         yield
     except (DomainError, ShapeError, TypeError) as error:
@@ -191,7 +220,9 @@ def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
     try:
         first, second = value
     except (TypeError, ValueError):
-        raise TypeError(called(f"{function}: {name} is a {type(value).__name__}, but must be a pair!")) from None
+        raise TypeError(
+            called(f"{function}: {name} is a {type(value).__name__}, but must be a pair!")
+        ) from None
     return first, second
 
 
@@ -200,21 +231,33 @@ def integer(function: str, name: str, value: Any) -> int:
     try:
         return index(value)
     except TypeError:
-        raise TypeError(called(f"{function}: {name} is {value!r}, but must be an integer!")) from None
+        raise TypeError(
+            called(f"{function}: {name} is {value!r}, but must be an integer!")
+        ) from None
 
 
 def check_integer(function: str, name: str, value: Any, least: int) -> None:
     """Refuse what is no integer of at least `least`: a size, or a number of draws."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(called(f"{function}: {name} is a {type(value).__name__}, but must be an integer of at least {least}!"))
+        raise TypeError(
+            called(
+                f"{function}: {name} is a {type(value).__name__}, but must be an integer of at "
+                f"least {least}!"
+            )
+        )
     if value < least:
-        raise DomainError(f"{function}: {name} is {value}, but must be an integer of at least {least}!")
+        raise DomainError(
+            f"{function}: {name} is {value}, but must be an integer of at least {least}!"
+        )
 
 
 def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
     """Raise `ShapeError` unless `shape` is that of a square matrix or a stack of them."""
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of them)!")
+        raise ShapeError(
+            f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of "
+            "them)!"
+        )
 
 
 def check_array(function: str, name: str, x: Any) -> None:
@@ -226,7 +269,10 @@ def check_array(function: str, name: str, x: Any) -> None:
 def check_matrix(function: str, name: str, x: Any) -> None:
     """Raise `ShapeError` unless `x` is a matrix or a stack of them."""
     if np.ndim(x) < 2:
-        raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be a matrix (or a stack of them)!")
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a matrix (or a stack of "
+            "them)!"
+        )
 
 
 def broadcastable(*shapes: tuple[int, ...]) -> bool:

@@ -1,8 +1,8 @@
 """Distances between the rows of matrices: those of `scipy.spatial.distance`.
 
-Differences are taken coordinate by coordinate, so that those of near points far from the origin keep their digits, and nothing
-larger than the matrix of distances is made. Where a distance is zero it has a kink, and the derivative is zero.
-"""
+Differences are taken coordinate by coordinate, so that those of near points far from the origin
+keep their digits, and nothing larger than the matrix of distances is made. Where a distance is zero
+it has a kink, and the derivative is zero."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from varmat.core.operation import as_operand, operation
 __all__ = ["cdist", "pdist", "squareform"]
 
 _POWERS = ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski")
-_OTHERS = ("seuclidean", "mahalanobis", "cosine", "correlation", "canberra", "braycurtis", "jensenshannon")
+_OTHERS = (
+    "seuclidean",
+    "mahalanobis",
+    "cosine",
+    "correlation",
+    "canberra",
+    "braycurtis",
+    "jensenshannon",
+)
 _WEIGHTED = ("euclidean", "sqeuclidean", "cityblock", "minkowski")
 
 
@@ -31,7 +39,9 @@ def pairwise_distances(a: Any, b: Any, *, metric: str, p: float) -> Any:
 
 
 def _shares(r: Any, metric: str, p: float) -> Any:
-    """A function from differences of a coordinate to the derivatives of the distances with respect to it; differentiable."""
+    """A function from differences of a coordinate to the derivatives of the distances with respect
+    to it; differentiable.
+    """
     if metric == "sqeuclidean":
         return lambda d: 2.0 * d
     if metric == "cityblock":
@@ -50,7 +60,10 @@ def _shares(r: Any, metric: str, p: float) -> Any:
 
 def _farthest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """For each pair the coordinate in which they differ most, the first one of several."""
-    largest, place = np.full((a.shape[0], b.shape[0]), -1.0), np.zeros((a.shape[0], b.shape[0]), dtype=int)
+    largest, place = (
+        np.full((a.shape[0], b.shape[0]), -1.0),
+        np.zeros((a.shape[0], b.shape[0]), dtype=int),
+    )
     for k in range(a.shape[1]):
         d = np.abs(np.subtract.outer(a[:, k], b[:, k]))
         place[d > largest] = k
@@ -82,7 +95,9 @@ def pairwise_distances_reverse(g: Any, r: Any, a: Any, b: Any, metric: str, p: f
 def pairwise_distances_tangent(r: Any, a: Any, b: Any, metric: str, p: float) -> Any:
     if metric == "chebyshev":
         # Of the coordinate that is farthest away alone, which is not differentiated again.
-        return lambda t: _chosen(a, b, t, np.zeros(np.shape(b))), lambda t: _chosen(a, b, np.zeros(np.shape(a)), t)
+        return lambda t: _chosen(a, b, t, np.zeros(np.shape(b))), lambda t: _chosen(
+            a, b, np.zeros(np.shape(a)), t
+        )
     share, count = _shares(r, metric, p), np.shape(a)[1]
 
     def of_a(t: Any) -> Any:
@@ -137,14 +152,19 @@ def _root(x: Any) -> Any:
 def _matrix(function: str, name: str, x: Any) -> Any:
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 2:
-        raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be a matrix with a point in each row!")
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a matrix with a point in "
+            "each row!"
+        )
     return x
 
 
 def _standard(function: str, a: Any, b: Any, both: Any, v: Any) -> Any:
     v = np.var(both, axis=0, ddof=1) if v is None else as_operand(v, f"{function}: V")
     if np.shape(v) != (np.shape(a)[1],):
-        raise ShapeError(f"{function}: V has shape {np.shape(v)}, but must have shape {(np.shape(a)[1],)}!")
+        raise ShapeError(
+            f"{function}: V has shape {np.shape(v)}, but must have shape {(np.shape(a)[1],)}!"
+        )
     scale = np.sqrt(v)
     return pairwise_distances(a / scale, b / scale, metric="euclidean", p=2.0)
 
@@ -179,17 +199,25 @@ def _canberra(a: Any, b: Any) -> Any:
     return np.sum(np.where(size == 0.0, 0.0, d / np.where(size == 0.0, 1.0, size)), axis=-1)
 
 
-def _distances(function: str, a: Any, b: Any, both: Any, metric: Any, p: Any, w: Any, v: Any, vi: Any) -> Any:
+def _distances(
+    function: str, a: Any, b: Any, both: Any, metric: Any, p: Any, w: Any, v: Any, vi: Any
+) -> Any:
     if metric not in _POWERS + _OTHERS:
         known = ", ".join(map(repr, sorted(_POWERS + _OTHERS)))
         raise DomainError(f"{function}: metric is {metric!r}, but must be one of {known}!")
     if w is not None:
         if metric not in _WEIGHTED:
-            raise DomainError(f"{function}: w is given, but must be left out for the metric {metric!r}!")
+            raise DomainError(
+                f"{function}: w is given, but must be left out for the metric {metric!r}!"
+            )
         w = as_operand(w, f"{function}: w")
         if np.shape(w) != (np.shape(a)[1],):
-            raise ShapeError(f"{function}: w has shape {np.shape(w)}, but must have shape {(np.shape(a)[1],)}!")
-        scale = w if metric == "cityblock" else w ** (1.0 / p) if metric == "minkowski" else np.sqrt(w)
+            raise ShapeError(
+                f"{function}: w has shape {np.shape(w)}, but must have shape {(np.shape(a)[1],)}!"
+            )
+        scale = (
+            w if metric == "cityblock" else w ** (1.0 / p) if metric == "minkowski" else np.sqrt(w)
+        )
         a, b = a * scale, b * scale
     if metric == "minkowski" and not p >= 1.0:
         raise DomainError(f"{function}: p is {p}, but must be at least 1!")
@@ -202,24 +230,39 @@ def _distances(function: str, a: Any, b: Any, both: Any, metric: Any, p: Any, w:
     if metric == "correlation":
         return _cosine(*(x - np.mean(x, axis=1, keepdims=True) for x in (a, b)))
     if metric == "braycurtis":
-        return np.sum(np.abs(a[:, None, :] - b), axis=-1) / np.sum(np.abs(a[:, None, :] + b), axis=-1)
-    return {"cosine": _cosine, "jensenshannon": _jensen_shannon, "canberra": _canberra}[metric](a, b)
+        return np.sum(np.abs(a[:, None, :] - b), axis=-1) / np.sum(
+            np.abs(a[:, None, :] + b), axis=-1
+        )
+    return {"cosine": _cosine, "jensenshannon": _jensen_shannon, "canberra": _canberra}[metric](
+        a, b
+    )
 
 
-def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0, w: Any = None, V: Any = None, VI: Any = None) -> Any:  # noqa: N803 - SciPy's names
-    """The distances of the rows of one matrix from those of another one: `scipy.spatial.distance.cdist`.
+def cdist(
+    XA: Any,
+    XB: Any,
+    metric: str = "euclidean",
+    *,
+    p: float = 2.0,
+    w: Any = None,
+    V: Any = None,
+    VI: Any = None,
+) -> Any:
+    """The distances of the rows of one matrix from those of another one:
+    `scipy.spatial.distance.cdist`.
 
     Parameters
     ----------
     XA : array_like, shape (m, d)
     XB : array_like, shape (n, d)
     metric : str
-        'euclidean', 'sqeuclidean', 'cityblock', 'chebyshev', 'minkowski', 'seuclidean', 'mahalanobis', 'cosine', 'correlation',
-        'canberra', 'braycurtis' or 'jensenshannon'.
+        'euclidean', 'sqeuclidean', 'cityblock', 'chebyshev', 'minkowski', 'seuclidean',
+        'mahalanobis', 'cosine', 'correlation', 'canberra', 'braycurtis' or 'jensenshannon'.
     p : float
         The power of 'minkowski', at least 1.
     w : array_like, shape (d,), optional
-        Weights of the coordinates, for the metrics 'euclidean', 'sqeuclidean', 'cityblock' and 'minkowski'.
+        Weights of the coordinates, for the metrics 'euclidean', 'sqeuclidean', 'cityblock' and
+        'minkowski'.
     V : array_like, shape (d,), optional
         The variances of 'seuclidean'; by default those of all rows together.
     VI : array_like, shape (d, d), optional
@@ -238,8 +281,9 @@ def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0, w: Any
 
     Notes
     -----
-    The derivative of a distance that is zero is zero, and so is that of a coordinate with no difference; of 'chebyshev' the first
-    of several largest coordinates has it. `w`, `V` and `VI` may be variables.
+    The derivative of a distance that is zero is zero, and so is that of a coordinate with no
+    difference; of 'chebyshev' the first of several largest coordinates has it. `w`, `V` and `VI`
+    may be variables.
 
     Examples
     --------
@@ -249,12 +293,23 @@ def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0, w: Any
     """
     a, b = _matrix("cdist", "XA", XA), _matrix("cdist", "XB", XB)
     if np.shape(a)[1] != np.shape(b)[1]:
-        raise ShapeError(f"cdist: XB has shape {np.shape(b)}, but must have {np.shape(a)[1]} columns, as XA!")
+        raise ShapeError(
+            f"cdist: XB has shape {np.shape(b)}, but must have {np.shape(a)[1]} columns, as XA!"
+        )
     return _distances("cdist", a, b, np.concatenate([a, b]), metric, p, w, V, VI)
 
 
-def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0, w: Any = None, V: Any = None, VI: Any = None) -> Any:  # noqa: N803 - SciPy's names
-    """The distances of the rows of a matrix from each other, each pair once: `scipy.spatial.distance.pdist`.
+def pdist(
+    X: Any,
+    metric: str = "euclidean",
+    *,
+    p: float = 2.0,
+    w: Any = None,
+    V: Any = None,
+    VI: Any = None,
+) -> Any:
+    """The distances of the rows of a matrix from each other, each pair once:
+    `scipy.spatial.distance.pdist`.
 
     Parameters
     ----------
@@ -265,7 +320,8 @@ def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0, w: Any = None, V
     Returns
     -------
     VarMat, shape (m * (m - 1) / 2,)
-        Those of the first row from all others, then of the second from those after it, and so on; see `squareform`.
+        Those of the first row from all others, then of the second from those after it, and so on;
+        see `squareform`.
 
     Raises
     ------
@@ -290,8 +346,9 @@ def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0, w: Any = None, V
     return upper_elements(_distances("pdist", x, x, x, metric, p, w, V, VI))
 
 
-def squareform(X: Any) -> Any:  # noqa: N803 - SciPy's name
-    """The symmetric matrix of the distances that `pdist` gives, or back: `scipy.spatial.distance.squareform`.
+def squareform(X: Any) -> Any:
+    """The symmetric matrix of the distances that `pdist` gives, or back:
+    `scipy.spatial.distance.squareform`.
 
     Parameters
     ----------

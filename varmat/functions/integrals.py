@@ -17,14 +17,18 @@ def _samples(function: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, An
     """The samples with the axis at the end, the distances between them, and the axis."""
     y = as_operand(y, f"{function}: y")
     if not np.ndim(y) or not np.shape(y)[axis]:
-        raise ShapeError(f"{function}: y has shape {np.shape(y)}, but must have samples along the axis!")
+        raise ShapeError(
+            f"{function}: y has shape {np.shape(y)}, but must have samples along the axis!"
+        )
     axis = normalize_axis_index(axis, np.ndim(y))
     n, moved = np.shape(y)[axis], np.moveaxis(y, axis, -1)
     if x is None:
         return moved, as_operand(dx, f"{function}: dx") * np.ones(n - 1), axis
     x = as_operand(x, f"{function}: x")
     if np.shape(x) not in ((n,), np.shape(y)):
-        raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must have shape {(n,)} or {np.shape(y)}!")
+        raise ShapeError(
+            f"{function}: x has shape {np.shape(x)}, but must have shape {(n,)} or {np.shape(y)}!"
+        )
     return moved, np.diff(x if np.ndim(x) == 1 else np.moveaxis(x, axis, -1)), axis
 
 
@@ -33,7 +37,11 @@ def _parabolas(y: Any, h: Any) -> Any:
     h0, h1 = h[..., 0::2], h[..., 1::2]
     both = h0 + h1
     first, middle, last = y[..., 0:-1:2], y[..., 1::2], y[..., 2::2]
-    terms = both / 6.0 * (first * (2.0 - h1 / h0) + middle * (both * both / (h0 * h1)) + last * (2.0 - h0 / h1))
+    terms = (
+        both
+        / 6.0
+        * (first * (2.0 - h1 / h0) + middle * (both * both / (h0 * h1)) + last * (2.0 - h0 / h1))
+    )
     return np.sum(terms, axis=-1)
 
 
@@ -61,12 +69,13 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Notes
     -----
-    For an even number of samples the last interval is integrated by the parabola through the last three [1]_. The derivative is had
-    with respect to the samples and their places.
+    For an even number of samples the last interval is integrated by the parabola through the last
+    three [1]_. The derivative is had with respect to the samples and their places.
 
     References
     ----------
-    .. [1] K. V. Cartwright, "Simpson's rule cumulative integration with MS Excel and irregularly-spaced data", Journal of
+    .. [1] K. V. Cartwright, "Simpson's rule cumulative integration with MS Excel and
+           irregularly-spaced data", Journal of
        Mathematical Sciences and Mathematics Education 12, 2017.
 
     Examples
@@ -82,7 +91,9 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     if n == 2:
         return 0.5 * h[..., 0] * (y[..., 0] + y[..., 1])
     h0, h1 = h[..., -2], h[..., -1]
-    rest = (2.0 * h1**2 + 3.0 * h0 * h1) / (6.0 * (h0 + h1)) * y[..., -1] + (h1**2 + 3.0 * h0 * h1) / (6.0 * h0) * y[..., -2]
+    rest = (2.0 * h1**2 + 3.0 * h0 * h1) / (6.0 * (h0 + h1)) * y[..., -1] + (
+        h1**2 + 3.0 * h0 * h1
+    ) / (6.0 * h0) * y[..., -2]
     return _parabolas(y[..., :-1], h[..., :-1]) + rest - h1**3 / (6.0 * h0 * (h0 + h1)) * y[..., -3]
 
 
@@ -94,7 +105,9 @@ def _with_initial(function: str, r: Any, initial: Any, axis: int) -> Any:
     return np.moveaxis(r, -1, axis)
 
 
-def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def cumulative_trapezoid(
+    y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
+) -> Any:
     """The running integral of samples by straight lines: `scipy.integrate.cumulative_trapezoid`.
 
     Parameters
@@ -107,7 +120,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
         Their distance, if `x` is not given.
     axis : int
     initial : float, optional
-        With 0, the result begins with it, and has as many elements as `y` along the axis; otherwise one less.
+        With 0, the result begins with it, and has as many elements as `y` along the axis; otherwise
+        one less.
 
     Returns
     -------
@@ -122,7 +136,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
 
     Notes
     -----
-    The derivative is had with respect to the samples and their places; the adjoint is a sum that runs back.
+    The derivative is had with respect to the samples and their places; the adjoint is a sum that
+    runs back.
 
     Examples
     --------
@@ -138,14 +153,26 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
 
 
 def _first_intervals(y: Any, h: Any) -> Any:
-    """The integral over the first of two intervals by the parabola through the three samples, for all three beside each other."""
+    """The integral over the first of two intervals by the parabola through the three samples, for
+    all three beside each other.
+    """
     h0, h1 = h[..., :-1], h[..., 1:]
     share, ratio = h0 / (h0 + h1), h0 / h1
     product = share * ratio
-    return h0 / 6.0 * ((3.0 - share) * y[..., :-2] + (3.0 + product + share) * y[..., 1:-1] - product * y[..., 2:])
+    return (
+        h0
+        / 6.0
+        * (
+            (3.0 - share) * y[..., :-2]
+            + (3.0 + product + share) * y[..., 1:-1]
+            - product * y[..., 2:]
+        )
+    )
 
 
-def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def cumulative_simpson(
+    y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
+) -> Any:
     """The running integral of samples by parabolas: `scipy.integrate.cumulative_simpson`.
 
     Parameters
@@ -158,7 +185,8 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
         Their distance, if `x` is not given.
     axis : int
     initial : float, optional
-        With it the result begins with it, it is added to the rest, and there are as many elements as samples; otherwise one less.
+        With it the result begins with it, it is added to the rest, and there are as many elements
+        as samples; otherwise one less.
 
     Returns
     -------
@@ -171,9 +199,9 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
 
     Notes
     -----
-    Each interval is integrated by the parabola through its ends and a neighbour: that after it for every other interval, and that
-    before it for those between and the last one. Of two samples it is the straight line. The derivative is had with respect to the
-    samples and their places.
+    Each interval is integrated by the parabola through its ends and a neighbour: that after it for
+    every other interval, and that before it for those between and the last one. Of two samples it
+    is the straight line. The derivative is had with respect to the samples and their places.
 
     Examples
     --------
@@ -184,7 +212,12 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     y, h, axis = _samples("cumulative_simpson", y, x, dx, axis)
     n = np.shape(y)[-1]
     if n < 3:
-        return _with_initial("cumulative_simpson", np.cumsum(0.5 * h * (y[..., 1:] + y[..., :-1]), axis=-1), initial, axis)
+        return _with_initial(
+            "cumulative_simpson",
+            np.cumsum(0.5 * h * (y[..., 1:] + y[..., :-1]), axis=-1),
+            initial,
+            axis,
+        )
     after = _first_intervals(y, h)
     before = _first_intervals(y[..., ::-1], h[..., ::-1])[..., ::-1]
     forward = np.arange(n - 1) % 2 == 0
@@ -227,7 +260,9 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1) -> Any:
     y = as_operand(y, "romb: y")
     n = np.shape(y)[axis] - 1 if np.ndim(y) else 0
     if n < 1 or n & (n - 1):
-        raise ShapeError(f"romb: y has shape {np.shape(y)}, but must have 2**k + 1 samples along the axis!")
+        raise ShapeError(
+            f"romb: y has shape {np.shape(y)}, but must have 2**k + 1 samples along the axis!"
+        )
     # The extrapolated sums of each sample alone are the weights.
     rows, step = [], n
     while step:

@@ -1,4 +1,6 @@
-"""Interpolation by piecewise polynomials, in the values, the knots and the places at once: classes with the names of SciPy."""
+"""Interpolation by piecewise polynomials, in the values, the knots and the places at once: classes
+with the names of SciPy.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.banded import solve_banded
 from varmat.functions.checks import check_values
+from varmat.functions.linalg.banded import solve_banded
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator"]
 
@@ -36,7 +38,9 @@ def _evaluated(c: np.ndarray, knots: np.ndarray, x: np.ndarray, nu: int) -> np.n
 
 @operation()
 def piecewise_polynomial(c: Any, knots: Any, x: Any, *, nu: int) -> Any:
-    """The derivative of the order `nu` of piecewise polynomials with coefficients ``c[power, piece, series]``, highest first."""
+    """The derivative of the order `nu` of piecewise polynomials with coefficients ``c[power, piece,
+    series]``, highest first.
+    """
     return _evaluated(c, knots, x, nu)
 
 
@@ -65,14 +69,21 @@ def piecewise_polynomial_tangent(r: Any, c: Any, knots: Any, x: Any, nu: int) ->
         # The tangent of the knot at which a place's piece begins: a piecewise constant.
         return -slope * piecewise_polynomial(t[None, :-1, None], knots, x, nu=0)
 
-    return lambda t: piecewise_polynomial(t, knots, x, nu=nu), of_knots, lambda t: slope * t[:, None]
+    return (
+        lambda t: piecewise_polynomial(t, knots, x, nu=nu),
+        of_knots,
+        lambda t: slope * t[:, None],
+    )
 
 
 def check_increasing(function: str, name: str, x: Any, least: int = 2) -> Any:
     """A vector whose elements increase."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
-        raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be a vector of at least {least} elements!")
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a vector of at least {least} "
+            "elements!"
+        )
     check_values(partial(_check_increasing, function, name), x)
     return x
 
@@ -81,18 +92,26 @@ def _check_increasing(function: str, name: str, x: Any) -> None:
     wrong = np.flatnonzero(~(np.diff(x) > 0.0))
     if wrong.size:
         i = int(wrong[0])
-        raise DomainError(f"{function}: {name}[{i + 1}] is {x[i + 1]}, but must be larger than {name}[{i}], which is {x[i]}!")
+        raise DomainError(
+            f"{function}: {name}[{i + 1}] is {x[i + 1]}, but must be larger than {name}[{i}], "
+            f"which is {x[i]}!"
+        )
 
 
 def series_of(function: str, y: Any, n: int, axis: int) -> tuple[Any, tuple[int, ...], int]:
-    """Values as a matrix with a column for each series, the shape of the other axes, and the axis along which they lie."""
+    """Values as a matrix with a column for each series, the shape of the other axes, and the axis
+    along which they lie.
+    """
     y = as_operand(y, f"{function}: y")
     if not np.ndim(y):
         raise ShapeError(f"{function}: y is a scalar, but must have at least one axis!")
     axis = normalize_axis_index(axis, np.ndim(y))
     y = np.moveaxis(y, axis, 0)
     if np.shape(y)[0] != n:
-        raise ShapeError(f"{function}: y has {np.shape(y)[0]} elements along the axis, but must have {n}, as x has!")
+        raise ShapeError(
+            f"{function}: y has {np.shape(y)[0]} elements along the axis, but must have {n}, as x "
+            "has!"
+        )
     return np.reshape(y, (n, -1)) if np.size(y) else np.zeros((n, 0)), np.shape(y)[1:], axis
 
 
@@ -109,11 +128,13 @@ class PPoly:
     Parameters
     ----------
     c : array_like, shape (k, m, ...)
-        The coefficients of each piece in powers of the distance from its beginning, the highest power first.
+        The coefficients of each piece in powers of the distance from its beginning, the highest
+        power first.
     x : array_like, shape (m + 1,)
         The ends of the pieces, which increase.
     extrapolate : bool or 'periodic'
-        Whether the outermost pieces go on beyond the ends, or everything is repeated; otherwise it is nan there.
+        Whether the outermost pieces go on beyond the ends, or everything is repeated; otherwise it
+        is nan there.
 
     Raises
     ------
@@ -124,7 +145,8 @@ class PPoly:
 
     Notes
     -----
-    Differentiable in the coefficients, the ends and the places. At an end between two pieces the derivative is that to the right.
+    Differentiable in the coefficients, the ends and the places. At an end between two pieces the
+    derivative is that to the right.
 
     Examples
     --------
@@ -138,13 +160,18 @@ class PPoly:
         c = as_operand(c, "PPoly: c")
         x = check_increasing("PPoly", "x", x)
         if np.ndim(c) < 2 or np.shape(c)[1] != np.size(x) - 1:
-            raise ShapeError(f"PPoly: c has shape {np.shape(c)}, but must have shape (k, {np.size(x) - 1}, ...)!")
+            raise ShapeError(
+                f"PPoly: c has shape {np.shape(c)}, but must have shape (k, {np.size(x) - 1}, ...)!"
+            )
         rest = np.shape(c)[2:]
         self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, 0, extrapolate)
 
     def _set(self, c: Any, x: Any, rest: tuple[int, ...], axis: int, extrapolate: Any) -> None:
         if extrapolate not in (True, False, "periodic"):
-            raise DomainError(f"{type(self).__name__}: extrapolate is {extrapolate!r}, but must be True, False or 'periodic'!")
+            raise DomainError(
+                f"{type(self).__name__}: extrapolate is {extrapolate!r}, but must be True, False "
+                "or 'periodic'!"
+            )
         self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, rest, axis, extrapolate
 
     def _other(self, c: Any, extrapolate: Any) -> PPoly:
@@ -158,7 +185,9 @@ class PPoly:
         return np.reshape(self._c, (*np.shape(self._c)[:2], *self._rest))
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        """The polynomials, or their derivative of the order `nu`, at the places `x`, which may have any shape."""
+        """The polynomials, or their derivative of the order `nu`, at the places `x`, which may have
+        any shape.
+        """
         places = as_operand(x, f"{type(self).__name__}: x")
         flat = np.reshape(places, (-1,))
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
@@ -171,16 +200,22 @@ class PPoly:
         return placed(r, np.shape(places), self._rest, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
-        """The derivative of the order `nu`, as piecewise polynomials; of a negative order the antiderivative."""
+        """The derivative of the order `nu`, as piecewise polynomials; of a negative order the
+        antiderivative.
+        """
         if nu < 0:
             return self.antiderivative(-nu)
         k = np.shape(self._c)[0]
-        factors = np.array([_factor(power, nu) for power in range(k - 1, nu - 1, -1)]).reshape(-1, 1, 1)
+        factors = np.array([_factor(power, nu) for power in range(k - 1, nu - 1, -1)]).reshape(
+            -1, 1, 1
+        )
         c = self._c[: k - nu] * factors if k > nu else np.zeros((1, *np.shape(self._c)[1:]))
         return self._other(c, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The antiderivative of the order `nu` that is zero at the first end, and goes over from piece to piece without a jump."""
+        """The antiderivative of the order `nu` that is zero at the first end, and goes over from
+        piece to piece without a jump.
+        """
         c, h = self._c, np.diff(self.x)
         for _ in range(nu):
             k = np.shape(c)[0]
@@ -195,7 +230,10 @@ class PPoly:
     def integrate(self, a: Any, b: Any) -> Any:
         """The definite integral between `a` and `b`, which may be variables."""
         if self.extrapolate == "periodic":
-            raise DomainError(f"{type(self).__name__}: the integral of what is repeated is not there; integrate over each period!")
+            raise DomainError(
+                f"{type(self).__name__}: the integral of what is repeated is not there; integrate "
+                "over each period!"
+            )
         total = self.antiderivative()
         return total(b) - total(a)
 
@@ -249,7 +287,8 @@ class CubicHermiteSpline(PPoly):
 
 
 class CubicSpline(PPoly):
-    """The cubic spline through given values, with two continuous derivatives: `scipy.interpolate.CubicSpline`.
+    """The cubic spline through given values, with two continuous derivatives:
+    `scipy.interpolate.CubicSpline`.
 
     Parameters
     ----------
@@ -258,8 +297,8 @@ class CubicSpline(PPoly):
     y : array_like, with length n along `axis`
     axis : int
     bc_type : str, or a pair of str or (order, value)
-        What is demanded at the two ends: 'not-a-knot', 'clamped', 'natural', a value of the first or second derivative, which may
-        be a variable, or 'periodic'.
+        What is demanded at the two ends: 'not-a-knot', 'clamped', 'natural', a value of the first
+        or second derivative, which may be a variable, or 'periodic'.
     extrapolate : bool or 'periodic', optional
         See `PPoly`; by default True, and 'periodic' for a periodic spline.
 
@@ -268,12 +307,13 @@ class CubicSpline(PPoly):
     ShapeError
         If values and knots do not go together.
     DomainError
-        If the knots do not increase, `bc_type` is unknown, or for a periodic spline the values at the ends differ.
+        If the knots do not increase, `bc_type` is unknown, or for a periodic spline the values at
+        the ends differ.
 
     Notes
     -----
-    The slopes at the knots solve a tridiagonal system [1]_; so is the derivative, which is had with respect to the values, the
-    knots, the conditions and the places. See `PPoly` for the methods.
+    The slopes at the knots solve a tridiagonal system [1]_; so is the derivative, which is had with
+    respect to the values, the knots, the conditions and the places. See `PPoly` for the methods.
 
     References
     ----------
@@ -287,7 +327,9 @@ class CubicSpline(PPoly):
     array([ 0.4  ,  0.725, -0.15 ,  0.025])
     """
 
-    def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
+    def __init__(
+        self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None
+    ) -> None:
         x = check_increasing("CubicSpline", "x", x)
         y, rest, axis = series_of("CubicSpline", y, np.size(x), axis)
         h = np.diff(x)
@@ -306,15 +348,24 @@ class CubicSpline(PPoly):
 
 def _check_periodic(y: Any) -> None:
     if not np.allclose(y[0], y[-1], rtol=1e-15, atol=1e-15):
-        raise DomainError("CubicSpline: the first and the last of y differ, but must be the same for a periodic spline!")
+        raise DomainError(
+            "CubicSpline: the first and the last of y differ, but must be the same for a periodic "
+            "spline!"
+        )
 
 
 def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Any]:
-    """The order of the derivative that is given at an end, and its value as a row; 3 for no knot."""
+    """The order of the derivative that is given at an end, and its value as a row; 3 for no
+    knot.
+    """
     known = {"not-a-knot": (3, 0.0), "clamped": (1, 0.0), "natural": (2, 0.0)}
     order, value = known.get(kind, (0, 0.0)) if isinstance(kind, str) else kind
     if order not in (1, 2, 3) or (order == 3 and not isinstance(kind, str)):
-        rule = "'not-a-knot', 'clamped', 'natural', 'periodic' or pairs of an order, 1 or 2, and a value"
+        rule = (
+            "'not-a-knot', 'clamped', 'natural', 'periodic' or pairs of an order, 1 or 2, and "
+            "a "
+            "value"
+        )
         raise DomainError(f"CubicSpline: bc_type is {kind!r}, but must be of {rule}!")
     value = as_operand(value, "CubicSpline: bc_type")
     return order, np.reshape(value + np.zeros(rest), (1, -1))
@@ -337,7 +388,9 @@ def _slopes(h: Any, secants: Any, start: Any, end: Any) -> Any:
 
 
 def _end(condition: Any, h: Any, secants: Any, sign: float, parabola: bool) -> tuple[Any, Any, Any]:
-    """The equation of an end: the coefficients of the slope there and of the next one, and the right-hand side."""
+    """The equation of an end: the coefficients of the slope there and of the next one, and the
+    right-hand side.
+    """
     (order, value), one = condition, np.ones(1)
     if parabola:
         return one, one, 2.0 * secants[:1]
@@ -345,14 +398,20 @@ def _end(condition: Any, h: Any, secants: Any, sign: float, parabola: bool) -> t
         return one, np.zeros(1), secants[:1]
     if order == 3:
         width = h[:1] + h[1:]
-        return h[1:], width, ((h[:1] + 2.0 * width) * h[1:] * secants[:1] + h[:1] ** 2 * secants[1:]) / width
+        return (
+            h[1:],
+            width,
+            ((h[:1] + 2.0 * width) * h[1:] * secants[:1] + h[:1] ** 2 * secants[1:]) / width,
+        )
     if order == 1:
         return one, np.zeros(1), value
     return 2.0 * h[:1], h[:1], sign * 0.5 * value * h[:1] ** 2 + 3.0 * secants[:1] * h[:1]
 
 
 def _periodic_slopes(h: Any, secants: Any) -> Any:
-    """The slopes of a periodic spline, the last one again the first: two tridiagonal systems with one unknown less."""
+    """The slopes of a periodic spline, the last one again the first: two tridiagonal systems with
+    one unknown less.
+    """
     m, d = np.shape(secants)
     if m == 1:
         return np.zeros((2, d))
@@ -363,10 +422,12 @@ def _periodic_slopes(h: Any, secants: Any) -> Any:
     earlier = np.concatenate([secants[-1:], secants[:-1]])
     right = 3.0 * (before[:, None] * secants + wide * earlier)
     diagonal = 2.0 * (before + h)
-    # Equation i: h[i] s[i - 1] + diagonal[i] s[i] + before[i] s[i + 1] = right[i]; the last unknown is taken out.
+    # Equation i: h[i] s[i - 1] + diagonal[i] s[i] + before[i] s[i + 1] = right[i]; the last unknown
+    # is taken out.
     nothing = np.zeros(1)
     bands = np.stack([
-        np.concatenate([nothing, before[: m - 2]]), diagonal[: m - 1], np.concatenate([h[1 : m - 1], nothing])
+        np.concatenate([nothing, before[: m - 2]]), diagonal[: m - 1],
+         np.concatenate([h[1 : m - 1], nothing])
     ])  # fmt: skip
     corner = np.concatenate([-h[:1], np.zeros(m - 3), -before[m - 2 : m - 1]])
     both = solve_banded((1, 1), bands, np.concatenate([right[: m - 1], corner[:, None]], axis=1))
@@ -379,7 +440,8 @@ def _periodic_slopes(h: Any, secants: Any) -> Any:
 
 
 class PchipInterpolator(PPoly):
-    """Piecewise cubics that are monotonic where the values are: `scipy.interpolate.PchipInterpolator`.
+    """Piecewise cubics that are monotonic where the values are:
+    `scipy.interpolate.PchipInterpolator`.
 
     Parameters
     ----------
@@ -398,12 +460,14 @@ class PchipInterpolator(PPoly):
 
     Notes
     -----
-    A slope is a weighted harmonic mean of those to both sides, or zero where these have not the same sign [1]_: there is a
-    kink, and the derivative is that of zero. See `PPoly` for the methods.
+    A slope is a weighted harmonic mean of those to both sides, or zero where these have not the
+    same sign [1]_: there is a kink, and the derivative is that of zero. See `PPoly` for the
+    methods.
 
     References
     ----------
-    .. [1] F. N. Fritsch and J. Butland, "A method for constructing local monotone piecewise cubic interpolants", SIAM Journal on
+    .. [1] F. N. Fritsch and J. Butland, "A method for constructing local monotone piecewise cubic
+           interpolants", SIAM Journal on
        Scientific and Statistical Computing 5, 1984.
 
     Examples
@@ -419,7 +483,13 @@ class PchipInterpolator(PPoly):
         y, rest, axis = series_of("PchipInterpolator", y, np.size(x), axis)
         h = np.diff(x)[:, None]
         secants = np.diff(y, axis=0) / h
-        self._set(_hermite(x, y, _monotone(h, secants)), x, rest, axis, True if extrapolate is None else extrapolate)
+        self._set(
+            _hermite(x, y, _monotone(h, secants)),
+            x,
+            rest,
+            axis,
+            True if extrapolate is None else extrapolate,
+        )
 
 
 def _monotone(h: Any, m: Any) -> Any:
@@ -441,7 +511,8 @@ def _one_sided(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
 
 
 class Akima1DInterpolator(PPoly):
-    """Akima's piecewise cubics, whose slopes depend on the nearest values alone: `scipy.interpolate.Akima1DInterpolator`.
+    """Akima's piecewise cubics, whose slopes depend on the nearest values alone:
+    `scipy.interpolate.Akima1DInterpolator`.
 
     Parameters
     ----------
@@ -462,12 +533,14 @@ class Akima1DInterpolator(PPoly):
 
     Notes
     -----
-    A slope is a mean of those to both sides, weighted with how much the slopes change on the other side [1]_. Where they do not
-    change on both sides it is the plain mean, and so is the derivative. See `PPoly` for the methods.
+    A slope is a mean of those to both sides, weighted with how much the slopes change on the other
+    side [1]_. Where they do not change on both sides it is the plain mean, and so is the
+    derivative. See `PPoly` for the methods.
 
     References
     ----------
-    .. [1] H. Akima, "A new method of interpolation and smooth curve fitting based on local procedures",
+    .. [1] H. Akima, "A new method of interpolation and smooth curve fitting based on local
+           procedures",
        Journal of the ACM 17, 1970.
 
     Examples
@@ -478,14 +551,20 @@ class Akima1DInterpolator(PPoly):
     array([0., 0., 1., 0., 0.])
     """
 
-    def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
+    def __init__(
+        self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None
+    ) -> None:
         if method not in ("akima", "makima"):
-            raise DomainError(f"Akima1DInterpolator: method is {method!r}, but must be 'akima' or 'makima'!")
+            raise DomainError(
+                f"Akima1DInterpolator: method is {method!r}, but must be 'akima' or 'makima'!"
+            )
         x = check_increasing("Akima1DInterpolator", "x", x)
         y, rest, axis = series_of("Akima1DInterpolator", y, np.size(x), axis)
         secants = np.diff(y, axis=0) / np.diff(x)[:, None]
         slopes = _akima(secants, method == "makima")
-        self._set(_hermite(x, y, slopes), x, rest, axis, False if extrapolate is None else extrapolate)
+        self._set(
+            _hermite(x, y, slopes), x, rest, axis, False if extrapolate is None else extrapolate
+        )
 
 
 def _akima(m: Any, modified: bool) -> Any:

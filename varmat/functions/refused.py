@@ -1,4 +1,6 @@
-"""What has no derivative here, functions of NumPy and conversions, each with a sentence that names what to use instead."""
+"""What has no derivative here, functions of NumPy and conversions, each with a sentence that names
+what to use instead.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,26 @@ import numpy as np
 from numpy._core import umath
 
 from varmat.core.dispatch import ADVICE, REFUSED
+from varmat.functions.arrays.constant import named
 from varmat.functions.callers import outside, what_runs
-from varmat.functions.constant import named
 
 __all__: list[str] = []
 
-_INTEGERS = "it works on integers, and variables are real numbers; pass x.astype(int), which is a constant"
+_INTEGERS = (
+    "it works on integers, and variables are real numbers; pass x.astype(int), which is a constant"
+)
 _STRINGS = "it works on strings, and variables are real numbers"
 _DATES = "it works on dates, and variables are real numbers"
 _COUNTS = (
-    "counts have no derivative, and its bin edges may depend on the data; pass the plain numbers, varmat.value(x), and for sums of "
+    "counts have no derivative, and its bin edges may depend on the data; pass the plain numbers, "
+    "varmat.value(x), and for sums of "
     "weights w use np.bincount(np.digitize(data, edges), weights=w)"
 )
 _FILES = "a file holds plain numbers; write varmat.value(x)"
 _ASSIGN = "it writes into its argument; assign instead, x[index] = value, which is recorded"
-_SETS = "use np.unique of np.concatenate, or pass the plain numbers, varmat.value(x), to select with"
+_SETS = (
+    "use np.unique of np.concatenate, or pass the plain numbers, varmat.value(x), to select with"
+)
 _SCIMATH = "it may turn to complex numbers; use the function of the same name in np itself"
 
 # Sentence -> names of functions in np.
@@ -33,19 +40,22 @@ FUNCTIONS = {
     _DATES: "busday_count busday_offset is_busday datetime_as_string",
     _COUNTS: "histogram2d histogramdd histogram_bin_edges",
     _FILES: "save savez savez_compressed savetxt",
-    _ASSIGN + "; for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to": "copyto",
+    _ASSIGN
+    + "; for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to": "copyto",
     _ASSIGN: "put place putmask put_along_axis fill_diagonal",
     _SETS: "intersect1d setdiff1d setxor1d union1d",
     "use np.meshgrid with sparse=True": "ix_",
     "use np.polyval of the two polynomials": "polydiv",
 }
 UFUNCS = {
-    _INTEGERS: "bitwise_and bitwise_or bitwise_xor bitwise_count invert left_shift right_shift gcd lcm",
+    _INTEGERS: "bitwise_and bitwise_or bitwise_xor bitwise_count invert left_shift right_shift gcd "
+    "lcm",
     _DATES: "isnat",
     "the next floating-point number has no derivative; use np.finfo for a step size": "nextafter spacing",
     "its exponent is an integer; use np.log2 and np.floor": "frexp",
 }
-# Modules whose functions are all refused. By name: importing them for this would make `import varmat` slower.
+# Modules whose functions are all refused. By name: importing them for this would make `import
+# varmat` slower.
 MODULES = {
     "numpy.lib.recfunctions": "it works on structured arrays, and variables are float64",
     "numpy.lib.scimath": _SCIMATH,
@@ -66,31 +76,57 @@ _refuse(np, UFUNCS)
 REFUSED.update(MODULES)
 
 
-# NumPy's ufuncs for strings are private; what tells them apart is that they have no loop for any type of number.
-REFUSED.update((ufunc, _STRINGS) for ufunc in vars(umath).values() if isinstance(ufunc, np.ufunc) and not ufunc.types)
+# NumPy's ufuncs for strings are private; what tells them apart is that they have no loop for any
+# type of number.
+REFUSED.update(
+    (ufunc, _STRINGS)
+    for ufunc in vars(umath).values()
+    if isinstance(ufunc, np.ufunc) and not ufunc.types
+)
 
 
 # --- conversions to plain numbers and arrays ---
 
 _PLAIN = "varmat.value(x) for the plain numbers"
 _WRITE = "make the array that is written into with np.zeros_like(variable, shape=...)"
-_MODULE = "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take variables"
+_MODULE = (
+    "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that "
+    "take variables"
+)
 _ARRAY = (
-    f"use np.stack([...]) or np.concatenate for an array of variables, {_PLAIN}, y.to_numpy() for data of pandas or xarray that it "
-    "meets, and for functions outside NumPy the varmat function of the same name (varmat.normal_lpdf for scipy.stats.norm.logpdf)"
+    f"use np.stack([...]) or np.concatenate for an array of variables, {_PLAIN}, y.to_numpy() for "
+    "data of pandas or xarray that it "
+    "meets, and for functions outside NumPy the varmat function of the same name "
+    "(varmat.normal_lpdf for scipy.stats.norm.logpdf)"
 )
 _NUMBER = (
-    "use NumPy's function instead of math's (np.exp, not math.exp), np.zeros_like(variable, shape=...) for an array to write into, "
-    + _PLAIN
+    "use NumPy's function instead of math's (np.exp, not math.exp), np.zeros_like(variable, "
+    "shape=...) for an array to write into, " + _PLAIN
 )
 # What is called where a variable should become an array -> what to write there.
 _CALLS = {
     "dot": "write A @ x, not A.dot(x)",
     "matmul": "write A @ x",
     **dict.fromkeys(("full", "fill"), "write np.broadcast_to(x, shape)"),
-    **dict.fromkeys(("array", "asarray", "asanyarray", "ascontiguousarray", "asfarray", "r_", "c_", "atleast_1d"), _MODULE),
+    **dict.fromkeys(
+        (
+            "array",
+            "asarray",
+            "asanyarray",
+            "ascontiguousarray",
+            "asfarray",
+            "r_",
+            "c_",
+            "atleast_1d",
+        ),
+        _MODULE,
+    ),
 }
-_PANDAS = "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() for other data that it meets"
+_PANDAS = (
+    "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() "
+    "for "
+    "other data that it meets"
+)
 
 
 def _advice_array(frame: Any) -> str:

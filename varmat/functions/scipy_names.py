@@ -1,7 +1,8 @@
-"""What to write for the functions of SciPy that work on arrays: for the table in the documentation, and for refusals.
+"""What to write for the functions of SciPy that work on arrays: for the table in the documentation,
+and for refusals.
 
-SciPy turns its arguments into plain arrays, which variables refuse, so that most of its functions cannot be called on variables.
-"""
+SciPy turns its arguments into plain arrays, which variables refuse, so that most of its functions
+cannot be called on variables."""
 
 from __future__ import annotations
 
@@ -14,31 +15,43 @@ _NOT = "not a function of numbers"
 _DATA = "made of data alone: call SciPy's function with plain numbers"
 _ITSELF = "itself: it is called on variables under SciPy's name"
 _COUNTS = "refused: it counts, which has no derivative; pass varmat.value(x)"
-_DESIGN = "refused: it designs a filter, whose coefficients are data; give them to vm.lfilter or vm.sosfilt"
-_SYSTEM = "refused: it makes a system of plain numbers; write its recurrence with vm.lfilter, or with vm.expm and products"
+_DESIGN = (
+    "refused: it designs a filter, whose coefficients are data; give them to vm.lfilter or "
+    "vm.sosfilt"
+)
+_SYSTEM = (
+    "refused: it makes a system of plain numbers; write its recurrence with vm.lfilter, or "
+    "with vm.expm and products"
+)
 _SPECTRUM = "refused: write np.abs(np.fft.rfft(window * x)) ** 2, of pieces of x"
 _RESPONSE = "refused: write np.polyval of the coefficients at np.exp(-1j * w)"
 _PEAKS = "refused: places of peaks have no derivative; pass varmat.value(x)"
 _RATIONAL = "refused: its results are roots of polynomials, and may be complex"
 _SMOOTHING = "refused: it chooses knots by looking at the values; give them to vm.make_lsq_spline"
-_SURFACE = "refused: write vm.make_interp_spline along one axis after the other, or vm.RegularGridInterpolator"
+_SURFACE = (
+    "refused: write vm.make_interp_spline along one axis after the other, or "
+    "vm.RegularGridInterpolator"
+)
 _POLYNOMIAL = "refused: write np.polyfit and np.polyval"
 _SCATTERED = "refused: it triangulates the places; for a grid write vm.RegularGridInterpolator"
 _FACTORS = "np.linalg.qr of the whole matrix"
 _WHOLE = "np.linalg.eigh of the whole matrix"
 _PAIR = "vm.cdist(u[None], v[None], name)[0, 0]"
-_STEPS = "refused: its steps are plain numbers; write vm.ode_rk45, or vm.ode_bdf for stiff equations"
+_STEPS = (
+    "refused: its steps are plain numbers; write vm.ode_rk45, or vm.ode_bdf for stiff equations"
+)
 
-# Module -> what is written -> names. An answer that begins with "refused" is none; "vm" is the function of the same name in varmat,
-# and "np.linalg" or "np.fft" that of the same name there.
+# Module -> what is written -> names. An answer that begins with "refused" is none; "vm" is the
+# function of the same name in varmat, and "np.linalg" or "np.fft" that of the same name there.
 TABLE: dict[str, dict[str, str]] = {
     "scipy.linalg": {
         "vm": """
-            block_diag cho_solve cho_solve_banded cholesky_banded circulant companion convolution_matrix coshm cosm eigh eigvalsh
-            expm fractional_matrix_power funm hankel khatri_rao logm lu matmul_toeplitz orthogonal_procrustes schur signm sinhm sinm
-            solve_banded solve_continuous_are solve_continuous_lyapunov solve_discrete_are solve_discrete_lyapunov
-            solve_sylvester solve_toeplitz solve_triangular
-            solveh_banded sqrtm tanhm tanm toeplitz
+            block_diag cho_solve cho_solve_banded cholesky_banded circulant companion
+            convolution_matrix coshm cosm eigh eigvalsh expm fractional_matrix_power funm hankel
+            khatri_rao logm lu matmul_toeplitz orthogonal_procrustes schur signm sinhm sinm
+            solve_banded solve_continuous_are solve_continuous_lyapunov solve_discrete_are
+            solve_discrete_lyapunov solve_sylvester solve_toeplitz solve_triangular solveh_banded
+            sqrtm tanhm tanm toeplitz
         """,
         _ITSELF: "solve_circulant",
         "vm.solve_continuous_lyapunov": "solve_lyapunov",
@@ -50,6 +63,7 @@ TABLE: dict[str, dict[str, str]] = {
         "np.linalg.pinv(a, hermitian=True)": "pinvh",
         "np.linalg.qr(a[::-1].T), turned back": "rq",
         "np.diag": "diagsvd",
+        "np.kron": "kron",
         _FACTORS: "qr_delete qr_insert qr_multiply qr_update",
         _WHOLE: "eig_banded eigh_tridiagonal eigvals_banded eigvalsh_tridiagonal",
         "np.arccos(np.linalg.svdvals(q1.T @ q2)), where angles are not small": "subspace_angles",
@@ -76,8 +90,8 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "scipy.signal": {
         "vm": """
-            convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter lfilter_zi oaconvolve resample
-            savgol_filter sosfilt sosfilt_zi sosfiltfilt
+            convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter
+            lfilter_zi oaconvolve resample savgol_filter sosfilt sosfilt_zi sosfiltfilt
         """,
         _ITSELF: "gausspulse kaiser_atten kaiser_beta sweep_poly",
         "np.cos of the phase": "chirp",
@@ -91,33 +105,38 @@ TABLE: dict[str, dict[str, str]] = {
         "vm.convolve2d with np.outer of the two": "sepfir2d",
         "refused: write vm.filtfilt, whose ends are others": "symiirorder1 symiirorder2",
         "vm.CubicSpline, or vm.make_interp_spline": """
-            cspline1d cspline1d_eval cspline2d gauss_spline qspline1d qspline1d_eval qspline2d spline_filter
+            cspline1d cspline1d_eval cspline2d gauss_spline qspline1d qspline1d_eval qspline2d
+            spline_filter
         """,
         "refused: the state that belongs to earlier values is a sum of them; write it for vm.lfilter(..., zi=...)": "lfiltic",
         "refused: a wave with jumps has no derivative there; write np.where": "sawtooth square",
         _RESPONSE: "freqs freqs_zpk freqz freqz_sos freqz_zpk group_delay sosfreqz",
         _SPECTRUM: """
-            CZT ShortTimeFFT ZoomFFT check_COLA check_NOLA closest_STFT_dual_window coherence csd czt czt_points istft lombscargle
-            periodogram spectrogram stft welch zoom_fft
+            CZT ShortTimeFFT ZoomFFT check_COLA check_NOLA closest_STFT_dual_window coherence csd
+            czt czt_points istft lombscargle periodogram spectrogram stft welch zoom_fft
         """,
-        _PEAKS: "argrelextrema argrelmax argrelmin find_peaks find_peaks_cwt peak_prominences peak_widths",
+        _PEAKS: "argrelextrema argrelmax argrelmin find_peaks find_peaks_cwt peak_prominences "
+        "peak_widths",
         _RATIONAL: "invres invresz residue residuez unique_roots",
         _SYSTEM: """
-            StateSpace TransferFunction ZerosPolesGain abcd_normalize bode cont2discrete dbode dfreqresp dimpulse dlsim dlti dstep
-            freqresp impulse lsim lti place_poles sos2tf sos2zpk ss2tf ss2zpk step tf2sos tf2ss tf2zpk zpk2sos zpk2ss zpk2tf
+            StateSpace TransferFunction ZerosPolesGain abcd_normalize bode cont2discrete dbode
+            dfreqresp dimpulse dlsim dlti dstep freqresp impulse lsim lti place_poles sos2tf sos2zpk
+            ss2tf ss2zpk step tf2sos tf2ss tf2zpk zpk2sos zpk2ss zpk2tf
         """,
         _DESIGN: """
-            band_stop_obj bessel besselap bilinear bilinear_zpk buttap butter buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1
-            cheby2 ellip ellipap ellipord findfreqs firls firwin firwin2 firwin_2d gammatone iircomb iirdesign iirfilter iirnotch
-            iirpeak kaiserord lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp lp2hp_zpk lp2lp lp2lp_zpk minimum_phase normalize remez
+            band_stop_obj bessel besselap bilinear bilinear_zpk buttap butter buttord cheb1ap
+            cheb1ord cheb2ap cheb2ord cheby1 cheby2 ellip ellipap ellipord findfreqs firls firwin
+            firwin2 firwin_2d gammatone iircomb iirdesign iirfilter iirnotch iirpeak kaiserord lp2bp
+            lp2bp_zpk lp2bs lp2bs_zpk lp2hp lp2hp_zpk lp2lp lp2lp_zpk minimum_phase normalize remez
         """,
-        _DATA: "choose_conv_method correlation_lags get_window max_len_seq savgol_coeffs unit_impulse",
+        _DATA: "choose_conv_method correlation_lags get_window max_len_seq savgol_coeffs "
+        "unit_impulse",
         _NOT: "BadCoefficients",
     },
     "scipy.interpolate": {
         "vm": """
-            Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator RegularGridInterpolator interpn
-            make_interp_spline make_lsq_spline
+            Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator
+            RegularGridInterpolator interpn make_interp_spline make_lsq_spline
         """,
         "vm.PchipInterpolator": "pchip_interpolate",
         "np.interp, or vm.make_interp_spline(x, y, k)": "interp1d",
@@ -128,13 +147,15 @@ TABLE: dict[str, dict[str, str]] = {
         "refused: write vm.PPoly": "BPoly",
         "refused: write vm.PPoly, whose integrals are there": "splantider splint",
         _POLYNOMIAL: """
-            BarycentricInterpolator KroghInterpolator approximate_taylor_polynomial barycentric_interpolate krogh_interpolate
-            lagrange pade
+            BarycentricInterpolator KroghInterpolator approximate_taylor_polynomial
+            barycentric_interpolate krogh_interpolate lagrange pade
         """,
-        _SMOOTHING: "UnivariateSpline generate_knots make_smoothing_spline make_splprep make_splrep splprep splrep",
+        _SMOOTHING: "UnivariateSpline generate_knots make_smoothing_spline make_splprep "
+        "make_splrep splprep splrep",
         _SURFACE: """
-            BivariateSpline LSQBivariateSpline LSQSphereBivariateSpline NdBSpline NdPPoly RectBivariateSpline
-            RectSphereBivariateSpline SmoothBivariateSpline SmoothSphereBivariateSpline bisplev bisplrep interp2d
+            BivariateSpline LSQBivariateSpline LSQSphereBivariateSpline NdBSpline NdPPoly
+            RectBivariateSpline RectSphereBivariateSpline SmoothBivariateSpline
+            SmoothSphereBivariateSpline bisplev bisplrep interp2d
         """,
         _SCATTERED: "CloughTocher2DInterpolator LinearNDInterpolator NearestNDInterpolator griddata",
         "refused: write np.linalg.solve of a kernel of vm.cdist": "RBFInterpolator Rbf",
@@ -150,7 +171,10 @@ TABLE: dict[str, dict[str, str]] = {
         "np.max(np.abs(u - v))": "chebyshev",
         _PAIR: "braycurtis canberra correlation cosine jensenshannon mahalanobis seuclidean",
         "np.max(np.min(vm.cdist(u, v), axis=1))": "directed_hausdorff",
-        _COUNTS: "dice hamming jaccard rogerstanimoto russellrao sokalsneath yule",
+        _COUNTS: (
+            "dice hamming jaccard kulczynski1 rogerstanimoto russellrao sokalmichener sokalsneath "
+            "yule"
+        ),
         "a constant: evaluated on varmat.value(x)": "is_valid_dm is_valid_y num_obs_dm num_obs_y",
     },
     "scipy.integrate": {
@@ -171,7 +195,9 @@ TABLE: dict[str, dict[str, str]] = {
 
 
 def answer(module: str, name: str) -> str | None:
-    """What is written for a function of SciPy, or why there is nothing; None for one that is not in the table."""
+    """What is written for a function of SciPy, or why there is nothing; None for one that is not in
+    the table.
+    """
     for text, names in TABLE[module].items():
         if name in names.split():
             return f"{text}.{name}" if text in ("vm", "np.linalg", "np.fft") else text
@@ -179,7 +205,8 @@ def answer(module: str, name: str) -> str | None:
 
 
 def advice(frame: Any) -> str | None:
-    """The sentence for the function of SciPy that wants a variable as a plain array: the outermost one that is known.
+    """The sentence for the function of SciPy that wants a variable as a plain array: the outermost
+    one that is known.
 
     Parameters
     ----------
@@ -202,7 +229,9 @@ def advice(frame: Any) -> str | None:
 
 
 def _function_of(frame: Any) -> tuple[str, str]:
-    """Module and name of what runs in a frame; of the wrappers that SciPy has around functions, what is wrapped."""
+    """Module and name of what runs in a frame; of the wrappers that SciPy has around functions,
+    what is wrapped.
+    """
     module = frame.f_globals.get("__name__", "")
     if module.startswith("scipy._"):
         for name in ("f", "func", "fun"):
@@ -214,7 +243,10 @@ def _function_of(frame: Any) -> tuple[str, str]:
 
 def _sentence(name: str, text: str) -> str:
     if text.startswith("refused: "):
-        return f"{name} has no derivative here: {text.removeprefix('refused: ').replace('vm.', 'varmat.')}"
+        return (
+            f"{name} has no derivative here: "
+            f"{text.removeprefix('refused: ').replace('vm.', 'varmat.')}"
+        )
     if text.startswith(("vm.", "np.", "sums ")):
         return f"{name} cannot be called on variables: use {text.replace('vm.', 'varmat.')}"
     return f"{name} cannot be called on variables: pass the plain numbers, varmat.value(x)"

@@ -1,4 +1,6 @@
-"""B-splines in their coefficients, knots and places, interpolation and least squares with them, and interpolation on grids."""
+"""B-splines in their coefficients, knots and places, interpolation and least squares with them, and
+interpolation on grids.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.banded import solve_banded, solveh_banded
 from varmat.functions.checks import check_values, in_the_name_of, integer
 from varmat.functions.interpolation import check_increasing, placed, series_of
+from varmat.functions.linalg.banded import solve_banded, solveh_banded
 
 __all__ = ["BSpline", "RegularGridInterpolator", "interpn", "make_interp_spline", "make_lsq_spline"]
 
@@ -23,7 +25,8 @@ def _intervals(k: int, t: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _basis(t: Any, x: Any, i: np.ndarray, k: int, nu: int) -> Any:
-    """The ``k + 1`` basis functions that are not zero, or their derivatives of the order `nu`, at each place; differentiable.
+    """The ``k + 1`` basis functions that are not zero, or their derivatives of the order `nu`, at
+    each place; differentiable.
 
     By the recursion of Cox and de Boor, a degree after the other; the last steps are derivatives.
     """
@@ -35,7 +38,11 @@ def _basis(t: Any, x: Any, i: np.ndarray, k: int, nu: int) -> Any:
     for p in range(1, k + 1):
         low, high = t[i[:, None] + np.arange(1 - p, 1)], t[i[:, None] + np.arange(1, p + 1)]
         share = b / (high - low)
-        rising, falling = ((column - low) * share, (high - column) * share) if p <= k - nu else (p * share, -p * share)
+        rising, falling = (
+            ((column - low) * share, (high - column) * share)
+            if p <= k - nu
+            else (p * share, -p * share)
+        )
         b = np.concatenate([falling, nothing], axis=1) + np.concatenate([nothing, rising], axis=1)
     return b
 
@@ -44,9 +51,14 @@ def _check_knots(function: str, k: int, t: Any) -> None:
     wrong = np.flatnonzero(~(np.diff(t) >= 0.0))
     if wrong.size:
         i = int(wrong[0])
-        raise DomainError(f"{function}: t[{i + 1}] is {t[i + 1]}, but must not be smaller than t[{i}], which is {t[i]}!")
+        raise DomainError(
+            f"{function}: t[{i + 1}] is {t[i + 1]}, but must not be smaller than t[{i}], which is "
+            f"{t[i]}!"
+        )
     if k and (not t[k] < t[k + 1] or not t[-k - 2] < t[-k - 1]):
-        raise DomainError(f"{function}: the first or last interval has no length, but must have one!")
+        raise DomainError(
+            f"{function}: the first or last interval has no length, but must have one!"
+        )
 
 
 class BSpline:
@@ -61,7 +73,8 @@ class BSpline:
     k : int
         The degree.
     extrapolate : bool or 'periodic'
-        Whether the outermost polynomials go on beyond the ends, or everything is repeated; otherwise it is nan there.
+        Whether the outermost polynomials go on beyond the ends, or everything is repeated;
+        otherwise it is nan there.
     axis : int
 
     Raises
@@ -73,8 +86,8 @@ class BSpline:
 
     Notes
     -----
-    The recursion of Cox and de Boor [1]_, in all places at once. Differentiable in the knots, the coefficients and the places. At a
-    knot the derivative is that to the right.
+    The recursion of Cox and de Boor [1]_, in all places at once. Differentiable in the knots, the
+    coefficients and the places. At a knot the derivative is that to the right.
 
     References
     ----------
@@ -94,18 +107,28 @@ class BSpline:
         if k < 0:
             raise DomainError(f"BSpline: k is {k}, but must not be negative!")
         if np.ndim(t) != 1 or np.size(t) < 2 * k + 2:
-            raise ShapeError(f"BSpline: t has shape {np.shape(t)}, but must be a vector of at least {2 * k + 2} elements!")
+            raise ShapeError(
+                f"BSpline: t has shape {np.shape(t)}, but must be a vector of at least {2 * k + 2} "
+                "elements!"
+            )
         if extrapolate not in (True, False, "periodic"):
-            raise DomainError(f"BSpline: extrapolate is {extrapolate!r}, but must be True, False or 'periodic'!")
+            raise DomainError(
+                f"BSpline: extrapolate is {extrapolate!r}, but must be True, False or 'periodic'!"
+            )
         check_values(partial(_check_knots, "BSpline", k), t)
         c = as_operand(c, "BSpline: c")
         if not np.ndim(c) or np.shape(c)[axis] < np.size(t) - k - 1:
-            raise ShapeError(f"BSpline: c has shape {np.shape(c)}, but must have {np.size(t) - k - 1} elements along the axis!")
+            raise ShapeError(
+                f"BSpline: c has shape {np.shape(c)}, but must have {np.size(t) - k - 1} elements "
+                "along the axis!"
+            )
         self._series, self._rest, self.axis = series_of("BSpline", c, np.shape(c)[axis], axis)
         self.t, self.c, self.k, self.extrapolate = t, c, k, extrapolate
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        """The spline, or its derivative of the order `nu`, at the places `x`, which may have any shape."""
+        """The spline, or its derivative of the order `nu`, at the places `x`, which may have any
+        shape.
+        """
         places = as_operand(x, "BSpline: x")
         flat = np.reshape(places, (-1,))
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
@@ -137,14 +160,18 @@ class BSpline:
 
     @staticmethod
     def design_matrix(x: Any, t: Any, k: int) -> Any:
-        """The values of all B-splines at the places, shape ``(len(x), len(t) - k - 1)``: a matrix that is not sparse."""
+        """The values of all B-splines at the places, shape ``(len(x), len(t) - k - 1)``: a matrix
+        that is not sparse.
+        """
         t, x = as_operand(t, "BSpline: t"), as_operand(x, "BSpline: x")
         i = check_values(partial(_intervals, k), t, x)
         return _spread(_basis(t, x, i, k, 0), i - k, np.size(t) - k - 1)
 
 
 def _spread(rows: Any, first: np.ndarray, n: int) -> Any:
-    """Rows of a matrix of which only some elements beside each other are given, from the column `first`."""
+    """Rows of a matrix of which only some elements beside each other are given, from the column
+    `first`.
+    """
     m, width = np.shape(rows)
     at = np.arange(n) - first[:, None]
     inside = (at >= 0) & (at < width)
@@ -153,7 +180,9 @@ def _spread(rows: Any, first: np.ndarray, n: int) -> Any:
 
 
 def _banded(rows: Any, first: np.ndarray) -> tuple[int, int, Any]:
-    """A square matrix whose rows are given so, in the storage of a banded matrix: the numbers of diagonals, and these."""
+    """A square matrix whose rows are given so, in the storage of a banded matrix: the numbers of
+    diagonals, and these.
+    """
     n, width = np.shape(rows)
     lower, upper = int(np.max(np.arange(n) - first)), int(np.max(first + width - 1 - np.arange(n)))
     lower, upper = max(lower, 0), max(upper, 0)
@@ -166,15 +195,25 @@ def _banded(rows: Any, first: np.ndarray) -> tuple[int, int, Any]:
 
 
 def _knots_for(x: Any, k: int, augmented: bool) -> Any:
-    """SciPy's choice: all places, or all but some near the ends; of even degrees those between two."""
+    """SciPy's choice: all places, or all but some near the ends; of even degrees those between
+    two.
+    """
     if augmented:
         return np.concatenate([x[:1]] * k + [x] + [x[-1:]] * k)
     half = (k + 1) // 2 if k % 2 else k // 2
-    inner = x[half : np.size(x) - half] if k % 2 else ((x[1:] + x[:-1]) / 2.0)[half : np.size(x) - 1 - half]
+    inner = (
+        x[half : np.size(x) - half]
+        if k % 2
+        else ((x[1:] + x[:-1]) / 2.0)[half : np.size(x) - 1 - half]
+    )
     return np.concatenate([x[:1]] * (k + 1) + [inner] + [x[-1:]] * (k + 1))
 
 
-_ALIASES: dict[str, list[tuple[int, float]]] = {"clamped": [(1, 0.0)], "natural": [(2, 0.0)], "not-a-knot": []}
+_ALIASES: dict[str, list[tuple[int, float]]] = {
+    "clamped": [(1, 0.0)],
+    "natural": [(2, 0.0)],
+    "not-a-knot": [],
+}
 
 
 def _conditions(side: Any) -> list[tuple[int, Any]]:
@@ -183,13 +222,17 @@ def _conditions(side: Any) -> list[tuple[int, Any]]:
         return []
     if isinstance(side, str):
         if side not in _ALIASES:
-            known = "None, 'not-a-knot', 'clamped', 'natural' or pairs of lists of an order and a value"
+            known = (
+                "None, 'not-a-knot', 'clamped', 'natural' or pairs of lists of an order and a value"
+            )
             raise DomainError(f"make_interp_spline: bc_type is {side!r}, but must be {known}!")
         return list(_ALIASES[side])
     return [(integer("make_interp_spline", "the order", order), value) for order, value in side]
 
 
-def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0) -> BSpline:
+def make_interp_spline(
+    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0
+) -> BSpline:
     """The spline of a degree through given values: `scipy.interpolate.make_interp_spline`.
 
     Parameters
@@ -213,14 +256,15 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any =
     Raises
     ------
     ShapeError
-        If values and places do not go together, or there are not as many conditions as coefficients.
+        If values and places do not go together, or there are not as many conditions as
+        coefficients.
     DomainError
         If the places do not increase, `bc_type` is unknown, or the system is singular.
 
     Notes
     -----
-    The coefficients solve a banded system, and so does the derivative: with respect to the values, the places, the knots, and the
-    given derivatives.
+    The coefficients solve a banded system, and so does the derivative: with respect to the values,
+    the places, the knots, and the given derivatives.
 
     Examples
     --------
@@ -236,13 +280,18 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any =
     start, end = map(_conditions, pair)
     if t is None:
         if n <= k:
-            raise ShapeError(f"make_interp_spline: x has {n} elements, but must have more than the degree, {k}!")
+            raise ShapeError(
+                f"make_interp_spline: x has {n} elements, but must have more than the degree, {k}!"
+            )
         t = _knots_for(x, k, bool(start or end)) if k else np.concatenate([x, x[-1:]])
     t = as_operand(t, "make_interp_spline: t")
     count = np.size(t) - k - 1
     if count != n + len(start) + len(end):
         given = f"{n} values and {len(start) + len(end)} derivatives are given"
-        raise ShapeError(f"make_interp_spline: {given}, but there must be {count} of both, as many as coefficients!")
+        raise ShapeError(
+            f"make_interp_spline: {given}, but there must be {count} of both, as many as "
+            "coefficients!"
+        )
     i = check_values(partial(_intervals, k), t, x)
     rows = [_basis(t, x[:1], i[:1], k, order) for order, _ in start] + [_basis(t, x, i, k, 0)]
     rows += [_basis(t, x[-1:], i[-1:], k, order) for order, _ in end]
@@ -258,7 +307,8 @@ def _row(value: Any, rest: tuple[int, ...]) -> Any:
 
 
 def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int = 0) -> BSpline:
-    """The spline with given knots that is nearest to values, by weighted least squares: `scipy.interpolate.make_lsq_spline`.
+    """The spline with given knots that is nearest to values, by weighted least squares:
+    `scipy.interpolate.make_lsq_spline`.
 
     Parameters
     ----------
@@ -287,7 +337,8 @@ def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int
 
     Notes
     -----
-    The coefficients solve the normal equations, a positive definite banded system, as in SciPy; so does the derivative.
+    The coefficients solve the normal equations, a positive definite banded system, as in SciPy; so
+    does the derivative.
 
     Examples
     --------
@@ -302,11 +353,15 @@ def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int
     t = as_operand(t, "make_lsq_spline: t")
     w = np.ones(np.size(x)) if w is None else as_operand(w, "make_lsq_spline: w")
     if np.shape(w) != np.shape(x):
-        raise ShapeError(f"make_lsq_spline: w has shape {np.shape(w)}, but must have shape {np.shape(x)}, as x!")
+        raise ShapeError(
+            f"make_lsq_spline: w has shape {np.shape(w)}, but must have shape {np.shape(x)}, as x!"
+        )
     design = np.reshape(w, (-1, 1)) * BSpline.design_matrix(x, t, k)
     gram = design.T @ design
     n = np.size(t) - k - 1
-    bands = [np.concatenate([np.diagonal(gram, j), np.zeros(min(j, n))]) for j in range(min(k + 1, n))]
+    bands = [
+        np.concatenate([np.diagonal(gram, j), np.zeros(min(j, n))]) for j in range(min(k + 1, n))
+    ]
     c = solveh_banded(np.stack(bands), design.T @ (np.reshape(w, (-1, 1)) * y), lower=True)
     return BSpline(t, np.moveaxis(np.reshape(c, (n, *rest)), 0, axis), k, axis=axis)
 
@@ -315,7 +370,8 @@ def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int
 
 
 class RegularGridInterpolator:
-    """Linear interpolation between the points of a grid: `scipy.interpolate.RegularGridInterpolator`.
+    """Linear interpolation between the points of a grid:
+    `scipy.interpolate.RegularGridInterpolator`.
 
     Parameters
     ----------
@@ -338,8 +394,8 @@ class RegularGridInterpolator:
 
     Notes
     -----
-    Differentiable in the values, the places and the coordinates. At a point of the grid the derivative is that of the cell behind
-    it; of 'nearest' there is one in the values alone.
+    Differentiable in the values, the places and the coordinates. At a point of the grid the
+    derivative is that of the cell behind it; of 'nearest' there is one in the values alone.
 
     Examples
     --------
@@ -351,19 +407,34 @@ class RegularGridInterpolator:
     """
 
     def __init__(
-        self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
+        self,
+        points: Any,
+        values: Any,
+        method: str = "linear",
+        bounds_error: bool = True,
+        fill_value: Any = np.nan,
     ) -> None:
         if method not in ("linear", "nearest"):
-            raise DomainError(f"RegularGridInterpolator: method is {method!r}, but must be 'linear' or 'nearest'!")
-        self.grid = tuple(check_increasing("RegularGridInterpolator", f"points[{i}]", p, 1) for i, p in enumerate(points))
+            raise DomainError(
+                f"RegularGridInterpolator: method is {method!r}, but must be 'linear' or 'nearest'!"
+            )
+        self.grid = tuple(
+            check_increasing("RegularGridInterpolator", f"points[{i}]", p, 1)
+            for i, p in enumerate(points)
+        )
         self.values = as_operand(values, "RegularGridInterpolator: values")
         sizes = tuple(map(np.size, self.grid))
         if np.shape(self.values)[: len(sizes)] != sizes:
-            raise ShapeError(f"RegularGridInterpolator: values has shape {np.shape(self.values)}, but must begin with {sizes}!")
+            raise ShapeError(
+                f"RegularGridInterpolator: values has shape {np.shape(self.values)}, but must "
+                f"begin with {sizes}!"
+            )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 
     def __call__(self, xi: Any, method: Any = None) -> Any:
-        """The values at the places `xi`, whose last axis has their coordinates; or a tuple of arrays of coordinates."""
+        """The values at the places `xi`, whose last axis has their coordinates; or a tuple of
+        arrays of coordinates.
+        """
         if isinstance(xi, tuple):
             arrays = [as_operand(x, "RegularGridInterpolator: xi") for x in xi]
             shape = np.broadcast_shapes(*map(np.shape, arrays))
@@ -372,7 +443,10 @@ class RegularGridInterpolator:
         count = len(self.grid)
         xi = np.reshape(xi, (-1, 1)) if count == 1 and np.ndim(xi) == 1 else xi
         if not np.ndim(xi) or np.shape(xi)[-1] != count:
-            raise ShapeError(f"RegularGridInterpolator: xi has shape {np.shape(xi)}, but its last axis must have length {count}!")
+            raise ShapeError(
+                f"RegularGridInterpolator: xi has shape {np.shape(xi)}, but its last axis must "
+                f"have length {count}!"
+            )
         # A single place is a row of one, as in SciPy.
         places = np.shape(xi)[:-1] or (1,)
         flat = np.reshape(xi, (-1, count))
@@ -388,7 +462,11 @@ class RegularGridInterpolator:
             width = p[j] - p[i] if np.size(p) > 1 else 1.0
             corners.append((i, j))
             shares.append((x - p[i]) / width)
-        r = self._nearest(corners, shares) if (method or self.method) == "nearest" else self._mean(corners, shares)
+        r = (
+            self._nearest(corners, shares)
+            if (method or self.method) == "nearest"
+            else self._mean(corners, shares)
+        )
         if self.fill_value is not None and not self.bounds_error:
             r = np.where(np.reshape(outside, (-1,) + (1,) * (np.ndim(r) - 1)), self.fill_value, r)
         return np.reshape(r, places + np.shape(self.values)[count:])
@@ -400,11 +478,18 @@ class RegularGridInterpolator:
             weight: Any = 1.0
             for share, side in zip(shares, choice, strict=True):
                 weight = weight * (share if side else 1.0 - share)
-            r = r + np.reshape(weight, shape) * self.values[tuple(c[side] for c, side in zip(corners, choice, strict=True))]
+            r = (
+                r
+                + np.reshape(weight, shape)
+                * self.values[tuple(c[side] for c, side in zip(corners, choice, strict=True))]
+            )
         return r
 
     def _nearest(self, corners: Any, shares: Any) -> Any:
-        chosen = [np.where(check_values(_is_low, s), i, j) for (i, j), s in zip(corners, shares, strict=True)]
+        chosen = [
+            np.where(check_values(_is_low, s), i, j)
+            for (i, j), s in zip(corners, shares, strict=True)
+        ]
         return self.values[tuple(chosen)]
 
 
@@ -420,10 +505,20 @@ def _check_inside(d: int, p: Any, x: Any) -> None:
     wrong = np.flatnonzero((x < p[0]) | (x > p[-1]))
     if wrong.size:
         i = int(wrong[0])
-        raise DomainError(f"RegularGridInterpolator: xi[{i}, {d}] is {x[i]}, but must be between {p[0]} and {p[-1]}!")
+        raise DomainError(
+            f"RegularGridInterpolator: xi[{i}, {d}] is {x[i]}, but must be between {p[0]} and "
+            f"{p[-1]}!"
+        )
 
 
-def interpn(points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan) -> Any:
+def interpn(
+    points: Any,
+    values: Any,
+    xi: Any,
+    method: str = "linear",
+    bounds_error: bool = True,
+    fill_value: Any = np.nan,
+) -> Any:
     """Interpolation on a grid: `scipy.interpolate.interpn`.
 
     Parameters
@@ -456,6 +551,8 @@ def interpn(points: Any, values: Any, xi: Any, method: str = "linear", bounds_er
            [0.375, 0.125]])
     """
     if not isinstance(points, (list, tuple)):
-        raise TypeError(f"interpn: points is a {type(points).__name__}, but must be a list or tuple of vectors!")
+        raise TypeError(
+            f"interpn: points is a {type(points).__name__}, but must be a list or tuple of vectors!"
+        )
     with in_the_name_of("interpn"):
         return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)

@@ -1,4 +1,6 @@
-"""Models: named, constrained parameters and a log density of them, ready for optimisers and samplers."""
+"""Models: named, constrained parameters and a log density of them, ready for optimisers and
+samplers.
+"""
 
 from varmat.models import model, parameters
 

@@ -1,9 +1,9 @@
 """What a sampler calls in Python, and what becomes of errors.
 
-nutpie calls from worker threads, one per chain. An error that says ``is_recoverable`` rejects the point, as a `DomainError` does.
-Any other ends the sampling: it is kept here, with the line of the model in its traceback, and from then on every point is refused,
-by which all chains come to their end at once. (Handed to nutpie it would panic in the worker threads.)
-"""
+nutpie calls from worker threads, one per chain. An error that says ``is_recoverable`` rejects the
+point, as a `DomainError` does. Any other ends the sampling: it is kept here, with the line of the
+model in its traceback, and from then on every point is refused, by which all chains come to their
+end at once. (Handed to nutpie it would panic in the worker threads.)"""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Callbacks:
         Errors other than refusals of a point, in the order in which they came.
     """
 
-    def __init__(self, model: Any, seed: int, centre: np.ndarray | None = None, tune: int = 0, chain: int = 0) -> None:
+    def __init__(
+        self, model: Any, seed: int, centre: np.ndarray | None = None, tune: int = 0, chain: int = 0
+    ) -> None:
         self.model = model
         self.seed = seed
         self.centre = centre
@@ -56,7 +58,9 @@ class Callbacks:
         self.expansions = count(chain)
 
     def initial_point(self, seed: int) -> np.ndarray:
-        """For one chain: where it starts. nutpie's own choice knows no centre, and does not say what is wrong if there is none."""
+        """For one chain: where it starts. nutpie's own choice knows no centre, and does not say
+        what is wrong if there is none.
+        """
 
         def accepts(q: np.ndarray) -> bool:
             value, gradient = self._density_at(q)
@@ -64,12 +68,15 @@ class Callbacks:
                 return False
             if not gradient.all():  # nutpie scales its first steps by the gradient
                 raise DomainError(
-                    f"the log density is flat in {names_at(self.model, gradient == 0.0)}: a prior or a bound may be missing"
+                    f"the log density is flat in {names_at(self.model, gradient == 0.0)}: a prior "
+                    "or a bound may be missing"
                 )
             return True
 
         try:
-            return random_start(np.random.default_rng(seed), self.model.param_unc_num(), accepts, self.centre)
+            return random_start(
+                np.random.default_rng(seed), self.model.param_unc_num(), accepts, self.centre
+            )
         except DomainError as error:
             self.failures.append(error)
             raise
@@ -82,12 +89,14 @@ class Callbacks:
             return None
 
     def rng(self, draws: int, q: np.ndarray, chain: int = 0) -> np.random.Generator:
-        """The random numbers of the quantities at a draw, the number of which in its chain is given.
+        """The random numbers of the quantities at a draw, the number of which in its chain is
+        given.
 
-        They are of the draw itself, so that they do not depend on which thread ran which chain; nutpie does not say which chain it
-        is, and draws of no parameters are alike.
-        """
-        return np.random.default_rng([self.seed, draws, zlib.crc32(q.tobytes()) if q.size else chain])
+        They are of the draw itself, so that they do not depend on which thread ran which chain;
+        nutpie does not say which chain it is, and draws of no parameters are alike."""
+        return np.random.default_rng(
+            [self.seed, draws, zlib.crc32(q.tobytes()) if q.size else chain]
+        )
 
     def make_log_density(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """For one chain: the log density and its gradient."""
@@ -96,7 +105,8 @@ class Callbacks:
     def log_density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
         """The log density and its gradient; whatever it raises is recoverable."""
         value, gradient = self._density_at(q)
-        # nutpie gives up where the density is flat. Any field of gradients is right: the density accepts points.
+        # nutpie gives up where the density is flat. Any field of gradients is right: the density
+        # accepts points.
         return value, gradient if gradient.all() else np.where(gradient == 0.0, _FLAT, gradient)
 
     def _density_at(self, q: np.ndarray) -> tuple[float, np.ndarray]:
@@ -136,8 +146,18 @@ class Callbacks:
     def compiled(self, coords: dict[str, Any], dims: dict[str, Any]) -> Any:
         """The model as nutpie takes it."""
         # nutpie writes into the dict of dimensions.
-        from_pyfunc, dims = optional("nutpie.compiled_pyfunc", "Model.sample").from_pyfunc, dict(dims)
+        from_pyfunc, dims = (
+            optional("nutpie.compiled_pyfunc", "Model.sample").from_pyfunc,
+            dict(dims),
+        )
         return from_pyfunc(
-            self.model.param_unc_num(), self.make_log_density, self.make_expand, [np.dtype(np.float64)] * len(self.shapes),
-            list(self.shapes.values()), list(self.shapes), coords=coords, dims=dims, make_initial_point_fn=self.initial_point,
-        )  # fmt: skip
+            self.model.param_unc_num(),
+            self.make_log_density,
+            self.make_expand,
+            [np.dtype(np.float64)] * len(self.shapes),
+            list(self.shapes.values()),
+            list(self.shapes),
+            coords=coords,
+            dims=dims,
+            make_initial_point_fn=self.initial_point,
+        )

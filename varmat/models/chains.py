@@ -1,12 +1,14 @@
-"""Chains of a model that Python evaluates at every point, each sampled by a process of its own.
+"""Chains, each sampled by itself: by threads of this process, or by processes of their own.
 
-Threads would wait for one another, because only one of them at a time runs Python. The processes are those of loky: they are
-new ones instead of copies of this one with its threads, they take functions that are defined in a notebook, and their death is
-noticed.
+Threads sample recorded models, which run without Python. Where Python evaluates the model at every
+point they would wait for one another, because only one of them at a time runs Python: there each
+chain has a process. The processes are those of loky: they are new ones instead of copies of this
+one with its threads, they take functions that are defined in a notebook, and their death is
+noticed. With one core, or where processes cannot be had, these chains are sampled in this process,
+one after the other. Chains on an executor of the user are in `varmat.models.shared_chains`.
 
-With one core, or where processes cannot be had, chains are sampled in this process, one after the other. The draws are the
-same: the seed of a chain is made of the seed of the sampling and the number of the chain.
-"""
+The draws are the same everywhere: the seed of a chain is made of the seed of the sampling and the
+number of the chain."""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ import multiprocessing
 import pickle
 import signal
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,25 +32,50 @@ import numpy as np
 
 from varmat.models import progress
 from varmat.models.callbacks import Callbacks
+from varmat.models.native_sampling import prepared
 from varmat.models.results import joined_chains, optional
+from varmat.parallel.executors import processors
+from varmat.parallel.shares import here
 
-# The processes tell what their chains do, and are told to stop, by numbers in a file that all of them map: a row for each chain,
-# and one more. A lock would stay locked if the process that holds it is killed.
-_DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, _SECONDS = range(5)
-_STOP = -1
+# The processes tell what their chains do, and are told to stop, by numbers in a file that all of
+# them map: a row for each chain, and one more. A lock would stay locked if the process that holds
+# it is killed.
+_DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, SECONDS = range(5)
+STOP = -1
 # Seconds between two looks at a chain.
-_BETWEEN = 0.1
+BETWEEN = 0.1
 
 
 def chain_seed(seed: int, chain: int) -> int:
     """The seed of a chain; the first has that of the sampling."""
-    return int(np.random.SeedSequence([seed, chain]).generate_state(1, np.uint64)[0]) if chain else seed
+    return (
+        int(np.random.SeedSequence([seed, chain]).generate_state(1, np.uint64)[0])
+        if chain
+        else seed
+    )
 
 
 class _Watched(Callbacks):
-    """Callbacks that count the draws of their chain in a row of the board."""
+    """Callbacks that count the draws of their chain in a row of the board.
+
+    Attributes
+    ----------
+    board : ndarray
+        The row.
+    is_busy : bool
+        Whether the chain has one of the workers of an executor: what its model shares out is then
+        computed where it is, for all workers may be waiting.
+    """
 
     board: np.ndarray
+    is_busy = False
+    # The thread of nutpie, which calls for a start first of all.
+    thread = 0
+
+    def initial_point(self, seed: int) -> np.ndarray:
+        if self.is_busy and not here.is_busy:
+            here.is_busy, self.thread = True, threading.get_ident()
+        return super().initial_point(seed)
 
     def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
         expand = super().make_expand()
@@ -61,7 +89,7 @@ class _Watched(Callbacks):
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """All that it takes to sample any of the chains, here or in another process."""
 
     model: Any
@@ -71,49 +99,97 @@ class _Job:
     dims: dict[str, Any]
     settings: dict[str, Any]
     is_watched: bool
+    is_busy: bool = False
 
     def run(self, chain: int, board: np.ndarray, tick: Callable[[], None]) -> tuple[Any, bool]:
-        """Sample one chain: the result, and whether it is complete. Calls a function now and then, which may interrupt it."""
-        nutpie = optional("nutpie", "Model.sample")
+        """Sample one chain: the result, and whether it is complete. Calls a function now and then,
+        which may interrupt it.
+        """
         calls = _Watched(self.model, self.seed, self.centre, self.settings["tune"], chain)
-        calls.board = board[chain]
-        compiled, result, begun = calls.compiled(self.coords, self.dims), None, time.monotonic()
+        calls.board, calls.is_busy = board[chain], self.is_busy
+        calls.board[:] = 0.0  # there may be what a worker wrote that was lost
+        calls.board[SECONDS] = 1e-9  # it has begun
+        native = prepared(calls, {**self.settings, "chains": 1, "cores": 1})
+        if calls.failures:
+            raise calls.failures[0]
+        compiled = (native or calls).compiled(self.coords, self.dims)
+        try:
+            result, is_complete = self.sampled(compiled, calls.failures, chain, calls.board, tick)
+        finally:
+            here.release(calls.thread)
+        return result if native is None else native.completed(result), is_complete
+
+    def sampled(
+        self,
+        compiled: Any,
+        failures: list[BaseException],
+        chain: int,
+        row: np.ndarray,
+        tick: Callable[[], None],
+    ) -> tuple[Any, bool]:
+        """Sample one chain of a model as nutpie takes it; raises the first of the failures of its
+        functions.
+        """
+        nutpie, result, begun = optional("nutpie", "Model.sample"), None, time.monotonic()
         sampler = nutpie.sample(
-            compiled, init_mean=self.centre, seed=chain_seed(self.seed, chain), chains=1, cores=1, progress_bar=False,
-            blocking=False, **self.settings,
-        )  # fmt: skip
+            compiled,
+            init_mean=self.centre,
+            seed=chain_seed(self.seed, chain),
+            chains=1,
+            cores=1,
+            progress_bar=False,
+            blocking=False,
+            **self.settings,
+        )
         look = begun
         try:
             while result is None:
                 try:
-                    result = sampler.wait(timeout=_BETWEEN)
+                    result = sampler.wait(timeout=BETWEEN)
                 except TimeoutError:
-                    calls.board[_SECONDS] = time.monotonic() - begun
+                    row[SECONDS] = time.monotonic() - begun
                     if self.is_watched and time.monotonic() > look:
-                        look = _look(sampler, calls.board)
+                        look = _look(sampler, row)
                 tick()
         except KeyboardInterrupt:
             return (sampler.abort() if result is None else result), result is not None
         except BaseException:  # what panics in nutpie is no Exception
-            if not calls.failures:
+            if not failures:
                 raise
-        if calls.failures:
-            raise calls.failures[0]
+        if failures:
+            raise failures[0]
+        row[SECONDS] = time.monotonic() - begun
+        if self.is_watched:
+            _write(result, row)
+            row[_DRAWS] = self.settings["draws"] + self.settings["tune"]
         return result, True
 
 
-def _look(sampler: Any, board: np.ndarray) -> float:
-    """Write down the statistics of a chain that is being sampled; returns when to do so again: it costs a copy of the draws."""
+def _look(sampler: Any, row: np.ndarray) -> float:
+    """Write down the statistics of a chain that is being sampled; returns when to do so again: it
+    costs a copy of the draws.
+    """
     begun = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ warns if there are no draws yet
-        trace = sampler.inspect()
-    statistics = [trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace]
-    board[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
+        _write(sampler.inspect(), row)
+    return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
+
+
+def _write(trace: Any, row: np.ndarray) -> None:
+    """Write down the statistics of draws."""
+    statistics = [
+        trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace
+    ]
+    # Where Python is called at each draw it counts them itself, and is ahead.
+    row[_DRAWS] = max(row[_DRAWS], sum(each.sizes["draw"] for each in statistics))
+    row[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
     for each in statistics:
         if each.sizes["draw"]:
-            board[_STEP], board[_GRADIENTS] = each["step_size"].values[0, -1], each["n_steps"].values[0, -1]
-    return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
+            row[_STEP], row[_GRADIENTS] = (
+                each["step_size"].values[0, -1],
+                each["n_steps"].values[0, -1],
+            )
 
 
 # --- called in the other processes ---
@@ -122,7 +198,8 @@ def _look(sampler: Any, board: np.ndarray) -> float:
 def _begin() -> None:
     """Leave an interrupt to the process that started this one: the terminal sends it to all."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(Exception):  # which is said by what comes next; here all processes do it at the same time
+    # which is said by what comes next; here all processes do it at the same time
+    with suppress(Exception):
         optional("nutpie", "Model.sample")
 
 
@@ -140,10 +217,10 @@ def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Any, bool] | N
     board = np.memmap(path, float, "r+", shape=(chains + 1, 5))
 
     def tick() -> None:
-        if board[_STOP, 0]:
+        if board[STOP, 0]:
             raise KeyboardInterrupt
 
-    if board[_STOP, 0]:
+    if board[STOP, 0]:
         return None
     try:
         return pickle.loads(job).run(chain, board, tick)  # type: ignore[no-any-return]
@@ -154,7 +231,9 @@ def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Any, bool] | N
 
 
 def _travels(error: BaseException) -> bool:
-    """Whether an error arrives in another process as it is: not if its class is made of other arguments than it hands on."""
+    """Whether an error arrives in another process as it is: not if its class is made of other
+    arguments than it hands on.
+    """
     try:
         there = pickle.loads(optional("cloudpickle", "Model.sample").dumps(error))
     except Exception:
@@ -165,13 +244,12 @@ def _travels(error: BaseException) -> bool:
 # --- called in this process ---
 
 
-class Chains:
-    """The chains of a model, in processes if that is possible.
+class Watching:
+    """Chains that are waited for, and what is shown of them meanwhile.
 
     Parameters
     ----------
     model : Model
-        Evaluated in Python.
     seed : int
     centre : ndarray or None
         Of the random starting points.
@@ -179,6 +257,125 @@ class Chains:
         As nutpie takes them.
     settings : dict
         Of nutpie.
+    is_busy : bool
+        Whether the chains have the workers of an executor.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        seed: int,
+        centre: np.ndarray | None,
+        coords: dict[str, Any],
+        dims: dict[str, Any],
+        settings: dict[str, Any],
+        is_busy: bool = False,
+    ) -> None:
+        own = dict(settings)
+        self._chains, self._cores, is_watched = (
+            own.pop("chains"),
+            own.pop("cores"),
+            own.pop("progress_bar"),
+        )
+        own.pop("blocking", None)
+        self._job = Job(model, seed, centre, coords, dims, own, is_watched, is_busy)
+        self._display = progress.Display(is_watched)
+
+    def _collected(self, runs: list[Future[Any]], board: np.ndarray) -> dict[int, Any]:
+        """The results of chains by number; of those that there are, if it is interrupted. Raises
+        the first error.
+        """
+        try:
+            self._wait(runs, board)
+        except KeyboardInterrupt:
+            board[STOP, 0] = 1.0
+            for each in runs:
+                each.cancel()
+            self._wait([each for each in runs if not each.cancelled()], board)
+        self._show(board, True)
+        results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
+        return {i: result[0] for i, result in results.items() if result is not None}
+
+    def _wait(self, runs: list[Future[Any]], board: np.ndarray) -> None:
+        """Wait for chains; raises the first error."""
+        done, others = wait(runs, 0.0, FIRST_EXCEPTION)
+        while True:
+            for each in done:
+                self._of(each)
+            if not others:
+                return
+            self._show(board)
+            done, others = wait(others, BETWEEN, FIRST_EXCEPTION)
+
+    def _of(self, run: Future[Any]) -> Any:
+        return run.result()
+
+    def _show(self, board: np.ndarray, at_once: bool = False) -> None:
+        self._display.show(lambda: self._lines(board), at_once)
+
+    def _lines(self, board: np.ndarray) -> list[str]:
+        total, rows = self._job.settings["draws"] + self._job.settings["tune"], []
+        for draws, divergences, step, gradients, seconds in board[:STOP].tolist():
+            left = progress.remaining(int(draws), total, seconds)
+            figures = (
+                int(draws),
+                int(divergences),
+                f"{step:.3g}",
+                int(gradients),
+                f"{seconds:.0f}s",
+                left,
+            )
+            rows.append((int(draws), total, figures))
+        return progress.table(
+            "Progress",
+            ("Draws", "Divergences", "Step size", "Grad evals", "Elapsed", "Remaining"),
+            rows,
+        )
+
+
+class ThreadedChains(Watching):
+    """The chains of a recorded model, in threads of this process; parameters as in `Watching`."""
+
+    def sample(self, compiled: Any = None, failures: list[BaseException] | None = None) -> Any:
+        """The draws of all chains; those that there are, if it is interrupted.
+
+        Parameters
+        ----------
+        compiled : object, optional
+            The model as nutpie takes it, if all chains may call the same functions.
+        failures : list of BaseException, optional
+            Where these keep their errors.
+        """
+        board = np.zeros((self._chains + 1, 5))
+
+        def tick() -> None:
+            if board[STOP, 0]:
+                raise KeyboardInterrupt
+
+        def run(chain: int) -> tuple[Any, bool] | None:
+            if board[STOP, 0]:
+                return None
+            if compiled is None or failures is None:
+                return self._job.run(chain, board, tick)
+            return self._job.sampled(compiled, failures, chain, board[chain], tick)
+
+        with ThreadPoolExecutor(
+            min(self._chains, self._cores or processors()), "varmat-chain"
+        ) as pool:
+            try:
+                found = self._collected(
+                    [pool.submit(run, chain) for chain in range(self._chains)], board
+                )
+            finally:
+                board[STOP, 0] = 1.0  # an error of one chain ends the others
+        if not found:
+            raise KeyboardInterrupt
+        return joined_chains(found)
+
+
+class Chains(Watching):
+    """The chains of a model that Python evaluates, in processes if that is possible; parameters as
+    in `Watching`.
 
     Attributes
     ----------
@@ -189,23 +386,27 @@ class Chains:
     """
 
     def __init__(
-        self, model: Any, seed: int, centre: np.ndarray | None, coords: dict[str, Any], dims: dict[str, Any],
+        self,
+        model: Any,
+        seed: int,
+        centre: np.ndarray | None,
+        coords: dict[str, Any],
+        dims: dict[str, Any],
         settings: dict[str, Any],
-    ) -> None:  # fmt: skip
-        own = dict(settings)
-        self._chains, cores, is_watched = own.pop("chains"), own.pop("cores"), own.pop("progress_bar")
-        own.pop("blocking", None)
-        self._job = _Job(model, seed, centre, coords, dims, own, is_watched)
-        self._display = progress.Display(is_watched)
+    ) -> None:
+        super().__init__(model, seed, centre, coords, dims, settings)
         self._executor: Any = None
         self.workers, self.hindrance = 0, ""
-        if cores != 1:
-            self.hindrance = self._begin(cores)
+        if self._cores != 1:
+            self.hindrance = self._begin(self._cores)
 
     def _begin(self, cores: int | None) -> str:
         """Start processes; what hinders it, if something does."""
         try:
-            loky, cloudpickle = optional("loky", "Model.sample"), optional("cloudpickle", "Model.sample")
+            loky, cloudpickle = (
+                optional("loky", "Model.sample"),
+                optional("cloudpickle", "Model.sample"),
+            )
         except ImportError as error:
             return f'{error.name} is not installed: pip install "varmat[sample]"'
         workers = min(self._chains, cores or loky.cpu_count())
@@ -216,7 +417,9 @@ class Chains:
         try:
             self._payload = cloudpickle.dumps(self._job)
         except Exception as error:
-            return unpicklable(self._job.model, cloudpickle) or f"the model cannot be pickled: {error}"
+            return (
+                unpicklable(self._job.model, cloudpickle) or f"the model cannot be pickled: {error}"
+            )
         self._executor = loky.ProcessPoolExecutor(workers, initializer=_begin)
         try:
             if reason := self._of(self._executor.submit(_loads, self._payload)):
@@ -253,50 +456,29 @@ class Chains:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "board")
             board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
-            runs = [self._executor.submit(_run, self._payload, str(path), self._chains, i) for i in range(self._chains)]
-            try:
-                self._wait(runs, board)
-            except KeyboardInterrupt:
-                board[_STOP, 0] = 1.0
-                for each in runs:
-                    each.cancel()
-                self._wait([each for each in runs if not each.cancelled()], board)
-            self._show(board, True)
-            results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
-            return {i: result[0] for i, result in results.items() if result is not None}
-
-    def _wait(self, runs: list[Future[Any]], board: np.ndarray) -> None:
-        """Wait for chains; raises the first error."""
-        done, others = wait(runs, 0.0, FIRST_EXCEPTION)
-        while True:
-            for each in done:
-                self._of(each)
-            if not others:
-                return
-            self._show(board)
-            done, others = wait(others, _BETWEEN, FIRST_EXCEPTION)
+            runs = [
+                self._executor.submit(_run, self._payload, str(path), self._chains, i)
+                for i in range(self._chains)
+            ]
+            return self._collected(runs, board)
 
     def _of(self, run: Future[Any]) -> Any:
         try:
             return run.result()
         except optional("loky", "Model.sample").BrokenProcessPool as error:
-            text = "a process that sampled a chain was killed or crashed, perhaps because there was not enough memory"
-            raise RuntimeError(f"Model.sample: {text}; with cores=1, chains are sampled in this process") from error
-
-    def _show(self, board: np.ndarray, at_once: bool = False) -> None:
-        self._display.show(lambda: self._lines(board), at_once)
-
-    def _lines(self, board: np.ndarray) -> list[str]:
-        total, rows = self._job.settings["draws"] + self._job.settings["tune"], []
-        for draws, divergences, step, gradients, seconds in board[:_STOP].tolist():
-            left = progress.remaining(int(draws), total, seconds)
-            figures = int(draws), int(divergences), f"{step:.3g}", int(gradients), f"{seconds:.0f}s", left
-            rows.append((int(draws), total, figures))
-        return progress.table("Progress", ("Draws", "Divergences", "Step size", "Grad evals", "Elapsed", "Remaining"), rows)
+            text = (
+                "a process that sampled a chain was killed or crashed, perhaps because there "
+                "was not enough memory"
+            )
+            raise RuntimeError(
+                f"Model.sample: {text}; with cores=1, chains are sampled in this process"
+            ) from error
 
 
 def unpicklable(model: Any, cloudpickle: Any) -> str:
-    """What it is in a model that cannot be pickled: data by name, or what one of its functions reads."""
+    """What it is in a model that cannot be pickled: data by name, or what one of its functions
+    reads.
+    """
 
     def error_of(thing: Any) -> str:
         try:

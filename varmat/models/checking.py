@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat import html
-from varmat.functionals.finite_differences import finite_diff_gradient
+from varmat.derivatives.finite_differences import finite_diff_gradient
 from varmat.models.functions import recoverable
 
 
@@ -32,7 +32,8 @@ class GradientCheck:
     tolerance : float
         What the errors may be.
     passed : bool
-        Whether all agree; those that could not be checked, for the density ends beside the point, do not.
+        Whether all agree; those that could not be checked, for the density ends beside the point,
+        do not.
     """
 
     names: list[str]
@@ -56,8 +57,15 @@ class GradientCheck:
 
     def _verdict(self) -> str:
         unknown = self._outside()
-        counts = {"could not be checked": int(np.sum(unknown)), "differ": int(np.sum(~(self.errors <= self.tolerance) & ~unknown))}
-        found = [f"{count} of {len(self.names)} derivatives {text}" for text, count in counts.items() if count]
+        counts = {
+            "could not be checked": int(np.sum(unknown)),
+            "differ": int(np.sum(~(self.errors <= self.tolerance) & ~unknown)),
+        }
+        found = [
+            f"{count} of {len(self.names)} derivatives {text}"
+            for text, count in counts.items()
+            if count
+        ]
         verdict = ", ".join(found) or "the gradient agrees with finite differences"
         return f"log density {self.value:.10g}; {verdict} (tolerance {self.tolerance:g})"
 
@@ -65,16 +73,38 @@ class GradientCheck:
         return np.asarray(np.isfinite(self.gradient) & ~np.isfinite(self.finite_differences))
 
     def _rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
-        columns = (self.names, self.q, self.gradient, self.finite_differences, self.errors, self._outside())
+        columns = (
+            self.names,
+            self.q,
+            self.gradient,
+            self.finite_differences,
+            self.errors,
+            self._outside(),
+        )
         for name, x, exact, difference, error, outside in zip(*columns, strict=True):
-            mark = "" if error <= self.tolerance else "the density ends beside it" if outside else "differs"
+            mark = (
+                ""
+                if error <= self.tolerance
+                else "the density ends beside it"
+                if outside
+                else "differs"
+            )
             yield name, f"{x:.6g}", f"{exact:.10g}", f"{difference:.10g}", f"{error:.1e}", mark
 
     def __repr__(self) -> str:
         width = max([9, *map(len, self.names)])
-        lines = [self._verdict(), f"{'parameter':{width}} {'q':>12} {'gradient':>18} {'finite differences':>18} {'error':>9}"]
+        lines = [
+            self._verdict(),
+            (
+                f"{'parameter':{width}} {'q':>12} {'gradient':>18} {'finite differences':>18} "
+                f"{'error':>9}"
+            ),
+        ]
         for name, x, exact, difference, error, mark in self._rows():
-            lines.append(f"{name:{width}} {x:>12} {exact:>18} {difference:>18} {error:>9}{mark and '  <- ' + mark}")
+            lines.append(
+                f"{name:{width}} {x:>12} {exact:>18} {difference:>18} "
+                f"{error:>9}{mark and '  <- ' + mark}"
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -82,12 +112,16 @@ class GradientCheck:
         return html.paragraph(self._verdict()) + html.table(head, self._rows())
 
 
-def compare_gradient(model: Any, q: np.ndarray, tolerance: float, eps: float, jacobian: bool) -> GradientCheck:
+def compare_gradient(
+    model: Any, q: np.ndarray, tolerance: float, eps: float, jacobian: bool
+) -> GradientCheck:
     """Evaluate a model and its derivatives in both ways."""
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
 
     def beside(x: np.ndarray) -> float:
-        """Beside the border of its domain the model refuses some of the points that differences need."""
+        """Beside the border of its domain the model refuses some of the points that differences
+        need.
+        """
         try:
             return float(model.log_density(x, jacobian=jacobian))
         except Exception as error:

@@ -19,14 +19,19 @@ _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 _WITH_MATRIX = ("trust-exact", "dogleg")
 # Until nothing can be gained: the gradient is exact.
 _TIGHT = {"l-bfgs-b": {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000}}
-# How SciPy says that no step leads any further: a line search that ended abnormally, a model that promises nothing.
-_STUCK = dict.fromkeys(("l-bfgs-b", "bfgs", "cg", "newton-cg", "trust-ncg", "trust-krylov", "trust-exact", "dogleg"), 2)
+# How SciPy says that no step leads any further: a line search that ended abnormally, a model that
+# promises nothing.
+_STUCK = dict.fromkeys(
+    ("l-bfgs-b", "bfgs", "cg", "newton-cg", "trust-ncg", "trust-krylov", "trust-exact", "dogleg"), 2
+)
 _STUCK |= {"tnc": 4, "slsqp": 8}
-# A gain in log density that is none, and one that is too little for a search that calls itself a success to have failed.
+# A gain in log density that is none, and one that is too little for a search that calls itself a
+# success to have failed.
 _NO_GAIN, _LITTLE_GAIN = 1e-8, 1e-3
 # Up to so many parameters the whole Hessian may be asked; curvatures and slopes that are none.
 _FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
-# How often a search begins anew that has ended at a point which the model refuses, or with something left to be gained.
+# How often a search begins anew that has ended at a point which the model refuses, or with
+# something left to be gained.
 _RESTARTS = 10
 # So far does the approximation go on with Newton's method by itself.
 _NEWTON_STEPS = 20
@@ -47,8 +52,8 @@ class Optimum:
     gradient : ndarray
         By the elements of `q`.
     success : bool
-        Whether it is one: nothing is left to be gained by a parabola, which the Hessian of up to 100 parameters tells where the
-        optimiser does not.
+        Whether it is one: nothing is left to be gained by a parabola, which the Hessian of up to
+        100 parameters tells where the optimiser does not.
     message : str
         Of the optimiser.
     iterations : int
@@ -69,10 +74,15 @@ class Optimum:
         largest = np.max(np.abs(self.gradient), initial=0.0)
         kind = "of the density of q" if self.jacobian else "without Jacobian"
         state = "mode" if self.success else f"no mode found ({self.message})"
-        return f"{state} {kind}: log density {self.value:.10g}, largest gradient {largest:.1e}, {self.iterations} iterations"
+        return (
+            f"{state} {kind}: log density {self.value:.10g}, largest gradient {largest:.1e}, "
+            f"{self.iterations} iterations"
+        )
 
     def __repr__(self) -> str:
-        return "\n".join([self._state(), *(f"{name} = {value!r}" for name, value in self.values.items())])
+        return "\n".join(
+            [self._state(), *(f"{name} = {value!r}" for name, value in self.values.items())]
+        )
 
     def _repr_html_(self) -> str:
         return html.paragraph(self._state()) + html.table(["", "value"], self.values.items())
@@ -81,9 +91,9 @@ class Optimum:
 class _Objective:
     """The negative log density for a minimiser.
 
-    Where the model refuses a point, or the log density is not finite, a line search needs a number from which it can tell how far
-    to go back. It gets what a parabola through the best point would have there, with its minimum at a quarter of the step.
-    """
+    Where the model refuses a point, or the log density is not finite, a line search needs a number
+    from which it can tell how far to go back. It gets what a parabola through the best point would
+    have there, with its minimum at a quarter of the step."""
 
     def __init__(self, model: Any, jacobian: bool) -> None:
         self.model = model
@@ -100,7 +110,9 @@ class _Objective:
         return -value, -gradient
 
     def product(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        product: np.ndarray = -self.model.log_density_hessian_vector_product(q, v, jacobian=self.jacobian)[1]
+        product: np.ndarray = -self.model.log_density_hessian_vector_product(
+            q, v, jacobian=self.jacobian
+        )[1]
         return product
 
     def hessian(self, q: np.ndarray) -> np.ndarray:
@@ -120,7 +132,9 @@ def density_at(model: Any, q: np.ndarray, jacobian: bool) -> tuple[float, np.nda
         return -np.inf, np.zeros(q.shape)
 
 
-def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options: dict[str, Any]) -> Optimum:
+def maximise(
+    model: Any, start: np.ndarray, jacobian: bool, method: str, options: dict[str, Any]
+) -> Optimum:
     """Find a mode with one of SciPy's minimisers."""
     from scipy import optimize
 
@@ -132,10 +146,15 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
     options = {**_TIGHT.get(kind, {}), **options}
     iterations = 0
     for _ in range(_RESTARTS):
-        found = optimize.minimize(objective, start, jac=True, method=method, options=options, **second)
+        found = optimize.minimize(
+            objective, start, jac=True, method=method, options=options, **second
+        )
         iterations += int(found.get("nit", found.nfev))
         value, gradient = density_at(model, found.x, jacobian)
-        gain, start = _gain(model, found.x, value, gradient, jacobian, found.get("hess_inv")), found.x
+        gain, start = (
+            _gain(model, found.x, value, gradient, jacobian, found.get("hess_inv")),
+            found.x,
+        )
         if objective.best is not None and not np.isfinite(value):
             start = objective.best[2]
         elif not found.success or gain <= _LITTLE_GAIN:
@@ -147,13 +166,22 @@ def maximise(model: Any, start: np.ndarray, jacobian: bool, method: str, options
     return _optimum(model, found.x, jacobian, success, message, iterations)
 
 
-# What a parabola with the gradient g and the curvature h would gain is g**2 / (2 h). It means the same whatever the scale of the
-# parameters and however large a constant is, beside which every gradient would be small in units of the log density.
-def _gain(model: Any, q: np.ndarray, value: float, gradient: np.ndarray, jacobian: bool, inverse: Any = None) -> float:
-    """How much the log density would grow if it were quadratic; infinite where it has no maximum as such.
+# What a parabola with the gradient g and the curvature h would gain is g**2 / (2 h). It means the
+# same whatever the scale of the parameters and however large a constant is, beside which every
+# gradient would be small in units of the log density.
+def _gain(
+    model: Any,
+    q: np.ndarray,
+    value: float,
+    gradient: np.ndarray,
+    jacobian: bool,
+    inverse: Any = None,
+) -> float:
+    """How much the log density would grow if it were quadratic; infinite where it has no maximum as
+    such.
 
-    The Hessian is asked only where something seems to be left, by the inverse that the optimiser guessed or along the gradient.
-    """
+    The Hessian is asked only where something seems to be left, by the inverse that the optimiser
+    guessed or along the gradient."""
     if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
         return np.inf
     guess = _gain_along(gradient, model, q, jacobian)
@@ -167,7 +195,8 @@ def _gain(model: Any, q: np.ndarray, value: float, gradient: np.ndarray, jacobia
         return guess
     if not np.all(np.isfinite(h)):
         return guess
-    # In units in which all curvatures are 1. Where there is none, nothing may be left: a parameter has no influence.
+    # In units in which all curvatures are 1. Where there is none, nothing may be left: a parameter
+    # has no influence.
     curved = np.diag(h) > 0.0
     scale = 1.0 / np.sqrt(np.diag(h)[curved])
     curvatures, axes = np.linalg.eigh(scale[:, None] * h[np.ix_(curved, curved)] * scale)
@@ -189,11 +218,23 @@ def _gain_along(gradient: np.ndarray, model: Any, q: np.ndarray, jacobian: bool)
     return 0.5 * length**2 / curvature if np.isfinite(value) and curvature > 0.0 else np.inf
 
 
-def _optimum(model: Any, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int) -> Optimum:
+def _optimum(
+    model: Any, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int
+) -> Optimum:
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
-    # A search that begins where the density is zero, and knows no way from there, ends there content.
+    # A search that begins where the density is zero, and knows no way from there, ends there
+    # content.
     success = success and bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
-    return Optimum(model.constrain(q, include_tp=True), q, value, gradient, success, message, iterations, jacobian)
+    return Optimum(
+        model.constrain(q, include_tp=True),
+        q,
+        value,
+        gradient,
+        success,
+        message,
+        iterations,
+        jacobian,
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,11 +249,12 @@ class LaplaceApproximation:
     q : ndarray, shape (draws, N)
         Unconstrained draws.
     draws : dict of str to ndarray, shape (draws, ...)
-        Parameters, transformed parameters and generated quantities at the draws; of a draw that the model refuses, or at which a
-        quantity fails for its values, the parameters alone, and nan for the others.
+        Parameters, transformed parameters and generated quantities at the draws; of a draw that the
+        model refuses, or at which a quantity fails for its values, the parameters alone, and nan
+        for the others.
     log_density, log_approximation : ndarray, shape (draws,)
-        Of the model and of the normal distribution at the draws; their difference is the logarithm of the importance ratios.
-        The first is -inf where the model refuses the draw.
+        Of the model and of the normal distribution at the draws; their difference is the logarithm
+        of the importance ratios. The first is -inf where the model refuses the draw.
     """
 
     mode: Optimum
@@ -230,7 +272,10 @@ class LaplaceApproximation:
         lines = [f"{len(self.q)} draws around the {self.mode!r}"]
         with np.errstate(all="ignore"):  # draws may be infinite
             for name, values in self.draws.items():
-                lines.append(f"{name}: mean {np.mean(values, axis=0)}, standard deviation {np.std(values, axis=0)}")
+                lines.append(
+                    f"{name}: mean {np.mean(values, axis=0)}, standard deviation "
+                    f"{np.std(values, axis=0)}"
+                )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -246,11 +291,16 @@ class LaplaceApproximation:
     def groups(self) -> dict[str, dict[str, Any]]:
         """The groups of ArviZ, with the draws as one chain."""
         posterior = {name: values[np.newaxis] for name, values in self.draws.items()}
-        stats = {"lp": self.log_density[np.newaxis], "log_approximation": self.log_approximation[np.newaxis]}
+        stats = {
+            "lp": self.log_density[np.newaxis],
+            "log_approximation": self.log_approximation[np.newaxis],
+        }
         return {"posterior": posterior, "sample_stats": stats, **self.beside}
 
     def to_arviz(self) -> Any:
-        """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``."""
+        """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1,
+        ``DataTree``.
+        """
         groups = self.groups()
         return to_arviz(groups, coordinates(shapes_in(groups), self.coords, self.dims), self.dims)
 
@@ -267,7 +317,9 @@ def _factor(precision: np.ndarray) -> np.ndarray | None:
 
 
 def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
-    """The mode, improved by Newton's method while the gradient becomes smaller, and the Cholesky factor of the precision there."""
+    """The mode, improved by Newton's method while the gradient becomes smaller, and the Cholesky
+    factor of the precision there.
+    """
     q, jacobian = mode.q, mode.jacobian
     _, gradient, hessian = model.log_density_hessian(q, jacobian=jacobian)
     factor = _factor(-hessian)
@@ -282,18 +334,22 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
                 raise
             break
         better = _factor(-curvature)
-        if better is None or not np.max(np.abs(slope), initial=0.0) < np.max(np.abs(gradient), initial=0.0):
+        if better is None or not np.max(np.abs(slope), initial=0.0) < np.max(
+            np.abs(gradient), initial=0.0
+        ):
             break
         q, gradient, factor = moved, slope, better
     else:
         if mode.success:  # there would be nothing left to be gained
             raise DomainError(
-                f"laplace: {_NEWTON_STEPS} steps of Newton's method from the point that was found have led on and on, so there is "
+                f"laplace: {_NEWTON_STEPS} steps of Newton's method from the point that was found "
+                "have led on and on, so there is "
                 "no normal approximation: the density has no mode"
             )
     if factor is None:
         raise DomainError(
-            "laplace: the Hessian of the log density is not negative definite at the point that was found, so there is no normal "
+            "laplace: the Hessian of the log density is not negative definite at the point that "
+            "was found, so there is no normal "
             "approximation: a parameter has no influence, or the density has no mode"
         )
     step = np.linalg.solve(factor, gradient)
@@ -302,7 +358,9 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
 
 
 def _named_draws(model: Any, q: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """All named values at draws; where they fail for the values of a draw, nan, except for the parameters if those can be had."""
+    """All named values at draws; where they fail for the values of a draw, nan, except for the
+    parameters if those can be had.
+    """
 
     def at(x: np.ndarray, whole: bool) -> dict[str, Any] | None:
         try:
@@ -315,12 +373,22 @@ def _named_draws(model: Any, q: np.ndarray, rng: np.random.Generator) -> dict[st
 
     found = [at(x, True) for x in q]
     known = next((row for row in found if row is not None), None)
-    shapes = model.shapes(True, True) if known is None else {name: np.shape(value) for name, value in known.items()}
+    shapes = (
+        model.shapes(True, True)
+        if known is None
+        else {name: np.shape(value) for name, value in known.items()}
+    )
     nans = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
-    rows = [{**nans, **(at(x, False) or {})} if row is None else row for x, row in zip(q, found, strict=True)]
+    rows = [
+        {**nans, **(at(x, False) or {})} if row is None else row
+        for x, row in zip(q, found, strict=True)
+    ]
     for row in rows:
         check_shapes("Model.laplace", row, shapes)
-    return {name: np.array([row[name] for row in rows]).reshape(len(q), *shape) for name, shape in shapes.items()}
+    return {
+        name: np.array([row[name] for row in rows]).reshape(len(q), *shape)
+        for name, shape in shapes.items()
+    }
 
 
 def approximate(model: Any, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:
@@ -336,5 +404,12 @@ def approximate(model: Any, mode: Optimum, draws: int, seed: int | None) -> Lapl
         named = _named_draws(model, q, rng)
     log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
     return LaplaceApproximation(
-        mode, back.T @ back, q, named, log_density, constant - 0.5 * np.sum(z * z, axis=1), model.coords, model.dims
+        mode,
+        back.T @ back,
+        q,
+        named,
+        log_density,
+        constant - 0.5 * np.sum(z * z, axis=1),
+        model.coords,
+        model.dims,
     )

@@ -12,7 +12,8 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class Named:
-    """A function, to be called with what its parameters name; with a dict of everything if it takes one other parameter.
+    """A function, to be called with what its parameters name; with a dict of everything if it takes
+    one other parameter.
 
     Parameters
     ----------
@@ -25,19 +26,29 @@ class Named:
 
     def __init__(self, title: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
         if not callable(function):
-            raise TypeError(f"Model: {title} is a {type(function).__name__}, but must be a function!")
+            raise TypeError(
+                f"Model: {title} is a {type(function).__name__}, but must be a function!"
+            )
         parameters = inspect.signature(function).parameters.values()
         self.title = title
         self.function = function
         self.names = tuple(p.name for p in parameters if p.kind in _NAMED)
         self._everything = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        required = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, *_NAMED) and p.default is p.empty]
+        required = [
+            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, *_NAMED) and p.default is p.empty
+        ]
         required = [p for p in required if p.name not in OPTIONS]
         self._required = [p.name for p in required]
         # The name of the parameter that may take the dict.
-        self._dict = required[0].name if len(required) == 1 and required[0].kind is not inspect.Parameter.KEYWORD_ONLY else None
+        self._dict = (
+            required[0].name
+            if len(required) == 1 and required[0].kind is not inspect.Parameter.KEYWORD_ONLY
+            else None
+        )
         self._given = dict(given)
-        self._fixed = {name: given[name] for name in given if self._everything or name in self.names}
+        self._fixed = {
+            name: given[name] for name in given if self._everything or name in self.names
+        }
         self._varying = tuple(name for name in self.names if name not in given)
 
     def check(self, known: Iterable[str]) -> None:
@@ -46,7 +57,10 @@ class Named:
         for name in self._required:
             if name not in known and self._dict is None:
                 names = ", ".join(known) or "there are none"
-                raise TypeError(f"Model: {self.title} takes {name!r}, but must take parameters and data: {names}!") from None
+                raise TypeError(
+                    f"Model: {self.title} takes {name!r}, but must take parameters and data: "
+                    f"{names}!"
+                ) from None
 
     def __call__(self, values: dict[str, Any], **options: Any) -> Any:
         by_dict = self._takes_dict(values)
@@ -77,31 +91,46 @@ class Named:
         return self._dict is not None and self._dict not in values and self._dict not in self._fixed
 
     def explained(self, error: Exception, values: Mapping[str, Any]) -> Exception:
-        """An error, with a note if the function was called with a dict where perhaps one of the values was meant."""
+        """An error, with a note if the function was called with a dict where perhaps one of the
+        values was meant.
+        """
         if self._takes_dict(values):
             names = ", ".join([*self._given, *values])
-            error.add_note(f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of them all")
+            error.add_note(
+                f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of "
+                "them all"
+            )
         return error
 
     def named_values(self, values: dict[str, Any], **options: Any) -> dict[str, Any]:
         """What the function returns, which must be a dict."""
         result = self(values, **options)
         if not isinstance(result, Mapping):
-            text = f"Model: {self.title} returned a {type(result).__name__}, but must return a dict of named values!"
+            text = (
+                f"Model: {self.title} returned a {type(result).__name__}, but must return a "
+                "dict of named values!"
+            )
             raise self.explained(TypeError(text), values)
         if not (result.keys().isdisjoint(values) and result.keys().isdisjoint(self._given)):
             name = next(name for name in result if name in values or name in self._given)
             kind = "data" if name in self._given else "a parameter or transformed parameter"
-            text = f"Model: {self.title} returned {name!r}, which is {kind}, but must return values of other names!"
+            text = (
+                f"Model: {self.title} returned {name!r}, which is {kind}, but must return "
+                "values of other names!"
+            )
             raise self.explained(TypeError(text), values)
         return dict(result)
 
 
 def recoverable(error: BaseException) -> bool:
-    """Whether an error says that the point is outside the domain of the model, so that a sampler goes on elsewhere."""
+    """Whether an error says that the point is outside the domain of the model, so that a sampler
+    goes on elsewhere.
+    """
     return bool(getattr(error, "is_recoverable", False))
 
 
 def of_values(error: BaseException) -> bool:
-    """Whether an error may be due to the values at one point, as those of random number generators far from the data are."""
+    """Whether an error may be due to the values at one point, as those of random number generators
+    far from the data are.
+    """
     return recoverable(error) or isinstance(error, (ValueError, ArithmeticError))

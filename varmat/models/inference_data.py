@@ -1,4 +1,6 @@
-"""All that ArviZ wants to know of a model beside its parameters: pointwise log-likelihoods, data, draws of other samplers."""
+"""All that ArviZ wants to know of a model beside its parameters: pointwise log-likelihoods, data,
+draws of other samplers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.functionals.recorded import record_values
+from varmat.derivatives.recorded import record_values
+from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, of_values
 from varmat.models.predictive import Predictive, draws_of, stacked
@@ -52,7 +55,10 @@ class LogLikelihood:
         """The terms by name."""
         result = self.function(values)
         if result is None:
-            raise TypeError("Model: log_likelihood returned None (is a return statement missing?), but must return an array!")
+            raise TypeError(
+                "Model: log_likelihood returned None (is a return statement missing?), but must "
+                "return an array!"
+            )
         return dict(result) if isinstance(result, Mapping) else {self._name: result}
 
     def shapes(self, model: Any) -> dict[str, tuple[int, ...]]:
@@ -60,41 +66,44 @@ class LogLikelihood:
         found: dict[str, tuple[int, ...]] = {}
 
         def is_allowed(q: np.ndarray) -> bool:
-            found.update((name, x.shape) for name, x in self._plain(model, model.constrain(q)).items())
+            found.update(
+                (name, x.shape) for name, x in self._plain(model, model.constrain(q)).items()
+            )
             return True
 
         size = model.param_unc_num()
         random_start(np.random.default_rng(0), size, is_allowed, np.zeros(size), of_values)
         return found
 
-    def of_draws(self, model: Any, arrays: Arrays, shape: tuple[int, int], allows: Callable[[Exception], bool]) -> Arrays:
-        """The terms at draws of the parameters, arrays of shape (chains, draws, ...); nan where an error is allowed."""
-        inner = [x.shape[2:] for x in arrays.values()]
-        count, ends = math.prod(shape), np.cumsum([math.prod(each) for each in inner]).tolist()
-        points = np.concatenate([x.reshape(count, math.prod(each)) for x, each in zip(arrays.values(), inner, strict=True)], axis=1)
-
-        def parts(point: Any) -> dict[str, Any]:
-            found = {}
-            for name, each, end in zip(arrays, inner, ends, strict=True):
-                found[name] = point[end - math.prod(each) : end].reshape(each) if each else point[end - 1]
-            return found
-
-        rows: list[dict[str, Any] | None] = [None] * len(points)
-        known = np.isnan(points).all(axis=1)  # of a chain that was interrupted
-        if len(points) >= _MANY:
-            found = self._recorded(model, parts, points[~known])
-            for i, row in zip(np.flatnonzero(~known).tolist(), found, strict=True):
-                rows[i], known[i] = row, row is not None
-        for i in np.flatnonzero(~known).tolist():
-            try:
-                rows[i] = self._plain(model, parts(points[i]))
-            except Exception as error:
-                if not allows(error):
-                    error.add_note(f"log_likelihood: at draw {i}, counted from 0 through all chains")
-                    raise
-        shapes = next(({name: np.shape(x) for name, x in row.items()} for row in rows if row is not None), {})
+    def of_draws(
+        self,
+        model: Any,
+        arrays: Arrays,
+        shape: tuple[int, int],
+        allows: Callable[[Exception], bool],
+        executor: Any = None,
+    ) -> Arrays:
+        """The terms at draws of the parameters, arrays of shape (chains, draws, ...); nan where an
+        error is allowed.
+        """
+        inner = {name: x.shape[2:] for name, x in arrays.items()}
+        count = math.prod(shape)
+        points = np.concatenate(
+            [x.reshape(count, math.prod(inner[name])) for name, x in arrays.items()], axis=1
+        )
+        block = _Pointwise(self, model, inner, allows, count >= _MANY, executor is None)
+        rows = [
+            row for found in of_blocks("log_likelihood", block, points, executor) for row in found
+        ]
+        shapes = next(
+            ({name: np.shape(x) for name, x in row.items()} for row in rows if row is not None), {}
+        )
         missing = {name: np.full(inner, np.nan) for name, inner in shapes.items()}
-        return stacked("log_likelihood", [missing if row is None else row for row in rows], shape) if shapes else {}
+        return (
+            stacked("log_likelihood", [missing if row is None else row for row in rows], shape)
+            if shapes
+            else {}
+        )
 
     def _plain(self, model: Any, values: dict[str, Any]) -> Arrays:
         """The terms at plain values, of which the functions get copies."""
@@ -104,48 +113,137 @@ class LogLikelihood:
         found = {name: np.asarray(x) for name, x in self.at(values).items()}
         for name, x in found.items():
             if x.dtype.kind not in "biuf":
-                raise TypeError(f"Model: log_likelihood returned {name!r} of dtype {x.dtype}, but must return real numbers!")
+                raise TypeError(
+                    f"Model: log_likelihood returned {name!r} of dtype {x.dtype}, but must return "
+                    "real numbers!"
+                )
         return found
 
-    def _recorded(self, model: Any, parts: Any, points: np.ndarray) -> list[dict[str, Any] | None]:
-        """The terms at all points by a program; None where it does not hold, everywhere if they cannot be recorded."""
+
+class _Pointwise:
+    """What workers have: the terms at the draws of a block, None where an error is allowed.
+
+    Parameters
+    ----------
+    terms : LogLikelihood
+    model : Model
+    inner : dict of str to tuple of int
+        The shapes of the parameters, which stand one after the other in a row of a block.
+    allows : callable
+        Whether an error is allowed.
+    is_recorded : bool
+        Record the terms, once for each worker.
+    is_alone : bool
+        Whether there are no other workers, so that threads may share a block.
+    """
+
+    def __init__(
+        self,
+        terms: LogLikelihood,
+        model: Any,
+        inner: dict[str, tuple[int, ...]],
+        allows: Callable[[Exception], bool],
+        is_recorded: bool,
+        is_alone: bool,
+    ) -> None:
+        self._terms, self._model, self._inner, self._allows = terms, model, inner, allows
+        self._is_recorded, self._is_alone = is_recorded, is_alone
+        # The runner of the terms, their names and their shapes; None before they were recorded,
+        # empty if they cannot be.
+        self._known: tuple[Any, ...] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_known": None}
+
+    def __call__(self, block: Draws) -> list[dict[str, Any] | None]:
+        points = block.rows
+        rows: list[dict[str, Any] | None] = [None] * len(points)
+        done = np.isnan(points).all(axis=1)  # of a chain that was interrupted
+        if self._is_recorded and not done.all():
+            found = self._by_program(points[~done])
+            for i, row in zip(np.flatnonzero(~done).tolist(), found, strict=True):
+                rows[i], done[i] = row, row is not None
+        for i in np.flatnonzero(~done).tolist():
+            try:
+                rows[i] = self._terms._plain(self._model, self._parts(points[i]))
+            except Exception as error:
+                if not self._allows(error):
+                    error.add_note(
+                        f"log_likelihood: at draw {block.start + i}, counted from 0 through all "
+                        "chains"
+                    )
+                    raise
+        return rows
+
+    def _parts(self, point: Any) -> dict[str, Any]:
+        """The parameters by name."""
+        found, start = {}, 0
+        for name, shape in self._inner.items():
+            end = start + math.prod(shape)
+            found[name] = point[start:end].reshape(shape) if shape else point[start]
+            start = end
+        return found
+
+    def _program(self, point: np.ndarray) -> tuple[Any, ...]:
+        """The runner of the terms, recorded at a point, with their names and shapes; empty if they
+        cannot be recorded.
+        """
         names: list[str] = []
 
         def terms(point: Any, again: Any) -> list[Any]:
-            values = parts(point)
-            if model._transformed is not None:  # which may write into what it is given
-                values.update(model._transformed.named_values(parts(again)))
-            found = self.at(values)
+            values = self._parts(point)
+            if self._model._transformed is not None:  # which may write into what it is given
+                values.update(self._model._transformed.named_values(self._parts(again)))
+            found = self._terms.at(values)
             names[:] = found
             return list(found.values())
 
-        elsewhere: list[dict[str, Any] | None] = [None] * len(points)
         try:
-            program, _ = record_values(terms, points[0].copy(), 2)
+            program, _ = record_values(terms, point.copy(), 2)
             runner = runner_for(program)
-        except Exception:  # of the functions themselves, or because they cannot be recorded: they are called at every draw
-            return elsewhere
+        # of the functions themselves, or because they cannot be recorded: they are called at every
+        # draw
+        except Exception:
+            return ()
         shapes = [v.shape for v in program.outputs[1:]]
-        if not shapes:
-            return elsewhere
+        return (runner, names, shapes) if shapes else ()
+
+    def _by_program(self, points: np.ndarray) -> list[dict[str, Any] | None]:
+        """The terms at all points by a program; None where it does not hold, everywhere if they
+        cannot be recorded.
+        """
+        found: list[dict[str, Any] | None] = [None] * len(points)
+        if self._known is None:
+            self._known = self._program(points[0])
+        if not self._known:
+            return found
+        runner, names, shapes = self._known
         ends = np.cumsum([math.prod(each) for each in shapes]).tolist()
         values, flat = np.full(len(points), np.nan), np.empty((len(points), ends[-1]))
         if hasattr(runner, "map"):
-            runner.map(points, values, flat, len(os.sched_getaffinity(0)))
+            runner.map(points, values, flat, len(os.sched_getaffinity(0)) if self._is_alone else 1)
         else:
             for i, point in enumerate(points):
                 with suppress(ArithmeticError, ValueError, ElsewhereError):
-                    values[i], *found = runner([point])
-                    flat[i] = np.concatenate([np.ravel(x) for x in found])
+                    values[i], *results = runner([point])
+                    flat[i] = np.concatenate([np.ravel(x) for x in results])
         for i in np.flatnonzero(np.isfinite(values) & np.isfinite(flat).all(axis=1)).tolist():
             parts_of = zip(names, shapes, ends, strict=True)
-            elsewhere[i] = {name: flat[i, end - math.prod(each) : end].reshape(each) for name, each, end in parts_of}
-        return elsewhere
+            found[i] = {
+                name: flat[i, end - math.prod(each) : end].reshape(each)
+                for name, each, end in parts_of
+            }
+        return found
 
 
 def of_data(model: Any, observed: Iterable[str]) -> Groups:
     """The data of a model that are arrays: observations, and the others."""
-    taken = {*model.coords, "chain", "draw", *(dim for names in model.dims.values() for dim in names)}
+    taken = {
+        *model.coords,
+        "chain",
+        "draw",
+        *(dim for names in model.dims.values() for dim in names),
+    }
     observed, groups = {*observed}, dict[str, dict[str, Any]]()
     for name, x in model._layout.given.items():
         try:
@@ -153,17 +251,28 @@ def of_data(model: Any, observed: Iterable[str]) -> Groups:
         except Exception:  # what is no array is of no use there
             continue
         if array.dtype.kind in "biufUM" and name not in taken:
-            groups.setdefault("observed_data" if name in observed else "constant_data", {})[name] = array
+            groups.setdefault("observed_data" if name in observed else "constant_data", {})[
+                name
+            ] = array
     return {name: groups[name] for name in ("observed_data", "constant_data") if name in groups}
 
 
+def never(error: Exception) -> bool:
+    """No error is allowed."""
+    return False
+
+
 def beside(
-    model: Any, arrays: Arrays | None, shape: tuple[int, int], allows: Callable[[Exception], bool] = lambda error: False
+    model: Any,
+    arrays: Arrays | None,
+    shape: tuple[int, int],
+    allows: Callable[[Exception], bool] = never,
+    executor: Any = None,
 ) -> Groups:
     """The groups that a model has beside draws: log-likelihood, if there are draws, and data."""
     groups: Groups = {}
     if model._likelihood is not None and arrays is not None:
-        terms = model._likelihood.of_draws(model, arrays, shape, allows)
+        terms = model._likelihood.of_draws(model, arrays, shape, allows, executor)
         groups = {LOG_LIKELIHOOD: terms} if terms else {}
     return groups | of_data(model, model.observed or groups.get(LOG_LIKELIHOOD, {}))
 
@@ -175,7 +284,9 @@ def labels_of(model: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, lis
     return coordinates(shapes, model.coords, dims), dims
 
 
-def known_dims(model: Any, shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def known_dims(
+    model: Any, shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Coordinates of all that has named dimensions, and the dimensions of what has these shapes."""
     others = dict[str, tuple[int, ...]]()
     if model._likelihood is not None and any(name not in shapes for name in model.dims):
@@ -185,16 +296,24 @@ def known_dims(model: Any, shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[
     return coords, {name: names for name, names in model.dims.items() if name in shapes}
 
 
-def completed(model: Any, result: Any) -> Any:
+def completed(model: Any, result: Any, executor: Any = None) -> Any:
     """What the sampler returned, with the groups that the model has beside draws."""
     posterior = getattr(result, "posterior", None)
-    if posterior is None or not (model._likelihood or model._layout.given) or not model._layout.parameters:
+    if (
+        posterior is None
+        or not (model._likelihood or model._layout.given)
+        or not model._layout.parameters
+    ):
         return result
     try:
         arrays, shape = draws_of("Model.sample", result, model._layout.parameters)
-        groups = beside(model, arrays, shape)
+        groups = beside(model, arrays, shape, executor=executor)
     except KeyboardInterrupt:
-        warnings.warn("Model.sample: interrupted after sampling: the result has no log-likelihood", UserWarning, stacklevel=3)
+        warnings.warn(
+            "Model.sample: interrupted after sampling: the result has no log-likelihood",
+            UserWarning,
+            stacklevel=3,
+        )
         groups = beside(model, None, (0, 0))
     return with_groups(result, groups, *labels_of(model, groups))
 
@@ -202,10 +321,14 @@ def completed(model: Any, result: Any) -> Any:
 def approximated(model: Any, approximation: LaplaceApproximation) -> LaplaceApproximation:
     """An approximation with the groups that the model has beside draws."""
     arrays = {name: approximation.draws[name][np.newaxis] for name in model._layout.parameters}
-    return replace(approximation, beside=beside(model, arrays, (1, len(approximation.q)), of_values))
+    return replace(
+        approximation, beside=beside(model, arrays, (1, len(approximation.q)), of_values)
+    )
 
 
-def from_draws(model: Any, draws: Any, predictive: Sequence[Predictive], seed: Any) -> Any:
+def from_draws(
+    model: Any, draws: Any, predictive: Sequence[Predictive], seed: Any, executor: Any = None
+) -> Any:
     """See `Model.to_arviz`."""
     base: Any = None
     if isinstance(draws, LaplaceApproximation):
@@ -213,13 +336,19 @@ def from_draws(model: Any, draws: Any, predictive: Sequence[Predictive], seed: A
     elif hasattr(draws, "posterior"):
         base, groups = draws.copy(), {}
         if LOG_LIKELIHOOD in base:
-            groups[LOG_LIKELIHOOD] = {name: x.values for name, x in base[LOG_LIKELIHOOD].data_vars.items()}
+            groups[LOG_LIKELIHOOD] = {
+                name: x.values for name, x in base[LOG_LIKELIHOOD].data_vars.items()
+            }
     else:
-        groups = _named(model, draws, np.random.default_rng(seed))
+        groups = _named(model, draws, np.random.default_rng(seed), executor)
     if model._likelihood is not None and LOG_LIKELIHOOD not in groups:
-        arrays, shape = draws_of("Model.to_arviz", groups.get("posterior", base), model._layout.parameters)
-        groups[LOG_LIKELIHOOD] = model._likelihood.of_draws(model, arrays, shape, lambda error: False)
-    simulated = [name for each in predictive for name in each.groups.get("posterior_predictive", {})]
+        arrays, shape = draws_of(
+            "Model.to_arviz", groups.get("posterior", base), model._layout.parameters
+        )
+        groups[LOG_LIKELIHOOD] = model._likelihood.of_draws(model, arrays, shape, never, executor)
+    simulated = [
+        name for each in predictive for name in each.groups.get("posterior_predictive", {})
+    ]
     for name in ("observed_data", "constant_data"):  # simulations show what is observed
         groups.pop(name, None)
         if base is not None and name in base:
@@ -228,22 +357,56 @@ def from_draws(model: Any, draws: Any, predictive: Sequence[Predictive], seed: A
     coords, dims = labels_of(model, groups)
     for each in predictive:
         groups, coords, dims = groups | each.groups, coords | each.coords, dims | each.dims
-    return to_arviz(groups, coords, dims) if base is None else with_groups(base, groups, coords, dims)
+    return (
+        to_arviz(groups, coords, dims) if base is None else with_groups(base, groups, coords, dims)
+    )
 
 
-def _named(model: Any, draws: Any, rng: np.random.Generator) -> Groups:
+def _named(model: Any, draws: Any, rng: np.random.Generator, executor: Any) -> Groups:
     """The groups of draws by another sampler: by name, or unconstrained vectors."""
+    name = "Model.to_arviz"
     if isinstance(draws, Mapping):
-        arrays, shape = draws_of("Model.to_arviz", dict(draws), model._layout.parameters)
-        each = ({name: x[place] for name, x in arrays.items()} for place in np.ndindex(shape))
-        return {"posterior": stacked("Model.to_arviz", [_made(model, values, rng) for values in each], shape)}
+        arrays, shape = draws_of(name, dict(draws), model._layout.parameters)
+        flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
+        rows = [
+            row for found in of_blocks(name, _Made(model), flat, executor, rng) for row in found
+        ]
+        return {"posterior": stacked(name, rows, shape)}
     q, size = np.asarray(draws), model.param_unc_num()
     if q.ndim != 3 or q.shape[2] != size:
-        raise ShapeError(f"Model.to_arviz: draws has shape {q.shape}, but must have shape (chains, draws, {size})!")
+        raise ShapeError(
+            f"{name}: draws has shape {q.shape}, but must have shape (chains, draws, {size})!"
+        )
     points = np.ascontiguousarray(q, float).reshape(-1, size)
-    posterior = stacked("Model.to_arviz", [model.constrain(x, True, True, rng) for x in points], q.shape[:2])
-    lp = np.array([density_at(model, x, True)[0] for x in points]).reshape(q.shape[:2])
+    found = of_blocks(name, _Constrained(model), points, executor, rng)
+    posterior = stacked(name, [row for rows, _ in found for row in rows], q.shape[:2])
+    lp = np.array([value for _, values in found for value in values]).reshape(q.shape[:2])
     return {"posterior": posterior, "sample_stats": {"lp": lp}}
+
+
+class _Constrained:
+    """What workers have: all named values at the unconstrained vectors of a block, and their log
+    densities.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __call__(self, block: Draws) -> tuple[list[dict[str, Any]], list[float]]:
+        rng = np.random.default_rng(block.seed)
+        rows = [self._model.constrain(q, True, True, rng) for q in block.rows]
+        return rows, [density_at(self._model, q, True)[0] for q in block.rows]
+
+
+class _Made:
+    """What workers have: the parameters of a block, and what the model makes of them."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __call__(self, block: Draws) -> list[dict[str, Any]]:
+        rng = np.random.default_rng(block.seed)
+        return [_made(self._model, values, rng) for _, values in block.each()]
 
 
 def _made(model: Any, values: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Where the parameters of a model stand in its unconstrained vector, and the way from there to their values and back."""
+"""Where the parameters of a model stand in its unconstrained vector, and the way from there to
+their values and back.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import ARRAYS, data
-from varmat.models.parameters import Dependent
+from varmat.models.bounds import Dependent
 from varmat.models.unpacking import Part, part_of, read_off
 from varmat.transforms import Real, Transform
 
@@ -41,7 +43,8 @@ class Layout:
     def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Any]) -> None:
         self.parameters = dict(parameters)
         self.given = given
-        # Worked out once: for each parameter its index, the shape to be given to what is found there, and its transform.
+        # Worked out once: for each parameter its index, the shape to be given to what is found
+        # there, and its transform.
         self._entries: list[tuple[str, Any, Shape | None, Transform | None]] = []
         parts: dict[str, Part] = {}
         start = 0
@@ -49,7 +52,14 @@ class Layout:
             self._check(name, transform)
             shape, size = transform.unconstrained_shape, transform.unconstrained_size
             where = slice(start, start + size) if shape else start
-            self._entries.append((name, where, shape if len(shape) > 1 else None, None if type(transform) is Real else transform))
+            self._entries.append(
+                (
+                    name,
+                    where,
+                    shape if len(shape) > 1 else None,
+                    None if type(transform) is Real else transform,
+                )
+            )
             simple = part_of(transform, where)
             if simple is not None:
                 parts[name] = simple
@@ -60,20 +70,29 @@ class Layout:
     def _check(self, name: str, transform: Any) -> None:
         if not isinstance(transform, Transform):
             kind = type(transform).__name__
-            raise TypeError(f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): data go into data={{...}}!")
+            raise TypeError(
+                f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): data "
+                f"go into data={{...}}!"
+            )
         if isinstance(transform, Dependent):
             known = [entry[0] for entry in self._entries] + list(self.given)
             for function in transform.functions:
                 # Of a parameter that comes later a default would be taken in silence.
-                for other in [*function.needed, *(each for each in function.optional if each in self.parameters)]:
+                for other in [
+                    *function.needed,
+                    *(each for each in function.optional if each in self.parameters),
+                ]:
                     if other not in known:
                         raise TypeError(
-                            f"Model: a bound of {name} is a function of {other!r}, but must be one of parameters before it "
+                            f"Model: a bound of {name} is a function of {other!r}, but must be one "
+                            "of parameters before it "
                             f"or of data: {', '.join(known) or 'there are none'}!"
                         )
 
     def unpack(self, q: Any, jacobian: bool) -> tuple[dict[str, Any], list[Any]]:
-        """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians, to be added."""
+        """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians,
+        to be added.
+        """
         values: dict[str, Any] = {}
         log_jacobians: list[Any] = []
         together: dict[str, Any] = {}
@@ -102,7 +121,8 @@ class Layout:
                     log_jacobians.append(term)
             else:
                 y = transform.constrain(x)
-            # Python's own numbers would raise where arrays and variables become infinite, and take the precision of float32 data.
+            # Python's own numbers would raise where arrays and variables become infinite, and take
+            # the precision of float32 data.
             values[name] = np.float64(y) if type(y) is float else y
         return values, log_jacobians
 
@@ -111,8 +131,13 @@ class Layout:
         missing = [name for name in self.parameters if name not in values]
         surplus = [name for name in values if name not in self.parameters]
         if missing or surplus:
-            text = f"has no {', '.join(missing)}" if missing else f"has {', '.join(map(str, surplus))}"
-            raise TypeError(f"{function}: the dict {text}, but must have the parameters {', '.join(self.parameters)}!")
+            text = (
+                f"has no {', '.join(missing)}" if missing else f"has {', '.join(map(str, surplus))}"
+            )
+            raise TypeError(
+                f"{function}: the dict {text}, but must have the parameters "
+                f"{', '.join(self.parameters)}!"
+            )
         plain = {name: self._plain(function, name, values[name]) for name in self.parameters}
         q = np.empty(self.size)
         for name, where, _, transform in self._entries:
@@ -129,7 +154,9 @@ class Layout:
         value = data(value, f"{function}: {name}")
         shape = self.parameters[name].shape
         if np.shape(value) != shape:
-            raise ShapeError(f"{function}: {name} has shape {np.shape(value)}, but must have shape {shape}!")
+            raise ShapeError(
+                f"{function}: {name} has shape {np.shape(value)}, but must have shape {shape}!"
+            )
         return value
 
     def split(self, flat: np.ndarray) -> dict[str, Any]:

@@ -8,41 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from varmat import html
-from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import DomainError, ShapeError
-from varmat.core.variables import borrow_leaf
-from varmat.core.variables import data as plain_data
-from varmat.functionals.hessians import hessian, hessian_times_vector
-from varmat.functionals.recorded import Recorded, RecordedIfPossible
-from varmat.functionals.recording import recording, scalar_result
-from varmat.functionals.reverse import Terms, value_and_grad
+from varmat.core.errors import DomainError
+from varmat.derivatives.recorded import Recorded, RecordedIfPossible
 from varmat.functions.checks import check_integer
 from varmat.models.checking import GradientCheck, compare_gradient
+from varmat.models.density import DensityModel
 from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
-from varmat.models.functions import Named, of_values
-from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood, approximated, completed, from_draws
-from varmat.models.layout import Layout, indexed
+from varmat.models.inference_data import approximated, completed, from_draws
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
-from varmat.models.results import check_names, check_shapes
-from varmat.models.sampling import run_nutpie
+from varmat.models.sampling import check_executor, run_nutpie
 from varmat.models.starts import names_at, random_start
 from varmat.models.summary import Summary, summarised
-from varmat.models.unpacking import sum_of_terms
-from varmat.transforms import Transform
 
 __all__ = ["Model"]
 
 
-class Model:
+class Model(DensityModel):
     """Named, constrained parameters and a log density of them, ready for optimisers and samplers.
 
     Parameters
     ----------
     log_density : callable
-        Written in NumPy; returns a scalar, up to a constant, or a tuple or list of terms to be summed. Called with keyword
-        arguments: the parameters, transformed parameters and data that its own parameters name. If it takes one positional
-        parameter of another name, it is called with a dict of all of them. If it takes a keyword ``propto``, that is passed on too.
+        Written in NumPy; returns a scalar, up to a constant, or a tuple or list of terms to be
+        summed. Called with keyword arguments: the parameters, transformed parameters and data that
+        its own parameters name. If it takes one positional parameter of another name, it is called
+        with a dict of all of them. If it takes a keyword ``propto``, that is passed on too.
     parameters : dict of str to Transform, optional
         As keyword arguments, for parameters whose names are taken here.
     data : dict, optional
@@ -50,49 +40,57 @@ class Model:
     transformed_parameters : callable, optional
         Called in the same way, before the log density; returns a dict of named values.
     generated_quantities : callable, optional
-        Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if it names it; returns a dict.
+        Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if
+        it names it; returns a dict.
     log_likelihood : callable, optional
-        Called in the same way as the log density; returns the log-likelihood of each observation (or group of them), an array that
-        is not summed or a dict of such arrays, for ``arviz.loo`` and its like: see Notes.
+        Called in the same way as the log density; returns the log-likelihood of each observation
+        (or group of them), an array that is not summed or a dict of such arrays, for ``arviz.loo``
+        and its like: see Notes.
     observed : str or sequence of str, optional
-        The names of the data that are observations. By default those that terms of the log-likelihood are called after.
+        The names of the data that are observations. By default those that terms of the
+        log-likelihood are called after.
     coords : dict of str to sequence, optional
         Names of dimensions with their labels, for the results.
     dims : dict of str to sequence of str, optional
-        Names of the dimensions of the parameters, quantities and data, none of which may be called so itself, or ``chain`` or
-        ``draw``.
+        Names of the dimensions of the parameters, quantities and data, none of which may be called
+        so itself, or ``chain`` or ``draw``.
     recorded : bool, optional
-        Record the log density once and run the recording for every further gradient, natively where numba is installed: many times
-        as fast where arrays are small, and possible where the same operations are computed at every point. See `varmat.recorded`
-        for what that excludes.
-        By default only `sample` does so, for itself, and evaluates the function anew each time if it cannot be recorded.
+        Record the log density once and run the recording for every further gradient, natively where
+        numba is installed: many times as fast where arrays are small, and possible where the same
+        operations are computed at every point. See `varmat.recorded` for what that excludes. By
+        default only `sample` and `log_density_gradient.map` do so, for themselves, and evaluate the
+        function anew each time if it cannot be recorded.
     **named : Transform
-        The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`,
-        `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
+        The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`,
+        `ordered`, `positive_ordered`, `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`,
+        `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
 
     Raises
     ------
     TypeError
-        If a name is both a parameter and data, a parameter is not one of these, or a function takes what the model does not have.
+        If a name is both a parameter and data, a parameter is not one of these, or a function takes
+        what the model does not have.
 
     Notes
     -----
-    All parameters together are a vector of any real numbers, `q`, in the order in which they were declared: the methods have
-    the names, the meaning and the defaults of those of BridgeStan. ``jacobian=True`` adds the log-Jacobian of the transforms.
-    ``propto=True`` has an effect only if `log_density` takes ``propto`` and hands it to densities, which then drop what depends
-    on data alone.
-    Elements of arrays are counted from one and in NumPy's order, the last index fastest (Stan's is the other one).
+    All parameters together are a vector of any real numbers, `q`, in the order in which they were
+    declared: the methods have the names, the meaning and the defaults of those of BridgeStan.
+    ``jacobian=True`` adds the log-Jacobian of the transforms. ``propto=True`` has an effect only if
+    `log_density` takes ``propto`` and hands it to densities, which then drop what depends on data
+    alone. Elements of arrays are counted from one and in NumPy's order, the last index fastest
+    (Stan's is the other one).
 
-    The log-likelihood is evaluated at the draws of the posterior, and belongs to the log density only if that asks for it: a log
-    density with a parameter called ``log_likelihood`` is given what the function returned, to be added to the prior. So nothing is
-    written twice, and nothing is counted twice.
+    The log-likelihood is evaluated at the draws of the posterior, and belongs to the log density
+    only if that asks for it: a log density with a parameter called ``log_likelihood`` is given what
+    the function returned, to be added to the prior. So nothing is written twice, and nothing is
+    counted twice.
 
     A model has no mutable state, so it may be called from several threads at once.
 
     References
     ----------
-    E. A. Roualdes and others (2023), "BridgeStan: Efficient in-memory access to the methods of a Stan model", Journal of
-    Open Source Software 8(87), 5236.
+    E. A. Roualdes and others (2023), "BridgeStan: Efficient in-memory access to the methods of a
+    Stan model", Journal of Open Source Software 8(87), 5236.
 
     Examples
     --------
@@ -112,301 +110,16 @@ class Model:
     2.0
     """
 
-    def __init__(
-        self, log_density: Callable[..., Any], parameters: Mapping[str, Transform] | None = None, /, *,
-        data: Mapping[str, Any] | None = None, transformed_parameters: Callable[..., Any] | None = None,
-        generated_quantities: Callable[..., Any] | None = None, log_likelihood: Callable[..., Any] | None = None,
-        observed: str | Sequence[str] | None = None, coords: Mapping[str, Sequence[Any]] | None = None,
-        dims: Mapping[str, Sequence[str]] | None = None, recorded: bool | None = None,
-        **named: Transform,
-    ) -> None:  # fmt: skip
-        for title, each in (("the second argument", parameters), ("data", data), ("coords", coords), ("dims", dims)):
-            if each is not None and not isinstance(each, Mapping):
-                kind = type(each).__name__
-                raise TypeError(f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in x=varmat.real(3)!")
-        declared = {**(parameters or {}), **named}
-        given = dict(data or {})
-        for name in declared:
-            if not isinstance(name, str):
-                raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
-            if name in given:
-                raise TypeError(f"Model: {name} is both a parameter and data")
-            if name in named and name in (parameters or {}):
-                raise TypeError(f"Model: {name} is declared twice, in the second argument and by itself")
-        self._layout = Layout(declared, given)
-        self._shape = (self._layout.size,)
-        # With and without transformed parameters and generated quantities, the shapes of what `param_constrain` returns.
-        self._known: dict[tuple[bool, bool], dict[str, tuple[int, ...]]] = {}
-        self._density = Named("the log density", log_density, given)
-        self._transformed = transformed_parameters and Named("transformed_parameters", transformed_parameters, given)
-        self._generated = generated_quantities and Named("generated_quantities", generated_quantities, given)
-        self.observed = [observed] if isinstance(observed, str) else list(observed or ())
-        for name in self.observed:
-            if name not in given:
-                raise TypeError(f"Model: observed has {name!r}, but must have data: {', '.join(given) or 'there are none'}!")
-        self._likelihood = self._likelihood_of(log_likelihood, declared, given)
-        if self._transformed:
-            self._transformed.check(declared)
-        else:
-            self._density.check([*declared, *([LOG_LIKELIHOOD] if self._likelihood else [])])
-            if self._generated:
-                self._generated.check(declared)
-            if self._likelihood:
-                self._likelihood.function.check(declared)
-        self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
-        self.dims = {name: [names] if isinstance(names, str) else list(names) for name, names in (dims or {}).items()}
-        check_names({name: transform.shape for name, transform in declared.items()}, self.coords, self.dims)
-        self._recorded = recorded
-        self._value_and_grad = Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
-
-    def _likelihood_of(self, function: Any, declared: Mapping[str, Any], given: Mapping[str, Any]) -> LogLikelihood | None:
-        if function is None:
-            return None
-        for kind, names in (("a parameter", declared), ("data", given)):
-            if LOG_LIKELIHOOD in names:
-                raise TypeError(
-                    f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is given to the model alone!"
-                )
-        return LogLikelihood(Named(LOG_LIKELIHOOD, function, given), self.observed)
-
-    def __repr__(self) -> str:
-        return f"Model({', '.join(f'{name}={transform!r}' for name, transform in self._layout.parameters.items())})"
-
-    def _repr_html_(self) -> str:
-        layout = self._layout
-        rows = [
-            (name, repr(each), str(each.shape), str(each.unconstrained_size), ", ".join(self.dims.get(name, [])))
-            for name, each in layout.parameters.items()
-        ]
-        text = html.table(["parameter", "declared as", "shape", "unconstrained", "dims"], rows, f"Model of {layout.size} unknowns")
-        data = [(name, type(x).__name__, str(np.shape(x)) if hasattr(x, "shape") else "") for name, x in layout.given.items()]
-        return text + (html.table(["data", "type", "shape"], data) if data else "")
-
-    # --- evaluation ---
-
-    def _terms(self, q: Any, propto: bool, jacobian: bool) -> Any:
-        """The terms whose sum is the log density."""
-        values, log_jacobians = self._layout.unpack(q, jacobian)
-        if self._transformed is not None:
-            values.update(self._transformed.named_values(values))
-        if self._likelihood is not None and LOG_LIKELIHOOD in self._density.names:
-            values[LOG_LIKELIHOOD] = self._likelihood.function(values)
-        result = self._density(values, propto=propto)
-        if isinstance(result, (tuple, list)):
-            return Terms((*result, *log_jacobians))
-        if result is None or type(result) is dict:
-            missing = "None (is a return statement missing?)" if result is None else "a dict"
-            error = TypeError(f"Model: the log density returned {missing}, but must return a scalar!")
-            raise self._density.explained(error, values)
-        # What is returned alone must be a scalar, and is looked at later.
-        return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
-
-    def _target(self, q: Any, propto: bool, jacobian: bool) -> Any:
-        terms = self._terms(q, propto, jacobian)
-        return sum_of_terms(*terms) if type(terms) is Terms else terms
-
-    def _point(self, function: str, q: Any, title: str = "q") -> np.ndarray:
-        if type(q) is not np.ndarray or q.dtype is not FLOAT64:
-            q = plain_data(q, f"{function}: {title}")
-        if np.shape(q) != self._shape:
-            raise ShapeError(f"{function}: {title} has shape {np.shape(q)}, but must have shape {self._shape}!")
-        point: np.ndarray = q
-        return point
-
-    def log_density(self, q: Any, propto: bool = True, jacobian: bool = True) -> float:
-        """The log density at an unconstrained point.
-
-        Parameters
-        ----------
-        q : array_like, shape (N,)
-        propto : bool
-            Passed to the function of the user if it takes it, and otherwise of no effect.
-        jacobian : bool
-            Add the log-Jacobian of the transforms: the density is then one of `q`, not of the parameters.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        DomainError
-            If a function of the model refuses the point.
-        ShapeError
-            If `q` has another shape, or the function of the user returned an array.
-        """
-        point = self._point("log_density", q)
-        # Of plain numbers a density without constants would drop everything.
-        with recording() as tape:
-            y = scalar_result("log_density", self._target(borrow_leaf(point, tape), propto, jacobian), tape)
-            return y if type(y) is float else float(y._val)
-
-    def log_density_gradient(self, q: Any, propto: bool = True, jacobian: bool = True) -> tuple[float, np.ndarray]:
-        """The log density and its gradient; parameters and errors as in `log_density`.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray, shape (N,)
-        """
-        result: tuple[float, np.ndarray] = self._value_and_grad(self._point("log_density_gradient", q), propto, jacobian)
-        return result
-
-    def log_density_hessian(self, q: Any, propto: bool = True, jacobian: bool = True) -> tuple[float, np.ndarray, np.ndarray]:
-        """The log density, its gradient and its exact Hessian; parameters and errors as in `log_density`.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray, shape (N,)
-        hessian : ndarray, shape (N, N)
-        """
-        q = self._point("log_density_hessian", q)
-        return *self._value_and_grad(q, propto, jacobian), hessian(self._target, q, propto, jacobian)
-
-    def log_density_hessian_vector_product(
-        self, q: Any, v: Any, propto: bool = True, jacobian: bool = True
-    ) -> tuple[float, np.ndarray]:
-        """The log density and its exact Hessian times a vector, without the Hessian.
-
-        Parameters
-        ----------
-        q, v : array_like, shape (N,)
-            The point, and the vector.
-        propto, jacobian : bool
-            As in `log_density`.
-
-        Returns
-        -------
-        value : float
-        product : ndarray, shape (N,)
-        """
-        function = "log_density_hessian_vector_product"
-        q, v = self._point(function, q), self._point(function, v, "v")
-        product = hessian_times_vector(self._target, q, v, propto, jacobian)
-        return self.log_density(q, propto, jacobian), product
-
-    # --- from the unconstrained vector to parameters and back ---
-
-    def constrain(
-        self, q: Any, include_tp: bool = False, include_gq: bool = False, rng: np.random.Generator | None = None
-    ) -> dict[str, Any]:
-        """The parameters by name at an unconstrained point.
-
-        Parameters
-        ----------
-        q : array_like, shape (N,)
-        include_tp, include_gq : bool
-            Transformed parameters, and generated quantities, too.
-        rng : numpy.random.Generator, optional
-            For the generated quantities.
-
-        Returns
-        -------
-        dict of str to float or ndarray
-        """
-        values, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
-        chosen = dict(values)
-        # What makes quantities gets copies, which it may sort or overwrite.
-        if self._transformed is not None and (include_tp or include_gq):
-            transformed = self._transformed.named_values(copy.deepcopy(values))
-            values.update(transformed)
-            if include_tp:
-                chosen.update(transformed)
-        if self._generated is not None and include_gq:
-            rng = np.random.default_rng() if rng is None else rng
-            chosen.update(self._generated.named_values(copy.deepcopy(values), rng=rng))
-        return {name: plain_data(value, f"constrain: {name}") for name, value in chosen.items()}
-
-    def param_constrain(
-        self, q: Any, include_tp: bool = False, include_gq: bool = False, rng: np.random.Generator | None = None
+    def initial_point(
+        self, init: Any = None, seed: int | None = None, jacobian: bool = True
     ) -> np.ndarray:
-        """The parameters at an unconstrained point, one after the other as `param_names` says; see `constrain` for a dict.
-
-        Returns
-        -------
-        ndarray, shape (param_num(include_tp, include_gq),)
-        """
-        values, which = self.constrain(q, include_tp, include_gq, rng), (include_tp, include_gq)
-        # Functions may return their quantities in another order, and data may have another size than before.
-        if {name: np.shape(value) for name, value in values.items()} != self._known.get(which):
-            self._known[which] = self.shapes(*which)
-            check_shapes("param_constrain", values, self._known[which])
-        return np.concatenate([np.empty(0), *(np.ravel(values[name]) for name in self._known[which])])
-
-    def param_unconstrain(self, values: Any) -> np.ndarray:
-        """The unconstrained point at which the parameters have given values.
-
-        Parameters
-        ----------
-        values : dict, or array_like of shape (param_num(),)
-            By name, or one after the other.
-
-        Returns
-        -------
-        ndarray, shape (N,)
-
-        Raises
-        ------
-        DomainError
-            If a value is not allowed.
-        ShapeError
-            If a value has another shape.
-        TypeError
-            If a parameter is missing, or there is one too many.
-        """
-        if not isinstance(values, Mapping):
-            flat = plain_data(values, "param_unconstrain: values")
-            shape = (self.param_num(),)
-            if np.shape(flat) != shape:
-                raise ShapeError(f"param_unconstrain: values has shape {np.shape(flat)}, but must have shape {shape}!")
-            values = self._layout.split(flat)
-        return self._layout.pack("param_unconstrain", values)
-
-    # --- names and numbers ---
-
-    def shapes(self, include_tp: bool = False, include_gq: bool = False) -> dict[str, tuple[int, ...]]:
-        """The shape of every parameter, and of transformed parameters and generated quantities if asked for, by name.
-
-        The shapes of the latter are found by calling the functions of the model.
-        """
-        shapes = {name: transform.shape for name, transform in self._layout.parameters.items()}
-        if (include_tp and self._transformed) or (include_gq and self._generated):
-
-            def is_allowed(q: np.ndarray) -> bool:
-                values = self.constrain(q, include_tp, include_gq, np.random.default_rng(0))
-                shapes.update((name, np.shape(value)) for name, value in values.items())
-                return True
-
-            random_start(np.random.default_rng(0), self._layout.size, is_allowed, np.zeros(self._shape), of_values)
-        return shapes
-
-    def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
-        """The name of every element of what `param_constrain` returns: ``theta.1``, counted from one."""
-        return [label for name, shape in self.shapes(include_tp, include_gq).items() for label in indexed(name, shape)]
-
-    def param_unc_names(self) -> list[str]:
-        """The name of every element of the unconstrained vector."""
-        return list(self._layout.unconstrained_names())
-
-    def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
-        """The number of constrained parameters, element by element."""
-        return sum(int(np.prod(shape)) for shape in self.shapes(include_tp, include_gq).values())
-
-    def param_unc_num(self) -> int:
-        """The size of the unconstrained vector."""
-        return self._layout.size
-
-    # --- what to do with it ---
-
-    def initial_point(self, init: Any = None, seed: int | None = None, jacobian: bool = True) -> np.ndarray:
         """An unconstrained point to start from.
 
         Parameters
         ----------
         init : dict, array_like of shape (N,) or Optimum, optional
-            Parameters by name, the point itself, or a mode that was found; by default random, uniform between -2 and 2, with a
-            finite log density.
+            Parameters by name, the point itself, or a mode that was found; by default random,
+            uniform between -2 and 2, with a finite log density.
         seed : int, optional
             Of the random point.
         jacobian : bool
@@ -419,13 +132,16 @@ class Model:
         Raises
         ------
         DomainError
-            If parameters lie on the border of what is allowed, where the unconstrained point is infinitely far out.
+            If parameters lie on the border of what is allowed, where the unconstrained point is
+            infinitely far out.
         """
         if isinstance(init, Mapping):
             q = self.param_unconstrain(init)
             if not np.all(np.isfinite(q)):
                 names = names_at(self, ~np.isfinite(q))
-                raise DomainError(f"initial_point: init puts {names} on the border, but must be inside of it!")
+                raise DomainError(
+                    f"initial_point: init puts {names} on the border, but must be inside of it!"
+                )
             return q
         if isinstance(init, Optimum):
             init = init.q
@@ -440,7 +156,13 @@ class Model:
             return random_start(np.random.default_rng(seed), self._layout.size, accepts)
 
     def optimize(
-        self, init: Any = None, *, jacobian: bool = False, method: str = "L-BFGS-B", seed: int | None = None, **options: Any
+        self,
+        init: Any = None,
+        *,
+        jacobian: bool = False,
+        method: str = "L-BFGS-B",
+        seed: int | None = None,
+        **options: Any,
     ) -> Optimum:
         """Find a mode with `scipy.optimize.minimize` and the exact gradient.
 
@@ -449,11 +171,12 @@ class Model:
         init : dict, array_like of shape (N,) or Optimum, optional
             Where to start; by default a random point, see `initial_point`.
         jacobian : bool
-            By default the mode is one of the density of the *parameters*: the maximum a posteriori, or the maximum likelihood
-            if there are no priors. With True it is the mode of the density of the unconstrained vector, as in `laplace`.
+            By default the mode is one of the density of the *parameters*: the maximum a posteriori,
+            or the maximum likelihood if there are no priors. With True it is the mode of the
+            density of the unconstrained vector, as in `laplace`.
         method : str
-            One of SciPy's that take a gradient. Those of Newton's type ("trust-ncg", "trust-krylov", "trust-exact", ...) get
-            exact second derivatives.
+            One of SciPy's that take a gradient. Those of Newton's type ("trust-ncg",
+            "trust-krylov", "trust-exact", ...) get exact second derivatives.
         seed : int, optional
             Of the random start.
         **options
@@ -467,14 +190,22 @@ class Model:
         return maximise(self, self.initial_point(init, seed, jacobian), jacobian, method, options)
 
     def laplace(
-        self, init: Any = None, *, draws: int = 1000, jacobian: bool = True, seed: int | None = None, **options: Any
+        self,
+        init: Any = None,
+        *,
+        draws: int = 1000,
+        jacobian: bool = True,
+        seed: int | None = None,
+        **options: Any,
     ) -> LaplaceApproximation:
-        """The normal approximation on the unconstrained scale: the mode, the inverse of the exact negative Hessian, and draws.
+        """The normal approximation on the unconstrained scale: the mode, the inverse of the exact
+        negative Hessian, and draws.
 
         Parameters
         ----------
         init : dict, array_like of shape (N,) or Optimum, optional
-            Where to start, see `optimize`; the mode is found to rounding error with Newton's method.
+            Where to start, see `optimize`; the mode is found to rounding error with Newton's
+            method.
         draws : int
         jacobian : bool
             By default the approximation is to the density of the unconstrained vector.
@@ -497,9 +228,18 @@ class Model:
         return approximated(self, approximate(self, mode, draws, seed))
 
     def sample(
-        self, draws: int = 1000, chains: int = 4, seed: int | None = None, *, tune: int = 1000, init: Any = None,
-        cores: int | None = None, progress_bar: bool = True, **settings: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        draws: int = 1000,
+        chains: int = 4,
+        seed: int | None = None,
+        *,
+        tune: int = 1000,
+        init: Any = None,
+        cores: int | None = None,
+        executor: Any = None,
+        progress_bar: bool = True,
+        **settings: Any,
+    ) -> Any:
         """Draw from the posterior with nutpie's NUTS; needs ``pip install "varmat[sample]"``.
 
         Parameters
@@ -509,9 +249,15 @@ class Model:
         chains, cores : int
             Chains, and how many of them run at a time.
         seed : int, optional
-            The draws of a chain depend on it and on the number of the chain alone, not on `cores`.
+            The draws of a chain depend on it and on the number of the chain alone, not on `cores`
+            or `executor`.
         init : dict, array_like of shape (N,) or Optimum, optional
-            The centre of the random starting points, which are up to 2 away from it on the unconstrained scale, less if need be.
+            The centre of the random starting points, which are up to 2 away from it on the
+            unconstrained scale, less if need be.
+        executor : concurrent.futures.Executor, str or None
+            Who samples the chains, in place of `cores`: threads, processes, or the workers of other
+            machines by Dask or MPI; or ``"threads"``, ``"processes"`` (those of loky) or
+            ``"serial"`` (this thread).
         progress_bar : bool
         **settings
             For ``nutpie.sample``, such as ``target_accept``.
@@ -519,63 +265,85 @@ class Model:
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            As ArviZ has it before 1 and since; with transformed parameters and generated quantities, and if the model has them with
-            the groups ``log_likelihood``, ``observed_data`` and ``constant_data``.
+            As ArviZ has it before 1 and since; with transformed parameters and generated
+            quantities, and if the model has them with the groups ``log_likelihood``,
+            ``observed_data`` and ``constant_data``.
 
         Warns
         -----
         UserWarning
-            If the log density cannot be recorded, and why: each point is then evaluated in Python. If there are no processes for
-            that, and why: chains are then sampled one after the other. If an interrupt leaves out generated quantities, or the
-            log-likelihood.
+            If the log density cannot be recorded, and why: each point is then evaluated in Python.
+            If there are no processes for that, and why: chains are then sampled one after the
+            other. If an interrupt leaves out generated quantities, or the log-likelihood.
 
         Raises
         ------
         ImportError
             If nutpie is not installed.
         Exception
-            What a function of the model raises, with its line. A `DomainError` is none: it rejects the point. Nor is a `ValueError`
-            or an `ArithmeticError` in generated quantities during adaptation, where parameters may be extreme: the draw is nan.
-            If it was raised in another process, the traceback from there is its cause.
+            What a function of the model raises, with its line. A `DomainError` is none: it rejects
+            the point. Nor is a `ValueError` or an `ArithmeticError` in generated quantities during
+            adaptation, where parameters may be extreme: the draw is nan. If it was raised in
+            another process, the traceback from there is its cause.
         RuntimeError
-            If a process that samples a chain is killed or crashes.
+            If a process that samples a chain is killed or crashes, without an `executor`.
+        TypeError
+            If there are both `cores` and an `executor`, or a setting of nutpie with it that
+            concerns all chains together.
 
         Notes
         -----
-        Threads run a recording, without Python where numba is installed. A log density that cannot be recorded, or is not to
-        be, is evaluated in Python, which only one thread of a process runs at a time. So each chain is sampled by a process of
-        its own, as many at a time as `cores` says, unless there is one core or one chain. The processes are those of loky: new
-        ones, which get a copy of the model by cloudpickle, also from a notebook. They do not see what happens here later, and
-        what the model changes in them, as a counter, does not come back. Each needs 2 to 4 seconds of processor time to start,
-        most of it to import nutpie; all start at the same time. If all the sampling takes less, ``cores=1`` is faster. BLAS has
-        as many threads in each process as here: if the arrays are large, the environment variable ``OMP_NUM_THREADS=1`` may
-        make sampling faster. With nutpie's settings ``blocking=False``, ``zarr_store``, ``return_raw_trace`` and
-        ``transform_adapt``, which concern all chains together, threads evaluate such a model in turns, and only the first chain
-        has the same draws.
+        Threads run a recording, one for each chain, without Python where numba is installed. A log
+        density that cannot be recorded, or is not to be, is evaluated in Python, which only one
+        thread of a process runs at a time. So each chain is sampled by a process of its own, as
+        many at a time as `cores` says, unless there is one core or one chain. The processes are
+        those of loky: new ones, which get a copy of the model by cloudpickle, also from a notebook.
+        They do not see what happens here later, and what the model changes in them, as a counter,
+        does not come back. Each needs 2 to 4 seconds of processor time to start, most of it to
+        import nutpie; all start at the same time. If all the sampling takes less, ``cores=1`` is
+        faster. BLAS has as many threads in each process as here: if the arrays are large, the
+        environment variable ``OMP_NUM_THREADS=1`` may make sampling faster. With nutpie's settings
+        ``blocking=False``, ``zarr_store``, ``return_raw_trace`` and ``transform_adapt``, which
+        concern all chains together, threads evaluate such a model in turns, and only the first
+        chain has the same draws.
 
-        An interrupt (Ctrl-C, or the button of a notebook) ends the sampling and returns the draws that there are, as nutpie and
-        PyMC do. Where Python evaluates the model, generated quantities come with the draws; otherwise they are evaluated
-        afterwards, with a progress bar of their own. An interrupt then leaves nan for those that are missing, with a warning.
-        An error would lose the draws, which took longer.
-        """
-        # nutpie panics without adaptation, waits forever without cores, and has no result without chains.
+        On an `executor` each chain is a task, and the log-likelihood is shared out in blocks of
+        draws. A worker of another process is sent the model once, samples its chains natively where
+        it can, makes their generated quantities, and sends draws back. The chains of a worker that
+        is lost are sampled again, as `varmat.map_rect` says. Workers of this machine report
+        progress; chains of other machines are shown when they are done, and an interrupt leaves
+        them out. What the model itself shares out, as by `varmat.reduce_sum`, is computed by the
+        worker of the chain.
+
+        An interrupt (Ctrl-C, or the button of a notebook) ends the sampling and returns the draws
+        that there are, as nutpie and PyMC do. Where Python evaluates the model, generated
+        quantities come with the draws; otherwise they are evaluated afterwards, with a progress bar
+        of their own. An interrupt then leaves nan for those that are missing, with a warning. An
+        error would lose the draws, which took longer."""
+        # nutpie panics without adaptation, waits forever without cores, and has no result without
+        # chains.
         for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):
             check_integer("Model.sample", name, count, least)
         for name, choice, least in (("cores", cores, 1), ("seed", seed, 0)):
             if choice is not None:
                 check_integer("Model.sample", name, choice, least)
+        if executor is not None:
+            check_executor(cores, executor)
         start = None if init is None else self.initial_point(init)
-        settings.update(draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar)
+        settings.update(
+            draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar
+        )
         model = self
         if self._recorded is None:  # nobody can change what the function reads while it is sampled
             model = copy.copy(self)
             model._value_and_grad = RecordedIfPossible(self._target, 0)
         if self._likelihood is not None:
             self._likelihood.shapes(self)  # an error in it would cost the draws
-        return completed(self, run_nutpie(model, start, seed, settings))
+        return completed(self, run_nutpie(model, start, seed, settings, executor), executor)
 
     def to_jax(self, propto: bool = True, jacobian: bool = True) -> Any:
-        """The log density as a function of JAX of the unconstrained vector, for samplers and devices of JAX.
+        """The log density as a function of JAX of the unconstrained vector, for samplers and
+        devices of JAX.
 
         Parameters
         ----------
@@ -585,9 +353,10 @@ class Model:
         Returns
         -------
         callable
-            May be compiled (`jax.jit`), mapped over points (`jax.vmap`), and differentiated once: its gradient is that of the
-            program, not JAX's own. It has JAX's precision, which is single unless ``jax_enable_x64`` is set. Where the log density
-            would be refused, or a choice that was recorded goes the other way, it is nan.
+            May be compiled (`jax.jit`), mapped over points (`jax.vmap`), and differentiated once:
+            its gradient is that of the program, not JAX's own. It has JAX's precision, which is
+            single unless ``jax_enable_x64`` is set. Where the log density would be refused, or a
+            choice that was recorded goes the other way, it is nan.
 
         Raises
         ------
@@ -613,24 +382,31 @@ class Model:
         assert recorded.program is not None  # for it was just called
         return scalar_to_jax(recorded.program)
 
-    def to_arviz(self, draws: Any, *predictive: Predictive, seed: Any = None) -> Any:
-        """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and predictive draws.
+    def to_arviz(
+        self, draws: Any, *predictive: Predictive, seed: Any = None, executor: Any = None
+    ) -> Any:
+        """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and
+        predictive draws.
 
         Parameters
         ----------
         draws : array_like of shape (chains, draws, N), dict, LaplaceApproximation, arviz.InferenceData or xarray.DataTree
-            Unconstrained vectors, as samplers of any package return; arrays by name of shape (chains, draws, ...); or what `sample`
-            or `laplace` returned.
+            Unconstrained vectors, as samplers of any package return; arrays by name of shape
+            (chains, draws, ...); or what `sample` or `laplace` returned.
         *predictive : Predictive
             What `sample_posterior_predictive` and `sample_prior_predictive` returned.
         seed : int or numpy.random.Generator, optional
             Of the generated quantities.
+        executor : concurrent.futures.Executor, str or None
+            Who computes quantities and the log-likelihood, as in `log_density_gradient.map`; by
+            default this thread.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            With the groups ``posterior``, ``sample_stats``, ``log_likelihood``, ``posterior_predictive``, ``prior``,
-            ``prior_predictive``, ``observed_data`` and ``constant_data``, as far as there is something in them.
+            With the groups ``posterior``, ``sample_stats``, ``log_likelihood``,
+            ``posterior_predictive``, ``prior``, ``prior_predictive``, ``observed_data`` and
+            ``constant_data``, as far as there is something in them.
 
         Raises
         ------
@@ -641,15 +417,17 @@ class Model:
         TypeError
             If `draws` is something else, or has no draws of a parameter.
         """
-        return from_draws(self, draws, predictive, seed)
+        return from_draws(self, draws, predictive, seed, executor)
 
     def summary(self, result: Any) -> Summary:
-        """Draws in a table, with what speaks against them: divergences, chains that do not agree, few effective draws.
+        """Draws in a table, with what speaks against them: divergences, chains that do not agree,
+        few effective draws.
 
         Parameters
         ----------
         result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
-            What `sample`, `laplace` or `to_arviz` returned, or arrays by name of shape (chains, draws, ...).
+            What `sample`, `laplace` or `to_arviz` returned, or arrays by name of shape (chains,
+            draws, ...).
 
         Returns
         -------
@@ -659,16 +437,23 @@ class Model:
         Raises
         ------
         ImportError
-            If ArviZ, which computes effective sample sizes and R-hat, is not installed; not for a `LaplaceApproximation`.
+            If ArviZ, which computes effective sample sizes and R-hat, is not installed; not for a
+            `LaplaceApproximation`.
         TypeError
             If `result` is something else.
         """
         return summarised(result)
 
     def sample_posterior_predictive(
-        self, result: Any, simulate: Callable[..., Any], *, seed: Any = None, coords: Mapping[str, Sequence[Any]] | None = None,
+        self,
+        result: Any,
+        simulate: Callable[..., Any],
+        *,
+        seed: Any = None,
+        coords: Mapping[str, Sequence[Any]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
-    ) -> Predictive:  # fmt: skip
+        executor: Any = None,
+    ) -> Predictive:
         """Simulate data at each draw from the posterior.
 
         Parameters
@@ -676,11 +461,15 @@ class Model:
         result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
             What `sample` or `laplace` returned, or arrays by name of shape (chains, draws, ...).
         simulate : callable
-            Called as generated quantities are, with the parameters, transformed parameters and data that it names, and ``rng``, a
-            `numpy.random.Generator`; returns a dict of named values. They may have the names of the data of which they are others.
+            Called as generated quantities are, with the parameters, transformed parameters and data
+            that it names, and ``rng``, a `numpy.random.Generator`; returns a dict of named values.
+            They may have the names of the data of which they are others.
         seed : int or numpy.random.Generator, optional
         coords, dims : dict, optional
             As in `Model`, for what is simulated.
+        executor : concurrent.futures.Executor, str or None
+            Who simulates: any executor, ``"threads"``, ``"processes"`` or ``"serial"``; by default
+            this thread. The draws are the same: each hundred has random numbers of its own.
 
         Returns
         -------
@@ -690,7 +479,8 @@ class Model:
         Raises
         ------
         TypeError
-            If `result` has no draws of a parameter, or `simulate` asks for something that there is not.
+            If `result` has no draws of a parameter, or `simulate` asks for something that there is
+            not.
         Exception
             What `simulate` raises, with a note that tells at which draw.
 
@@ -711,24 +501,31 @@ class Model:
         True
         """
         predictor = Predictor(self, "sample_posterior_predictive", seed, coords, dims)
-        return posterior_predictive(predictor, result, simulate)
+        return posterior_predictive(predictor, result, simulate, executor)
 
     def sample_prior_predictive(
-        self, prior: Callable[..., Any], simulate: Callable[..., Any] | None = None, *, draws: int = 500, seed: Any = None,
-        coords: Mapping[str, Sequence[Any]] | None = None, dims: Mapping[str, Sequence[str]] | None = None,
-    ) -> Predictive:  # fmt: skip
+        self,
+        prior: Callable[..., Any],
+        simulate: Callable[..., Any] | None = None,
+        *,
+        draws: int = 500,
+        seed: Any = None,
+        coords: Mapping[str, Sequence[Any]] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        executor: Any = None,
+    ) -> Predictive:
         """Draw parameters from the prior, and simulate data from each draw.
 
         Parameters
         ----------
         prior : callable
-            Called with ``rng``, a `numpy.random.Generator`, and the data that it names; returns a dict of all parameters. The
-            model does not look at what of its log density is the prior.
+            Called with ``rng``, a `numpy.random.Generator`, and the data that it names; returns a
+            dict of all parameters. The model does not look at what of its log density is the prior.
         simulate : callable, optional
             As in `sample_posterior_predictive`.
         draws : int
-        seed, coords, dims
-            As in `sample_posterior_predictive`.
+        seed, coords, dims, executor
+            As in `sample_posterior_predictive`; the prior is drawn from in this thread.
 
         Returns
         -------
@@ -757,10 +554,17 @@ class Model:
         ((1, 500), (1, 500, 5))
         """
         check_integer("sample_prior_predictive", "draws", draws, 0)
-        return prior_predictive(Predictor(self, "sample_prior_predictive", seed, coords, dims), prior, simulate, draws)
+        predictor = Predictor(self, "sample_prior_predictive", seed, coords, dims)
+        return prior_predictive(predictor, prior, simulate, draws, executor)
 
     def check_gradient(
-        self, q: Any = None, *, seed: int | None = 0, tolerance: float = 1e-6, eps: float = 1e-3, jacobian: bool = True
+        self,
+        q: Any = None,
+        *,
+        seed: int | None = 0,
+        tolerance: float = 1e-6,
+        eps: float = 1e-3,
+        jacobian: bool = True,
     ) -> GradientCheck:
         """Compare the gradient with finite differences of the log density.
 
@@ -782,4 +586,6 @@ class Model:
         GradientCheck
             True if all agree; printed, a table that names the parameters.
         """
-        return compare_gradient(self, self.initial_point(q, seed, jacobian), tolerance, eps, jacobian)
+        return compare_gradient(
+            self, self.initial_point(q, seed, jacobian), tolerance, eps, jacobian
+        )

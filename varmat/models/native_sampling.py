@@ -1,8 +1,9 @@
-"""Sampling without Python: the recorded model as C functions that nutpie's threads call, where numba is installed.
+"""Sampling without Python: the recorded model as C functions that nutpie's threads call, where
+numba is installed.
 
-Python is called where the recording does not hold, and afterwards, for generated quantities and for values that cannot be recorded:
-for them the sampler stores the points, which are left out of the result.
-"""
+Python is called where the recording does not hold, and afterwards, for generated quantities and for
+values that cannot be recorded: for them the sampler stores the points, which are left out of the
+result."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.variables import data as plain_data
-from varmat.functionals.recorded import Recorded, record_values
+from varmat.derivatives.recorded import Recorded, record_values
 from varmat.models.functions import of_values
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without
@@ -24,12 +25,15 @@ from varmat.programs.runners import has_native, runner_for
 
 # Settings of nutpie by which draws are not there when it returns.
 ELSEWHERE = ("zarr_store", "return_raw_trace", "transform_adapt")
-# The groups of draws, with whether they come after the adaptation; first those that an interrupt should leave complete.
+# The groups of draws, with whether they come after the adaptation; first those that an interrupt
+# should leave complete.
 _GROUPS = {"posterior": True, "warmup_posterior": False}
 
 
 def prepared(calls: Any, settings: dict[str, Any]) -> NativeModel | None:
-    """The model of some callbacks for nutpie, started once and recorded; None if it is to be called from Python."""
+    """The model of some callbacks for nutpie, started once and recorded; None if it is to be called
+    from Python.
+    """
     recorder, size = calls.model._value_and_grad, calls.model.param_unc_num()
     if not (has_native() and isinstance(recorder, Recorded) and size):
         return None
@@ -62,7 +66,9 @@ class NativeModel:
         Of nutpie.
     """
 
-    def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, calls: Any, point: np.ndarray, density: Any, settings: dict[str, Any]
+    ) -> None:
         from varmat.programs.runners import pointers
 
         self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
@@ -70,27 +76,40 @@ class NativeModel:
         self._refused: list[BaseException] = []
         self._parameters, self._made = calls.model.shapes(), calls.model.shapes(include_tp=True)
         program, varies = self._recorded_values(point)
-        # What quantities are made of is read off the draws, unless it is more than an array of numbers.
+        # What quantities are made of is read off the draws, unless it is more than an array of
+        # numbers.
         self._reads_draws = program is not None and all(varies)
         self._later = [name for name in calls.shapes if program is None or name not in self._made]
         names = {*calls.shapes, *calls.model.coords}
-        self._point = next(name for name in ("_point" + "_" * i for i in range(len(names) + 1)) if name not in names)
+        self._point = next(
+            name
+            for name in ("_point" + "_" * i for i in range(len(names) + 1))
+            if name not in names
+        )
         runs = max(1, min(settings["chains"], (settings["cores"] or os.cpu_count() or 1) + 2))
         values = None if program is None else runner_for(program, "native")
-        self._data = pointers.UserData(density, values, runs, self._density_at, self._values_at, bool(self._later))
-        self._functions = [Pointer(each.address, self._data) for each in (pointers.log_density, pointers.expand)]
+        self._data = pointers.UserData(
+            density, values, runs, self._density_at, self._values_at, bool(self._later)
+        )
+        self._functions = [
+            Pointer(each.address, self._data) for each in (pointers.log_density, pointers.expand)
+        ]
 
     def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
         """The program of the named values at a point; None if they cannot be recorded."""
         try:
             program, varies = record_values(self._named_values, point, 2)
-        except Exception:  # of the functions themselves, or because they cannot be recorded: they are called at every draw
+        # of the functions themselves, or because they cannot be recorded: they are called at every
+        # draw
+        except Exception:
             return None, []
         shapes = [v.shape for v in program.outputs[1:]]
         return (program, varies) if shapes == list(self._made.values()) else (None, [])
 
     def _named_values(self, q: Any, copy: Any) -> list[Any]:
-        """Parameters and transformed parameters; what makes the latter may write into its own copies of the former."""
+        """Parameters and transformed parameters; what makes the latter may write into its own
+        copies of the former.
+        """
         model = self._calls.model
         values = dict(model._layout.unpack(q, False)[0])
         if model._transformed is not None:
@@ -113,7 +132,9 @@ class NativeModel:
         return 0
 
     def _values_at(self, point: int, draw: int, _: int) -> int:
-        """The values at a draw where their recording does not hold; nan if they are refused, which may be allowed there."""
+        """The values at a draw where their recording does not hold; nan if they are refused, which
+        may be allowed there.
+        """
         made = sum(map(math.prod, self._made.values()))
         q, place = self._doubles(point, self._size).copy(), self._doubles(draw, made)
         try:
@@ -140,9 +161,12 @@ class NativeModel:
             shapes[self._point] = (self._size,)
         sizes = list(map(math.prod, shapes.values()))
         given = {
-            "compiled_logp_func": self._functions[0], "compiled_expand_func": self._functions[1], "user_data": self._data.words,
-            "initial_point_func": self._calls.initial_point, "shape_info": (list(shapes), sizes, list(shapes.values())),
-            "n_expanded": sum(sizes), "_n_dim": self._size, "_shapes": shapes, "_coords": coords, "dims": dims, "shared_data": {},
+            "compiled_logp_func": self._functions[0], "compiled_expand_func": self._functions[1],
+             "user_data": self._data.words,
+            "initial_point_func": self._calls.initial_point,
+             "shape_info": (list(shapes), sizes, list(shapes.values())),
+            "n_expanded": sum(sizes), "_n_dim": self._size, "_shapes": shapes, "_coords": coords,
+             "dims": dims, "shared_data": {},
         }  # fmt: skip
         # What other versions ask for concerns the data of PyMC.
         return kind(**{each.name: given.get(each.name) for each in dataclasses.fields(kind)})
@@ -158,14 +182,23 @@ class NativeModel:
                     self._complete(result[group], _GROUPS[group], count)
             except KeyboardInterrupt:  # as nutpie, which returns what there is
                 self._leave_out([result[group] for group in groups], count.done)
-                names = ", ".join(name for name in self._later if name not in self._parameters) or "none"
-                text = f"interrupted after sampling: of {total} draws {total - count.done} lack quantities ({names}), which are nan"
+                names = (
+                    ", ".join(name for name in self._later if name not in self._parameters)
+                    or "none"
+                )
+                text = (
+                    f"interrupted after sampling: of {total} draws {total - count.done} lack "
+                    f"quantities ({names}), which are nan"
+                )
                 warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=4)
             for group in groups:
                 without(result, group, (self._point, f"{self._point}_dim_0"))
         elif self._refused and "posterior" in result:
             draws = result["posterior"]
-            if any(self._is_refused(draw) for draw in self._rows({name: draws[name].values for name in self._made})):
+            if any(
+                self._is_refused(draw)
+                for draw in self._rows({name: draws[name].values for name in self._made})
+            ):
                 raise self._refused[0]
         self._data.close()
         return result
@@ -173,7 +206,10 @@ class NativeModel:
     @staticmethod
     def _rows(arrays: dict[str, np.ndarray]) -> Any:
         chains, draws = next(iter(arrays.values())).shape[:2]
-        return ({name: array[place] for name, array in arrays.items()} for place in np.ndindex(chains, draws))
+        return (
+            {name: array[place] for name, array in arrays.items()}
+            for place in np.ndindex(chains, draws)
+        )
 
     @staticmethod
     def _is_refused(values: dict[str, Any]) -> bool:
@@ -206,8 +242,12 @@ class NativeModel:
             count.add()
 
     def _leave_out(self, groups: list[Any], done: int) -> None:
-        """Do without what is made after sampling, but for the first so many draws: parameters are there, for they cost little."""
-        places = ((group, place) for group in groups for place in np.ndindex(group[self._point].shape[:2]))
+        """Do without what is made after sampling, but for the first so many draws: parameters are
+        there, for they cost little.
+        """
+        places = (
+            (group, place) for group in groups for place in np.ndindex(group[self._point].shape[:2])
+        )
         for group, place in islice(places, done, None):
             q = group[self._point].values[place]
             with np.errstate(all="ignore"):
@@ -215,11 +255,18 @@ class NativeModel:
             for name in self._later:
                 group[name].values[place] = values.get(name, np.nan)
 
-    def _values_with_quantities(self, q: np.ndarray, row: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    def _values_with_quantities(
+        self, q: np.ndarray, row: dict[str, Any], rng: np.random.Generator
+    ) -> dict[str, Any]:
         model = self._calls.model
         if not self._reads_draws or (self._refused and self._is_refused(row)):
             values: dict[str, Any] = model.constrain(q, True, True, rng)
             return values
         # Quantities may sort or overwrite what they are given.
-        quantities = model._generated.named_values({name: np.array(x)[()] for name, x in row.items()}, rng=rng)
-        return {**row, **{name: plain_data(value, f"constrain: {name}") for name, value in quantities.items()}}
+        quantities = model._generated.named_values(
+            {name: np.array(x)[()] for name, x in row.items()}, rng=rng
+        )
+        return {
+            **row,
+            **{name: plain_data(value, f"constrain: {name}") for name, value in quantities.items()},
+        }

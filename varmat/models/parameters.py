@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any
 
-from varmat.core.errors import ShapeError
+from varmat.models.bounds import checked_shape, with_bounds
 from varmat.transforms import (
     CholeskyFactorCorr,
     CholeskyFactorCov,
@@ -49,75 +47,6 @@ __all__ = [
 Shape = int | tuple[int, ...]
 
 
-class BoundFunction:
-    """A bound that is a function, called with the values that its parameters name.
-
-    Attributes
-    ----------
-    needed, optional : list of str
-        The names of its parameters without and with defaults.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        parameters = inspect.signature(function).parameters.values()
-        self._function = function
-        self.needed = [p.name for p in parameters if p.default is p.empty]
-        self.optional = [p.name for p in parameters if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
-        self._in_place = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_ONLY]
-        self._by_name = [name for name in [*self.needed, *self.optional] if name not in self._in_place]
-
-    def at(self, values: Mapping[str, Any]) -> Any:
-        """The bound where parameters and data have these values."""
-        named = {name: values[name] for name in self._by_name if name in values}
-        return self._function(*[values[name] for name in self._in_place], **named)
-
-
-@final
-class Dependent(Transform):
-    """A transform of each element whose bounds are functions of parameters that come before it, or of data.
-
-    Parameters
-    ----------
-    make : type
-        The transform: takes the bounds, then the shape.
-    bounds : sequence of array_like or callable
-        A function is called with the values that its parameters name.
-    shape : tuple of int
-    """
-
-    def __init__(self, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[int, ...]) -> None:
-        super().__init__(shape, shape)
-        self._make = make
-        self._bounds = [BoundFunction(bound) if callable(bound) else bound for bound in bounds]
-        self.functions = [bound for bound in self._bounds if isinstance(bound, BoundFunction)]
-
-    def at(self, values: Mapping[str, Any]) -> Transform:
-        """The transform where the parameters before it have these values."""
-        bounds = (bound.at(values) if isinstance(bound, BoundFunction) else bound for bound in self._bounds)
-        return self._make(*bounds, self.shape)
-
-    def _constrain(self, x: Any, jacobian: bool) -> Any:
-        names = ", ".join(name for function in self.functions for name in function.needed)
-        raise TypeError(f"the bounds depend on {names}: use this transform in a varmat.Model")
-
-    def _unconstrain(self, y: Any) -> Any:
-        return self._constrain(y, False)
-
-
-def _checked(function: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
-    if len(shape) == 1 and isinstance(shape[0], tuple):  # as NumPy's functions have it
-        (shape,) = shape
-    for n in shape:
-        if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
-            raise ShapeError(f"{function}: a size is {n!r}, but must be a nonnegative integer!")
-    return tuple(n.__index__() for n in shape)
-
-
-def _bounded(function: str, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[Any, ...]) -> Transform:
-    checked = _checked(function, shape)
-    return Dependent(make, bounds, checked) if any(map(callable, bounds)) else make(*bounds, checked)
-
-
 # --- each element alone ---
 
 
@@ -144,7 +73,7 @@ def real(*shape: Shape) -> Transform:
     >>> vm.real(2, 3).shape
     (2, 3)
     """
-    return Real(_checked("real", shape))
+    return Real(checked_shape("real", shape))
 
 
 def positive(*shape: Shape) -> Transform:
@@ -170,7 +99,7 @@ def positive(*shape: Shape) -> Transform:
     >>> vm.positive().constrain(0.0)
     1.0
     """
-    return Positive(_checked("positive", shape))
+    return Positive(checked_shape("positive", shape))
 
 
 def lower(bound: Any, *shape: Shape) -> Transform:
@@ -179,7 +108,8 @@ def lower(bound: Any, *shape: Shape) -> Transform:
     Parameters
     ----------
     bound : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -200,7 +130,7 @@ def lower(bound: Any, *shape: Shape) -> Transform:
     >>> vm.lower(2.0).constrain(0.0)
     3.0
     """
-    return _bounded("lower", Lower, (bound,), shape)
+    return with_bounds("lower", Lower, (bound,), shape)
 
 
 def upper(bound: Any, *shape: Shape) -> Transform:
@@ -209,7 +139,8 @@ def upper(bound: Any, *shape: Shape) -> Transform:
     Parameters
     ----------
     bound : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -230,7 +161,7 @@ def upper(bound: Any, *shape: Shape) -> Transform:
     >>> vm.upper(2.0).constrain(0.0)
     1.0
     """
-    return _bounded("upper", Upper, (bound,), shape)
+    return with_bounds("upper", Upper, (bound,), shape)
 
 
 def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
@@ -239,7 +170,8 @@ def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
     Parameters
     ----------
     lower, upper : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -261,19 +193,21 @@ def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
     >>> model.constrain(np.zeros(2))
     {'alpha': 0.5, 'beta': 0.25}
     """
-    return _bounded("lower_upper", LowerUpper, (lower, upper), shape)
+    return with_bounds("lower_upper", LowerUpper, (lower, upper), shape)
 
 
 interval = lower_upper
 
 
 def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
-    """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the non-centred form.
+    """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the
+    non-centred form.
 
     Parameters
     ----------
     offset, multiplier : array_like or callable
-        Broadcast to the shape; a function is called with the earlier parameters, or the data, that its own parameters name.
+        Broadcast to the shape; a function is called with the earlier parameters, or the data, that
+        its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
 
@@ -284,7 +218,8 @@ def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
     Raises
     ------
     DomainError
-        If the offset is not finite, or the multiplier not positive finite; of a function this is said when the model is evaluated.
+        If the offset is not finite, or the multiplier not positive finite; of a function this is
+        said when the model is evaluated.
     ShapeError
         If a size is not a nonnegative integer, or one of the two does not broadcast to the shape.
 
@@ -294,7 +229,7 @@ def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
     >>> vm.offset_multiplier(10.0, 2.0).constrain(3.0)
     16.0
     """
-    return _bounded("offset_multiplier", OffsetMultiplier, (offset, multiplier), shape)
+    return with_bounds("offset_multiplier", OffsetMultiplier, (offset, multiplier), shape)
 
 
 # --- vectors ---
@@ -329,11 +264,12 @@ def ordered(size: int, *shape: Shape) -> Transform:
     >>> vm.ordered(3).constrain([0.0, 0.0, 0.0])
     array([0., 1., 2.])
     """
-    return Ordered(size, _checked("ordered", shape))
+    return Ordered(size, checked_shape("ordered", shape))
 
 
 def positive_ordered(size: int, *shape: Shape) -> Transform:
-    """A vector with positive, ascending elements as a parameter of a `Model`, by `positive_ordered_constrain`.
+    """A vector with positive, ascending elements as a parameter of a `Model`, by
+    `positive_ordered_constrain`.
 
     Parameters
     ----------
@@ -361,11 +297,12 @@ def positive_ordered(size: int, *shape: Shape) -> Transform:
     >>> vm.positive_ordered(3).constrain([0.0, 0.0, 0.0])
     array([1., 2., 3.])
     """
-    return PositiveOrdered(size, _checked("positive_ordered", shape))
+    return PositiveOrdered(size, checked_shape("positive_ordered", shape))
 
 
 def simplex(size: int, *shape: Shape) -> Transform:
-    """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by `simplex_constrain`.
+    """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by
+    `simplex_constrain`.
 
     Parameters
     ----------
@@ -393,7 +330,7 @@ def simplex(size: int, *shape: Shape) -> Transform:
     >>> vm.simplex(2).constrain([0.0])
     array([0.5, 0.5])
     """
-    return Simplex(size, _checked("simplex", shape))
+    return Simplex(size, checked_shape("simplex", shape))
 
 
 def sum_to_zero(size: int, *shape: Shape) -> Transform:
@@ -425,7 +362,7 @@ def sum_to_zero(size: int, *shape: Shape) -> Transform:
     >>> vm.sum_to_zero(3).unconstrained_size
     2
     """
-    return SumToZero(size, _checked("sum_to_zero", shape))
+    return SumToZero(size, checked_shape("sum_to_zero", shape))
 
 
 def unit_vector(size: int, *shape: Shape) -> Transform:
@@ -457,7 +394,7 @@ def unit_vector(size: int, *shape: Shape) -> Transform:
     >>> vm.unit_vector(2).constrain([3.0, 4.0])
     array([0.6, 0.8])
     """
-    return UnitVector(size, _checked("unit_vector", shape))
+    return UnitVector(size, checked_shape("unit_vector", shape))
 
 
 # --- matrices ---
@@ -493,7 +430,7 @@ def corr_matrix(size: int, *shape: Shape) -> Transform:
     array([[1., 0.],
            [0., 1.]])
     """
-    return CorrMatrix(size, _checked("corr_matrix", shape))
+    return CorrMatrix(size, checked_shape("corr_matrix", shape))
 
 
 def cov_matrix(size: int, *shape: Shape) -> Transform:
@@ -525,11 +462,12 @@ def cov_matrix(size: int, *shape: Shape) -> Transform:
     >>> vm.cov_matrix(2).unconstrained_size
     3
     """
-    return CovMatrix(size, _checked("cov_matrix", shape))
+    return CovMatrix(size, checked_shape("cov_matrix", shape))
 
 
 def cholesky_corr(size: int, *shape: Shape) -> Transform:
-    """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by `cholesky_corr_constrain`.
+    """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by
+    `cholesky_corr_constrain`.
 
     Parameters
     ----------
@@ -557,11 +495,12 @@ def cholesky_corr(size: int, *shape: Shape) -> Transform:
     >>> vm.cholesky_corr(3).unconstrained_size
     3
     """
-    return CholeskyFactorCorr(size, _checked("cholesky_corr", shape))
+    return CholeskyFactorCorr(size, checked_shape("cholesky_corr", shape))
 
 
 def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transform:
-    """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by `cholesky_factor_constrain`.
+    """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by
+    `cholesky_factor_constrain`.
 
     Parameters
     ----------
@@ -591,4 +530,4 @@ def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transf
     array([[1., 0.],
            [5., 1.]])
     """
-    return CholeskyFactorCov(rows, columns, _checked("cholesky_cov", shape))
+    return CholeskyFactorCov(rows, columns, checked_shape("cholesky_cov", shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from varmat import html
 from varmat.core.errors import ShapeError
+from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
 from varmat.models.results import check_shapes, coordinates, to_arviz
@@ -18,13 +19,14 @@ from varmat.models.results import check_shapes, coordinates, to_arviz
 
 @dataclass(frozen=True, repr=False)
 class Predictive:
-    """Predictive draws, as made by `Model.sample_posterior_predictive` and `Model.sample_prior_predictive`.
+    """Predictive draws, as made by `Model.sample_posterior_predictive` and
+    `Model.sample_prior_predictive`.
 
     Attributes
     ----------
     groups : dict of str to dict
-        Name of a group of ArviZ ("posterior_predictive", or "prior" and "prior_predictive") -> name of a quantity -> an array of
-        shape (chains, draws, ...).
+        Name of a group of ArviZ ("posterior_predictive", or "prior" and "prior_predictive") -> name
+        of a quantity -> an array of shape (chains, draws, ...).
     coords, dims : dict
         Labels, and names of dimensions, of those of the quantities that have any.
     """
@@ -37,11 +39,19 @@ class Predictive:
         return self.groups[group]
 
     def __repr__(self) -> str:
-        lines = [f"{group}: {name}, shape {x.shape}" for group, each in self.groups.items() for name, x in each.items()]
+        lines = [
+            f"{group}: {name}, shape {x.shape}"
+            for group, each in self.groups.items()
+            for name, x in each.items()
+        ]
         return "\n".join(["predictive draws (chains, draws, ...)", *lines])
 
     def _repr_html_(self) -> str:
-        rows = [(name, group, str(x.shape)) for group, each in self.groups.items() for name, x in each.items()]
+        rows = [
+            (name, group, str(x.shape))
+            for group, each in self.groups.items()
+            for name, x in each.items()
+        ]
         return html.table(["", "group", "shape"], rows, "predictive draws (chains, draws, ...)")
 
     def to_arviz(self) -> Any:
@@ -53,47 +63,75 @@ class Predictive:
 
 
 def called(function: Named, values: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """The named arrays that a function returns; they may have the names of data, of which they are others."""
+    """The named arrays that a function returns; they may have the names of data, of which they are
+    others.
+    """
     result = function(copy.deepcopy(values), rng=rng)
     if not isinstance(result, Mapping):
-        raise TypeError(f"{function.title} returned a {type(result).__name__}, but must return a dict of named values!")
+        raise TypeError(
+            f"{function.title} returned a {type(result).__name__}, but must return a dict of named "
+            "values!"
+        )
     arrays = {name: np.asarray(value) for name, value in result.items()}
     for name, x in arrays.items():
         if x.dtype.kind not in "biuf":
-            raise TypeError(f"{function.title} returned {name!r} of dtype {x.dtype}, but must return real numbers!")
+            raise TypeError(
+                f"{function.title} returned {name!r} of dtype {x.dtype}, but must return real "
+                "numbers!"
+            )
     return arrays
 
 
-def stacked(function: str, each: Sequence[Mapping[str, Any]], shape: tuple[int, int]) -> dict[str, np.ndarray]:
+def stacked(
+    function: str, each: Sequence[Mapping[str, Any]], shape: tuple[int, int]
+) -> dict[str, np.ndarray]:
     """Draws one after the other as arrays of chains by draws."""
     if not each:
         return {}
     shapes = {name: np.shape(x) for name, x in each[0].items()}
     for values in each[1:]:
         check_shapes(function, values, shapes)
-    return {name: np.stack([x[name] for x in each]).reshape(shape + inner) for name, inner in shapes.items()}
+    return {
+        name: np.stack([x[name] for x in each]).reshape(shape + inner)
+        for name, inner in shapes.items()
+    }
 
 
-def draws_of(function: str, result: Any, parameters: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
-    """The draws of the parameters in a result, of shape (chains, draws, ...), and how many there are."""
+def draws_of(
+    function: str, result: Any, parameters: Mapping[str, Any]
+) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
+    """The draws of the parameters in a result, of shape (chains, draws, ...), and how many there
+    are.
+    """
     if isinstance(result, LaplaceApproximation):
         found: Any = {name: x[np.newaxis] for name, x in result.draws.items()}
     else:
         found = result if isinstance(result, dict) else getattr(result, "posterior", None)
     if found is None:
         raise TypeError(
-            f"{function}: result is a {type(result).__name__}, but must be what Model.sample or Model.laplace returned, "
+            f"{function}: result is a {type(result).__name__}, but must be what Model.sample or "
+            "Model.laplace returned, "
             "or a dict of arrays of shape (chains, draws, ...)!"
         )
     arrays: dict[str, np.ndarray] = {}
     outer: tuple[int, ...] | None = None
     for name, transform in parameters.items():
         if name not in found:
-            raise TypeError(f"{function}: result has no {name}, but must have the parameters {', '.join(parameters)}!")
+            raise TypeError(
+                f"{function}: result has no {name}, but must have the parameters "
+                f"{', '.join(parameters)}!"
+            )
         x = np.asarray(found[name])
         wanted = "(chains, draws)" if outer is None else str(outer)
-        if x.ndim != 2 + len(transform.shape) or x.shape[2:] != transform.shape or (outer or x.shape[:2]) != x.shape[:2]:
-            raise ShapeError(f"{function}: {name} has shape {x.shape}, but must have shape {wanted} and then {transform.shape}!")
+        if (
+            x.ndim != 2 + len(transform.shape)
+            or x.shape[2:] != transform.shape
+            or (outer or x.shape[:2]) != x.shape[:2]
+        ):
+            raise ShapeError(
+                f"{function}: {name} has shape {x.shape}, but must have shape {wanted} and then "
+                f"{transform.shape}!"
+            )
         arrays[name], outer = x, x.shape[:2]
     if outer is None:
         raise TypeError(f"{function}: the model has no parameters, but must have some!")
@@ -114,12 +152,23 @@ class Predictor:
     """
 
     def __init__(
-        self, model: Any, function: str, seed: Any, coords: Mapping[str, Any] | None, dims: Mapping[str, Any] | None
+        self,
+        model: Any,
+        function: str,
+        seed: Any,
+        coords: Mapping[str, Any] | None,
+        dims: Mapping[str, Any] | None,
     ) -> None:
         self.model, self.function = model, function
         self.rng = np.random.default_rng(seed)
-        self.coords = {**model.coords, **{name: list(labels) for name, labels in (coords or {}).items()}}
-        self.dims = {name: [each] if isinstance(each, str) else list(each) for name, each in (dims or {}).items()}
+        self.coords = {
+            **model.coords,
+            **{name: list(labels) for name, labels in (coords or {}).items()},
+        }
+        self.dims = {
+            name: [each] if isinstance(each, str) else list(each)
+            for name, each in (dims or {}).items()
+        }
 
     def named(self, title: str, function: Callable[..., Any]) -> Named:
         """A function of the user, which may name the data of the model."""
@@ -129,18 +178,22 @@ class Predictor:
         """The parameters, and what the model makes of them."""
         function = self.model._transformed
         # Quantities are made of copies, which a function may sort or overwrite.
-        return values if function is None else {**values, **function.named_values(copy.deepcopy(values))}
+        return (
+            values
+            if function is None
+            else {**values, **function.named_values(copy.deepcopy(values))}
+        )
 
-    def simulated(self, simulate: Callable[..., Any], each: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What is simulated at each draw of the parameters; an error says at which one it came up."""
-        function, found = self.named("simulate", simulate), []
-        for i, values in enumerate(each):
-            try:
-                found.append(called(function, self.transformed(values), self.rng))
-            except Exception as error:
-                error.add_note(f"{self.function}: at draw {i}, counted from 0 through all chains")
-                raise
-        return found
+    def simulated(
+        self, simulate: Callable[..., Any], draws: dict[str, np.ndarray], executor: Any
+    ) -> list[dict[str, Any]]:
+        """What is simulated at each draw of the parameters, given by name along the first axis."""
+        block = _Simulation(self, self.named("simulate", simulate))
+        return [
+            values
+            for found in of_blocks(self.function, block, draws, executor, self.rng)
+            for values in found
+        ]
 
     def result(self, groups: dict[str, dict[str, np.ndarray]]) -> Predictive:
         shapes = {name: x.shape[2:] for group in groups.values() for name, x in group.items()}
@@ -148,17 +201,43 @@ class Predictor:
         return Predictive(groups, coordinates(shapes, self.coords, dims), dims)
 
 
-def posterior_predictive(predictor: Predictor, result: Any, simulate: Callable[..., Any]) -> Predictive:
+class _Simulation:
+    """What workers have: what is simulated at the draws of a block; an error says at which one it
+    came up.
+    """
+
+    def __init__(self, predictor: Predictor, function: Named) -> None:
+        self._predictor, self._function = predictor, function
+
+    def __call__(self, block: Draws) -> list[dict[str, Any]]:
+        rng, found = np.random.default_rng(block.seed), []
+        for i, values in block.each():
+            try:
+                found.append(called(self._function, self._predictor.transformed(values), rng))
+            except Exception as error:
+                error.add_note(
+                    f"{self._predictor.function}: at draw {i}, counted from 0 through all chains"
+                )
+                raise
+        return found
+
+
+def posterior_predictive(
+    predictor: Predictor, result: Any, simulate: Callable[..., Any], executor: Any
+) -> Predictive:
     """See `Model.sample_posterior_predictive`."""
     arrays, shape = draws_of(predictor.function, result, predictor.model._layout.parameters)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
-    each = ({name: x[i] for name, x in flat.items()} for i in range(shape[0] * shape[1]))
-    found = predictor.simulated(simulate, each)
+    found = predictor.simulated(simulate, flat, executor)
     return predictor.result({"posterior_predictive": stacked(predictor.function, found, shape)})
 
 
 def prior_predictive(
-    predictor: Predictor, prior: Callable[..., Any], simulate: Callable[..., Any] | None, draws: int
+    predictor: Predictor,
+    prior: Callable[..., Any],
+    simulate: Callable[..., Any] | None,
+    draws: int,
+    executor: Any,
 ) -> Predictive:
     """See `Model.sample_prior_predictive`."""
     function, layout = predictor.named("prior", prior), predictor.model._layout
@@ -167,8 +246,11 @@ def prior_predictive(
         drawn = called(function, {}, predictor.rng)
         layout.pack(predictor.function, drawn)  # which refuses what is no value of the parameters
         values.append({name: drawn[name] for name in layout.parameters})
-    groups = {"prior": stacked(predictor.function, list(map(predictor.transformed, values)), (1, draws))}
+    groups = {
+        "prior": stacked(predictor.function, list(map(predictor.transformed, values)), (1, draws))
+    }
     if simulate is not None:
-        found = predictor.simulated(simulate, values)
+        flat = {name: groups["prior"][name][0] for name in layout.parameters} if values else {}
+        found = predictor.simulated(simulate, flat, executor) if values else []
         groups["prior_predictive"] = stacked(predictor.function, found, (1, draws))
     return predictor.result(groups)

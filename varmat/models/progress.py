@@ -1,4 +1,6 @@
-"""What is shown in the manner of nutpie where nutpie does not: for chains that are sampled one by one, and after sampling."""
+"""What is shown in the manner of nutpie where nutpie does not: for chains that are sampled one by
+one, and after sampling.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def _columns() -> int:
 
 
 class Display:
-    """Lines that are written over, in a terminal or a notebook; elsewhere nothing is shown, as nutpie does.
+    """Lines that are written over, in a terminal or a notebook; elsewhere nothing is shown, as
+    nutpie does.
 
     Parameters
     ----------
@@ -37,16 +40,23 @@ class Display:
         self._last = -float("inf")
 
     def show(self, lines: Callable[[], Sequence[str]], at_once: bool = False) -> None:
-        """Write lines over those that are there; some times in a second unless it is to be at once."""
+        """Write lines over those that are there; some times in a second unless it is to be at
+        once.
+        """
         now = time.monotonic()
-        if not (self._in_terminal or self._in_notebook) or not (at_once or now - self._last >= _BETWEEN):
+        if not (self._in_terminal or self._in_notebook) or not (
+            at_once or now - self._last >= _BETWEEN
+        ):
             return
         self._last = now
         if self._in_notebook:
             self._show_in_cell({"text/plain": "\n".join(lines())})
             return
         width = _columns() - 1
-        back, text = f"\x1b[{self._written}F" if self._written else "", [f"{line[:width]}\x1b[K\n" for line in lines()]
+        back, text = (
+            f"\x1b[{self._written}F" if self._written else "",
+            [f"{line[:width]}\x1b[K\n" for line in lines()],
+        )
         self._written = len(text)
         sys.stderr.write(back + "".join(text))
         sys.stderr.flush()
@@ -59,7 +69,9 @@ class Display:
             self._cell.update(content, raw=True)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Sequence[Any]]]) -> list[str]:
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Sequence[Any]]]
+) -> list[str]:
     """Lines with a bar each, below a heading.
 
     Parameters
@@ -77,16 +89,24 @@ def table(title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Seq
     first = max(size, len(title))
 
     def line(start: str, cells: Sequence[Any]) -> str:
-        return f"  {start:{first}}   " + "".join(f"{cell!s:{width}}" for cell, width in zip(cells, widths, strict=True))
+        return f"  {start:{first}}   " + "".join(
+            f"{cell!s:{width}}" for cell, width in zip(cells, widths, strict=True)
+        )
 
     heading = line(title, columns)
-    return [heading, " " + "-" * (len(heading) - 1), *(line(bar(done, of, size), cells) for done, of, cells in rows)]
+    return [
+        heading,
+        " " + "-" * (len(heading) - 1),
+        *(line(bar(done, of, size), cells) for done, of, cells in rows),
+    ]
 
 
 def bar(done: int, of: int, size: int) -> str:
     """How much is done, as a bar."""
     full = size * done // of if of else size
-    whole, rest = ("━", " ") if "utf" in (getattr(sys.stderr, "encoding", None) or "").lower() else ("#", ".")
+    whole, rest = (
+        ("━", " ") if "utf" in (getattr(sys.stderr, "encoding", None) or "").lower() else ("#", ".")
+    )
     return whole * full + rest * (size - full)
 
 
@@ -119,4 +139,6 @@ class Count:
     def _lines(self) -> list[str]:
         seconds = time.monotonic() - self._begun
         figures = self.done, f"{seconds:.0f}s", remaining(self.done, self._total, seconds)
-        return table(self._title, ("Draws", "Elapsed", "Remaining"), [(self.done, self._total, figures)])
+        return table(
+            self._title, ("Draws", "Elapsed", "Remaining"), [(self.done, self._total, figures)]
+        )

@@ -19,7 +19,9 @@ def optional(module: str, purpose: str) -> Any:
         package = module.partition(".")[0]
         if (error.name or "").partition(".")[0] != package:
             raise
-        sentence = f'{purpose} needs {package}, which is not installed: pip install "varmat[sample]"'
+        sentence = (
+            f'{purpose} needs {package}, which is not installed: pip install "varmat[sample]"'
+        )
         raise ImportError(sentence, name=package) from None
 
 
@@ -28,49 +30,84 @@ _OF_ALL = ("chain", "draw")
 
 
 def check_names(
-    shapes: Mapping[str, tuple[int, ...]], coords: Mapping[str, Sequence[Any]], dims: Mapping[str, Sequence[str]]
+    shapes: Mapping[str, tuple[int, ...]],
+    coords: Mapping[str, Sequence[Any]],
+    dims: Mapping[str, Sequence[str]],
 ) -> None:
-    """Refuse a parameter or quantity with the name of a dimension: ArviZ keeps the dimension alone, and says nothing."""
-    for title, given in (("coords", coords), ("dims", [dim for names in dims.values() for dim in names])):
+    """Refuse a parameter or quantity with the name of a dimension: ArviZ keeps the dimension alone,
+    and says nothing.
+    """
+    for title, given in (
+        ("coords", coords),
+        ("dims", [dim for names in dims.values() for dim in names]),
+    ):
         for dim in given:
             if dim in _OF_ALL:
-                raise TypeError(f"Model: {title} has {dim!r}, but must have names other than chain and draw, which all draws have!")
+                raise TypeError(
+                    f"Model: {title} has {dim!r}, but must have names other than chain and draw, "
+                    "which all draws have!"
+                )
     owners = dict.fromkeys(_OF_ALL, "all draws")
     for name in {**shapes, **dims}:
         # Dimensions without names get these from ArviZ.
-        names = dims[name] if name in dims else [f"{name}_dim_{i}" for i in range(len(shapes[name]))]
+        names = (
+            dims[name] if name in dims else [f"{name}_dim_{i}" for i in range(len(shapes[name]))]
+        )
         owners.update(dict.fromkeys(names, name))
     for name in shapes:
         if name in owners:
-            raise TypeError(f"Model: {name} has the name of a dimension of {owners[name]}, but must have one of its own!")
+            raise TypeError(
+                f"Model: {name} has the name of a dimension of {owners[name]}, but must have one "
+                "of its own!"
+            )
 
 
 def coordinates(
-    shapes: Mapping[str, tuple[int, ...]], coords: Mapping[str, Sequence[Any]], dims: Mapping[str, Sequence[str]]
+    shapes: Mapping[str, tuple[int, ...]],
+    coords: Mapping[str, Sequence[Any]],
+    dims: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """The labels of all dimensions of named values, counted from zero where there are none; refuses those that do not fit."""
+    """The labels of all dimensions of named values, counted from zero where there are none; refuses
+    those that do not fit.
+    """
     check_names(shapes, coords, dims)
     labels: dict[str, Any] = dict(coords)
     for name, names in dims.items():
         if name not in shapes:
-            raise TypeError(f"Model: dims has {name!r}, but must have parameters and quantities: {', '.join(shapes)}!")
+            raise TypeError(
+                f"Model: dims has {name!r}, but must have parameters and quantities: "
+                f"{', '.join(shapes)}!"
+            )
         shape = shapes[name]
         if len(names) != len(shape):
-            raise ShapeError(f"Model: the dims of {name} are {', '.join(names)}, but must be those of the shape {shape}!")
+            raise ShapeError(
+                f"Model: the dims of {name} are {', '.join(names)}, but must be those of the shape "
+                f"{shape}!"
+            )
         for dim, size in zip(names, shape, strict=True):
             count = len(labels.setdefault(dim, range(size)))
             if count != size:
-                raise ShapeError(f"Model: coords has {count} labels of {dim}, but must have {size}: {name} has shape {shape}!")
+                raise ShapeError(
+                    f"Model: coords has {count} labels of {dim}, but must have {size}: {name} has "
+                    f"shape {shape}!"
+                )
     return labels
 
 
-def check_shapes(function: str, values: Mapping[str, Any], known: Mapping[str, tuple[int, ...]]) -> None:
+def check_shapes(
+    function: str, values: Mapping[str, Any], known: Mapping[str, tuple[int, ...]]
+) -> None:
     """Refuse named values at a draw that have other names or shapes than those at another."""
     shapes = {name: np.shape(value) for name, value in values.items()}
     if shapes != known:
         name = next(name for name in [*known, *shapes] if shapes.get(name) != known.get(name))
-        now, before = (f"has shape {each[name]}" if name in each else "is missing" for each in (shapes, known))
-        raise ShapeError(f"{function}: {name} {now} at a draw, but {before} at another, and must be the same at all!")
+        now, before = (
+            f"has shape {each[name]}" if name in each else "is missing" for each in (shapes, known)
+        )
+        raise ShapeError(
+            f"{function}: {name} {now} at a draw, but {before} at another, and must be the same at "
+            "all!"
+        )
 
 
 def without(result: Any, group: str, names: Sequence[str]) -> None:
@@ -83,7 +120,9 @@ def without(result: Any, group: str, names: Sequence[str]) -> None:
 
 
 def joined_chains(results: Mapping[int, Any]) -> Any:
-    """The results of single chains, by number, as one; what an interrupted chain lacks is nan or zero, as nutpie has it."""
+    """The results of single chains, by number, as one; what an interrupted chain lacks is nan or
+    zero, as nutpie has it.
+    """
     xarray = optional("xarray", "Model.sample")
     kind = type(next(iter(results.values())))
     is_tree = hasattr(kind, "to_dataset")
@@ -96,22 +135,31 @@ def joined_chains(results: Mapping[int, Any]) -> Any:
     parts: dict[str, list[Any]] = {}
     for chain, result in results.items():
         for name, group in groups(result).items():
-            parts.setdefault(name, []).append(group.assign_coords(chain=[chain]) if "chain" in group.dims else group)
+            parts.setdefault(name, []).append(
+                group.assign_coords(chain=[chain]) if "chain" in group.dims else group
+            )
     joined = {}
     for name, each in parts.items():
         longest = max((part["draw"] for part in each), key=len)
         filled = []
         for part in each:
             if part.sizes["draw"] < len(longest):
-                fills = {name: np.nan if x.dtype.kind == "f" else x.dtype.type(0) for name, x in part.data_vars.items()}
+                fills = {
+                    name: np.nan if x.dtype.kind == "f" else x.dtype.type(0)
+                    for name, x in part.data_vars.items()
+                }
                 part = part.reindex(draw=longest, fill_value=fills)
             filled.append(part)
         joined[name] = xarray.concat(filled, "chain", combine_attrs="override", join="exact")
     return kind.from_dict(joined) if is_tree else kind(**joined)
 
 
-def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:
-    """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before 1), or a ``DataTree``."""
+def to_arviz(
+    groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]
+) -> Any:
+    """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before
+    1), or a ``DataTree``.
+    """
     arviz = optional("arviz", "to_arviz")
     settings = {"coords": dict(coords), "dims": {name: list(names) for name, names in dims.items()}}
     if int(arviz.__version__.partition(".")[0]) >= 1:
@@ -121,11 +169,22 @@ def to_arviz(groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any],
 
 def shapes_in(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
     """The shapes of what is in groups, without the axes of draws, which data do not have."""
-    return {name: np.shape(x)[0 if group.endswith("_data") else 2 :] for group, each in groups.items() for name, x in each.items()}
+    return {
+        name: np.shape(x)[0 if group.endswith("_data") else 2 :]
+        for group, each in groups.items()
+        for name, x in each.items()
+    }
 
 
-def with_groups(result: Any, groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]) -> Any:
-    """An ``InferenceData`` or a ``DataTree`` with more groups, which it takes up itself; those that it has are replaced."""
+def with_groups(
+    result: Any,
+    groups: Mapping[str, Mapping[str, Any]],
+    coords: Mapping[str, Any],
+    dims: Mapping[str, Any],
+) -> Any:
+    """An ``InferenceData`` or a ``DataTree`` with more groups, which it takes up itself; those that
+    it has are replaced.
+    """
     if not groups:
         return result
     more = to_arviz(groups, coords, dims)

@@ -28,8 +28,8 @@ def random_start(
 ) -> np.ndarray:
     """The first of random points, uniform between -2 and 2 as in Stan, that is accepted.
 
-    Around a centre, each try is closer to it: the last one is the centre itself. Errors by which a point is not refused are raised.
-    """
+    Around a centre, each try is closer to it: the last one is the centre itself. Errors by which a
+    point is not refused are raised."""
     reason: Exception | None = None
     for reach in np.linspace(1.0, 0.0, _TRIES):
         q = rng.uniform(-2.0, 2.0, size)
@@ -44,6 +44,14 @@ def random_start(
             reason = error
     if reason is not None and not recoverable(reason):
         raise reason
-    text = f"at {_TRIES} random points the model refused the parameters, or its log density was not finite; give a start"
-    outside = "none was refused, but perhaps data are outside the support of their density, as a category 0 is"
-    raise DomainError(f"Model: {text} ({f'the last refusal: {reason}' if reason else outside})") from reason
+    text = (
+        f"at {_TRIES} random points the model refused the parameters, or its log density was "
+        "not finite; give a start"
+    )
+    outside = (
+        "none was refused, but perhaps data are outside the support of their density, as a "
+        "category 0 is"
+    )
+    raise DomainError(
+        f"Model: {text} ({f'the last refusal: {reason}' if reason else outside})"
+    ) from reason

@@ -13,7 +13,8 @@ from varmat.models.results import optional
 
 COLUMNS = ("mean", "sd", "5%", "50%", "95%")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
-# Vehtari and others (2021) recommend to trust draws below the first, and above the second for each chain.
+# Vehtari and others (2021) recommend to trust draws below the first, and above the second for each
+# chain.
 _LARGEST_R_HAT, _LEAST_ESS = 1.01, 100.0
 
 
@@ -43,15 +44,31 @@ class Summary:
         """What speaks against the draws."""
         found = []
         if self.divergences:
-            found.append(f"{self.divergences} of {self.chains * self.draws} draws diverged: try target_accept=0.95 or another form")
+            found.append(
+                f"{self.divergences} of {self.chains * self.draws} draws diverged: try "
+                "target_accept=0.95 or another form"
+            )
         if "r_hat" in self.table and self.chains > 1:
-            bad = [name for name, x in zip(self.names, self.table["r_hat"], strict=True) if x > _LARGEST_R_HAT]
+            bad = [
+                name
+                for name, x in zip(self.names, self.table["r_hat"], strict=True)
+                if x > _LARGEST_R_HAT
+            ]
             if bad:
-                found.append(f"chains do not agree, r_hat is above {_LARGEST_R_HAT}: {', '.join(bad[:5])}")
+                found.append(
+                    f"chains do not agree, r_hat is above {_LARGEST_R_HAT}: {', '.join(bad[:5])}"
+                )
             least = np.minimum(self.table["ess_bulk"], self.table["ess_tail"])
-            few = [name for name, x in zip(self.names, least, strict=True) if x < _LEAST_ESS * self.chains]
+            few = [
+                name
+                for name, x in zip(self.names, least, strict=True)
+                if x < _LEAST_ESS * self.chains
+            ]
             if few:
-                found.append(f"fewer than {_LEAST_ESS:g} effective draws for each chain: {', '.join(few[:5])}")
+                found.append(
+                    f"fewer than {_LEAST_ESS:g} effective draws for each chain: "
+                    f"{', '.join(few[:5])}"
+                )
         return found
 
     def _lines(self) -> list[str]:
@@ -66,7 +83,10 @@ class Summary:
         return "\n".join([*self._lines(), *rows])
 
     def _repr_html_(self) -> str:
-        rows = ((name, *(f"{x[i]:.4g}" for x in self.table.values())) for i, name in enumerate(self.names))
+        rows = (
+            (name, *(f"{x[i]:.4g}" for x in self.table.values()))
+            for i, name in enumerate(self.names)
+        )
         return "".join(map(html.paragraph, self._lines())) + html.table(["", *self.table], rows)
 
 
@@ -74,21 +94,35 @@ def columns(flat: np.ndarray) -> dict[str, np.ndarray]:
     """Mean, standard deviation and quantiles of draws, of shape (draws, elements)."""
     with np.errstate(all="ignore"):  # draws may be infinite
         low, middle, high = np.quantile(flat, [0.05, 0.5, 0.95], axis=0)
-        deviation = np.std(flat, axis=0, ddof=1) if len(flat) > 1 else np.full(flat.shape[1], np.nan)
-        return dict(zip(COLUMNS, (np.mean(flat, axis=0), deviation, low, middle, high), strict=True))
+        deviation = (
+            np.std(flat, axis=0, ddof=1) if len(flat) > 1 else np.full(flat.shape[1], np.nan)
+        )
+        return dict(
+            zip(COLUMNS, (np.mean(flat, axis=0), deviation, low, middle, high), strict=True)
+        )
 
 
 def summarised(result: Any) -> Summary:
     """See `Model.summary`."""
     groups = result.groups() if hasattr(result, "log_approximation") else None
-    posterior: Any = groups["posterior"] if groups else result if type(result) is dict else getattr(result, "posterior", None)
+    posterior: Any = (
+        groups["posterior"]
+        if groups
+        else result
+        if type(result) is dict
+        else getattr(result, "posterior", None)
+    )
     if posterior is None:
         raise TypeError(
-            f"Model.summary: result is a {type(result).__name__}, but must be what Model.sample, Model.laplace or Model.to_arviz "
+            f"Model.summary: result is a {type(result).__name__}, but must be what Model.sample, "
+            "Model.laplace or Model.to_arviz "
             "returned, or a dict of arrays of shape (chains, draws, ...)!"
         )
     plain = groups is not None or type(result) is dict
-    arrays = {str(name): np.asarray(posterior[name]) for name in (posterior if plain else posterior.data_vars)}
+    arrays = {
+        str(name): np.asarray(posterior[name])
+        for name in (posterior if plain else posterior.data_vars)
+    }
     names = [label for name, x in arrays.items() for label in indexed(name, x.shape[2:])]
     chains, draws = next(iter(arrays.values())).shape[:2]
     flat = np.concatenate([x.reshape(chains * draws, -1) for x in arrays.values()], axis=1)
@@ -104,7 +138,9 @@ def _diagnostics(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What ArviZ says of chains, element by element."""
     arviz, xarray = optional("arviz", "Model.summary"), optional("xarray", "Model.summary")
     flat = {name: x.reshape(*x.shape[:2], -1) for name, x in arrays.items()}
-    data = xarray.Dataset({name: (("chain", "draw", f"{name}_elements"), x) for name, x in flat.items()})
+    data = xarray.Dataset(
+        {name: (("chain", "draw", f"{name}_elements"), x) for name, x in flat.items()}
+    )
     found = arviz.ess(data, method="bulk"), arviz.ess(data, method="tail"), arviz.rhat(data)
     return {
         title: np.concatenate([np.ravel(each[name].values) for name in arrays])

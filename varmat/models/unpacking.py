@@ -1,8 +1,9 @@
-"""The parameters of a model, read off its unconstrained vector together, and the sum that ends a log density.
+"""The parameters of a model, read off its unconstrained vector together, and the sum that ends a
+log density.
 
-Numbers, numbers or arrays bounded by numbers, and sets for which there is one operation, such as simplexes, are one entry on the
-tape, with the log-Jacobian of all of them. A model of ten scalars would otherwise record thirty operations before its first line.
-"""
+Numbers, numbers or arrays bounded by numbers, and sets for which there is one operation, such as
+simplexes, are one entry on the tape, with the log-Jacobian of all of them. A model of ten scalars
+would otherwise record thirty operations before its first line."""
 
 from __future__ import annotations
 
@@ -19,16 +20,17 @@ from varmat.core.variables import Outputs, make_result
 from varmat.programs.entries import Call, contributions_of, value_of
 from varmat.programs.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
-from varmat.transforms.classes import FromFunctions
+from varmat.transforms.transform import FromFunctions
 
 WITH_JACOBIAN = {"jacobian": True}
 
 
 class Part(NamedTuple):
-    """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero; `where` its `x` stands, of a shape.
+    """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero; `where`
+    its `x` stands, of a shape.
 
-    With an operation it is what that makes of `x` and the bounds, and the operation has the log-Jacobian too.
-    """
+    With an operation it is what that makes of `x` and the bounds, and the operation has the
+    log-Jacobian too."""
 
     where: Any
     shape: tuple[int, ...]
@@ -38,7 +40,9 @@ class Part(NamedTuple):
 
 
 def part_of(transform: Transform, where: Any) -> Part | None:
-    """How a parameter is read off; None if it is read off alone (or a view, which costs nothing)."""
+    """How a parameter is read off; None if it is read off alone (or a view, which costs
+    nothing).
+    """
     shape = transform.unconstrained_shape
     if isinstance(transform, Real):
         return None if shape else Part(where, shape, 0.0)
@@ -64,7 +68,9 @@ def _exp(x: Any) -> Any:
 
 
 def read_off(q: Any, parts: Sequence[Part]) -> tuple[Any, ...]:
-    """The parameters, variables on the tape of `q`, a `VarMat`, and the sum of their log-Jacobians."""
+    """The parameters, variables on the tape of `q`, a `VarMat`, and the sum of their
+    log-Jacobians.
+    """
     tape, total, values = q._tape.top, 0.0, []
     kept: list[Any] = []
     for where, shape, sign, bounds, op in parts:
@@ -91,7 +97,16 @@ def _chain(results: Any, q: Any, saved: Any) -> None:
         x: Any = q._val[where].reshape(shape) if shape else float(q._val[where])
         if op is not None and (g is not None or h):
             term, rest = kept
-            (c,) = contributions_of(op, WITH_JACOBIAN, ((0, shape),), tuple, (g, h), (result._val, term), (x, *bounds), rest)
+            (c,) = contributions_of(
+                op,
+                WITH_JACOBIAN,
+                ((0, shape),),
+                tuple,
+                (g, h),
+                (result._val, term),
+                (x, *bounds),
+                rest,
+            )
         elif g is not None:
             c = sign * _exp(x) * g + h if sign else g
         elif not sign:
@@ -121,9 +136,15 @@ def _write_parameters(program: TapeProgram, rule: Any, results: Any, x: Any, sav
     q, builder = program.find(x), program.builder
     nodes, terms, backs = [], [], []
     for result, each in zip(results, saved[0], strict=False):
-        free = builder.view(q.value, itemgetter(each.where)) if each.shape else builder.element(q.value, each.where)
+        free = (
+            builder.view(q.value, itemgetter(each.where))
+            if each.shape
+            else builder.element(q.value, each.where)
+        )
         free = builder.reshaped(free, each.shape) if each.shape else free
-        value, term, of_x = (_bounded if each.operation is None else _by_operation)(program, each, free, result.shape)
+        value, term, of_x = (_bounded if each.operation is None else _by_operation)(
+            program, each, free, result.shape
+        )
         if term is not None:
             terms.append(term)
         nodes.append(program.node(result, value))
@@ -144,7 +165,9 @@ def _write_parameters(program: TapeProgram, rule: Any, results: Any, x: Any, sav
 
 
 def _bounded(program: TapeProgram, each: Part, free: Any, _: Any) -> tuple[Any, Any, Any]:
-    """The value of a parameter bounded on one side, or free; its log-Jacobian, and what makes the contribution to `x`."""
+    """The value of a parameter bounded on one side, or free; its log-Jacobian, and what makes the
+    contribution to `x`.
+    """
     builder, (bound,), sign = program.builder, each.bounds, each.sign
     if not sign:
         return free, None, lambda g, h: g
@@ -195,7 +218,9 @@ def sum_of_terms_tangent(r: Any, *terms: Any) -> Any:
 @writes(sum_of_terms.rule)
 def _write_sum(program: TapeProgram, rule: Any, result: Any, terms: Any, settings: Any) -> None:
     operands = [program.operand(term) for term in terms]
-    node = program.node(result, program.builder.add_all([program.builder.sum(value) for value, _ in operands]))
+    node = program.node(
+        result, program.builder.add_all([program.builder.sum(value) for value, _ in operands])
+    )
 
     def back() -> None:
         g: Any = program.adjoint(node)

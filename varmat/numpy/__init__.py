@@ -1,8 +1,9 @@
 """NumPy, with functions that make arrays of variables: ``import varmat.numpy as np``.
 
-While something is differentiated (in a functional, a nested scope, or a thread whose tape has variables), `array`, `asarray`,
-`r_` and their like take variables, and `zeros`, `ones`, `full`, `empty` and theirs make arrays into which variables may be
-written. At all other times they do what NumPy's do, and everything else is NumPy's own.
+While something is differentiated (in a functional, a nested scope, or a thread whose tape has
+variables), `array`, `asarray`, `r_` and their like take variables, and `zeros`, `ones`, `full`,
+`empty` and theirs make arrays into which variables may be written. At all other times they do what
+NumPy's do, and everything else is NumPy's own.
 
 Examples
 --------
@@ -32,7 +33,9 @@ if TYPE_CHECKING:  # a function that makes arrays is typed as NumPy's is
     from numpy import random as random
 else:
     _listed = {name: getattr(numpy, name) for name in numpy.__all__}
-    globals().update({name: thing for name, thing in vars(numpy).items() if not name.startswith("_")} | _listed)
+    globals().update(
+        {name: thing for name, thing in vars(numpy).items() if not name.startswith("_")} | _listed
+    )
     from varmat.numpy.making import *  # noqa: F403
 
     def __getattr__(name: str) -> Any:

@@ -1,4 +1,6 @@
-"""What stands in the place of autograd's functions in modules that are patched: theirs know no variables but their own."""
+"""What stands in the place of autograd's functions in modules that are patched: theirs know no
+variables but their own.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,24 @@ from typing import Any
 import numpy as np
 
 from varmat.core.dual import Dual
-from varmat.functionals.hessians import hessian
-from varmat.functionals.jacobians import jacobian
-from varmat.functionals.reverse import grad, value_and_grad
+from varmat.derivatives.hessians import hessian
+from varmat.derivatives.jacobians import jacobian
+from varmat.derivatives.reverse import grad, value_and_grad
 
 __all__: list[str] = []
 
 
 def _at_first(functional: Any) -> Any:
-    """A functional that takes ``argnum``, of one that differentiates with respect to the first argument."""
+    """A functional that takes ``argnum``, of one that differentiates with respect to the first
+    argument.
+    """
 
     def of(fun: Any, argnum: int = 0) -> Any:
         def derived(*args: Any, **kwargs: Any) -> Any:
             before, after = args[:argnum], args[argnum + 1 :]
-            return functional(lambda x, /, **named: fun(*before, x, *after, **named), args[argnum], **kwargs)
+            return functional(
+                lambda x, /, **named: fun(*before, x, *after, **named), args[argnum], **kwargs
+            )
 
         return derived
 
@@ -43,9 +49,13 @@ def elementwise_grad(fun: Any, argnum: int = 0) -> Any:
 
 
 def flatten(value: Any) -> tuple[Any, Any]:
-    """The numbers of nested containers as one vector, and the function that makes such containers of a vector."""
+    """The numbers of nested containers as one vector, and the function that makes such containers
+    of a vector.
+    """
     leaves = list(_leaves(value))
-    return np.concatenate([np.ravel(x) for x in leaves]) if leaves else np.array([]), lambda vector: _unflatten(value, vector)
+    return np.concatenate([np.ravel(x) for x in leaves]) if leaves else np.array(
+        []
+    ), lambda vector: _unflatten(value, vector)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -1,9 +1,10 @@
-"""Arrays that are plain until a variable is written into them: what `varmat.numpy.zeros` makes while something is differentiated.
+"""Arrays that are plain until a variable is written into them: what `varmat.numpy.zeros` makes
+while something is differentiated.
 
-Whoever writes ``z = np.zeros(3)`` does not say whether variables will come into it, nor of which kind: of a reverse pass, of one
-in forward mode, of one inside the other. A `Buffer` waits for the first. Until then it is a plain array, whose arithmetic NumPy
-does and of which nothing is recorded; from then on it stands for a variable of that kind, and its parts for views of that.
-"""
+Whoever writes ``z = np.zeros(3)`` does not say whether variables will come into it, nor of which
+kind: of a reverse pass, of one in forward mode, of one inside the other. A `Buffer` waits for the
+first. Until then it is a plain array, whose arithmetic NumPy does and of which nothing is recorded;
+from then on it stands for a variable of that kind, and its parts for views of that."""
 
 from __future__ import annotations
 
@@ -18,20 +19,41 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dispatch import ComplexKind, Standing
 from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.kernels import is_basic, is_sparse_product
+from varmat.plain_arrays import is_basic, is_sparse_product
 
 __all__ = ["Buffer"]
 
 # What may be written into a plain array without a question.
 _NUMBERS = frozenset({float, int, bool, np.float64, np.int64})
-# Methods, attributes and functions of NumPy of which the result is a view, if that of plain arrays is one.
+# Methods, attributes and functions of NumPy of which the result is a view, if that of plain arrays
+# is one.
 _METHODS = frozenset({"diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose"})
 _ATTRIBUTES = frozenset({"T", "mT", "real"})
 _VIEWS = frozenset(
     getattr(np, name)
     for name in (
-        *("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "diagonal", "expand_dims", "flip", "fliplr", "flipud"),
-        *("matrix_transpose", "moveaxis", "permute_dims", "ravel", "real", "reshape", "rollaxis", "rot90", "squeeze"),
+        *(
+            "atleast_1d",
+            "atleast_2d",
+            "atleast_3d",
+            "broadcast_to",
+            "diagonal",
+            "expand_dims",
+            "flip",
+            "fliplr",
+            "flipud",
+        ),
+        *(
+            "matrix_transpose",
+            "moveaxis",
+            "permute_dims",
+            "ravel",
+            "real",
+            "reshape",
+            "rollaxis",
+            "rot90",
+            "squeeze",
+        ),
         *("swapaxes", "transpose"),
     )
 )
@@ -40,7 +62,9 @@ _WRITERS = frozenset({np.copyto, np.fill_diagonal, np.place, np.put, np.put_alon
 
 
 def settled(x: Any) -> Any:
-    """What stands for `x` now: for a buffer its array or its variable, through tuples, lists and dicts."""
+    """What stands for `x` now: for a buffer its array or its variable, through tuples, lists and
+    dicts.
+    """
     kind = type(x)
     if kind is Buffer:
         return x._settled
@@ -68,16 +92,22 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
 
     Notes
     -----
-    Variables read the values it has when they meet it: of data that are changed later they have a copy.
-    """
+    Variables read the values it has when they meet it: of data that are changed later they have a
+    copy."""
 
     __slots__ = ("_array", "_how", "_parent", "_part", "_root", "_variable")
     __array_priority__ = 950.0
 
-    def __init__(self, array: np.ndarray, parent: Buffer | None = None, how: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        array: np.ndarray,
+        parent: Buffer | None = None,
+        how: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._array, self._parent, self._how = array, parent, how
         self._root: Buffer = self if parent is None else parent._root
-        # Of the whole, the variable; of a part, the variable of the whole of which `_part` was taken.
+        # Of the whole, the variable; of a part, the variable of the whole of which `_part` was
+        # taken.
         self._variable: Any = None
         self._part: Any = None
 
@@ -117,7 +147,10 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         old, shape = root._variable, root._array.shape
         if old is None:
             if isinstance(source, ComplexKind) and root._array.dtype.kind != "c":
-                raise TypeError("a ComplexVar cannot be written into an array of real numbers; make it with dtype=complex")
+                raise TypeError(
+                    "a ComplexVar cannot be written into an array of real numbers; make it with "
+                    "dtype=complex"
+                )
             root._variable = _filled(np.zeros_like(source, shape=shape), root._array)
         elif _is_beyond(source, old) and np.size(source):
             both = np.ravel(source)[0] + np.ravel(old)[0]
@@ -177,7 +210,10 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             return self._at(ufunc, *inputs)
         if method == "__call__" and not settings:
             operands = [x._settled if type(x) is Buffer else x for x in inputs]
-            if all(type(x) in _NUMBERS or (type(x) is np.ndarray and x.dtype is FLOAT64) for x in operands):
+            if all(
+                type(x) in _NUMBERS or (type(x) is np.ndarray and x.dtype is FLOAT64)
+                for x in operands
+            ):
                 return made(ufunc(*operands))
         out = settings.pop("out", None)
         operands = [settled(x) for x in inputs]
@@ -189,7 +225,9 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             return result if variables else made(result)
         for x in out:
             if variables and type(x) is Buffer:
-                x._receive(next((each for each in variables if isinstance(each, Dual)), variables[0]))
+                x._receive(
+                    next((each for each in variables if isinstance(each, Dual)), variables[0])
+                )
         getattr(ufunc, method)(*operands, **settled(settings), out=settled(out))
         return out[0] if len(out) == 1 else out
 
@@ -272,7 +310,11 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         x = self._settled
         if type(x) is not np.ndarray:
             # The products of sparse matrices leave to the other side what is an array of objects.
-            return np.empty((), object) if is_sparse_product(sys._getframe(1)) else np.asarray(x, dtype)
+            return (
+                np.empty((), object)
+                if is_sparse_product(sys._getframe(1))
+                else np.asarray(x, dtype)
+            )
         return np.array(x, dtype) if copy is not False else np.asarray(x, dtype)
 
     def __float__(self) -> float:
@@ -327,8 +369,13 @@ def _filled(variable: Any, values: Any) -> Any:
 
 
 def _separate(given: Any, operands: list[Any]) -> list[Any]:
-    """Operands that meet variables: plain buffers are copied, for the tape holds data by reference, and they may be changed."""
-    return [y.copy() if type(x) is Buffer and type(y) is np.ndarray else y for x, y in zip(given, operands, strict=True)]
+    """Operands that meet variables: plain buffers are copied, for the tape holds data by reference,
+    and they may be changed.
+    """
+    return [
+        y.copy() if type(x) is Buffer and type(y) is np.ndarray else y
+        for x, y in zip(given, operands, strict=True)
+    ]
 
 
 def _copied(x: Any) -> Any:
@@ -345,11 +392,14 @@ def _copied(x: Any) -> Any:
 
 
 def _owned(result: Any, array: np.ndarray) -> Any:
-    """What a function of plain arrays gave: an array that waits for variables, or one into which nobody can write at all."""
+    """What a function of plain arrays gave: an array that waits for variables, or one into which
+    nobody can write at all.
+    """
     if type(result) in (list, tuple):
         return type(result)([_owned(each, array) for each in result])
     if type(result) is np.ndarray and np.may_share_memory(result, array):
         result = result.view()
-        result.flags.writeable = False  # a variable that was written into it would not arrive in the whole
+        # a variable that was written into it would not arrive in the whole
+        result.flags.writeable = False
         return result
     return made(result)

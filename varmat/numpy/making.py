@@ -49,7 +49,9 @@ def is_differentiating() -> bool:
 
 
 def holds(x: Any) -> bool:
-    """Whether `x` is, or has among its parts, something that NumPy cannot make an array of: variables, and buffers."""
+    """Whether `x` is, or has among its parts, something that NumPy cannot make an array of:
+    variables, and buffers.
+    """
     kind = type(x)
     if kind is list or kind is tuple:
         kinds = {*map(type, x)}
@@ -67,7 +69,9 @@ def _new(array: Any) -> Any:
 
 
 def _values(function: str, x: Any) -> Any:
-    """One variable, buffer or array of what holds some: a list is stacked, other things are as they are."""
+    """One variable, buffer or array of what holds some: a list is stacked, other things are as they
+    are.
+    """
     if isinstance(x, (list, tuple)) and is_differentiable(settled(x)):
         return _stacked(function, settled(x))
     return np.array(settled(x)) if isinstance(x, (list, tuple)) else x
@@ -82,7 +86,9 @@ def _stacked(function: str, x: Any) -> Any:
 
 
 def _typed(function: Callable[..., Any], x: Any, dtype: Any) -> Any:
-    """A variable as what a dtype asks for: itself, a complex variable, constants, or an array of objects."""
+    """A variable as what a dtype asks for: itself, a complex variable, constants, or an array of
+    objects.
+    """
     if dtype is None:
         return x
     dtype = np.dtype(dtype)
@@ -106,7 +112,9 @@ def _with_axes(x: Any, ndmin: int) -> Any:
 
 
 @wraps(np.array)
-def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **settings: Any) -> Any:
+def array(
+    object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **settings: Any
+) -> Any:
     if not holds(object):
         result = np.array(object, dtype, copy=copy, ndmin=ndmin, **settings)
         return result if result is object else _new(result)
@@ -121,7 +129,9 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, *
 
 
 def _given(function: Any, least: int = 0) -> Any:
-    """A function that makes an array only of what is none: a variable, or a buffer, is handed through."""
+    """A function that makes an array only of what is none: a variable, or a buffer, is handed
+    through.
+    """
 
     @wraps(function)
     def given(a: Any, dtype: Any = None, *args: Any, **settings: Any) -> Any:
@@ -148,7 +158,9 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, **settings: Any
 def _at_least(function: Any) -> Any:
     @wraps(function)
     def at_least(*arys: Any) -> Any:
-        return function(*(asarray(x) if isinstance(x, (list, tuple)) and holds(x) else x for x in arys))
+        return function(
+            *(asarray(x) if isinstance(x, (list, tuple)) and holds(x) else x for x in arys)
+        )
 
     return at_least
 
@@ -199,7 +211,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **settings:
 
 def _like(function: Any, make: Any) -> Any:
     @wraps(function)
-    def like(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **settings: Any) -> Any:
+    def like(
+        a: Any,
+        dtype: Any = None,
+        order: Any = "K",
+        subok: bool = True,
+        shape: Any = None,
+        **settings: Any,
+    ) -> Any:
         if not holds(a):
             result = function(a, dtype, order, subok, shape, **settings)
             return _new(result)
@@ -216,7 +235,13 @@ empty_like = _like(np.empty_like, empty)
 
 @wraps(np.full_like)
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **settings: Any
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    **settings: Any,
 ) -> Any:
     if not holds(a) and not holds(fill_value):
         return _new(np.full_like(a, fill_value, dtype, order, subok, shape, **settings))
@@ -244,7 +269,10 @@ class _Joined:
 
     def _part(self, item: Any) -> Any:
         if isinstance(item, str):
-            raise TypeError(f"np.r_: {item!r} is given with variables, but must be left out: use np.concatenate or np.stack!")
+            raise TypeError(
+                f"np.r_: {item!r} is given with variables, but must be left out: use "
+                "np.concatenate or np.stack!"
+            )
         if isinstance(item, slice):
             item = np.r_[item]
         x = settled(asarray(item))

@@ -21,13 +21,19 @@ _patched: dict[int, tuple[int, dict[str, Any]]] = {}
 
 def replacements(ours: ModuleType) -> dict[int, Any]:
     """Id of an object of NumPy, or of a module that wraps it -> what stands in its place."""
-    found: dict[int, Any] = {id(getattr(np, name)): getattr(making, name) for name in making.__all__}
+    found: dict[int, Any] = {
+        id(getattr(np, name)): getattr(making, name) for name in making.__all__
+    }
     found[id(np)] = ours
     autograd, wrapper = sys.modules.get("autograd"), sys.modules.get("autograd.numpy")
     if autograd is not None and wrapper is not None:
         # Its functions hand variables to NumPy's; only those that make arrays do not.
         found[id(wrapper)] = ours
-        found |= {id(vars(wrapper)[name]): getattr(making, name) for name in making.__all__ if name in vars(wrapper)}
+        found |= {
+            id(vars(wrapper)[name]): getattr(making, name)
+            for name in making.__all__
+            if name in vars(wrapper)
+        }
         found |= {id(theirs): mine for theirs, mine in stand_ins(autograd)}
     return found
 
@@ -40,7 +46,10 @@ def _modules(given: tuple[Any, ...]) -> list[ModuleType]:
             raise TypeError(f"patched: a {type(module).__name__} is given, but must be a module!")
         name = module.__name__
         if name.partition(".")[0] in ("numpy", "varmat"):
-            raise ValueError(f"patched: {name} is given, but must be a module that uses NumPy, not of NumPy or varmat itself!")
+            raise ValueError(
+                f"patched: {name} is given, but must be a module that uses NumPy, not of NumPy or "
+                "varmat itself!"
+            )
         found[id(module)] = module
         inside = f"{name}." if hasattr(module, "__path__") else None
         for key, each in list(sys.modules.items()):
@@ -53,9 +62,9 @@ def _modules(given: tuple[Any, ...]) -> list[ModuleType]:
 def patched(*modules: ModuleType) -> Iterator[None]:
     """Let the code of modules make arrays of variables, inside this block.
 
-    In their globals `numpy` (under whatever name it was imported), functions taken from it, such as `array`, and `autograd.numpy`
-    are replaced by what `varmat.numpy` has; everything is put back at the end, also after an error. NumPy itself, and what other
-    modules see of it, is never changed.
+    In their globals `numpy` (under whatever name it was imported), functions taken from it, such as
+    `array`, and `autograd.numpy` are replaced by what `varmat.numpy` has; everything is put back at
+    the end, also after an error. NumPy itself, and what other modules see of it, is never changed.
 
     Parameters
     ----------
@@ -71,10 +80,11 @@ def patched(*modules: ModuleType) -> Iterator[None]:
 
     Notes
     -----
-    The globals of a module are seen by all threads. The names that replace NumPy's do what NumPy's do in a thread that
-    differentiates nothing, so that others are not disturbed; blocks in several threads, or one inside the other, may have the same
-    module, and the last one to end puts the names back. What a function holds otherwise, as a default argument or in a closure,
-    stays as it is.
+    The globals of a module are seen by all threads. The names that replace NumPy's do what NumPy's
+    do in a thread that differentiates nothing, so that others are not disturbed; blocks in several
+    threads, or one inside the other, may have the same module, and the last one to end puts the
+    names back. What a function holds otherwise, as a default argument or in a closure, stays as it
+    is.
 
     Examples
     --------

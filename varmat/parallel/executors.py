@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
-from varmat.parallel.shares import Answer, Failure, JobError, Request, Unknown, here, identity, run
+from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
 
 __all__: list[str] = []
 
-Parcel = Callable[[Request, bool], tuple[bytes | None, bytes]]
+Parcel = Callable[[Any, bool], tuple[bytes | None, bytes]]
 # How often jobs are given to a fresh pool after a worker that had them was lost.
 ATTEMPTS = 3
+# What the native runner and samplers import.
+LARGE = ("numba", "arviz", "nutpie")
 
 
 class Pools:
@@ -52,8 +57,22 @@ def _made(name: str) -> Any:
     try:
         loky: Any = import_module("loky")
     except ImportError as error:
-        raise ImportError('executor="processes" needs loky, which is not installed: pip install "varmat[parallel]"') from error
-    return loky.ProcessPoolExecutor(processors())
+        raise ImportError(
+            'executor="processes" needs loky, which is not installed: pip install '
+            '"varmat[parallel]"'
+        ) from error
+    return loky.ProcessPoolExecutor(
+        processors(), initializer=partial(begin, [name for name in LARGE if name in sys.modules])
+    )
+
+
+def begin(modules: Sequence[str]) -> None:
+    """In a new process: import what is imported here. What grows by hundreds of megabytes later,
+    loky takes for a leak.
+    """
+    for name in modules:
+        with suppress(ImportError):
+            import_module(name)
 
 
 pools = Pools()
@@ -68,11 +87,33 @@ def processors() -> int:
 
 def check(name: str, executor: Any) -> None:
     """Refuse what is no executor."""
-    if executor is None or executor in ("threads", "processes", "serial") or callable(getattr(executor, "submit", None)):
+    if (
+        executor is None
+        or executor in ("threads", "processes", "serial")
+        or callable(getattr(executor, "submit", None))
+    ):
         return
     raise TypeError(
-        f'{name}: executor is {executor!r}, but must be an executor of concurrent.futures, "threads", "processes" or "serial"!'
+        f"{name}: executor is {executor!r}, but must be an executor of concurrent.futures, "
+        '"threads", "processes" or "serial"!'
     )
+
+
+def sendable(name: str, thing: Any) -> bytes:
+    """A thing as another process takes it; by cloudpickle, which takes closures, where it is
+    installed.
+    """
+    try:
+        dumps: Any = import_module("cloudpickle").dumps
+    except ImportError:
+        dumps = pickle.dumps
+    try:
+        found: bytes = dumps(thing)
+        return found
+    except Exception as error:
+        raise TypeError(
+            f"{name}: the function, or its data, cannot be sent to another process: {error}"
+        ) from error
 
 
 def workers_of(executor: Any) -> int:
@@ -91,17 +132,36 @@ def workers_of(executor: Any) -> int:
     return processors()
 
 
-def answers(name: str, requests: Sequence[Request], executor: Any, parcel: Parcel) -> list[Answer]:
+class Asking(NamedTuple):
+    """What is asked of workers, and by whom.
+
+    Attributes
+    ----------
+    name : str
+        What the user called.
+    parcel : callable
+        What a worker is sent besides a request: its jobs, and the work itself if the second
+        argument is true.
+    noun : str
+        What a job is, for messages.
+    result : callable
+        The result of a request, given its place among them and its future, for which it waits.
+    """
+
+    name: str
+    parcel: Parcel
+    noun: str = "job"
+    result: Callable[[int, Future[Any]], Any] = lambda _, future: future.result()
+
+
+def answers(asking: Asking, requests: Sequence[Any], executor: Any) -> list[Any]:
     """The answers to requests, in order.
 
     Parameters
     ----------
-    name : str
-        What the user called.
-    requests : sequence of Request
+    asking : Asking
+    requests : sequence of Request or Block
     executor : Executor, str or None
-    parcel : callable
-        What a worker is sent besides a request: its jobs, and the work itself if the second argument is true.
 
     Raises
     ------
@@ -110,49 +170,64 @@ def answers(name: str, requests: Sequence[Request], executor: Any, parcel: Parce
     """
     if executor is None:
         executor = "threads"
-    if executor == "serial" or here.is_busy or (executor == "threads" and (len(requests) == 1 or processors() == 1)):
-        return [_here(name, request, parcel) for request in requests]
+    if (
+        executor == "serial"
+        or here.is_busy
+        or (executor == "threads" and (len(requests) == 1 or processors() == 1))
+    ):
+        return [_here(asking, request) for request in requests]
     found: list[Any] = [None] * len(requests)
     left = list(range(len(requests)))
     for _ in range(ATTEMPTS + 1):
         pool = pools.get(executor) if isinstance(executor, str) else executor
-        left = _round(name, pool, requests, found, left, parcel)
+        left = _round(asking, pool, requests, found, left)
         if not left:
             return found
         if not isinstance(executor, str):
-            _warn(name, requests, left)
+            _warn(asking, requests, left)
             for i in left:
-                found[i] = _here(name, requests[i], parcel)
+                found[i] = _here(asking, requests[i])
             return found
         pools.renew(executor, pool)
-    jobs = [job for i in left for job in requests[i].jobs]
     raise RuntimeError(
-        f"{name}: a worker that had the jobs {_listed(jobs)} was killed or crashed {ATTEMPTS + 1} times, perhaps because there "
-        "was not enough memory"
+        f"{asking.name}: a worker that had the {_listed(asking, requests, left)} was killed or "
+        f"crashed {ATTEMPTS + 1} times, "
+        "perhaps because there was not enough memory"
     )
 
 
-def _here(name: str, request: Request, parcel: Parcel) -> Any:
+def _here(asking: Asking, request: Any) -> Any:
     """The answer to a request in this thread."""
-    found = _checked(name, lambda: run(identity(), request))
+    found = _checked(asking, lambda: run(identity(), request))
+    if type(found) is not Unknown:
+        return found
     # Other threads may have asked for so much else meanwhile that the work is forgotten.
-    return _checked(name, lambda: run(identity(), request, parcel(request, True))) if type(found) is Unknown else found
+    return _checked(asking, lambda: run(identity(), request, asking.parcel(request, True)))
 
 
-def _warn(name: str, requests: Sequence[Request], left: list[int]) -> None:
-    jobs = [job for i in left for job in requests[i].jobs]
-    text = f"{name}: the executor has lost a worker and is broken; the jobs {_listed(jobs)} are computed in this process"
+def _warn(asking: Asking, requests: Sequence[Any], left: list[int]) -> None:
+    jobs = _listed(asking, requests, left)
+    text = (
+        f"{asking.name}: the executor has lost a worker and is broken; the {jobs} are computed "
+        "in this process"
+    )
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def _listed(jobs: list[int]) -> str:
-    return ", ".join(map(str, jobs[:8])) + (f" and {len(jobs) - 8} others" if len(jobs) > 8 else "")
+def _listed(asking: Asking, requests: Sequence[Any], left: list[int]) -> str:
+    jobs = [job for i in left for job in requests[i].jobs]
+    others = f" and {len(jobs) - 8} others" if len(jobs) > 8 else ""
+    return f"{asking.noun}s " + ", ".join(map(str, jobs[:8])) + others
 
 
-def _round(name: str, pool: Any, requests: Sequence[Request], found: list[Any], left: list[int], parcel: Parcel) -> list[int]:
+def _round(
+    asking: Asking, pool: Any, requests: Sequence[Any], found: list[Any], left: list[int]
+) -> list[int]:
     """Submit what is left, and collect the answers; what is lost with a worker is left again."""
     lost: list[int] = []
-    futures: list[tuple[int, Future[Any] | None]] = [(i, _submitted(pool, requests[i])) for i in left]
+    futures: list[tuple[int, Future[Any] | None]] = [
+        (i, _submitted(pool, requests[i])) for i in left
+    ]
     try:
         while futures:
             unknown: list[int] = []
@@ -162,16 +237,20 @@ def _round(name: str, pool: Any, requests: Sequence[Request], found: list[Any], 
                     lost.append(i)
                     continue
                 try:
-                    found[i] = _checked(name, future.result)
+                    found[i] = _checked(asking, partial(asking.result, i, future))
                 except BrokenExecutor:
                     lost.append(i)
                     continue
                 if type(found[i]) is Unknown:
                     unknown.append(i)
                     without += found[i].lacks_work
-            # The work is sent to as many as there are workers at most: the next ones find it there, or say so.
+            # The work is sent to as many as there are workers at most: the next ones find it there,
+            # or say so.
             most = min(without, workers_of(pool))
-            futures = [(i, _submitted(pool, requests[i], parcel(requests[i], n < most))) for n, i in enumerate(unknown)]
+            futures = [
+                (i, _submitted(pool, requests[i], asking.parcel(requests[i], n < most)))
+                for n, i in enumerate(unknown)
+            ]
     except BaseException:
         for _, future in futures:
             if future is not None:
@@ -180,7 +259,7 @@ def _round(name: str, pool: Any, requests: Sequence[Request], found: list[Any], 
     return lost
 
 
-def _submitted(pool: Any, request: Request, parcel: Any = None) -> Any:
+def _submitted(pool: Any, request: Any, parcel: Any = None) -> Any:
     """The future of a request; None if the pool is broken."""
     try:
         return pool.submit(run, identity(), request, parcel)
@@ -188,20 +267,23 @@ def _submitted(pool: Any, request: Request, parcel: Any = None) -> Any:
         return None
 
 
-def _checked(name: str, result: Callable[[], Any]) -> Any:
-    """An answer; raises the error that a job had, with its number, and the traceback of the other process as its cause."""
+def _checked(asking: Asking, result: Callable[[], Any]) -> Any:
+    """An answer; raises the error that a job had, with its number, and the traceback of the other
+    process as its cause.
+    """
     try:
         answer = result()
     except JobError as wrapped:
         answer = wrapped
     if isinstance(answer, JobError):
         # Raised here, it keeps its own cause.
-        answer.error.add_note(f"in job {answer.job} of {name}")
+        answer.error.add_note(f"in {asking.noun} {answer.job} of {asking.name}")
         raise answer.error
     if type(answer) is not Failure:
         return answer
     error = RuntimeError(answer.text) if answer.error is None else pickle.loads(answer.error)
-    error.add_note(f"in job {answer.job} of {name}, in another process")
+    # Notes are pickled with an error.
+    error.add_note(f"in {asking.noun} {answer.job} of {asking.name}, in another process")
     raise error from RemoteError(answer.trace)
 
 

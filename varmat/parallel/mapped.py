@@ -1,13 +1,13 @@
-"""Sums and vectors of many jobs as functions of what they depend on: each worker computes values and gradients of its share."""
+"""Sums and vectors of many jobs as functions of what they depend on: each worker computes values
+and gradients of its share.
+"""
 
 from __future__ import annotations
 
 import os
-import pickle
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import like
-from varmat.parallel.executors import answers, check, workers_of
+from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
 from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, places_of
 from varmat.solvers.inner import value_now
 
@@ -28,7 +28,8 @@ __all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
 
 # Arrays of so many bytes are compared by their contents, larger ones by identity.
 SMALL = 4096
-# How many chunks of jobs there are for each worker, so that one that is slow, or comes late, does not keep the others waiting.
+# How many chunks of jobs there are for each worker, so that one that is slow, or comes late, does
+# not keep the others waiting.
 CHUNKS = 4
 
 
@@ -62,7 +63,9 @@ class Call(NamedTuple):
         common = self.common | {direction} if leaf in self.common else self.common
         return self._replace(common=common, directions=(*self.directions, leaf))
 
-    def requests(self, leaves: Sequence[Any], has_gradient: bool, cotangents: list[Any] | None = None) -> list[Request]:
+    def requests(
+        self, leaves: Sequence[Any], has_gradient: bool, cotangents: list[Any] | None = None
+    ) -> list[Request]:
         """What the workers are asked for: one request for each chunk of neighbouring jobs."""
         count = len(self.work.jobs)
         most = CHUNKS * workers_of(self.executor) if self.has_chunks else count
@@ -72,10 +75,17 @@ class Call(NamedTuple):
         for chunk in chunks:
             jobs = tuple(chunk.tolist())
             own = [
-                [_number(place.of(leaves[place.leaf])) for place in self.places(job) if place.leaf not in common] for job in jobs
+                [
+                    _number(place.of(leaves[place.leaf]))
+                    for place in self.places(job)
+                    if place.leaf not in common
+                ]
+                for job in jobs
             ]
             chosen = None if cotangents is None else [cotangents[job] for job in jobs]
-            found.append(Request(self.key, jobs, self.directions, has_gradient, common, own, chosen))
+            found.append(
+                Request(self.key, jobs, self.directions, has_gradient, common, own, chosen)
+            )
         return found
 
     def places(self, job: int) -> list[Place]:
@@ -85,18 +95,14 @@ class Call(NamedTuple):
 
     def answers(self, requests: list[Request]) -> list[Any]:
         keep(self.key, self.work)
-        return answers(self.work.name, requests, self.executor, self._parcel)
+        return answers(Asking(self.work.name, self._parcel), requests, self.executor)
 
     def _parcel(self, request: Request, has_work: bool) -> tuple[bytes | None, bytes]:
         """The jobs of a request, and the work if it is wanted, for a worker of another process."""
-        try:
-            dumps: Any = import_module("cloudpickle").dumps
-        except ImportError:
-            dumps = pickle.dumps
-        try:
-            return dumps(self.work) if has_work else None, dumps({job: self.work.jobs[job] for job in request.jobs})
-        except Exception as error:
-            raise TypeError(f"{self.work.name}: the function, or its data, cannot be sent to another process: {error}") from error
+        jobs = {job: self.work.jobs[job] for job in request.jobs}
+        return sendable(self.work.name, self.work) if has_work else None, sendable(
+            self.work.name, jobs
+        )
 
 
 def _number(x: Any) -> Any:
@@ -111,7 +117,9 @@ def _values(call: Call, found: list[Any]) -> Any:
     return np.concatenate(values) if values else np.zeros(0)
 
 
-def _gradients(call: Call, leaves: Sequence[Any], requests: list[Request], found: list[Any]) -> list[Any]:
+def _gradients(
+    call: Call, leaves: Sequence[Any], requests: list[Request], found: list[Any]
+) -> list[Any]:
     """The gradients that the workers found, put together: added in the order of the jobs."""
     total: list[Any] = [np.zeros(np.shape(x)) for x in leaves]
     for request, answer in zip(requests, found, strict=True):
@@ -139,11 +147,17 @@ def shared_out(*leaves: Any, call: Call, workspace: Any = None) -> Any:
     found = call.answers(requests)
     # The gradient of the sum of the results, which is what is wanted most often.
     gradients = None if workspace is None else _gradients(call, leaves, requests, found)
-    return Saved(_values(call, found), gradients=gradients, sizes=[value.size for answer in found for value in answer.values])
+    return Saved(
+        _values(call, found),
+        gradients=gradients,
+        sizes=[value.size for answer in found for value in answer.values],
+    )
 
 
 @shared_out.reverse
-def _(g: Any, r: Any, *leaves: Any, call: Call, gradients: Any, sizes: list[int]) -> tuple[Any, ...]:
+def _(
+    g: Any, r: Any, *leaves: Any, call: Call, gradients: Any, sizes: list[int]
+) -> tuple[Any, ...]:
     weights = np.ravel(g)
     if call.work.is_sum or not weights.size or (weights == weights[0]).all():
         weight = float(weights[0]) if weights.size else 0.0
@@ -180,8 +194,12 @@ class Walk:
         self._seen: set[int] = set()
 
     def __call__(self, tree: Any) -> tuple[Any, Any]:
-        """A template of an argument, and what is equal for arguments that are the same but for the values of variables."""
-        if isinstance(tree, (ArrayMethods, MatVar)) or (not isinstance(tree, (list, tuple)) and is_differentiable(tree)):
+        """A template of an argument, and what is equal for arguments that are the same but for the
+        values of variables.
+        """
+        if isinstance(tree, (ArrayMethods, MatVar)) or (
+            not isinstance(tree, (list, tuple)) and is_differentiable(tree)
+        ):
             self.leaves.append(tree)
             return Place(len(self.leaves) - 1), Place
         if isinstance(tree, dict):
@@ -192,7 +210,10 @@ class Walk:
         if isinstance(tree, (list, tuple)):
             pairs = [self(item) for item in tree]
             items = [item for item, _ in pairs]
-            return items if isinstance(tree, list) else like(tree, items), (type(tree), *(mark for _, mark in pairs))
+            return items if isinstance(tree, list) else like(tree, items), (
+                type(tree),
+                *(mark for _, mark in pairs),
+            )
         return self._data(tree)
 
     def _data(self, x: Any) -> tuple[Any, Any]:
@@ -207,7 +228,9 @@ class Walk:
         return id(x)
 
     def function(self, f: Any) -> Any:
-        """What is equal for functions that are the same: also if they are defined anew in a function that is called again."""
+        """What is equal for functions that are the same: also if they are defined anew in a
+        function that is called again.
+        """
         code = getattr(f, "__code__", None)
         if code is None or id(f) in self._seen:
             return self._identity(f)
@@ -228,14 +251,19 @@ _LOCK = Lock()
 
 
 def _call(
-    name: str, f: Any, is_sum: bool, shared: tuple[Any, ...], own: tuple[Any, ...], split: Callable[[Any], list[Any]],
-    executor: Any, sizes: Any,
-) -> tuple[Call, list[Any]]:  # fmt: skip
+    name: str,
+    f: Any,
+    is_sum: bool,
+    shared: tuple[Any, ...],
+    own: tuple[Any, ...],
+    split: Callable[[Any], list[Any]],
+    executor: Any,
+    sizes: Any,
+) -> tuple[Call, list[Any]]:
     """The call for these arguments, and its operands.
 
-    `split` makes, of the template of the arguments that jobs do not have in common, the arguments of each job. `sizes` is what it
-    depends on besides.
-    """
+    `split` makes, of the template of the arguments that jobs do not have in common, the arguments
+    of each job. `sizes` is what it depends on besides."""
     of_function, walk = Walk(), Walk()
     mark_of_f = of_function.function(f)
     template_of_shared, mark_of_shared = walk(shared)
@@ -250,7 +278,10 @@ def _call(
         work = Work(name, f, template_of_shared, is_sum, len(walk.leaves))
         work.jobs = dict(enumerate(split(template_of_own)))
         common = frozenset(place.leaf for place in places_of(template_of_shared))
-        entry = Call(uuid.uuid4().hex, work, common, (), None, name != "reduce_sum_static"), (of_function.held, walk.held)
+        entry = (
+            Call(uuid.uuid4().hex, work, common, (), None, name != "reduce_sum_static"),
+            (of_function.held, walk.held),
+        )
         with _LOCK:
             if not of_function.leaves:
                 _CALLS[mark] = entry
@@ -271,7 +302,11 @@ def _items(name: str, title: str, x: Any) -> int:
 
 def _container(x: Any) -> Any:
     """A container of items: what is no list, variable or array as an array."""
-    return x if isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray)) else np.asarray(plain(x))
+    return (
+        x
+        if isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray))
+        else np.asarray(plain(x))
+    )
 
 
 def _item(x: Any, index: Any) -> Any:
@@ -279,14 +314,18 @@ def _item(x: Any, index: Any) -> Any:
     return Place(x.leaf, index) if type(x) is Place else x[index]
 
 
-def map_rect(f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor: Any = None) -> Any:
-    """The results of a function for many sets of parameters and data, one after the other in a vector.
+def map_rect(
+    f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor: Any = None
+) -> Any:
+    """The results of a function for many sets of parameters and data, one after the other in a
+    vector.
 
     Parameters
     ----------
     f : callable
-        ``f(shared, job, *data_of_job)`` returns a number or a vector, whose size may differ from job to job but not with the
-        parameters. Written in NumPy; what it depends on must be among its arguments.
+        ``f(shared, job, *data_of_job)`` returns a number or a vector, whose size may differ from
+        job to job but not with the parameters. Written in NumPy; what it depends on must be among
+        its arguments.
     shared : scalar, array_like or nested structure of them
         Parameters that all jobs have in common.
     jobs : array_like or list, m items along the first axis
@@ -294,8 +333,8 @@ def map_rect(f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor
     *data : array_like or list, m items along the first axis
         Whatever else a job takes: in Stan an array of reals and one of integers.
     executor : concurrent.futures.Executor, str or None, keyword only
-        Who computes: any executor, or ``"threads"`` (the default: one for each processor), ``"processes"`` (those of loky) or
-        ``"serial"`` (this thread).
+        Who computes: any executor, or ``"threads"`` (the default: one for each processor),
+        ``"processes"`` (those of loky) or ``"serial"`` (this thread).
 
     Returns
     -------
@@ -314,13 +353,15 @@ def map_rect(f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor
 
     Notes
     -----
-    Scalars and arrays among the arguments may be variables, to any depth of lists, tuples and dicts. Each worker computes the
-    values, and the gradient of their sum, of its share of the jobs. If the reverse pass wants another combination of the results
-    it asks them again. Derivatives along a direction, and so Hessian products, are shared out too.
+    Scalars and arrays among the arguments may be variables, to any depth of lists, tuples and
+    dicts. Each worker computes the values, and the gradient of their sum, of its share of the jobs.
+    If the reverse pass wants another combination of the results it asks them again. Derivatives
+    along a direction, and so Hessian products, are shared out too.
 
-    The function and the data are sent to a worker once, and each job is recorded there after some calls (see `varmat.recorded`).
-    They are known again if function, structure and small data are equal and arrays of more than 4 kB are the same objects, so
-    those must not be overwritten between calls. Calls within `f` are not shared out again.
+    The function and the data are sent to a worker once, and each job is recorded there after some
+    calls (see `varmat.recorded`). They are known again if function, structure and small data are
+    equal and arrays of more than 4 kB are the same objects, so those must not be overwritten
+    between calls. Calls within `f` are not shared out again.
 
     References
     ----------
@@ -344,7 +385,10 @@ def map_rect(f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor
     for i, each in enumerate(data):
         found = _items(name, f"data argument {i + 1}", each)
         if found != count:
-            raise ShapeError(f"{name}: data argument {i + 1} has {found} items, but must have one for each of the {count} jobs!")
+            raise ShapeError(
+                f"{name}: data argument {i + 1} has {found} items, but must have one for each of "
+                f"the {count} jobs!"
+            )
 
     def split(own: Any) -> list[Any]:
         return [tuple(_item(x, i) for x in own) for i in range(count)]
@@ -353,11 +397,15 @@ def map_rect(f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor
     return called(call, leaves)
 
 
-def reduce_sum(f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None) -> Any:
+def reduce_sum(
+    f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None
+) -> Any:
     return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
 
 
-def reduce_sum_static(f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None) -> Any:
+def reduce_sum_static(
+    f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None
+) -> Any:
     return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
 
 
@@ -366,9 +414,9 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     Parameters
     ----------
     f : callable
-        ``f(x_slice, start, end, *shared)`` returns the sum for the items of ``x_slice``, which is ``x[start:end]``: the first
-        item has the number 0, and `end` is the number after that of the last. Written in NumPy; what it depends on must be among
-        its arguments.
+        ``f(x_slice, start, end, *shared)`` returns the sum for the items of ``x_slice``, which is
+        ``x[start:end]``: the first item has the number 0, and `end` is the number after that of the
+        last. Written in NumPy; what it depends on must be among its arguments.
     x : array_like or list
         What is sliced, along the first axis.
     grainsize : int
@@ -376,8 +424,8 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     *shared
         Whatever else `f` takes: each slice gets all of it.
     executor : concurrent.futures.Executor, str or None, keyword only
-        Who computes: any executor, or ``"threads"`` (the default: one for each processor), ``"processes"`` (those of loky) or
-        ``"serial"`` (this thread).
+        Who computes: any executor, or ``"threads"`` (the default: one for each processor),
+        ``"processes"`` (those of loky) or ``"serial"`` (this thread).
 
     Returns
     -------
@@ -399,15 +447,16 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
 
     Notes
     -----
-    Scalars and arrays among `x` and `shared` may be variables, to any depth of lists, tuples and dicts. Each worker computes the
-    value and the gradient of its slices; their sums are one entry of the tape. Derivatives along a direction, and so Hessian
-    products, are shared out too. {order}
+    Scalars and arrays among `x` and `shared` may be variables, to any depth of lists, tuples and
+    dicts. Each worker computes the value and the gradient of its slices; their sums are one entry
+    of the tape. Derivatives along a direction, and so Hessian products, are shared out too. {order}
 
-    The function and the data are sent to a worker once, and each slice is recorded there after some calls (see
-    `varmat.recorded`). They are known again if function, structure and small data are equal and arrays of more than 4 kB are the
-    same objects, so those must not be overwritten between calls. Another process is sent a slice of `x`, but all of what is in
-    `shared`: what belongs to the items should be in `x`, as the columns of an array or, of different kinds, through `map_rect`.
-    Calls within `f` are not shared out again.
+    The function and the data are sent to a worker once, and each slice is recorded there after some
+    calls (see `varmat.recorded`). They are known again if function, structure and small data are
+    equal and arrays of more than 4 kB are the same objects, so those must not be overwritten
+    between calls. Another process is sent a slice of `x`, but all of what is in `shared`: what
+    belongs to the items should be in `x`, as the columns of an array or, of different kinds,
+    through `map_rect`. Calls within `f` are not shared out again.
 
     References
     ----------
@@ -425,13 +474,16 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
 
 reduce_sum.__doc__ = _REDUCE_SUM.format(
     name="reduce_sum",
-    grainsize="The fewest items that a slice should have; positive. There are at most four slices for each worker.",
-    order="The slices depend on the number of workers, and so do the last digits of the sum; see `reduce_sum_static`.",
+    grainsize="The fewest items that a slice should have; positive. There are at most four slices "
+    "for each worker.",
+    order="The slices depend on the number of workers, and so do the last digits of the sum; see "
+    "`reduce_sum_static`.",
 )
 reduce_sum_static.__doc__ = _REDUCE_SUM.format(
     name="reduce_sum_static",
     grainsize="How many items each slice has, but for the last one; positive.",
-    order="Neither the slices nor the order of their sums depend on the number of workers, but each takes a request of its own.",
+    order="Neither the slices nor the order of their sums depend on the number of workers, but "
+    "each takes a request of its own.",
 )
 
 
@@ -440,7 +492,9 @@ def _check_function(name: str, f: Any) -> None:
         raise TypeError(f"{name}: the function is a {type(f).__name__}, but must be a function!")
 
 
-def _reduce_sum(name: str, f: Any, x: Any, grainsize: Any, shared: tuple[Any, ...], executor: Any) -> Any:
+def _reduce_sum(
+    name: str, f: Any, x: Any, grainsize: Any, shared: tuple[Any, ...], executor: Any
+) -> Any:
     _check_function(name, f)
     check(name, executor)
     if isinstance(grainsize, bool) or not isinstance(grainsize, (int, np.integer)):

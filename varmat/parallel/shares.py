@@ -1,9 +1,9 @@
-"""What a worker has and does: the function of a call, the data of its jobs, and the values and derivatives that it is asked for.
+"""What a worker has and does: the function of a call, the data of its jobs, and the values and
+derivatives that it is asked for.
 
-A worker is a thread or another process, maybe on another machine. All that it is sent is `run` with numbers: the work that they
-are for is known by a key. A worker that does not know it says so, and then is sent it, once. A thread of the process that made
-the work knows it from the start.
-"""
+A worker is a thread or another process, maybe on another machine. All that it is sent is `run` with
+numbers: the work that they are for is known by a key. A worker that does not know it says so, and
+then is sent it, once. A thread of the process that made the work knows it from the start."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import like
-from varmat.functionals.recorded import RecordedIfPossible
-from varmat.functionals.recording import lost
-from varmat.functionals.reverse import value_and_grad
+from varmat.derivatives.recorded import RecordedIfPossible
+from varmat.derivatives.recording import lost
+from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner, value_now
 
 __all__: list[str] = []
 
-# Works that a process keeps, those used last; and how often a gradient is evaluated before it is recorded.
+# Works that a process keeps, those used last; and how often a gradient is evaluated before it is
+# recorded.
 MOST_WORKS = 16
 EAGER = 2
 
 
 class Place(NamedTuple):
-    """Where a variable stood among the arguments: an operand of the call, all of it or an item or slice of it."""
+    """Where a variable stood among the arguments: an operand of the call, all of it or an item or
+    slice of it.
+    """
 
     leaf: int
     index: Any = None
@@ -43,10 +46,31 @@ class Place(NamedTuple):
         return x if self.index is None else x[self.index]
 
 
-class Here(threading.local):
-    """Whether this thread is working on a share: what it calls is not shared out again, for all workers may be waiting."""
+class Here:
+    """Whether this thread is working on a share: what it calls is not shared out again, for all
+    workers may be waiting.
 
-    is_busy = False
+    Threads are known by their numbers. What Python keeps for a thread that is not its own is gone
+    after each call from it."""
+
+    def __init__(self) -> None:
+        self._busy: set[int] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        return threading.get_ident() in self._busy
+
+    @is_busy.setter
+    def is_busy(self, is_so: bool) -> None:
+        (self._busy.add if is_so else self._busy.discard)(threading.get_ident())
+
+    def release(self, thread: int) -> None:
+        """Another thread has ended, whose number a new one may get."""
+        self._busy.discard(thread)
+
+    def forget(self) -> None:
+        """In a forked child there is only the thread that forked it."""
+        self._busy &= {threading.get_ident()}
 
 
 here = Here()
@@ -88,20 +112,42 @@ class Work:
     shared : tuple
         The common arguments, with a `Place` for each variable.
     is_sum : bool
-        Whether the function returns numbers that are added, ``f(*own, *shared)``; else it returns vectors, ``f(*shared, *own)``.
+        Whether the function returns numbers that are added, ``f(*own, *shared)``; else it returns
+        vectors, ``f(*shared, *own)``.
     leaves : int
         How many operands there are.
     jobs : dict
-        Number -> the arguments that are its own, with a `Place` for each variable; in another process those that it was sent.
+        Number -> the arguments that are its own, with a `Place` for each variable; in another
+        process those that it was sent.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], shared: tuple[Any, ...], is_sum: bool, leaves: int) -> None:
-        self.name, self.function, self.shared, self.is_sum, self.leaves = name, function, shared, is_sum, leaves
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        shared: tuple[Any, ...],
+        is_sum: bool,
+        leaves: int,
+    ) -> None:
+        self.name, self.function, self.shared, self.is_sum, self.leaves = (
+            name,
+            function,
+            shared,
+            is_sum,
+            leaves,
+        )
         self.jobs: dict[int, tuple[Any, ...]] = {}
         self._shares: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "jobs": {}, "_shares": {}}
+
+    def has(self, jobs: Sequence[int]) -> bool:
+        """Whether these jobs are there: another process is sent those that it works on."""
+        return all(job in self.jobs for job in jobs)
+
+    def answered(self, request: Request) -> Answer:
+        return answered(self, request)
 
     def share(self, job: int, directions: tuple[int, ...]) -> Evaluated:
         """A job as a function of its numbers, differentiated along some of the operands."""
@@ -128,12 +174,16 @@ class Share:
             return np.stack(y) if isinstance(y, (list, tuple)) else y
         if np.shape(value_now(y)):
             shape = np.shape(value_now(y))
-            raise ShapeError(f"{self.work.name}: f returns an array of shape {shape}, but must return a number!")
+            raise ShapeError(
+                f"{self.work.name}: f returns an array of shape {shape}, but must return a number!"
+            )
         return y
 
 
 class Along:
-    """The derivative of a share along one operand: a function of what the share takes, and of the direction."""
+    """The derivative of a share along one operand: a function of what the share takes, and of the
+    direction.
+    """
 
     def __init__(self, share: Any, leaf: int, direction: int) -> None:
         self.work, self.share = share.work, share
@@ -162,7 +212,8 @@ class Evaluated:
         self.share, self.places = share, share.places
         self._inner = Inner(share.work.name, share, ())
         self._count = 0
-        # Whether it returns one number, whose gradient is recorded best; of a vector that is not known before the first call.
+        # Whether it returns one number, whose gradient is recorded best; of a vector that is not
+        # known before the first call.
         self._is_number = share.work.is_sum
         positions = tuple(range(len(self.places)))
         number = share if self._is_number else _Number(share)
@@ -172,7 +223,9 @@ class Evaluated:
     def values(self, numbers: Sequence[Any]) -> np.ndarray:
         return self._inner.values(numbers, ())
 
-    def gradient(self, numbers: Sequence[Any], cotangent: np.ndarray | None) -> tuple[np.ndarray, Sequence[Any]]:
+    def gradient(
+        self, numbers: Sequence[Any], cotangent: np.ndarray | None
+    ) -> tuple[np.ndarray, Sequence[Any]]:
         """The values, and their cotangent, by default all ones, times the derivatives."""
         if not numbers:
             return self.values(numbers), ()
@@ -180,12 +233,15 @@ class Evaluated:
             self._count += 1
             value, gradient = (self._eager if self._count <= EAGER else self._recorded)(*numbers)
             weight = 1.0 if cotangent is None else float(cotangent[0])
-            return np.array([self._plain(value)]), gradient if weight == 1.0 else [weight * c for c in gradient]
+            return np.array([self._plain(value)]), gradient if weight == 1.0 else [
+                weight * c for c in gradient
+            ]
         value, pullback = self._inner.pullback(numbers, ())
         shape, size = np.shape(self._plain(value)), np.size(value)
         if cotangent is not None and cotangent.size != size:
             raise ShapeError(
-                f"{self.share.work.name}: f returns {size} elements where it returned {cotangent.size} before; their number "
+                f"{self.share.work.name}: f returns {size} elements where it returned "
+                f"{cotangent.size} before; their number "
                 "must be the same for all parameters!"
             )
         self._is_number = size == 1
@@ -210,7 +266,8 @@ class _Number:
         shape = np.shape(value_now(y))
         if np.prod(shape, dtype=int) != 1:
             raise ShapeError(
-                f"{self.share.work.name}: f returns an array of shape {shape} where it returned one element before; their number "
+                f"{self.share.work.name}: f returns an array of shape {shape} where it returned "
+                "one element before; their number "
                 "must be the same for all parameters!"
             )
         return np.sum(y) if shape else y
@@ -245,7 +302,9 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The values of jobs, the sums of their gradients with respect to what they have in common, and the gradients of their own."""
+    """The values of jobs, the sums of their gradients with respect to what they have in common, and
+    the gradients of their own.
+    """
 
     values: list[np.ndarray]
     common: dict[int, Any]
@@ -276,7 +335,7 @@ class JobError(Exception):
 
 
 # The works of this process, by key. A child that is forked has those of its parent.
-_KNOWN: OrderedDict[str, Work] = OrderedDict()
+_KNOWN: OrderedDict[str, Any] = OrderedDict()
 _LOCK = threading.Lock()
 
 
@@ -284,14 +343,17 @@ def _unlock() -> None:
     """A new lock in a forked child: another thread of the parent may hold the old one."""
     global _LOCK
     _LOCK = threading.Lock()
+    here.forget()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock)
 
 
-def keep(key: str, work: Work) -> None:
-    """Remember a work, and forget those that have not been used for the longest time."""
+def keep(key: str, work: Any) -> None:
+    """Remember a `Work` or a `Task`, and forget those that have not been used for the longest
+    time.
+    """
     with _LOCK:
         _KNOWN[key] = work
         _KNOWN.move_to_end(key)
@@ -299,11 +361,17 @@ def keep(key: str, work: Work) -> None:
             _KNOWN.popitem(last=False)
 
 
-def run(process: Any, request: Request, parcel: tuple[bytes | None, bytes] | None = None) -> Answer | Unknown | Failure:
+def forget(key: str) -> None:
+    """Forget what will not be asked for again."""
+    with _LOCK:
+        _KNOWN.pop(key, None)
+
+
+def run(process: Any, request: Any, parcel: tuple[bytes | None, bytes] | None = None) -> Any:
     """What a worker does: the answer to a request, with the work and its jobs where they were sent.
 
-    `process` is the process that asks. An error of a job is raised in it, and comes back as a `Failure` from another.
-    """
+    `process` is the process that asks. An error of a job is raised in it, and comes back as a
+    `Failure` from another."""
     try:
         return _answer(request, parcel)
     except JobError as error:
@@ -317,7 +385,7 @@ def identity() -> tuple[str, int]:
     return os.uname().nodename if hasattr(os, "uname") else "", os.getpid()
 
 
-def _answer(request: Request, parcel: tuple[bytes | None, bytes] | None) -> Answer | Unknown:
+def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
     work = _KNOWN.get(request.key)
     if parcel is not None:
         if work is None and parcel[0] is not None:
@@ -326,11 +394,11 @@ def _answer(request: Request, parcel: tuple[bytes | None, bytes] | None) -> Answ
             for job, arguments in pickle.loads(parcel[1]).items():
                 work.jobs.setdefault(job, arguments)
             keep(request.key, work)
-    if work is None or not all(job in work.jobs for job in request.jobs):
+    if work is None or not work.has(request.jobs):
         return Unknown(work is None)
     was, here.is_busy = here.is_busy, True
     try:
-        return answered(work, request)
+        return work.answered(request)
     finally:
         here.is_busy = was
 
@@ -344,11 +412,16 @@ def answered(work: Work, request: Request) -> Answer:
         try:
             share = work.share(job, request.directions)
             following = iter(request.own[i])
-            numbers = [request.common[x.leaf] if x.leaf in request.common else next(following) for x in share.places]
+            numbers = [
+                request.common[x.leaf] if x.leaf in request.common else next(following)
+                for x in share.places
+            ]
             if not request.has_gradient:
                 values.append(share.values(numbers))
                 continue
-            value, gradient = share.gradient(numbers, None if request.cotangents is None else request.cotangents[i])
+            value, gradient = share.gradient(
+                numbers, None if request.cotangents is None else request.cotangents[i]
+            )
         except Exception as error:
             raise JobError(job, error) from error
         values.append(value)

@@ -1,3 +1,5 @@
-"""Straight-line programs: functions of plain numbers and arrays written from expressions and from tapes."""
+"""Straight-line programs: functions of plain numbers and arrays written from expressions and from
+tapes.
+"""
 
 from varmat.programs import entries  # noqa: F401 - registers itself

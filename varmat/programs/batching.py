@@ -1,10 +1,11 @@
-"""Independent steps of one kernel and layout as one step over a leading axis: what makes a loop over elements run as one of arrays.
+"""Independent steps of one kernel and layout as one step over a leading axis: what makes a loop
+over elements run as one of arrays.
 
-`varmat.programs.schedule` says which steps are alike. Here the program is written anew, batch by batch: the results of a batch are
-rows of one value, and what the members read in one place is a column: a value that they share, constants on top of each other, a
-view if the rows lie at regular distances, a gather if they lie in one value, and otherwise an array assembled of parts, if that is
-cheaper than the steps one by one.
-"""
+`varmat.programs.schedule` says which steps are alike. Here the program is written anew, batch by
+batch: the results of a batch are rows of one value, and what the members read in one place is a
+column: a value that they share, constants on top of each other, a view if the rows lie at regular
+distances, a gather if they lie in one value, and otherwise an array assembled of parts, if that is
+cheaper than the steps one by one."""
 
 from __future__ import annotations
 
@@ -16,14 +17,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.programs.builder import Builder
-from varmat.programs.kernels import GATHER, GUARD, Assemble, Copy, Function, Gather, Gufunc, Matmul, Reduce, Select, Sum, Ufunc
+from varmat.programs.kernels import (
+    GATHER,
+    GUARD,
+    Assemble,
+    Copy,
+    Function,
+    Gather,
+    Gufunc,
+    Matmul,
+    Reduce,
+    Select,
+    Sum,
+    Ufunc,
+)
 from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
 from varmat.programs.schedule import GUARDS, Graph, Schedule, is_worth_it
 
 # Equal steps from which a program is looked at.
 LEAST = 16
-# What steps cost natively, in nanoseconds: of numbers, of arrays and each element of them, of a gather, and of a part of what is
-# assembled. A number in it is cheap here, for all later steps find it there.
+# What steps cost natively, in nanoseconds: of numbers, of arrays and each element of them, of a
+# gather, and of a part of what is assembled. A number in it is cheap here, for all later steps find
+# it there.
 NUMBER, STEP, ELEMENT, IRREGULAR, PART, NUMBER_PART = 12.0, 20.0, 0.7, 1.0, 15.0, 4.0
 # So many members that read from elsewhere go their own way.
 _STRAYS = 2
@@ -37,7 +52,11 @@ def batched(program: Program) -> Program:
 def _is_batchable(step: Step) -> bool:
     if isinstance(step.kernel, GUARDS):
         return True
-    if not step.kernel.is_pure or len(step.results) != 1 or step.results[0].dtype not in (FLOAT, BOOL):
+    if (
+        not step.kernel.is_pure
+        or len(step.results) != 1
+        or step.results[0].dtype not in (FLOAT, BOOL)
+    ):
         return False
     return type(step.kernel) in _WRITERS and all(v.size for v in (*step.operands, *step.results))
 
@@ -70,7 +89,8 @@ class _Batching:
         self.builder = Builder()
         self._made: list[Value] = []
         self._made_numbers: dict[int, int] = {}
-        # Where the bases of the old program are in the new one: a number of what is made, and bytes.
+        # Where the bases of the old program are in the new one: a number of what is made, and
+        # bytes.
         self._place = np.full(len(self.graph.bases), -1)
         self._offset = np.zeros(len(self.graph.bases), int)
         # Constants and gathers by what they are made of, so that equal steps are one.
@@ -114,10 +134,14 @@ class _Batching:
     def _settle_batch(self, batch: np.ndarray, new: Value) -> None:
         bases = [self.graph.number_of_base(self.graph.steps[i].results[0]) for i in batch.tolist()]
         shape = self.graph.bases[bases[0]].shape
-        self._settle(bases, self.builder.broadcast(new, (len(batch), *shape)), np.arange(len(batch)))
+        self._settle(
+            bases, self.builder.broadcast(new, (len(batch), *shape)), np.arange(len(batch))
+        )
 
     def where(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where old values are: numbers of what is made, which are negative for constants, and bytes."""
+        """Where old values are: numbers of what is made, which are negative for constants, and
+        bytes.
+        """
         base, is_constant = self.graph.base[numbers], self.graph.constant[numbers]
         places, offsets = self._place[base], self._offset[base] + self.graph.offset[numbers]
         return np.where(is_constant, -1, places), np.where(is_constant, 0, offsets)
@@ -128,7 +152,12 @@ class _Batching:
         if old.base.data is not None:
             return self.builder.constant(_data(old))
         base = self.graph.base[number]
-        return self.builder.part(self._made[self._place[base]], old.shape, int(self._offset[base]) + old.offset, old.strides)
+        return self.builder.part(
+            self._made[self._place[base]],
+            old.shape,
+            int(self._offset[base]) + old.offset,
+            old.strides,
+        )
 
     def made(self, place: int) -> Value:
         return self._made[place]
@@ -140,7 +169,9 @@ class _Batching:
         old, n = self.graph.values[numbers[0]], len(numbers)
         places, offsets = self.where(numbers)
         is_one = (places == places[0]).all()
-        if (numbers == numbers[0]).all() or (is_one and places[0] >= 0 and (offsets == offsets[0]).all()):
+        if (numbers == numbers[0]).all() or (
+            is_one and places[0] >= 0 and (offsets == offsets[0]).all()
+        ):
             return Column(old.shape, 0.0, partial(self.value, int(numbers[0])), True)
         if is_one and places[0] < 0:
             return Column(old.shape, 0.0, partial(self.taken, numbers, places, offsets))
@@ -148,9 +179,17 @@ class _Batching:
             return Column(old.shape, 0.0, partial(self.taken, numbers, places, offsets))
         cost = STEP + IRREGULAR * n * old.size if is_one else self._cost_of_parts(places, old.size)
         if old.dtype == BOOL and not old.shape:
-            return Column((), cost + 3 * STEP + 2 * ELEMENT * n, partial(self._truths, numbers, places, offsets))
+            return Column(
+                (),
+                cost + 3 * STEP + 2 * ELEMENT * n,
+                partial(self._truths, numbers, places, offsets),
+            )
         cost = cost if old.dtype == FLOAT else math.inf
-        return Column(old.shape, cost, partial(self.taken if is_one else self._assembled, numbers, places, offsets))
+        return Column(
+            old.shape,
+            cost,
+            partial(self.taken if is_one else self._assembled, numbers, places, offsets),
+        )
 
     def _cost_of_parts(self, places: np.ndarray, size: int) -> float:
         counts = np.unique(places, return_counts=True)[1]
@@ -160,25 +199,43 @@ class _Batching:
     def _truths(self, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
         """Truth values with a leading axis, by way of numbers."""
         known = np.unique(places[places >= 0]).tolist()
-        of_numbers = {place: self._place_of(self.builder.number(self._made[place])) for place in known}
-        places, offsets = np.array([of_numbers.get(place, place) for place in places.tolist()]), 8 * offsets
+        of_numbers = {
+            place: self._place_of(self.builder.number(self._made[place])) for place in known
+        }
+        places, offsets = (
+            np.array([of_numbers.get(place, place) for place in places.tolist()]),
+            8 * offsets,
+        )
         if (places == places[0]).all():
             return self.builder.truth(self.taken(numbers, places, offsets))
         return self.builder.truth(self._added(np.arange(len(numbers)), numbers, places, offsets))
 
     def taken(self, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
-        """Constants, or parts of one value, with a leading axis: as a view if they lie at equal distances."""
+        """Constants, or parts of one value, with a leading axis: as a view if they lie at equal
+        distances.
+        """
         like, place = self.graph.values[numbers[0]], places[0]
         step = _step_of(offsets)
         if place >= 0 and step is not None:
-            return self.builder.part(self._made[place], (len(offsets), *like.shape), int(offsets[0]), (step, *like.strides))
-        key = numbers.tobytes() if place < 0 else (place, offsets.tobytes(), like.shape, like.strides)
+            return self.builder.part(
+                self._made[place],
+                (len(offsets), *like.shape),
+                int(offsets[0]),
+                (step, *like.strides),
+            )
+        key = (
+            numbers.tobytes() if place < 0 else (place, offsets.tobytes(), like.shape, like.strides)
+        )
         known = self._known.get(key)
         if known is None:
             if place < 0:
-                known = self.builder.constant(np.array([_data(self.graph.values[i]) for i in numbers.tolist()]))
+                known = self.builder.constant(
+                    np.array([_data(self.graph.values[i]) for i in numbers.tolist()])
+                )
             else:
-                known = self.builder.gather(self._made[place], np.add.outer(offsets // 8, _inside(like.shape, like.strides)))
+                known = self.builder.gather(
+                    self._made[place], np.add.outer(offsets // 8, _inside(like.shape, like.strides))
+                )
             self._known[key] = known
         return known
 
@@ -186,11 +243,15 @@ class _Batching:
         """Values with a leading axis; this is where they are from now on."""
         made = self._added(np.arange(len(numbers)), numbers, places, offsets)
         graph = self.graph
-        whole = np.flatnonzero([not graph.values[i].is_view and not graph.constant[i] for i in numbers.tolist()])
+        whole = np.flatnonzero(
+            [not graph.values[i].is_view and not graph.constant[i] for i in numbers.tolist()]
+        )
         self._settle(graph.base[numbers[whole]], made, whole)
         return made
 
-    def _added(self, rows: np.ndarray, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
+    def _added(
+        self, rows: np.ndarray, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray
+    ) -> Value:
         """Zeros with old values added to rows."""
         member = self.graph.values[numbers[0]].shape
         shape = (int(rows.max()) + 1, *member)
@@ -198,13 +259,24 @@ class _Batching:
         order = np.argsort(places, kind="stable")
         groups = np.split(order, np.flatnonzero(np.diff(places[order])) + 1)
         return self.builder.assemble(
-            shape, [self._part(rows[g] * strides[0], strides[1:], numbers[g], places[g], offsets[g]) for g in groups]
+            shape,
+            [
+                self._part(rows[g] * strides[0], strides[1:], numbers[g], places[g], offsets[g])
+                for g in groups
+            ],
         )
 
     def _part(
-        self, to: np.ndarray, strides: Shape, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray
+        self,
+        to: np.ndarray,
+        strides: Shape,
+        numbers: np.ndarray,
+        places: np.ndarray,
+        offsets: np.ndarray,
     ) -> tuple[Any, Shape, Value]:
-        """Values that lie in one as one part of an assembled array, to whose bytes `to` each of them is added."""
+        """Values that lie in one as one part of an assembled array, to whose bytes `to` each of
+        them is added.
+        """
         shape = (len(to), *self.graph.values[numbers[0]].shape)
         order = np.argsort(to, kind="stable")
         step = _step_of(to[order])
@@ -230,7 +302,11 @@ class _Batching:
         n, size = len(batch), step.results[0].size
         columns = [self.column(numbers[:, i]) for i in range(numbers.shape[1])]
         cost = STEP + ELEMENT * n * size + sum(column.cost for column in columns)
-        made = _WRITERS[type(step.kernel)](self, step, columns, numbers) if cost < n * _alone(step) else None
+        made = (
+            _WRITERS[type(step.kernel)](self, step, columns, numbers)
+            if cost < n * _alone(step)
+            else None
+        )
         if made is None:
             self._singles(np.sort(batch))
         else:
@@ -254,17 +330,26 @@ class _Batching:
         _, once = np.unique(np.stack(self.where(numbers)), axis=1, return_index=True)
         column, kernel = self.column(numbers[once]), self.graph.steps[batch[0]].kernel
         steps = 1 if kernel is GUARD else 4
-        if len(once) == 1 or column.cost + steps * (STEP + ELEMENT * len(once)) > len(once) * NUMBER:
+        if (
+            len(once) == 1
+            or column.cost + steps * (STEP + ELEMENT * len(once)) > len(once) * NUMBER
+        ):
             self._singles(np.sort(batch[once]))
             return
         x, builder = column.make(), self.builder
         if kernel is not GUARD:
             low, high = builder.constant(kernel.low), builder.constant(kernel.high)
-            x = builder.logical(np.logical_and, builder.compare(np.greater, x, low), builder.compare(np.less, x, high))
+            x = builder.logical(
+                np.logical_and,
+                builder.compare(np.greater, x, low),
+                builder.compare(np.less, x, high),
+            )
         builder.guard(x)
 
     def _sums(self, batch: np.ndarray) -> None:
-        """Write sums of the same number of terms as a sum of columns, others by adding each term to its place, if either pays."""
+        """Write sums of the same number of terms as a sum of columns, others by adding each term to
+        its place, if either pays.
+        """
         graph, arity = self.graph, self.graph.arity[batch]
         rows = np.repeat(np.arange(len(batch)), arity)
         at = np.arange(len(rows)) + np.repeat(graph.first[batch] - np.cumsum(arity) + arity, arity)
@@ -277,14 +362,24 @@ class _Batching:
         layouts = np.where(graph.constant[numbers], -1, np.array(graph.layouts)[numbers])
         if _differ(layouts[layouts >= 0]):
             adding = math.inf
-        aligned = np.lexsort((offsets, places, layouts, self._tokens[at], rows)).reshape(n, -1) if not _differ(arity) else None
-        if aligned is not None and not any(_differ(column[column >= 0]) for column in layouts[aligned].T):
+        aligned = (
+            np.lexsort((offsets, places, layouts, self._tokens[at], rows)).reshape(n, -1)
+            if not _differ(arity)
+            else None
+        )
+        if aligned is not None and not any(
+            _differ(column[column >= 0]) for column in layouts[aligned].T
+        ):
             aligned = numbers[aligned]
             order = self._order(aligned)
             columns = [self.column(column) for column in aligned[order].T]
-            cost = (len(columns) - 1) * (STEP + ELEMENT * n * size) + sum(column.cost for column in columns)
+            cost = (len(columns) - 1) * (STEP + ELEMENT * n * size) + sum(
+                column.cost for column in columns
+            )
             if cost < min(singly, adding):
-                self._settle_batch(batch[order], self.builder.add_all([column.make() for column in columns]))
+                self._settle_batch(
+                    batch[order], self.builder.add_all([column.make() for column in columns])
+                )
                 return
         if adding < singly:
             self._settle_batch(batch, self._added(rows, numbers, places, offsets))
@@ -300,7 +395,11 @@ class _Batching:
             made: Sequence[Value]
             if len(numbers) >= LEAST and graph.is_sum(step):
                 made = [self._sum_of(numbers)]
-            elif len(numbers) >= LEAST and isinstance(step.kernel, Assemble) and step.kernel.dtype == FLOAT:
+            elif (
+                len(numbers) >= LEAST
+                and isinstance(step.kernel, Assemble)
+                and step.kernel.dtype == FLOAT
+            ):
                 made = [self._assembly(step.kernel, numbers)]
             else:
                 made = self.builder.apply(step.kernel, *map(self.value, numbers.tolist()))
@@ -310,14 +409,19 @@ class _Batching:
     def _sum_of(self, numbers: np.ndarray) -> Value:
         """A sum of many: of those that lie in one value at once."""
         places, offsets = self.where(numbers)
-        keys = [(place, self.graph.values[i].strides) for place, i in zip(places.tolist(), numbers.tolist(), strict=True)]
+        keys = [
+            (place, self.graph.values[i].strides)
+            for place, i in zip(places.tolist(), numbers.tolist(), strict=True)
+        ]
         terms = []
         for (place, _), mine in _grouped(keys).items():
             if place < 0 or len(mine) < 4:
                 terms += [self.value(i) for i in numbers[mine].tolist()]
             else:
                 mine = mine[np.argsort(offsets[mine], kind="stable")]
-                terms.append(self.builder.sum(self.taken(numbers[mine], places[mine], offsets[mine]), (0,)))
+                terms.append(
+                    self.builder.sum(self.taken(numbers[mine], places[mine], offsets[mine]), (0,))
+                )
         return self.builder.add_all(terms)
 
     def _assembly(self, kernel: Assemble, numbers: np.ndarray) -> Value:
@@ -329,16 +433,37 @@ class _Batching:
         for i, (place, shape, number, index) in enumerate(given):
             old = values[number]
             alone = index is not None or old.shape != shape
-            keys.append((i,) if alone else (places[i], place[1], shape, None if old.base.data is not None else old.strides))
+            keys.append(
+                (i,)
+                if alone
+                else (
+                    places[i],
+                    place[1],
+                    shape,
+                    None if old.base.data is not None else old.strides,
+                )
+            )
         for mine in _grouped(keys).values():
             if len(keys[mine[0]]) == 1 or len(mine) < 4:
                 for i in mine.tolist():
                     place, shape, number, index = given[i]
-                    parts.append((place if index is None else _data(values[index]), shape, self.value(number)))
+                    parts.append(
+                        (
+                            place if index is None else _data(values[index]),
+                            shape,
+                            self.value(number),
+                        )
+                    )
             else:
                 to = np.array([given[i][0][0] for i in mine.tolist()])
-                parts.append(self._part(to, given[mine[0]][0][1], of_parts[mine], places[mine], offsets[mine]))
-        return self.builder.assemble(kernel.shape, parts, self.value(numbers[0]) if kernel.has_base else None)
+                parts.append(
+                    self._part(
+                        to, given[mine[0]][0][1], of_parts[mine], places[mine], offsets[mine]
+                    )
+                )
+        return self.builder.assemble(
+            kernel.shape, parts, self.value(numbers[0]) if kernel.has_base else None
+        )
 
 
 def _alone(step: Step) -> float:
@@ -349,7 +474,11 @@ def _alone(step: Step) -> float:
 
 def _data(v: Value) -> Any:
     """The array of a constant."""
-    return v.data if v.data is not None else np.ndarray(v.shape, v.dtype, v.base.data, v.offset, v.strides)
+    return (
+        v.data
+        if v.data is not None
+        else np.ndarray(v.shape, v.dtype, v.base.data, v.offset, v.strides)
+    )
 
 
 def _step_of(offsets: np.ndarray) -> int | None:
@@ -402,7 +531,9 @@ def _aligned(batching: _Batching, column: Column, shape: Shape) -> Value:
     if column.is_shared or not missing:
         return x
     if x.data is not None:
-        return batching.builder.constant(x.data.reshape(len(x.data), *(1,) * missing, *column.shape))
+        return batching.builder.constant(
+            x.data.reshape(len(x.data), *(1,) * missing, *column.shape)
+        )
     strides = (x.strides[0], *(0,) * missing, *x.strides[1:])
     return batching.builder.part(x, (x.shape[0], *(1,) * missing, *column.shape), 0, strides)
 
@@ -412,15 +543,21 @@ def _full(batching: _Batching, column: Column, n: int) -> Value:
     return batching.builder.broadcast(column.make(), (n, *column.shape))
 
 
-def _ufunc(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value:
+def _ufunc(
+    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
+) -> Value:
     operands = [_aligned(batching, column, step.results[0].shape) for column in columns]
     if all(v.dtype == FLOAT for v in (*operands, *step.results)):  # in its simplest form
         return batching.builder.ufunc(step.kernel.ufunc, *operands)
     return batching.builder.call(step.kernel, *operands)
 
 
-def _elementwise(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value:
-    return batching.builder.call(step.kernel, *(_aligned(batching, column, step.results[0].shape) for column in columns))
+def _elementwise(
+    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
+) -> Value:
+    return batching.builder.call(
+        step.kernel, *(_aligned(batching, column, step.results[0].shape) for column in columns)
+    )
 
 
 def _copy(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value:
@@ -428,18 +565,30 @@ def _copy(batching: _Batching, step: Step, columns: Sequence[Column], numbers: n
     return batching.builder.full(_aligned(batching, columns[0], shape), (len(numbers), *shape))
 
 
-def _reduce(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value:
-    return batching.builder.reduce(step.kernel.ufunc, columns[0].make(), [i + 1 for i in step.kernel.axes])
+def _reduce(
+    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
+) -> Value:
+    return batching.builder.reduce(
+        step.kernel.ufunc, columns[0].make(), [i + 1 for i in step.kernel.axes]
+    )
 
 
-def _gufunc(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value | None:
+def _gufunc(
+    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
+) -> Value | None:
     if len(step.results) > 1 or len(set(step.kernel.parted(step.operands)[0])) > 1:
         return None
-    return batching.builder.call(step.kernel, *(_full(batching, column, len(numbers)) for column in columns))
+    return batching.builder.call(
+        step.kernel, *(_full(batching, column, len(numbers)) for column in columns)
+    )
 
 
-def _matmul(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value | None:
-    """A product with a shared matrix or vector as one product, of vectors as sums of rows, others as a stack."""
+def _matmul(
+    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
+) -> Value | None:
+    """A product with a shared matrix or vector as one product, of vectors as sums of rows, others
+    as a stack.
+    """
     builder, (a, b) = batching.builder, columns
     axes = len(a.shape), len(b.shape)
     if max(axes) > 2:
@@ -460,10 +609,16 @@ def _matmul(batching: _Batching, step: Step, columns: Sequence[Column], numbers:
     return builder.reshaped(builder.matmul(left, right), (n, *step.results[0].shape))
 
 
-def _gather(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value | None:
+def _gather(
+    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
+) -> Value | None:
     """Elements of parts of one value as elements of it."""
     places, offsets = batching.where(numbers[:, 0])
-    if places[0] < 0 or (places != places[0]).any() or not batching.graph.constant[numbers[:, 1]].all():
+    if (
+        places[0] < 0
+        or (places != places[0]).any()
+        or not batching.graph.constant[numbers[:, 1]].all()
+    ):
         return None
     index = np.array([_data(batching.graph.values[i]) for i in numbers[:, 1].tolist()])
     index += (offsets // 8).reshape(-1, *(1,) * (index.ndim - 1))
@@ -471,7 +626,9 @@ def _gather(batching: _Batching, step: Step, columns: Sequence[Column], numbers:
     return batching.builder.call(GATHER, whole, batching.builder.constant(index))
 
 
-def _assemble(batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray) -> Value | None:
+def _assemble(
+    batching: _Batching, step: Step, columns: Sequence[Column], numbers: np.ndarray
+) -> Value | None:
     kernel, n = step.kernel, len(numbers)
     if kernel.dtype != FLOAT:
         return None
@@ -479,16 +636,27 @@ def _assemble(batching: _Batching, step: Step, columns: Sequence[Column], number
     row = 8 * math.prod(kernel.shape)
     for place, shape, column, index in kernel.parts(columns):
         if index is None:
-            parts.append(((place[0], (row, *place[1])), (n, *shape), _aligned(batching, column, shape)))
+            parts.append(
+                ((place[0], (row, *place[1])), (n, *shape), _aligned(batching, column, shape))
+            )
             continue
-        places = np.broadcast_to(index.make().data.reshape((1, *shape) if index.is_shared else (n, *shape)), (n, *shape))
+        places = np.broadcast_to(
+            index.make().data.reshape((1, *shape) if index.is_shared else (n, *shape)), (n, *shape)
+        )
         places = places + (np.arange(n) * (row // 8)).reshape(-1, *(1,) * len(shape))
-        parts.append((places, (n, *shape), batching.builder.full(_aligned(batching, column, shape), (n, *shape))))
+        parts.append(
+            (
+                places,
+                (n, *shape),
+                batching.builder.full(_aligned(batching, column, shape), (n, *shape)),
+            )
+        )
     base = _full(batching, columns[0], n) if kernel.has_base else None
     return batching.builder.assemble((n, *kernel.shape), parts, base)
 
 
 _WRITERS: dict[type, Callable[[_Batching, Step, Sequence[Column], np.ndarray], Value | None]] = {
-    Ufunc: _ufunc, Function: _elementwise, Select: _elementwise, Sum: _elementwise, Copy: _copy, Reduce: _reduce, Gufunc: _gufunc,
+    Ufunc: _ufunc, Function: _elementwise, Select: _elementwise, Sum: _elementwise, Copy: _copy,
+     Reduce: _reduce, Gufunc: _gufunc,
     Matmul: _matmul, Gather: _gather, Assemble: _assemble,
 }  # fmt: skip

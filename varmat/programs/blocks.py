@@ -1,23 +1,67 @@
-"""Long arrays block by block: elementwise steps and their sums become one step, whose temporaries stay in the cache.
+"""Long arrays block by block: elementwise steps and their sums become one step, whose temporaries
+stay in the cache.
 
-The steps are assigned to rounds. A round is what can be computed before a sum of the same round is known: first the steps that need
-whole arrays, then a loop for each length. Most models need one round: the reverse pass of a sum needs what the forward pass
-computes, but not the sum. What nothing outside of a loop reads is never more than a block.
-"""
+The steps are assigned to rounds. A round is what can be computed before a sum of the same round is
+known: first the steps that need whole arrays, then a loop for each length. Most models need one
+round: the reverse pass of a sum needs what the forward pass computes, but not the sum. What nothing
+outside of a loop reads is never more than a block.
+
+Products of a vector with a matrix of long columns belong to the loop too: the rows of a block times
+a vector, and a vector of the block times its rows, summed over the blocks. So a regression reads
+its matrix from memory once, for the predictors and for the derivatives with respect to the
+coefficients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
 from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value
 
-# Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for the calls; twice and four times
-# of it are as good.
+# Elements of a block. Measured with an L2 cache of 1 MB: half of it takes up to a tenth longer, for
+# the calls; twice and four times of it are as good.
 BLOCK = 1 << 14
+# Bytes of a block of a matrix, for the second product to find in the L2 cache; smaller matrices are
+# there as a whole. Measured with one of 1 MB: compiled, 64 KB to 1 MB are equally good; half of it
+# takes bound calls up to a tenth longer.
+BYTES = 1 << 20
+FEWEST_ROWS = 16
+
+
+class Product(NamedTuple):
+    """A vector times a matrix that is long along one axis, and of which the other one lies in one
+    piece.
+    """
+
+    # Among the operands.
+    matrix: int
+    axis: int
+    # Along the long axis, instead of one element for each of its.
+    is_sum: bool
+
+
+def product_of(step: Step) -> Product | None:
+    """How a step is a product of a vector, or a matrix of one row or column, and a long matrix;
+    None for all others.
+    """
+    if not isinstance(step.kernel, Matmul) or max(len(v.shape) for v in step.operands) != 2:
+        return None
+    matrices = [i for i, v in enumerate(step.operands) if len(v.shape) == 2 and min(v.shape) > 1]
+    if len(matrices) != 1:
+        return None
+    (place,) = matrices
+    matrix, vector = step.operands[place], step.operands[1 - place]
+    axis = int(matrix.shape[0] < matrix.shape[1])
+    fits = (
+        matrix.shape[1 - axis] < matrix.shape[axis]
+        and matrix.strides[1 - axis] == 8
+        and vector.is_contiguous
+    )
+    return Product(place, axis, axis != place) if fits else None
 
 
 class Loop(Kernel):
@@ -34,31 +78,63 @@ class Loop(Kernel):
         Arrays that it makes and others read.
     sums : list of Step
         Those of `steps` that sum what they read over all blocks.
+    block : int
+        Elements of a block.
     """
 
     name = "loop"
 
-    def __init__(self, size: int, steps: list[Step], outside: list[Value], kept: list[Value]) -> None:
+    def __init__(
+        self, size: int, steps: list[Step], outside: list[Value], kept: list[Value]
+    ) -> None:
         self.size, self.steps, self.outside, self.kept = size, steps, outside, kept
         self.sums = [step for step in steps if is_sum(step)]
+        products = [(step, each) for step in steps if (each := product_of(step)) is not None]
+        # The axis along which matrices are long, by the id of the value.
+        self.axes = {id(step.operands[each.matrix]): each.axis for step, each in products}
+        rows = [
+            BYTES // (8 * v.size // size)
+            for step, each in products
+            for v in (step.operands[each.matrix],)
+        ]
+        self.block = max(FEWEST_ROWS, min(BLOCK, *rows)) if rows else BLOCK
         # Arrays, by the id of what is made, that are no more than a block.
         self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
         self.is_native = all(step.kernel.is_native for step in steps)
 
     def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
-        return [*((v.shape, v.dtype) for v in self.kept), *(((), FLOAT) for _ in self.sums)]
+        return [
+            *((v.shape, v.dtype) for v in self.kept),
+            *((step.results[0].shape, FLOAT) for step in self.sums),
+        ]
+
+    def stride(self, value: Value) -> int:
+        """Bytes from one element to the next along the loop: zero for what is the same in all
+        blocks.
+        """
+        axis = self.axes.get(id(value))
+        if axis is not None:
+            return value.strides[axis]
+        return int(value.dtype.itemsize) if value.shape and value.size == self.size else 0
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
-        results = [np.empty(v.shape, v.dtype) for v in self.kept] + [np.empty(()) for _ in self.sums]
+        results = [np.empty(shape, dtype) for shape, dtype in self.results()]
         self.bind(operands, results)()
         return tuple(results)
 
     def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[], Any]:
         arrays = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
         arrays |= {id(v): x for v, x in zip(self.kept, results, strict=False)}
-        flat = {key: x.reshape(-1) if x.ndim else x for key, x in arrays.items()}
-        numbers = {number: np.empty(BLOCK, bool if number[0] else float) for number in set(self.place_of_temporary.values())}
+        flat = {
+            key: x.reshape(-1) if x.ndim and key not in self.axes else x
+            for key, x in arrays.items()
+        }
+        numbers = {
+            number: np.empty(BLOCK, bool if number[0] else float)
+            for number in set(self.place_of_temporary.values())
+        }
         totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
+        shares = {key: np.empty_like(total) for key, total in totals.items()}
 
         def part(value: Value, start: int, stop: int) -> Any:
             key = id(value.base) if id(value) not in flat else id(value)
@@ -66,19 +142,24 @@ class Loop(Kernel):
             if temporary is not None:
                 return numbers[temporary][: stop - start]
             whole = flat[key]
-            return whole[start:stop] if whole.ndim else whole
+            if self.axes.get(key) == 1:
+                return whole[:, start:stop]
+            return (
+                whole[start:stop]
+                if key in self.axes or (whole.ndim and whole.size == self.size)
+                else whole
+            )
 
-        share = np.empty(())
         calls: list[Any] = []
-        for start in range(0, self.size, BLOCK):
-            stop = min(start + BLOCK, self.size)
+        for start in range(0, self.size, self.block):
+            stop = min(start + self.block, self.size)
             for step in self.steps:
                 total = totals.get(id(step))
+                share = shares.get(id(step))
                 place = share if total is not None else part(step.results[0], start, stop)
-                kernel = Reduce(np.add, (0,)) if isinstance(step.kernel, Reduce) else step.kernel
-                calls.append(kernel.bind([part(v, start, stop) for v in step.operands], [place]))
+                calls.append(_bound(step, [part(v, start, stop) for v in step.operands], place))
                 if total is not None:
-                    calls.append(lambda total=total: np.add(total, share, total))
+                    calls.append(partial(np.add, total, share, total))
 
         def run() -> None:
             for total in totals.values():
@@ -92,12 +173,32 @@ class Loop(Kernel):
         table.loop(self, operands, results)
 
 
+def _bound(step: Step, operands: Sequence[Any], place: Any) -> Callable[[], Any]:
+    """A step of a loop on a block."""
+    product = product_of(step)
+    if product is not None:
+        matrix = operands[product.matrix]
+        # `dot` is quicker, but copies what does not lie in one piece
+        multiply = np.dot if matrix.flags.forc else np.matmul
+        return partial(
+            multiply, *(x if x is matrix else x.reshape(-1) for x in operands), place.reshape(-1)
+        )
+    kernel = Reduce(np.add, (0,)) if isinstance(step.kernel, Reduce) else step.kernel
+    return kernel.bind(operands, [place])
+
+
 def is_sum(step: Step) -> bool:
-    return isinstance(step.kernel, (Reduce, Matmul))
+    """Whether a step of a loop sums what it reads."""
+    if isinstance(step.kernel, Matmul):
+        product = product_of(step)
+        return product is None or product.is_sum
+    return isinstance(step.kernel, Reduce)
 
 
 def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, int]]:
-    """Numbers of blocks for what is made and not kept, by the id of the value; a number is used again when nobody reads it."""
+    """Numbers of blocks for what is made and not kept, by the id of the value; a number is used
+    again when nobody reads it.
+    """
     last = {id(v.base): i for i, step in enumerate(steps) for v in step.operands}
     places: dict[int, tuple[bool, int]] = {}
     free: dict[bool, list[int]] = {True: [], False: []}
@@ -116,27 +217,57 @@ def temporaries(steps: Sequence[Step], kept: set[int]) -> dict[int, tuple[bool, 
     return places
 
 
-def length_of(step: Step) -> int | None:
-    """The number of elements of the long arrays of a step that can go into a loop; None for all others."""
+def lengths_of(program: Program) -> list[int | None]:
+    """For each step the number of elements of its long arrays, if it can go into a loop of that
+    length.
+    """
+    rows: list[int | None] = []
+    large: set[int] = set()
+    for step in program.steps:
+        product = product_of(step)
+        matrix = None if product is None else step.operands[product.matrix]
+        rows.append(None if matrix is None else max(matrix.shape))
+        if matrix is not None and 8 * matrix.size > BYTES and max(matrix.shape) > FEWEST_ROWS:
+            large.add(max(matrix.shape))
+    found = (
+        n if n in large else None if n else _length_of(step, large)
+        for n, step in zip(rows, program.steps, strict=True)
+    )
+    return list(found)
+
+
+def _length_of(step: Step, large: Container[int]) -> int | None:
+    """The same of a step that is no product with a matrix; arrays of such lengths are long because
+    of a matrix.
+    """
     kernel, operands = step.kernel, step.operands
     if not isinstance(kernel, (Ufunc, Select, Sum, Reduce, Matmul)):
         return None
     size = max((v.size for v in operands), default=0)
-    if size <= 2 * BLOCK or not all(v.size == size and v.is_contiguous if v.shape else True for v in operands):
+    if size <= 2 * BLOCK and size not in large:
+        return None
+    if not all(v.size == size and v.is_contiguous if v.shape else True for v in operands):
         return None
     if isinstance(kernel, Reduce):
-        return size if kernel.ufunc is np.add and len(kernel.axes) == len(operands[0].shape) else None
+        return (
+            size if kernel.ufunc is np.add and len(kernel.axes) == len(operands[0].shape) else None
+        )
     if isinstance(kernel, Matmul):
         return size if not step.results[0].shape and operands[0].base is not None else None
-    return size if step.results[0].size == size and len({v.shape for v in operands if v.shape}) == 1 else None
+    return (
+        size
+        if step.results[0].size == size and len({v.shape for v in operands if v.shape}) == 1
+        else None
+    )
 
 
 def by_blocks(program: Program) -> Program:
     """Put elementwise steps on long arrays, and sums of them, into loops."""
-    lengths = [length_of(step) for step in program.steps]
+    lengths = lengths_of(program)
     if not any(lengths):
         return program
-    # For each value the round from which on a loop of its length, and anything else, may read it, and that length.
+    # For each value the round from which on a loop of its length, and anything else, may read it,
+    # and that length.
     rounds: list[int] = []
     in_loops: dict[int, int] = {}
     whole: dict[int, int] = {}
@@ -147,7 +278,14 @@ def by_blocks(program: Program) -> Program:
             at = max((whole.get(key, 0) for key in reads), default=0)
             after = (at, at)
         else:
-            at = max((in_loops[key] if length[key] == size else whole[key] for key in reads if key in whole), default=0)
+            at = max(
+                (
+                    in_loops[key] if length[key] == size else whole[key]
+                    for key in reads
+                    if key in whole
+                ),
+                default=0,
+            )
             after = (at + 1, at + 1) if is_sum(step) else (at, at + 1)
         rounds.append(at)
         for value in step.results:
@@ -164,25 +302,43 @@ def _assembled(program: Program, lengths: list[int | None], rounds: list[int]) -
         new = changed.get(id(value.base))
         if new is None:
             return value
-        return new.view(value.shape, value.offset, value.strides) if value.is_view or value.shape != new.shape else new
+        return (
+            new.view(value.shape, value.offset, value.strides)
+            if value.is_view or value.shape != new.shape
+            else new
+        )
 
     steps: list[Step] = []
     readers: dict[int, set[int]] = {}
-    group_of = {id(step): (at, size) for step, size, at in zip(program.steps, lengths, rounds, strict=True)}
+    group_of = {
+        id(step): (at, size) for step, size, at in zip(program.steps, lengths, rounds, strict=True)
+    }
     for step in program.steps:
         for v in step.operands:
-            readers.setdefault(id(v.base), set()).add(hash(group_of[id(step)]) if group_of[id(step)][1] else id(step))
+            readers.setdefault(id(v.base), set()).add(
+                hash(group_of[id(step)]) if group_of[id(step)][1] else id(step)
+            )
     returned = {id(v.base) for v in program.outputs}
 
     def plain(step: Step) -> None:
         if any(id(v.base) in changed for v in step.operands):
-            made = Step(step.kernel, [now(v) for v in step.operands], [(v.shape, v.dtype) for v in step.results])
-            changed.update((id(old), new) for old, new in zip(step.results, made.results, strict=True))
+            made = Step(
+                step.kernel,
+                [now(v) for v in step.operands],
+                [(v.shape, v.dtype) for v in step.results],
+            )
+            changed.update(
+                (id(old), new) for old, new in zip(step.results, made.results, strict=True)
+            )
             step = made
         steps.append(step)
 
     for at in range(max(rounds) + 1):
-        here = [(step, size) for step, size, r in zip(program.steps, lengths, rounds, strict=True) if r == at]
+        here = [
+            (step, size)
+            for step, size, r in zip(program.steps, lengths, rounds, strict=True)
+            if r == at
+        ]
         for step, size in here:
             if size is None:
                 plain(step)

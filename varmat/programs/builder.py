@@ -1,9 +1,8 @@
 """Making programs: values from kernels and values, with what is always worth doing done on the way.
 
-What depends on constants alone is computed at once, equal steps are one step, views are no steps, factors of one disappear, and
-numbers are taken out of products and sums of arrays. Everything here is local; passes over a whole program are in
-`varmat.programs.passes`.
-"""
+What depends on constants alone is computed at once, equal steps are one step, views are no steps,
+factors of one disappear, and numbers are taken out of products and sums of arrays. Everything here
+is local; passes over a whole program are in `varmat.programs.passes`."""
 
 from __future__ import annotations
 
@@ -31,7 +30,11 @@ from varmat.programs.kernels import (
 )
 from varmat.programs.program import BOOL, FLOAT, Program, Shape, Step, Value, contiguous_strides
 
-MULTIPLY, DIVIDE, NEGATIVE = ufunc_kernel(np.multiply), ufunc_kernel(np.divide), ufunc_kernel(np.negative)
+MULTIPLY, DIVIDE, NEGATIVE = (
+    ufunc_kernel(np.multiply),
+    ufunc_kernel(np.divide),
+    ufunc_kernel(np.negative),
+)
 ADD, SUBTRACT, SQUARE = ufunc_kernel(np.add), ufunc_kernel(np.subtract), ufunc_kernel(np.square)
 AND = ufunc_kernel(np.logical_and)
 
@@ -57,7 +60,8 @@ class Builder:
         self._guarded: set[tuple[Kernel, Value]] = set()
         # While a check is traced: what it asks for, which then has to hold at every run.
         self.asked: list[Value] | None = None
-        # Whether the function that is traced asks for `any` only to save itself a choice between elements.
+        # Whether the function that is traced asks for `any` only to save itself a choice between
+        # elements.
         self.in_formula = False
 
     def program(self, outputs: Iterable[Value]) -> Program:
@@ -95,7 +99,10 @@ class Builder:
                 return known
             if all(v.is_constant for v in operands) and not isinstance(kernel, PythonCall):
                 with np.errstate(all="ignore"):
-                    made = tuple(self.constant(np.asarray(x)) for x in kernel.evaluate(*(v.data for v in operands)))
+                    made = tuple(
+                        self.constant(np.asarray(x))
+                        for x in kernel.evaluate(*(v.data for v in operands))
+                    )
                 self._known[key] = made
                 return made
         step = Step(kernel, operands, kernel.results(*operands))
@@ -115,11 +122,19 @@ class Builder:
         if x.is_constant:
             return self._view_of_constant(x, how)
         # An array as `x` lies in memory, which is never touched, to see which part is taken.
-        like = np.lib.stride_tricks.as_strided(_PLACE, x.shape, x.strides) if x.size else np.empty(x.shape)
+        like = (
+            np.lib.stride_tricks.as_strided(_PLACE, x.shape, x.strides)
+            if x.size
+            else np.empty(x.shape)
+        )
         part = how(like)
         if not np.shape(part) and type(part) is not np.ndarray:
             raise TypeError("an element is no view")
-        offset = part.__array_interface__["data"][0] - like.__array_interface__["data"][0] if part.size and x.size else 0
+        offset = (
+            part.__array_interface__["data"][0] - like.__array_interface__["data"][0]
+            if part.size and x.size
+            else 0
+        )
         return self.part(x, part.shape, offset, part.strides)
 
     def _view_of_constant(self, x: Value, how: Any) -> Value:
@@ -163,7 +178,9 @@ class Builder:
         if x.shape == shape:
             return x
         missing = len(shape) - len(x.shape)
-        strides = (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True))
+        strides = (0,) * missing + tuple(
+            0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)
+        )
         if x.is_constant:
             return self._view_of_constant(x, lambda a: np.broadcast_to(a, shape))
         return self.part(x, shape, 0, strides)
@@ -188,7 +205,9 @@ class Builder:
 
     def number(self, x: Value) -> Value:
         """Truth values as numbers."""
-        return self.call(SELECT, x, self.constant(1.0), self.constant(0.0)) if x.dtype == BOOL else x
+        return (
+            self.call(SELECT, x, self.constant(1.0), self.constant(0.0)) if x.dtype == BOOL else x
+        )
 
     def compare(self, ufunc: np.ufunc, x: Value, y: Value) -> Value:
         return self.call(ufunc_kernel(ufunc), self.number(x), self.number(y))
@@ -218,7 +237,10 @@ class Builder:
     def guard(self, condition: Value) -> None:
         """End the run where a condition does not hold for all elements."""
         step = None if condition.is_view else condition.step
-        if step is not None and step.kernel in (AND, Reduce(np.logical_and, tuple(range(len(step.operands[0].shape))))):
+        if step is not None and step.kernel in (
+            AND,
+            Reduce(np.logical_and, tuple(range(len(step.operands[0].shape)))),
+        ):
             for each in step.operands:  # all that is said to hold by one condition
                 self.guard(each)
         elif not (condition.is_constant and bool(np.all(condition.data))):
@@ -249,10 +271,15 @@ class Builder:
     # --- sums ---
 
     def sum(self, x: Value, axes: Sequence[int] | None = None) -> Value:
-        """The sum over axes, of all by default; numbers are taken out, and products of two arrays become inner products."""
+        """The sum over axes, of all by default; numbers are taken out, and products of two arrays
+        become inner products.
+        """
         x = self.number(x)
         if not x.size:
-            return self.broadcast(self.constant(0.0), tuple(n for i, n in enumerate(x.shape) if axes is not None and i not in axes))
+            return self.broadcast(
+                self.constant(0.0),
+                tuple(n for i, n in enumerate(x.shape) if axes is not None and i not in axes),
+            )
         every = tuple(range(len(x.shape)))
         axes = every if axes is None else tuple(sorted(i % len(x.shape) for i in axes))
         if not axes:
@@ -269,7 +296,9 @@ class Builder:
         repeated = [i for i in axes if x.strides[i] == 0 and x.shape[i] > 1]
         if repeated:
             count = math.prod(x.shape[i] for i in repeated)
-            x = self.view(x, lambda a: a[tuple(slice(0, 1) if i in repeated else slice(None) for i in every)])
+            x = self.view(
+                x, lambda a: a[tuple(slice(0, 1) if i in repeated else slice(None) for i in every)]
+            )
             return self.ufunc(np.multiply, self.constant(float(count)), self.sum(x, axes))
         if x.step is not None and not x.is_view:
             number, rest = self._without_number(x)
@@ -293,7 +322,9 @@ class Builder:
             return x
         count = math.prod(n for n, s in zip(x.shape, x.strides, strict=True) if s == 0)
         if count > 1:  # the same along some axes
-            once = self.view(x, lambda a: a[(*(0 if s == 0 else slice(None) for s in a.strides), Ellipsis)])
+            once = self.view(
+                x, lambda a: a[(*(0 if s == 0 else slice(None) for s in a.strides), Ellipsis)]
+            )
             return self.ufunc(np.multiply, self.constant(float(count)), self._total(once))
         numbers, below, x = peeled(x)
         kernel = None if x.step is None or x.is_view else x.step.kernel
@@ -320,14 +351,21 @@ class Builder:
         return self.call(Reduce(np.add, tuple(range(len(x.shape)))), x)
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:
-        """Bring a contribution, which may be given in a smaller shape than the `whole` it stands for, to that of its operand."""
+        """Bring a contribution, which may be given in a smaller shape than the `whole` it stands
+        for, to that of its operand.
+        """
         if x.shape == shape == whole:
             return x
         x = self.broadcast(x, whole) if x.shape else x
         if not x.shape:  # equal elements
-            return self.ufunc(np.multiply, self.constant(float(math.prod(whole) // max(math.prod(shape), 1))), x)
+            return self.ufunc(
+                np.multiply, self.constant(float(math.prod(whole) // max(math.prod(shape), 1))), x
+            )
         missing = len(whole) - len(shape)
-        axes = [*range(missing), *(missing + i for i, n in enumerate(shape) if n == 1 != whole[missing + i])]
+        axes = [
+            *range(missing),
+            *(missing + i for i, n in enumerate(shape) if n == 1 != whole[missing + i]),
+        ]
         return self.reshaped(self.sum(x, axes), shape) if axes else x
 
     # --- products of matrices, places ---
@@ -336,12 +374,18 @@ class Builder:
         return self.call(MATMUL, self._with_unit_stride(a), self._with_unit_stride(b))
 
     def _with_unit_stride(self, x: Value) -> Value:
-        """What BLAS takes as it lies; NumPy's loop without BLAS is slow, so everything else is copied."""
+        """What BLAS takes as it lies; NumPy's loop without BLAS is slow, so everything else is
+        copied.
+        """
         if len(x.shape) == 1:
             return x if x.strides[0] == 8 or x.size <= 1 else self.contiguous(x)
         rows, columns = x.strides[-2:]
         m, n = x.shape[-2:]
-        fits = (columns == 8 and (rows >= 8 * n or m == 1)) or (rows == 8 and (columns >= 8 * m or n == 1)) or m == n == 1
+        fits = (
+            (columns == 8 and (rows >= 8 * n or m == 1))
+            or (rows == 8 and (columns >= 8 * m or n == 1))
+            or m == n == 1
+        )
         return x if fits else self.contiguous(x)
 
     def product(self, p: Value, q: Value) -> Value:
@@ -349,7 +393,9 @@ class Builder:
         return self.ufunc(np.multiply, p, q) if p.shape[-1] == 1 else self.matmul(p, q)
 
     def sum_of_products(self, pairs: Sequence[tuple[Value, Value]]) -> Value:
-        """The sum of products of matrices, as one product of all left ones side by side and all right ones above each other."""
+        """The sum of products of matrices, as one product of all left ones side by side and all
+        right ones above each other.
+        """
         if len(pairs) == 1:
             return self.product(*pairs[0])
         left = self._stacked([self.transposed(p) for p, _ in pairs])
@@ -366,7 +412,9 @@ class Builder:
         """Elements by their places in the flattened array."""
         if x.dtype == BOOL:
             return self.truth(self.gather(self.number(x), index))
-        return self.call(GATHER, self.contiguous(x), self.constant(np.ascontiguousarray(index, np.int64)))
+        return self.call(
+            GATHER, self.contiguous(x), self.constant(np.ascontiguousarray(index, np.int64))
+        )
 
     def written(self, before: Value, place: Any, shape: Shape, source: Value) -> Value:
         """An array with a part, of a shape, replaced by what broadcasts to it."""
@@ -375,31 +423,59 @@ class Builder:
             if like.shape == before.shape and like.strides == before.strides:
                 return self.full(source, before.shape)
         source = self.broadcast(self.number(source), shape)
-        return self.call(Write(before.shape, place, shape), self.contiguous(self.number(before)), source)
+        return self.call(
+            Write(before.shape, place, shape), self.contiguous(self.number(before)), source
+        )
 
     def reduce(self, ufunc: np.ufunc, x: Value, axes: Sequence[int]) -> Value:
-        return self.call(Reduce(ufunc, tuple(sorted(i % len(x.shape) for i in axes))), x) if axes else x
+        return (
+            self.call(Reduce(ufunc, tuple(sorted(i % len(x.shape) for i in axes))), x)
+            if axes
+            else x
+        )
 
     def accumulate(self, ufunc: np.ufunc, x: Value, axis: int) -> Value:
         return self.call(Accumulate(ufunc, axis % len(x.shape)), x)
 
-    def assemble(self, shape: Shape, parts: Sequence[tuple[Any, Shape, Value]], base: Value | None = None) -> Value:
-        """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``, or an array of places."""
+    def assemble(
+        self, shape: Shape, parts: Sequence[tuple[Any, Shape, Value]], base: Value | None = None
+    ) -> Value:
+        """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``,
+        or an array of places.
+        """
         places, operands = [], [] if base is None else [self.full(base, shape)]
-        parts = [each for place, at, part in parts for each in self._without_overlap(shape, place, at, part)]
+        parts = [
+            each
+            for place, at, part in parts
+            for each in self._without_overlap(shape, place, at, part)
+        ]
         for place, _, part in parts:
             is_index = isinstance(place, np.ndarray)
             places.append(None if is_index else place)
             operands.append(self.contiguous(part) if is_index and part.shape else part)
             if is_index:
                 operands.append(self.constant(np.ascontiguousarray(place, np.int64)))
-        partition = base is None and None not in places and is_partition(shape, [(p, s) for p, s, _ in parts])
-        kernel = Assemble(shape, tuple(places), base is not None, partition, FLOAT, tuple(s for _, s, _ in parts))
+        partition = (
+            base is None
+            and None not in places
+            and is_partition(shape, [(p, s) for p, s, _ in parts])
+        )
+        kernel = Assemble(
+            shape, tuple(places), base is not None, partition, FLOAT, tuple(s for _, s, _ in parts)
+        )
         return self.call(kernel, *operands)
 
-    def _without_overlap(self, shape: Shape, place: Any, at: Shape, part: Value) -> Iterable[tuple[Any, Shape, Value]]:
-        """A part as parts of which each goes to any element once, as windows that overlap do not."""
-        axes = [] if isinstance(place, np.ndarray) or 0 in at else [i for i, n in enumerate(at) if n > 1]
+    def _without_overlap(
+        self, shape: Shape, place: Any, at: Shape, part: Value
+    ) -> Iterable[tuple[Any, Shape, Value]]:
+        """A part as parts of which each goes to any element once, as windows that overlap do
+        not.
+        """
+        axes = (
+            []
+            if isinstance(place, np.ndarray) or 0 in at
+            else [i for i, n in enumerate(at) if n > 1]
+        )
         reach = 0
         for stride, length in sorted((abs(place[1][i]), at[i]) for i in axes):
             if stride <= reach:
@@ -416,14 +492,17 @@ class Builder:
         found: list[tuple[Any, Shape, Value]] = []
         for i in range(at[k]):
             there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))
-            piece = self.part(full, left, i * full.strides[k], (*full.strides[:k], *full.strides[k + 1 :]))
+            piece = self.part(
+                full, left, i * full.strides[k], (*full.strides[:k], *full.strides[k + 1 :])
+            )
             if full.is_constant:
                 piece = self.constant(full.data.take(i, k))
             found += self._without_overlap(shape, there, left, piece)
         return found
 
 
-# Parts up to which windows that overlap are added up one after the other, and not element by element.
+# Parts up to which windows that overlap are added up one after the other, and not element by
+# element.
 FEW = 8
 # Where strided arrays that are only looked at lie.
 _PLACE = np.zeros(1)
@@ -545,14 +624,23 @@ def _multiply(builder: Builder, x: Value, y: Value) -> Value:
     negated = _negated(y)
     if negated is not None:
         x, y = (builder.call(NEGATIVE, x) if x.is_constant else x), negated
-        return _multiply(builder, x, y) if x.is_constant else _negative(builder, _multiply(builder, x, y))
+        return (
+            _multiply(builder, x, y)
+            if x.is_constant
+            else _negative(builder, _multiply(builder, x, y))
+        )
     if not x.shape:
         # Numbers meet numbers first.
         if y.shape:
             pair = _number_of(y)
             if pair is not None:
                 return _multiply(builder, _multiply(builder, x, pair[0]), pair[1])
-        elif x.is_constant and y.step is not None and y.step.kernel is MULTIPLY and y.step.operands[0].is_constant:
+        elif (
+            x.is_constant
+            and y.step is not None
+            and y.step.kernel is MULTIPLY
+            and y.step.operands[0].is_constant
+        ):
             first, second = y.step.operands
             return _multiply(builder, builder.call(MULTIPLY, x, first), second)
     return builder.call(MULTIPLY, x, y)
@@ -576,6 +664,7 @@ def _square(builder: Builder, x: Value) -> Value:
 
 
 _SIMPLER = {
-    np.add: _add, np.subtract: _subtract, np.negative: _negative, np.multiply: _multiply, np.divide: _divide,
+    np.add: _add, np.subtract: _subtract, np.negative: _negative, np.multiply: _multiply,
+     np.divide: _divide,
     np.square: _square, np.positive: lambda builder, x: builder.number(x),
 }  # fmt: skip

@@ -1,8 +1,9 @@
-"""Comparisons in recordings: variables of zeros and ones, which may be combined and select, and nothing else.
+"""Comparisons in recordings: variables of zeros and ones, which may be combined and select, and
+nothing else.
 
-A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and refuses everything of which the
-outcome could not be written as a program: branches, masks as indices, counts.
-"""
+A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and
+refuses everything of which the outcome could not be written as a program: branches, masks as
+indices, counts."""
 
 from __future__ import annotations
 
@@ -21,8 +22,10 @@ from varmat.programs.program import RecordingError
 def refuse_look(*_: Any, **__: Any) -> NoReturn:
     """Raise where a function that is being recorded depends on the value of a variable."""
     raise RecordingError(
-        "recorded: the function looks at the value of a variable here (it branches, ranks, or takes the plain value or a "
-        "derivative), and a recording would always go the same way; use np.where to select, or varmat.value_and_grad, which "
+        "recorded: the function looks at the value of a variable here (it branches, ranks, or "
+        "takes the plain value or a "
+        "derivative), and a recording would always go the same way; use np.where to select, or "
+        "varmat.value_and_grad, which "
         "evaluates the function anew each time"
     )
 
@@ -39,16 +42,26 @@ def _row(name: str, function: Any, partials: tuple[str, ...], scalar: str) -> El
 
 
 # The name of a row -> the operator.
-SYMBOLS = {ufunc.__name__: text for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)}
+SYMBOLS = {
+    ufunc.__name__: text
+    for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)
+}
 _OPERATORS = dict(
-    zip(dispatch.COMPARISONS, (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt), strict=True)
+    zip(
+        dispatch.COMPARISONS,
+        (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt),
+        strict=True,
+    )
 )
 _COMPARISONS = {
-    ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)") for ufunc in dispatch.COMPARISONS
+    ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)")
+    for ufunc in dispatch.COMPARISONS
 }
 # A row -> the ufunc that it stands for.
 COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
-SELECTION = _row("selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z")
+SELECTION = _row(
+    "selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z"
+)
 # The value of a variable, of which nothing is differentiated.
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
@@ -56,9 +69,9 @@ FIXED = _row("fixed", np.positive, (ZERO,), "x")
 class Condition:
     """The outcome of a comparison while a function is recorded; made by the comparison operators.
 
-    It goes into `numpy.where` and `numpy.select`, combines with others and with truth values by ``&``, ``|``, ``^`` and ``~`` or
-    the ufuncs of that meaning, and in arithmetic with numbers counts as 0 or 1.
-    """
+    It goes into `numpy.where` and `numpy.select`, combines with others and with truth values by
+    ``&``, ``|``, ``^`` and ``~`` or the ufuncs of that meaning, and in arithmetic with numbers
+    counts as 0 or 1."""
 
     __slots__ = ("_variable",)
     __array_function__ = dispatch.array_function
@@ -113,35 +126,57 @@ def _is_word(x: Any) -> bool:
 
 
 def compared(ufunc: Any, operands: Any) -> Any:
-    """The outcome of a comparison of variables; with None and with text it is the same for all values."""
+    """The outcome of a comparison of variables; with None and with text it is the same for all
+    values.
+    """
     if ufunc is np.positive:
         return FIXED(*operands)
     if ufunc not in _COMPARISONS:
         refuse_look()
     if any(map(_is_word, operands)):
-        return _OPERATORS[ufunc](*[x if _is_word(x) else np.broadcast_to(np.nan, x.shape)[()] for x in operands])
+        return _OPERATORS[ufunc](
+            *[x if _is_word(x) else np.broadcast_to(np.nan, x.shape)[()] for x in operands]
+        )
     return Condition(_COMPARISONS[ufunc](*operands))
 
 
 def combined(ufunc: Any, *operands: Any) -> Any:
-    """The outcome of a ufunc of conditions and others: a condition of truth values alone, and otherwise one of numbers."""
-    if all(type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool) for x in operands):
+    """The outcome of a ufunc of conditions and others: a condition of truth values alone, and
+    otherwise one of numbers.
+    """
+    if all(
+        type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool)
+        for x in operands
+    ):
         of_truths: Any = _OF_TRUTHS.get(ufunc, refuse_look)
-        return Condition(of_truths(*[x._variable if type(x) is Condition else np.asarray(x, np.float64)[()] for x in operands]))
+        return Condition(
+            of_truths(
+                *[
+                    x._variable if type(x) is Condition else np.asarray(x, np.float64)[()]
+                    for x in operands
+                ]
+            )
+        )
     if ufunc in _OF_TRUTHS.keys() - {np.add, np.multiply} or ufunc not in dispatch.SUPPORTED:
         refuse_look()
     return ufunc(*[x._variable if type(x) is Condition else x for x in operands])
 
 
-# What NumPy makes of truth values, with zeros and ones. All other ufuncs make numbers of them, some of fewer than 64 bits.
-_OF_TRUTHS: dict[Any, Callable[..., Any]] = {np.invert: lambda x: 1.0 - x, np.logical_not: lambda x: 1.0 - x}
+# What NumPy makes of truth values, with zeros and ones. All other ufuncs make numbers of them, some
+# of fewer than 64 bits.
+_OF_TRUTHS: dict[Any, Callable[..., Any]] = {
+    np.invert: lambda x: 1.0 - x,
+    np.logical_not: lambda x: 1.0 - x,
+}
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply), operator.mul)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add), np.maximum)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.absolute(x - y))
 
 for _name, _ufunc in {
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add, "sub": np.subtract, "mul": np.multiply,
-    "truediv": np.divide, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add,
+     "sub": np.subtract, "mul": np.multiply,
+    "truediv": np.divide, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
+     "matmul": np.matmul,
 }.items():  # fmt: skip
     setattr(Condition, f"__{_name}__", lambda x, y, ufunc=_ufunc: combined(ufunc, x, y))
     setattr(Condition, f"__r{_name}__", lambda y, x, ufunc=_ufunc: combined(ufunc, x, y))

@@ -16,23 +16,37 @@ Term = tuple[str, Any]
 
 
 def contracted(subscripts: str, *arrays: Any, **_: Any) -> Any:
-    """The sum of products that the subscripts say; of a single operand without a sum a view of it."""
+    """The sum of products that the subscripts say; of a single operand without a sum a view of
+    it.
+    """
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     operands, terms = as_symbols(*arrays), inputs.split(",")
     if not arrow or len(terms) != len(operands):
         refuse()
     spare = [c for c in string.ascii_letters if c not in subscripts]
-    most = max((x.ndim - len(term) + 3 for term, x in zip(terms, operands, strict=True) if "..." in term), default=0)
+    most = max(
+        (x.ndim - len(term) + 3 for term, x in zip(terms, operands, strict=True) if "..." in term),
+        default=0,
+    )
     dots = "".join(spare[:most])
-    terms = [t.replace("...", dots[most - (x.ndim - len(t) + 3) :]) for t, x in zip(terms, operands, strict=True)]
+    terms = [
+        t.replace("...", dots[most - (x.ndim - len(t) + 3) :])
+        for t, x in zip(terms, operands, strict=True)
+    ]
     output = output.replace("...", dots)
     lengths: dict[str, int] = {}
-    if any(lengths.setdefault(c, n) != n for t, x in zip(terms, operands, strict=True) for c, n in zip(t, x.shape, strict=True)):
+    if any(
+        lengths.setdefault(c, n) != n
+        for t, x in zip(terms, operands, strict=True)
+        for c, n in zip(t, x.shape, strict=True)
+    ):
         refuse()  # of axes of length one and others
     parts = [_without_repeats(term, x) for term, x in zip(terms, operands, strict=True)]
     for first, second in _pairs(terms, output, lengths):
         one, other = parts[first], parts.pop(second)
-        parts[first] = _product(one, other, output + "".join(term for k, (term, _) in enumerate(parts) if k != first))
+        parts[first] = _product(
+            one, other, output + "".join(term for k, (term, _) in enumerate(parts) if k != first)
+        )
     letters, x = _summed(*parts[0], output)
     return x.transpose([letters.index(c) for c in output]) if letters != output else x
 
@@ -44,9 +58,13 @@ def _pairs(terms: Sequence[str], output: str, lengths: dict[str, int]) -> list[t
 
         def size(i: int, j: int) -> tuple[int, int]:
             rest = set(output).union(*(term for k, term in enumerate(left) if k not in (i, j)))
-            return math.prod(lengths[c] for c in (left[i] | left[j]) & rest), math.prod(lengths[c] for c in left[i] | left[j])
+            return math.prod(lengths[c] for c in (left[i] | left[j]) & rest), math.prod(
+                lengths[c] for c in left[i] | left[j]
+            )
 
-        i, j = min(((i, j) for j in range(len(left)) for i in range(j)), key=lambda pair: size(*pair))
+        i, j = min(
+            ((i, j) for j in range(len(left)) for i in range(j)), key=lambda pair: size(*pair)
+        )
         pairs.append((i, j))
         rest = set(output).union(*(term for k, term in enumerate(left) if k not in (i, j)))
         left[i] = (left[i] | left.pop(j)) & rest
@@ -71,19 +89,28 @@ def _product(one: Term, other: Term, wanted: str) -> Term:
     """The product of two terms, summed over what only they have in common."""
     (a, x), (b, y) = _summed(*one, wanted + other[0]), _summed(*other, wanted + one[0])
     common = [c for c in a if c in b]
-    kept, gone = "".join(c for c in common if c in wanted), "".join(c for c in common if c not in wanted)
+    kept, gone = (
+        "".join(c for c in common if c in wanted),
+        "".join(c for c in common if c not in wanted),
+    )
     rows, columns = "".join(c for c in a if c not in b), "".join(c for c in b if c not in a)
     x = x.transpose([a.index(c) for c in kept + rows + gone])
     y = y.transpose([b.index(c) for c in kept + gone + columns])
     n, many, m = len(kept), len(rows), len(columns)
     if not gone:
-        return kept + rows + columns, x.reshape((*x.shape, *(1,) * m)) * y.reshape((*y.shape[:n], *(1,) * many, *y.shape[n:]))
+        return kept + rows + columns, x.reshape((*x.shape, *(1,) * m)) * y.reshape(
+            (*y.shape[:n], *(1,) * many, *y.shape[n:])
+        )
     if not rows and not columns:
         return kept, (x * y).sum(axis=tuple(range(n, n + len(gone))))
     shape = (*x.shape[: n + many], *y.shape[n + len(gone) :])
     size = math.prod(x.shape[n + many :])
-    left = x.reshape((*x.shape[:n], *((math.prod(x.shape[n : n + many]),) if rows or kept else ()), size))
-    right = y.reshape((*y.shape[:n], size, *((math.prod(y.shape[n + len(gone) :]),) if columns or kept else ())))
+    left = x.reshape(
+        (*x.shape[:n], *((math.prod(x.shape[n : n + many]),) if rows or kept else ()), size)
+    )
+    right = y.reshape(
+        (*y.shape[:n], size, *((math.prod(y.shape[n + len(gone) :]),) if columns or kept else ()))
+    )
     return kept + rows + columns, (left @ right).reshape(shape)
 
 

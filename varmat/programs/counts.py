@@ -1,4 +1,6 @@
-"""Sums over counts of functions that have one for whole numbers: by looks into a table instead of gamma functions."""
+"""Sums over counts of functions that have one for whole numbers: by looks into a table instead of
+gamma functions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from varmat.programs.program import Value
 
 __all__: list[str] = []
 
-# Counts up to which log factorials are taken from a table, and up to which their differences have 13 digits.
+# Counts up to which log factorials are taken from a table, and up to which their differences have
+# 13 digits.
 TABLE, DIFFERENCES = 4096, 1000
 
 
@@ -38,18 +41,24 @@ def log_factorials(n: np.ndarray) -> Any:
 
 
 def log_binomials(total_count: Any, n: Any) -> Any:
-    """The sum of the logarithms of the binomial coefficients of numbers, and counts that are not greater; one of them an array."""
+    """The sum of the logarithms of the binomial coefficients of numbers, and counts that are not
+    greater; one of them an array.
+    """
     whole = np.asarray(total_count)
     if _is_tabulated(whole, most=DIFFERENCES) and (np.floor(whole) == whole).all():
         logarithms = _table().take
-        of_all, chosen, left = (logarithms(np.asarray(x).astype(np.intp)) for x in (whole, n, whole - n))
+        of_all, chosen, left = (
+            logarithms(np.asarray(x).astype(np.intp)) for x in (whole, n, whole - n)
+        )
         return np.add.reduce(of_all - chosen - left)
     return np.add.reduce(for_arrays("lchoose")(total_count, n))
 
 
 # Both are sums over the integers below each count: of log(x + k), and of 1 / (x + k).
 def log_rising_factorials(x: Any, n: Any) -> Any:
-    """The sum of ``log(gamma(x + n) / gamma(x))`` of positive numbers and counts; one of them an array."""
+    """The sum of ``log(gamma(x + n) / gamma(x))`` of positive numbers and counts; one of them an
+    array.
+    """
     if np.ndim(x) == 0 and _is_tabulated(n):
         greater = _numbers_greater(n)
         return greater.dot(np.log(x + np.arange(len(greater))))
@@ -79,12 +88,18 @@ SUMS = {
 
 
 def sum_of_counts(x: Value, counts: Container[Value]) -> tuple[Total, tuple[Value, ...]] | None:
-    """The kernel that sums an array, and its operands, if the array is a function of counts that has such a kernel."""
+    """The kernel that sums an array, and its operands, if the array is a function of counts that
+    has such a kernel.
+    """
     if x.step is None or x.step.kernel.name not in SUMS:
         return None
     name, operands = x.step.kernel.name, x.step.operands
     if name == "gammaln":  # of a count and one
-        operands = operands[0].step.operands[::-1] if operands[0].step is not None and operands[0].step.kernel is ADD else ()
+        operands = (
+            operands[0].step.operands[::-1]
+            if operands[0].step is not None and operands[0].step.kernel is ADD
+            else ()
+        )
     if name in ("gammaln", "zeta_difference"):
         if not operands or not is_number(operands[0], 1.0):
             return None

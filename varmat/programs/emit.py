@@ -1,10 +1,10 @@
 """From a program to a Python function: the one place where steps become text.
 
-The programs are those whose values are numbers and vectors of one length, which stands for any length: sums over elements, such as
-densities of one variable. Numbers are Python's floats, with the functions of `math`; vectors are computed as a straight line of
-NumPy calls or, if they are long, block by block, so that all that is gone through stays in the cache: each step is written into
-a buffer as long as a block, used again as soon as nobody reads it, or into the place of a result.
-"""
+The programs are those whose values are numbers and vectors of one length, which stands for any
+length: sums over elements, such as densities of one variable. Numbers are Python's floats, with the
+functions of `math`; vectors are computed as a straight line of NumPy calls or, if they are long,
+block by block, so that all that is gone through stays in the cache: each step is written into a
+buffer as long as a block, used again as soon as nobody reads it, or into the place of a result."""
 
 from __future__ import annotations
 
@@ -18,28 +18,48 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
-from varmat.kernels import where
+from varmat.plain_arrays import where
 from varmat.programs.kernels import MATMUL, SELECT, SUM, Function, Guard, Reduce, Ufunc
 from varmat.programs.passes import without_dead_steps
-from varmat.programs.program import BOOL, FLOAT, ElsewhereError, Program, Shape, Step, Value, read_values
+from varmat.programs.program import (
+    BOOL,
+    FLOAT,
+    ElsewhereError,
+    Program,
+    Shape,
+    Step,
+    Value,
+    read_values,
+)
 
-# Elements of all arguments, registers and results together, for one block: they stay in the L2 cache. A quarter of it takes a fifth
-# longer, for the calls.
+# Elements of all arguments, registers and results together, for one block: they stay in the L2
+# cache. A quarter of it takes a fifth longer, for the calls.
 CACHE = 1 << 17
-# Texts by ufunc or kernel; the last two of numbers only: a choice as a branch, so that what is not taken may be undefined.
+# Texts by ufunc or kernel; the last two of numbers only: a choice as a branch, so that what is not
+# taken may be undefined.
 FORMS = {
-    np.add: "({} + {})", np.subtract: "({} - {})", np.multiply: "({} * {})", np.divide: "({} / {})", np.negative: "(-{})",
-    np.less: "({} < {})", np.less_equal: "({} <= {})", np.greater: "({} > {})", np.greater_equal: "({} >= {})",
-    np.equal: "({} == {})", np.not_equal: "({} != {})", np.logical_and: "({} & {})", np.logical_or: "({} | {})",
+    np.add: "({} + {})", np.subtract: "({} - {})", np.multiply: "({} * {})", np.divide: "({} / {})",
+     np.negative: "(-{})",
+    np.less: "({} < {})", np.less_equal: "({} <= {})", np.greater: "({} > {})",
+     np.greater_equal: "({} >= {})",
+    np.equal: "({} == {})", np.not_equal: "({} != {})", np.logical_and: "({} & {})",
+     np.logical_or: "({} | {})",
     MATMUL: "number({}.dot({}))", Reduce(np.add, (0,)): "total({})",
 }  # fmt: skip
 OF_NUMBERS = {SELECT: "({1} if {0} else {2})", np.isfinite: "(-inf < {} < inf)"}
 # Of the elements compared with a number, the one that decides for all; it is nan if one is.
-DECIDES = {np.less: "largest", np.less_equal: "largest", np.greater: "smallest", np.greater_equal: "smallest"}
+DECIDES = {
+    np.less: "largest",
+    np.less_equal: "largest",
+    np.greater: "smallest",
+    np.greater_equal: "smallest",
+}
 
 
 class Unless(Guard):
-    """A guard that hands over to another function of the same arguments, if not all truth values hold."""
+    """A guard that hands over to another function of the same arguments, if not all truth values
+    hold.
+    """
 
     def __init__(self, otherwise: Callable[..., Any]) -> None:
         self.otherwise = otherwise
@@ -52,16 +72,20 @@ class Total(Function):
         return [((), FLOAT)]
 
 
-def function_of_program(program: Program, names: Sequence[str], title: str, by_blocks: bool = False) -> tuple[Any, Any]:
-    """The function of a program's arguments, called by `names`, and the same in IEEE arithmetic, for where Python's floats raise.
+def function_of_program(
+    program: Program, names: Sequence[str], title: str, by_blocks: bool = False
+) -> tuple[Any, Any]:
+    """The function of a program's arguments, called by `names`, and the same in IEEE arithmetic,
+    for where Python's floats raise.
 
-    It returns the first output and a list of the others: floats and new arrays. Tracebacks and profilers show its text under the
-    title.
-    """
+    It returns the first output and a list of the others: floats and new arrays. Tracebacks and
+    profilers show its text under the title."""
     body = (Blocks if by_blocks else Straight)(without_dead_steps(program), names)
     first, *others = body.results()
     lines = [*body.lines, f"return {first}, [{', '.join(others)}]"]
-    function = function_of(", ".join(names), lines, body.functions, f"{title}{', by blocks' * by_blocks}")
+    function = function_of(
+        ", ".join(names), lines, body.functions, f"{title}{', by blocks' * by_blocks}"
+    )
     return function, FunctionType(function.__code__, body.functions | body.exact)
 
 
@@ -91,7 +115,8 @@ class Straight:
         self.program, self.arguments = program, names
         self.lines: list[str] = []
         self.functions: dict[str, Any] = {
-            "inf": math.inf, "nan": math.nan, "number": float, "total": total, "Elsewhere": ElsewhereError,
+            "inf": math.inf, "nan": math.nan, "number": float, "total": total,
+             "Elsewhere": ElsewhereError,
             "smallest": np.minimum.reduce, "largest": np.maximum.reduce,
         }  # fmt: skip
         self.exact: dict[str, Any] = {"number": np.float64, "total": np.add.reduce}
@@ -112,7 +137,11 @@ class Straight:
         for value in self.program.outputs:
             text = self.of(value)
             # A result is an array of its own.
-            texts.append((f"{text} * 1.0" if id(value) in taken else text) if value.shape else f"float({text})")
+            texts.append(
+                (f"{text} * 1.0" if id(value) in taken else text)
+                if value.shape
+                else f"float({text})"
+            )
             taken.add(id(value))
         return texts
 
@@ -140,7 +169,9 @@ class Straight:
         kernel, is_vector, ufunc = step.kernel, bool(step.results[0].shape), ufunc_of(step)
         number = self.beside if is_vector and ufunc else self.of
         texts = [self.of(v) if v.shape else number(v) for v in step.operands]
-        form = FORMS.get(ufunc or kernel) or (None if is_vector else OF_NUMBERS.get(ufunc or kernel))
+        form = FORMS.get(ufunc or kernel) or (
+            None if is_vector else OF_NUMBERS.get(ufunc or kernel)
+        )
         if form is not None:
             return form.format(*texts)
         if kernel is SUM:
@@ -150,14 +181,22 @@ class Straight:
 
     def function(self, kernel: Any, is_vector: bool) -> str:
         """The name of the function that a kernel stands for."""
-        function = where if kernel is SELECT else kernel.ufunc if isinstance(kernel, Ufunc) else kernel.function
+        function = (
+            where
+            if kernel is SELECT
+            else kernel.ufunc
+            if isinstance(kernel, Ufunc)
+            else kernel.function
+        )
         name: str = kernel.name
         if is_vector or isinstance(kernel, Total):
             self.functions[name] = function
             return name
         name = f"{name}_scalar"
         # Of the same row of the elementwise table.
-        self.functions[name] = next((row.scalar for row in ROWS.values() if row.resolved is function), function)
+        self.functions[name] = next(
+            (row.scalar for row in ROWS.values() if row.resolved is function), function
+        )
         self.exact[name] = function
         return name
 
@@ -171,13 +210,18 @@ class Straight:
 
     def holds(self, condition: Value) -> str:
         """Whether a condition holds for all elements."""
-        ufunc, operands = ufunc_of(condition.step), condition.step.operands if condition.step else ()
+        ufunc, operands = (
+            ufunc_of(condition.step),
+            condition.step.operands if condition.step else (),
+        )
         if ufunc is np.logical_and:
             return f"({' and '.join(map(self.holds, operands))})"
         if not condition.shape:
             return self.of(condition)
         if ufunc in DECIDES and not operands[1].shape:
-            return FORMS[ufunc].format(f"{DECIDES[ufunc]}({self.of(operands[0])})", self.of(operands[1]))
+            return FORMS[ufunc].format(
+                f"{DECIDES[ufunc]}({self.of(operands[0])})", self.of(operands[1])
+            )
         return f"{self.of(condition)}.all()"
 
 
@@ -198,7 +242,10 @@ class Blocks(Straight):
         late: set[int] = set()
         guards = []
         for step in self.program.steps:
-            is_late, is_vector = any(id(v) in late for v in step.operands), any(v.shape for v in step.operands)
+            is_late, is_vector = (
+                any(id(v) in late for v in step.operands),
+                any(v.shape for v in step.operands),
+            )
             if is_late and is_vector:
                 raise ValueError("a vector needs a sum over another, which takes two loops")
             is_sum = is_vector and any(not v.shape for v in step.results)
@@ -223,7 +270,11 @@ class Blocks(Straight):
         return [next(arrays) if v.shape else f"float({self.of(v)})" for v in self.program.outputs]
 
     def of(self, value: Value) -> str:
-        return super().of(value) if id(value) in self._names or not value.shape else self._register(value)
+        return (
+            super().of(value)
+            if id(value) in self._names or not value.shape
+            else self._register(value)
+        )
 
     def beside(self, number: Value) -> str:
         # NumPy takes half as long for an array of no dimensions as for a float beside an array.
@@ -258,12 +309,22 @@ class Blocks(Straight):
         return register
 
     def _buffered(self, places: dict[str, str]) -> tuple[list[str], int]:
-        """The lines of the loop, with buffers in the place of registers, and the number of buffers."""
-        operands = [{name for _, name, _, _ in Formatter().parse(text) if name} - {made} for made, text in self._instructions]
+        """The lines of the loop, with buffers in the place of registers, and the number of
+        buffers.
+        """
+        operands = [
+            {name for _, name, _, _ in Formatter().parse(text) if name} - {made}
+            for made, text in self._instructions
+        ]
         last = {operand: i for i, names in enumerate(operands) for operand in names}
-        # The place of a result is a buffer too, up to the step that writes the result: memory that comes from afar is best written
-        # to while the arguments come. At 10^6 elements that takes 0.6 to 0.95 of the time.
-        due = {places[register]: i for i, (register, _) in enumerate(self._instructions) if register in places}
+        # The place of a result is a buffer too, up to the step that writes the result: memory that
+        # comes from afar is best written to while the arguments come. At 10^6 elements that takes
+        # 0.6 to 0.95 of the time.
+        due = {
+            places[register]: i
+            for i, (register, _) in enumerate(self._instructions)
+            if register in places
+        }
         place, free = {**{name: name for name in self._own}, **places}, [*due]
         lines, count = [], 0
         for i, (register, text) in enumerate(self._instructions):
@@ -286,7 +347,10 @@ class Blocks(Straight):
         self.lines += [
             f"total_ = len({self._given[0]})",
             # Blocks of about the same length.
-            f"length_ = -(-total_ // max(1, round(total_ / {CACHE // (len(self._given) + len(arrays) + count)})))",
+            (
+                "length_ = -(-total_ // max(1, round(total_ / "
+                f"{CACHE // (len(self._given) + len(arrays) + count)})))"
+            ),
             *(f"{name} = empty(total_)" for name in arrays),
             *(f"{name} = empty(length_)" for name in buffers),
             "for start_ in range(0, total_, length_):",

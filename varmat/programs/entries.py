@@ -1,4 +1,6 @@
-"""How the entries of the engine's own rules become steps: elementwise and structured operations, elements, gathers, assignments."""
+"""How the entries of the engine's own rules become steps: elementwise and structured operations,
+elements, gathers, assignments.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,18 @@ from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
 from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS, ZERO
 from varmat.core.variables import ARRAYS, Outputs, View
-from varmat.kernels import is_basic, unbroadcast
+from varmat.plain_arrays import is_basic, unbroadcast
 from varmat.programs.kernels import PythonCall, kept_kernel
 from varmat.programs.program import FLOAT, OBJECT, Shape, Value
-from varmat.programs.symbols import Scope, Symbol, UntraceableError, Written, apply_row, lift, plain_or_symbol
+from varmat.programs.symbols import (
+    Scope,
+    Symbol,
+    UntraceableError,
+    Written,
+    apply_row,
+    lift,
+    plain_or_symbol,
+)
 from varmat.programs.tape_programs import TapeProgram, place_of, writes
 
 
@@ -37,7 +47,9 @@ def _elementwise(program: TapeProgram, rule: Any, result: Any, x: Any, y: Any) -
         return
 
     def back() -> None:
-        letters = dict(zip((*OPERANDS[: row.arity], "r"), map(program.symbol, (*values, made)), strict=True))
+        letters = dict(
+            zip((*OPERANDS[: row.arity], "r"), map(program.symbol, (*values, made)), strict=True)
+        )
         scope = Scope(builder, {**letters, "g": program.symbol(program.adjoint(node))})  # type: ignore[arg-type]
         for (_, operand), expression in zip(operands, row.partials, strict=True):
             if operand is not None and expression != ZERO:
@@ -57,7 +69,12 @@ def _element(program: TapeProgram, rule: Any, result: Any, x: Any, index: int) -
         return
     node = program.node(result, program.builder.element(whole.value, place))
     if not whole.value.is_constant:
-        program.back((node,), lambda: whole.parts.append(((8 * place, ()), (), program.adjoint(node))))  # type: ignore[arg-type]
+
+        def add() -> None:
+            part = (8 * place, ()), (), program.adjoint(node)
+            whole.parts.append(part)  # type: ignore[arg-type]
+
+        program.back((node,), add)
 
 
 @writes(GATHER)
@@ -71,14 +88,21 @@ def _gather(program: TapeProgram, rule: Any, result: Any, x: Any, index: Any) ->
     node = program.node(result, value)
     if whole.value.is_constant:
         return
-    place: Any = np.ascontiguousarray(places, np.int64) if np.ndim(places) else (8 * int(places), ())
+    place: Any = (
+        np.ascontiguousarray(places, np.int64) if np.ndim(places) else (8 * int(places), ())
+    )
     program.back((node,), lambda: whole.parts.append((place, node.shape, program.adjoint(node))))  # type: ignore[arg-type]
 
 
 @writes(ASSIGN)
 def _assign(program: TapeProgram, rule: Any, result: Any, target: Any, assignments: Any) -> None:
     for index, source, _ in assignments:
-        if index is Ellipsis and type(source) in ARRAYS and source.shape == target.shape and not isinstance(target, View):
+        if (
+            index is Ellipsis
+            and type(source) in ARRAYS
+            and source.shape == target.shape
+            and not isinstance(target, View)
+        ):
             program.alias(target, program.find(source))  # as x += y ends
         else:
             _assign_one(program, target, index, source)
@@ -96,7 +120,9 @@ def _assign_one(program: TapeProgram, target: Any, index: Any, source: Any) -> N
     while len(value.shape) > np.ndim(places[index]):  # NumPy drops leading axes of length one
         value = program.builder.reshaped(value, value.shape[1:])
     if is_basic(index) and np.size(places[index]):
-        _write_part(program, root, before, lambda a: through(hows, a)[index], value, operand, places[index])
+        _write_part(
+            program, root, before, lambda a: through(hows, a)[index], value, operand, places[index]
+        )
         return
     written = Written(program.builder, before.value, np.asarray(places[index]), value)
     node = program.assigned(root, written.value)
@@ -125,7 +151,9 @@ def through(hows: Sequence[Any], a: Any) -> Any:
     return a
 
 
-def _write_part(program: TapeProgram, root: Any, before: Any, how: Any, value: Value, operand: Any, places: Any) -> None:
+def _write_part(
+    program: TapeProgram, root: Any, before: Any, how: Any, value: Value, operand: Any, places: Any
+) -> None:
     """An assignment to a view of an array."""
     builder, shape = program.builder, np.shape(places)
     place = place_of(before.shape, lambda a: np.asarray(how(a))) if shape else (8 * int(places), ())
@@ -137,9 +165,12 @@ def _write_part(program: TapeProgram, root: Any, before: Any, how: Any, value: V
     def back() -> None:
         g = builder.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
         if operand is not None:
-            # A copy, so that the next part is written over the adjoint, and not over a copy of that.
+            # A copy, so that the next part is written over the adjoint, and not over a copy of
+            # that.
             c = builder.call(kept_kernel(shape), builder.part(g, shape, *place))
-            c = builder.unbroadcast(c, shape, operand.shape[max(len(operand.shape) - len(shape), 0) :])
+            c = builder.unbroadcast(
+                c, shape, operand.shape[max(len(operand.shape) - len(shape), 0) :]
+            )
             operand.contributions.append(builder.reshaped(c, operand.shape))
         if not before.value.is_constant and math.prod(shape) < node.value.size:
             before.contributions.append(builder.written(g, place, shape, builder.constant(0.0)))
@@ -152,19 +183,32 @@ def _write_part(program: TapeProgram, root: Any, before: Any, how: Any, value: V
 
 @writes(Operation)
 def structured(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
-    """Any structured operation: its value and its reverse rule are traced, or called as the eager pass calls them."""
+    """Any structured operation: its value and its reverse rule are traced, or called as the eager
+    pass calls them.
+    """
     op: Operation = rule.op
     settings = {name: each for name, each in settings.items() if name in op.signature.parameters}
     operands = [program.operand(x) for x in args]
     kind = type(result).kind if isinstance(result, Outputs) else None
     items = list(result) if kind is not None else [result]
-    call = Call(program, op, settings, [value for value, _ in operands], [item.shape for item in items], kind)
+    call = Call(
+        program,
+        op,
+        settings,
+        [value for value, _ in operands],
+        [item.shape for item in items],
+        kind,
+    )
     nodes = [program.node(item, value) for item, value in zip(items, call.values(), strict=True)]
     wanted = [(i, operand) for i, (_, operand) in enumerate(operands) if operand is not None]
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
-        for (_, operand), c in zip(wanted, call.contributions(adjoints, [(i, node.shape) for i, node in wanted]), strict=True):
+        for (_, operand), c in zip(
+            wanted,
+            call.contributions(adjoints, [(i, node.shape) for i, node in wanted]),
+            strict=True,
+        ):
             program.contribute(operand, c, operand.shape)
 
     if wanted:
@@ -187,10 +231,22 @@ class Call:
     """
 
     def __init__(
-        self, program: TapeProgram, op: Operation, settings: dict[str, Any], operands: Sequence[Value],
-        shapes: Sequence[Shape], kind: Any,
-    ) -> None:  # fmt: skip
-        self.program, self.op, self.settings, self.operands, self.shapes, self.kind = program, op, settings, operands, shapes, kind
+        self,
+        program: TapeProgram,
+        op: Operation,
+        settings: dict[str, Any],
+        operands: Sequence[Value],
+        shapes: Sequence[Shape],
+        kind: Any,
+    ) -> None:
+        self.program, self.op, self.settings, self.operands, self.shapes, self.kind = (
+            program,
+            op,
+            settings,
+            operands,
+            shapes,
+            kind,
+        )
         self.saved: dict[str, Any] = {}
         self.results: list[Value] = []
         # From the adjoints to the contributions, of operations that say how they are written.
@@ -204,7 +260,14 @@ class Call:
             try:
                 self.results = self._traced_values()
                 return self.results
-            except (UntraceableError, TypeError, ValueError, AttributeError, IndexError, NotImplementedError):
+            except (
+                UntraceableError,
+                TypeError,
+                ValueError,
+                AttributeError,
+                IndexError,
+                NotImplementedError,
+            ):
                 pass
         self.results, self.token = self._called_values()
         return self.results
@@ -232,38 +295,68 @@ class Call:
 
     def _called_values(self) -> tuple[list[Value], Value]:
         op = self.op
-        settings = {**self.settings, "workspace": Workspace()} if op.wants_workspace else self.settings
+        settings = (
+            {**self.settings, "workspace": Workspace()} if op.wants_workspace else self.settings
+        )
         makes = [*((shape, FLOAT) for shape in self.shapes), ((), OBJECT)]
         function = partial(_value_of, op, settings, [v.shape for v in self.operands], self.kind)
         # It stays where nobody reads its results, for it may refuse a point.
-        *results, token = self.program.builder.apply(PythonCall(op.name, function, makes, False), *self.operands)
+        *results, token = self.program.builder.apply(
+            PythonCall(op.name, function, makes, False), *self.operands
+        )
         return results, token
 
-    def contributions(self, adjoints: Sequence[Value | None], places: Sequence[tuple[int, Shape]]) -> list[Value]:
+    def contributions(
+        self, adjoints: Sequence[Value | None], places: Sequence[tuple[int, Shape]]
+    ) -> list[Value]:
         """The contributions to the operands at some places, in their shapes."""
         builder = self.program.builder
-        given = [None if g is None else builder.broadcast(g, shape) for g, shape in zip(adjoints, self.shapes, strict=True)]
+        given = [
+            None if g is None else builder.broadcast(g, shape)
+            for g, shape in zip(adjoints, self.shapes, strict=True)
+        ]
         if self.token is None:
             try:
                 return self._traced_contributions(given, places)
-            except (UntraceableError, TypeError, ValueError, AttributeError, IndexError, NotImplementedError):
+            except (
+                UntraceableError,
+                TypeError,
+                ValueError,
+                AttributeError,
+                IndexError,
+                NotImplementedError,
+            ):
                 pass
         known = [g for g in given if g is not None]
         has = [g is not None for g in given]
         tail = [] if self.token is None else [self.token]
-        settings = {**self.settings, "workspace": Workspace()} if self.op.wants_workspace and self.token is None else self.settings
+        settings = (
+            {**self.settings, "workspace": Workspace()}
+            if self.op.wants_workspace and self.token is None
+            else self.settings
+        )
         shapes = [v.shape for v in self.operands]
-        function = partial(_contributions_of, self.op, settings, tuple(places), self.kind, has, shapes, self.shapes)
-        kernel = PythonCall(f"{self.op.name}.reverse", function, [(shape, FLOAT) for _, shape in places], True)
+        function = partial(
+            _contributions_of, self.op, settings, tuple(places), self.kind, has, shapes, self.shapes
+        )
+        kernel = PythonCall(
+            f"{self.op.name}.reverse", function, [(shape, FLOAT) for _, shape in places], True
+        )
         return list(builder.apply(kernel, *known, *self.results, *self.operands, *tail))
 
-    def _traced_contributions(self, given: Sequence[Value | None], places: Sequence[tuple[int, Shape]]) -> list[Value]:
+    def _traced_contributions(
+        self, given: Sequence[Value | None], places: Sequence[tuple[int, Shape]]
+    ) -> list[Value]:
         program, op = self.program, self.op
         builder = program.builder
         g: Any = tuple(None if each is None else Symbol(builder, each) for each in given)
         r: Any = tuple(Symbol(builder, each) for each in self.results)
         g, r = (g[0], r[0]) if self.kind is None else (self.kind(g), self.kind(r))
-        parts = op.parts(g, r, self._symbols(), {**self.settings, **self.saved}) if self.pull is None else self.pull(g)
+        parts = (
+            op.parts(g, r, self._symbols(), {**self.settings, **self.saved})
+            if self.pull is None
+            else self.pull(g)
+        )
         parts = parts if type(parts) is tuple else (parts,)
         found = []
         for i, shape in places:
@@ -277,7 +370,9 @@ def unplaced(shape: Shape) -> None:
 
 
 class Workspace(threading.local):
-    """Memory for what an operation saves: large arrays are the same ones at every call in a thread, so that they are warm."""
+    """Memory for what an operation saves: large arrays are the same ones at every call in a thread,
+    so that they are warm.
+    """
 
     def __init__(self) -> None:
         self._arrays: list[np.ndarray] = []
@@ -303,7 +398,9 @@ def value_of(op: Operation, settings: Any, values: Any) -> tuple[Any, dict[str, 
     value, saved = op.function(*values, **settings), {}
     if type(value) is Saved:
         value, saved = value.value, value.saved
-    return tuple(map(_number_or_array, value)) if isinstance(value, tuple) else _number_or_array(value), saved
+    return tuple(map(_number_or_array, value)) if isinstance(value, tuple) else _number_or_array(
+        value
+    ), saved
 
 
 def _number_or_array(x: Any) -> Any:
@@ -317,17 +414,31 @@ def plain(values: Sequence[Any], shapes: Sequence[Shape]) -> list[Any]:
     return [x if shape else float(x) for x, shape in zip(values, shapes, strict=True)]
 
 
-def _value_of(op: Operation, settings: Any, shapes: Any, kind: Any, *values: Any) -> tuple[Any, ...]:
+def _value_of(
+    op: Operation, settings: Any, shapes: Any, kind: Any, *values: Any
+) -> tuple[Any, ...]:
     value, saved = value_of(op, settings, plain(values, shapes))
     return (*(value if kind is not None else (value,)), saved)
 
 
 def _contributions_of(
-    op: Operation, settings: Any, places: Any, kind: Any, has: Any, shapes: Any, result_shapes: Any, *given: Any
-) -> tuple[Any, ...]:  # fmt: skip
-    """The contributions, of the adjoints that there are, the results, the operands, and what was saved, if it was."""
+    op: Operation,
+    settings: Any,
+    places: Any,
+    kind: Any,
+    has: Any,
+    shapes: Any,
+    result_shapes: Any,
+    *given: Any,
+) -> tuple[Any, ...]:
+    """The contributions, of the adjoints that there are, the results, the operands, and what was
+    saved, if it was.
+    """
     following = iter(given)
-    g = [plain([next(following)], [shape])[0] if there else None for there, shape in zip(has, result_shapes, strict=True)]
+    g = [
+        plain([next(following)], [shape])[0] if there else None
+        for there, shape in zip(has, result_shapes, strict=True)
+    ]
     r = plain([next(following) for _ in result_shapes], result_shapes)
     values = plain([next(following) for _ in shapes], shapes)
     saved = next(following, None)
@@ -338,8 +449,12 @@ def _contributions_of(
     return tuple(contributions_of(op, settings, places, kind, adjoint, result, values, saved))
 
 
-def contributions_of(op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any) -> list[Any]:
-    """The contributions to the operands at given places, in their shapes; `kind` makes the tuples of several results."""
+def contributions_of(
+    op: Operation, settings: Any, places: Any, kind: Any, g: Any, r: Any, values: Any, saved: Any
+) -> list[Any]:
+    """The contributions to the operands at given places, in their shapes; `kind` makes the tuples
+    of several results.
+    """
     if kind is not None:
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
@@ -352,4 +467,3 @@ def contributions_of(op: Operation, settings: Any, places: Any, kind: Any, g: An
         else:
             found.append(c if type(c) is float else float(np.sum(c)))
     return found
-

@@ -1,4 +1,6 @@
-"""The reference interpreter: what a program means, one step after the other, on arrays of their own."""
+"""The reference interpreter: what a program means, one step after the other, on arrays of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import numpy as np
 from varmat.programs.program import Program, Step, Value
 
 
-def interpret(program: Program, *arguments: Any, seconds: dict[int, float] | None = None) -> list[Any]:
+def interpret(
+    program: Program, *arguments: Any, seconds: dict[int, float] | None = None
+) -> list[Any]:
     """Run a program by the meaning of its kernels.
 
     Parameters
@@ -40,7 +44,11 @@ def interpret(program: Program, *arguments: Any, seconds: dict[int, float] | Non
     def array(value: Value) -> Any:
         base = value.base
         whole = base.data if base.data is not None else known[id(base)]
-        return np.ndarray(value.shape, value.dtype, whole, value.offset, value.strides) if value.is_view else whole
+        return (
+            np.ndarray(value.shape, value.dtype, whole, value.offset, value.strides)
+            if value.is_view
+            else whole
+        )
 
     with np.errstate(all="ignore"):
         for step in program.steps:
@@ -50,11 +58,15 @@ def interpret(program: Program, *arguments: Any, seconds: dict[int, float] | Non
                 seconds[id(step)] = perf_counter() - start
             for value, x in zip(step.results, made, strict=True):
                 is_object = value.dtype.hasobject
-                known[id(value)] = x if is_object else np.array(x, value.dtype, order="C").reshape(value.shape)
+                known[id(value)] = (
+                    x if is_object else np.array(x, value.dtype, order="C").reshape(value.shape)
+                )
     return [np.array(array(value)) for value in program.outputs]
 
 
-def seconds_of(program: Program, steps: Iterable[Step], arguments: Sequence[Any]) -> dict[int, float]:
+def seconds_of(
+    program: Program, steps: Iterable[Step], arguments: Sequence[Any]
+) -> dict[int, float]:
     """How long steps take at a point, by the id of the step: the least of several runs."""
     runs: list[dict[int, float]] = [{} for _ in range(5)]
     for run in runs:

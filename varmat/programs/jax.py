@@ -1,8 +1,8 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that are written for it.
 
-Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of what they look into. JAX compiles what it
-traces, so where a run would end, because a guard does not hold, there is no error: what is returned is nan.
-"""
+Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of what they
+look into. JAX compiles what it traces, so where a run would end, because a guard does not hold,
+there is no error: what is returned is nan."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from varmat.programs import kernels
+from varmat.programs.blocks import Loop
 from varmat.programs.program import Program, Value
 from varmat.programs.sparse import SampledProduct, SparseProduct
 
@@ -20,14 +21,22 @@ Rule = Callable[..., Any]
 # Ufuncs that JAX has under other names, or in jax.scipy.special.
 _NAMES = {
     "psi": "jax.scipy.special.digamma", "xlogy": "jax.scipy.special.xlogy",
-    "xlog1py": "jax.scipy.special.xlog1py", "gammaln": "jax.scipy.special.gammaln", "expit": "jax.scipy.special.expit",
-    "log_ndtr": "jax.scipy.special.log_ndtr", "ndtr": "jax.scipy.special.ndtr", "ndtri": "jax.scipy.special.ndtri",
-    "erf": "jax.scipy.special.erf", "erfc": "jax.scipy.special.erfc", "erfinv": "jax.scipy.special.erfinv",
-    "gammainc": "jax.scipy.special.gammainc", "gammaincc": "jax.scipy.special.gammaincc", "betainc": "jax.scipy.special.betainc",
-    "betaln": "jax.scipy.special.betaln", "logit": "jax.scipy.special.logit", "i0e": "jax.scipy.special.i0e",
-    "i1e": "jax.scipy.special.i1e", "i0": "jax.scipy.special.i0", "i1": "jax.scipy.special.i1", "entr": "jax.scipy.special.entr",
-    "zeta": "jax.scipy.special.zeta", "log_expit": "jax.nn.log_sigmoid", "exp1": "jax.scipy.special.exp1",
-    "expi": "jax.scipy.special.expi", "rel_entr": "jax.scipy.special.rel_entr", "kl_div": "jax.scipy.special.kl_div",
+    "xlog1py": "jax.scipy.special.xlog1py", "gammaln": "jax.scipy.special.gammaln",
+     "expit": "jax.scipy.special.expit",
+    "log_ndtr": "jax.scipy.special.log_ndtr", "ndtr": "jax.scipy.special.ndtr",
+     "ndtri": "jax.scipy.special.ndtri",
+    "erf": "jax.scipy.special.erf", "erfc": "jax.scipy.special.erfc",
+     "erfinv": "jax.scipy.special.erfinv",
+    "gammainc": "jax.scipy.special.gammainc", "gammaincc": "jax.scipy.special.gammaincc",
+     "betainc": "jax.scipy.special.betainc",
+    "betaln": "jax.scipy.special.betaln", "logit": "jax.scipy.special.logit",
+     "i0e": "jax.scipy.special.i0e",
+    "i1e": "jax.scipy.special.i1e", "i0": "jax.scipy.special.i0", "i1": "jax.scipy.special.i1",
+     "entr": "jax.scipy.special.entr",
+    "zeta": "jax.scipy.special.zeta", "log_expit": "jax.nn.log_sigmoid",
+     "exp1": "jax.scipy.special.exp1",
+    "expi": "jax.scipy.special.expi", "rel_entr": "jax.scipy.special.rel_entr",
+     "kl_div": "jax.scipy.special.kl_div",
     "poch": "jax.scipy.special.poch", "spence": "jax.scipy.special.spence",
 }  # fmt: skip
 
@@ -49,20 +58,26 @@ def to_jax(program: Program) -> Callable[..., tuple[Any, ...]]:
     ImportError
         If JAX is not installed.
     TypeError
-        If the program has steps that call Python, or functions that JAX does not have: their names are in the message.
+        If the program has steps that call Python, or functions that JAX does not have: their names
+        are in the message.
     """
     try:
         import jax
     except ImportError as error:
         raise ImportError("to_jax: JAX is not installed: pip install jax") from error
     rules = [_rule(jax, step.kernel) for step in program.steps]
-    missing = sorted({step.kernel.name for step, rule in zip(program.steps, rules, strict=True) if rule is None})
+    missing = sorted(
+        {step.kernel.name for step, rule in zip(program.steps, rules, strict=True) if rule is None}
+    )
     if missing:
         raise TypeError(f"to_jax: JAX cannot run the steps {', '.join(missing)} of this program")
     jnp = jax.numpy
 
     def function(*arguments: Any) -> tuple[Any, ...]:
-        known = {id(v): jnp.reshape(jnp.asarray(x, float), v.shape) for v, x in zip(program.arguments, arguments, strict=True)}
+        known = {
+            id(v): jnp.reshape(jnp.asarray(x, float), v.shape)
+            for v, x in zip(program.arguments, arguments, strict=True)
+        }
         holds: Any = True
 
         def array(value: Value) -> Any:
@@ -80,7 +95,9 @@ def to_jax(program: Program) -> Callable[..., tuple[Any, ...]]:
                 continue
             made = made if isinstance(made, (tuple, list)) else (made,)
             for value, x in zip(step.results, made, strict=True):
-                known[id(value)] = jnp.broadcast_to(jnp.reshape(x, value.shape) if x.size == value.size else x, value.shape)
+                known[id(value)] = jnp.broadcast_to(
+                    jnp.reshape(x, value.shape) if x.size == value.size else x, value.shape
+                )
         results = [array(v) for v in program.outputs]
         return tuple(x if holds is True else jnp.where(holds, x, jnp.nan) for x in results)
 
@@ -88,7 +105,8 @@ def to_jax(program: Program) -> Callable[..., tuple[Any, ...]]:
 
 
 def scalar_to_jax(program: Program) -> Callable[..., Any]:
-    """The value of a program that returns a number and its gradients, one for each argument, as a function of JAX with these.
+    """The value of a program that returns a number and its gradients, one for each argument, as a
+    function of JAX with these.
 
     JAX does not differentiate what it computes, so there are no second derivatives.
     """
@@ -117,16 +135,22 @@ def _part(jnp: Any, whole: Any, value: Value) -> Any:
     return flat[places(value.shape, value.offset, value.strides, value.dtype.itemsize)]
 
 
-def places(shape: Sequence[int], offset: int, strides: Sequence[int], itemsize: int = 8) -> np.ndarray:
+def places(
+    shape: Sequence[int], offset: int, strides: Sequence[int], itemsize: int = 8
+) -> np.ndarray:
     """Where the elements of a view lie in the flattened array, of its shape."""
     index = np.full(tuple(shape), offset // itemsize)
     for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
-        index = index + (np.arange(n) * (stride // itemsize)).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+        index = index + (np.arange(n) * (stride // itemsize)).reshape(
+            (-1,) + (1,) * (len(shape) - axis - 1)
+        )
     return index
 
 
 def _rule(jax: Any, kernel: Any) -> Rule | None:
-    """What a step of a kernel computes, as a function of the step and its operands; None if JAX does not have it."""
+    """What a step of a kernel computes, as a function of the step and its operands; None if JAX
+    does not have it.
+    """
     for kind, make in _RULES.items():
         if isinstance(kernel, kind):
             rule: Rule | None = make(jax, kernel)
@@ -154,7 +178,9 @@ def _erfcx(jax: Any, x: Any) -> Any:
     for n in range(30, 0, -1):
         tail = far + 0.5 * n / tail
     near = jnp.where(x > 3.0, 3.0, x)
-    return jnp.where(x > 3.0, 1.0 / (np.sqrt(np.pi) * tail), jnp.exp(near**2) * jax.scipy.special.erfc(near))
+    return jnp.where(
+        x > 3.0, 1.0 / (np.sqrt(np.pi) * tail), jnp.exp(near**2) * jax.scipy.special.erfc(near)
+    )
 
 
 def _ufunc(jax: Any, kernel: Any) -> Rule | None:
@@ -167,7 +193,8 @@ def _ufunc(jax: Any, kernel: Any) -> Rule | None:
 def _reduce(jax: Any, kernel: Any) -> Rule | None:
     jnp = jax.numpy
     by_name = {
-        "add": jnp.sum, "multiply": jnp.prod, "maximum": jnp.max, "minimum": jnp.min, "logical_and": jnp.all, "logical_or": jnp.any,
+        "add": jnp.sum, "multiply": jnp.prod, "maximum": jnp.max, "minimum": jnp.min,
+         "logical_and": jnp.all, "logical_or": jnp.any,
         "logaddexp": jax.nn.logsumexp,
     }  # fmt: skip
     function = by_name.get(kernel.ufunc.__name__)
@@ -177,7 +204,8 @@ def _reduce(jax: Any, kernel: Any) -> Rule | None:
 def _accumulate(jax: Any, kernel: Any) -> Rule | None:
     lax = jax.lax
     by_name = {
-        "add": lax.cumsum, "multiply": lax.cumprod, "maximum": lax.cummax, "minimum": lax.cummin, "logaddexp": lax.cumlogsumexp,
+        "add": lax.cumsum, "multiply": lax.cumprod, "maximum": lax.cummax, "minimum": lax.cummin,
+         "logaddexp": lax.cumlogsumexp,
     }  # fmt: skip
     function = by_name.get(kernel.ufunc.__name__)
     return None if function is None else lambda step, x: function(x, axis=kernel.axis)
@@ -191,7 +219,8 @@ def _gufunc(jax: Any, kernel: Any) -> Rule | None:
     linalg = jax.numpy.linalg
     by_name: dict[str, Any] = {
         "cholesky_lo": linalg.cholesky, "inv": linalg.inv, "det": linalg.det, "solve": linalg.solve,
-        "solve1": lambda a, b: linalg.solve(a, b[..., None])[..., 0], "slogdet": linalg.slogdet, "eigvalsh_lo": linalg.eigvalsh,
+        "solve1": lambda a, b: linalg.solve(a, b[..., None])[..., 0], "slogdet": linalg.slogdet,
+         "eigvalsh_lo": linalg.eigvalsh,
         "eigh_lo": lambda a: linalg.eigh(a, symmetrize_input=False),
     }  # fmt: skip
     function = by_name.get(kernel.name)
@@ -220,7 +249,11 @@ def _write(jax: Any, kernel: Any) -> Rule:
     jnp = jax.numpy
 
     def rule(step: Any, before: Any, part: Any) -> Any:
-        flat = jnp.reshape(before, (-1,)).at[places(kernel.part, *kernel.place)].set(jnp.broadcast_to(part, kernel.part))
+        flat = (
+            jnp.reshape(before, (-1,))
+            .at[places(kernel.part, *kernel.place)]
+            .set(jnp.broadcast_to(part, kernel.part))
+        )
         return jnp.reshape(flat, kernel.shape)
 
     return rule
@@ -247,7 +280,35 @@ def _sparse(jax: Any, kernel: Any) -> Rule:
 
 def _sampled(jax: Any, kernel: Any) -> Rule:
     jnp = jax.numpy
-    return lambda step, x, y, rows, columns: jnp.sum(jnp.reshape(x[rows] * y[columns], (len(rows), -1)), axis=1)
+    return lambda step, x, y, rows, columns: jnp.sum(
+        jnp.reshape(x[rows] * y[columns], (len(rows), -1)), axis=1
+    )
+
+
+def _loop(jax: Any, kernel: Any) -> Rule | None:
+    """The steps on whole arrays: JAX has its own way with long ones."""
+    inner = [_rule(jax, step.kernel) for step in kernel.steps]
+    if None in inner:
+        return None
+
+    def rule(step: Any, *operands: Any) -> Any:
+        known = {id(v): x for v, x in zip(kernel.outside, operands, strict=True)}
+
+        def array(value: Value) -> Any:
+            return (
+                known[id(value)]
+                if id(value) in known
+                else _part(jax.numpy, known[id(value.base)], value)
+            )
+
+        for each, compute in zip(kernel.steps, inner, strict=True):
+            (result,) = each.results
+            known[id(result)] = jax.numpy.reshape(
+                compute(each, *map(array, each.operands)), result.shape
+            )  # type: ignore[misc]
+        return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
+
+    return rule
 
 
 # By the class of the kernel.
@@ -266,6 +327,7 @@ _RULES: dict[type, Callable[[Any, Any], Rule | None]] = {
     kernels.Assemble: _assemble,
     kernels.Write: _write,
     kernels.SolveTriangular: _triangular,
+    Loop: _loop,
     SparseProduct: _sparse,
     SampledProduct: _sampled,
 }

@@ -1,12 +1,13 @@
-"""Kernels: what a step computes, for people (`name`), for Python (`evaluate`, `bind`) and for the native runner (`rows`).
+"""Kernels: what a step computes, for people (`name`), for Python (`evaluate`, `bind`) and for the
+native runner (`rows`).
 
     results     the shapes and types of what it makes of its operands
     evaluate    from arrays to new arrays: the meaning, for folding constants and for the interpreter
     bind        from arrays and the places of the results to a function of nothing that computes into them
     rows        the same as rows of the table of the native runner; without it a step is a call of Python
 
-A kernel that is the same for all steps is one object; one with settings is equal to another with the same settings.
-"""
+A kernel that is the same for all steps is one object; one with settings is equal to another with
+the same settings."""
 
 from __future__ import annotations
 
@@ -90,7 +91,9 @@ class Ufunc(Kernel):
         """The type of the result."""
         key = tuple(v.dtype.char for v in operands)
         if key not in self._dtypes:
-            made = self.ufunc.resolve_dtypes((*(v.dtype for v in operands), *(None,) * self.ufunc.nout))[-1]
+            made = self.ufunc.resolve_dtypes(
+                (*(v.dtype for v in operands), *(None,) * self.ufunc.nout)
+            )[-1]
             self._dtypes[key] = BOOL if made == BOOL else FLOAT
         return self._dtypes[key]
 
@@ -102,7 +105,9 @@ class Ufunc(Kernel):
 
     def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
         if not results[0].ndim and self.ufunc in _OF_NUMBERS:
-            run: Callable[[], Any] = _OF_NUMBERS[self.ufunc](*[memoryview(x) for x in (*operands, *results)])
+            run: Callable[[], Any] = _OF_NUMBERS[self.ufunc](
+                *[memoryview(x) for x in (*operands, *results)]
+            )
             return run
         if self.ufunc in (np.maximum, np.minimum):  # which take a third argument for an operand
             return partial(self.ufunc, *operands, out=results[0])
@@ -112,10 +117,13 @@ class Ufunc(Kernel):
         return f"{''.join(v.dtype.char for v in operands)}->{results[0].dtype.char}"
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.elementwise(table.loop_of(self.ufunc, self.signature(operands, results)), operands, results[0])
+        table.elementwise(
+            table.loop_of(self.ufunc, self.signature(operands, results)), operands, results[0]
+        )
 
 
-# Arithmetic of numbers, as Python's on the memory of arrays without axes: a third of the time of a call of NumPy's.
+# Arithmetic of numbers, as Python's on the memory of arrays without axes: a third of the time of a
+# call of NumPy's.
 _HERE = ()
 
 
@@ -162,7 +170,8 @@ def _squared(x: Any, out: Any) -> Callable[[], Any]:
 
 
 _OF_NUMBERS: dict[Any, Any] = {
-    np.add: _added, np.subtract: _subtracted, np.multiply: _multiplied, np.divide: _divided, np.negative: _negative_of,
+    np.add: _added, np.subtract: _subtracted, np.multiply: _multiplied, np.divide: _divided,
+     np.negative: _negative_of,
     np.square: _squared,
 }  # fmt: skip
 
@@ -174,7 +183,9 @@ def ufunc_kernel(ufunc: np.ufunc) -> Ufunc:
 
 
 class Function(Kernel):
-    """An elementwise function that is no ufunc: of a user, or of `numpy.frompyfunc`. It is called from Python."""
+    """An elementwise function that is no ufunc: of a user, or of `numpy.frompyfunc`. It is called
+    from Python.
+    """
 
     is_native = False
 
@@ -293,14 +304,22 @@ class Reduce(Kernel):
         return [(tuple(n for i, n in enumerate(x.shape) if i not in self.axes), x.dtype)]
 
     def settings(self, *operands: Value) -> str:
-        return f"axes {', '.join(map(str, self.axes))}" if len(self.axes) < len(operands[0].shape) else ""
+        return (
+            f"axes {', '.join(map(str, self.axes))}"
+            if len(self.axes) < len(operands[0].shape)
+            else ""
+        )
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
         return (self.ufunc.reduce(operands[0], self.axes),)
 
     def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
-        axes = None if len(self.axes) == operands[0].ndim else self.axes
-        return partial(self.ufunc.reduce, operands[0], axes, None, results[0])
+        (x,), (out,), ufunc = operands, results, self.ufunc
+        axes = None if len(self.axes) == x.ndim else self.axes
+        if ufunc in (np.maximum, np.minimum) and any(stride < 0 for stride in x.strides):
+            # NumPy 2.0 takes wrong elements if it is to write into an array.
+            return lambda: np.copyto(out, ufunc.reduce(x, axes))
+        return partial(ufunc.reduce, x, axes, None, out)
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.reduce(self.ufunc, operands[0], self.axes, results[0])
@@ -334,7 +353,9 @@ class Accumulate(Kernel):
 
 
 class Sum(Kernel):
-    """The sum of any number of values that broadcast: contributions to an adjoint, terms of a density."""
+    """The sum of any number of values that broadcast: contributions to an adjoint, terms of a
+    density.
+    """
 
     name = "sum"
     in_place = True
@@ -401,15 +422,28 @@ class Matmul(Kernel):
         # A vector is a matrix of one row, or of one column.
         a_core = (0, a.strides[0]) if len(a.shape) == 1 else a.strides[-2:]
         b_core = (b.strides[0], 0) if len(b.shape) == 1 else b.strides[-2:]
-        m, k, n = (1 if len(a.shape) == 1 else a.shape[-2]), a.shape[-1], (1 if len(b.shape) == 1 else b.shape[-1])
+        m, k, n = (
+            (1 if len(a.shape) == 1 else a.shape[-2]),
+            a.shape[-1],
+            (1 if len(b.shape) == 1 else b.shape[-1]),
+        )
         core = list(out.strides[len(out.shape) - (len(a.shape) > 1) - (len(b.shape) > 1) :])
-        out_core = (core.pop(0) if len(a.shape) > 1 else 8 * n, core.pop(0) if len(b.shape) > 1 else 8)
+        out_core = (
+            core.pop(0) if len(a.shape) > 1 else 8 * n,
+            core.pop(0) if len(b.shape) > 1 else 8,
+        )
         # BLAS wants rows and columns of one element to have strides as if there were more.
         table.gufunc(
-            table.loop_of(np.matmul, "dd->d"), [a, b, out], [max(len(a.shape) - 2, 0), max(len(b.shape) - 2, 0),
-            len(out.shape) - (len(a.shape) > 1) - (len(b.shape) > 1)], (m, k, n),
+            table.loop_of(np.matmul, "dd->d"),
+            [a, b, out],
+            [
+                max(len(a.shape) - 2, 0),
+                max(len(b.shape) - 2, 0),
+                len(out.shape) - (len(a.shape) > 1) - (len(b.shape) > 1),
+            ],
+            (m, k, n),
             (*_spread(a_core, (m, k)), *_spread(b_core, (k, n)), *_spread(out_core, (m, n))),
-        )  # fmt: skip
+        )
 
 
 def _spread(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, int]:
@@ -438,18 +472,28 @@ class Gufunc(Kernel):
     @property
     def axes(self) -> list[str]:
         """The letters of the core axes, of the operands and of the results."""
-        return ["".join(re.findall(r"\w", each)) for each in re.findall(r"\(([^)]*)\)", self.ufunc.signature)]
+        return [
+            "".join(re.findall(r"\w", each))
+            for each in re.findall(r"\(([^)]*)\)", self.ufunc.signature)
+        ]
 
     def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
         leading, lengths = self.parted(operands)
         shape = np.broadcast_shapes(*(v.shape[:n] for v, n in zip(operands, leading, strict=True)))
-        return [((*shape, *(lengths[letter] for letter in core)), FLOAT) for core in self.axes[self.ufunc.nin :]]
+        return [
+            ((*shape, *(lengths[letter] for letter in core)), FLOAT)
+            for core in self.axes[self.ufunc.nin :]
+        ]
 
     def parted(self, values: Sequence[Value]) -> tuple[list[int], dict[str, int]]:
         """How many leading axes values have, and how long the core axes are."""
         pairs = list(zip(values, self.axes, strict=False))
         leading = [len(v.shape) - len(core) for v, core in pairs]
-        return leading, {c: n for (v, core), k in zip(pairs, leading, strict=True) for c, n in zip(core, v.shape[k:], strict=True)}
+        return leading, {
+            c: n
+            for (v, core), k in zip(pairs, leading, strict=True)
+            for c, n in zip(core, v.shape[k:], strict=True)
+        }
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
         made = self.ufunc(*operands)
@@ -488,13 +532,17 @@ class Copy(Kernel):
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
         if results[0].dtype == BOOL:
-            table.elementwise(table.loop_of(np.logical_or, "??->?"), [*operands, *operands], results[0])
+            table.elementwise(
+                table.loop_of(np.logical_or, "??->?"), [*operands, *operands], results[0]
+            )
         else:
             table.elementwise(table.loop_of(np.positive, "d->d"), operands, results[0])
 
 
 class Kept(Copy):
-    """A copy of what is about to be written over: it is made where it stands, and not together with others."""
+    """A copy of what is about to be written over: it is made where it stands, and not together with
+    others.
+    """
 
 
 @cache
@@ -532,11 +580,12 @@ GATHER = Gather()
 
 @dataclass(frozen=True, repr=False)
 class Assemble(Kernel):
-    """An array of which parts are given, each to be added: zeros, or the first operand, with the others added at their places.
+    """An array of which parts are given, each to be added: zeros, or the first operand, with the
+    others added at their places.
 
-    A place is ``(offset, strides)``, in bytes, of a view of the result, or None: then the part is followed by the places of its
-    elements in the flattened result. Where `is_partition` the parts cover the result and do not overlap.
-    """
+    A place is ``(offset, strides)``, in bytes, of a view of the result, or None: then the part is
+    followed by the places of its elements in the flattened result. Where `is_partition` the parts
+    cover the result and do not overlap."""
 
     shape: Shape
     places: tuple[Any, ...]
@@ -560,11 +609,16 @@ class Assemble(Kernel):
         ]
 
     def settings(self, *operands: Value) -> str:
-        places = ["listed" if place is None else str(place[0] // self.dtype.itemsize) for place in self.places]
+        places = [
+            "listed" if place is None else str(place[0] // self.dtype.itemsize)
+            for place in self.places
+        ]
         return f"at {', '.join(places)}" if len(places) > 1 else ""
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
-        result = np.array(operands[0], self.dtype) if self.has_base else np.zeros(self.shape, self.dtype)
+        result = (
+            np.array(operands[0], self.dtype) if self.has_base else np.zeros(self.shape, self.dtype)
+        )
         for run in self._runs(operands, result):
             run()
         return (result,)
@@ -574,10 +628,18 @@ class Assemble(Kernel):
         flat = result.reshape(-1)
         for place, shape, part, index in self.parts(operands):
             if place is None:
-                runs.append(partial(np.add.at, flat, index.reshape(-1), np.broadcast_to(part, shape).reshape(-1)))
+                runs.append(
+                    partial(
+                        np.add.at, flat, index.reshape(-1), np.broadcast_to(part, shape).reshape(-1)
+                    )
+                )
                 continue
             view = np.ndarray(shape, result.dtype, result, *place)
-            runs.append(partial(np.copyto, view, part) if self.is_partition else partial(np.add, view, part, view))
+            runs.append(
+                partial(np.copyto, view, part)
+                if self.is_partition
+                else partial(np.add, view, part, view)
+            )
         return runs
 
     def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
@@ -599,7 +661,12 @@ class Assemble(Kernel):
             table.elementwise(copy, [table.number(0.0)], result)
         for place, shape, part, index in self.parts(operands):
             if place is None:
-                table.call(table.own("scatter"), [part, index, result], (math.prod(shape), 8 if part.shape else 0), ())
+                table.call(
+                    table.own("scatter"),
+                    [part, index, result],
+                    (math.prod(shape), 8 if part.shape else 0),
+                    (),
+                )
                 continue
             view = result.view(shape, *place)
             table.elementwise(*((copy, [part]) if self.is_partition else (add, [view, part])), view)
@@ -666,7 +733,9 @@ class SolveTriangular(Kernel):
         # BLAS reads columns first: a C-contiguous lower triangle is an upper one to it, transposed.
         if b.ndim == 1:
             return (dtrsv(a.T, b, lower=0, trans=not self.transposed),)
-        return (np.ascontiguousarray(dtrsm(1.0, a.T, b.T, side=1, lower=0, trans_a=self.transposed).T),)
+        return (
+            np.ascontiguousarray(dtrsm(1.0, a.T, b.T, side=1, lower=0, trans_a=self.transposed).T),
+        )
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
@@ -684,7 +753,13 @@ class PythonCall(Kernel):
 
     is_native = False
 
-    def __init__(self, name: str, function: Callable[..., tuple[Any, ...]], makes: Sequence[tuple[Shape, Any]], pure: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., tuple[Any, ...]],
+        makes: Sequence[tuple[Shape, Any]],
+        pure: bool,
+    ) -> None:
         self.name, self.function, self.makes, self.is_pure = name, function, list(makes), pure
 
     def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
@@ -695,7 +770,14 @@ class PythonCall(Kernel):
 
     def bind(self, operands: Arrays, results: Arrays) -> Callable[[], Any]:
         function = self.function
-        pairs = list(zip(range(len(results)), results, [dtype is OBJECT for _, dtype in self.makes], strict=True))
+        pairs = list(
+            zip(
+                range(len(results)),
+                results,
+                [dtype is OBJECT for _, dtype in self.makes],
+                strict=True,
+            )
+        )
 
         def run() -> None:
             made = function(*[x[0] if type(x) is list else x for x in operands])

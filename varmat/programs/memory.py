@@ -1,4 +1,6 @@
-"""Where the values of a program lie: results share memory as soon as nobody reads what was there before."""
+"""Where the values of a program lie: results share memory as soon as nobody reads what was there
+before.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Plan:
         Bytes from the beginning of the scratch memory.
     scratch_bytes : int
     outputs : dict
-        The number of the output that the value is, for results that are made where they are returned.
+        The number of the output that the value is, for results that are made where they are
+        returned.
     objects : dict
         The number of what only Python steps understand.
     """
@@ -37,13 +40,22 @@ class Plan:
         self.objects: dict[int, int] = {}
         self.outputs: dict[int, int] = {}
         for number, value in enumerate(program.outputs):
-            if value.step is not None and number and value.is_contiguous and (value.shape or numbers):
+            if (
+                value.step is not None
+                and number
+                and value.is_contiguous
+                and (value.shape or numbers)
+            ):
                 self.outputs.setdefault(id(value), number)
         self._free: dict[int, list[int]] = {}
         last = {id(v.base): i for i, step in enumerate(program.steps) for v in step.operands}
         last.update((id(v.base), len(program.steps)) for v in program.outputs)
         for i, step in enumerate(program.steps):
-            dying = {id(v.base): v.base for v in step.operands if last[id(v.base)] == i and id(v.base) in self.scratch}
+            dying = {
+                id(v.base): v.base
+                for v in step.operands
+                if last[id(v.base)] == i and id(v.base) in self.scratch
+            }
             for result in step.results:
                 self._place(result, step, dying)
             for base in dying.values():
@@ -56,7 +68,9 @@ class Plan:
         if result.dtype is OBJECT:
             self.objects[id(result)] = len(self.objects)
         elif id(result) not in self.outputs:
-            like = (v for v in overwritable(step) if v.dtype == result.dtype and v.shape == result.shape)
+            like = (
+                v for v in overwritable(step) if v.dtype == result.dtype and v.shape == result.shape
+            )
             heir = next((v for v in like if id(v) in dying), None)
             if heir is not None:
                 self.scratch[id(result)] = self.scratch[id(heir)]
@@ -95,7 +109,8 @@ def overwritable(step: Step) -> list[Value]:
         chosen = operands[:1]
     elif isinstance(kernel, SolveTriangular):
         chosen = operands[1:]
-    # What is read twice, in two layouts or one after the other, would be overwritten before it is read.
+    # What is read twice, in two layouts or one after the other, would be overwritten before it is
+    # read.
     at_once = kernel.in_place and not isinstance(kernel, Sum)
     readers = [sum(v is each.base for each in operands) for v in chosen]
     same = [sum(v is each for each in operands) if at_once else 1 for v in chosen]

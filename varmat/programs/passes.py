@@ -1,7 +1,7 @@
 """Passes: functions from program to program.
 
-What can be seen from one step is done while programs are made, in `varmat.programs.builder`; here is what needs the whole.
-"""
+What can be seen from one step is done while programs are made, in `varmat.programs.builder`; here
+is what needs the whole."""
 
 from __future__ import annotations
 

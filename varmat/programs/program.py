@@ -4,9 +4,9 @@
     Step      a kernel, the values it reads, the values it makes
     Program   arguments, steps, outputs
 
-Values are made once and never change: a step that writes into an array makes a new one, and `programs.memory` decides where two
-of them may share memory. Everything is referred to by object; names exist only in print.
-"""
+Values are made once and never change: a step that writes into an array makes a new one, and
+`programs.memory` decides where two of them may share memory. Everything is referred to by object;
+names exist only in print."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ Shape = tuple[int, ...]
 
 
 class ElsewhereError(Exception):
-    """A program has come to a point where its straight line does not hold: the function is evaluated as it is written."""
+    """A program has come to a point where its straight line does not hold: the function is
+    evaluated as it is written.
+    """
 
 
 class RecordingError(TapeError):
@@ -47,7 +49,8 @@ def contiguous_strides(shape: Shape, itemsize: int = 8) -> Shape:
 
 
 class Value:
-    """An array, a number (of shape ``()``) or, with dtype object, something that only Python steps understand.
+    """An array, a number (of shape ``()``) or, with dtype object, something that only Python steps
+    understand.
 
     Attributes
     ----------
@@ -67,13 +70,18 @@ class Value:
 
     __slots__ = ("_base", "_step", "data", "dtype", "offset", "shape", "strides")
 
-    def __init__(self, shape: Shape, dtype: Any = FLOAT, step: Step | None = None, data: Any = None) -> None:
+    def __init__(
+        self, shape: Shape, dtype: Any = FLOAT, step: Step | None = None, data: Any = None
+    ) -> None:
         self.shape, self.dtype, self.data = shape, dtype, data
-        # A step holds what it makes; the other way round only weakly, or programs would wait for the collector.
+        # A step holds what it makes; the other way round only weakly, or programs would wait for
+        # the collector.
         self._step = None if step is None else ref(step)
         self._base: Value | None = None
         self.offset = 0
-        self.strides: Shape = contiguous_strides(shape, dtype.itemsize) if data is None else data.strides
+        self.strides: Shape = (
+            contiguous_strides(shape, dtype.itemsize) if data is None else data.strides
+        )
 
     def view(self, shape: Shape, offset: int, strides: Shape) -> Value:
         """A part of the memory that this value lies in."""
@@ -112,7 +120,9 @@ class Step:
 
     __slots__ = ("__weakref__", "kernel", "operands", "results")
 
-    def __init__(self, kernel: Any, operands: Sequence[Value], results: Sequence[tuple[Shape, Any]]) -> None:
+    def __init__(
+        self, kernel: Any, operands: Sequence[Value], results: Sequence[tuple[Shape, Any]]
+    ) -> None:
         self.kernel, self.operands = kernel, tuple(operands)
         self.results = tuple(Value(shape, dtype, self) for shape, dtype in results)
 
@@ -143,7 +153,9 @@ class Program:
         for number, (line, step) in enumerate(zip(steps, self.steps, strict=True)):
             made, is_value, call = line.partition(" = ")
             result, call = (made, call) if is_value else ("", made)
-            rows.append((str(number), result, call, "" if step.kernel.is_native else "calls Python"))
+            rows.append(
+                (str(number), result, call, "" if step.kernel.is_native else "calls Python")
+            )
         return html.table(["", "makes", "step", ""], rows, first) + html.paragraph(last)
 
     def counts(self) -> Counter[str]:
@@ -151,11 +163,14 @@ class Program:
         return Counter(step.kernel.name for step in self.steps)
 
     def python_steps(self) -> list[Step]:
-        """The steps that are calls of Python on every runner, because their kernels have no loop of their own."""
+        """The steps that are calls of Python on every runner, because their kernels have no loop of
+        their own.
+        """
         return [step for step in self.steps if not step.kernel.is_native]
 
     def explain(self, *arguments: Any) -> str:
-        """Which steps call Python and, at a point, what each of them costs; everything else runs natively without it.
+        """Which steps call Python and, at a point, what each of them costs; everything else runs
+        natively without it.
 
         Parameters
         ----------
@@ -183,18 +198,22 @@ class Program:
         lines = [f"{len(self.steps)} steps, of which {len(called)} call Python:"]
         for step in called:
             cost = f"  {1e6 * seconds[id(step)]:.1f} us" if seconds else ""
-            lines.append(f"    {step.kernel.name}({', '.join(_brackets(v.shape) or 'number' for v in step.operands)}){cost}")
+            lines.append(
+                f"    {step.kernel.name}({', '.join(_brackets(v.shape) or 'number' for v in step.operands)}){cost}"
+            )
         return "\n".join(lines)
 
     def to_jax(self) -> Any:
-        """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and ``jax.vmap``.
+        """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and
+        ``jax.vmap``.
 
         Returns
         -------
         callable
-            Takes the arguments of the program and returns its outputs, a tuple of JAX arrays: for a recorded function its value and
-            gradients. They have JAX's precision, which is single unless ``jax_enable_x64`` is set. Where a run would end, because
-            an argument is refused or a choice that was recorded goes the other way, they are nan.
+            Takes the arguments of the program and returns its outputs, a tuple of JAX arrays: for a
+            recorded function its value and gradients. They have JAX's precision, which is single
+            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is refused
+            or a choice that was recorded goes the other way, they are nan.
 
         Raises
         ------
@@ -222,14 +241,18 @@ class Program:
         return list({id(v): v for v in read if v.is_constant}.values())
 
     def verify(self) -> None:
-        """Raise `ValueError` unless every value is made before it is read, once, and views lie within their memory."""
+        """Raise `ValueError` unless every value is made before it is read, once, and views lie
+        within their memory.
+        """
         known = {id(v) for v in self.arguments}
         for number, step in enumerate(self.steps):
             for value in step.operands:
                 _verify_read(value, known, f"step {number}, {step.kernel.name},")
             for value in step.results:
                 if id(value) in known or value.step is not step:
-                    raise ValueError(f"step {number}, {step.kernel.name}, makes a value that another step makes")
+                    raise ValueError(
+                        f"step {number}, {step.kernel.name}, makes a value that another step makes"
+                    )
                 known.add(id(value))
         for value in self.outputs:
             _verify_read(value, known, "the program returns what it does not make:")
@@ -241,16 +264,23 @@ def _verify_read(value: Value, known: set[int], where: str) -> None:
         raise ValueError(f"{where} reads a value of shape {value.shape} before it is made")
     if value.is_view and value.size and base.data is None:
         reach = [(n - 1) * stride for n, stride in zip(value.shape, value.strides, strict=True)]
-        low, high = value.offset + sum(min(r, 0) for r in reach), value.offset + sum(max(r, 0) for r in reach)
+        low, high = (
+            value.offset + sum(min(r, 0) for r in reach),
+            value.offset + sum(max(r, 0) for r in reach),
+        )
         if low < 0 or high + value.dtype.itemsize > base.size * base.dtype.itemsize:
-            raise ValueError(f"{where} reads outside of the memory of a value of shape {base.shape}")
+            raise ValueError(
+                f"{where} reads outside of the memory of a value of shape {base.shape}"
+            )
 
 
 # --- for people ---
 
 
 def printed(program: Program) -> Iterator[str]:
-    """The lines of a program, with names: ``a`` arguments, ``k`` constants, ``v`` everything else."""
+    """The lines of a program, with names: ``a`` arguments, ``k`` constants, ``v`` everything
+    else.
+    """
     names: dict[int, str] = {}
     counters: Counter[str] = Counter()
 
@@ -282,9 +312,13 @@ def _brackets(shape: Shape) -> str:
 
 
 def _place(value: Value) -> str:
-    """A view in print: where it begins, in elements, its shape, and its strides if it does not lie in one piece."""
+    """A view in print: where it begins, in elements, its shape, and its strides if it does not lie
+    in one piece.
+    """
     size = value.dtype.itemsize
-    strides = "" if value.is_contiguous else f" by {', '.join(str(s // size) for s in value.strides)}"
+    strides = (
+        "" if value.is_contiguous else f" by {', '.join(str(s // size) for s in value.strides)}"
+    )
     return f"<{value.offset // size}{': ' if value.shape else ''}{' x '.join(map(str, value.shape))}{strides}>"
 
 

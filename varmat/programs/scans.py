@@ -1,4 +1,5 @@
-"""Loops in programs: the program of a loop's body, run again and again, with what one run makes as an argument of the next.
+"""Loops in programs: the program of a loop's body, run again and again, with what one run makes as
+an argument of the next.
 
 All numbers lie in a few blocks, of which the arguments and results of the body are parts:
 
@@ -6,9 +7,8 @@ All numbers lie in a few blocks, of which the arguments and results of the body 
     rows       (T, q)          what a step takes
     shared     (m,)            what all steps take
 
-Backwards, the adjoints of the history become, in a copy of them, those with everything that comes later, and the sum of the
-adjoints of what is shared stands behind them.
-"""
+Backwards, the adjoints of the history become, in a copy of them, those with everything that comes
+later, and the sum of the adjoints of what is shared stands behind them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,42 @@ from varmat.programs.program import FLOAT, Program, Shape, Step, Value
 
 
 class Sizes:
-    """How many numbers there are in each part, leaf by leaf: carried, of a step, made by a step, shared."""
+    """How many numbers there are in each part, leaf by leaf: carried, of a step, made by a step,
+    shared.
+    """
 
-    def __init__(self, carried: Sequence[Shape], rows: Sequence[Shape], made: Sequence[Shape], shared: Sequence[Shape]) -> None:
+    def __init__(
+        self,
+        carried: Sequence[Shape],
+        rows: Sequence[Shape],
+        made: Sequence[Shape],
+        shared: Sequence[Shape],
+    ) -> None:
         self.shapes = [list(carried), list(rows), list(shared), list(made)]
-        self.carried, self.rows, self.shared, self.made = ([math.prod(s) for s in each] for each in self.shapes)
-        self.n, self.q, self.m, self.k = (sum(each) for each in (self.carried, self.rows, self.shared, self.made))
+        self.carried, self.rows, self.shared, self.made = (
+            [math.prod(s) for s in each] for each in self.shapes
+        )
+        self.n, self.q, self.m, self.k = (
+            sum(each) for each in (self.carried, self.rows, self.shared, self.made)
+        )
         self.width = self.n + self.k
 
 
 def with_guards(program: Program) -> Program:
     """The same with guards of numbers that must be finite in one step."""
     steps = [
-        Step(GuardBetween(-math.inf, math.inf), [x], []) if (x := _finite(step)) is not None else step for step in program.steps
+        Step(GuardBetween(-math.inf, math.inf), [x], [])
+        if (x := _finite(step)) is not None
+        else step
+        for step in program.steps
     ]
     return without_dead_steps(Program(program.arguments, steps, program.outputs))
 
 
 def without_guards(program: Program, first: int, of_others: bool) -> Program:
-    """The same without the guards of what depends on the arguments from one on, or without those of all others."""
+    """The same without the guards of what depends on the arguments from one on, or without those of
+    all others.
+    """
     depending = {id(x) for x in program.arguments[first:]}
     steps = []
     for step in program.steps:
@@ -63,13 +80,22 @@ def _finite(step: Step) -> Value | None:
     if not isinstance(step.kernel, Guard):
         return None
     made = step.operands[0].step
-    if made is None or not isinstance(made.kernel, Ufunc) or made.kernel.ufunc is not np.isfinite or made.operands[0].shape:
+    if (
+        made is None
+        or not isinstance(made.kernel, Ufunc)
+        or made.kernel.ufunc is not np.isfinite
+        or made.operands[0].shape
+    ):
         return None
     return made.operands[0]
 
 
-def _places(operand: int, start: int, step: int, sizes: Sequence[int]) -> list[tuple[int, int, int]]:
-    """For each leaf the operand of which it is a part, the bytes to it there, and the bytes from one run to the next."""
+def _places(
+    operand: int, start: int, step: int, sizes: Sequence[int]
+) -> list[tuple[int, int, int]]:
+    """For each leaf the operand of which it is a part, the bytes to it there, and the bytes from
+    one run to the next.
+    """
     ends = np.cumsum([0, *sizes]).tolist()
     return [(operand, start + 8 * at, step) for at in ends[:-1]]
 
@@ -77,9 +103,10 @@ def _places(operand: int, start: int, step: int, sizes: Sequence[int]) -> list[t
 class NativeLoop:
     """A loop as one call of `compiled._scan`.
 
-    Its operands are an array to work in (addresses for the body, what it adds to adjoints, its scratch memory), what is copied at
-    first and whereto, the rows, what is shared, a number that is zero if all steps were run and nan otherwise, and, backwards, the
-    history and the adjoints of the rows.
+    Its operands are an array to work in (addresses for the body, what it adds to adjoints, its
+    scratch memory), what is copied at first and whereto, the rows, what is shared, a number that is
+    zero if all steps were run and nan otherwise, and, backwards, the history and the adjoints of
+    the rows.
 
     Parameters
     ----------
@@ -96,7 +123,9 @@ class NativeLoop:
         from varmat.programs.runners import compiled
 
         self.runner, self.count = runner, count
-        arguments, results = self._forward(sizes) if in_rows is None else self._backward(sizes, count, in_rows)
+        arguments, results = (
+            self._forward(sizes) if in_rows is None else self._backward(sizes, count, in_rows)
+        )
         if len(arguments) == 1:  # then all results lie one after the other
             results = results[:1]
         bases = [*arguments[:1], *results[:1], *arguments[1:], *results[1:]]
@@ -113,18 +142,28 @@ class NativeLoop:
 
     def _forward(self, sizes: Sizes) -> tuple[list[Any], list[Any]]:
         row = 8 * sizes.width
-        arguments = [*_places(2, 0, row, sizes.carried), *_places(3, 0, 8 * sizes.q, sizes.rows), *_places(4, 0, 0, sizes.shared)]
+        arguments = [
+            *_places(2, 0, row, sizes.carried),
+            *_places(3, 0, 8 * sizes.q, sizes.rows),
+            *_places(4, 0, 0, sizes.shared),
+        ]
         return arguments, _places(2, row, row, [*sizes.carried, *sizes.made])
 
     def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Any], list[Any]]:
         row, line, last = 8 * sizes.width, 8 * sizes.q, count - 1
         arguments = [
-            *_places(6, last * row, -row, sizes.carried), *_places(3, last * line, -line, sizes.rows),
-            *_places(4, 0, 0, sizes.shared), *_places(2, count * row, -row, [*sizes.carried, *sizes.made]),
+            *_places(6, last * row, -row, sizes.carried), *_places(3, last * line, -line,
+             sizes.rows),
+            *_places(4, 0, 0, sizes.shared), *_places(2, count * row, -row,
+             [*sizes.carried, *sizes.made]),
         ]  # fmt: skip
         rows = _places(7, last * line, -line, sizes.rows) if in_rows else []
         number = 2 + len(arguments) + len(sizes.carried) + len(rows) + len(sizes.shared)
-        results = [*_places(0, 8 * number, 0, sizes.carried), *rows, *_places(0, 8 * (number + sizes.n), 0, sizes.shared)]
+        results = [
+            *_places(0, 8 * number, 0, sizes.carried),
+            *rows,
+            *_places(0, 8 * (number + sizes.n), 0, sizes.shared),
+        ]
         return arguments, results
 
     def __call__(self, *arrays: np.ndarray) -> bool:
@@ -138,7 +177,9 @@ class NativeLoop:
 
 
 class Loop(Kernel):
-    """The history of a loop (`in_rows` is None), or its adjoints; `body` is a `varmat.solvers.scan.Body`."""
+    """The history of a loop (`in_rows` is None), or its adjoints; `body` is a
+    `varmat.solvers.scan.Body`.
+    """
 
     def __init__(self, body: Any, in_rows: bool | None) -> None:
         self.body, self.in_rows = body, in_rows
@@ -151,17 +192,28 @@ class Loop(Kernel):
         if self.in_rows is None:
             shapes: list[Shape] = [(count + 1, sizes.width), (), (work,)]
         else:
-            shapes = [((count + 1) * sizes.width + sizes.m,), (count * self.in_rows, sizes.q), (), (work,)]
+            shapes = [
+                ((count + 1) * sizes.width + sizes.m,),
+                (count * self.in_rows, sizes.q),
+                (),
+                (work,),
+            ]
         return [(shape, FLOAT) for shape in shapes]
 
     def evaluate(self, *operands: Any) -> tuple[Any, ...]:
-        made = self.body.forward(*operands) if self.in_rows is None else self.body.backward(*operands, self.in_rows)
+        made = (
+            self.body.forward(*operands)
+            if self.in_rows is None
+            else self.body.backward(*operands, self.in_rows)
+        )
         made = made if isinstance(made, tuple) else (made,)
         loop = self._native(len(operands[1]))
         return (*made, 0.0, np.zeros(0 if loop is None else loop.work))
 
     def _native(self, count: int) -> NativeLoop | None:
-        loop: NativeLoop | None = self.body.native(self.in_rows, count, guarded=self.in_rows is None)
+        loop: NativeLoop | None = self.body.native(
+            self.in_rows, count, guarded=self.in_rows is None
+        )
         return loop
 
     def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:

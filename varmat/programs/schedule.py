@@ -1,9 +1,10 @@
-"""Which steps of a program can be one: classes of steps that are alike, and an order in which whole classes can be run.
+"""Which steps of a program can be one: classes of steps that are alike, and an order in which whole
+classes can be run.
 
-Steps are coloured by what they are: kernel, layouts, operands that many of their kind share. A class on no cycle of the graph of
-classes can wait until all its members are ready. Colours on a cycle are refined by those of operands and readers, a few times; what
-then is on a cycle is a recurrence, of which those members are together that are at the same depth. All of it is linear.
-"""
+Steps are coloured by what they are: kernel, layouts, operands that many of their kind share. A
+class on no cycle of the graph of classes can wait until all its members are ready. Colours on a
+cycle are refined by those of operands and readers, a few times; what then is on a cycle is a
+recurrence, of which those members are together that are at the same depth. All of it is linear."""
 
 from __future__ import annotations
 
@@ -98,7 +99,9 @@ class Graph:
 
     def is_sum(self, step: Step) -> bool:
         """Whether a step adds up values of its shape, in any order."""
-        return step.kernel in (SUM, ADD) and all(v.shape == step.results[0].shape for v in step.operands)
+        return step.kernel in (SUM, ADD) and all(
+            v.shape == step.results[0].shape for v in step.operands
+        )
 
 
 def _mixed(x: Any) -> Any:
@@ -121,7 +124,8 @@ class Schedule:
     Attributes
     ----------
     batches : list of ndarray
-        Numbers of steps that are alike and do not need each other; those of a batch need only what is in earlier ones.
+        Numbers of steps that are alike and do not need each other; those of a batch need only what
+        is in earlier ones.
     tokens : ndarray
         For each operand of each step a number that is the same for operands that are alike.
     """
@@ -150,7 +154,9 @@ class Schedule:
         self.batches = _ordered(classes, components, inside, before, after)
 
     def _groups(self, batchable: Any) -> np.ndarray:
-        """Numbers that are the same for steps of a kernel and layouts; what is never batched is a group of its own."""
+        """Numbers that are the same for steps of a kernel and layouts; what is never batched is a
+        group of its own.
+        """
         graph, known = self._graph, {}  # type: ignore[var-annotated]
         layouts, first, read = graph.layouts, graph.first.tolist(), graph.read.tolist()
         found = []
@@ -166,13 +172,19 @@ class Schedule:
         return np.array(found, int)
 
     def _fixed_tokens(self, groups: np.ndarray) -> np.ndarray:
-        """What stands for operands that are no results of steps, or that many of a group share; zero for others."""
+        """What stands for operands that are no results of steps, or that many of a group share;
+        zero for others.
+        """
         graph = self._graph
         read, group = graph.read, groups[self._reader]
         whole = np.bincount(groups)
-        key = (group * (self._position.max(initial=0) + 1) + self._position) * len(graph.values) + read
+        key = (group * (self._position.max(initial=0) + 1) + self._position) * len(
+            graph.values
+        ) + read
         same, counts = _inverse(key)
-        popular = (counts[same] >= MANY) | ((counts[same] >= 8) & (4 * counts[same] >= whole[group]))
+        popular = (counts[same] >= MANY) | (
+            (counts[same] >= 8) & (4 * counts[same] >= whole[group])
+        )
         tokens = np.where(self._source < 0, _mixed(graph.base[read] + (1 << 41)), np.uint64(0))
         tokens = np.where(graph.constant[read], np.uint64(1), tokens)
         return np.where(popular, _mixed(read + (1 << 40)), tokens)
@@ -180,17 +192,27 @@ class Schedule:
     def _first_colours(self, groups: np.ndarray) -> Any:
         graph = self._graph
         of_sums = self._is_sum[self._reader]
-        tokens = np.where(self._fixed != 0, self._fixed, np.where(of_sums, _mixed(groups[self._source]), np.uint64(2)))
+        tokens = np.where(
+            self._fixed != 0,
+            self._fixed,
+            np.where(of_sums, _mixed(groups[self._source]), np.uint64(2)),
+        )
         colours = _mixed(groups) + self._of_operands(tokens)
         # What only one large sum reads is alike if it is the same sum.
         reads = np.bincount(graph.base[graph.read], minlength=len(graph.bases))
-        once = (reads[graph.base[graph.read]] == 1) & ~graph.is_output[graph.base[graph.read]] & (self._source >= 0)
+        once = (
+            (reads[graph.base[graph.read]] == 1)
+            & ~graph.is_output[graph.base[graph.read]]
+            & (self._source >= 0)
+        )
         once &= of_sums & (graph.arity[self._reader] >= MANY)
         colours[self._source[once]] += _mixed(self._reader[once] + (1 << 42))
         return colours
 
     def _of_operands(self, tokens: np.ndarray) -> Any:
-        """A number for each step of its operands and their positions; for a sum of the set of them."""
+        """A number for each step of its operands and their positions; for a sum of the set of
+        them.
+        """
         mixed = _mixed(tokens + _mixed(self._position))
         return self._totals(self._reader, mixed)
 
@@ -200,7 +222,12 @@ class Schedule:
         owners, mixed = owners[order], mixed[order]
         fresh = np.ones(len(owners), bool)
         fresh[1:] = (owners[1:] != owners[:-1]) | (mixed[1:] != mixed[:-1])
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(np.where(fresh, mixed, np.uint64(0)), dtype=np.uint64)])
+        sums = np.concatenate(
+            [
+                np.zeros(1, np.uint64),
+                np.cumsum(np.where(fresh, mixed, np.uint64(0)), dtype=np.uint64),
+            ]
+        )
         ends = np.searchsorted(owners, np.arange(len(self._graph.steps) + 1))
         return sums[ends[1:]] - sums[ends[:-1]]
 
@@ -211,11 +238,15 @@ class Schedule:
         made = self._source >= 0
         # Where one of many operands is read is no difference.
         place = np.where(self._graph.arity[self._reader] > _FEW, 0, self._position)[made]
-        readers = self._totals(self._source[made], _mixed(colours[self._reader[made]] ^ _mixed(place)))
+        readers = self._totals(
+            self._source[made], _mixed(colours[self._reader[made]] ^ _mixed(place))
+        )
         return _mixed(colours) + self._of_operands(self._tokens(colours)) + _mixed(readers)
 
     def _needs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of steps of which the second needs the first; what is not pure keeps its order, but for guards among each other."""
+        """Pairs of steps of which the second needs the first; what is not pure keeps its order, but
+        for guards among each other.
+        """
         made = self._source >= 0
         pairs: list[tuple[int, int]] = []
         last, guards = -1, []
@@ -226,10 +257,14 @@ class Schedule:
                 pairs += [(j, i) for j in (*guards, last) if j >= 0]
                 last, guards = i, []
         extra = np.array(pairs, int).reshape(-1, 2)
-        return np.concatenate([self._source[made], extra[:, 0]]), np.concatenate([self._reader[made], extra[:, 1]])
+        return np.concatenate([self._source[made], extra[:, 0]]), np.concatenate(
+            [self._reader[made], extra[:, 1]]
+        )
 
 
-def _components(classes: np.ndarray, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _components(
+    classes: np.ndarray, before: np.ndarray, after: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """For each step the component of its class, and for each component whether it is a cycle."""
     n = int(classes.max(initial=-1)) + 1
     pairs = np.unique(classes[before] * n + classes[after])
@@ -240,7 +275,9 @@ def _components(classes: np.ndarray, before: np.ndarray, after: np.ndarray) -> t
 
 
 def _strong_components(n: int, begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:
-    """The strongly connected component of each node, and how many there are; edges are sorted (Tarjan's algorithm)."""
+    """The strongly connected component of each node, and how many there are; edges are sorted
+    (Tarjan's algorithm).
+    """
     bounds, readers = np.searchsorted(begins, np.arange(n + 1)).tolist(), ends.tolist()
     following, last = bounds[:-1], bounds[1:]
     index, low, component = [-1] * n, [0] * n, [-1] * n
@@ -273,9 +310,15 @@ def _strong_components(n: int, begins: np.ndarray, ends: np.ndarray) -> tuple[np
 
 
 def _ordered(
-    classes: np.ndarray, components: np.ndarray, inside: np.ndarray, before: np.ndarray, after: np.ndarray
-) -> list[np.ndarray]:  # fmt: skip
-    """Steps by component, depth within it, and class; the component that begins first comes first where there is a choice."""
+    classes: np.ndarray,
+    components: np.ndarray,
+    inside: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
+) -> list[np.ndarray]:
+    """Steps by component, depth within it, and class; the component that begins first comes first
+    where there is a choice.
+    """
     n = len(classes)
     if not n:
         return []
@@ -317,4 +360,7 @@ def _ranks(components: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.
 
 def is_worth_it(steps: Sequence[Step], least: int) -> bool:
     """Whether there are so many steps of one kernel."""
-    return len(steps) >= least and max(Counter(type(s.kernel).__name__ + s.kernel.name for s in steps).values()) >= least
+    return (
+        len(steps) >= least
+        and max(Counter(type(s.kernel).__name__ + s.kernel.name for s in steps).values()) >= least
+    )

@@ -1,7 +1,8 @@
-"""Products with sparse matrices as steps: the non-zeros in rows (CSR), their columns and where each row begins.
+"""Products with sparse matrices as steps: the non-zeros in rows (CSR), their columns and where each
+row begins.
 
-Indices are 64 bit integers, constants of the program; the non-zeros may be anything. No step makes a dense matrix of a sparse one.
-"""
+Indices are 64 bit integers, constants of the program; the non-zeros may be anything. No step makes
+a dense matrix of a sparse one."""
 
 from __future__ import annotations
 
@@ -78,7 +79,9 @@ class SparseProduct(Kernel):
 
 
 class SampledProduct(Kernel):
-    """The elements of ``x @ y.T``, of vectors or matrices, at the places of a sparse matrix: the adjoint of its non-zeros."""
+    """The elements of ``x @ y.T``, of vectors or matrices, at the places of a sparse matrix: the
+    adjoint of its non-zeros.
+    """
 
     name = "sampled_product"
 
@@ -108,7 +111,9 @@ def _sampled_vectors(x: Any, y: Any, rows: Any, columns: Any, out: Any, space: A
     np.multiply(out, np.take(y, columns, None, space, "clip"), out)
 
 
-def product_step(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], b: Any, transposed: bool) -> Symbol:
+def product_step(
+    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], b: Any, transposed: bool
+) -> Symbol:
     """The product as a step; the non-zeros or `b` are symbols."""
     return called(SparseProduct(shape, transposed), data, indices, indptr, b)[0]
 

@@ -1,8 +1,9 @@
-"""Loops of numbers in two kinds of steps: those in which each run needs the one before, and all else, for all runs at once.
+"""Loops of numbers in two kinds of steps: those in which each run needs the one before, and all
+else, for all runs at once.
 
-Forward, what is carried is computed run by run, and what is kept, with all guards, by steps on arrays; backwards, the adjoints of
-what is carried run by run, and from these all other adjoints. What the runs need and do not make is computed before them.
-"""
+Forward, what is carried is computed run by run, and what is kept, with all guards, by steps on
+arrays; backwards, the adjoints of what is carried run by run, and from these all other adjoints.
+What the runs need and do not make is computed before them."""
 
 from __future__ import annotations
 
@@ -72,8 +73,12 @@ class Split:
             self._write(inside, of_runs, nc)
 
     def _is_liftable(self, step: Step, every_run: set[int]) -> bool:
-        if isinstance(step.kernel, Assemble) and any(step.results[0] is v for v in self.outputs[len(self.sizes.carried) :]):
-            plain = not step.kernel.has_base and all(place is not None for place in step.kernel.places)
+        if isinstance(step.kernel, Assemble) and any(
+            step.results[0] is v for v in self.outputs[len(self.sizes.carried) :]
+        ):
+            plain = not step.kernel.has_base and all(
+                place is not None for place in step.kernel.places
+            )
             return plain and not any(v.shape for v in step.operands)
         numbers = not any(v.shape for v in (*step.operands, *step.results))
         return isinstance(step.kernel, _ON_NUMBERS) and numbers
@@ -98,12 +103,17 @@ class Split:
             made = builder.apply(step.kernel, *map(now, step.operands))
             places.update(zip(map(id, step.results), made, strict=True))
         program = builder.program([builder.constant(0.0), *map(now, self.outputs[:count])])
-        # Each argument costs a little at every run; of several there are two at least, for one alone is laid out in another way.
-        read = {id(v.base) for step in program.steps for v in step.operands} | {id(v.base) for v in program.outputs}
+        # Each argument costs a little at every run; of several there are two at least, for one
+        # alone is laid out in another way.
+        read = {id(v.base) for step in program.steps for v in step.operands} | {
+            id(v.base) for v in program.outputs
+        }
         used = [i for i, x in enumerate(program.arguments) if id(x) in read]
         more = [i for i in range(len(program.arguments)) if i not in used]
         self.used = sorted([*used, *more[: max(2 - len(used), 0)]])
-        self.runs = Program([program.arguments[i] for i in self.used], program.steps, program.outputs)
+        self.runs = Program(
+            [program.arguments[i] for i in self.used], program.steps, program.outputs
+        )
 
 
 class Lifted:
@@ -133,7 +143,9 @@ class Lifted:
         i = self._arguments.get(id(base))
         if i is not None:
             is_shared = self._first <= i < self._first + len(self.split.sizes.shared)
-            found: Value = self._shared(i - self._first, v) if is_shared else self._leaf(i, v.offset // 8)
+            found: Value = (
+                self._shared(i - self._first, v) if is_shared else self._leaf(i, v.offset // 8)
+            )
             return found
         if id(base) not in self._made:
             self._make(base)
@@ -157,13 +169,20 @@ class Lifted:
             elif isinstance(step.kernel, GuardBetween):
                 x: Any = Symbol(self.builder, self.value(step.operands[0]))
                 low, high = step.kernel.low, step.kernel.high
-                require(np.isfinite(x) if (low, high) == (-math.inf, math.inf) else (x > low) & (x < high))
+                require(
+                    np.isfinite(x)
+                    if (low, high) == (-math.inf, math.inf)
+                    else (x > low) & (x < high)
+                )
 
     def elements(self, v: Value) -> list[tuple[int, Value]]:
         """The numbers of an output that are not zero, with their places."""
         step = None if v.is_view else v.step
         if step is not None and isinstance(step.kernel, Assemble):
-            return [(at // 8, self.value(part)) for (at, _), part in zip(step.kernel.places, step.operands, strict=True)]
+            return [
+                (at // 8, self.value(part))
+                for (at, _), part in zip(step.kernel.places, step.operands, strict=True)
+            ]
         if v.shape:
             raise ValueError(f"an output of shape {v.shape}")  # which is not split
         return [(0, self.value(v))]
@@ -218,7 +237,9 @@ def blocks_of(*operands: Any) -> list[Block]:
     return [Block(builder, x) for x in operands]
 
 
-def written_forward(kernel: SplitLoop, start: Block, given: Block, common: Block) -> tuple[Any, Any]:
+def written_forward(
+    kernel: SplitLoop, start: Block, given: Block, common: Block
+) -> tuple[Any, Any]:
     """Write a split loop into a program: the history, and the history without what is kept."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, history = split.sizes, None
@@ -231,7 +252,9 @@ def written_forward(kernel: SplitLoop, start: Block, given: Block, common: Block
         return given.column(taken[i - nc] + element, 0, count)
 
     lifted = Lifted(split, builder, leaf, lambda i, v: common.number(whole[i] + v.offset // 8))
-    made, ended, _ = called(kernel, start.symbol, given.symbol, common.symbol, _before(lifted, count))
+    made, ended, _ = called(
+        kernel, start.symbol, given.symbol, common.symbol, _before(lifted, count)
+    )
     require(np.equal(ended, 0.0))
     history = Block(builder, made)
     lifted.guards()
@@ -243,11 +266,15 @@ def written_forward(kernel: SplitLoop, start: Block, given: Block, common: Block
     return Symbol(builder, value), made
 
 
-def written_backward(kernel: SplitLoop, history: Any, given: Block, common: Block, g: Any) -> tuple[Any, Any, Any]:
+def written_backward(
+    kernel: SplitLoop, history: Any, given: Block, common: Block, g: Any
+) -> tuple[Any, Any, Any]:
     """The same of the adjoints: of where it starts, of the rows, and of what is shared."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, before, of_kept = split.sizes, Block(builder, history), Block(builder, g)
-    carried, taken, kept, whole = map(_starts, (sizes.carried, sizes.rows, sizes.made, sizes.shared))
+    carried, taken, kept, whole = map(
+        _starts, (sizes.carried, sizes.rows, sizes.made, sizes.shared)
+    )
     nc, nx, np_ = len(sizes.carried), len(sizes.rows), len(sizes.shared)
     adjoint: Any = None
 
@@ -267,18 +294,32 @@ def written_backward(kernel: SplitLoop, history: Any, given: Block, common: Bloc
     of_rows: Any = np.zeros((0, sizes.q))
     following = iter(split.outputs[nc:])
     if split.in_rows:
-        parts = [(8 * (at + e), v) for at, y in zip(taken[:-1], following, strict=False) for e, v in lifted.elements(y)]
-        places = [((at, (8 * sizes.q,)), (count,), builder.broadcast(v, (count,))) for at, v in parts]
+        parts = [
+            (8 * (at + e), v)
+            for at, y in zip(taken[:-1], following, strict=False)
+            for e, v in lifted.elements(y)
+        ]
+        places = [
+            ((at, (8 * sizes.q,)), (count,), builder.broadcast(v, (count,))) for at, v in parts
+        ]
         of_rows = Symbol(builder, builder.assemble((count, sizes.q), places))
-    sums = [(8 * (at + e), v) for at, y in zip(whole[:-1], following, strict=False) for e, v in lifted.elements(y)]
+    sums = [
+        (8 * (at + e), v)
+        for at, y in zip(whole[:-1], following, strict=False)
+        for e, v in lifted.elements(y)
+    ]
     each_sum: list[Any] = [Symbol(builder, v) for _, v in sums]
     totals = [np.sum(x) if np.ndim(x) else float(count) * x for x in each_sum]
-    of_shared = builder.assemble((sizes.m,), [((at, ()), (), x.value) for (at, _), x in zip(sums, totals, strict=True)])
+    of_shared = builder.assemble(
+        (sizes.m,), [((at, ()), (), x.value) for (at, _), x in zip(sums, totals, strict=True)]
+    )
     return made[0, : sizes.n], of_rows, Symbol(builder, of_shared)
 
 
 class SplitLoop(Kernel):
-    """The runs of a split loop, forward: the history without what is kept; backwards: the adjoints of what is carried."""
+    """The runs of a split loop, forward: the history without what is kept; backwards: the adjoints
+    of what is carried.
+    """
 
     def __init__(self, split: Split, runner: Any) -> None:
         self.split, self.runner = split, runner
@@ -314,7 +355,12 @@ class SplitLoop(Kernel):
         made, flag, work = results
         given = self._order(made, operands)
         table.held.append(loop)
-        table.call((loop.kernel, loop.address), [work, *given[:4], flag, *given[4:]], loop.dims, loop.strides)
+        table.call(
+            (loop.kernel, loop.address),
+            [work, *given[:4], flag, *given[4:]],
+            loop.dims,
+            loop.strides,
+        )
 
 
 class SplitNative(NativeLoop):

@@ -1,8 +1,8 @@
 """Sums of sums as one sum: the terms of a density that is accumulated, contributions to one place.
 
-A term that only one sum reads, and that is itself a sum, gives its own terms. Constants are added up, and a term that occurs
-several times is multiplied. What has negative terms is a difference of two sums.
-"""
+A term that only one sum reads, and that is itself a sum, gives its own terms. Constants are added
+up, and a term that occurs several times is multiplied. What has negative terms is a difference of
+two sums."""
 
 from __future__ import annotations
 
@@ -23,14 +23,23 @@ Term = tuple[Value, bool]
 
 
 def flattened(program: Program) -> Program:
-    """Leave out the sums that only another sum reads, and bring together what is added to one place."""
+    """Leave out the sums that only another sum reads, and bring together what is added to one
+    place.
+    """
     reads = read_values(program.steps, program.outputs)
     repeated = {id(step): groups for step in program.steps if (groups := _repeated(step))}
     long = _accumulations(program, reads)
-    absorbed = {id(v) for step in program.steps for v, _ in _terms(step) if _is_absorbed(v, step, reads, long)}
+    absorbed = {
+        id(v)
+        for step in program.steps
+        for v, _ in _terms(step)
+        if _is_absorbed(v, step, reads, long)
+    }
     for groups in repeated.values():
         parts = [(v, shape) for (_, shape), group in groups.items() for v in group]
-        absorbed.update(id(v) for v, shape in parts if is_sum(v) and reads[id(v)] == 1 and v.shape == shape)
+        absorbed.update(
+            id(v) for v, shape in parts if is_sum(v) and reads[id(v)] == 1 and v.shape == shape
+        )
     return _Flattening(program, absorbed, repeated).program() if absorbed or repeated else program
 
 
@@ -49,9 +58,8 @@ def _terms(step: Step) -> list[Term]:
 def _is_absorbed(v: Value, reader: Step, reads: Counter[int], long: set[int]) -> bool:
     """Whether the terms of a value become those of the sum that reads it.
 
-    Those of a density, and contributions to an adjoint, do; of what the user wrote only long accumulations: a sum that is written
-    out may be meant in its order, as in compensated sums.
-    """
+    Those of a density, and contributions to an adjoint, do; of what the user wrote only long
+    accumulations: a sum that is written out may be meant in its order, as in compensated sums."""
     if v.step is None or reads[id(v)] != 1 or v.shape != reader.results[0].shape:
         return False
     return id(v) in long or (is_sum(v) and (reader.kernel is SUM or id(reader.results[0]) in long))
@@ -63,22 +71,32 @@ def _accumulations(program: Program, reads: Counter[int]) -> set[int]:
     for step in program.steps:
         if step.kernel in (ADD, SUBTRACT):
             shape = step.results[0].shape
-            inner = [sizes.get(id(v), 0) for v in step.operands if reads[id(v)] == 1 and v.shape == shape]
+            inner = [
+                sizes.get(id(v), 0) for v in step.operands if reads[id(v)] == 1 and v.shape == shape
+            ]
             sizes[id(step.results[0])] = 1 + sum(inner)
     long: set[int] = set()
     for step in reversed(program.steps):
         result = id(step.results[0]) if step.results else 0
         if step.kernel in (ADD, SUBTRACT) and (sizes[result] >= MANY or result in long):
             long.add(result)
-            members = [v for v in step.operands if reads[id(v)] == 1 and v.shape == step.results[0].shape]
+            members = [
+                v for v in step.operands if reads[id(v)] == 1 and v.shape == step.results[0].shape
+            ]
             long.update(id(v) for v in members if id(v) in sizes)
     return long
 
 
 def _repeated(step: Step) -> dict[tuple[object, Shape], list[Value]]:
-    """The parts of an assembled array that come to the same place, several to each, by place and shape."""
+    """The parts of an assembled array that come to the same place, several to each, by place and
+    shape.
+    """
     kernel = step.kernel
-    if not isinstance(kernel, Assemble) or kernel.is_partition or len(kernel.places) == len(set(kernel.places)):
+    if (
+        not isinstance(kernel, Assemble)
+        or kernel.is_partition
+        or len(kernel.places) == len(set(kernel.places))
+    ):
         return {}
     groups: dict[tuple[object, Shape], list[Value]] = {}
     for place, shape, part, _ in kernel.parts(step.operands):
@@ -90,7 +108,12 @@ def _repeated(step: Step) -> dict[tuple[object, Shape], list[Value]]:
 class _Flattening:
     """Writes a program anew."""
 
-    def __init__(self, program: Program, absorbed: set[int], repeated: dict[int, dict[tuple[object, Shape], list[Value]]]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        absorbed: set[int],
+        repeated: dict[int, dict[tuple[object, Shape], list[Value]]],
+    ) -> None:
         self._old, self._absorbed, self._repeated = program, absorbed, repeated
         self._builder = Builder()
         self._builder.arguments = program.arguments
@@ -103,7 +126,9 @@ class _Flattening:
                 continue
             terms = _terms(step)
             if any(id(v) in self._absorbed for v, _ in terms):
-                new[id(step.results[0])] = builder.broadcast(self._sum(terms), step.results[0].shape)
+                new[id(step.results[0])] = builder.broadcast(
+                    self._sum(terms), step.results[0].shape
+                )
             elif id(step) in self._repeated:
                 new[id(step.results[0])] = self._assembled(step)
             else:
@@ -115,7 +140,9 @@ class _Flattening:
         operands = tuple(map(self._value, step.operands))
         if operands != step.operands:
             made = Step(step.kernel, operands, [(v.shape, v.dtype) for v in step.results])
-            self._new.update((id(old), value) for old, value in zip(step.results, made.results, strict=True))
+            self._new.update(
+                (id(old), value) for old, value in zip(step.results, made.results, strict=True)
+            )
             step = made
         self._builder.steps.append(step)
 
@@ -123,7 +150,9 @@ class _Flattening:
         known = self._new.get(id(old), old)
         if known is old and old.base is not old and id(old.base) in self._new:
             base = self._builder.contiguous(self._new[id(old.base)])
-            known = self._new[id(old)] = self._builder.part(base, old.shape, old.offset, old.strides)
+            known = self._new[id(old)] = self._builder.part(
+                base, old.shape, old.offset, old.strides
+            )
         return known
 
     def _sum(self, terms: Iterable[Term]) -> Value:
@@ -139,7 +168,12 @@ class _Flattening:
                 values[id(x)] = x
                 signed[is_negative][id(x)] = signed[is_negative].get(id(x), 0) + 1
         positive, negative = (
-            [values[i] if n == 1 else builder.ufunc(np.multiply, builder.constant(float(n)), values[i]) for i, n in counts.items()]
+            [
+                values[i]
+                if n == 1
+                else builder.ufunc(np.multiply, builder.constant(float(n)), values[i])
+                for i, n in counts.items()
+            ]
             for counts in signed
         )
         if constants:
@@ -164,11 +198,23 @@ class _Flattening:
         kernel: Assemble = step.kernel
         groups, parts = dict(self._repeated[id(step)]), []
         for place, shape, part, index in kernel.parts(step.operands):
-            group = groups.get((place, shape), [part]) if index is None and part.shape == shape else [part]
+            group = (
+                groups.get((place, shape), [part])
+                if index is None and part.shape == shape
+                else [part]
+            )
             if group is None:  # this place has had its sum
                 continue
             if len(group) > 1:
                 groups[place, shape] = None  # type: ignore[assignment]
             x = self._sum((v, False) for v in group) if len(group) > 1 else self._value(part)
-            parts.append((place if index is None else index.data, shape, self._builder.broadcast(x, shape) if index is None else x))
-        return self._builder.assemble(kernel.shape, parts, self._value(step.operands[0]) if kernel.has_base else None)
+            parts.append(
+                (
+                    place if index is None else index.data,
+                    shape,
+                    self._builder.broadcast(x, shape) if index is None else x,
+                )
+            )
+        return self._builder.assemble(
+            kernel.shape, parts, self._value(step.operands[0]) if kernel.has_base else None
+        )

@@ -1,9 +1,10 @@
-"""Tracing: functions of arrays run once on symbols, which add steps to a program instead of computing.
+"""Tracing: functions of arrays run once on symbols, which add steps to a program instead of
+computing.
 
-What a symbol cannot do (it has no numbers to look at) raises `UntraceableError`; whoever traces a function then calls it from
-Python at every run instead. Partials of the elementwise table, terms of densities, domains, and the value functions and reverse
-rules of structured operations all become steps in this one way.
-"""
+What a symbol cannot do (it has no numbers to look at) raises `UntraceableError`; whoever traces a
+function then calls it from Python at every run instead. Partials of the elementwise table, terms of
+densities, domains, and the value functions and reverse rules of structured operations all become
+steps in this one way."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from varmat.core.dispatch import COMPARISONS
 from varmat.core.elementwise import ROWS, Elementwise
-from varmat.kernels import is_basic
+from varmat.plain_arrays import is_basic
 from varmat.programs.builder import Builder
 from varmat.programs.conditions import COMPARISON_OF, FIXED, SELECTION
 from varmat.programs.kernels import Function, Gufunc, Kernel, SolveTriangular
@@ -25,11 +26,20 @@ from varmat.programs.program import BOOL, FLOAT, Shape, Value
 
 _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_not})
 _AS_LOGICAL = {
-    np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor, np.invert: np.logical_not,
+    np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor,
+     np.invert: np.logical_not,
 }  # fmt: skip
 _LINALG = np.linalg._umath_linalg
-CHOLESKY, INVERSE, DETERMINANT = Gufunc(_LINALG.cholesky_lo), Gufunc(_LINALG.inv), Gufunc(_LINALG.det)
-SOLVE, SOLVE_ONE, LOG_DETERMINANT = Gufunc(_LINALG.solve), Gufunc(_LINALG.solve1), Gufunc(_LINALG.slogdet)
+CHOLESKY, INVERSE, DETERMINANT = (
+    Gufunc(_LINALG.cholesky_lo),
+    Gufunc(_LINALG.inv),
+    Gufunc(_LINALG.det),
+)
+SOLVE, SOLVE_ONE, LOG_DETERMINANT = (
+    Gufunc(_LINALG.solve),
+    Gufunc(_LINALG.solve1),
+    Gufunc(_LINALG.slogdet),
+)
 _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
 
@@ -42,7 +52,9 @@ def refuse(*_: Any, **__: Any) -> NoReturn:
 
 
 class Symbol:
-    """Stands for a value of the program that is being made, with the ways of an ndarray that keep to shapes."""
+    """Stands for a value of the program that is being made, with the ways of an ndarray that keep
+    to shapes.
+    """
 
     __slots__ = ("_has_parts", "_is_part", "builder", "value")
     __array_priority__ = 1000.0
@@ -52,7 +64,8 @@ class Symbol:
 
     def __init__(self, builder: Builder, value: Value, is_part: bool = False) -> None:
         self.builder, self.value = builder, value
-        # What is written into one array must show in others that look into the same memory: here it would not.
+        # What is written into one array must show in others that look into the same memory: here it
+        # would not.
         self._is_part, self._has_parts = is_part, False
 
     # --- what an array is ---
@@ -110,7 +123,9 @@ class Symbol:
 
     def __getitem__(self, index: Any) -> Symbol:
         builder, x = self.builder, self.value
-        if isinstance(index, Symbol) or (isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)):
+        if isinstance(index, Symbol) or (
+            isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
+        ):
             refuse()
         if is_basic(index):
             return self.part(part_of(builder, x, index))
@@ -118,23 +133,31 @@ class Symbol:
         return self.of(builder.gather(x, places))
 
     def __setitem__(self, index: Any, source: Any) -> None:
-        if isinstance(index, Symbol) or (isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)):
+        if isinstance(index, Symbol) or (
+            isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
+        ):
             refuse()
         places = np.arange(self.size).reshape(self.shape)[index]
-        self.become(Written(self.builder, self.value, np.asarray(places), lift(self.builder, source)).value)
+        self.become(
+            Written(self.builder, self.value, np.asarray(places), lift(self.builder, source)).value
+        )
 
     def reshape(self, *shape: Any, order: str = "C") -> Symbol:
         shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if order != "C":
             refuse()
-        return self.part(self.builder.reshaped(self.value, np.empty(self.shape, bool).reshape(shape).shape))
+        return self.part(
+            self.builder.reshaped(self.value, np.empty(self.shape, bool).reshape(shape).shape)
+        )
 
     def ravel(self, order: str = "C") -> Symbol:
         return self.reshape(-1)
 
     def transpose(self, *axes: Any) -> Symbol:
         axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return self.part(self.builder.transposed(self.value, [a % self.ndim for a in axes] if axes else None))
+        return self.part(
+            self.builder.transposed(self.value, [a % self.ndim for a in axes] if axes else None)
+        )
 
     def copy(self, order: str = "C") -> Symbol:
         return self.of(self.value)
@@ -144,7 +167,9 @@ class Symbol:
 
     # --- sums and products ---
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Symbol:
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Symbol:
         return reduced(self, np.add, axis, keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Symbol:
@@ -187,15 +212,28 @@ class Symbol:
         """Anything beside a symbol as a value."""
         return lift(self.builder, x)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **settings: Any) -> Any:
-        if method == "reduce" and not settings.keys() - {"axis", "keepdims", "dtype"} and out is None:
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **settings: Any
+    ) -> Any:
+        if (
+            method == "reduce"
+            and not settings.keys() - {"axis", "keepdims", "dtype"}
+            and out is None
+        ):
             axis = inputs[1] if len(inputs) > 1 else settings.get("axis", 0)
             return reduced(inputs[0], ufunc, axis, settings.get("keepdims", False))
         if method == "accumulate" and not settings.keys() - {"axis"} and out is None:
-            return self.of(self.builder.accumulate(ufunc, self.value, settings.get("axis", 0))) if self.ndim else self
+            return (
+                self.of(self.builder.accumulate(ufunc, self.value, settings.get("axis", 0)))
+                if self.ndim
+                else self
+            )
         if method == "outer" and not settings and out is None:
             x, y = (lift(self.builder, each) for each in inputs)
-            inputs = (self.of(self.builder.reshaped(x, (*x.shape, *(1,) * len(y.shape)))), self.of(y))
+            inputs = (
+                self.of(self.builder.reshaped(x, (*x.shape, *(1,) * len(y.shape)))),
+                self.of(y),
+            )
         elif method != "__call__" or settings:
             refuse()
         result = self.of(apply_ufunc(self.builder, ufunc, [lift(self.builder, x) for x in inputs]))
@@ -233,7 +271,9 @@ def part_of(builder: Builder, x: Value, index: Any) -> Value:
 @cache
 def _is_traced(ufunc: np.ufunc) -> bool:
     """Whether it makes one array, of floats or, if it tests them, of truth values."""
-    return ufunc.nout == 1 and (ufunc in _TESTS or any(each.endswith("->d") for each in ufunc.types))
+    return ufunc.nout == 1 and (
+        ufunc in _TESTS or any(each.endswith("->d") for each in ufunc.types)
+    )
 
 
 def apply_ufunc(builder: Builder, ufunc: Any, values: list[Value]) -> Value:
@@ -261,24 +301,29 @@ def _operator(ufunc: Any, reflected: bool = False) -> Any:
 
 
 for _name, _ufunc in {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power, "matmul": np.matmul,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+     "matmul": np.matmul,
     "and": np.logical_and, "or": np.logical_or,
 }.items():  # fmt: skip
     setattr(Symbol, f"__{_name}__", _operator(_ufunc))
     setattr(Symbol, f"__r{_name}__", _operator(_ufunc, True))
 
     def _in_place(self: Symbol, other: Any, ufunc: Any = _ufunc) -> Symbol:
-        return self.become(apply_ufunc(self.builder, ufunc, [self.value, lift(self.builder, other)]))
+        return self.become(
+            apply_ufunc(self.builder, ufunc, [self.value, lift(self.builder, other)])
+        )
 
     setattr(Symbol, f"__i{_name}__", _in_place)
 for _name, _ufunc in {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+     "ne": np.not_equal,
 }.items():  # fmt: skip
     setattr(Symbol, f"__{_name}__", _operator(_ufunc))
 
 
 class Written:
-    """An array into which something is written: for each element a choice between what it was and an element of what is assigned.
+    """An array into which something is written: for each element a choice between what it was and
+    an element of what is assigned.
 
     Parameters
     ----------
@@ -317,7 +362,9 @@ class Written:
         """The contribution to the array as it was; None if nothing of it is left."""
         if self.changed.all():
             return None
-        return self.builder.where(self.builder.constant(self.changed), self.builder.constant(0.0), g)
+        return self.builder.where(
+            self.builder.constant(self.changed), self.builder.constant(0.0), g
+        )
 
     def adjoint_source(self, g: Value) -> Value:
         """The contribution to what was assigned, of the shape of the places."""
@@ -329,7 +376,9 @@ class Written:
             return taken
         keep = np.zeros(places.size, bool)
         keep[self.last] = True
-        return builder.where(builder.constant(keep.reshape(places.shape)), taken, builder.constant(0.0))
+        return builder.where(
+            builder.constant(keep.reshape(places.shape)), taken, builder.constant(0.0)
+        )
 
 
 # --- NumPy's functions ---
@@ -351,12 +400,19 @@ def reduced(x: Symbol, ufunc: Any, axis: Any = None, keepdims: bool = False) -> 
     else:
         refuse()
     if keepdims:
-        result = builder.reshaped(result, tuple(1 if i in axes else n for i, n in enumerate(x.shape)))
+        result = builder.reshaped(
+            result, tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        )
     return x.of(result)
 
 
 def _first(*operands: Any) -> Builder:
-    found = [x for each in operands for x in (each if isinstance(each, (list, tuple)) else (each,)) if isinstance(x, Symbol)]
+    found = [
+        x
+        for each in operands
+        for x in (each if isinstance(each, (list, tuple)) else (each,))
+        if isinstance(x, Symbol)
+    ]
     return found[0].builder if found else refuse()
 
 
@@ -370,7 +426,9 @@ def joined(arrays: Any, axis: int = 0) -> Symbol:
     like, parts, start = np.empty(shape), [], 0
     for value in values:
         part = like[(slice(None),) * axis + (slice(start, start + value.shape[axis]),)]
-        parts.append(((start * like.strides[axis], part.strides), part.shape, builder.number(value)))
+        parts.append(
+            ((start * like.strides[axis], part.strides), part.shape, builder.number(value))
+        )
         start += value.shape[axis]
     return Symbol(builder, builder.assemble(tuple(shape), [each for each in parts if each[2].size]))
 
@@ -396,7 +454,9 @@ def _dot(a: Any, b: Any) -> Symbol:
     x, y = lift(builder, a), lift(builder, b)
     if not x.shape or not y.shape:
         return Symbol(builder, builder.ufunc(np.multiply, x, y))
-    return Symbol(builder, builder.matmul(x, y)) if max(len(x.shape), len(y.shape)) < 3 else refuse()
+    return (
+        Symbol(builder, builder.matmul(x, y)) if max(len(x.shape), len(y.shape)) < 3 else refuse()
+    )
 
 
 def _inner_of_all(a: Any, b: Any) -> Symbol:
@@ -422,7 +482,12 @@ def _diagonal(x: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Sym
 def _outer(a: Any, b: Any) -> Symbol:
     builder = _first(a, b)
     x, y = (lift(builder, each) for each in (a, b))
-    return Symbol(builder, builder.ufunc(np.multiply, builder.reshaped(x, (x.size, 1)), builder.reshaped(y, (1, y.size))))
+    return Symbol(
+        builder,
+        builder.ufunc(
+            np.multiply, builder.reshaped(x, (x.size, 1)), builder.reshaped(y, (1, y.size))
+        ),
+    )
 
 
 def _sine_quotient(x: Any) -> Any:
@@ -452,7 +517,9 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     np.linalg.solve: lambda a, b: _solved(a, b),
     np.all: lambda x, axis=None: x.all(axis),
     np.any: lambda x: x.any(),
-    np.cumprod: lambda x, axis=None: np.multiply.accumulate(x.ravel() if axis is None else x, axis=axis or 0),
+    np.cumprod: lambda x, axis=None: np.multiply.accumulate(
+        x.ravel() if axis is None else x, axis=axis or 0
+    ),
     np.tril: lambda x, k=0: _where(np.tri(x.shape[-2], x.shape[-1], k, bool), x, 0.0),
     np.sinc: lambda x: _sine_quotient(np.multiply(math.pi, _where(x == 0.0, 1e-20, x))),
     np.diff: lambda x: x[..., 1:] - x[..., :-1],
@@ -460,7 +527,9 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     np.max: lambda x, axis=None, keepdims=False: reduced(x, np.maximum, axis, keepdims),
     np.amax: lambda x, axis=None, keepdims=False: reduced(x, np.maximum, axis, keepdims),
     np.min: lambda x, axis=None, keepdims=False: reduced(x, np.minimum, axis, keepdims),
-    np.cumsum: lambda x, axis=None: np.add.accumulate(x.ravel() if axis is None else x, axis=axis or 0),
+    np.cumsum: lambda x, axis=None: np.add.accumulate(
+        x.ravel() if axis is None else x, axis=axis or 0
+    ),
     np.dot: _dot,
     np.vdot: _inner_of_all,
     np.inner: lambda a, b: _dot(a, b) if np.ndim(a) <= 1 and np.ndim(b) <= 1 else refuse(),
@@ -474,7 +543,9 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     np.moveaxis: _moved,
     np.expand_dims: _expanded,
     np.squeeze: lambda x, axis=None: x.reshape(np.squeeze(np.empty(x.shape, bool), axis).shape),
-    np.broadcast_to: lambda x, shape: x.part(x.builder.broadcast(x.value, tuple(shape) if np.iterable(shape) else (shape,))),
+    np.broadcast_to: lambda x, shape: x.part(
+        x.builder.broadcast(x.value, tuple(shape) if np.iterable(shape) else (shape,))
+    ),
     np.concatenate: joined,
     np.stack: stacked,
     np.diagonal: _diagonal,
@@ -483,13 +554,18 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     np.copy: lambda x: x.copy(),
     np.zeros_like: lambda x, shape=None: np.zeros(x.shape if shape is None else shape),
     np.ones_like: lambda x, shape=None: np.ones(x.shape if shape is None else shape),
-    np.take: lambda x, indices, axis=None: x.ravel()[indices] if axis is None else x[(slice(None),) * (axis % x.ndim) + (indices,)],
-    np.mean: lambda x, axis=None: reduced(x, np.add, axis) / (x.size / max(math.prod(reduced(x, np.add, axis).shape), 1)),
+    np.take: lambda x, indices, axis=None: (
+        x.ravel()[indices] if axis is None else x[(slice(None),) * (axis % x.ndim) + (indices,)]
+    ),
+    np.mean: lambda x, axis=None: (
+        reduced(x, np.add, axis) / (x.size / max(math.prod(reduced(x, np.add, axis).shape), 1))
+    ),
     np.flip: _flipped,
 }
 
 
-# Rows up to which factorisations are steps of a program; of larger matrices the functions called from Python work block by block.
+# Rows up to which factorisations are steps of a program; of larger matrices the functions called
+# from Python work block by block.
 UNROLLED = 128
 # Rows up to which triangular systems are solved without products.
 BLOCK = 64
@@ -500,7 +576,10 @@ TOLERANCE = 1e-8
 def called(kernel: Kernel, *operands: Any) -> list[Symbol]:
     """The results of a kernel of contiguous arrays."""
     builder = _first(*operands)
-    return [Symbol(builder, v) for v in builder.apply(kernel, *(builder.contiguous(lift(builder, x)) for x in operands))]
+    return [
+        Symbol(builder, v)
+        for v in builder.apply(kernel, *(builder.contiguous(lift(builder, x)) for x in operands))
+    ]
 
 
 def as_symbols(*operands: Any) -> list[Symbol]:
@@ -523,14 +602,21 @@ def require(condition: Any) -> None:
 
 
 def solve_lower(a: Any, b: Any, transposed: bool = False) -> Any:
-    """The solution of a lower triangular system, or of that of the transpose, for a vector or the columns of a matrix."""
+    """The solution of a lower triangular system, or of that of the transpose, for a vector or the
+    columns of a matrix.
+    """
     if np.ndim(a) != 2 or np.shape(a)[-1] > UNROLLED:
         refuse()
     if not isinstance(a, Symbol) and not isinstance(b, Symbol):
         return SolveTriangular(transposed).evaluate(*map(np.ascontiguousarray, (a, b)))[0]
     builder, n = _first(a, b), np.shape(a)[-1]
     if n <= BLOCK:
-        return Symbol(builder, builder.call(SolveTriangular(transposed), *(builder.contiguous(lift(builder, x)) for x in (a, b))))
+        return Symbol(
+            builder,
+            builder.call(
+                SolveTriangular(transposed), *(builder.contiguous(lift(builder, x)) for x in (a, b))
+            ),
+        )
     # Half of it after the other, so that nearly all is done by products.
     k = (n + 1) // 2
     a, b = as_symbols(a, b)
@@ -553,17 +639,22 @@ def triangle(x: Any, half: bool = False) -> Any:
 
 
 def unrolled(a: Any) -> None:
-    """Refuse matrices for which functions that work block by block are called from Python, and empty ones."""
+    """Refuse matrices for which functions that work block by block are called from Python, and
+    empty ones.
+    """
     if not np.size(a) or np.shape(a)[-1] > UNROLLED:
         refuse()
 
 
 def positive_definite(a: Any) -> Any:
-    """The lower Cholesky factor of what has to be symmetric and positive definite, or the run ends."""
+    """The lower Cholesky factor of what has to be symmetric and positive definite, or the run
+    ends.
+    """
     unrolled(a)
     require(np.abs(a - a.mT) <= TOLERANCE)
     factor = np.linalg.cholesky(a)
-    require(np.isfinite(factor[..., :1, 0]))  # all of it is nan where the matrix is not positive definite
+    # all of it is nan where the matrix is not positive definite
+    require(np.isfinite(factor[..., :1, 0]))
     return factor
 
 
@@ -571,7 +662,9 @@ def positive_definite(a: Any) -> Any:
 
 
 def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
-    """An elementwise operation of values: its ufunc, the NumPy expression behind it, or, for anything else, a call of Python."""
+    """An elementwise operation of values: its ufunc, the NumPy expression behind it, or, for
+    anything else, a call of Python.
+    """
     if row is SELECTION:
         return builder.where(*values)
     if row is FIXED:
@@ -581,12 +674,15 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     ufunc = row.ufunc
     if isinstance(ufunc, np.ufunc) and _is_traced(ufunc):
         return apply_ufunc(builder, ufunc, values)
-    # Set by `varmat.kernels.with_out`, or for the row.
+    # Set by `varmat.plain_arrays.with_out`, or for the row.
     formula = getattr(row, "formula", None) or getattr(ufunc, "formula", None)
     if formula is not None:
         builder.in_formula = True
         try:
-            given = (Symbol(builder, v) if v.data is None else v.data[()] for v in map(builder.number, values))
+            given = (
+                Symbol(builder, v) if v.data is None else v.data[()]
+                for v in map(builder.number, values)
+            )
             return lift(builder, formula(*given))
         except (UntraceableError, TypeError, AttributeError):
             pass
@@ -605,7 +701,9 @@ def applied(row: Elementwise, *operands: Any) -> Any:
 
 
 def plain_or_symbol(builder: Builder, value: Value) -> Any:
-    """What stands for a value in a function that is traced: a rule may ask whether an operand is a number."""
+    """What stands for a value in a function that is traced: a rule may ask whether an operand is a
+    number.
+    """
     if value.data is None:
         return Symbol(builder, value)
     return value.data if value.shape else float(value.data)
@@ -616,9 +714,13 @@ _FUNCTIONS: dict[Elementwise, Function] = {}
 
 
 class Scope(dict[str, Any]):
-    """What the names in an expression mean: letters and abbreviations that stand for symbols, and functions of the table."""
+    """What the names in an expression mean: letters and abbreviations that stand for symbols, and
+    functions of the table.
+    """
 
-    def __init__(self, builder: Builder, letters: dict[str, Any], let: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, builder: Builder, letters: dict[str, Any], let: dict[str, str] | None = None
+    ) -> None:
         super().__init__(letters)
         self.builder, self.let = builder, let or {}
 
@@ -628,10 +730,16 @@ class Scope(dict[str, Any]):
             return self[name]
         row, builder = ROWS.get(name), self.builder
         if row is not None:
-            return lambda *args: Symbol(builder, apply_row(builder, row, [lift(builder, x) for x in args]))
+            return lambda *args: Symbol(
+                builder, apply_row(builder, row, [lift(builder, x) for x in args])
+            )
         if name == "where":
             return lambda *args: Symbol(builder, builder.where(*(lift(builder, x) for x in args)))
-        return getattr(math, name) if hasattr(math, name) and not callable(getattr(math, name)) else getattr(np, name)
+        return (
+            getattr(math, name)
+            if hasattr(math, name) and not callable(getattr(math, name))
+            else getattr(np, name)
+        )
 
     def evaluate(self, expression: str) -> Value:
         return lift(self.builder, eval(compiled(expression), {"__builtins__": {}}, self))
@@ -643,11 +751,14 @@ class Scope(dict[str, Any]):
 def scope_of(values: Any, names: Any, let: dict[str, str]) -> Scope:
     """A scope in which names stand for symbols and plain values."""
     builder = _first(*values)
-    return Scope(builder, {name: Symbol(builder, lift(builder, x)) for name, x in zip(names, values, strict=True)}, let)
+    return Scope(
+        builder,
+        {name: Symbol(builder, lift(builder, x)) for name, x in zip(names, values, strict=True)},
+        let,
+    )
 
 
 @cache
 def compiled(expression: str) -> Any:
     """The code of an expression of a table."""
     return compile(expression, f"<expression: {expression}>", "eval")
-

@@ -1,10 +1,10 @@
 """From a tape to a program: the value of what was recorded, and its adjoint.
 
-The entries are gone through once forward and once backward. Forward, each becomes steps; backward, contributions to adjoints are
-values too, kept until all of them are known: those that are the same number for all elements of an array are never more than a
-number, and parts of an array are put together once. A function registered with `writes` says how the entries of a rule become
-steps; it stands beside the rule where that is possible. Elementwise and structured operations are traced.
-"""
+The entries are gone through once forward and once backward. Forward, each becomes steps; backward,
+contributions to adjoints are values too, kept until all of them are known: those that are the same
+number for all elements of an array are never more than a number, and parts of an array are put
+together once. A function registered with `writes` says how the entries of a rule become steps; it
+stands beside the rule where that is possible. Elementwise and structured operations are traced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ WRITERS: dict[Any, Writer] = {}
 
 
 def writes(*keys: Any) -> Callable[[Any], Any]:
-    """Register the function that writes the entries of a rule, or of all rules whose operation is of a type."""
+    """Register the function that writes the entries of a rule, or of all rules whose operation is
+    of a type.
+    """
 
     def register(function: Any) -> Any:
         WRITERS.update(dict.fromkeys(keys, function))
@@ -39,9 +41,13 @@ def writes(*keys: Any) -> Callable[[Any], Any]:
 
 def writer_of(rule: Rule) -> Writer:
     """The function that writes the entries of a rule; refuses a rule that has none."""
-    writer = WRITERS.get(rule) or next((WRITERS[kind] for kind in type(rule.op).__mro__ if kind in WRITERS), None)
+    writer = WRITERS.get(rule) or next(
+        (WRITERS[kind] for kind in type(rule.op).__mro__ if kind in WRITERS), None
+    )
     if writer is None:
-        raise RecordingError(f"recorded: {rule.name} cannot be written as a program; varmat.value_and_grad can do it")
+        raise RecordingError(
+            f"recorded: {rule.name} cannot be written as a program; varmat.value_and_grad can do it"
+        )
     return writer
 
 
@@ -52,7 +58,8 @@ class Node:
     ----------
     value : Value
     contributions : list of Value
-        To its adjoint: each is of the shape of the node, or a number, which stands for equal elements.
+        To its adjoint: each is of the shape of the node, or a number, which stands for equal
+        elements.
     parts : list of tuple
         Contributions to a part of it: ``(place, shape there, value)``, see `Builder.assemble`.
     """
@@ -63,7 +70,8 @@ class Node:
         self.value = value
         self.contributions: list[Value] = []
         self.parts: list[tuple[Any, Shape, Value]] = []
-        # Contributions that are products of two matrices with fewer elements than the node has: ``p @ q``.
+        # Contributions that are products of two matrices with fewer elements than the node has: ``p
+        # @ q``.
         self.products: list[tuple[Value, Value]] = []
 
     @property
@@ -121,7 +129,8 @@ class TapeProgram:
             raise TapeError("an operation uses a variable that the recording does not know")
         parent, how = self.find(view._parent), view._how
         self._views.setdefault(id(view._root), []).append(id(view))
-        # The same part, taken again, is the same: products with it at every step of a loop become one.
+        # The same part, taken again, is the same: products with it at every step of a loop become
+        # one.
         key = (parent, repr(how.__reduce__())) if type(how) in (itemgetter, methodcaller) else None
         if key in self._parts:
             self._nodes[id(view)] = self._parts[key]
@@ -135,7 +144,9 @@ class TapeProgram:
         node = self.node(view, value)
         if key is not None:
             self._parts[key] = node
-        self.backs.append(((node,), lambda: parent.parts.append((place, node.shape, self._adjoint(node)))))
+        self.backs.append(
+            ((node,), lambda: parent.parts.append((place, node.shape, self._adjoint(node))))
+        )
         return node
 
     def operand(self, x: Any) -> tuple[Value, Node | None]:
@@ -151,7 +162,9 @@ class TapeProgram:
             del self._nodes[view]
         return self.node(variable, value)
 
-    def remember(self, root: Any, before: Node, node: Node, places: Any, source: Node | None) -> None:
+    def remember(
+        self, root: Any, before: Node, node: Node, places: Any, source: Node | None
+    ) -> None:
         """Note which number was written where, until something else is."""
         known = self._sources.setdefault(id(root), {})
         for place in np.ravel(places).tolist() if known else ():
@@ -160,7 +173,9 @@ class TapeProgram:
             known[int(places)] = source
 
     def source_of(self, variable: Any, place: int) -> Node | None:
-        """The number that was written to an element of a variable that is no view; None if it is not known."""
+        """The number that was written to an element of a variable that is no view; None if it is
+        not known.
+        """
         known = self._sources.get(id(variable))
         return None if known is None else known.get(place)
 
@@ -177,7 +192,9 @@ class TapeProgram:
     # --- adjoints ---
 
     def back(self, nodes: Sequence[Node], function: Callable[[], None]) -> None:
-        """Have a function write the reverse part of an entry, if contributions reach its results."""
+        """Have a function write the reverse part of an entry, if contributions reach its
+        results.
+        """
         self.backs.append((nodes, function))
 
     def _adjoint(self, node: Node) -> Value:
@@ -186,7 +203,9 @@ class TapeProgram:
         return adjoint
 
     def adjoint(self, node: Node) -> Value | None:
-        """The adjoint of a node, once all contributions are there: of its shape, or a number; None if there are none."""
+        """The adjoint of a node, once all contributions are there: of its shape, or a number; None
+        if there are none.
+        """
         if not node.is_reached:
             return None
         builder = self.builder
@@ -209,14 +228,24 @@ class TapeProgram:
                 if not part.shape:
                     return part
                 lines = [s for s, n in zip(place[1], shape, strict=True) if n > 1]
-                if lines == [s for s, n in zip(_strides(shape), shape, strict=True) if n > 1]:  # the whole in another shape
+                # the whole in another shape
+                if lines == [s for s, n in zip(_strides(shape), shape, strict=True) if n > 1]:
                     return builder.reshaped(builder.full(part, shape), node.shape)
-                if sorted(place[1]) == sorted(_strides(node.shape)) and len(shape) == len(node.shape):  # transposed
+                # transposed
+                if sorted(place[1]) == sorted(_strides(node.shape)) and len(shape) == len(
+                    node.shape
+                ):
                     order = [place[1].index(stride) for stride in _strides(node.shape)]
                     if sorted(order) == list(range(len(order))):
                         return builder.transposed(builder.broadcast(part, shape), order)
-        parts = [(place, shape, builder.broadcast(part, shape) if not isinstance(place, np.ndarray) else part)
-                 for place, shape, part in node.parts]  # fmt: skip
+        parts = [
+            (
+                place,
+                shape,
+                builder.broadcast(part, shape) if not isinstance(place, np.ndarray) else part,
+            )
+            for place, shape, part in node.parts
+        ]
         return builder.assemble(node.shape, parts, rest)
 
     def full(self, x: Value, shape: Shape) -> Value:
@@ -224,7 +253,9 @@ class TapeProgram:
         return self.builder.broadcast(x, shape) if x.shape != shape else x
 
     def contribute(self, operand: Node | None, c: Value, whole: Shape) -> None:
-        """Add a contribution of a shape, or what stands for one, to the adjoint of an operand that was broadcast to it."""
+        """Add a contribution of a shape, or what stands for one, to the adjoint of an operand that
+        was broadcast to it.
+        """
         if operand is None or is_number(c, 0.0):
             return
         if c.shape != whole and c.shape:
@@ -255,7 +286,11 @@ class TapeProgram:
 
 
 def _strides(shape: Shape) -> Shape:
-    return np.empty(shape).strides if 0 in shape else tuple(8 * math.prod(shape[i + 1 :]) for i in range(len(shape)))
+    return (
+        np.empty(shape).strides
+        if 0 in shape
+        else tuple(8 * math.prod(shape[i + 1 :]) for i in range(len(shape)))
+    )
 
 
 def place_of(shape: Shape, how: Any) -> Any:
@@ -268,7 +303,9 @@ def place_of(shape: Shape, how: Any) -> Any:
 
 
 def program_of(tape: Tape, variables: list[Any], y: Any) -> Program:
-    """The program of a tape as a function of its leaves; the outputs are the value and the gradients."""
+    """The program of a tape as a function of its leaves; the outputs are the value and the
+    gradients.
+    """
     written = TapeProgram()
     builder = written.builder
     leaves: list[Node] = []
@@ -282,8 +319,11 @@ def program_of(tape: Tape, variables: list[Any], y: Any) -> Program:
             leaves.append(known[id(x)])
     if type(y) is float:
         zero = builder.constant(0.0)
-        return builder.program([builder.constant(y), *(builder.full(zero, leaf.shape) for leaf in leaves)])
-    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads the variables any more.
+        return builder.program(
+            [builder.constant(y), *(builder.full(zero, leaf.shape) for leaf in leaves)]
+        )
+    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads
+    # the variables any more.
     for assignment in reversed(tape.assignments):
         assignment.undo()
     for leaf in tape.leaves[len(variables) :]:
@@ -291,4 +331,3 @@ def program_of(tape: Tape, variables: list[Any], y: Any) -> Program:
     for entry in tape:
         written.entry(*entry)
     return written.finish(written.find(y), leaves)
-

@@ -1,4 +1,6 @@
-"""Solutions of equations and integrals as differentiable functions of what they depend on, and loops over time."""
+"""Solutions of equations and integrals as differentiable functions of what they depend on, and
+loops over time.
+"""
 
 from varmat.solvers import (
     algebraic_differential,

@@ -12,7 +12,7 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
-from varmat.functionals.structure import leaves_of
+from varmat.derivatives.structure import leaves_of
 from varmat.solvers.differential import MULTISTEP, Leaves, System, checked_start
 from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.steppers import LARGEST_DENSE, has_sundials
@@ -21,16 +21,22 @@ __all__ = ["dae", "dae_tol"]
 
 
 class Residual(System):
-    """A residual F(t, y, y') and its derivatives, at plain numbers, as programs if they can be recorded."""
+    """A residual F(t, y, y') and its derivatives, at plain numbers, as programs if they can be
+    recorded.
+    """
 
     def residual(self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The residual of the state."""
         return self._run("residual", self._residual, t, np.concatenate([y, yp]), leaves)
 
     def _residual(self, t: Any, z: Any, leaves: Sequence[Any]) -> Any:
-        return checked_residual(self.inner, self.inner((t, z[: self.n], z[self.n :]), leaves), self.n)
+        return checked_residual(
+            self.inner, self.inner((t, z[: self.n], z[self.n :]), leaves), self.n
+        )
 
-    def with_derivatives(self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
+    def with_derivatives(
+        self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves, in_state: bool
+    ) -> np.ndarray:
         """The residuals of the state and of its derivatives: of S it is F_y S + F_y' S' + F_p."""
         written = lambda t, z, leaves: self._with_derivatives(t, z, leaves, in_state)  # noqa: E731
         return self._run(("derivatives", in_state), written, t, np.concatenate([y, yp]), leaves)
@@ -48,12 +54,18 @@ class Residual(System):
             start += np.size(x)
         value, rates = self.inner.along((t, y[:n], yp[:n]), directions, leaves)
         value = checked_residual(self.inner, value, n)
-        return np.concatenate([value, np.zeros(k * n) if rates is None else np.reshape(rates, (k * n,))])
+        return np.concatenate(
+            [value, np.zeros(k * n) if rates is None else np.reshape(rates, (k * n,))]
+        )
 
-    def jacobians(self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves) -> tuple[np.ndarray, np.ndarray]:
+    def jacobians(
+        self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of the residual with respect to the state and to its rates."""
         n = self.n
-        rows = self._run("jacobians", self._jacobians, t, np.concatenate([y, yp]), leaves).reshape(2 * n, n)
+        rows = self._run("jacobians", self._jacobians, t, np.concatenate([y, yp]), leaves).reshape(
+            2 * n, n
+        )
         return rows[:n].T, rows[n:].T
 
     def _jacobians(self, t: Any, z: Any, leaves: Sequence[Any]) -> Any:
@@ -71,7 +83,10 @@ def checked_residual(inner: Inner, value: Any, n: int) -> Any:
         value = np.stack(value)
     if np.shape(value) != (n,):
         shape = np.shape(value)
-        raise ShapeError(f"{inner.name}: the residual has shape {shape}, but must have one element for each state, ({n},)!")
+        raise ShapeError(
+            f"{inner.name}: the residual has shape {shape}, but must have one element for each "
+            f"state, ({n},)!"
+        )
     return value
 
 
@@ -80,26 +95,43 @@ def checked_residual(inner: Inner, value: Any, n: int) -> Any:
 
 @operation(variadic=True)
 def dae_solution(
-    yy0: Any, yp0: Any, *leaves: Any, system: Residual, times: np.ndarray, limits: tuple[float, float, int], in_state: bool
+    yy0: Any,
+    yp0: Any,
+    *leaves: Any,
+    system: Residual,
+    times: np.ndarray,
+    limits: tuple[float, float, int],
+    in_state: bool,
 ) -> Any:
-    """`times` begins with the initial one; `in_state` says whether derivatives in the initial state will be asked for."""
+    """`times` begins with the initial one; `in_state` says whether derivatives in the initial state
+    will be asked for.
+    """
     y, yp, given, n = np.asarray(yy0), np.asarray(yp0), Leaves(leaves), system.n
     k = n * in_state + sum(map(np.size, leaves))
     if k:
         s, sp = _initial_derivatives(system, times[0], y, yp, given, in_state, k)
         y, yp = np.concatenate([y, s.ravel()]), np.concatenate([yp, sp.ravel()])
     states = _integrated(system, times, y, yp, given, limits, in_state)
-    return Saved(np.ascontiguousarray(states[:, :n]), sensitivity=states[:, n:].reshape(len(times) - 1, k, n))
+    return Saved(
+        np.ascontiguousarray(states[:, :n]), sensitivity=states[:, n:].reshape(len(times) - 1, k, n)
+    )
 
 
 def _initial_derivatives(
-    system: Residual, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves, in_state: bool, k: int
+    system: Residual,
+    t: float,
+    y: np.ndarray,
+    yp: np.ndarray,
+    leaves: Leaves,
+    in_state: bool,
+    k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The derivatives of the initial state and of its rates, each of shape (k, n), that fit the equation.
+    """The derivatives of the initial state and of its rates, each of shape (k, n), that fit the
+    equation.
 
-    What the equation does not differentiate is not free: there the state of later times comes from the equation, whatever the
-    initial one is. So of the given S the part in the null space of F_y' is replaced, and S' is sought in the rest of the space.
-    """
+    What the equation does not differentiate is not free: there the state of later times comes from
+    the equation, whatever the initial one is. So of the given S the part in the null space of F_y'
+    is replaced, and S' is sought in the rest of the space."""
     n = system.n
     s = np.zeros((k, n))
     if in_state:
@@ -116,9 +148,14 @@ def _initial_derivatives(
 
 
 def _integrated(
-    system: Residual, times: np.ndarray, y: np.ndarray, yp: np.ndarray, leaves: Leaves, limits: tuple[float, float, int],
+    system: Residual,
+    times: np.ndarray,
+    y: np.ndarray,
+    yp: np.ndarray,
+    leaves: Leaves,
+    limits: tuple[float, float, int],
     in_state: bool,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The states at all times but the first, by SUNDIALS' IDA."""
     from sksundae.ida import IDA
 
@@ -140,8 +177,11 @@ def _integrated(
             else:
                 found[:] = system.with_derivatives(t, y.copy(), yp.copy(), leaves, in_state)
 
-    def jacobian(t: float, y: np.ndarray, yp: np.ndarray, _: np.ndarray, cj: float, matrix: np.ndarray) -> None:
-        # Newton's method finds the state and the derivatives with this alone; how the latter depend on the state is left out.
+    def jacobian(
+        t: float, y: np.ndarray, yp: np.ndarray, _: np.ndarray, cj: float, matrix: np.ndarray
+    ) -> None:
+        # Newton's method finds the state and the derivatives with this alone; how the latter depend
+        # on the state is left out.
         with kept_errors():
             in_y, in_yp = system.jacobians(t, y[:n].copy(), yp[:n].copy(), leaves)
         block = in_y + cj * in_yp
@@ -157,7 +197,12 @@ def _integrated(
         settings = {"linsolver": "sparse", "sparsity": np.kron(np.eye(parts), np.ones((n, n)))}
     kept, where = np.unique(times, return_inverse=True)
     solver = IDA(
-        residual, jacfn=jacobian, rtol=max(rtol, 1e-15), atol=atol, max_num_steps=min(most, 2**31 - 1), **settings
+        residual,
+        jacfn=jacobian,
+        rtol=max(rtol, 1e-15),
+        atol=atol,
+        max_num_steps=min(most, 2**31 - 1),
+        **settings,
     )
     # Of a span of two times it would return all steps, and not count them.
     asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
@@ -170,7 +215,9 @@ def _integrated(
     if failure:
         raise failure[0]
     if not found.success or len(found.t) < len(asked):
-        raise DomainError(f"{name}: the solver stopped at t = {float(found.t[-1])!r}: {found.message}")
+        raise DomainError(
+            f"{name}: the solver stopped at t = {float(found.t[-1])!r}: {found.message}"
+        )
     states = np.asarray(found.y)
     states = states[[0, -1]] if len(kept) == 2 else states
     chosen: np.ndarray = states[where[1:]]
@@ -179,20 +226,43 @@ def _integrated(
 
 @dae_solution.reverse
 def _(
-    g: Any, r: Any, yy0: Any, yp0: Any, *leaves: Any, system: Residual, in_state: bool, sensitivity: Any, **_: Any
+    g: Any,
+    r: Any,
+    yy0: Any,
+    yp0: Any,
+    *leaves: Any,
+    system: Residual,
+    in_state: bool,
+    sensitivity: Any,
+    **_: Any,
 ) -> tuple[Any, ...]:
     weights = np.einsum("ti,tki->k", g, sensitivity)
     if not in_state:
         weights = np.concatenate([np.zeros(system.n), weights])
     parts = np.split(weights, np.cumsum([system.n, *map(np.size, leaves)]))
-    shaped = [part.reshape(np.shape(x)) if np.shape(x) else float(part[0]) for part, x in zip(parts[1:], leaves, strict=False)]
+    shaped = [
+        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
+        for part, x in zip(parts[1:], leaves, strict=False)
+    ]
     return (parts[0], np.zeros(system.n), *shaped)
 
 
 @dae_solution.tangent
-def _(r: Any, yy0: Any, yp0: Any, *leaves: Any, system: Residual, in_state: bool, sensitivity: Any, **_: Any) -> tuple[Any, ...]:
+def _(
+    r: Any,
+    yy0: Any,
+    yp0: Any,
+    *leaves: Any,
+    system: Residual,
+    in_state: bool,
+    sensitivity: Any,
+    **_: Any,
+) -> tuple[Any, ...]:
     if any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (yy0, yp0, *leaves)):
-        raise TypeError(f"{system.inner.name}: there are no second derivatives of solutions of differential-algebraic equations!")
+        raise TypeError(
+            f"{system.inner.name}: there are no second derivatives of solutions of "
+            "differential-algebraic equations!"
+        )
     starts = np.cumsum([0, system.n * in_state, *map(np.size, leaves)])
 
     def along(i: int) -> Callable[[Any], Any]:
@@ -206,29 +276,50 @@ def _(r: Any, yy0: Any, yp0: Any, *leaves: Any, system: Residual, in_state: bool
 
 
 def _solved(
-    name: str, residual: Callable[..., Any], yy0: Any, yp0: Any, t0: Any, ts: Any, limits: tuple[Any, ...], args: Sequence[Any]
+    name: str,
+    residual: Callable[..., Any],
+    yy0: Any,
+    yp0: Any,
+    t0: Any,
+    ts: Any,
+    limits: tuple[Any, ...],
+    args: Sequence[Any],
 ) -> Any:
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if not (0.0 < value < np.inf):
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
     if is_differentiable([t0, ts]):
-        raise TypeError(f"{name}: t0 or ts carries derivatives, but must be plain numbers, for the solution has none in the times!")
-    yy0, yp0 = (np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x for x in (yy0, yp0))
+        raise TypeError(
+            f"{name}: t0 or ts carries derivatives, but must be plain numbers, for the solution "
+            "has none in the times!"
+        )
+    yy0, yp0 = (
+        np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
+        for x in (yy0, yp0)
+    )
     inner = Inner(name, residual, args)
     state, start, times = checked_start(name, yy0, t0, ts, [*leaves_of(args)], "yy0")
     rates = np.asarray(data(value_now(yp0), f"{name}: yp0"))
     if rates.shape != state.shape:
-        raise ShapeError(f"{name}: yp0 has shape {rates.shape}, but must have that of yy0, {state.shape}!")
+        raise ShapeError(
+            f"{name}: yp0 has shape {rates.shape}, but must have that of yy0, {state.shape}!"
+        )
     if not np.isfinite(rates).all():
         i = int(np.flatnonzero(~np.isfinite(rates))[0])
         raise DomainError(f"{name}: yp0[{i}] is {float(rates[i])!r}, but must be finite!")
     if not has_sundials():
-        raise ImportError(f"{name}: scikit-sundae is not installed; pip install 'varmat[ode]' brings it")
+        raise ImportError(
+            f"{name}: scikit-sundae is not installed; pip install 'varmat[ode]' brings it"
+        )
     operands = [x if is_differentiable(x) else p for x, p in ((yy0, state), (yp0, rates))]
     return dae_solution(
-        *operands, *inner.leaves, system=Residual(inner, state.size), times=np.concatenate([[start], times]), limits=limits,
+        *operands,
+        *inner.leaves,
+        system=Residual(inner, state.size),
+        times=np.concatenate([[start], times]),
+        limits=limits,
         in_state=is_differentiable(yy0),
-    )  # fmt: skip
+    )
 
 
 def dae(residual: Callable[..., Any], yy0: Any, yp0: Any, t0: float, ts: Any, *args: Any) -> Any:
@@ -236,19 +327,28 @@ def dae(residual: Callable[..., Any], yy0: Any, yp0: Any, t0: float, ts: Any, *a
 
 
 def dae_tol(
-    residual: Callable[..., Any], yy0: Any, yp0: Any, t0: float, ts: Any, rel_tol: float, abs_tol: float, max_num_steps: int,
+    residual: Callable[..., Any],
+    yy0: Any,
+    yp0: Any,
+    t0: float,
+    ts: Any,
+    rel_tol: float,
+    abs_tol: float,
+    max_num_steps: int,
     *args: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     return _solved("dae_tol", residual, yy0, yp0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
-_DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) = 0, by backward differentiation formulas.
+_DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) = 0, by backward
+    differentiation formulas.
 
     Parameters
     ----------
     residual : callable
-        ``residual(t, yy, yp, *args)`` of the state and its rates of change is zero along the solution; it has as many elements as
-        there are states. Written in NumPy; what it depends on must be among `args`.
+        ``residual(t, yy, yp, *args)`` of the state and its rates of change is zero along the
+        solution; it has as many elements as there are states. Written in NumPy; what it depends on
+        must be among `args`.
     yy0 : array_like, shape (n,)
         Initial state, finite.
     yp0 : array_like, shape (n,)
@@ -258,7 +358,8 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     ts : array_like, shape (T,)
         Times of the solution: finite, above `t0`, in ascending order.
 {settings}    *args
-        Whatever else `residual` takes: finite. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `residual` takes: finite. Scalars and arrays in it may be variables, to any
+        depth of lists, tuples and dicts.
 
     Returns
     -------
@@ -268,9 +369,11 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     Raises
     ------
     DomainError
-        If an argument is outside its domain, or the solver cannot go on within the tolerances, or has used up its steps.
+        If an argument is outside its domain, or the solver cannot go on within the tolerances, or
+        has used up its steps.
     ShapeError
-        If `residual` has another number of elements than there are states; if `yy0`, `yp0` or `ts` has a wrong shape.
+        If `residual` has another number of elements than there are states; if `yy0`, `yp0` or `ts`
+        has a wrong shape.
     TypeError
         If a time carries derivatives; if second derivatives are asked for.
     ImportError
@@ -278,14 +381,16 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
 
     Notes
     -----
-    The method is that of IDA [1]_, for equations of index one. The derivatives S with respect to the initial state and to `args`
-    are states of a larger system, with F_y S + F_y' S' + F_p = 0, whose error is controlled with that of the state. Initially they
-    fit the equations: a state that is not differentiated there follows from the others, and has no derivative of its own; `yp0`
-    has none either. There are no second derivatives.
+    The method is that of IDA [1]_, for equations of index one. The derivatives S with respect to
+    the initial state and to `args` are states of a larger system, with F_y S + F_y' S' + F_p = 0,
+    whose error is controlled with that of the state. Initially they fit the equations: a state that
+    is not differentiated there follows from the others, and has no derivative of its own; `yp0` has
+    none either. There are no second derivatives.
 
     References
     ----------
-    .. [1] A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic equation solvers, ACM Trans. Math.
+    .. [1] A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic equation
+           solvers, ACM Trans. Math.
        Softw. 31, 2005.
 
     Examples

@@ -1,4 +1,6 @@
-"""Solutions of ordinary differential equations as functions of initial states, times and parameters."""
+"""Solutions of ordinary differential equations as functions of initial states, times and
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
-from varmat.functionals.recorded import record_values
-from varmat.functionals.recording import lost
-from varmat.functionals.structure import leaves_of
+from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recording import lost
+from varmat.derivatives.structure import leaves_of
 from varmat.programs.program import ElsewhereError
 from varmat.programs.runners import runner_for
 from varmat.solvers.inner import MANY, Inner, value_now
@@ -37,13 +39,16 @@ __all__ = [
 
 
 class Settings(NamedTuple):
-    """How an equation is solved: the method, and tolerances of the state and of what is integrated backwards."""
+    """How an equation is solved: the method, and tolerances of the state and of what is integrated
+    backwards.
+    """
 
     method: str
     rtol: float
     atol: float
     max_steps: int
-    # Of the adjoint state and of the gradient, or None where sensitivities are integrated with the state.
+    # Of the adjoint state and of the gradient, or None where sensitivities are integrated with the
+    # state.
     backward: tuple[str, float, float] | None = None
 
 
@@ -59,7 +64,8 @@ class Leaves(tuple[Any, ...]):
 
 
 class System:
-    """The rates of a state and of its sensitivities, at plain numbers, as programs if they can be recorded.
+    """The rates of a state and of its sensitivities, at plain numbers, as programs if they can be
+    recorded.
 
     Parameters
     ----------
@@ -82,8 +88,16 @@ class System:
         return checked_rates(self.inner, self.inner((t, y), leaves), self.n)
 
     def coupled(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
-        """The rates of the state and of its derivatives, one after the other: by initial state, if asked for, and by leaves."""
-        return self._run(("coupled", in_state), lambda t, z, leaves: self._coupled(t, z, leaves, in_state), t, z, leaves)
+        """The rates of the state and of its derivatives, one after the other: by initial state, if
+        asked for, and by leaves.
+        """
+        return self._run(
+            ("coupled", in_state),
+            lambda t, z, leaves: self._coupled(t, z, leaves, in_state),
+            t,
+            z,
+            leaves,
+        )
 
     def _coupled(self, t: Any, z: Any, leaves: Sequence[Any], in_state: bool) -> Any:
         k = np.size(z) // self.n - 1
@@ -106,11 +120,15 @@ class System:
         return flat.reshape(self.n, self.n).T
 
     def _jacobian(self, t: Any, y: Any, leaves: Sequence[Any]) -> Any:
-        value, rows = self.inner.along((t, y), (None, np.eye(self.n), *[None] * len(leaves)), leaves)
+        value, rows = self.inner.along(
+            (t, y), (None, np.eye(self.n), *[None] * len(leaves)), leaves
+        )
         checked_rates(self.inner, value, self.n)
         return np.zeros(self.n**2) if rows is None else np.reshape(rows, (self.n**2,))
 
-    def _run(self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves) -> np.ndarray:
+    def _run(
+        self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves
+    ) -> np.ndarray:
         """What a function returns, by its program where it has one."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
         point = np.concatenate([(t,), z, leaves.elements])
@@ -131,7 +149,13 @@ class System:
         return np.ravel(data(rates, f"{self.inner.name}: what f returns"))
 
     def _record(
-        self, key: Any, function: Callable[..., Any], point: np.ndarray, size: int, leaves: Sequence[Any], runner: str
+        self,
+        key: Any,
+        function: Callable[..., Any],
+        point: np.ndarray,
+        size: int,
+        leaves: Sequence[Any],
+        runner: str,
     ) -> None:
         shapes = [np.shape(x) for x in leaves]
 
@@ -158,30 +182,44 @@ def checked_rates(inner: Inner, rates: Any, n: int) -> Any:
     if isinstance(rates, (list, tuple)):
         rates = np.stack(rates)
     if np.shape(rates) != (n,):
-        raise ShapeError(f"{inner.name}: f returns rates of shape {np.shape(rates)}, but must return one for each state, ({n},)!")
+        raise ShapeError(
+            f"{inner.name}: f returns rates of shape {np.shape(rates)}, but must return one for "
+            f"each state, ({n},)!"
+        )
     return rates
 
 
 # --- the operation ---
 
 
-def solution(name: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, args: Sequence[Any], how: Settings) -> Any:
+def solution(
+    name: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, args: Sequence[Any], how: Settings
+) -> Any:
     """The states at the times, shape (T, n), of which operands and arguments may be variables."""
-    y0, ts = (np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x for x in (y0, ts))
+    y0, ts = (
+        np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
+        for x in (y0, ts)
+    )
     inner = Inner(name, f, args)
     state, start, times = checked_start(name, y0, t0, ts, [*leaves_of(args)])
     system = System(inner, state.size)
     if not inner.leaves and not is_differentiable([y0, t0, ts]):
         return integrate(how.method, _problem(system, how, Leaves(())), start, state, times)[0]
-    operands = [x if is_differentiable(x) else p for x, p in ((y0, state), (t0, start), (ts, times))]
-    return ode_solution(*operands, *inner.leaves, system=system, how=how, in_state=is_differentiable([y0, t0]))
+    operands = [
+        x if is_differentiable(x) else p for x, p in ((y0, state), (t0, start), (ts, times))
+    ]
+    return ode_solution(
+        *operands, *inner.leaves, system=system, how=how, in_state=is_differentiable([y0, t0])
+    )
 
 
 def checked_start(
     name: str, y0: Any, t0: Any, ts: Any, args: Sequence[Any], title: str = "y0"
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """The plain values of initial state, initial time and times, which must be possible."""
-    state, times = (np.asarray(data(value_now(x), f"{name}: {what}")) for x, what in ((y0, title), (ts, "ts")))
+    state, times = (
+        np.asarray(data(value_now(x), f"{name}: {what}")) for x, what in ((y0, title), (ts, "ts"))
+    )
     start = data(value_now(t0), f"{name}: t0")
     for x, what in ((state, title), (times, "ts")):
         if x.ndim != 1:
@@ -198,52 +236,90 @@ def checked_start(
     late = np.flatnonzero(np.diff(times) < 0.0)
     if late.size:
         i = int(late[0]) + 1
-        raise DomainError(f"{name}: ts[{i}] is {float(times[i])!r}, but must not be below ts[{i - 1}], {float(times[i - 1])!r}!")
+        raise DomainError(
+            f"{name}: ts[{i}] is {float(times[i])!r}, but must not be below ts[{i - 1}], "
+            f"{float(times[i - 1])!r}!"
+        )
     if not start < times[0]:
-        raise DomainError(f"{name}: t0 is {start!r}, but must be less than ts[0], {float(times[0])!r}!")
+        raise DomainError(
+            f"{name}: t0 is {start!r}, but must be less than ts[0], {float(times[0])!r}!"
+        )
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             found = float(values[~np.isfinite(values)][0])
-            raise DomainError(f"{name}: an argument of f has an element {found!r}, but must be finite!")
+            raise DomainError(
+                f"{name}: an argument of f has an element {found!r}, but must be finite!"
+            )
     return np.array(state), start, np.array(times)
 
 
-def _problem(system: System, how: Settings, leaves: Leaves, k: int = 0, in_state: bool = False) -> Problem:
+def _problem(
+    system: System, how: Settings, leaves: Leaves, k: int = 0, in_state: bool = False
+) -> Problem:
     """The equation of the state and of its derivatives in `k` directions."""
     n, name = system.n, system.inner.name
     # SciPy and SUNDIALS take no smaller one.
     limits = max(how.rtol, 2.3e-14), how.atol, how.max_steps
     if not k:
-        return Problem(name, lambda t, y: system.rate(t, y, leaves), lambda t, y: system.jacobian(t, y, leaves)[None], *limits)
+        return Problem(
+            name,
+            lambda t, y: system.rate(t, y, leaves),
+            lambda t, y: system.jacobian(t, y, leaves)[None],
+            *limits,
+        )
     return Problem(
-        name, lambda t, z: system.coupled(t, z, leaves, in_state),
-        # Newton's method finds the state and the sensitivities with this alone; how the latter depend on the state is left out.
-        lambda t, z: np.repeat(system.jacobian(t, z[:n], leaves)[None], 1 + k, axis=0), *limits,
-    )  # fmt: skip
+        name,
+        lambda t, z: system.coupled(t, z, leaves, in_state),
+        # Newton's method finds the state and the sensitivities with this alone; how the latter
+        # depend on the state is left out.
+        lambda t, z: np.repeat(system.jacobian(t, z[:n], leaves)[None], 1 + k, axis=0),
+        *limits,
+    )
 
 
 @operation(variadic=True)
-def ode_solution(y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool) -> Any:
-    """`in_state` says whether derivatives with respect to the initial state or time will be asked for."""
+def ode_solution(
+    y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool
+) -> Any:
+    """`in_state` says whether derivatives with respect to the initial state or time will be asked
+    for.
+    """
     y0, t0, ts = np.asarray(y0), float(t0), np.asarray(ts)
     checked_start(system.inner.name, y0, t0, ts, leaves)  # a recording may bring others
     given = Leaves(leaves)
     if how.backward is not None:
-        states, between = integrate(how.method, _problem(system, how, given), t0, y0, ts, dense=True)
+        states, between = integrate(
+            how.method, _problem(system, how, given), t0, y0, ts, dense=True
+        )
         return Saved(np.ascontiguousarray(states), sensitivity=None, between=between)
     n = system.n
     k = n * in_state + sum(map(np.size, leaves))
-    start = np.concatenate([y0, *([np.eye(n).ravel()] if in_state else []), np.zeros((k - n * in_state) * n)])
+    start = np.concatenate(
+        [y0, *([np.eye(n).ravel()] if in_state else []), np.zeros((k - n * in_state) * n)]
+    )
     states, _ = integrate(how.method, _problem(system, how, given, k, in_state), t0, start, ts)
-    return Saved(np.ascontiguousarray(states[:, :n]), sensitivity=states[:, n:].reshape(ts.size, k, n), between=None)
+    return Saved(
+        np.ascontiguousarray(states[:, :n]),
+        sensitivity=states[:, n:].reshape(ts.size, k, n),
+        between=None,
+    )
 
 
 @ode_solution.reverse
 def _(
-    g: Any, r: Any, y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool, sensitivity: Any,
+    g: Any,
+    r: Any,
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    *leaves: Any,
+    system: System,
+    how: Settings,
+    in_state: bool,
+    sensitivity: Any,
     between: Any,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     n, given = system.n, Leaves(leaves)
     if sensitivity is not None:
         weights = np.einsum("ti,tki->k", g, sensitivity)
@@ -252,18 +328,32 @@ def _(
     else:
         weights = _backwards(g, y0, t0, ts, given, system, how, between)
     parts = np.split(weights, np.cumsum([n, *map(np.size, leaves)]))
-    shaped = [part.reshape(np.shape(x)) if np.shape(x) else float(part[0]) for part, x in zip(parts[1:], leaves, strict=False)]
+    shaped = [
+        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
+        for part, x in zip(parts[1:], leaves, strict=False)
+    ]
 
     def in_times() -> np.ndarray:
-        return np.array([row @ system.rate(float(t), y, given) for row, t, y in zip(g, ts, r, strict=True)])
+        return np.array(
+            [row @ system.rate(float(t), y, given) for row, t, y in zip(g, ts, r, strict=True)]
+        )
 
     return (parts[0], lambda: -float(parts[0] @ system.rate(t0, y0, given)), in_times, *shaped)
 
 
 def _backwards(
-    g: np.ndarray, y0: np.ndarray, t0: float, ts: np.ndarray, leaves: Leaves, system: System, how: Settings, between: Any
+    g: np.ndarray,
+    y0: np.ndarray,
+    t0: float,
+    ts: np.ndarray,
+    leaves: Leaves,
+    system: System,
+    how: Settings,
+    between: Any,
 ) -> np.ndarray:
-    """The adjoint of the initial state and the gradient in the leaves, by integrating the adjoint state back in time."""
+    """The adjoint of the initial state and the gradient in the leaves, by integrating the adjoint
+    state back in time.
+    """
     n, inner = system.n, system.inner
     method, rtol, atol = how.backward  # type: ignore[misc]
     size = n + sum(map(np.size, leaves))
@@ -291,25 +381,51 @@ def _backwards(
 
 @ode_solution.tangent
 def _(
-    r: Any, y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool, sensitivity: Any,
-) -> tuple[Any, ...]:  # fmt: skip
+    r: Any,
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    *leaves: Any,
+    system: System,
+    how: Settings,
+    in_state: bool,
+    sensitivity: Any,
+) -> tuple[Any, ...]:
     inner, n = system.inner, system.n
-    ready = sensitivity is not None and not any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (y0, t0, ts, *leaves))
+    ready = sensitivity is not None and not any(
+        type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (y0, t0, ts, *leaves)
+    )
 
     def rate(t: Any, y: Any) -> Any:
         return checked_rates(inner, inner((t, y), leaves), n)
 
     def along(i: int | None, start: Any, t: Any) -> Any:
-        """The derivative of the states along one of initial state (None) and leaves: that of a larger equation."""
-        states = solution(inner.name, Along(inner, n, i), np.concatenate([y0, start]), t0, ts, [list(leaves), t], how)
+        """The derivative of the states along one of initial state (None) and leaves: that of a
+        larger equation.
+        """
+        states = solution(
+            inner.name,
+            Along(inner, n, i),
+            np.concatenate([y0, start]),
+            t0,
+            ts,
+            [list(leaves), t],
+            how,
+        )
         return states[:, n:]
 
     def in_state_of(t: Any) -> Any:
-        return np.tensordot(t, sensitivity[:, :n], (0, 1)) if ready and in_state else along(None, t, 0.0)
+        return (
+            np.tensordot(t, sensitivity[:, :n], (0, 1))
+            if ready and in_state
+            else along(None, t, 0.0)
+        )
 
     def in_leaf(i: int) -> Callable[[Any], Any]:
         first = n * in_state + sum(map(np.size, leaves[:i]))
-        part: Any = None if sensitivity is None else sensitivity[:, first : first + np.size(leaves[i])]
+        part: Any = (
+            None if sensitivity is None else sensitivity[:, first : first + np.size(leaves[i])]
+        )
 
         def push(t: Any) -> Any:
             return np.tensordot(np.ravel(t), part, (0, 1)) if ready else along(i, np.zeros(n), t)
@@ -319,11 +435,18 @@ def _(
     def in_times(t: Any) -> Any:
         return np.stack([rate(ts[i], r[i]) * t[i] for i in range(np.size(ts))])
 
-    return (in_state_of, lambda t: in_state_of(-t * rate(t0, y0)), in_times, *map(in_leaf, range(len(leaves))))
+    return (
+        in_state_of,
+        lambda t: in_state_of(-t * rate(t0, y0)),
+        in_times,
+        *map(in_leaf, range(len(leaves))),
+    )
 
 
 class Along:
-    """The rates of a state and of its derivative along the initial state (None), or along one of the leaves of its equation."""
+    """The rates of a state and of its derivative along the initial state (None), or along one of
+    the leaves of its equation.
+    """
 
     def __init__(self, inner: Inner, n: int, i: int | None) -> None:
         self.inner, self.n, self.i = inner, n, i
@@ -339,12 +462,20 @@ class Along:
 
 # --- Stan's functions ---
 
-# The defaults of Stan: relative and absolute tolerance, and the most steps from one output time to the next.
+# The defaults of Stan: relative and absolute tolerance, and the most steps from one output time to
+# the next.
 ONE_STEP, MULTISTEP = (1e-6, 1e-6, 10**6), (1e-10, 1e-10, 10**8)
 
 
 def _solved(
-    name: str, method: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, limits: Sequence[Any], args: Sequence[Any]
+    name: str,
+    method: str,
+    f: Callable[..., Any],
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    limits: Sequence[Any],
+    args: Sequence[Any],
 ) -> Any:
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if not (0.0 < value < np.inf):
@@ -357,7 +488,14 @@ def ode_rk45(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> An
 
 
 def ode_rk45_tol(
-    f: Callable[..., Any], y0: Any, t0: Any, ts: Any, rel_tol: float, abs_tol: float, max_num_steps: int, *args: Any
+    f: Callable[..., Any],
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    rel_tol: float,
+    abs_tol: float,
+    max_num_steps: int,
+    *args: Any,
 ) -> Any:
     return _solved("ode_rk45_tol", "rk45", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
@@ -367,7 +505,14 @@ def ode_ckrk(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> An
 
 
 def ode_ckrk_tol(
-    f: Callable[..., Any], y0: Any, t0: Any, ts: Any, rel_tol: float, abs_tol: float, max_num_steps: int, *args: Any
+    f: Callable[..., Any],
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    rel_tol: float,
+    abs_tol: float,
+    max_num_steps: int,
+    *args: Any,
 ) -> Any:
     return _solved("ode_ckrk_tol", "ckrk", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
@@ -377,7 +522,14 @@ def ode_bdf(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any
 
 
 def ode_bdf_tol(
-    f: Callable[..., Any], y0: Any, t0: Any, ts: Any, rel_tol: float, abs_tol: float, max_num_steps: int, *args: Any
+    f: Callable[..., Any],
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    rel_tol: float,
+    abs_tol: float,
+    max_num_steps: int,
+    *args: Any,
 ) -> Any:
     return _solved("ode_bdf_tol", "bdf", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
@@ -387,7 +539,14 @@ def ode_adams(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> A
 
 
 def ode_adams_tol(
-    f: Callable[..., Any], y0: Any, t0: Any, ts: Any, rel_tol: float, abs_tol: float, max_num_steps: int, *args: Any
+    f: Callable[..., Any],
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    rel_tol: float,
+    abs_tol: float,
+    max_num_steps: int,
+    *args: Any,
 ) -> Any:
     return _solved("ode_adams_tol", "adams", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
@@ -397,8 +556,8 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     Parameters
     ----------
     f : callable
-        ``f(t, y, *args)`` returns the rates of change, as many as there are states. Written in NumPy; what it depends on must be
-        among `args`.
+        ``f(t, y, *args)`` returns the rates of change, as many as there are states. Written in
+        NumPy; what it depends on must be among `args`.
     y0 : array_like, shape (n,)
         Initial state, finite.
     t0 : float or Var
@@ -406,7 +565,8 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     ts : array_like, shape (T,)
         Times of the solution: finite, above `t0`, in ascending order.
 {settings}    *args
-        Whatever else `f` takes: finite. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `f` takes: finite. Scalars and arrays in it may be variables, to any depth of
+        lists, tuples and dicts.
 
     Returns
     -------
@@ -416,16 +576,19 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     Raises
     ------
     DomainError
-        If an argument is outside its domain, or the solver cannot go on within the tolerances, or has used up its steps.
+        If an argument is outside its domain, or the solver cannot go on within the tolerances, or
+        has used up its steps.
     ShapeError
-        If `f` returns another number of rates than there are states; if `y0` or `ts` is no vector, or has no elements.
+        If `f` returns another number of rates than there are states; if `y0` or `ts` is no vector,
+        or has no elements.
 
     Notes
     -----
-    {notes} The derivatives with respect to the initial state and to `args` are states of a larger system, whose error is
-    controlled with that of the state, to the same tolerances; its right-hand side is `f` on dual numbers. Those in the times are
-    the rates there. `f` is recorded when it is called for the second time, so it must not branch on its arguments; if it does, it
-    is called as it is, and slower. Second derivatives solve the system of a derivative in the same way.
+    {notes} The derivatives with respect to the initial state and to `args` are states of a larger
+    system, whose error is controlled with that of the state, to the same tolerances; its right-hand
+    side is `f` on dual numbers. Those in the times are the rates there. `f` is recorded when it is
+    called for the second time, so it must not branch on its arguments; if it does, it is called as
+    it is, and slower. Second derivatives solve the system of a derivative in the same way.
 
     References
     ----------
@@ -448,17 +611,23 @@ _TOLERANCES = """    rel_tol, abs_tol : float
         The most steps from one output time to the next.
 """
 _SUNDIALS = (
-    "The method is that of CVODE, through scikit-sundae, where that is installed (``pip install 'varmat[ode]'``), and `{scipy}` "
+    "The method is that of CVODE, through scikit-sundae, where that is installed (``pip install "
+    "'varmat[ode]'``), and `{scipy}` "
     "where it is not: this takes more steps at small tolerances."
 )
 _METHODS = {
-    "rk45": ("the method of Dormand and Prince, of order 5", "The steps are those of `scipy.integrate.RK45`, and end at the times.",
-             "J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6, 1980."),
+    "rk45": ("the method of Dormand and Prince, of order 5",
+     "The steps are those of `scipy.integrate.RK45`, and end at the times.",
+             ("J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae, J. "
+             "Comput. Appl. Math. 6, 1980.")),
     "ckrk": ("the method of Cash and Karp, of order 5", "The steps end at the times.",
-             "J. R. Cash and A. H. Karp, A variable order Runge-Kutta method, ACM Trans. Math. Softw. 16, 1990."),
-    "bdf": ("backward differentiation formulas, for stiff systems", _SUNDIALS.format(scipy="scipy.integrate.BDF"),
+             ("J. R. Cash and A. H. Karp, A variable order Runge-Kutta method, ACM Trans. Math. "
+             "Softw. 16, 1990.")),
+    "bdf": ("backward differentiation formulas, for stiff systems",
+     _SUNDIALS.format(scipy="scipy.integrate.BDF"),
             "A. C. Hindmarsh et al., SUNDIALS, ACM Trans. Math. Softw. 31, 2005."),
-    "adams": ("the formulas of Adams and Moulton, for systems that are not stiff", _SUNDIALS.format(scipy="scipy.integrate.LSODA"),
+    "adams": ("the formulas of Adams and Moulton, for systems that are not stiff",
+     _SUNDIALS.format(scipy="scipy.integrate.LSODA"),
               "A. C. Hindmarsh et al., SUNDIALS, ACM Trans. Math. Softw. 31, 2005."),
 }  # fmt: skip
 
@@ -466,30 +635,57 @@ _METHODS = {
 def _document(function: Callable[..., Any]) -> None:
     method, notes, source = _METHODS[function.__name__.split("_")[1]]
     with_settings = function.__name__.endswith("_tol")
-    call = f"{function.__name__}(decay, [1.0], 0.0, [1.0, 2.0], " + ("1e-9, 1e-9, 10000, " if with_settings else "")
+    call = f"{function.__name__}(decay, [1.0], 0.0, [1.0, 2.0], " + (
+        "1e-9, 1e-9, 10000, " if with_settings else ""
+    )
     settings = _TOLERANCES if with_settings else ""
-    function.__doc__ = _DOC.format(method=method, notes=notes, source=source, call=call, settings=settings)
+    function.__doc__ = _DOC.format(
+        method=method, notes=notes, source=source, call=call, settings=settings
+    )
 
 
-for _function in (ode_rk45, ode_rk45_tol, ode_ckrk, ode_ckrk_tol, ode_bdf, ode_bdf_tol, ode_adams, ode_adams_tol):
+for _function in (
+    ode_rk45,
+    ode_rk45_tol,
+    ode_ckrk,
+    ode_ckrk_tol,
+    ode_bdf,
+    ode_bdf_tol,
+    ode_adams,
+    ode_adams_tol,
+):
     _document(_function)
 
 
 def ode_adjoint_tol_ctl(
-    f: Callable[..., Any], y0: Any, t0: Any, ts: Any, rel_tol_forward: float, abs_tol_forward: Any, rel_tol_backward: float,
-    abs_tol_backward: Any, rel_tol_quadrature: float, abs_tol_quadrature: float, max_num_steps: int,
-    num_steps_between_checkpoints: int, interpolation_polynomial: int, solver_forward: int, solver_backward: int, *args: Any,
-) -> Any:  # fmt: skip
-    """Solve an initial value problem, y' = f(t, y, ...), whose gradient comes from an equation that is solved backwards.
+    f: Callable[..., Any],
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    rel_tol_forward: float,
+    abs_tol_forward: Any,
+    rel_tol_backward: float,
+    abs_tol_backward: Any,
+    rel_tol_quadrature: float,
+    abs_tol_quadrature: float,
+    max_num_steps: int,
+    num_steps_between_checkpoints: int,
+    interpolation_polynomial: int,
+    solver_forward: int,
+    solver_backward: int,
+    *args: Any,
+) -> Any:
+    """Solve an initial value problem, y' = f(t, y, ...), whose gradient comes from an equation that
+    is solved backwards.
 
-    This is for systems with many parameters: the gradient costs one integration, of as many states again and as many integrals as
-    there are parameters, and not one for each parameter.
+    This is for systems with many parameters: the gradient costs one integration, of as many states
+    again and as many integrals as there are parameters, and not one for each parameter.
 
     Parameters
     ----------
     f : callable
-        ``f(t, y, *args)`` returns the rates of change, as many as there are states. Written in NumPy; what it depends on must be
-        among `args`.
+        ``f(t, y, *args)`` returns the rates of change, as many as there are states. Written in
+        NumPy; what it depends on must be among `args`.
     y0 : array_like, shape (n,)
         Initial state, finite.
     t0 : float or Var
@@ -501,7 +697,8 @@ def ode_adjoint_tol_ctl(
     rel_tol_backward, abs_tol_backward : float, or array_like, shape (n,), for the absolute one
         Tolerances of the adjoint state; positive.
     rel_tol_quadrature, abs_tol_quadrature : float
-        Tolerances of the gradient; positive. It is integrated with the adjoint state: the smaller tolerances are taken for both.
+        Tolerances of the gradient; positive. It is integrated with the adjoint state: the smaller
+        tolerances are taken for both.
     max_num_steps : int
         The most steps from one output time to the next.
     num_steps_between_checkpoints : int
@@ -511,7 +708,8 @@ def ode_adjoint_tol_ctl(
     solver_forward, solver_backward : {1, 2}
         1 for Adams, 2 for backward differentiation.
     *args
-        Whatever else `f` takes: finite. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `f` takes: finite. Scalars and arrays in it may be variables, to any depth of
+        lists, tuples and dicts.
 
     Returns
     -------
@@ -520,19 +718,23 @@ def ode_adjoint_tol_ctl(
     Raises
     ------
     DomainError
-        If an argument is outside its domain, or the solver cannot go on within the tolerances, or has used up its steps.
+        If an argument is outside its domain, or the solver cannot go on within the tolerances, or
+        has used up its steps.
     ShapeError
-        If `f` returns another number of rates than there are states; if `y0` or `ts` is no vector, or has no elements.
+        If `f` returns another number of rates than there are states; if `y0` or `ts` is no vector,
+        or has no elements.
 
     Notes
     -----
-    With the state y(t) and the adjoint l(t), l' = -(df/dy)^T l, which jumps by the adjoint of each output; the gradient is the
-    integral of (df/dp)^T l [1]_. The methods are `scipy.integrate.LSODA` and `BDF`, which have dense output; going back,
-    CVODE where scikit-sundae is installed.
+    With the state y(t) and the adjoint l(t), l' = -(df/dy)^T l, which jumps by the adjoint of each
+    output; the gradient is the integral of (df/dp)^T l [1]_. The methods are
+    `scipy.integrate.LSODA` and `BDF`, which have dense output; going back, CVODE where
+    scikit-sundae is installed.
 
     References
     ----------
-    .. [1] Y. Cao, S. Li, L. Petzold and R. Serban, Adjoint sensitivity analysis for differential-algebraic equations, SIAM J. Sci.
+    .. [1] Y. Cao, S. Li, L. Petzold and R. Serban, Adjoint sensitivity analysis for
+           differential-algebraic equations, SIAM J. Sci.
        Comput. 24, 2003.
 
     Examples
@@ -548,25 +750,36 @@ def ode_adjoint_tol_ctl(
     """
     name = "ode_adjoint_tol_ctl"
     tolerances = {
-        "rel_tol_forward": rel_tol_forward, "abs_tol_forward": abs_tol_forward, "rel_tol_backward": rel_tol_backward,
-        "abs_tol_backward": abs_tol_backward, "rel_tol_quadrature": rel_tol_quadrature, "abs_tol_quadrature": abs_tol_quadrature,
-        "max_num_steps": max_num_steps, "num_steps_between_checkpoints": num_steps_between_checkpoints,
+        "rel_tol_forward": rel_tol_forward, "abs_tol_forward": abs_tol_forward,
+         "rel_tol_backward": rel_tol_backward,
+        "abs_tol_backward": abs_tol_backward, "rel_tol_quadrature": rel_tol_quadrature,
+         "abs_tol_quadrature": abs_tol_quadrature,
+        "max_num_steps": max_num_steps,
+         "num_steps_between_checkpoints": num_steps_between_checkpoints,
     }  # fmt: skip
     for title, value in tolerances.items():
         if not np.all(np.isfinite(value) & np.greater(value, 0.0)):
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
     choices = {
-        "interpolation_polynomial": interpolation_polynomial, "solver_forward": solver_forward, "solver_backward": solver_backward,
+        "interpolation_polynomial": interpolation_polynomial, "solver_forward": solver_forward,
+         "solver_backward": solver_backward,
     }  # fmt: skip
     for title, value in choices.items():
         if value not in (1, 2):
             raise DomainError(f"{name}: {title} is {value!r}, but must be 1 or 2!")
     methods = ["adams", "bdf"]
     backward = (
-        methods[solver_backward - 1], min(rel_tol_backward, rel_tol_quadrature),
+        methods[solver_backward - 1],
+        min(rel_tol_backward, rel_tol_quadrature),
         float(min(np.min(abs_tol_backward), abs_tol_quadrature)),
-    )  # fmt: skip
-    how = Settings(methods[solver_forward - 1], rel_tol_forward, float(np.min(abs_tol_forward)), max_num_steps, backward)
+    )
+    how = Settings(
+        methods[solver_forward - 1],
+        rel_tol_forward,
+        float(np.min(abs_tol_forward)),
+        max_num_steps,
+        backward,
+    )
     return solution(name, f, y0, t0, ts, args, how)
 
 
@@ -574,9 +787,17 @@ def _older(name: str, method: str) -> Callable[..., Any]:
     new = f"ode_{method}_tol"
 
     def function(
-        f: Callable[..., Any], y0: Any, t0: Any, ts: Any, theta: Any, x_r: Any, x_i: Any, relative_tolerance: float = 1e-6,
-        absolute_tolerance: float = 1e-6, max_num_steps: int = 10**6,
-    ) -> Any:  # fmt: skip
+        f: Callable[..., Any],
+        y0: Any,
+        t0: Any,
+        ts: Any,
+        theta: Any,
+        x_r: Any,
+        x_i: Any,
+        relative_tolerance: float = 1e-6,
+        absolute_tolerance: float = 1e-6,
+        max_num_steps: int = 10**6,
+    ) -> Any:
         limits = (relative_tolerance, absolute_tolerance, max_num_steps)
         return _solved(name, method, f, y0, t0, ts, limits, (theta, x_r, x_i))
 

@@ -1,32 +1,22 @@
-"""Solutions of equations as functions of what the equations depend on, by the implicit function theorem."""
+"""Solutions of equations as functions of what the equations depend on, by the implicit function
+theorem.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import operation
 from varmat.core.variables import data
-from varmat.functionals.jacobians import jacobian
+from varmat.derivatives.jacobians import jacobian
 from varmat.solvers.inner import Inner
 
-__all__ = [
-    "algebra_solver",
-    "algebra_solver_fp",
-    "algebra_solver_newton",
-    "fixed_point",
-    "implicit",
-    "solve_newton",
-    "solve_newton_tol",
-    "solve_powell",
-    "solve_powell_tol",
-]
+__all__ = ["implicit"]
 
 
 def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,21 +25,25 @@ def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callabl
     Parameters
     ----------
     solve : callable
-        ``solve(*args)`` returns the solution for plain numbers, by whatever means; it is never differentiated.
+        ``solve(*args)`` returns the solution for plain numbers, by whatever means; it is never
+        differentiated.
     residual : callable
-        ``residual(y, *args)`` is zero at the solution, and has as many elements as the solution. Written in NumPy. What it depends
-        on must be among `args`: it must not read variables from outside.
+        ``residual(y, *args)`` is zero at the solution, and has as many elements as the solution.
+        Written in NumPy. What it depends on must be among `args`: it must not read variables from
+        outside.
 
     Returns
     -------
     callable
-        Takes the arguments of `solve`, in which scalars and arrays may be variables, to any depth of lists, tuples and dicts, and
-        returns the solution: a float or an array, or a `Var` or `VarMat` of its shape.
+        Takes the arguments of `solve`, in which scalars and arrays may be variables, to any depth
+        of lists, tuples and dicts, and returns the solution: a float or an array, or a `Var` or
+        `VarMat` of its shape.
 
     Raises
     ------
     DomainError
-        When the derivative is asked for, if the Jacobian of the residual is singular at the solution.
+        When the derivative is asked for, if the Jacobian of the residual is singular at the
+        solution.
     ShapeError
         Then, if the residual has another number of elements than the solution.
     TapeError
@@ -57,9 +51,10 @@ def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callabl
 
     Notes
     -----
-    With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The reverse pass solves one linear
-    system with the transpose of the Jacobian, and takes one product with the derivative of the residual. Hessians go through the
-    same formula. The derivative is that of the exact solution, so `solve` should be exact to as many digits as are wanted.
+    With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The
+    reverse pass solves one linear system with the transpose of the Jacobian, and takes one product
+    with the derivative of the residual. Hessians go through the same formula. The derivative is
+    that of the exact solution, so `solve` should be exact to as many digits as are wanted.
 
     References
     ----------
@@ -79,12 +74,12 @@ def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callabl
         raise TypeError(f"implicit: solve is a {type(solve).__name__}, but must be a function!")
 
     def function(*args: Any) -> Any:
-        return _solved(Inner("implicit", residual, args), solve)
+        return solved_with(Inner("implicit", residual, args), solve)
 
     return update_wrapper(function, solve)
 
 
-def _solved(inner: Inner, solve: Callable[..., Any]) -> Any:
+def solved_with(inner: Inner, solve: Callable[..., Any]) -> Any:
     """The solution for the arguments of a residual."""
     if not inner.leaves:
         return _plain_solution(inner, solve, ())
@@ -93,7 +88,8 @@ def _solved(inner: Inner, solve: Callable[..., Any]) -> Any:
 
 def _plain_solution(inner: Inner, solve: Callable[..., Any], leaves: Sequence[Any]) -> Any:
     y = data(solve(*inner.arguments(leaves)), f"{inner.name}: the solution")
-    return np.array(y) if isinstance(y, np.ndarray) else y  # its own, whatever the solver does with what it returned
+    # its own, whatever the solver does with what it returned
+    return np.array(y) if isinstance(y, np.ndarray) else y
 
 
 @operation(variadic=True)
@@ -116,7 +112,7 @@ def _(r: Any, *leaves: Any, inner: Inner, solve: Callable[..., Any]) -> tuple[An
     units = np.eye(n).reshape((n, *shape))
     nothing = [None] * len(leaves)
     value, tangent = inner.along((r,), (units, *nothing), leaves)
-    _check_size(inner, value, n)
+    check_size(inner, value, n)
     rows = np.zeros((n, n)) if tangent is None else np.reshape(tangent, (n, n))
 
     def push(i: int) -> Callable[[Any], Any]:
@@ -142,13 +138,16 @@ def jacobian_of(inner: Inner, y: Any, leaves: Sequence[Any]) -> np.ndarray:
     return np.reshape(found, (n, n))
 
 
-def _check_size(inner: Inner, value: Any, n: int) -> None:
+def check_size(inner: Inner, value: Any, n: int) -> None:
     if np.size(value) != n:
         raise _wrong_size(inner, int(np.size(value)), n)
 
 
 def _wrong_size(inner: Inner, found: int, n: int) -> ShapeError:
-    return ShapeError(f"{inner.name}: the residual has {found} elements, but must have as many as there are unknowns, {n}!")
+    return ShapeError(
+        f"{inner.name}: the residual has {found} elements, but must have as many as there are "
+        f"unknowns, {n}!"
+    )
 
 
 def _solve(inner: Inner, matrix: Any, b: Any) -> Any:
@@ -156,406 +155,6 @@ def _solve(inner: Inner, matrix: Any, b: Any) -> Any:
         return np.linalg.solve(matrix, b)
     except np.linalg.LinAlgError as error:
         raise DomainError(
-            f"{inner.name}: the Jacobian of the residual is singular at the solution, so the solution has no derivative!"
+            f"{inner.name}: the Jacobian of the residual is singular at the solution, so the "
+            "solution has no derivative!"
         ) from error
-
-
-# --- Stan's solvers ---
-
-
-def _guess(name: str, y_guess: Any) -> np.ndarray:
-    y = np.array(data(plain(y_guess), f"{name}: y_guess"), ndmin=1)
-    if y.ndim != 1:
-        raise ShapeError(f"{name}: y_guess has shape {y.shape}, but must be a vector!")
-    if not y.size:
-        raise ShapeError(f"{name}: y_guess has no elements, but must have at least one!")
-    if not np.isfinite(y).all():
-        i = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise DomainError(f"{name}: y_guess[{i}] is {float(y[i])!r}, but must be finite!")
-    return y
-
-
-def _positive(name: str, **settings: float) -> None:
-    for title, value in settings.items():
-        if not value > 0.0:
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive!")
-
-
-def _residual(inner: Inner, leaves: Sequence[Any], y: np.ndarray) -> np.ndarray:
-    found = inner.values((y,), leaves)
-    _check_size(inner, found, y.size)
-    return found
-
-
-def _newton(
-    inner: Inner, leaves: Sequence[Any], y: np.ndarray, f_tol: float, max_steps: int, shortest: float
-) -> np.ndarray:
-    """Newton's method; a step that does not make the residual smaller is halved.
-
-    It goes on below the tolerance until the residual does not fall any more, for the derivatives are those of the exact solution.
-    """
-    f = _residual(inner, leaves, y)
-    norm = float(np.linalg.norm(f))
-    steps = 0
-    while norm > 0.0 and steps < max_steps:
-        try:
-            step = np.linalg.solve(jacobian_of(inner, y, leaves), f)
-        except np.linalg.LinAlgError:
-            break
-        steps, part = steps + 1, 1.0
-        while True:
-            nearer = y - part * step
-            f = _residual(inner, leaves, nearer)
-            smaller = float(np.linalg.norm(f))
-            if smaller < norm or norm <= f_tol or part * np.linalg.norm(step) <= shortest * (1.0 + np.linalg.norm(y)):
-                break
-            part *= 0.5
-        if not smaller < norm:
-            break
-        y, norm = nearer, smaller
-    _check_residual(inner, norm, f_tol, steps)
-    return y
-
-
-def _check_residual(inner: Inner, norm: float, f_tol: float, steps: int) -> None:
-    if not norm <= f_tol:
-        raise DomainError(
-            f"{inner.name}: the norm of the residual is {norm!r} after {steps} steps, but must be at most the function tolerance, "
-            f"{f_tol!r}; start nearer to a solution, or allow more steps, if there is one!"
-        )
-
-
-def _by_newton(
-    name: str, f: Callable[..., Any], y_guess: Any, args: Sequence[Any], scaling_step: float, f_tol: float, max_steps: int
-) -> Any:
-    y = _guess(name, y_guess)
-    _positive(name, scaling_step=scaling_step, f_tol=f_tol, max_steps=max_steps)
-    inner = Inner(name, f, args)
-
-    def solve(*given: Any) -> np.ndarray:
-        return _newton(Inner(name, f, given), (), y, f_tol, max_steps, 1e-12 * scaling_step)
-
-    return _solved(inner, solve)
-
-
-def _by_powell(
-    name: str, f: Callable[..., Any], y_guess: Any, args: Sequence[Any], rel_tol: float, f_tol: float, max_steps: int
-) -> Any:
-    y = _guess(name, y_guess)
-    _positive(name, rel_tol=rel_tol, f_tol=f_tol, max_steps=max_steps)
-    inner = Inner(name, f, args)
-
-    def solve(*given: Any) -> np.ndarray:
-        from scipy.optimize import root
-
-        plain_inner = Inner(name, f, given)
-        found = root(
-            lambda x: _residual(plain_inner, (), x), y, jac=lambda x: jacobian_of(plain_inner, x, ()), method="hybr",
-            options={"xtol": rel_tol, "maxfev": max_steps},
-        )  # fmt: skip
-        norm = float(np.linalg.norm(found.fun))
-        if not norm <= f_tol and not math.isnan(norm):
-            _check_residual(plain_inner, norm, f_tol, found.nfev)
-        # What is left of the error would be in the derivatives too.
-        return _newton(plain_inner, (), found.x, f_tol, max_steps, 1e-15)
-
-    return _solved(inner, solve)
-
-
-_SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {method}.
-
-    Parameters
-    ----------
-    f : callable
-        ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it depends on must be among `args`.
-    y_guess : array_like, shape (n,)
-        Where the search starts; finite. The solution has no derivative in it.
-{settings}    *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
-
-    Returns
-    -------
-    ndarray or VarMat, shape (n,)
-
-    Raises
-    ------
-    DomainError
-        If the norm of the residual is above the tolerance where the search ends, which the message names; if `y_guess` is not
-        finite, or a tolerance is not positive; and if the derivative is asked for where the Jacobian is singular.
-    ShapeError
-        If `y_guess` has no elements, or `f` returns another number of them.
-
-    Notes
-    -----
-    The derivative is that of the exact solution, by the implicit function theorem: see `implicit`. So the search goes on below the
-    tolerance for as long as the residual falls.
-
-    References
-    ----------
-    .. [1] {source}
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> def f(y, a):
-    ...     return np.stack([y[0] ** 2 + y[1] - a, y[0] - y[1]])
-    >>> vm.{call}
-    array([1., 1.])
-    >>> vm.gradient(lambda a: vm.{call_of_a}[0], 2.0)
-    0.3333333333333333
-    """
-
-_NEWTON = (
-    "Newton's method with a line search",
-    "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006, section 11.1.",
-)
-_POWELL = (
-    "Powell's hybrid method, as `scipy.optimize.root` has it",
-    "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for Nonlinear Algebraic Equations, 1970.",
-)
-_STEPS = """    max_steps : int
-        The most {steps}.
-"""
-_NEWTON_SETTINGS = """    scaling_step : float
-        The step, relative to the size of `y`, at a trillionth of which the line search gives up.
-    f_tol : float
-        The norm of the residual up to which the solution is accepted.
-""" + _STEPS.format(steps="steps")
-_POWELL_SETTINGS = """    rel_tol : float
-        The relative change between two iterates at which the search ends.
-    f_tol : float
-        The norm of the residual up to which the solution is accepted.
-""" + _STEPS.format(steps="evaluations of `f`")
-
-
-def _documented(function: Callable[..., Any], method: tuple[str, str], settings: str, call: str) -> Callable[..., Any]:
-    called = f"{function.__name__}(f, np.ones(2) / 2, {call}"
-    function.__doc__ = _SOLVER.format(
-        method=method[0], source=method[1], settings=settings, call=called + "2.0)", call_of_a=called + "a)"
-    )
-    return function
-
-
-def solve_newton(f: Callable[..., Any], y_guess: Any, *args: Any) -> Any:
-    return _by_newton("solve_newton", f, y_guess, args, 1e-3, 1e-6, 200)
-
-
-def solve_newton_tol(
-    f: Callable[..., Any], y_guess: Any, scaling_step: float, f_tol: float, max_steps: int, *args: Any
-) -> Any:
-    return _by_newton("solve_newton_tol", f, y_guess, args, scaling_step, f_tol, max_steps)
-
-
-def solve_powell(f: Callable[..., Any], y_guess: Any, *args: Any) -> Any:
-    return _by_powell("solve_powell", f, y_guess, args, 1e-10, 1e-6, 200)
-
-
-def solve_powell_tol(
-    f: Callable[..., Any], y_guess: Any, rel_tol: float, f_tol: float, max_steps: int, *args: Any
-) -> Any:
-    return _by_powell("solve_powell_tol", f, y_guess, args, rel_tol, f_tol, max_steps)
-
-
-_documented(solve_newton, _NEWTON, "", "")
-_documented(solve_newton_tol, _NEWTON, _NEWTON_SETTINGS, "1e-3, 1e-6, 100, ")
-_documented(solve_powell, _POWELL, "", "")
-_documented(solve_powell_tol, _POWELL, _POWELL_SETTINGS, "1e-10, 1e-6, 100, ")
-
-
-def algebra_solver(
-    f: Callable[..., Any], y_guess: Any, theta: Any, x_r: Any, x_i: Any, rel_tol: float = 1e-10, f_tol: float = 1e-6,
-    max_steps: int = 1000,
-) -> Any:  # fmt: skip
-    """`solve_powell_tol` with the arguments of older Stan programs.
-
-    Parameters
-    ----------
-    f : callable
-        ``f(y, theta, x_r, x_i)`` returns a vector with as many elements as `y`.
-    y_guess : array_like, shape (n,)
-        Where the search starts.
-    theta : array_like
-        Parameters.
-    x_r, x_i : array_like
-        Data, real and integer.
-    rel_tol, f_tol : float
-        See `solve_powell_tol`.
-    max_steps : int
-
-    Returns
-    -------
-    ndarray or VarMat, shape (n,)
-
-    Raises
-    ------
-    DomainError, ShapeError
-        As in `solve_powell_tol`.
-
-    Notes
-    -----
-    The derivative is that of `solve_powell_tol`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.algebra_solver(lambda y, theta, x_r, x_i: y**2 - theta, [1.5], np.array([4.0]), [], [])
-    array([2.])
-    """
-    return _by_powell("algebra_solver", f, y_guess, (theta, x_r, x_i), rel_tol, f_tol, max_steps)
-
-
-def algebra_solver_newton(
-    f: Callable[..., Any], y_guess: Any, theta: Any, x_r: Any, x_i: Any, scaling_step: float = 1e-3, f_tol: float = 1e-6,
-    max_steps: int = 200,
-) -> Any:  # fmt: skip
-    """`solve_newton_tol` with the arguments of older Stan programs.
-
-    Parameters
-    ----------
-    f : callable
-        ``f(y, theta, x_r, x_i)`` returns a vector with as many elements as `y`.
-    y_guess : array_like, shape (n,)
-        Where the search starts.
-    theta : array_like
-        Parameters.
-    x_r, x_i : array_like
-        Data, real and integer.
-    scaling_step, f_tol : float
-        See `solve_newton_tol`.
-    max_steps : int
-
-    Returns
-    -------
-    ndarray or VarMat, shape (n,)
-
-    Raises
-    ------
-    DomainError, ShapeError
-        As in `solve_newton_tol`.
-
-    Notes
-    -----
-    The derivative is that of `solve_newton_tol`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.algebra_solver_newton(lambda y, theta, x_r, x_i: y**2 - theta, [1.5], np.array([4.0]), [], [])
-    array([2.])
-    """
-    return _by_newton("algebra_solver_newton", f, y_guess, (theta, x_r, x_i), scaling_step, f_tol, max_steps)
-
-
-def fixed_point(f: Callable[..., Any], y_guess: Any, *args: Any, f_tol: float = 1e-10, max_steps: int = 500) -> Any:
-    """The fixed point of a contraction, y = f(y, \\*args).
-
-    Parameters
-    ----------
-    f : callable
-        ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it depends on must be among `args`.
-    y_guess : array_like, shape (n,)
-        Where the iteration starts; finite. The solution has no derivative in it.
-    *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
-    f_tol : float
-        The norm of f(y) - y up to which the solution is accepted.
-    max_steps : int
-        The most steps of the iteration.
-
-    Returns
-    -------
-    ndarray or VarMat, shape (n,)
-
-    Raises
-    ------
-    DomainError
-        If f(y) - y is larger than that where the iteration ends; if `y_guess` is not finite, or a setting is not positive; and if
-        the derivative is asked for where 1 is an eigenvalue of that of `f`.
-    ShapeError
-        If `y_guess` has no elements, or `f` returns another number of them.
-
-    Notes
-    -----
-    The iteration is that of `scipy.optimize.fixed_point`, with accelerated convergence. The derivative is that of the exact
-    solution, by the implicit function theorem: see `implicit`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.fixed_point(lambda y, a: a * np.cos(y), [0.5], 1.0).round(12)
-    array([0.73908513])
-    >>> round(vm.gradient(lambda a: vm.fixed_point(lambda y, a: a * np.cos(y), [0.5], a)[0], 1.0), 12)
-    0.441610791705
-    """
-    return _fixed_point("fixed_point", f, y_guess, args, f_tol, max_steps)
-
-
-def algebra_solver_fp(
-    f: Callable[..., Any], y_guess: Any, theta: Any, x_r: Any, x_i: Any, u_scale: Any = None, f_scale: Any = None,
-    f_tol: float = 1e-8, max_steps: int = 200,
-) -> Any:  # fmt: skip
-    """`fixed_point` with the arguments of Stan's function.
-
-    Parameters
-    ----------
-    f : callable
-        ``f(y, theta, x_r, x_i)`` returns a vector with as many elements as `y`.
-    y_guess : array_like, shape (n,)
-        Where the iteration starts.
-    theta : array_like
-        Parameters.
-    x_r, x_i : array_like
-        Data, real and integer.
-    u_scale, f_scale : array_like, shape (n,), optional
-        Scales of the unknowns and of the residual; positive. They are checked, and not needed here.
-    f_tol : float
-        The norm of f(y) - y up to which the solution is accepted.
-    max_steps : int
-
-    Returns
-    -------
-    ndarray or VarMat, shape (n,)
-
-    Raises
-    ------
-    DomainError, ShapeError
-        As in `fixed_point`; DomainError also for a scale that is not positive.
-
-    Notes
-    -----
-    The derivative is that of `fixed_point`.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.algebra_solver_fp(lambda y, theta, x_r, x_i: theta * np.cos(y), [0.5], np.array([1.0]), [], []).round(12)
-    array([0.73908513])
-    """
-    for title, scale in (("u_scale", u_scale), ("f_scale", f_scale)):
-        if scale is not None and not np.all(np.greater(scale, 0.0)):
-            raise DomainError(f"algebra_solver_fp: {title} is {scale!r}, but must be positive!")
-    return _fixed_point("algebra_solver_fp", f, y_guess, (theta, x_r, x_i), f_tol, max_steps)
-
-
-def _fixed_point(name: str, f: Callable[..., Any], y_guess: Any, args: Sequence[Any], f_tol: float, max_steps: int) -> Any:
-    y = _guess(name, y_guess)
-    _positive(name, f_tol=f_tol, max_steps=max_steps)
-
-    def residual(unknowns: Any, *given: Any) -> Any:
-        return f(unknowns, *given) - unknowns
-
-    def solve(*given: Any) -> np.ndarray:
-        from scipy.optimize import fixed_point as iterate
-
-        inner = Inner(name, residual, given)
-        _residual(inner, (), y)  # which refuses what has another size
-        try:
-            found = iterate(lambda x: x + _residual(inner, (), x), y, xtol=1e-12, maxiter=max_steps)
-        except RuntimeError:
-            norm = float(np.linalg.norm(_residual(inner, (), y)))
-            raise DomainError(
-                f"{name}: the iteration has not come to an end in {max_steps} steps; the norm of f(y) - y is {norm!r} at y_guess"
-            ) from None
-        return _newton(inner, (), found, f_tol, 5, 1e-15)
-
-    return _solved(Inner(name, residual, args), solve)

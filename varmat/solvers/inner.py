@@ -1,4 +1,6 @@
-"""The functions that users give to solvers: which of their arguments are variables, and their derivatives at plain numbers."""
+"""The functions that users give to solvers: which of their arguments are variables, and their
+derivatives at plain numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,18 @@ from varmat.core.errors import DomainError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import VARIABLES, data
-from varmat.functionals.forward import jvp
-from varmat.functionals.recorded import recorded
-from varmat.functionals.recording import lost
-from varmat.functionals.reverse import vjp
-from varmat.functionals.structure import map_leaves
+from varmat.derivatives.forward import jvp
+from varmat.derivatives.recorded import recorded
+from varmat.derivatives.recording import lost
+from varmat.derivatives.reverse import vjp
+from varmat.derivatives.structure import map_leaves
 
 __all__: list[str] = []
 
 # A derivative that is asked for so often is recorded, which takes as long as some ten evaluations.
 OFTEN = 10
-# From so many on the native runner is taken, if there is one: loading it takes as long as some thousand of the other's.
+# From so many on the native runner is taken, if there is one: loading it takes as long as some
+# thousand of the other's.
 MANY = 2000
 
 
@@ -38,17 +41,21 @@ class _Place:
 
 
 def value_now(x: Any) -> Any:
-    """The plain value of an operand, which an operation will look at again whenever a recording of it is run."""
+    """The plain value of an operand, which an operation will look at again whenever a recording of
+    it is run.
+    """
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else plain(x)
 
 
 class Inner:
-    """A function of a solver, ``function(*lead, *args)``, of numbers that the solver chooses and of arguments that the user gave.
+    """A function of a solver, ``function(*lead, *args)``, of numbers that the solver chooses and of
+    arguments that the user gave.
 
-    What is a variable among the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an operand of the solver. All
-    else is passed on as it is. The methods take plain numbers for the leaves, in order.
+    What is a variable among the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an
+    operand of the solver. All else is passed on as it is. The methods take plain numbers for the
+    leaves, in order.
 
     Parameters
     ----------
@@ -66,7 +73,9 @@ class Inner:
 
     def __init__(self, name: str, function: Callable[..., Any], args: Sequence[Any]) -> None:
         if not callable(function):
-            raise TypeError(f"{name}: the function is a {type(function).__name__}, but must be a function!")
+            raise TypeError(
+                f"{name}: the function is a {type(function).__name__}, but must be a function!"
+            )
         self.name, self.function = name, function
         self.leaves: list[Any] = []
         self._arguments = map_leaves(self._place, tuple(args))
@@ -81,7 +90,9 @@ class Inner:
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments with other leaves."""
-        result: tuple[Any, ...] = map_leaves(lambda x, _: leaves[x.index] if type(x) is _Place else x, self._arguments)
+        result: tuple[Any, ...] = map_leaves(
+            lambda x, _: leaves[x.index] if type(x) is _Place else x, self._arguments
+        )
         return result
 
     def __call__(self, lead: Sequence[Any], leaves: Sequence[Any]) -> Any:
@@ -94,12 +105,18 @@ class Inner:
             raise lost(self.name, found)
         return np.ravel(data(found, f"{self.name}: what the function returns"))
 
-    def tangent(self, lead: Sequence[Any], leaves: Sequence[Any], directions: Sequence[Any]) -> tuple[Any, Any]:
-        """The value and its derivative in a direction: of all the leading arguments and the leaves."""
+    def tangent(
+        self, lead: Sequence[Any], leaves: Sequence[Any], directions: Sequence[Any]
+    ) -> tuple[Any, Any]:
+        """The value and its derivative in a direction: of all the leading arguments and the
+        leaves.
+        """
         return self._derivative("jvp", jvp)((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
 
     def pullback(self, lead: Sequence[Any], leaves: Sequence[Any]) -> tuple[Any, Any]:
-        """The value, and the function from its cotangent to those of the leading arguments and the leaves."""
+        """The value, and the function from its cotangent to those of the leading arguments and the
+        leaves.
+        """
         return self._derivative("vjp", vjp)(*lead, *leaves)  # type: ignore[no-any-return]
 
     def _derivative(self, name: str, functional: Any) -> Any:
@@ -117,21 +134,28 @@ class Inner:
         y = self(numbers[:lead], numbers[lead:])
         return np.stack(y) if isinstance(y, (list, tuple)) else y
 
-    def along(self, lead: Sequence[Any], tangents: Sequence[Any], leaves: Sequence[Any]) -> tuple[Any, Any]:
-        """The value and its derivative in a direction where numbers may be variables; a tangent of None is zero.
+    def along(
+        self, lead: Sequence[Any], tangents: Sequence[Any], leaves: Sequence[Any]
+    ) -> tuple[Any, Any]:
+        """The value and its derivative in a direction where numbers may be variables; a tangent of
+        None is zero.
 
-        A tangent with a leading axis stands for several directions, which the result has too; its tangent is None where the
-        function does not depend on what has one.
-        """
+        A tangent with a leading axis stands for several directions, which the result has too; its
+        tangent is None where the function does not depend on what has one."""
         level = Level(self.name)
-        several = [np.shape(t)[:1] for x, t in zip([*lead, *leaves], tangents, strict=True) if np.ndim(t) > np.ndim(x)]
+        several = [
+            np.shape(t)[:1]
+            for x, t in zip([*lead, *leaves], tangents, strict=True)
+            if np.ndim(t) > np.ndim(x)
+        ]
         axis = several[0] if several else ()
 
         def dual(x: Any, t: Any) -> Any:
             if t is None:
                 if not isinstance(x, Dual):
                     return x
-                # A dual of a derivative around this one meets those of this one as the value of one of them.
+                # A dual of a derivative around this one meets those of this one as the value of one
+                # of them.
                 t = np.zeros(axis + np.shape(x)) if axis or np.shape(x) else 0.0
             made = Dual(x, t)
             made.level = level

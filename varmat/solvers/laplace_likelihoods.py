@@ -9,9 +9,16 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import data
-from varmat.functions.special import lgamma, log1p_exp, log_rising_factorial
+from varmat.functions.special.table import lgamma, log1p_exp, log_rising_factorial
 from varmat.solvers.inner import value_now
-from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, control_of, covariance_of, density, document, draws
+from varmat.solvers.laplace_marginal import (
+    EXAMPLE_TOLERANCES,
+    control_of,
+    covariance_of,
+    density,
+    document,
+    draws,
+)
 from varmat.solvers.latent_modes import Control
 
 __all__ = [
@@ -30,7 +37,8 @@ __all__ = [
 ]
 
 
-# --- the likelihoods, of groups of observations: the sums of their counts, and how many they are ---
+# --- the likelihoods, of groups of observations: the sums of their counts, and how many they are
+# ---
 
 
 def _poisson_log(theta: Any, m: Any, sums: Any, counts: Any, y: Any) -> Any:
@@ -44,35 +52,60 @@ def _bernoulli_logit(theta: Any, m: Any, sums: Any, counts: Any, y: Any) -> Any:
 
 
 def _neg_binomial_2_log(theta: Any, m: Any, sums: Any, counts: Any, y: Any, eta: Any) -> Any:
-    """With t = theta + m - log eta, the log odds of y: sums t - (sums + counts eta) log(1 + exp(t)), and the coefficients."""
+    """With t = theta + m - log eta, the log odds of y: sums t - (sums + counts eta) log(1 +
+    exp(t)), and the coefficients.
+    """
     t = theta + m - np.log(eta)
     coefficients = np.sum(log_rising_factorial(eta, y)) - np.sum(lgamma(y + 1.0))
     return np.sum(sums * t) - np.sum((sums + counts * eta) * log1p_exp(t)) + coefficients
 
 
-def _grouped(name: str, likelihood: Any, y: Any, y_index: Any, m: Any, k: Any, *eta: Any) -> tuple[Any, ...]:
+def _grouped(
+    name: str, likelihood: Any, y: Any, y_index: Any, m: Any, k: Any, *eta: Any
+) -> tuple[Any, ...]:
     """The arguments of the log likelihood, checked."""
     y, y_index = np.asarray(y), np.asarray(y_index)
     if np.ndim(k) != 2:
-        raise ShapeError(f"{name}: the covariance has shape {np.shape(k)}, but must be a square matrix!")
+        raise ShapeError(
+            f"{name}: the covariance has shape {np.shape(k)}, but must be a square matrix!"
+        )
     n = np.shape(k)[0]
     for title, x in (("y", y), ("y_index", y_index)):
         if x.ndim != 1:
             raise ShapeError(f"{name}: {title} has shape {x.shape}, but must be a vector!")
         if x.size and x.dtype.kind not in "iub":
-            raise TypeError(f"{name}: {title} has elements of the type {x.dtype}, but must have integers!")
+            raise TypeError(
+                f"{name}: {title} has elements of the type {x.dtype}, but must have integers!"
+            )
     if y.shape != y_index.shape:
-        raise ShapeError(f"{name}: y has {y.size} elements, but must have as many as y_index, {y_index.size}!")
+        raise ShapeError(
+            f"{name}: y has {y.size} elements, but must have as many as y_index, {y_index.size}!"
+        )
     largest, rule = (1, "0 or 1") if likelihood is _bernoulli_logit else (np.inf, "nonnegative")
-    for title, x, end, what in (("y", y, largest, rule), ("y_index", y_index, n - 1, f"in 0, ..., {n - 1}")):
+    for title, x, end, what in (
+        ("y", y, largest, rule),
+        ("y_index", y_index, n - 1, f"in 0, ..., {n - 1}"),
+    ):
         wrong = np.flatnonzero((x < 0) | (x > end))
         if wrong.size:
-            raise DomainError(f"{name}: {title}[{wrong[0]}] is {int(x[wrong[0]])!r}, but must be {what}!")
+            raise DomainError(
+                f"{name}: {title}[{wrong[0]}] is {int(x[wrong[0]])!r}, but must be {what}!"
+            )
     for title, x, shapes in (("m", m, [(), (n,)]), *(("eta", x, [()]) for x in eta)):
-        values = np.asarray(data(value_now(x), f"{name}: {title}")) if not isinstance(x, (list, tuple)) else None
+        values = (
+            np.asarray(data(value_now(x), f"{name}: {title}"))
+            if not isinstance(x, (list, tuple))
+            else None
+        )
         if np.shape(x) not in shapes:
-            raise ShapeError(f"{name}: {title} has shape {np.shape(x)}, but must have shape {' or '.join(map(str, shapes))}!")
-        if values is not None and not (np.isfinite(values) & (values > (0.0 if title == "eta" else -np.inf))).all():
+            raise ShapeError(
+                f"{name}: {title} has shape {np.shape(x)}, but must have shape "
+                f"{' or '.join(map(str, shapes))}!"
+            )
+        if (
+            values is not None
+            and not (np.isfinite(values) & (values > (0.0 if title == "eta" else -np.inf))).all()
+        ):
             what = "positive finite" if title == "eta" else "finite"
             raise DomainError(f"{name}: {title} is {values.tolist()!r}, but must be {what}!")
     m = np.stack(m) if isinstance(m, (list, tuple)) else m
@@ -83,7 +116,14 @@ def _grouped(name: str, likelihood: Any, y: Any, y_index: Any, m: Any, k: Any, *
 # --- Stan's functions ---
 
 
-def _marginal(name: str, likelihood: Any, data: Sequence[Any], covariance: Any, args: Sequence[Any], tolerances: Any = None) -> Any:
+def _marginal(
+    name: str,
+    likelihood: Any,
+    data: Sequence[Any],
+    covariance: Any,
+    args: Sequence[Any],
+    tolerances: Any = None,
+) -> Any:
     """The log density of (y, y_index, m, and what the likelihood takes beside)."""
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
@@ -104,97 +144,221 @@ def _latent(
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
     y, y_index, m, *eta = data
-    return draws(name, likelihood, _grouped(name, likelihood, y, y_index, m, k, *eta), k, control, rng, size)
+    return draws(
+        name, likelihood, _grouped(name, likelihood, y, y_index, m, k, *eta), k, control, rng, size
+    )
 
 
 def laplace_marginal_poisson_log_lpmf(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any]
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
 ) -> Any:
     name = "laplace_marginal_poisson_log_lpmf"
     return _marginal(name, _poisson_log, (y, y_index, m), covariance_function, covariance_args)
 
 
 def laplace_latent_poisson_log_rng(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], *,
-    rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_poisson_log_rng"
-    return _latent(name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, rng, size)
+    return _latent(
+        name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, rng, size
+    )
 
 
 def laplace_marginal_tol_poisson_log_lpmf(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], tolerances: Any
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Any,
 ) -> Any:
     name = "laplace_marginal_tol_poisson_log_lpmf"
-    return _marginal(name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, tolerances)
+    return _marginal(
+        name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, tolerances
+    )
 
 
 def laplace_latent_tol_poisson_log_rng(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], tolerances: Any, *,
-    rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Any,
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_tol_poisson_log_rng"
-    return _latent(name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, rng, size, tolerances)
+    return _latent(
+        name,
+        _poisson_log,
+        (y, y_index, m),
+        covariance_function,
+        covariance_args,
+        rng,
+        size,
+        tolerances,
+    )
 
 
 def laplace_marginal_bernoulli_logit_lpmf(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any]
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
 ) -> Any:
     name = "laplace_marginal_bernoulli_logit_lpmf"
     return _marginal(name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args)
 
 
 def laplace_latent_bernoulli_logit_rng(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], *,
-    rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_bernoulli_logit_rng"
-    return _latent(name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, rng, size)
+    return _latent(
+        name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, rng, size
+    )
 
 
 def laplace_marginal_tol_bernoulli_logit_lpmf(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], tolerances: Any
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Any,
 ) -> Any:
     name = "laplace_marginal_tol_bernoulli_logit_lpmf"
-    return _marginal(name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, tolerances)
+    return _marginal(
+        name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, tolerances
+    )
 
 
 def laplace_latent_tol_bernoulli_logit_rng(
-    y: Any, y_index: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], tolerances: Any, *,
-    rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    y: Any,
+    y_index: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Any,
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_tol_bernoulli_logit_rng"
-    return _latent(name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, rng, size, tolerances)
+    return _latent(
+        name,
+        _bernoulli_logit,
+        (y, y_index, m),
+        covariance_function,
+        covariance_args,
+        rng,
+        size,
+        tolerances,
+    )
 
 
 def laplace_marginal_neg_binomial_2_log_lpmf(
-    y: Any, y_index: Any, eta: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any]
+    y: Any,
+    y_index: Any,
+    eta: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
 ) -> Any:
     name = "laplace_marginal_neg_binomial_2_log_lpmf"
-    return _marginal(name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args)
+    return _marginal(
+        name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args
+    )
 
 
 def laplace_latent_neg_binomial_2_log_rng(
-    y: Any, y_index: Any, eta: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], *,
-    rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    y: Any,
+    y_index: Any,
+    eta: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_neg_binomial_2_log_rng"
-    return _latent(name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args, rng, size)
+    return _latent(
+        name,
+        _neg_binomial_2_log,
+        (y, y_index, m, eta),
+        covariance_function,
+        covariance_args,
+        rng,
+        size,
+    )
 
 
 def laplace_marginal_tol_neg_binomial_2_log_lpmf(
-    y: Any, y_index: Any, eta: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any], tolerances: Any
+    y: Any,
+    y_index: Any,
+    eta: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Any,
 ) -> Any:
     name = "laplace_marginal_tol_neg_binomial_2_log_lpmf"
-    return _marginal(name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args, tolerances)
+    return _marginal(
+        name,
+        _neg_binomial_2_log,
+        (y, y_index, m, eta),
+        covariance_function,
+        covariance_args,
+        tolerances,
+    )
 
 
 def laplace_latent_tol_neg_binomial_2_log_rng(
-    y: Any, y_index: Any, eta: Any, m: Any, covariance_function: Callable[..., Any], covariance_args: Sequence[Any],
-    tolerances: Any, *, rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    y: Any,
+    y_index: Any,
+    eta: Any,
+    m: Any,
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Any,
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_tol_neg_binomial_2_log_rng"
-    return _latent(name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args, rng, size, tolerances)
+    return _latent(
+        name,
+        _neg_binomial_2_log,
+        (y, y_index, m, eta),
+        covariance_function,
+        covariance_args,
+        rng,
+        size,
+        tolerances,
+    )
 
 
 _PARAMETERS = """y : array_like of int, shape (N,)
@@ -218,11 +382,14 @@ _DRAW = """>>> vm.{name}(y, [0, 1, 2, 3], {eta}0.2, covariance, (0.5, 1.0){more}
 # Of the family: what is observed, its values, an example of it, and the results of the example.
 _FAMILIES = {
     "poisson_log": (
-        "counts of a Poisson distribution with the log rates", "Counts; nonnegative", "[1, 0, 3, 2]", "(-6.32963, -0.16797)",
+        "counts of a Poisson distribution with the log rates", "Counts; nonnegative",
+         "[1, 0, 3, 2]", "(-6.32963, -0.16797)",
     ),
-    "bernoulli_logit": ("zeros and ones with the log odds", "Zeros and ones", "[1, 0, 1, 1]", "(-2.645809, -0.042075)"),
+    "bernoulli_logit": ("zeros and ones with the log odds", "Zeros and ones", "[1, 0, 1, 1]",
+     "(-2.645809, -0.042075)"),
     "neg_binomial_2_log": (
-        "negative binomial counts with the log means", "Counts; nonnegative", "[1, 0, 3, 2]", "(-6.656348, -0.059252)",
+        "negative binomial counts with the log means", "Counts; nonnegative", "[1, 0, 3, 2]",
+         "(-6.656348, -0.059252)",
     ),
 }  # fmt: skip
 
@@ -234,12 +401,18 @@ def _document(function: Callable[..., Any]) -> None:
     verb = "Draw the latent variables of" if latent else "The log likelihood of"
     dispersed = "neg_binomial" in name
     example = (_DRAW if latent else _MARGINAL).format(
-        name=name, eta="2.0, " if dispersed else "", more=EXAMPLE_TOLERANCES if "_tol" in name else "", values=values
+        name=name,
+        eta="2.0, " if dispersed else "",
+        more=EXAMPLE_TOLERANCES if "_tol" in name else "",
+        values=values,
     )
     document(
-        function, f"{verb} {what} ``theta[y_index] + m[y_index]``, by Laplace's approximation.",
-        _PARAMETERS.format(counts=counts, eta=_ETA if dispersed else ""), _EXAMPLE + example, y,
-    )  # fmt: skip
+        function,
+        f"{verb} {what} ``theta[y_index] + m[y_index]``, by Laplace's approximation.",
+        _PARAMETERS.format(counts=counts, eta=_ETA if dispersed else ""),
+        _EXAMPLE + example,
+        y,
+    )
 
 
 for _name in __all__:

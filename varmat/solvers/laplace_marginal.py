@@ -10,11 +10,16 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
-from varmat.functions.determinants import log_determinant
+from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.latent_modes import Control, Mode, Rate, blocks_of, find_mode, units
 
-__all__ = ["laplace_latent_rng", "laplace_latent_tol_rng", "laplace_marginal", "laplace_marginal_tol"]
+__all__ = [
+    "laplace_latent_rng",
+    "laplace_latent_tol_rng",
+    "laplace_marginal",
+    "laplace_marginal_tol",
+]
 
 
 # --- the operation ---
@@ -22,19 +27,23 @@ __all__ = ["laplace_latent_rng", "laplace_latent_tol_rng", "laplace_marginal", "
 
 @operation(variadic=True)
 def laplace_density(covariance: Any, *leaves: Any, inner: Inner, control: Control) -> Any:
-    """The approximate log density; `leaves` are the variables among the arguments of the log likelihood."""
+    """The approximate log density; `leaves` are the variables among the arguments of the log
+    likelihood.
+    """
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.log_density, mode=mode)
 
 
 @laplace_density.reverse
-def _(g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode) -> tuple[Any, ...]:
-    """Margossian et al. (2020), with a block of the covariance of the mode in place of its diagonal.
+def _(
+    g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode
+) -> tuple[Any, ...]:
+    """Margossian et al. (2020), with a block of the covariance of the mode in place of its
+    diagonal.
 
-    With a = K^-1 theta, W minus the Hessian of the log likelihood f, S = (K^-1 + W)^-1 and R = W (I + K W)^-1, and the derivative
-    s of -log det(I + K W) / 2 in theta: the mode moves by S K^-1 (dK a + K d grad f), so that s' d theta = r' (dK a + K d grad f)
-    with r = (I - R K) s.
-    """
+    With a = K^-1 theta, W minus the Hessian of the log likelihood f, S = (K^-1 + W)^-1 and R = W (I
+    + K W)^-1, and the derivative s of -log det(I + K W) / 2 in theta: the mode moves by S K^-1 (dK
+    a + K d grad f), so that s' d theta = r' (dK a + K d grad f) with r = (I - R K) s."""
     theta, a = mode.theta, mode.a
     spread, curvature = mode.spread()  # S and R
     held = 0.5 * g * blocks_of(spread, control.block)
@@ -42,7 +51,8 @@ def _(g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Cont
     slope: Any = 0.0
     parts: list[Any] = [0.0] * len(leaves)
     for k, unit in enumerate(units(len(theta), control.block)):
-        # The trace of the product of `held` and of the Hessian is a sum of derivatives along columns k of the blocks.
+        # The trace of the product of `held` and of the Hessian is a sum of derivatives along
+        # columns k of the blocks.
         column = held if control.block == 1 else np.ascontiguousarray(held[:, :, k]).ravel()
         _, pullback = second.pullback((theta, unit, column), leaves)
         ahead, _, _, *others = pullback(1.0)
@@ -75,20 +85,29 @@ def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> 
 
 
 def _written(inner: Inner, control: Control, covariance: Any, *leaves: Any) -> Any:
-    """The approximate log density in differentiable functions: slower, and with derivatives of all orders."""
+    """The approximate log density in differentiable functions: slower, and with derivatives of all
+    orders.
+    """
     theta = laplace_mode(covariance, *leaves, inner=inner, control=control)
-    a, matrix = _gradient(inner, theta, leaves), _with_curvature(inner, control.block, covariance, theta, leaves)
+    a, matrix = (
+        _gradient(inner, theta, leaves),
+        _with_curvature(inner, control.block, covariance, theta, leaves),
+    )
     return inner((theta,), leaves) - 0.5 * (a @ theta) - 0.5 * log_determinant(matrix)
 
 
 def _gradient(inner: Inner, theta: Any, leaves: Sequence[Any]) -> Any:
-    """The gradient of the log likelihood in the latent variables, by directions, which variables can take too."""
+    """The gradient of the log likelihood in the latent variables, by directions, which variables
+    can take too.
+    """
     n = np.shape(theta)[0]
     _, found = inner.along((theta,), (np.eye(n), *[None] * len(leaves)), leaves)
     return np.zeros(n) if found is None else found
 
 
-def _with_curvature(inner: Inner, block: int, covariance: Any, theta: Any, leaves: Sequence[Any]) -> Any:
+def _with_curvature(
+    inner: Inner, block: int, covariance: Any, theta: Any, leaves: Sequence[Any]
+) -> Any:
     """I + K W."""
     n = np.shape(theta)[0]
     slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
@@ -114,7 +133,9 @@ def laplace_mode(covariance: Any, *leaves: Any, inner: Inner, control: Control) 
 
 
 @laplace_mode.reverse
-def _(g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode) -> tuple[Any, ...]:
+def _(
+    g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode
+) -> tuple[Any, ...]:
     moved = g - mode.factor.curvature_times(covariance @ g)
     _, pullback = Rate(inner).pullback((mode.theta, covariance @ moved), leaves)
     across = 0.5 * np.outer(moved, mode.a)
@@ -131,11 +152,18 @@ def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> 
             tangents = [None] * len(leaves)
             tangents[i] = t
             _, rate = slope.along((r, *leaves), (None, *tangents), ())
-            return np.zeros(np.shape(r)) if rate is None else np.linalg.solve(matrix, covariance @ rate)
+            return (
+                np.zeros(np.shape(r))
+                if rate is None
+                else np.linalg.solve(matrix, covariance @ rate)
+            )
 
         return along
 
-    return (lambda t: np.linalg.solve(matrix, t @ _gradient(inner, r, leaves)), *map(push, range(len(leaves))))
+    return (
+        lambda t: np.linalg.solve(matrix, t @ _gradient(inner, r, leaves)),
+        *map(push, range(len(leaves))),
+    )
 
 
 # --- Stan's functions ---
@@ -145,74 +173,122 @@ def control_of(name: str, given: Any) -> Control:
     """The settings of a ``_tol`` form, checked."""
     if not isinstance(given, (list, tuple)) or not 6 <= len(given) <= 7:
         raise TypeError(
-            f"{name}: tolerances is {given!r}, but must be a tuple (theta_0, tolerance, max_num_steps, hessian_block_size, solver, "
+            f"{name}: tolerances is {given!r}, but must be a tuple (theta_0, tolerance, "
+            "max_num_steps, hessian_block_size, solver, "
             "max_steps_line_search, allow_fallthrough), of which the last may be left out!"
         )
     control = Control(*given)
     if not 0.0 < control.tolerance < np.inf:
-        raise DomainError(f"{name}: tolerance is {control.tolerance!r}, but must be positive and finite!")
+        raise DomainError(
+            f"{name}: tolerance is {control.tolerance!r}, but must be positive and finite!"
+        )
     for title, value, least in (
-        ("max_num_steps", control.max_num_steps, 1), ("hessian_block_size", control.block, 1),
+        ("max_num_steps", control.max_num_steps, 1),
+        ("hessian_block_size", control.block, 1),
         ("max_steps_line_search", control.max_steps_line_search, 0),
-    ):  # fmt: skip
+    ):
         if value != int(value) or value < least:
-            raise DomainError(f"{name}: {title} is {value!r}, but must be an integer that is at least {least}!")
+            raise DomainError(
+                f"{name}: {title} is {value!r}, but must be an integer that is at least {least}!"
+            )
     if control.solver not in (1, 2, 3):
         raise DomainError(f"{name}: solver is {control.solver!r}, but must be 1, 2 or 3!")
     if control.theta_0 is None:
         return control
     start = np.asarray(data(value_now(control.theta_0), f"{name}: theta_0"))
     if not np.isfinite(start).all():
-        raise DomainError(f"{name}: theta_0 has the element {float(start[~np.isfinite(start)][0])!r}, but must be finite!")
+        raise DomainError(
+            f"{name}: theta_0 has the element {float(start[~np.isfinite(start)][0])!r}, but must "
+            "be finite!"
+        )
     return control._replace(theta_0=start)
 
 
 def covariance_of(name: str, function: Any, args: Sequence[Any]) -> Any:
     if not callable(function):
-        raise TypeError(f"{name}: the covariance function is a {type(function).__name__}, but must be a function!")
+        raise TypeError(
+            f"{name}: the covariance function is a {type(function).__name__}, but must be a "
+            "function!"
+        )
     return function(*args)
 
 
-def density(name: str, likelihood: Any, args: Sequence[Any], covariance: Any, control: Control) -> Any:
+def density(
+    name: str, likelihood: Any, args: Sequence[Any], covariance: Any, control: Control
+) -> Any:
     inner = Inner(name, likelihood, args)
     return laplace_density(covariance, *inner.leaves, inner=inner, control=control)
 
 
-def draws(name: str, likelihood: Any, args: Sequence[Any], k: Any, control: Control, rng: Any, size: int | None) -> np.ndarray:
+def draws(
+    name: str,
+    likelihood: Any,
+    args: Sequence[Any],
+    k: Any,
+    control: Control,
+    rng: Any,
+    size: int | None,
+) -> np.ndarray:
     inner = Inner(name, likelihood, args)
     if inner.leaves or is_differentiable(k):
-        raise TypeError(f"{name}: an argument carries derivatives, but must be plain numbers, for draws have no derivative!")
+        raise TypeError(
+            f"{name}: an argument carries derivatives, but must be plain numbers, for draws have "
+            "no derivative!"
+        )
     mode = find_mode(inner, np.asarray(data(k, f"{name}: the covariance")), (), control)
     values, axes = np.linalg.eigh(mode.spread()[0])
-    z = np.random.default_rng(rng).standard_normal((*(() if size is None else (size,)), len(values)))
+    z = np.random.default_rng(rng).standard_normal(
+        (*(() if size is None else (size,)), len(values))
+    )
     drawn: np.ndarray = mode.theta + (z * np.sqrt(np.maximum(values, 0.0))) @ axes.T
     return drawn
 
 
 def laplace_marginal(
-    log_likelihood: Callable[..., Any], likelihood_args: Sequence[Any], covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any], hessian_block_size: int = 1,
-) -> Any:  # fmt: skip
+    log_likelihood: Callable[..., Any],
+    likelihood_args: Sequence[Any],
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    hessian_block_size: int = 1,
+) -> Any:
     control = control_of("laplace_marginal", (None, 1.5e-8, 500, hessian_block_size, 1, 1000))
     return density(
-        "laplace_marginal", log_likelihood, likelihood_args,
-        covariance_of("laplace_marginal", covariance_function, covariance_args), control,
-    )  # fmt: skip
+        "laplace_marginal",
+        log_likelihood,
+        likelihood_args,
+        covariance_of("laplace_marginal", covariance_function, covariance_args),
+        control,
+    )
 
 
 def laplace_marginal_tol(
-    log_likelihood: Callable[..., Any], likelihood_args: Sequence[Any], covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any], tolerances: Sequence[Any],
-) -> Any:  # fmt: skip
+    log_likelihood: Callable[..., Any],
+    likelihood_args: Sequence[Any],
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Sequence[Any],
+) -> Any:
     name = "laplace_marginal_tol"
     control = control_of(name, tolerances)
-    return density(name, log_likelihood, likelihood_args, covariance_of(name, covariance_function, covariance_args), control)
+    return density(
+        name,
+        log_likelihood,
+        likelihood_args,
+        covariance_of(name, covariance_function, covariance_args),
+        control,
+    )
 
 
 def laplace_latent_rng(
-    log_likelihood: Callable[..., Any], likelihood_args: Sequence[Any], covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any], hessian_block_size: int = 1, *, rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    log_likelihood: Callable[..., Any],
+    likelihood_args: Sequence[Any],
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    hessian_block_size: int = 1,
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_rng"
     control = control_of(name, (None, 1.5e-8, 500, hessian_block_size, 1, 1000))
     covariance = covariance_of(name, covariance_function, covariance_args)
@@ -220,9 +296,15 @@ def laplace_latent_rng(
 
 
 def laplace_latent_tol_rng(
-    log_likelihood: Callable[..., Any], likelihood_args: Sequence[Any], covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any], tolerances: Sequence[Any], *, rng: Any = None, size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    log_likelihood: Callable[..., Any],
+    likelihood_args: Sequence[Any],
+    covariance_function: Callable[..., Any],
+    covariance_args: Sequence[Any],
+    tolerances: Sequence[Any],
+    *,
+    rng: Any = None,
+    size: int | None = None,
+) -> np.ndarray:
     name = "laplace_latent_tol_rng"
     control = control_of(name, tolerances)
     covariance = covariance_of(name, covariance_function, covariance_args)
@@ -230,45 +312,54 @@ def laplace_latent_tol_rng(
 
 
 NOTES = """The log density of the observations, of which the latent variables theta, normal with mean zero and covariance K, are
-    integrated out, is approximately log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2 at the mode of theta, where W
-    is minus the Hessian of the log likelihood in theta. The mode is found by Newton's method with a line search [1]_, and then on
-    to the last digits, for what is left of the error would be in the derivatives. The gradient takes the derivative in K as one
-    matrix, on which the reverse pass of the covariance function goes on, and third derivatives of the log likelihood along as many
-    directions as a block of its Hessian has columns [2]_. Second derivatives differentiate the formula at the mode, with dense
-    matrices, and take some ten times as long for each direction."""
+    integrated out, is approximately log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2
+    at the mode of theta, where W is minus the Hessian of the log likelihood in theta. The mode is
+    found by Newton's method with a line search [1]_, and then on to the last digits, for what is
+    left of the error would be in the derivatives. The gradient takes the derivative in K as one
+    matrix, on which the reverse pass of the covariance function goes on, and third derivatives of
+    the log likelihood along as many directions as a block of its Hessian has columns [2]_. Second
+    derivatives differentiate the formula at the mode, with dense matrices, and take some ten times
+    as long for each direction."""
 LATENT = """ A draw is normal, of the mode and of the covariance (K^-1 + W)^-1 there."""
 REFERENCES = """.. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press,
        2006, algorithms 3.1 and 5.1.
-    .. [2] C. Margossian, A. Vehtari, D. Simpson and R. Agrawal, Hamiltonian Monte Carlo using an adjoint-differentiated Laplace
+    .. [2] C. Margossian, A. Vehtari, D. Simpson and R. Agrawal, Hamiltonian Monte Carlo using an
+           adjoint-differentiated Laplace
        approximation, NeurIPS 33, 2020."""
 RAISES = """DomainError
-        If an argument is outside its domain; if the mode is not found, or is none; if the Hessian has elements outside its blocks.
+        If an argument is outside its domain; if the mode is not found, or is none; if the Hessian
+        has elements outside its blocks.
     ShapeError
-        If the covariance is not square, or the log likelihood is not a scalar, or an argument has another shape.
+        If the covariance is not square, or the log likelihood is not a scalar, or an argument has
+        another shape.
     TypeError
         If a function is none{draws}."""
 TOLERANCES = """
     tolerances : tuple
-        ``(theta_0, tolerance, max_num_steps, hessian_block_size, solver, max_steps_line_search, allow_fallthrough)``: where the
-        search starts, None for zero; the change of the log density at which it may end; the most steps; the size of the blocks of
-        the Hessian; the factor of I + K W, by the root of W (1), that of K (2), or LU (3); the most halvings of a step, of which
-        none checks nothing; and whether the next solver is taken where one fails, which is so if this is left out."""
+        ``(theta_0, tolerance, max_num_steps, hessian_block_size, solver, max_steps_line_search,
+        allow_fallthrough)``: where the search starts, None for zero; the change of the log density
+        at which it may end; the most steps; the size of the blocks of the Hessian; the factor of I
+        + K W, by the root of W (1), that of K (2), or LU (3); the most halvings of a step, of which
+        none checks nothing; and whether the next solver is taken where one fails, which is so if
+        this is left out."""
 BLOCK = """
     hessian_block_size : int
-        The log likelihood is a sum of functions of so many of the latent variables in turn; its Hessian has such blocks."""
+        The log likelihood is a sum of functions of so many of the latent variables in turn; its
+        Hessian has such blocks."""
 DRAWS = """
     rng : int or numpy.random.Generator, optional
         The generator, or its seed.
     size : int, optional
         How many draws; one without an axis for them, if it is left out."""
 GENERAL = """log_likelihood : callable
-        ``log_likelihood(theta, *likelihood_args)`` returns a scalar. Written in NumPy; what it depends on must be among its
-        arguments.
+        ``log_likelihood(theta, *likelihood_args)`` returns a scalar. Written in NumPy; what it
+        depends on must be among its arguments.
     likelihood_args : tuple
         Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts."""
 COVARIANCE = """
     covariance_function : callable
-        ``covariance_function(*covariance_args)`` returns the covariance of the latent variables, shape (n, n).
+        ``covariance_function(*covariance_args)`` returns the covariance of the latent variables,
+        shape (n, n).
     covariance_args : tuple"""
 DOC = """{title}
 
@@ -300,7 +391,9 @@ DOC = """{title}
     """
 
 
-def document(function: Callable[..., Any], title: str, parameters: str, example: str, y: str = "[1, 0, 3, 2]") -> None:
+def document(
+    function: Callable[..., Any], title: str, parameters: str, example: str, y: str = "[1, 0, 3, 2]"
+) -> None:
     """Give a function of this family its docstring."""
     name = function.__name__
     latent, tol = name.endswith("_rng"), "_tol" in name
@@ -313,7 +406,9 @@ def document(function: Callable[..., Any], title: str, parameters: str, example:
         references=REFERENCES,
         parameters=before + COVARIANCE + (TOLERANCES if tol else after) + (DRAWS if latent else ""),
         returns="ndarray, shape (n,) or (size, n)" if latent else "float or Var",
-        raises=RAISES.format(draws=", or an argument of a draw carries derivatives" if latent else ""),
+        raises=RAISES.format(
+            draws=", or an argument of a draw carries derivatives" if latent else ""
+        ),
     )
 
 
@@ -332,10 +427,18 @@ _DRAW = """>>> vm.{name}(log_likelihood, (y,), covariance, (0.5, 1.0){more}, rng
     (10, 4)"""
 EXAMPLE_TOLERANCES = ", (np.zeros(4), 1e-8, 100, 1, 1, 20)"
 
-for _function in (laplace_marginal, laplace_marginal_tol, laplace_latent_rng, laplace_latent_tol_rng):
+for _function in (
+    laplace_marginal,
+    laplace_marginal_tol,
+    laplace_latent_rng,
+    laplace_latent_tol_rng,
+):
     _name = _function.__name__
     _example = _DRAW if "latent" in _name else _MARGINAL
     document(
-        _function, _LATENT_TITLE if "latent" in _name else _TITLE, GENERAL + "|" + BLOCK,
-        _FUNCTIONS + _example.format(name=_name, more=EXAMPLE_TOLERANCES if "_tol" in _name else ""),
-    )  # fmt: skip
+        _function,
+        _LATENT_TITLE if "latent" in _name else _TITLE,
+        GENERAL + "|" + BLOCK,
+        _FUNCTIONS
+        + _example.format(name=_name, more=EXAMPLE_TOLERANCES if "_tol" in _name else ""),
+    )

@@ -1,4 +1,6 @@
-"""The mode of latent Gaussian variables given a log likelihood, by Newton's method, on plain arrays."""
+"""The mode of latent Gaussian variables given a log likelihood, by Newton's method, on plain
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
-from varmat.functionals.recording import lost
+from varmat.derivatives.recording import lost
 from varmat.solvers.inner import Inner
 
 __all__: list[str] = []
@@ -36,7 +38,9 @@ class Control(NamedTuple):
 
 
 class Rate(Inner):
-    """The derivative of a function along a direction in its first argument; the direction is its last leading argument."""
+    """The derivative of a function along a direction in its first argument; the direction is its
+    last leading argument.
+    """
 
     def __init__(self, inner: Inner) -> None:
         super().__init__(inner.name, inner.function, ())
@@ -58,7 +62,9 @@ def units(n: int, block: int) -> Iterator[np.ndarray]:
 
 
 def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
-    """The blocks of the diagonal, shape (n / block, block, block), or its elements for blocks of one."""
+    """The blocks of the diagonal, shape (n / block, block, block), or its elements for blocks of
+    one.
+    """
     if block == 1:
         return np.diagonal(matrix).copy()
     m = len(matrix) // block
@@ -94,7 +100,8 @@ def without_negative(blocks: np.ndarray) -> Any:
 
 
 class Factor:
-    """A factor of I + K W, by one of the three forms of Stan; W is minus the Hessian of the log likelihood, by blocks.
+    """A factor of I + K W, by one of the three forms of Stan; W is minus the Hessian of the log
+    likelihood, by blocks.
 
     Raises `numpy.linalg.LinAlgError` where there is none in that form.
 
@@ -121,7 +128,9 @@ class Factor:
         if form == 3:
             self.factor = linalg.lu_factor(np.eye(n) + times(w, k).T, check_finite=False)
             diagonal = np.diagonal(self.factor[0])
-            if (np.sum(diagonal < 0.0) + np.sum(self.factor[1] != np.arange(n))) % 2 or not diagonal.all():
+            if (
+                np.sum(diagonal < 0.0) + np.sum(self.factor[1] != np.arange(n))
+            ) % 2 or not diagonal.all():
                 raise np.linalg.LinAlgError
             self.log_determinant = float(np.sum(np.log(np.abs(diagonal))))
         else:
@@ -134,7 +143,10 @@ class Factor:
         from scipy import linalg
 
         if self.form == 1:
-            return times(self.root, linalg.cho_solve((self.factor, True), times(self.root, x), check_finite=False))
+            return times(
+                self.root,
+                linalg.cho_solve((self.factor, True), times(self.root, x), check_finite=False),
+            )
         if self.form == 2:
             wx = times(self.w, x)
             inner = linalg.cho_solve((self.factor, True), self.root.T @ wx, check_finite=False)
@@ -147,7 +159,9 @@ class Factor:
 
         n = len(self.k)
         if self.form == 1:
-            v = linalg.solve_triangular(self.factor, times(self.root, np.eye(n)), lower=True, check_finite=False)
+            v = linalg.solve_triangular(
+                self.factor, times(self.root, np.eye(n)), lower=True, check_finite=False
+            )
             z = v @ self.k
             return self.k - z.T @ z, v.T @ v
         if self.form == 2:
@@ -165,7 +179,10 @@ def _root_of_covariance(name: str, k: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(k)
     if values[0] < -1e-8 * max(values[-1], 0.0):
-        raise DomainError(f"{name}: the covariance has the eigenvalue {values[0]!r}, but must be positive semidefinite!")
+        raise DomainError(
+            f"{name}: the covariance has the eigenvalue {values[0]!r}, but must be positive "
+            "semidefinite!"
+        )
     root: np.ndarray = vectors * np.sqrt(np.maximum(values, 0.0))
     return root
 
@@ -193,7 +210,9 @@ class Mode(NamedTuple):
 
 
 def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control) -> Mode:
-    """The mode, and the approximate log density: Rasmussen and Williams (2006), algorithm 3.1, with a line search."""
+    """The mode, and the approximate log density: Rasmussen and Williams (2006), algorithm 3.1, with
+    a line search.
+    """
     _check_covariance(inner.name, k, control)
     with np.errstate(all="ignore"):
         return Search(inner, k, leaves, control).run()
@@ -201,28 +220,39 @@ def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Contr
 
 def _check_covariance(name: str, k: np.ndarray, control: Control) -> None:
     if k.ndim != 2 or k.shape[0] != k.shape[1] or not k.size:
-        raise ShapeError(f"{name}: the covariance has shape {k.shape}, but must be a square matrix!")
+        raise ShapeError(
+            f"{name}: the covariance has shape {k.shape}, but must be a square matrix!"
+        )
     if not np.isfinite(k).all():
         i, j = np.argwhere(~np.isfinite(k))[0].tolist()
-        raise DomainError(f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be finite!")
+        raise DomainError(
+            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be finite!"
+        )
     if np.abs(k - k.T).max() > 1e-8 * np.abs(k).max():
         i, j = np.unravel_index(np.abs(k - k.T).argmax(), k.shape)
         raise DomainError(
-            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be equal to that of [{j}, {i}], {float(k[j, i])!r}!"
+            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be equal to that of "
+            f"[{j}, {i}], {float(k[j, i])!r}!"
         )
     n = len(k)
     if n % control.block:
-        raise DomainError(f"{name}: hessian_block_size is {control.block!r}, but must divide the number of latent variables, {n}!")
+        raise DomainError(
+            f"{name}: hessian_block_size is {control.block!r}, but must divide the number of "
+            f"latent variables, {n}!"
+        )
     if control.theta_0 is not None and np.shape(control.theta_0) != (n,):
         raise ShapeError(
-            f"{name}: theta_0 has shape {np.shape(control.theta_0)}, but must have that of the latent variables, ({n},)!"
+            f"{name}: theta_0 has shape {np.shape(control.theta_0)}, but must have that of the "
+            f"latent variables, ({n},)!"
         )
 
 
 class Search:
     """One search for a mode."""
 
-    def __init__(self, inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control) -> None:
+    def __init__(
+        self, inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control
+    ) -> None:
         self.inner, self.k, self.leaves, self.control = inner, k, leaves, control
         self.n = len(k)
         self.rate = Rate(inner)
@@ -233,7 +263,10 @@ class Search:
         if is_differentiable(found):
             raise lost(self.inner.name, found)
         if np.shape(found):
-            raise ShapeError(f"{self.inner.name}: the log likelihood has shape {np.shape(found)}, but must be a scalar!")
+            raise ShapeError(
+                f"{self.inner.name}: the log likelihood has shape {np.shape(found)}, but must be a "
+                "scalar!"
+            )
         return float(data(found, f"{self.inner.name}: what the log likelihood returns"))
 
     def derivatives(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -265,7 +298,10 @@ class Search:
         if control.theta_0 is not None and np.any(control.theta_0):
             theta, a, objective = self.started(np.array(control.theta_0, float), theta, objective)
         if not np.isfinite(objective):
-            raise DomainError(f"{name}: the log likelihood is {objective!r} where the search starts, but must be finite!")
+            raise DomainError(
+                f"{name}: the log likelihood is {objective!r} where the search starts, but must be "
+                "finite!"
+            )
         before = np.inf
         for _ in range(control.max_num_steps):
             gradient, w = self.derivatives(theta)
@@ -279,11 +315,14 @@ class Search:
                 gain = float(moved @ (gradient - a))
             theta, a, objective = self.line_search(theta, a, objective, ahead, moved)
             change = float(np.abs(moved).max())
-            if abs(gain) < control.tolerance and (change <= SHORT * max(1.0, float(np.abs(theta).max())) or change > 0.5 * before):
+            if abs(gain) < control.tolerance and (
+                change <= SHORT * max(1.0, float(np.abs(theta).max())) or change > 0.5 * before
+            ):
                 return self.found(theta)
             before = change
         raise DomainError(
-            f"{name}: the mode was not found in {control.max_num_steps} steps; the next one would raise the log density by "
+            f"{name}: the mode was not found in {control.max_num_steps} steps; the next one would "
+            "raise the log density by "
             f"{0.5 * gain!r}, but that must be less than half the tolerance, {control.tolerance!r}!"
         )
 
@@ -296,8 +335,12 @@ class Search:
         b = times(w, theta) + gradient
         return b - factor.curvature_times(self.k @ b)
 
-    def started(self, start: np.ndarray, theta: np.ndarray, objective: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """A whole step from the given start, of which K^-1 times it is not known; or zero, if that is better."""
+    def started(
+        self, start: np.ndarray, theta: np.ndarray, objective: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """A whole step from the given start, of which K^-1 times it is not known; or zero, if that
+        is better.
+        """
         a = self.newton(start, *self.derivatives(start))
         stepped = self.k @ a
         reached = self.value(stepped) - 0.5 * float(a @ stepped)
@@ -306,31 +349,44 @@ class Search:
         return theta, theta, objective
 
     def line_search(
-        self, theta: np.ndarray, a: np.ndarray, objective: float, ahead: np.ndarray, moved: np.ndarray
+        self,
+        theta: np.ndarray,
+        a: np.ndarray,
+        objective: float,
+        ahead: np.ndarray,
+        moved: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """The step, halved until it leads up."""
         part = 1.0
         for _ in range(1 + self.control.max_steps_line_search):
             stepped, along = theta + part * moved, a + part * ahead
             reached = self.value(stepped) - 0.5 * float(along @ stepped)
-            if reached >= objective - ROUNDING * (1.0 + abs(objective)) or not self.control.max_steps_line_search:
+            if (
+                reached >= objective - ROUNDING * (1.0 + abs(objective))
+                or not self.control.max_steps_line_search
+            ):
                 return stepped, along, reached
             part *= 0.5
         raise DomainError(
-            f"{self.inner.name}: no step along the direction of Newton's method raises the log density, {objective!r}, after "
+            f"{self.inner.name}: no step along the direction of Newton's method raises the log "
+            f"density, {objective!r}, after "
             f"{self.control.max_steps_line_search} halvings!"
         )
 
     def found(self, theta: np.ndarray) -> Mode:
-        """What is known at the mode, which is checked to be one, and to have the Hessian that was promised."""
+        """What is known at the mode, which is checked to be one, and to have the Hessian that was
+        promised.
+        """
         name = self.inner.name
         a, w = self.derivatives(theta)
         self.check_blocks(theta, w)
         factor = self.factor(w)
         if factor is None:
             raise DomainError(
-                f"{name}: the log density has no maximum where the search ended, or none of which solver {self.control.solver} "
-                "finds the covariance; take another start or, where the likelihood is not log-concave, another solver!"
+                f"{name}: the log density has no maximum where the search ended, or none of which "
+                f"solver {self.control.solver} "
+                "finds the covariance; take another start or, where the likelihood is not "
+                "log-concave, another solver!"
             )
         objective = self.value(theta) - 0.5 * float(a @ theta)
         return Mode(theta, a, factor, objective - 0.5 * factor.log_determinant)
@@ -342,6 +398,7 @@ class Search:
         _, pullback = self.rate.pullback((theta, probe), self.leaves)
         if np.abs(pullback(1.0)[0] + times(w, probe)).max() > OUTSIDE * np.abs(w).max():
             raise DomainError(
-                f"{self.inner.name}: the Hessian of the log likelihood is not block-diagonal with blocks of "
+                f"{self.inner.name}: the Hessian of the log likelihood is not block-diagonal with "
+                "blocks of "
                 f"{self.control.block}; give a hessian_block_size that fits it!"
             )

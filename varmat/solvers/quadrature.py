@@ -11,31 +11,35 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
-from varmat.functionals.structure import leaves_of
+from varmat.derivatives.structure import leaves_of
 from varmat.solvers.inner import Inner, value_now
 
 __all__ = ["hcubature", "integrate_1d"]
 
-# What SciPy's formula aims at, so that the derivatives of different modes agree; what is asked for is what it must reach. An
-# integral of nothing has no relative error.
+# What SciPy's formula aims at, so that the derivatives of different modes agree; what is asked for
+# is what it must reach. An integral of nothing has no relative error.
 AIM, NOTHING = 1e-12, 1e-290
 
 
-def integrate_1d(f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tolerance: float = 1.5e-8) -> Any:
+def integrate_1d(
+    f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tolerance: float = 1.5e-8
+) -> Any:
     """The integral of a function of one variable from `a` to `b`.
 
     Parameters
     ----------
     f : callable
-        ``f(x, xc, *args)`` returns a number. Written in NumPy; what it depends on must be among `args`. `x` is a float, and `xc` is
-        its signed distance from the nearer limit, ``a - x`` or ``b - x``, to full precision however near that is; it is nan where
-        a limit is infinite.
+        ``f(x, xc, *args)`` returns a number. Written in NumPy; what it depends on must be among
+        `args`. `x` is a float, and `xc` is its signed distance from the nearer limit, ``a - x`` or
+        ``b - x``, to full precision however near that is; it is nan where a limit is infinite.
     a, b : float or Var
         Limits, `a` at most `b`; may be infinite.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
+        tuples and dicts.
     relative_tolerance : float, keyword only
-        The error that the result may have, relative to it; positive. The method goes on to some 1e-12 where it can.
+        The error that the result may have, relative to it; positive. The method goes on to some
+        1e-12 where it can.
 
     Returns
     -------
@@ -44,20 +48,22 @@ def integrate_1d(f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tol
     Raises
     ------
     DomainError
-        If a limit is nan, or `a` is above `b`; if the estimate of the error is above the tolerance where the method ends; if the
-        integrand is not finite.
+        If a limit is nan, or `a` is above `b`; if the estimate of the error is above the tolerance
+        where the method ends; if the integrand is not finite.
     ShapeError
         If `f` does not return a number.
 
     Notes
     -----
-    The method is the double exponential (tanh-sinh) quadrature of `scipy.integrate.tanhsinh` [1]_, which copes with singularities
-    at the limits. The derivatives with respect to what `f` depends on are integrals of its derivatives over the same points, to the
-    same tolerance relative to their own size; those in the limits are f(b) and -f(a), and zero where a limit is infinite.
+    The method is the double exponential (tanh-sinh) quadrature of `scipy.integrate.tanhsinh` [1]_,
+    which copes with singularities at the limits. The derivatives with respect to what `f` depends
+    on are integrals of its derivatives over the same points, to the same tolerance relative to
+    their own size; those in the limits are f(b) and -f(a), and zero where a limit is infinite.
 
     References
     ----------
-    .. [1] H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ. RIMS, Kyoto University 9, 1974.
+    .. [1] H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ.
+           RIMS, Kyoto University 9, 1974.
 
     Examples
     --------
@@ -74,7 +80,9 @@ def integrate_1d(f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tol
     name = "integrate_1d"
     low, high = _limits(name, a, b)
     if not relative_tolerance > 0.0:
-        raise DomainError(f"{name}: relative_tolerance is {relative_tolerance!r}, but must be positive!")
+        raise DomainError(
+            f"{name}: relative_tolerance is {relative_tolerance!r}, but must be positive!"
+        )
     inner = Inner(name, f, args)
     if not inner.leaves and not is_differentiable([a, b]):
         return float(_integral(inner, low, high, (), relative_tolerance)[0])
@@ -101,11 +109,19 @@ def integral(a: float, b: float, *leaves: Any, inner: Inner, tolerance: float) -
 
 
 @integral.reverse
-def _(g: Any, r: Any, a: float, b: float, *leaves: Any, inner: Inner, tolerance: float) -> tuple[Any, ...]:
-    ends = [0.0 if math.isinf(x) else sign * g * _number(inner, (x, 0.0), leaves) for x, sign in ((a, -1.0), (b, 1.0))]
+def _(
+    g: Any, r: Any, a: float, b: float, *leaves: Any, inner: Inner, tolerance: float
+) -> tuple[Any, ...]:
+    ends = [
+        0.0 if math.isinf(x) else sign * g * _number(inner, (x, 0.0), leaves)
+        for x, sign in ((a, -1.0), (b, 1.0))
+    ]
     gradient = g * _integral(inner, a, b, leaves, tolerance, with_gradient=True)[1:]
     parts = np.split(gradient, np.cumsum([np.size(x) for x in leaves])[:-1]) if leaves else []
-    shaped = [part.reshape(np.shape(x)) if np.shape(x) else float(part[0]) for part, x in zip(parts, leaves, strict=True)]
+    shaped = [
+        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
+        for part, x in zip(parts, leaves, strict=True)
+    ]
     return (*ends, *shaped)
 
 
@@ -127,7 +143,9 @@ def _(r: Any, a: Any, b: Any, *leaves: Any, inner: Inner, tolerance: float) -> t
 
 
 class Rate:
-    """The derivative of an integrand along one of its leaves, as an integrand of the leaves and the tangent."""
+    """The derivative of an integrand along one of its leaves, as an integrand of the leaves and the
+    tangent.
+    """
 
     def __init__(self, inner: Inner, i: int) -> None:
         self.inner, self.i = inner, i
@@ -142,12 +160,19 @@ class Rate:
 def _number(inner: Inner, lead: tuple[float, float], leaves: Sequence[Any]) -> float:
     found = inner.values(lead, leaves)
     if found.size != 1:
-        raise ShapeError(f"{inner.name}: f returns {found.size} elements, but must return a number!")
+        raise ShapeError(
+            f"{inner.name}: f returns {found.size} elements, but must return a number!"
+        )
     return float(found[0])
 
 
 def _integral(
-    inner: Inner, a: float, b: float, leaves: Sequence[Any], tolerance: float, with_gradient: bool = False
+    inner: Inner,
+    a: float,
+    b: float,
+    leaves: Sequence[Any],
+    tolerance: float,
+    with_gradient: bool = False,
 ) -> np.ndarray:
     """The integral, and those of the derivatives with respect to all elements of the leaves."""
     size = 1 + with_gradient * sum(np.size(x) for x in leaves)
@@ -169,8 +194,12 @@ def _integral(
     return lower
 
 
-def _sum(inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, size: int, tolerance: float) -> np.ndarray:
-    """The integrals of a function with several results, by SciPy's formula for each, which share the points."""
+def _sum(
+    inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, size: int, tolerance: float
+) -> np.ndarray:
+    """The integrals of a function with several results, by SciPy's formula for each, which share
+    the points.
+    """
     from scipy.integrate import tanhsinh
 
     known: dict[float, np.ndarray] = {}
@@ -180,14 +209,17 @@ def _sum(inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, si
             if each not in known:
                 try:
                     known[each] = at(each)
-                except ArithmeticError:  # as Python's floats raise far out; the formula leaves out what is not finite there
+                # as Python's floats raise far out; the formula leaves out what is not finite there
+                except ArithmeticError:
                     known[each] = np.full(size, math.nan)
         table = np.array([known[each] for each in x.ravel().tolist()])
         chosen: np.ndarray = table[np.arange(x.size), np.broadcast_to(which, x.shape).ravel()]
         return chosen.reshape(x.shape)
 
     with np.errstate(all="ignore"):
-        found = tanhsinh(integrand, a, b, args=(np.arange(size),), rtol=min(AIM, tolerance), atol=NOTHING)
+        found = tanhsinh(
+            integrand, a, b, args=(np.arange(size),), rtol=min(AIM, tolerance), atol=NOTHING
+        )
     values: np.ndarray = np.atleast_1d(found.integral)
     errors = np.atleast_1d(found.error)
     scale = np.nan_to_num(np.abs(np.array([*known.values()]))).max(axis=0, initial=0.0)
@@ -195,14 +227,17 @@ def _sum(inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, si
     failed = ~(errors <= np.maximum(tolerance * np.abs(values), 1e-14 * scale))
     if not np.isfinite(values).all():
         raise DomainError(
-            f"{inner.name}: f is not finite somewhere between the limits, or does not fall off, but must have an integral!"
+            f"{inner.name}: f is not finite somewhere between the limits, or does not fall off, "
+            "but must have an integral!"
         )
     if failed.any():
         i = int(np.flatnonzero(failed)[0])
         of = "" if i == 0 else f" of derivative {i - 1}"
         raise DomainError(
-            f"{inner.name}: the estimate of the error{of} is {float(errors[i])!r} for an integral of {float(values[i])!r}, but "
-            f"must be at most {tolerance!r} of it; split the range where f is not smooth, or allow more!"
+            f"{inner.name}: the estimate of the error{of} is {float(errors[i])!r} for an integral "
+            f"of {float(values[i])!r}, but "
+            f"must be at most {tolerance!r} of it; split the range where f is not smooth, or allow "
+            "more!"
         )
     return values
 
@@ -211,19 +246,27 @@ def _sum(inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, si
 
 
 def hcubature(
-    f: Callable[..., Any], a: Any, b: Any, *args: Any, absolute_tolerance: float = 0.0, relative_tolerance: float = 1e-8,
+    f: Callable[..., Any],
+    a: Any,
+    b: Any,
+    *args: Any,
+    absolute_tolerance: float = 0.0,
+    relative_tolerance: float = 1e-8,
     max_subdivisions: int = 10000,
-) -> Any:  # fmt: skip
+) -> Any:
     """The integral of a function of several variables over a box.
 
     Parameters
     ----------
     f : callable
-        ``f(x, *args)`` returns a number for a vector `x`. Written in NumPy; what it depends on must be among `args`.
+        ``f(x, *args)`` returns a number for a vector `x`. Written in NumPy; what it depends on must
+        be among `args`.
     a, b : array_like, shape (d,)
-        Corners of the box, with the smallest and the largest coordinates; they may be infinite. They have no derivative.
+        Corners of the box, with the smallest and the largest coordinates; they may be infinite.
+        They have no derivative.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
+        tuples and dicts.
     absolute_tolerance, relative_tolerance : float, keyword only
         The error is at most the larger of the two bounds.
     max_subdivisions : int, keyword only
@@ -243,12 +286,13 @@ def hcubature(
 
     Notes
     -----
-    The method is the adaptive cubature of `scipy.integrate.cubature` [1]_. The derivatives are integrals of the derivatives, over
-    the subdivision that suits all of them.
+    The method is the adaptive cubature of `scipy.integrate.cubature` [1]_. The derivatives are
+    integrals of the derivatives, over the subdivision that suits all of them.
 
     References
     ----------
-    .. [1] A. C. Genz and A. A. Malik, An adaptive algorithm for numerical integration over an n-dimensional rectangular region,
+    .. [1] A. C. Genz and A. A. Malik, An adaptive algorithm for numerical integration over an
+           n-dimensional rectangular region,
        J. Comput. Appl. Math. 6, 1980.
 
     Examples
@@ -261,12 +305,24 @@ def hcubature(
     """
     name = "hcubature"
     if is_differentiable([a, b]) or any(map(is_differentiable, leaves_of([a, b]))):
-        raise TypeError(f"{name}: a corner is a variable, but has no derivative here: substitute x = a + (b - a) * u in f!")
+        raise TypeError(
+            f"{name}: a corner is a variable, but has no derivative here: substitute x = a + (b - "
+            "a) * u in f!"
+        )
     low, high = (np.atleast_1d(data(x, f"{name}: {title}")) for x, title in ((a, "a"), (b, "b")))
     if low.ndim != 1 or low.shape != high.shape or not low.size:
-        raise ShapeError(f"{name}: the corners have shapes {low.shape} and {high.shape}, but must be vectors of one length!")
+        raise ShapeError(
+            f"{name}: the corners have shapes {low.shape} and {high.shape}, but must be vectors of "
+            "one length!"
+        )
     inner = Inner(name, f, args)
-    settings = (low, high, float(absolute_tolerance), float(relative_tolerance), int(max_subdivisions))
+    settings = (
+        low,
+        high,
+        float(absolute_tolerance),
+        float(relative_tolerance),
+        int(max_subdivisions),
+    )
     if not inner.leaves:
         return float(_cubature(inner, (), settings)[0])
     return integral_over_box(*inner.leaves, inner=inner, box=settings)
@@ -281,7 +337,10 @@ def integral_over_box(*leaves: Any, inner: Inner, box: Any) -> Any:
 def _(g: Any, r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
     gradient = g * _cubature(inner, leaves, box, with_gradient=True)[1:]
     parts = np.split(gradient, np.cumsum([np.size(x) for x in leaves])[:-1])
-    return tuple(part.reshape(np.shape(x)) if np.shape(x) else float(part[0]) for part, x in zip(parts, leaves, strict=True))
+    return tuple(
+        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
+        for part, x in zip(parts, leaves, strict=True)
+    )
 
 
 @integral_over_box.tangent
@@ -291,9 +350,15 @@ def _(r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
     def push(i: int) -> Callable[[Any], Any]:
         def along(t: Any) -> Any:
             return hcubature(
-                BoxRate(inner, i), low, high, list(leaves), t, absolute_tolerance=absolute, relative_tolerance=relative,
+                BoxRate(inner, i),
+                low,
+                high,
+                list(leaves),
+                t,
+                absolute_tolerance=absolute,
+                relative_tolerance=relative,
                 max_subdivisions=most,
-            )  # fmt: skip
+            )
 
         return along
 
@@ -310,7 +375,9 @@ class BoxRate(Rate):
         return 0.0 if rate is None else rate
 
 
-def _cubature(inner: Inner, leaves: Sequence[Any], box: Any, with_gradient: bool = False) -> np.ndarray:
+def _cubature(
+    inner: Inner, leaves: Sequence[Any], box: Any, with_gradient: bool = False
+) -> np.ndarray:
     """The integral, and those of the derivatives with respect to all elements of the leaves."""
     from scipy.integrate import cubature
 
@@ -330,7 +397,9 @@ def _cubature(inner: Inner, leaves: Sequence[Any], box: Any, with_gradient: bool
     values: np.ndarray = np.atleast_1d(found.estimate)
     if found.status != "converged" or not np.isfinite(values).all():
         raise DomainError(
-            f"{inner.name}: the estimate of the error is {float(np.max(found.error))!r} after {found.subdivisions} subdivisions, "
-            f"but must be at most {absolute!r}, or {relative!r} of the integral; allow more of either!"
+            f"{inner.name}: the estimate of the error is {float(np.max(found.error))!r} after "
+            f"{found.subdivisions} subdivisions, "
+            f"but must be at most {absolute!r}, or {relative!r} of the integral; allow more of "
+            "either!"
         )
     return values

@@ -1,4 +1,6 @@
-"""Loops over time as one operation: the body is recorded once, as a program, and not each of the steps."""
+"""Loops over time as one operation: the body is recorded once, as a program, and not each of the
+steps.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,20 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
-from varmat.functionals.derivative_programs import Written, part_of, weighted_program
-from varmat.functionals.recording import lost
-from varmat.functionals.reverse import vjp
-from varmat.functionals.structure import leaves_of, map_leaves, rebuilt, structure_of
+from varmat.derivatives.derivative_programs import Written, part_of, weighted_program
+from varmat.derivatives.recording import lost
+from varmat.derivatives.reverse import vjp
+from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for
 from varmat.programs.scans import Loop, NativeLoop, Sizes, has_guards, with_guards, without_guards
-from varmat.programs.split_scans import Split, SplitLoop, blocks_of, written_backward, written_forward
+from varmat.programs.split_scans import (
+    Split,
+    SplitLoop,
+    blocks_of,
+    written_backward,
+    written_forward,
+)
 from varmat.programs.symbols import called, require
 from varmat.solvers.inner import MANY, Inner, value_now
 
@@ -34,20 +42,23 @@ LONG = 32
 
 
 class Body:
-    """The body of a loop, as programs of its leaves: of what it makes, and of what it contributes to adjoints.
+    """The body of a loop, as programs of its leaves: of what it makes, and of what it contributes
+    to adjoints.
 
     Parameters
     ----------
     name : str
         What the user called.
     function : callable
-        Of the leaves that are carried, those of a step and those that are shared, three lists; returns two, what is carried on and
-        what the step makes.
+        Of the leaves that are carried, those of a step and those that are shared, three lists;
+        returns two, what is carried on and what the step makes.
     carried, row, shared : sequences of floats and arrays
         Such leaves, of the first step.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], carried: Leaves, row: Leaves, shared: Leaves) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], carried: Leaves, row: Leaves, shared: Leaves
+    ) -> None:
         self.name, self.function = name, function
         self._points = [[*each] for each in (carried, row, shared)]
         self._written: Written = weighted_program(name, self._of_leaves, self._points)
@@ -66,13 +77,16 @@ class Body:
         for i, (x, y) in enumerate(zip(carried, after, strict=True)):
             if np.shape(x) != np.shape(y):
                 raise ShapeError(
-                    f"{self.name}: array {i + 1} of what f carries on has shape {np.shape(y)}, but must have that of init, "
+                    f"{self.name}: array {i + 1} of what f carries on has shape {np.shape(y)}, but "
+                    "must have that of init, "
                     f"{np.shape(x)}!"
                 )
         return [*after, *made]
 
     def leaves(self, which: int, numbers: Any, *leading: int) -> list[Any]:
-        """The leaves of one of four kinds, of which the numbers stand along the last axis, with leading axes."""
+        """The leaves of one of four kinds, of which the numbers stand along the last axis, with
+        leading axes.
+        """
         leaves, at = [], 0
         for shape in self.sizes.shapes[which]:
             end = at + int(np.prod(shape))
@@ -87,10 +101,17 @@ class Body:
     def _program(self, in_rows: bool | None) -> Program:
         """Of the values (None), or of the contributions, those to the rows included or not."""
         if in_rows not in self._programs:
-            n, q, k, m = (len(x) for x in (self.sizes.carried, self.sizes.rows, self.sizes.made, self.sizes.shared))
+            n, q, k, m = (
+                len(x)
+                for x in (self.sizes.carried, self.sizes.rows, self.sizes.made, self.sizes.shared)
+            )
             program = self._written.program
             if in_rows is None:
-                made = part_of(without_guards(program, n + q + m, of_others=False), slice(n + q + m), slice(1, 1 + n + k))
+                made = part_of(
+                    without_guards(program, n + q + m, of_others=False),
+                    slice(n + q + m),
+                    slice(1, 1 + n + k),
+                )
             else:
                 if not in_rows:
                     first = 1 + n + k + n
@@ -110,10 +131,11 @@ class Body:
         return self._runners[in_rows]
 
     def native(self, in_rows: bool | None, count: int, guarded: bool = True) -> NativeLoop | None:
-        """The loop as one native call, or None if there is no native runner, or the body calls Python.
+        """The loop as one native call, or None if there is no native runner, or the body calls
+        Python.
 
-        Where all steps have been run forward by their programs, they need no guards on the way back.
-        """
+        Where all steps have been run forward by their programs, they need no guards on the way
+        back."""
         if not has_native():
             return None
         if (in_rows, guarded) not in self._runners:
@@ -129,18 +151,30 @@ class Body:
         return self._loops[in_rows, count, guarded]
 
     def split(self, in_rows: bool | None, count: int) -> SplitLoop | None:
-        """The loop of what goes on from step to step, if it is worth it and all else can be done for all steps at once."""
+        """The loop of what goes on from step to step, if it is worth it and all else can be done
+        for all steps at once.
+        """
         if count < LONG or not has_native():
             return None
         if in_rows not in self._splits:
             from varmat.programs.runners.native import NativeRunner
 
-            split = Split(self._program(None) if in_rows is None else self.unguarded(in_rows), self.sizes, in_rows)
-            self._splits[in_rows] = SplitLoop(split, NativeRunner(split.runs, numbers=True)) if split.is_possible else None
+            split = Split(
+                self._program(None) if in_rows is None else self.unguarded(in_rows),
+                self.sizes,
+                in_rows,
+            )
+            self._splits[in_rows] = (
+                SplitLoop(split, NativeRunner(split.runs, numbers=True))
+                if split.is_possible
+                else None
+            )
         return self._splits[in_rows]
 
     def _loop(self, in_rows: bool | None, count: int) -> NativeLoop | None:
-        """The same where it is worth it: loading the native runner takes as long as some thousand steps of the other."""
+        """The same where it is worth it: loading the native runner takes as long as some thousand
+        steps of the other.
+        """
         if count < MANY and "varmat.programs.runners.compiled" not in sys.modules:
             return None
         return self.native(in_rows, count)
@@ -163,22 +197,37 @@ class Body:
         return history
 
     def backward(
-        self, history: np.ndarray, rows: np.ndarray, shared: np.ndarray, g: np.ndarray, in_rows: bool
+        self,
+        history: np.ndarray,
+        rows: np.ndarray,
+        shared: np.ndarray,
+        g: np.ndarray,
+        in_rows: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The adjoints of the history and of what is shared, one after the other, and those of the rows, if asked for."""
+        """The adjoints of the history and of what is shared, one after the other, and those of the
+        rows, if asked for.
+        """
         sizes, count, n = self.sizes, len(rows), self.sizes.n
-        whole, of_rows = np.empty((count + 1) * sizes.width + sizes.m), np.empty((count * in_rows, sizes.q))
+        whole, of_rows = (
+            np.empty((count + 1) * sizes.width + sizes.m),
+            np.empty((count * in_rows, sizes.q)),
+        )
         given = [np.ascontiguousarray(x) for x in (rows, shared, history, g)]
         loop = self._loop(in_rows, count)
         if loop is not None and loop(given[3], whole, *given[:2], given[2], of_rows):
             return whole, of_rows
-        adjoint, total = whole[: whole.size - sizes.m].reshape(history.shape), whole[whole.size - sizes.m :]
+        adjoint, total = (
+            whole[: whole.size - sizes.m].reshape(history.shape),
+            whole[whole.size - sizes.m :],
+        )
         adjoint[...], total[...] = g, 0.0
         last = self._split(2, given[1])
         for t in reversed(range(count)):
             leaves = [self._split(0, history[t, :n]), self._split(1, given[0][t]), last]
             weights = [*self._split(0, adjoint[t + 1, :n]), *self._split(3, adjoint[t + 1, n:])]
-            found = self._run(in_rows, leaves, weights, partial(self._contributions, leaves, weights, in_rows), t)
+            found = self._run(
+                in_rows, leaves, weights, partial(self._contributions, leaves, weights, in_rows), t
+            )
             adjoint[t, :n] += found[:n]
             if in_rows:
                 of_rows[t] = found[n : n + sizes.q]
@@ -194,7 +243,12 @@ class Body:
         return leaves
 
     def _run(
-        self, in_rows: bool | None, leaves: Sequence[Leaves], weights: Leaves, otherwise: Callable[[], Any], t: int
+        self,
+        in_rows: bool | None,
+        leaves: Sequence[Leaves],
+        weights: Leaves,
+        otherwise: Callable[[], Any],
+        t: int,
     ) -> np.ndarray:
         """What the program makes, or the function as it is written where the program ends."""
         try:
@@ -223,16 +277,20 @@ class Body:
     # --- derivatives ---
 
     def along(self, which: int) -> Body:
-        """The body of the derivative of the loop along where it starts (0), the rows (1), or what is shared (2).
+        """The body of the derivative of the loop along where it starts (0), the rows (1), or what
+        is shared (2).
 
-        It carries the tangents of what is carried. Its rows are what was carried, the row, and the tangents of that, if there are
-        any; so it is with what is shared.
-        """
+        It carries the tangents of what is carried. Its rows are what was carried, the row, and the
+        tangents of that, if there are any; so it is with what is shared."""
         if which not in self._along:
-            n, q, m = (len(each) for each in (self.sizes.carried, self.sizes.rows, self.sizes.shared))
+            n, q, m = (
+                len(each) for each in (self.sizes.carried, self.sizes.rows, self.sizes.shared)
+            )
             name, function = self.name, self.function
 
-            def tangents(carried: Leaves, row: Leaves, shared: Leaves) -> tuple[list[Any], list[Any]]:
+            def tangents(
+                carried: Leaves, row: Leaves, shared: Leaves
+            ) -> tuple[list[Any], list[Any]]:
                 level = Level(name)
 
                 def dual(x: Any, t: Any) -> Any:
@@ -243,25 +301,34 @@ class Body:
                 values = [row[:n], row[n : n + q], shared[:m]]
                 values[0] = [*map(dual, values[0], carried)]
                 if which:
-                    values[which] = [*map(dual, values[which], row[n + q :] if which == 1 else shared[m:])]
+                    values[which] = [
+                        *map(dual, values[which], row[n + q :] if which == 1 else shared[m:])
+                    ]
                 return tuple(  # type: ignore[return-value]
-                    [x.tan if isinstance(x, Dual) else np.zeros(np.shape(x))[()] for x in each] for each in function(*values)
+                    [x.tan if isinstance(x, Dual) else np.zeros(np.shape(x))[()] for x in each]
+                    for each in function(*values)
                 )
 
             start, row, shared = self._points
             of_row, of_shared = row if which == 1 else [], shared if which == 2 else []
-            self._along[which] = Body(name, tangents, start, [*start, *row, *of_row], [*shared, *of_shared])
+            self._along[which] = Body(
+                name, tangents, start, [*start, *row, *of_row], [*shared, *of_shared]
+            )
         return self._along[which]
 
 
 @operation()
 def scan_history(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
-    """In each row what is carried, and what the step made; the first is the start. `in_rows`: whether rows are variables."""
+    """In each row what is carried, and what the step made; the first is the start. `in_rows`:
+    whether rows are variables.
+    """
     return body.forward(start, rows, shared)
 
 
 @scan_history.reverse
-def _(g: Any, r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> tuple[Any, ...]:
+def _(
+    g: Any, r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool
+) -> tuple[Any, ...]:
     whole, of_rows = body.backward(r, rows, shared, g, in_rows)
     return whole[: body.sizes.n].copy(), of_rows, whole[r.size :].copy()
 
@@ -299,7 +366,9 @@ def _(r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) 
         given = [before, rows, t] if which == 1 else [before, rows]
         begin = t if which == 0 else np.zeros(body.sizes.n)
         both = np.concatenate([shared, t]) if which == 2 else shared
-        return scan_history(begin, np.concatenate(given, axis=1), both, body=body.along(which), in_rows=True)
+        return scan_history(
+            begin, np.concatenate(given, axis=1), both, body=body.along(which), in_rows=True
+        )
 
     return tuple(partial(along, which) for which in range(3))
 
@@ -308,9 +377,14 @@ def _(r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) 
 
 
 def scan(
-    f: Callable[..., Any], init: Any, xs: Any, *args: Any, length: int | None = None, reverse: bool = False,
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any,
+    *args: Any,
+    length: int | None = None,
+    reverse: bool = False,
     checkpoints: int | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """A loop that carries something from step to step, as one operation.
 
     It is, on structures of arrays, ::
@@ -324,22 +398,27 @@ def scan(
     Parameters
     ----------
     f : callable
-        ``f(carry, x, *args)`` returns a pair: what is carried on, of the structure and the shapes of `init`, and what is kept of
-        the step, any structure of numbers, or None. Written in NumPy; it must compute the same operations at every step, and what
-        it depends on, among variables, must be among its arguments.
+        ``f(carry, x, *args)`` returns a pair: what is carried on, of the structure and the shapes
+        of `init`, and what is kept of the step, any structure of numbers, or None. Written in
+        NumPy; it must compute the same operations at every step, and what it depends on, among
+        variables, must be among its arguments.
     init : structure of array_like
-        What is carried into the first step: lists, tuples, dicts and named tuples of scalars and arrays, to any depth, or one.
+        What is carried into the first step: lists, tuples, dicts and named tuples of scalars and
+        arrays, to any depth, or one.
     xs : structure of array_like, shape (T, ...)
-        What the steps take, in rows; with None all of them take None, and `length` says how many there are.
+        What the steps take, in rows; with None all of them take None, and `length` says how many
+        there are.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts.
+        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
+        tuples and dicts.
     length : int, keyword only
         The number of steps T; at least 1.
     reverse : bool, keyword only
         Whether the last row of `xs` comes first; what is kept stands beside its row.
     checkpoints : int, keyword only
-        What is carried is kept after so many steps only, and computed again on the way back, which saves memory for a third of the
-        time more. The square root of T is a good choice. By default it is kept after all of them.
+        What is carried is kept after so many steps only, and computed again on the way back, which
+        saves memory for a third of the time more. The square root of T is a good choice. By default
+        it is kept after all of them.
 
     Returns
     -------
@@ -351,7 +430,8 @@ def scan(
     Raises
     ------
     ShapeError
-        If `f` carries on another structure or other shapes than those of `init`; if rows of `xs` and `length` disagree.
+        If `f` carries on another structure or other shapes than those of `init`; if rows of `xs`
+        and `length` disagree.
     DomainError
         If there is no step. And what `f` raises, with a note that names the step.
     TapeError
@@ -361,10 +441,12 @@ def scan(
 
     Notes
     -----
-    `f` is recorded at the first step, as `varmat.recorded` does it, as a program of its value and one of its contributions to
-    adjoints. The loop runs the one forward, and backwards the other; with the native runner, if that is installed, there is no
-    Python between the steps. A step where the program does not hold is evaluated as it is written. All numbers of `init` and `xs`
-    reach `f` as floating-point variables, also those of integer arrays. Second derivatives are loops over the derivative of `f`.
+    `f` is recorded at the first step, as `varmat.recorded` does it, as a program of its value and
+    one of its contributions to adjoints. The loop runs the one forward, and backwards the other;
+    with the native runner, if that is installed, there is no Python between the steps. A step where
+    the program does not hold is evaluated as it is written. All numbers of `init` and `xs` reach
+    `f` as floating-point variables, also those of integer arrays. Second derivatives are loops over
+    the derivative of `f`.
 
     What `f` reads besides its arguments is read once for each call.
 
@@ -398,26 +480,40 @@ def scan(
         pair = inner((rebuilt(init, carried), None if xs is None else rebuilt(xs, row)), shared)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
-                f"{name}: f returns a {type(pair).__name__}, but must return a pair: what is carried on, and what is kept of "
+                f"{name}: f returns a {type(pair).__name__}, but must return a pair: what is "
+                "carried on, and what is kept of "
                 "the step!"
             )
         after, y = pair
         if _nesting(after) != _nesting(init):
-            raise ShapeError(f"{name}: what f carries on is nested in another way than init, but must be nested alike!")
+            raise ShapeError(
+                f"{name}: what f carries on is nested in another way than init, but must be nested "
+                "alike!"
+            )
         kept[:] = [y]
         return leaves_of(after), [] if y is None else leaves_of(y)
 
     body = Body(name, of_leaves, [*map(value_now, carried)], row, [*map(value_now, shared)])
     start = _joined([np.reshape(x, (np.size(value_now(x)),)) for x in carried])
-    rows = _joined([np.reshape(x, (count, n)) for x, n in zip(columns, body.sizes.rows, strict=True)], count)
+    rows = _joined(
+        [np.reshape(x, (count, n)) for x, n in zip(columns, body.sizes.rows, strict=True)], count
+    )
     given = _joined([np.reshape(x, (np.size(value_now(x)),)) for x in shared])
-    last, steps = _run(body, start, rows[::-1] if reverse else rows, given, is_differentiable(columns), checkpoints)
+    last, steps = _run(
+        body, start, rows[::-1] if reverse else rows, given, is_differentiable(columns), checkpoints
+    )
     (pattern,) = kept
-    ys = None if pattern is None else rebuilt(pattern, body.leaves(3, steps[::-1] if reverse else steps, count))
+    ys = (
+        None
+        if pattern is None
+        else rebuilt(pattern, body.leaves(3, steps[::-1] if reverse else steps, count))
+    )
     return rebuilt(init, body.leaves(0, last)), ys
 
 
-def _run(body: Body, start: Any, rows: Any, shared: Any, in_rows: bool, checkpoints: int | None) -> tuple[Any, Any]:
+def _run(
+    body: Body, start: Any, rows: Any, shared: Any, in_rows: bool, checkpoints: int | None
+) -> tuple[Any, Any]:
     """What is carried in the end, and what is kept of all steps, in rows."""
     n, k, count = body.sizes.n, body.sizes.k, np.shape(rows)[0]
     pieces = 0 if checkpoints is None else count // checkpoints
@@ -459,7 +555,9 @@ def _leaves(name: str, title: str, tree: Any) -> list[Any]:
 
     def add(leaf: Any, path: str) -> None:
         leaf = to_varmat(leaf) if isinstance(leaf, MatVar) else leaf
-        found.append(leaf if isinstance(leaf, ArrayMethods) else data(leaf, f"{name}: {title}{path}"))
+        found.append(
+            leaf if isinstance(leaf, ArrayMethods) else data(leaf, f"{name}: {title}{path}")
+        )
 
     map_leaves(add, tree)
     return found
@@ -471,10 +569,15 @@ def _columns(name: str, xs: Any, length: int | None) -> tuple[list[Any], int]:
     counts = [] if length is None else [int(length)]
     for i, x in enumerate(columns):
         if not np.ndim(x):
-            raise ShapeError(f"{name}: array {i + 1} of xs is a scalar, but must have a row for each step!")
+            raise ShapeError(
+                f"{name}: array {i + 1} of xs is a scalar, but must have a row for each step!"
+            )
         counts.append(np.shape(x)[0])
     if not counts:
-        raise ShapeError(f"{name}: xs has no arrays and length is not given, but one of them must say how many steps there are!")
+        raise ShapeError(
+            f"{name}: xs has no arrays and length is not given, but one of them must say how many "
+            "steps there are!"
+        )
     if len({*counts}) > 1:
         raise ShapeError(f"{name}: length and the arrays of xs say {counts} steps, but must agree!")
     if counts[0] < 1:

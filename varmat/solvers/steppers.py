@@ -1,4 +1,6 @@
-"""Numerical integrators of differential equations on plain arrays: SciPy's, and SUNDIALS' where scikit-sundae is installed."""
+"""Numerical integrators of differential equations on plain arrays: SciPy's, and SUNDIALS' where
+scikit-sundae is installed.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ class Problem(NamedTuple):
     rate : callable
         The derivative of the state with respect to time.
     jacobian : callable
-        Derivatives of the rates with respect to the state, exact or nearly so: (t, z) -> one block for each of the equal parts of
-        the state, of which the matrix is the block diagonal.
+        Derivatives of the rates with respect to the state, exact or nearly so: (t, z) -> one block
+        for each of the equal parts of the state, of which the matrix is the block diagonal.
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.
@@ -51,8 +53,11 @@ def _found(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def integrate(method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool = False) -> tuple[Any, Any]:
-    """The states at the times, which lie in order on one side of `t0`; and the state as a function of time, if it is asked for.
+def integrate(
+    method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool = False
+) -> tuple[Any, Any]:
+    """The states at the times, which lie in order on one side of `t0`; and the state as a function
+    of time, if it is asked for.
 
     Parameters
     ----------
@@ -73,8 +78,12 @@ def integrate(method: str, problem: Problem, t0: float, z: np.ndarray, times: np
     return _by_scipy(method, problem, t0, z, times, dense)
 
 
-def _by_scipy(method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool) -> tuple[Any, Any]:
-    """One-step methods end their steps at the output times; the others, which would lose their order there, interpolate."""
+def _by_scipy(
+    method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool
+) -> tuple[Any, Any]:
+    """One-step methods end their steps at the output times; the others, which would lose their
+    order there, interpolate.
+    """
     from scipy.integrate import OdeSolution
 
     multistep = method in ("bdf", "adams")
@@ -84,12 +93,20 @@ def _by_scipy(method: str, problem: Problem, t0: float, z: np.ndarray, times: np
     ahead = np.sign(times[-1] - t0)
     for time in times.tolist():
         if solver is None or not multistep:
-            settings = {"first_step": min(solver.step_size, abs(time - t0))} if solver is not None and solver.step_size else {}
+            settings = (
+                {"first_step": min(solver.step_size, abs(time - t0))}
+                if solver is not None and solver.step_size
+                else {}
+            )
             if time != t0:
                 solver = _solver(method, problem, t0, z, times[-1] if multistep else time, settings)
         steps = 0
         while time != t0 and solver.status == "running" and (solver.t - time) * ahead < 0.0:
-            message = solver.step() if steps < problem.max_steps else "the steps that it may take are used up"
+            message = (
+                solver.step()
+                if steps < problem.max_steps
+                else "the steps that it may take are used up"
+            )
             if message is not None:
                 raise _stopped(problem, float(solver.t), steps, message)
             steps += 1
@@ -108,10 +125,15 @@ def _by_scipy(method: str, problem: Problem, t0: float, z: np.ndarray, times: np
 
 
 def _stopped(problem: Problem, t: float, steps: int, why: str) -> DomainError:
-    return DomainError(f"{problem.name}: the solver stopped at t = {t!r} after {steps} steps towards the next output time: {why}")
+    return DomainError(
+        f"{problem.name}: the solver stopped at t = {t!r} after {steps} steps towards the next "
+        f"output time: {why}"
+    )
 
 
-def _solver(method: str, problem: Problem, t0: float, z: np.ndarray, end: float, settings: dict[str, Any]) -> Any:
+def _solver(
+    method: str, problem: Problem, t0: float, z: np.ndarray, end: float, settings: dict[str, Any]
+) -> Any:
     from scipy import integrate as scipy_integrate
 
     common = {"rtol": problem.rtol, "atol": problem.atol, **settings}
@@ -125,12 +147,16 @@ def _solver(method: str, problem: Problem, t0: float, z: np.ndarray, end: float,
         return scipy_integrate.BDF(problem.rate, t0, z, end, jac=jacobian, **common)
     if method == "adams":
         return scipy_integrate.LSODA(problem.rate, t0, z, end, **common)
-    return (_cash_karp() if method == "ckrk" else scipy_integrate.RK45)(problem.rate, t0, z, end, **common)
+    return (_cash_karp() if method == "ckrk" else scipy_integrate.RK45)(
+        problem.rate, t0, z, end, **common
+    )
 
 
 @cache
 def _cash_karp() -> Any:
-    """The method of Cash and Karp, by SciPy's loop: J. R. Cash and A. H. Karp, ACM Trans. Math. Softw. 16, 1990."""
+    """The method of Cash and Karp, by SciPy's loop: J. R. Cash and A. H. Karp, ACM Trans. Math.
+    Softw. 16, 1990.
+    """
     from scipy.integrate import RK45
 
     class CashKarp(RK45):  # type: ignore[misc]
@@ -144,12 +170,22 @@ def _cash_karp() -> Any:
             [1631 / 55296, 175 / 512, 575 / 13824, 44275 / 110592, 253 / 4096],
         ])  # fmt: skip
         B = np.array([37 / 378, 0, 250 / 621, 125 / 594, 0, 512 / 1771])
-        E = np.array([*(B - np.array([2825 / 27648, 0, 18575 / 48384, 13525 / 55296, 277 / 14336, 1 / 4])), 0.0])
+        E = np.array(
+            [
+                *(
+                    B
+                    - np.array([2825 / 27648, 0, 18575 / 48384, 13525 / 55296, 277 / 14336, 1 / 4])
+                ),
+                0.0,
+            ]
+        )
 
     return CashKarp
 
 
-def _by_sundials(method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _by_sundials(
+    method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
+) -> np.ndarray:
     """CVODES' methods, of variable order, by scikit-sundae."""
     from sksundae.cvode import CVODE
 
@@ -174,15 +210,22 @@ def _by_sundials(method: str, problem: Problem, t0: float, z: np.ndarray, times:
     settings: dict[str, Any] = {"jacfn": jacobian} if method == "bdf" else {"linsolver": "gmres"}
     parts = len(problem.jacobian(t0, z)) if method == "bdf" else 1
     if parts * z.size > LARGEST_DENSE and parts > 1:
-        settings |= {"linsolver": "sparse", "sparsity": np.kron(np.eye(parts), np.ones((z.size // parts,) * 2))}
+        settings |= {
+            "linsolver": "sparse",
+            "sparsity": np.kron(np.eye(parts), np.ones((z.size // parts,) * 2)),
+        }
     span = np.array([t0, *times.tolist()])
     ahead = 1.0 if times[-1] >= t0 else -1.0
     kept, where = np.unique(ahead * span, return_inverse=True)
     kept = ahead * kept
     solver = CVODE(
-        rate, method=method.upper() if method == "bdf" else "Adams", rtol=problem.rtol, atol=problem.atol,
-        max_num_steps=min(problem.max_steps, 2**31 - 1), **settings,
-    )  # fmt: skip
+        rate,
+        method=method.upper() if method == "bdf" else "Adams",
+        rtol=problem.rtol,
+        atol=problem.atol,
+        max_num_steps=min(problem.max_steps, 2**31 - 1),
+        **settings,
+    )
     if len(kept) < 2:
         return np.repeat(z[None], len(times), axis=0)
     # Of a span of two times it would return all steps, and not count them.

@@ -1,10 +1,10 @@
 """Testing of differentiable functions: the harness that varmat's own tests use.
 
-`expect_ad` compares all routes to the derivatives of a function, `expect_ad_matvar` repeats that with matvars,
-`expect_value` compares value and derivatives with a 50-digit reference, and `expect_reference` with published figures.
-`calibration` checks by simulation that a model, a sampler and random numbers are of one distribution.
-`coverage` collects what they are called with, for a table of what is tested.
-"""
+`expect_ad` compares all routes to the derivatives of a function, `expect_ad_matvar` repeats that
+with matvars, `expect_value` compares value and derivatives with a 50-digit reference, and
+`expect_reference` with published figures. `calibration` checks by simulation that a model, a
+sampler and random numbers are of one distribution. `coverage` collects what they are called with,
+for a table of what is tested."""
 
 from varmat.testing import coverage
 from varmat.testing.calibration import Calibration, calibration

@@ -26,8 +26,8 @@ class Calibration:
     draws : int
         Among how many: ranks are from 0 to this number.
     statistics : dict of str to float
-        The smallest of the probabilities, over the places of the distribution of the ranks, that so many or so few ranks are up to
-        there.
+        The smallest of the probabilities, over the places of the distribution of the ranks, that so
+        many or so few ranks are up to there.
     p_values : dict of str to float
         The probabilities that uniform ranks have a statistic that is as small.
     """
@@ -47,22 +47,39 @@ class Calibration:
     def __repr__(self) -> str:
         simulations = len(next(iter(self.ranks.values()), ()))
         width = max(map(len, self.ranks), default=0)
-        lines = [f"ranks of the truth among {self.draws} draws, {simulations} simulations, in {_BINS} bins"]
+        lines = [
+            (
+                f"ranks of the truth among {self.draws} draws, {simulations} simulations, in "
+                f"{_BINS} "
+                "bins"
+            )
+        ]
         for name, ranks in self.ranks.items():
             counts = np.bincount(ranks * _BINS // (self.draws + 1), minlength=_BINS)
-            lines.append(f"{name:{width}} {' '.join(f'{n:4d}' for n in counts)}   p = {self.p_values[name]:.2g}")
+            lines.append(
+                f"{name:{width}} {' '.join(f'{n:4d}' for n in counts)}   p = "
+                f"{self.p_values[name]:.2g}"
+            )
         return "\n".join(lines)
 
 
 def calibration(
-    prior: Callable[[np.random.Generator], Mapping[str, Any]], simulate: Callable[..., Any], model_of_data: Callable[[Any], Any], *,
-    simulations: int = 100, draws: int = 63, thin: int = 4, seed: Any = None,
-    sample: Callable[[Any, int, int], Mapping[str, Any]] | None = None, **settings: Any,
-) -> Calibration:  # fmt: skip
+    prior: Callable[[np.random.Generator], Mapping[str, Any]],
+    simulate: Callable[..., Any],
+    model_of_data: Callable[[Any], Any],
+    *,
+    simulations: int = 100,
+    draws: int = 63,
+    thin: int = 4,
+    seed: Any = None,
+    sample: Callable[[Any, int, int], Mapping[str, Any]] | None = None,
+    **settings: Any,
+) -> Calibration:
     """Check by simulation that draws from posteriors have the right distribution.
 
-    Parameters drawn from the prior, and draws from the posterior given data simulated with them, have the same distribution: the
-    rank of the one among the others is uniform, if densities, Jacobians, gradients, sampler and simulation are right.
+    Parameters drawn from the prior, and draws from the posterior given data simulated with them,
+    have the same distribution: the rank of the one among the others is uniform, if densities,
+    Jacobians, gradients, sampler and simulation are right.
 
     Parameters
     ----------
@@ -75,21 +92,24 @@ def calibration(
     simulations : int
         How many data sets are simulated.
     draws : int
-        How many draws from each posterior there are, nearly independent; one less than a power of 2 is printed best.
+        How many draws from each posterior there are, nearly independent; one less than a power of 2
+        is printed best.
     thin : int
         Every so many-th of the draws of a chain is taken.
     seed : int or numpy.random.Generator, optional
     sample : callable, optional
-        Called with the model, the number of draws and a seed; returns a dict of arrays of shape (draws, ...), from which all draws
-        are taken. By default it is `Model.sample` with one chain.
+        Called with the model, the number of draws and a seed; returns a dict of arrays of shape
+        (draws, ...), from which all draws are taken. By default it is `Model.sample` with one
+        chain.
     **settings
         For `Model.sample`, such as ``tune`` and ``target_accept``.
 
     Returns
     -------
     Calibration
-        True if the ranks are uniform at a rate of false alarms of 0.01, by `Calibration.ok`; printed, a histogram for each element.
-        Elements that are the same in all draws, as those above the diagonal of a Cholesky factor, are left out.
+        True if the ranks are uniform at a rate of false alarms of 0.01, by `Calibration.ok`;
+        printed, a histogram for each element. Elements that are the same in all draws, as those
+        above the diagonal of a Cholesky factor, are left out.
 
     Raises
     ------
@@ -102,31 +122,36 @@ def calibration(
 
     Notes
     -----
-    The empirical distribution of the ranks is compared at up to 128 places, with both tails of the binomial distribution of the
-    number of ranks up to there. The probability that the smallest tail of all is as small for uniform ranks is computed exactly, by
-    recursion from place to place, as in Säilynoja and others. A rank that is shared with equal draws is one of them at random.
+    The empirical distribution of the ranks is compared at up to 128 places, with both tails of the
+    binomial distribution of the number of ranks up to there. The probability that the smallest tail
+    of all is as small for uniform ranks is computed exactly, by recursion from place to place, as
+    in Säilynoja and others. A rank that is shared with equal draws is one of them at random.
 
     References
     ----------
-    S. Talts, M. Betancourt, D. Simpson, A. Vehtari and A. Gelman (2018), "Validating Bayesian inference algorithms with
-    simulation-based calibration", arXiv:1804.06788.
+    S. Talts, M. Betancourt, D. Simpson, A. Vehtari and A. Gelman (2018), "Validating Bayesian
+    inference algorithms with simulation-based calibration", arXiv:1804.06788.
 
-    T. Säilynoja, P.-C. Bürkner and A. Vehtari (2022), "Graphical test for discrete uniformity and its applications in
-    goodness-of-fit evaluation and multiple sample comparison", Statistics and Computing 32, 32.
+    T. Säilynoja, P.-C. Bürkner and A. Vehtari (2022), "Graphical test for discrete uniformity and
+    its applications in goodness-of-fit evaluation and multiple sample comparison", Statistics and
+    Computing 32, 32.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
     >>> from varmat.testing import calibration
     >>> def model_of_data(y):
-    ...     return vm.Model(lambda mu: vm.normal_lpdf(mu, 0.0, 1.0) + vm.normal_lpdf(y, mu, 2.0), mu=vm.real())
+    ...     def log_density(mu):
+    ...         return vm.normal_lpdf(mu, 0.0, 1.0) + vm.normal_lpdf(y, mu, 2.0)
+    ...     return vm.Model(log_density, mu=vm.real())
     >>> found = calibration(
     ...     lambda rng: {"mu": vm.normal_rng(0.0, 1.0, rng=rng)},
     ...     lambda rng, mu: vm.normal_rng(mu, 2.0, rng=rng, size=5),
     ...     model_of_data,
     ...     simulations=30,
     ...     seed=1,
-    ...     sample=lambda model, draws, seed: model.laplace(draws=draws, seed=seed).draws,  # exact for normal posteriors
+    ...     # exact for normal posteriors
+    ...     sample=lambda model, draws, seed: model.laplace(draws=draws, seed=seed).draws,
     ... )
     >>> found.ok()
     True
@@ -135,9 +160,13 @@ def calibration(
         try:
             least = operator.index(count)
         except TypeError:
-            raise TypeError(f"calibration: {name} is {count!r}, but must be an integer of at least 1!") from None
+            raise TypeError(
+                f"calibration: {name} is {count!r}, but must be an integer of at least 1!"
+            ) from None
         if least < 1:
-            raise ValueError(f"calibration: {name} is {count}, but must be an integer of at least 1!")
+            raise ValueError(
+                f"calibration: {name} is {count}, but must be an integer of at least 1!"
+            )
     rng = np.random.default_rng(seed)
     sampler = _sampler(thin, settings) if sample is None else sample
     found: dict[str, list[tuple[int, bool]]] = {}
@@ -148,9 +177,15 @@ def calibration(
         for name, value in truth.items():
             for label, rank, varies in _ranks(name, np.asarray(value), posterior, draws, rng):
                 found.setdefault(label, []).append((rank, varies))
-    ranks = {label: np.array([rank for rank, _ in each]) for label, each in found.items() if any(varies for _, varies in each)}
+    ranks = {
+        label: np.array([rank for rank, _ in each])
+        for label, each in found.items()
+        if any(varies for _, varies in each)
+    }
     statistics = {label: _statistic(each, draws) for label, each in ranks.items()}
-    p_values = {label: _p_value(statistic, simulations, draws) for label, statistic in statistics.items()}
+    p_values = {
+        label: _p_value(statistic, simulations, draws) for label, statistic in statistics.items()
+    }
     return Calibration(ranks, draws, statistics, p_values)
 
 
@@ -165,13 +200,22 @@ def _sampler(thin: int, settings: dict[str, Any]) -> Callable[[Any, int, int], M
     return sample
 
 
-def _ranks(name: str, truth: Any, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator) -> Any:
-    """For each element of a parameter its label, the rank of its true value, and whether there are different draws of it."""
+def _ranks(
+    name: str, truth: Any, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator
+) -> Any:
+    """For each element of a parameter its label, the rank of its true value, and whether there are
+    different draws of it.
+    """
     if name not in posterior:
-        raise TypeError(f"calibration: the sample has no {name}, but must have all that the prior has!")
+        raise TypeError(
+            f"calibration: the sample has no {name}, but must have all that the prior has!"
+        )
     x = np.asarray(posterior[name])
     if x.shape != (draws, *truth.shape):
-        raise ValueError(f"calibration: the draws of {name} have shape {x.shape}, but must have shape {(draws, *truth.shape)}!")
+        raise ValueError(
+            f"calibration: the draws of {name} have shape {x.shape}, but must have shape "
+            f"{(draws, *truth.shape)}!"
+        )
     below, equal = np.sum(x < truth, axis=0), np.sum(x == truth, axis=0)
     ranks = below + rng.integers(0, equal, endpoint=True)
     varies = np.max(x, axis=0) > np.min(x, axis=0)
@@ -181,7 +225,9 @@ def _ranks(name: str, truth: Any, posterior: Mapping[str, Any], draws: int, rng:
 
 
 def _places(draws: int) -> np.ndarray:
-    """Ranks up to which the ranks are counted, all of them if they are few; the last one is no news."""
+    """Ranks up to which the ranks are counted, all of them if they are few; the last one is no
+    news.
+    """
     return np.unique(np.linspace(0, draws - 1, min(draws, _PLACES)).round().astype(int))
 
 
@@ -202,8 +248,8 @@ def _statistic(ranks: np.ndarray, draws: int) -> float:
 def _p_value(statistic: float, simulations: int, draws: int) -> float:
     """The probability that uniform ranks have a statistic of at most this one.
 
-    The counts up to one place after the other are a Markov chain, which is followed between the bounds at which a tail is as small.
-    """
+    The counts up to one place after the other are a Markov chain, which is followed between the
+    bounds at which a tail is as small."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     chances = (_places(draws) + 1) / (draws + 1)
@@ -211,12 +257,20 @@ def _p_value(statistic: float, simulations: int, draws: int) -> float:
     before, inside, last = np.zeros(1), np.ones(1), 0.0
     for chance in chances:
         # The digits of a probability that was computed in another way differ.
-        now = every[_tails(every.astype(float), simulations, chance) > statistic * (1 + 1e-9)].astype(float)
+        now = every[
+            _tails(every.astype(float), simulations, chance) > statistic * (1 + 1e-9)
+        ].astype(float)
         step = (chance - last) / (1.0 - last)
         rest, more = (simulations - before)[:, None], now - before[:, None]
         possible = (more >= 0) & (more <= rest)
         n = np.where(possible, more, 0.0)
-        log = gammaln(rest + 1) - gammaln(n + 1) - gammaln(rest - n + 1) + xlogy(n, step) + xlog1py(rest - n, -step)
+        log = (
+            gammaln(rest + 1)
+            - gammaln(n + 1)
+            - gammaln(rest - n + 1)
+            + xlogy(n, step)
+            + xlog1py(rest - n, -step)
+        )
         inside = inside @ np.where(possible, np.exp(log), 0.0)
         before, last = now, float(chance)
     return min(max(1.0 - float(np.sum(inside)), 0.0), 1.0)

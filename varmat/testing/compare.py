@@ -10,30 +10,35 @@ import numpy as np
 
 __all__ = ["Report", "Tolerances"]
 
-# An element far below the largest one of its array is compared on the scale of this fraction of the largest.
+# An element far below the largest one of its array is compared on the scale of this fraction of the
+# largest.
 SMALL = 1e-3
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Largest relative differences that `expect_ad` and `expect_ad_matvar` accept; ``inf`` leaves a comparison out.
+    """Largest relative differences that `expect_ad` and `expect_ad_matvar` accept; ``inf`` leaves a
+    comparison out.
 
     Attributes
     ----------
     value : float
         Values computed with variables against those of plain NumPy.
     finite_difference : float
-        Reverse gradient against finite differences of the value, beyond the estimated error of these. Set it to ``inf`` at kinks.
+        Reverse gradient against finite differences of the value, beyond the estimated error of
+        these. Set it to ``inf`` at kinks.
     forward : float
-        Forward against reverse mode, and several directions at once against one at a time; ``inf`` leaves out forward mode and with
-        it all second derivatives (for an operation without a tangent rule).
+        Forward against reverse mode, and several directions at once against one at a time; ``inf``
+        leaves out forward mode and with it all second derivatives (for an operation without a
+        tangent rule).
     rounding : float
-        Gradients in reverse mode that agree but for rounding: fan-out, the same variable twice, other memory layouts, other
-        mixtures, a second reverse pass.
+        Gradients in reverse mode that agree but for rounding: fan-out, the same variable twice,
+        other memory layouts, other mixtures, a second reverse pass.
     hessian : float
         Symmetry of the Hessian; ``inf`` leaves out all second derivatives.
     hessian_finite_difference : float
-        Hessian times vector against finite differences of the reverse gradient, beyond their estimated error.
+        Hessian times vector against finite differences of the reverse gradient, beyond their
+        estimated error.
     matvar : float
         varmat against matvar, in values, gradients and Jacobians.
     """
@@ -62,7 +67,9 @@ class Report:
     @property
     def worst(self) -> float:
         """The worst of all that should agree to rounding (finite differences left out)."""
-        return max((e for name, e in self.errors.items() if "finite difference" not in name), default=0.0)
+        return max(
+            (e for name, e in self.errors.items() if "finite difference" not in name), default=0.0
+        )
 
     def __str__(self) -> str:
         width = max(map(len, self.errors), default=0)
@@ -70,14 +77,17 @@ class Report:
 
 
 def difference(a: Any, b: Any, floor: Any = 0.0, slack: Any = 0.0) -> np.ndarray:
-    """Elementwise relative difference; zero for two nans or equal infinities, infinite if only one is not finite.
+    """Elementwise relative difference; zero for two nans or equal infinities, infinite if only one
+    is not finite.
 
     `floor` is a smallest scale to be relative to, `slack` an absolute difference that is forgiven.
     """
     with np.errstate(all="ignore"):
         finite = np.isfinite(a) & np.isfinite(b)
         sizes = np.where(np.isfinite(b), np.abs(b), 0.0)
-        scale = np.maximum(np.maximum(np.abs(a), np.abs(b)), np.maximum(SMALL * np.max(sizes, initial=0.0), floor))
+        scale = np.maximum(
+            np.maximum(np.abs(a), np.abs(b)), np.maximum(SMALL * np.max(sizes, initial=0.0), floor)
+        )
         gap = np.maximum(np.abs(a - b) - slack, 0.0)
         relative = np.where(gap == 0.0, 0.0, gap / np.where(scale == 0.0, 1.0, scale))
         same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -95,12 +105,21 @@ class Comparison:
         """The figures so far."""
         return Report(dict(self.errors))
 
-    def close(self, pair: tuple[str, str], what: str, a: Any, b: Any, tolerance: float, floor: Any = 0.0, slack: Any = 0.0,
-              hint: Callable[[Any], str] | None = None) -> None:  # fmt: skip
+    def close(
+        self,
+        pair: tuple[str, str],
+        what: str,
+        a: Any,
+        b: Any,
+        tolerance: float,
+        floor: Any = 0.0,
+        slack: Any = 0.0,
+        hint: Callable[[Any], str] | None = None,
+    ) -> None:
         """Demand that `a`, by the first of two routes, agrees with `b`, by the second.
 
-        `what` says what is compared, for which arguments. `hint` may add something about the index where they disagree.
-        """
+        `what` says what is compared, for which arguments. `hint` may add something about the index
+        where they disagree."""
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
         if a.shape != b.shape:
             self.fail(pair, f"{what} has shape {a.shape} against {b.shape}")
@@ -114,7 +133,8 @@ class Comparison:
         if error > tolerance:
             self.fail(
                 pair,
-                f"{what}{at(index)} is {a[index]:.17g} against {b[index]:.17g}, off by {abs(a[index] - b[index]):.3g} "
+                f"{what}{at(index)} is {a[index]:.17g} against {b[index]:.17g}, off by "
+                f"{abs(a[index] - b[index]):.3g} "
                 f"(relative {error:.2g}, allowed {tolerance:.2g}){hint(index) if hint else ''}",
             )
 

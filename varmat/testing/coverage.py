@@ -1,15 +1,18 @@
-"""Which public functions the tests exercise, along which routes, and the worst relative errors they see.
+"""Which public functions the tests exercise, along which routes, and the worst relative errors they
+see.
 
 In varmat's own test suite
 
     python -m pytest --coverage-table
 
-prints the table after the run, and ``--coverage-table=FILE`` writes it as Markdown. A complete run of the suite fails if a public
-function was never compared along the routes of `expect_ad`. Both hold for a run in several processes (``-n auto``) as well.
+prints the table after the run, and ``--coverage-table=FILE`` writes it as Markdown. A complete run
+of the suite fails if a public function was never compared along the routes of `expect_ad`. Both
+hold for a run in several processes (``-n auto``) as well.
 
-The harness reports to a recorder, which is absent unless `start` was called. A tested function is often a lambda: the recorder
-calls it once more, on variables, and looks which public functions it calls. What these call in turn does not count. A test that
-has figures of its own says so with `note`:
+The harness reports to a recorder, which is absent unless `start` was called. A tested function is
+often a lambda: the recorder calls it once more, on variables, and looks which public functions it
+calls. What these call in turn does not count. A test that has figures of its own says so with
+`note`:
 
     coverage.note(np.linalg.det, mpmath=3e-16)
     coverage.note(lambda a: np.linalg.det(a) ** 2, [matrix], mpmath=3e-16)
@@ -34,26 +37,53 @@ from varmat.testing import routes
 __all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
 
 # "tails" are 50-digit comparisons that are not held to the bar of the bulk.
-COLUMNS = ("varmat", "matvar", "forward", "hessian", "recorded", "reference", "mpmath", "tails", "errors")
-# What is defined there is no differentiable function: the engine, functionals, solvers, tools, and what takes plain values.
+COLUMNS = (
+    "varmat",
+    "matvar",
+    "forward",
+    "hessian",
+    "recorded",
+    "reference",
+    "mpmath",
+    "tails",
+    "errors",
+)
+# What is defined there is no differentiable function: the engine, functionals, solvers, tools, and
+# what takes plain values.
 EXEMPT = (
-    *("core", "densities.random_numbers", "functionals", "inspection", "models", "parallel", "solvers", "testing"),
-    "functions.constant",
+    *(
+        "core",
+        "densities.random_numbers",
+        "derivatives",
+        "inspection",
+        "models",
+        "parallel",
+        "solvers",
+        "testing",
+    ),
+    "functions.arrays.constant",
     "functions.refused",
 )
 # The start of a refusal: the name of a function.
 REFUSAL = re.compile(r"([\w.]+): ")
-DISPATCHERS = {f.__code__: name for f, name in ((dispatch.array_function, "function"), (dispatch.array_ufunc, "ufunc"))}
+DISPATCHERS = {
+    f.__code__: name
+    for f, name in ((dispatch.array_function, "function"), (dispatch.array_ufunc, "ufunc"))
+}
 
 
 def _is_discrete(row: Any) -> bool:
     """Whether no argument of a function can be a variable."""
     arguments, discrete = (getattr(row.function, name, ()) for name in ("arguments", "discrete"))
-    return row.names[0] in ("csr_extract_u", "csr_extract_v") or bool(arguments and set(arguments) <= set(discrete))
+    return row.names[0] in ("csr_extract_u", "csr_extract_v") or bool(
+        arguments and set(arguments) <= set(discrete)
+    )
 
 
 class Row:
-    """A public function: its names, the module of varmat it comes from, and the worst error by column."""
+    """A public function: its names, the module of varmat it comes from, and the worst error by
+    column.
+    """
 
     def __init__(self, function: Any, module: str) -> None:
         self.function = function
@@ -77,13 +107,24 @@ class Row:
         return max(self.errors.values(), default=0.0)
 
     def cells(self) -> list[str]:
-        """What stands in the table: the names, for each column the worst error (or the count of refusals), the worst of all."""
-        marks = [_figure(self.errors[column]) if column in self.errors else "" for column in COLUMNS[:-1]]
-        return [", ".join(self.names), *marks, str(self.refusals or ""), _figure(self.worst) if self.errors else ""]
+        """What stands in the table: the names, for each column the worst error (or the count of
+        refusals), the worst of all.
+        """
+        marks = [
+            _figure(self.errors[column]) if column in self.errors else "" for column in COLUMNS[:-1]
+        ]
+        return [
+            ", ".join(self.names),
+            *marks,
+            str(self.refusals or ""),
+            _figure(self.worst) if self.errors else "",
+        ]
 
 
 def public_functions() -> list[Row]:
-    """A row for each differentiable function that has a public name; names of one function share a row."""
+    """A row for each differentiable function that has a public name; names of one function share a
+    row.
+    """
     rows: dict[int, Row] = {}
     row_of_call = {id(row.call): row for row in ROWS.values()}
 
@@ -108,7 +149,9 @@ def public_functions() -> list[Row]:
         add(getattr(import_module(module), function), answer, name.replace("numpy", "np", 1))
     for name, answer in dispatch.SPECIAL.items():
         add(answer, answer, f"scipy.special.{name}")
-    return sorted(rows.values(), key=lambda row: (row.module, row.names[0].removeprefix("np.").lower()))
+    return sorted(
+        rows.values(), key=lambda row: (row.module, row.names[0].removeprefix("np.").lower())
+    )
 
 
 def _home(function: Any) -> str:
@@ -136,7 +179,11 @@ class Recorder:
     def __init__(self) -> None:
         self.rows = public_functions()
         self.by_identity = {id(each): row for row in self.rows for each in row.callables}
-        self.by_rule = {name: self.by_identity.get(id(op)) for table in (OPERATIONS, ROWS) for name, op in table.items()}
+        self.by_rule = {
+            name: self.by_identity.get(id(op))
+            for table in (OPERATIONS, ROWS)
+            for name, op in table.items()
+        }
         self.by_code: dict[Any, list[Row]] = {}
         self.by_name: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -146,7 +193,13 @@ class Recorder:
             for name in {own, *row.names, *(name.rpartition(".")[2] for name in row.names)}:
                 self.by_name.setdefault(name, []).append(row)
 
-    def note(self, f: Any, args: Sequence[Any], errors: Mapping[str, float], active: Iterable[int] | None = None) -> None:
+    def note(
+        self,
+        f: Any,
+        args: Sequence[Any],
+        errors: Mapping[str, float],
+        active: Iterable[int] | None = None,
+    ) -> None:
         """Note errors, by column, for the public functions that `f` calls."""
         for row in self.called(f, args, active):
             for column, error in errors.items():
@@ -159,8 +212,14 @@ class Recorder:
                 row.refusals += 1
 
     def notes(self) -> dict[str, Any]:
-        """What was noted, in plain types: a process that runs a part of the tests hands it to the one that adds up."""
-        return {key: (dict(row.errors), row.refusals) for key, row in self._by_key().items() if row.errors or row.refusals}
+        """What was noted, in plain types: a process that runs a part of the tests hands it to the
+        one that adds up.
+        """
+        return {
+            key: (dict(row.errors), row.refusals)
+            for key, row in self._by_key().items()
+            if row.errors or row.refusals
+        }
 
     def add(self, notes: Mapping[str, Any]) -> None:
         """Add what another process noted."""
@@ -175,28 +234,44 @@ class Recorder:
         return {f"{row.module}: {row.names[0]}": row for row in self.rows}
 
     def called(self, f: Any, args: Sequence[Any], active: Iterable[int] | None) -> list[Row]:
-        """The public functions that `f` is or calls itself; those that its public functions call in turn do not count."""
+        """The public functions that `f` is or calls itself; those that its public functions call in
+        turn do not count.
+        """
         if row := self.by_identity.get(id(f)):
             return [row]
         case = routes.Case(f, args)
         observer = Observer(self)
         with nested() as tape:
-            call = routes.Call(case, dict.fromkeys(case.active if active is None else active, "varmat"))
+            call = routes.Call(
+                case, dict.fromkeys(case.active if active is None else active, "varmat")
+            )
             observer.watch(f, call.args, tape)
         return list(observer.found.values())
 
     def missing(self) -> list[str]:
         """Names of the functions that were never compared along the routes of `expect_ad`."""
-        return [row.names[0] for row in self.rows if "varmat" not in row.errors and not _is_discrete(row)]
+        return [
+            row.names[0]
+            for row in self.rows
+            if "varmat" not in row.errors and not _is_discrete(row)
+        ]
 
     def table(self) -> list[list[str]]:
         """The cells of the table: a heading, a row for each function, and totals."""
         heading = ["function", *COLUMNS, "worst"]
-        body = [[f"{row.module}: {cells[0]}", *cells[1:]] for row in self.rows for cells in [row.cells()]]
+        body = [
+            [f"{row.module}: {cells[0]}", *cells[1:]]
+            for row in self.rows
+            for cells in [row.cells()]
+        ]
         counts = [sum(column in row.errors for row in self.rows) for column in COLUMNS[:-1]]
         refused = sum(row.refusals > 0 for row in self.rows)
         worst = max((row.worst for row in self.rows), default=0.0)
-        return [heading, *body, [f"{len(self.rows)} functions", *map(str, [*counts, refused]), _figure(worst)]]
+        return [
+            heading,
+            *body,
+            [f"{len(self.rows)} functions", *map(str, [*counts, refused]), _figure(worst)],
+        ]
 
     def text(self) -> str:
         """The table for a terminal."""
@@ -215,18 +290,24 @@ def _figure(error: float) -> str:
 
 def _aligned(table: list[list[str]], between: str, border: str) -> str:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [between.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) for cells in table]
+    lines = [
+        between.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        for cells in table
+    ]
     return "\n".join(f"{border}{line}{border[::-1]}".rstrip() for line in lines)
 
 
 class Observer:
-    """Watches one call, with the interpreter's profiling hook, for the outermost public functions."""
+    """Watches one call, with the interpreter's profiling hook, for the outermost public
+    functions.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.found: dict[int, Row] = {}
         self.tape: Any = None
-        # The frame of the public function that is running, and the length of the tape up to which entries are accounted for.
+        # The frame of the public function that is running, and the length of the tape up to which
+        # entries are accounted for.
         self.inside: Any = None
         self.known = 0
 
@@ -257,7 +338,9 @@ class Observer:
             self.inside = frame
 
     def recorded_directly(self) -> None:
-        """Operators record without a call that has a name: they are known by their entries on the tape."""
+        """Operators record without a call that has a name: they are known by their entries on the
+        tape.
+        """
         for entry in self.tape[self.known :]:
             if row := self.recorder.by_rule.get(entry[0].name):
                 self.found[id(row)] = row
@@ -296,7 +379,9 @@ def stop() -> None:
     _recorder = None
 
 
-def note(f: Any, args: Sequence[Any] = (), /, *, active: Iterable[int] | None = None, **errors: float) -> None:
+def note(
+    f: Any, args: Sequence[Any] = (), /, *, active: Iterable[int] | None = None, **errors: float
+) -> None:
     """Note, if a recorder is there, that a test has found relative errors of a function.
 
     Parameters
@@ -304,7 +389,8 @@ def note(f: Any, args: Sequence[Any] = (), /, *, active: Iterable[int] | None = 
     f : callable
         A public function of varmat or NumPy, or one that calls such functions.
     args : sequence, optional
-        Where `f` can be called, if it is not itself a public function. Those numbers are variables that `active` says.
+        Where `f` can be called, if it is not itself a public function. Those numbers are variables
+        that `active` says.
     active : iterable of int, optional
         Positions of the arguments that are variables; by default those of floats and float arrays.
     **errors : float
@@ -321,6 +407,8 @@ def note(f: Any, args: Sequence[Any] = (), /, *, active: Iterable[int] | None = 
 
 
 def note_refusal(error: BaseException) -> None:
-    """Count, if a recorder is there, an error for the function that its text names: ``name: ...``."""
+    """Count, if a recorder is there, an error for the function that its text names: ``name:
+    ...``.
+    """
     if _recorder is not None:
         _recorder.note_refusal(error)

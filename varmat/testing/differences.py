@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
-# Relative to a size; each is a quarter of the one before, so that two extrapolations remove the terms in h**2 and h**4. Powers of
-# two, like the sizes, so that adding them to an argument is exact.
+# Relative to a size; each is a quarter of the one before, so that two extrapolations remove the
+# terms in h**2 and h**4. Powers of two, like the sizes, so that adding them to an argument is
+# exact.
 STEPS = (2.0**-4, 2.0**-6, 2.0**-8)
 # Rounding of the function, relative to its magnitude.
 NOISE = 2e-15
 # An estimate with a relative error like this ends the search for a better step.
 GOOD = 1e-8
-# So does one whose error is this small against the magnitude of the function: the derivative is zero.
+# So does one whose error is this small against the magnitude of the function: the derivative is
+# zero.
 NOTHING = 1e-10
-# With an error as small as this, relatively, there is a finite derivative, whatever the exact rule says.
+# With an error as small as this, relatively, there is a finite derivative, whatever the exact rule
+# says.
 SURE = 1e-4
 # Sizes of step along a direction whose elements are of the order of the argument's.
 SIZES = tuple(2.0**-k for k in (27, 22, 17, 12, 7, 2))
@@ -38,11 +41,12 @@ def sizes_at(x: float) -> list[float]:
 
 
 def slope(function: Callable[[float], Any], sizes: Sequence[float]) -> tuple[Any, Any]:
-    """The derivative of ``function(h)`` at zero, and its estimated error, from central differences extrapolated twice.
+    """The derivative of ``function(h)`` at zero, and its estimated error, from central differences
+    extrapolated twice.
 
-    The smallest of the ascending `sizes` of step at which rounding does not matter is taken: a larger one could reach across a kink
-    or a pole. A size at which the function raises is passed over.
-    """
+    The smallest of the ascending `sizes` of step at which rounding does not matter is taken: a
+    larger one could reach across a kink or a pole. A size at which the function raises is passed
+    over."""
     refusal: Exception | None = None
     best: tuple[Any, Any] | None = None
     nearer: list[tuple[float, Any, float]] = []
@@ -83,7 +87,9 @@ def _doubted(estimate: Any, error: Any, size: float, nearer: list[tuple[float, A
 
 
 def conclusive(exact: Any, estimate: Any, error: Any) -> Any:
-    """Where an estimate may be compared with a derivative: one that is not finite is only put in doubt by a good estimate."""
+    """Where an estimate may be compared with a derivative: one that is not finite is only put in
+    doubt by a good estimate.
+    """
     with np.errstate(all="ignore"):
         needed = np.where(np.isfinite(exact), np.inf, SURE * (1.0 + np.abs(estimate)))
         return np.isfinite(estimate) & np.isfinite(error) & (error <= needed)
@@ -93,7 +99,8 @@ def _extrapolate(function: Callable[[float], Any], size: float) -> tuple[Any, An
     (d0, _), (d1, _), (d2, magnitude) = (_difference(function, h * size) for h in STEPS)
     once, again = (16.0 * d1 - d0) / 15.0, (16.0 * d2 - d1) / 15.0
     twice = (256.0 * again - once) / 255.0
-    # Truncation is overestimated by this, rounding is not underestimated: the last extrapolation hardly changes it.
+    # Truncation is overestimated by this, rounding is not underestimated: the last extrapolation
+    # hardly changes it.
     error = 0.1 * np.abs(again - once) + NOISE * magnitude / (STEPS[-1] * size)
     return twice, np.where(np.isfinite(twice) & np.isfinite(error), error, np.inf), magnitude
 

@@ -13,7 +13,14 @@ import numpy as np
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, Tolerances, at, difference
 from varmat.testing.differences import OutsideDomainError, conclusive
-from varmat.testing.refusals import FORWARD, NUMPY, REVERSE, attempt, plain_values, variable_mixtures
+from varmat.testing.refusals import (
+    FORWARD,
+    NUMPY,
+    REVERSE,
+    attempt,
+    plain_values,
+    variable_mixtures,
+)
 
 __all__ = ["expect_ad"]
 
@@ -34,20 +41,25 @@ HESSIAN_DIFFERENCE = "finite difference of the reverse gradient"
 def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Report:
     """Demand that all routes to the derivatives of a function agree at a point.
 
-    For every mixture of constant and variable arguments: the value is that of plain NumPy; the gradient of a weighted sum of
-    the results agrees with finite differences and with forward mode; several directions at once agree with each alone; the
-    Hessian is symmetric and agrees with finite differences of the gradient, and, at one point of three, with that of a recording;
-    two uses of the arguments give the sum of their gradients; a second reverse pass gives the same. Further: the same variable as
-    two arguments, other memory layouts, nothing changed that somebody else holds (arguments, tangents, operands, results and their
-    adjoints), nothing returned twice. Where plain NumPy raises, every route must raise likewise and leave nothing on the tape.
-    Where something is not finite, finite differences are taken of what is, and the derivatives beside it must not suffer.
+    For every mixture of constant and variable arguments: the value is that of plain NumPy; the
+    gradient of a weighted sum of the results agrees with finite differences and with forward mode;
+    several directions at once agree with each alone; the Hessian is symmetric and agrees with
+    finite differences of the gradient, and, at one point of three, with that of a recording; two
+    uses of the arguments give the sum of their gradients; a second reverse pass gives the same.
+    Further: the same variable as two arguments, other memory layouts, nothing changed that somebody
+    else holds (arguments, tangents, operands, results and their adjoints), nothing returned twice.
+    Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where
+    something is not finite, finite differences are taken of what is, and the derivatives beside it
+    must not suffer.
 
     Parameters
     ----------
     f : callable
-        Takes the arguments; returns a scalar, an array or a tuple of them. It must not write into its arguments.
+        Takes the arguments; returns a scalar, an array or a tuple of them. It must not write into
+        its arguments.
     *args : float, float array, or anything else
-        The point. Floats and float arrays are differentiated, everything else (int, int arrays, None, ...) is static.
+        The point. Floats and float arrays are differentiated, everything else (int, int arrays,
+        None, ...) is static.
     tolerances : Tolerances, optional
 
     Returns
@@ -58,7 +70,8 @@ def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Repor
     Raises
     ------
     AssertionError
-        If two routes disagree. It says which two, for which mixture of arguments, where, and by how much.
+        If two routes disagree. It says which two, for which mixture of arguments, where, and by how
+        much.
     AttributeError, NameError
         If plain NumPy raises them: that is a mistake in `f`, not a refusal.
 
@@ -84,7 +97,15 @@ def _by_column(errors: dict[str, float]) -> dict[str, Any]:
     columns = {"varmat": 0.0}
     for name, error in errors.items():
         if "finite difference" not in name:
-            column = "hessian" if "Hv" in name else "forward" if FORWARD in name else "recorded" if RECORDED in name else "varmat"
+            column = (
+                "hessian"
+                if "Hv" in name
+                else "forward"
+                if FORWARD in name
+                else "recorded"
+                if RECORDED in name
+                else "varmat"
+            )
             columns[column] = max(error, columns.get(column, 0.0))
     return columns
 
@@ -97,7 +118,13 @@ def is_chosen(case: routes.Case) -> bool:
 class _Check:
     """The comparisons of `expect_ad` at a point where plain NumPy has a value."""
 
-    def __init__(self, case: routes.Case, comparison: Comparison, tolerances: Tolerances, expected: routes.Arrays) -> None:
+    def __init__(
+        self,
+        case: routes.Case,
+        comparison: Comparison,
+        tolerances: Tolerances,
+        expected: routes.Arrays,
+    ) -> None:
         self.case = case
         self.comparison = comparison
         self.tolerances = tolerances
@@ -105,11 +132,16 @@ class _Check:
         self.weights = routes.random_weights(expected)
         self.full: routes.Gradients = {}
         self.estimates: tuple[routes.Gradients, routes.Gradients] | None = None
-        self.finite = all(np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active)))
+        self.finite = all(
+            np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active))
+        )
         # Of the results that are finite.
-        self.selected = [np.where(np.isfinite(x), w, 0.0) for x, w in zip(expected, self.weights, strict=True)]
+        self.selected = [
+            np.where(np.isfinite(x), w, 0.0) for x, w in zip(expected, self.weights, strict=True)
+        ]
         self.differences = tolerances.finite_difference < inf
-        # Derivatives are compared on a scale not far below that of the values: where they cancel there is rounding.
+        # Derivatives are compared on a scale not far below that of the values: where they cancel
+        # there is rounding.
         largest = max(_largest(case.args[i]) for i in case.active)
         self.floor = 1e-3 * max(map(_largest, expected), default=0.0) / max(1.0, largest)
 
@@ -125,7 +157,12 @@ class _Check:
                 self.against_differences(mixture, call, gradient)
             else:
                 self.beside_what_is_not_finite(mixture, call)
-            self.same("reverse mode with all arguments variable", call, gradient, {i: self.full[i] for i in mixture})
+            self.same(
+                "reverse mode with all arguments variable",
+                call,
+                gradient,
+                {i: self.full[i] for i in mixture},
+            )
             self.fan_out(mixture, call, gradient)
             if self.tolerances.forward < inf:
                 self.forward(mixture, call, gradient)
@@ -140,24 +177,36 @@ class _Check:
             for layout in routes.LAYOUTS:
                 self.layout(layout, [m for m in mixtures if len(m) >= len(self.case.active) - 1])
 
-    def attempt(self, route: str, call: str, function: Any, mixture: Any, *args: Any, **kwargs: Any) -> Any:
+    def attempt(
+        self, route: str, call: str, function: Any, mixture: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         return attempt(self.comparison, route, call, function, self.case, mixture, *args, **kwargs)
 
     def values(self, route: str, call: str, values: routes.Arrays) -> None:
         pair = (f"value in {route}", NUMPY)
         if len(values) != len(self.expected):
-            self.comparison.fail(pair, f"{call}: there are {len(values)} results against {len(self.expected)}")
+            self.comparison.fail(
+                pair, f"{call}: there are {len(values)} results against {len(self.expected)}"
+            )
         for i, (a, b) in enumerate(zip(values, self.expected, strict=True)):
-            self.comparison.close(pair, f"{call}: value {i}", a, b, self.tolerances.value, slack=1e-15)
+            self.comparison.close(
+                pair, f"{call}: value {i}", a, b, self.tolerances.value, slack=1e-15
+            )
 
-    def same(self, route: str, call: str, gradient: routes.Gradients, other: routes.Gradients) -> None:
+    def same(
+        self, route: str, call: str, gradient: routes.Gradients, other: routes.Gradients
+    ) -> None:
         """Demand the same gradient but for rounding."""
         for i, g in other.items():
             what = f"{call}: the gradient with respect to argument {i}"
-            self.comparison.close((REVERSE, route), what, gradient[i], g, self.tolerances.rounding, self.floor)
+            self.comparison.close(
+                (REVERSE, route), what, gradient[i], g, self.tolerances.rounding, self.floor
+            )
 
     def reverse(self, mixture: Mixture, call: str) -> routes.Gradients:
-        _, values, (gradient, second) = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, watched=True)
+        _, values, (gradient, second) = self.attempt(
+            REVERSE, call, routes.reverse, mixture, self.weights, watched=True
+        )
         self.values(REVERSE, call, values)
         self.same("a second reverse pass", call, second, gradient)
         return gradient  # type: ignore[no-any-return]
@@ -168,18 +217,28 @@ class _Check:
         for i in mixture:
             estimate, error = (part[i] for part in self.estimates)
             what = f"{call}: the gradient with respect to argument {i}"
-            if not self.finite:  # which may come of zero times infinity, of a result that does not count
+            # which may come of zero times infinity, of a result that does not count
+            if not self.finite:
                 estimate = np.where(np.isfinite(gradient[i]), estimate, np.nan)
             tolerance, hint = self.tolerances.finite_difference, partial(self.third_opinion, i)
-            self.against((REVERSE, DIFFERENCE), what, gradient[i], estimate, error, tolerance, self.floor, hint)
+            self.against(
+                (REVERSE, DIFFERENCE),
+                what,
+                gradient[i],
+                estimate,
+                error,
+                tolerance,
+                self.floor,
+                hint,
+            )
 
     def beside_what_is_not_finite(self, mixture: Mixture, call: str) -> None:
         """The gradient of the results that are finite."""
         call = f"of the finite results of {call}"
         gradient = self.attempt(REVERSE, call, routes.reverse, mixture, self.selected)[2][0]
         self.against_differences(mixture, call, gradient)
-        # With something finite in place of what is not, results that were finite are the same, and so must be the derivatives
-        # with respect to elements that have no part in the others.
+        # With something finite in place of what is not, results that were finite are the same, and
+        # so must be the derivatives with respect to elements that have no part in the others.
         args = {i: np.asarray(self.case.args[i]) for i in self.case.active}
         case = self.case.at({i: np.where(np.isfinite(x), x, SUBSTITUTE) for i, x in args.items()})
         try:
@@ -187,18 +246,34 @@ class _Check:
         except (ArithmeticError, ValueError):
             return
         for x, y in zip(values, self.expected, strict=True):
-            if x.shape != y.shape or not np.all(np.isfinite(x)) or np.any((x != y) & np.isfinite(y)):
+            if (
+                x.shape != y.shape
+                or not np.all(np.isfinite(x))
+                or np.any((x != y) & np.isfinite(y))
+            ):
                 return
-        expected = attempt(self.comparison, REVERSE, call, routes.reverse, case, mixture, self.selected)[2][0]
+        expected = attempt(
+            self.comparison, REVERSE, call, routes.reverse, case, mixture, self.selected
+        )[2][0]
         for i in mixture:
             apart = np.isfinite(args[i]) & ~self.reaches_what_is_not_finite(case, i, values)
             what = f"{call}: the gradient with respect to argument {i}"
             pair = (REVERSE, f"reverse mode with {SUBSTITUTE} for what is not finite")
-            self.comparison.close(pair, what, np.where(apart, gradient[i], 0.0), np.where(apart, expected[i], 0.0),
-                                  self.tolerances.rounding, self.floor)  # fmt: skip
+            self.comparison.close(
+                pair,
+                what,
+                np.where(apart, gradient[i], 0.0),
+                np.where(apart, expected[i], 0.0),
+                self.tolerances.rounding,
+                self.floor,
+            )
 
-    def reaches_what_is_not_finite(self, case: routes.Case, i: int, values: routes.Arrays) -> np.ndarray:
-        """Which elements of an argument have a part in results that are not finite, although they are in `case`: a nan shows it."""
+    def reaches_what_is_not_finite(
+        self, case: routes.Case, i: int, values: routes.Arrays
+    ) -> np.ndarray:
+        """Which elements of an argument have a part in results that are not finite, although they
+        are in `case`: a nan shows it.
+        """
         x = np.asarray(case.args[i])
         reaches = np.ones(x.shape, bool)
         for index in list(np.ndindex(x.shape))[: routes.MOST_ELEMENTS]:
@@ -209,14 +284,27 @@ class _Check:
             except (ArithmeticError, ValueError):
                 continue
             parts = zip(found, values, self.expected, strict=True)
-            reaches[index] = any(a.shape != b.shape or np.any((a != b) & ~np.isfinite(y)) for a, b, y in parts)
+            reaches[index] = any(
+                a.shape != b.shape or np.any((a != b) & ~np.isfinite(y)) for a, b, y in parts
+            )
         return reaches
 
-    def against(self, pair: tuple[str, str], what: str, exact: Any, estimate: Any, error: Any, tolerance: float, floor: float,
-                hint: Any) -> None:  # fmt: skip
+    def against(
+        self,
+        pair: tuple[str, str],
+        what: str,
+        exact: Any,
+        estimate: Any,
+        error: Any,
+        tolerance: float,
+        floor: float,
+        hint: Any,
+    ) -> None:
         """Compare with finite differences, beyond their own error and where they tell something."""
         known = conclusive(exact, estimate, error)
-        exact, estimate, slack = (np.where(known, x, 0.0) for x in (exact, estimate, 3.0 * error + TINY))
+        exact, estimate, slack = (
+            np.where(known, x, 0.0) for x in (exact, estimate, 3.0 * error + TINY)
+        )
         self.comparison.close(pair, what, exact, estimate, tolerance, floor, slack, hint)
 
     def third_opinion(self, i: int, index: Any) -> str:
@@ -239,7 +327,9 @@ class _Check:
 
     def forward(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
         tolerance = self.tolerances.forward
-        directions = {i: routes.random((DIRECTIONS, *np.shape(self.case.args[i])), 100 + i) for i in mixture}
+        directions = {
+            i: routes.random((DIRECTIONS, *np.shape(self.case.args[i])), 100 + i) for i in mixture
+        }
         values, together = self.attempt(FORWARD, call, routes.forward, directions, DIRECTIONS)
         self.values(FORWARD, call, values)
         for k in range(DIRECTIONS):
@@ -248,14 +338,27 @@ class _Check:
             with np.errstate(all="ignore"):
                 left = [w * t for w, t in zip(self.weights, alone, strict=True)]
                 right = [gradient[i] * one[i] for i in mixture]
-            what, hint = f"{call}: the derivative along a random direction", partial(self.worst, mixture, gradient)
+            what, hint = (
+                f"{call}: the derivative along a random direction",
+                partial(self.worst, mixture, gradient),
+            )
             self.inner_products((FORWARD, REVERSE), what, left, right, tolerance, self.floor, hint)
             pair = (f"forward mode in {DIRECTIONS} directions at once", "forward mode in one")
             for j, (t, s) in enumerate(zip(together, alone, strict=True)):
-                self.comparison.close(pair, f"{call}: tangent {k} of result {j}", t[k], s, tolerance, self.floor)
+                self.comparison.close(
+                    pair, f"{call}: tangent {k} of result {j}", t[k], s, tolerance, self.floor
+                )
 
-    def inner_products(self, pair: tuple[str, str], what: str, left: Any, right: Any, tolerance: float, floor: float,
-                       hint: Any = None) -> None:  # fmt: skip
+    def inner_products(
+        self,
+        pair: tuple[str, str],
+        what: str,
+        left: Any,
+        right: Any,
+        tolerance: float,
+        floor: float,
+        hint: Any = None,
+    ) -> None:
         """Compare two sums, relative to the sizes of their terms."""
         with np.errstate(all="ignore"):
             a, b = (sum(float(np.sum(x)) for x in side) for side in (left, right))
@@ -270,14 +373,26 @@ class _Check:
             for index in list(np.ndindex(np.shape(self.case.args[i])))[: routes.MOST_ELEMENTS]:
                 a, b = self.pushed(self.unit(i, index)), float(gradient[i][index])
                 error = float(difference(np.asarray(a), np.asarray(b), self.floor))
-                found.append((error, f"; most for argument {i}{at(index)}: forward mode gives {a:.10g}, reverse mode {b:.10g}"))
+                found.append(
+                    (
+                        error,
+                        (
+                            f"; most for argument {i}{at(index)}: forward mode gives {a:.10g}, "
+                            "reverse "
+                            f"mode {b:.10g}"
+                        ),
+                    )
+                )
         return max(found)[1]
 
     def fan_out(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
-        # Of different weights: a rule that returns the same array again writes the contribution of one over that of the other.
+        # Of different weights: a rule that returns the same array again writes the contribution of
+        # one over that of the other.
         call = f"two uses, f + 2 f, of {call}"
         both = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, uses=2)[2][0]
-        self.same("three times that of one use", call, both, {i: 3.0 * g for i, g in gradient.items()})
+        self.same(
+            "three times that of one use", call, both, {i: 3.0 * g for i, g in gradient.items()}
+        )
 
     def recorded(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
         """A recording made at another point, unless it is refused."""
@@ -287,8 +402,18 @@ class _Check:
             with np.errstate(all="ignore"):
                 expected = self.case.weighted(self.weights)
             # Relative to the terms of the sum, not to what is left of them.
-            floor = sum(float(np.sum(np.abs(w * x))) for w, x in zip(self.weights, self.expected, strict=True))
-            self.comparison.close((RECORDED, NUMPY), f"{call}: the weighted sum", value, expected, self.tolerances.rounding, floor)
+            floor = sum(
+                float(np.sum(np.abs(w * x)))
+                for w, x in zip(self.weights, self.expected, strict=True)
+            )
+            self.comparison.close(
+                (RECORDED, NUMPY),
+                f"{call}: the weighted sum",
+                value,
+                expected,
+                self.tolerances.rounding,
+                floor,
+            )
             self.same(RECORDED, call, gradient, other)
 
     def recorded_hessian(self, mixture: Mixture, call: str, v: Any, hv: Any, floor: float) -> None:
@@ -296,18 +421,30 @@ class _Check:
         found = self.attempt(RECORDED, call, routes.recorded, mixture, self.weights, v)
         if found is not None and np.all(np.isfinite(hv)):
             what = f"{call}: the Hessian times a vector"
-            self.comparison.close((RECORDED, HESSIAN), what, routes.flat(found[1]), hv, self.tolerances.rounding, floor)
+            self.comparison.close(
+                (RECORDED, HESSIAN),
+                what,
+                routes.flat(found[1]),
+                hv,
+                self.tolerances.rounding,
+                floor,
+            )
 
     def hessian(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
         u, v = ({i: self.direction(i, seed) for i in mixture} for seed in (300, 400))
         hu, hv = (
-            routes.flat(self.attempt(HESSIAN, call, routes.hessian_times_vector, mixture, self.weights, d)) for d in (u, v)
-        )  # fmt: skip
+            routes.flat(
+                self.attempt(HESSIAN, call, routes.hessian_times_vector, mixture, self.weights, d)
+            )
+            for d in (u, v)
+        )
         floor = 1e-2 * _largest(routes.flat(gradient))
         if np.all(np.isfinite(hu)) and np.all(np.isfinite(hv)):
             what = f"{call}: the second derivative along two directions"
             left, right = routes.flat(u) * hv, routes.flat(v) * hu
-            self.inner_products(("<u, Hv>", "<v, Hu>"), what, [left], [right], self.tolerances.hessian, floor)
+            self.inner_products(
+                ("<u, Hv>", "<v, Hu>"), what, [left], [right], self.tolerances.hessian, floor
+            )
         if self.finite and len(mixture) == len(self.case.active) and is_chosen(self.case):
             self.recorded_hessian(mixture, call, v, hv, floor)
         tolerance = self.tolerances.hessian_finite_difference
@@ -322,10 +459,17 @@ class _Check:
         self.against(pair, what, hv, estimate, error, tolerance, floor, lambda _: hint)
 
     def direction(self, i: int, seed: int) -> Any:
-        """Powers of two, not large against the elements of the argument, so that steps along them are exact."""
+        """Powers of two, not large against the elements of the argument, so that steps along them
+        are exact.
+        """
         x = np.abs(self.case.args[i])
         with np.errstate(all="ignore"):
-            power = np.round(np.log2(np.where((x > 0.0) & (x < 1.0), x, 1.0) * np.abs(routes.random(x.shape, seed + i))))
+            power = np.round(
+                np.log2(
+                    np.where((x > 0.0) & (x < 1.0), x, 1.0)
+                    * np.abs(routes.random(x.shape, seed + i))
+                )
+            )
         return np.sign(routes.random(x.shape, seed + i)) * 2.0**power
 
     def twice_the_same(self, i: int, j: int) -> None:
@@ -337,8 +481,19 @@ class _Check:
             return
         mixture = {i: "varmat", j: "varmat"}
         call = f"argument {i} passed as argument {j} too in {case.describe(mixture)}"
-        apart = attempt(self.comparison, REVERSE, call, routes.reverse, case, mixture, weights)[2][0]
-        once = attempt(self.comparison, REVERSE, call, routes.reverse, case, {i: "varmat"}, weights, same=(i, j))[2][0]
+        apart = attempt(self.comparison, REVERSE, call, routes.reverse, case, mixture, weights)[2][
+            0
+        ]
+        once = attempt(
+            self.comparison,
+            REVERSE,
+            call,
+            routes.reverse,
+            case,
+            {i: "varmat"},
+            weights,
+            same=(i, j),
+        )[2][0]
         with np.errstate(all="ignore"):
             self.same("the sum of the two gradients", call, once, {i: apart[i] + apart[j]})
 
@@ -346,9 +501,13 @@ class _Check:
         """Arguments, variable or constant, that are views in another layout."""
         for mixture in mixtures:
             call = f"{layout} views in {self.case.describe(mixture)}"
-            _, values, gradients = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, layout=layout)
+            _, values, gradients = self.attempt(
+                REVERSE, call, routes.reverse, mixture, self.weights, layout=layout
+            )
             self.values("reverse mode with views", call, values)
-            self.same("reverse mode without views", call, gradients[0], {i: self.full[i] for i in mixture})
+            self.same(
+                "reverse mode without views", call, gradients[0], {i: self.full[i] for i in mixture}
+            )
 
 
 def _largest(x: Any) -> float:

@@ -17,15 +17,18 @@ __all__ = ["expect_ad_matvar"]
 
 # Up to so many elements of results, the Jacobian is compared row by row.
 MOST_ROWS = 64
-# Absolute difference that is nothing but rounding: scalars are computed by other functions than arrays.
+# Absolute difference that is nothing but rounding: scalars are computed by other functions than
+# arrays.
 ROUNDING = 1e-15
 
 
 def expect_ad_matvar(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Report:
-    """Demand that a function of matvars, and of mixtures of matvar, varmat and data, agrees with that of varmats.
+    """Demand that a function of matvars, and of mixtures of matvar, varmat and data, agrees with
+    that of varmats.
 
-    Values, gradients of a weighted sum and Jacobians are compared, and the types of array-valued results: with a varmat among
-    the array arguments a `VarMat`, with matvars only a `MatVar`. Where plain NumPy raises, so must the function of matvars.
+    Values, gradients of a weighted sum and Jacobians are compared, and the types of array-valued
+    results: with a varmat among the array arguments a `VarMat`, with matvars only a `MatVar`. Where
+    plain NumPy raises, so must the function of matvars.
 
     Parameters
     ----------
@@ -58,15 +61,28 @@ def expect_ad_matvar(f: Any, *args: Any, tolerances: Tolerances | None = None) -
         return comparison.report()
     full = dict.fromkeys(case.active, "varmat")
     weights = routes.random_weights(expected)
-    gradient = attempt(comparison, REVERSE, case.describe(full), routes.reverse, case, full, weights)[2][0]
+    gradient = attempt(
+        comparison, REVERSE, case.describe(full), routes.reverse, case, full, weights
+    )[2][0]
     for mixture in _mixtures(case):
         call = case.describe(mixture)
-        kinds, values, (found, _) = attempt(comparison, MATVAR, call, routes.reverse, case, mixture, weights)
+        kinds, values, (found, _) = attempt(
+            comparison, MATVAR, call, routes.reverse, case, mixture, weights
+        )
         for i, (a, b) in enumerate(zip(values, expected, strict=True)):
-            comparison.close(("value with matvar", NUMPY), f"{call}: value {i}", a, b, tolerance, slack=ROUNDING)
+            comparison.close(
+                ("value with matvar", NUMPY), f"{call}: value {i}", a, b, tolerance, slack=ROUNDING
+            )
         for i in mixture:
             what = f"{call}: the gradient with respect to argument {i}"
-            comparison.close(("gradient with matvar", "varmat"), what, found[i], gradient[i], tolerance, slack=ROUNDING)
+            comparison.close(
+                ("gradient with matvar", "varmat"),
+                what,
+                found[i],
+                gradient[i],
+                tolerance,
+                slack=ROUNDING,
+            )
         _expect_types(case, comparison, mixture, kinds, [x.ndim for x in values])
     if sum(x.size for x in expected) <= MOST_ROWS:
         _expect_jacobian(case, comparison, tolerance, expected)
@@ -75,35 +91,65 @@ def expect_ad_matvar(f: Any, *args: Any, tolerances: Tolerances | None = None) -
 
 
 def _mixtures(case: routes.Case) -> list[dict[int, str]]:
-    """Assignments of kinds to arguments in which some array is a matvar: all of them, or each argument once as the odd one out."""
-    choices = [("data", "varmat", MATVAR) if i in case.arrays else ("data", "varmat") for i in case.active]
+    """Assignments of kinds to arguments in which some array is a matvar: all of them, or each
+    argument once as the odd one out.
+    """
+    choices = [
+        ("data", "varmat", MATVAR) if i in case.arrays else ("data", "varmat") for i in case.active
+    ]
     if len(choices) <= ALL_MIXTURES:
         chosen = list(product(*choices))
     else:
         common = tuple(choice[-1] for choice in choices)
-        chosen = [common, *((*common[:i], odd, *common[i + 1 :]) for i, choice in enumerate(choices) for odd in choice[:-1])]
-    mixtures = [{i: kind for i, kind in zip(case.active, kinds, strict=True) if kind != "data"} for kinds in chosen]
+        chosen = [
+            common,
+            *(
+                (*common[:i], odd, *common[i + 1 :])
+                for i, choice in enumerate(choices)
+                for odd in choice[:-1]
+            ),
+        ]
+    mixtures = [
+        {i: kind for i, kind in zip(case.active, kinds, strict=True) if kind != "data"}
+        for kinds in chosen
+    ]
     return [mixture for mixture in mixtures if any(mixture.get(i) == MATVAR for i in case.arrays)]
 
 
-def _expect_types(case: routes.Case, comparison: Comparison, mixture: dict[int, str], kinds: list[Any], ndims: list[int]) -> None:
+def _expect_types(
+    case: routes.Case,
+    comparison: Comparison,
+    mixture: dict[int, str],
+    kinds: list[Any],
+    ndims: list[int],
+) -> None:
     """The return-type rule, for results that are variables."""
     varmat = any(mixture.get(i) == "varmat" for i in case.arrays)
     # A scalar variable may meet an array of data inside f, which makes a varmat of the two.
-    either = any(i not in mixture for i in case.arrays) and any(i in mixture for i in case.active if i not in case.arrays)
+    either = any(i not in mixture for i in case.arrays) and any(
+        i in mixture for i in case.active if i not in case.arrays
+    )
     for i, (kind, ndim) in enumerate(zip(kinds, ndims, strict=True)):
         if not ndim:
             wrong, rule = issubclass(kind, MatVar), "a scalar is a Var"
         elif varmat:
-            wrong, rule = issubclass(kind, MatVar), "with a varmat among the arguments it is a VarMat"
+            wrong, rule = (
+                issubclass(kind, MatVar),
+                "with a varmat among the arguments it is a VarMat",
+            )
         else:
-            wrong, rule = issubclass(kind, VarMat) and not either, "with matvars only it is a MatVar"
+            wrong, rule = (
+                issubclass(kind, VarMat) and not either,
+                "with matvars only it is a MatVar",
+            )
         if wrong:
             sentence = f"{case.describe(mixture)}: result {i} is a {kind.__name__}"
             comparison.fail(("the type of the result", f"the rule that {rule}"), sentence)
 
 
-def _expect_jacobian(case: routes.Case, comparison: Comparison, tolerance: float, expected: routes.Arrays) -> None:
+def _expect_jacobian(
+    case: routes.Case, comparison: Comparison, tolerance: float, expected: routes.Arrays
+) -> None:
     mixtures = [dict.fromkeys(case.active, kind) for kind in (MATVAR, "varmat")]
     for k, x in enumerate(expected):
         for index in np.ndindex(x.shape):
@@ -111,5 +157,10 @@ def _expect_jacobian(case: routes.Case, comparison: Comparison, tolerance: float
             weights[k][index] = 1.0
             a, b = (routes.reverse(case, mixture, weights)[2][0] for mixture in mixtures)
             for i in case.active:
-                what = f"{case.describe(mixtures[0])}: the derivative of result {k}{at(index)} with respect to argument {i}"
-                comparison.close(("Jacobian with matvar", "varmat"), what, a[i], b[i], tolerance, slack=ROUNDING)
+                what = (
+                    f"{case.describe(mixtures[0])}: the derivative of result {k}{at(index)} "
+                    f"with respect to argument {i}"
+                )
+                comparison.close(
+                    ("Jacobian with matvar", "varmat"), what, a[i], b[i], tolerance, slack=ROUNDING
+                )

@@ -19,7 +19,13 @@ GRADIENT = "reference gradient"
 
 
 def expect_reference(
-    f: Any, args: Sequence[Any], output: Any, gradients: Sequence[Any], weights: Any = None, rtol: float = 1e-9, fold: Any = None
+    f: Any,
+    args: Sequence[Any],
+    output: Any,
+    gradients: Sequence[Any],
+    weights: Any = None,
+    rtol: float = 1e-9,
+    fold: Any = None,
 ) -> Report:
     """Demand that value and gradients of a function are those of a reference.
 
@@ -32,14 +38,15 @@ def expect_reference(
     output : scalar, array_like or tuple
         The value of the reference.
     gradients : sequence
-        For each argument the gradient of the weighted sum of the outputs, or None for an argument that is data.
+        For each argument the gradient of the weighted sum of the outputs, or None for an argument
+        that is data.
     weights : array_like or tuple, optional
         The weights, of the shape of the output; None for a scalar output.
     rtol : float
         Largest difference accepted, relative to the largest element (or to one, if that is larger).
     fold : callable, optional
-        Applied to both gradients before they are compared: for a reference that spreads the derivative over the two triangles of
-        a symmetric matrix in another way.
+        Applied to both gradients before they are compared: for a reference that spreads the
+        derivative over the two triangles of a symmetric matrix in another way.
 
     Returns
     -------
@@ -60,14 +67,20 @@ def expect_reference(
     0.0
     """
     comparison = Comparison(f"expect_reference({getattr(f, '__name__', None) or f!r})")
-    expected = [np.asarray(x, np.float64) for x in routes.outputs(output)] if isinstance(output, tuple) else [np.asarray(output)]
+    expected = (
+        [np.asarray(x, np.float64) for x in routes.outputs(output)]
+        if isinstance(output, tuple)
+        else [np.asarray(output)]
+    )
     scales = [np.ones(x.shape) for x in expected] if weights is None else [
         np.asarray(w, np.float64) for w in (weights if isinstance(output, tuple) else (weights,))
     ]  # fmt: skip
     with nested(), np.errstate(all="ignore"):
         given = [x if g is None else var(x) for x, g in zip(args, gradients, strict=True)]
         results = routes.outputs(f(*given))
-        for i, (value, exact) in enumerate(zip(routes.numbers(tuple(results)), expected, strict=True)):
+        for i, (value, exact) in enumerate(
+            zip(routes.numbers(tuple(results)), expected, strict=True)
+        ):
             comparison.close((VALUE, "ours"), f"result {i}", exact, value, rtol, floor=_size(exact))
         total: Any = sum(np.sum(w * r) for w, r in zip(scales, results, strict=True))
         variables = [x for x, g in zip(given, gradients, strict=True) if g is not None]
@@ -79,7 +92,14 @@ def expect_reference(
                 a, b = (np.asarray(x, np.float64) for x in (g, next(ours)))
                 if fold is not None:
                     a, b = fold(a), fold(b)
-                comparison.close((GRADIENT, "ours"), f"the gradient with respect to argument {i}", a, b, rtol, floor=_size(a))
+                comparison.close(
+                    (GRADIENT, "ours"),
+                    f"the gradient with respect to argument {i}",
+                    a,
+                    b,
+                    rtol,
+                    floor=_size(a),
+                )
     active = [i for i, g in enumerate(gradients) if g is not None]
     coverage.note(f, args, active=active, reference=comparison.report().worst)
     return comparison.report()

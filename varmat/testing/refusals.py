@@ -15,7 +15,8 @@ from varmat.core.tape import nested
 from varmat.testing import routes
 from varmat.testing.compare import Comparison
 
-# Up to so many differentiable arguments every mixture is tried; of more, the small and the nearly full ones.
+# Up to so many differentiable arguments every mixture is tried; of more, the small and the nearly
+# full ones.
 ALL_MIXTURES = 4
 NUMPY = "plain NumPy"
 REVERSE = "reverse mode"
@@ -27,7 +28,11 @@ def variable_mixtures(case: routes.Case) -> list[dict[int, str]]:
     """The sets of variable arguments to be tried, all of them first."""
     n = len(case.active)
     counts = range(n, 0, -1) if n <= ALL_MIXTURES else (n, n - 1, 2, 1)
-    return [dict.fromkeys(chosen, "varmat") for count in counts for chosen in combinations(case.active, count)]
+    return [
+        dict.fromkeys(chosen, "varmat")
+        for count in counts
+        for chosen in combinations(case.active, count)
+    ]
 
 
 def plain_values(case: routes.Case, comparison: Comparison) -> routes.Arrays | None:
@@ -45,19 +50,32 @@ def plain_values(case: routes.Case, comparison: Comparison) -> routes.Arrays | N
         return None
     for x in routes.outputs(result):
         if isinstance(x, (ArrayMethods, MatVar)):
-            raise AssertionError(f"{comparison.title}: without variables a result is a {type(x).__name__}, but must be plain")
+            raise AssertionError(
+                f"{comparison.title}: without variables a result is a {type(x).__name__}, but must "
+                "be plain"
+            )
     # A function that returns the same array again would change them.
     return [np.array(x) for x in routes.numbers(result)]
 
 
-def _expect_refusal(case: routes.Case, comparison: Comparison, expected: Exception, mixture: dict[int, str], route: str) -> None:
-    """Demand the same exception, with the same text if it is one of our own, and nothing recorded."""
+def _expect_refusal(
+    case: routes.Case,
+    comparison: Comparison,
+    expected: Exception,
+    mixture: dict[int, str],
+    route: str,
+) -> None:
+    """Demand the same exception, with the same text if it is one of our own, and nothing
+    recorded.
+    """
     name = type(expected).__name__
     sentence = ""
     with nested() as tape, np.errstate(all="ignore"):
         args = routes.Call(case, {} if route == FORWARD else mixture).args
         if route == FORWARD:
-            args = [Dual(x, np.ones(np.shape(x))) if i in mixture else x for i, x in enumerate(args)]
+            args = [
+                Dual(x, np.ones(np.shape(x))) if i in mixture else x for i, x in enumerate(args)
+            ]
         try:
             case.f(*args)
             sentence = f"it gives a result where {name} must be raised ({expected})"
@@ -66,14 +84,19 @@ def _expect_refusal(case: routes.Case, comparison: Comparison, expected: Excepti
                 sentence = f"it says {str(error)!r} and not {str(expected)!r}"
             elif route == REVERSE and tape:  # a matvar may have been converted before the refusal
                 left = [entry[0].name for entry in tape]
-                sentence = f"the failed call left {left} on the tape, but checks come before anything is recorded"
+                sentence = (
+                    f"the failed call left {left} on the tape, but checks come before "
+                    "anything is recorded"
+                )
         except Exception as error:
             sentence = f"it raises {type(error).__name__} ({error}) and not {name} ({expected})"
     if sentence:
         comparison.fail((route, NUMPY), f"{case.describe(mixture)}: {sentence}")
 
 
-def attempt(comparison: Comparison, route: str, call: str, function: Any, *args: Any, **kwargs: Any) -> Any:
+def attempt(
+    comparison: Comparison, route: str, call: str, function: Any, *args: Any, **kwargs: Any
+) -> Any:
     """Run a route; what it raises where plain NumPy has a value is a failure."""
     try:
         return function(*args, **kwargs)
@@ -81,4 +104,6 @@ def attempt(comparison: Comparison, route: str, call: str, function: Any, *args:
         raise AssertionError(f"{comparison.title}: {route}: {call}: {error}") from None
     except Exception as error:
         sentence = f"{call}: it raises {type(error).__name__} ({error}) where there is a value"
-        raise AssertionError(f"{comparison.title}: {route} and {NUMPY} disagree: {sentence}") from error
+        raise AssertionError(
+            f"{comparison.title}: {route} and {NUMPY} disagree: {sentence}"
+        ) from error

@@ -1,8 +1,8 @@
 """The routes to a derivative: plain NumPy, reverse mode, forward mode, and forward over reverse.
 
-All work on a `Case`, a function with a point, and on a mixture: which arguments are variables, and of which kind. A function may
-return a scalar, an array or a tuple of them; here it always returns a list of arrays.
-"""
+All work on a `Case`, a function with a point, and on a mixture: which arguments are variables, and
+of which kind. A function may return a scalar, an array or a tuple of them; here it always returns a
+list of arrays."""
 
 from __future__ import annotations
 
@@ -16,8 +16,18 @@ from varmat.core.dual import Dual
 from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import MatVar, matvar
 from varmat.core.tape import Rule, Tape, nested, start_sweep, sweep
-from varmat.core.variables import ARRAYS, VARIABLES, Outputs, Var, VarMat, View, make_view, value, var
-from varmat.functionals.recorded import record
+from varmat.core.variables import (
+    ARRAYS,
+    VARIABLES,
+    Outputs,
+    Var,
+    VarMat,
+    View,
+    make_view,
+    value,
+    var,
+)
+from varmat.derivatives.recorded import record
 from varmat.programs.interpret import interpret
 from varmat.programs.program import ElsewhereError, Program, RecordingError
 from varmat.programs.runners import RUNNERS, has_native, runner_for
@@ -31,7 +41,8 @@ Gradients = dict[int, np.ndarray]
 
 # The most elements of one argument that finite differences are taken for.
 MOST_ELEMENTS = 100
-# The most elements of values on a tape of which copies are kept, to see whether a rule writes into them.
+# The most elements of values on a tape of which copies are kept, to see whether a rule writes into
+# them.
 MOST_WATCHED = 1_000_000
 
 
@@ -80,7 +91,11 @@ class Case:
             if i not in self.active:
                 words.append(f"{type(x).__name__} (static)")
             elif i in mixture:
-                words.append("Var" if type(x) is float else f"{'MatVar' if mixture[i] == 'matvar' else 'VarMat'} {x.shape}")
+                words.append(
+                    "Var"
+                    if type(x) is float
+                    else f"{'MatVar' if mixture[i] == 'matvar' else 'VarMat'} {x.shape}"
+                )
             else:
                 words.append("float" if type(x) is float else f"data {x.shape}")
         return f"f({', '.join(words)})"
@@ -92,7 +107,12 @@ class Case:
 
     def weighted(self, weights: Arrays) -> float:
         """The weighted sum of what f returns; what has the weight zero may be anything."""
-        return float(sum(np.sum(w * x, where=w != 0.0) for w, x in zip(weights, numbers(self.plain()), strict=True)))
+        return float(
+            sum(
+                np.sum(w * x, where=w != 0.0)
+                for w, x in zip(weights, numbers(self.plain()), strict=True)
+            )
+        )
 
 
 def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
@@ -135,14 +155,22 @@ def _copied(x: Any) -> Any:
 class Call:
     """The arguments of one call: variables, of the kinds a mixture names, and data."""
 
-    def __init__(self, case: Case, mixture: Mixture, layout: str | None = None, same: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        case: Case,
+        mixture: Mixture,
+        layout: str | None = None,
+        same: tuple[int, int] | None = None,
+    ) -> None:
         self.case = case
         self.args: list[Any] = []
         for i, x in enumerate(case.args):
             if same is not None and i == same[1]:
                 self.args.append(self.args[same[0]])
             else:
-                self.args.append(self._argument(x, mixture.get(i), layout if i in case.arrays else None))
+                self.args.append(
+                    self._argument(x, mixture.get(i), layout if i in case.arrays else None)
+                )
 
     @staticmethod
     def _argument(x: Any, kind: str | None, layout: str | None) -> Any:
@@ -160,7 +188,9 @@ class Call:
 
     def check_unchanged(self) -> None:
         for i, (x, now) in enumerate(zip(self.case.args, self.args, strict=True)):
-            if i in self.case.active and not np.array_equal(numbers(now)[0], np.asarray(x), equal_nan=True):
+            if i in self.case.active and not np.array_equal(
+                numbers(now)[0], np.asarray(x), equal_nan=True
+            ):
                 raise ContractError(f"argument {i} was changed by the call or by the reverse pass")
 
     def check_unshared(self, results: list[Any]) -> None:
@@ -169,25 +199,47 @@ class Call:
             for i, x in enumerate(self.args):
                 both = type(result) is VarMat and type(x) in ARRAYS and result is not x
                 if both and result.size and np.may_share_memory(result._val, x._val):
-                    raise ContractError(f"the result shares memory with argument {i}, but is not a view of it")
+                    raise ContractError(
+                        f"the result shares memory with argument {i}, but is not a view of it"
+                    )
 
 
 def check_apart(tape: Tape) -> None:
-    """No two results of operations are in the same memory: who computes one must not change another."""
-    results = [each for _, result, _, _ in tape for each in (result if isinstance(result, Outputs) else (result,))]
-    owned = [x._val for x in results if isinstance(x, VarMat) and not isinstance(x, View) and x._val.size]
+    """No two results of operations are in the same memory: who computes one must not change
+    another.
+    """
+    results = [
+        each
+        for _, result, _, _ in tape
+        for each in (result if isinstance(result, Outputs) else (result,))
+    ]
+    owned = [
+        x._val for x in results if isinstance(x, VarMat) and not isinstance(x, View) and x._val.size
+    ]
     places = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
     for (start, length), (following, _) in pairwise(places):
         if following < start + length:
-            raise ContractError("two results are in the same memory: a value function returns what it keeps, or its operand")
+            raise ContractError(
+                "two results are in the same memory: a value function returns what it keeps, or "
+                "its operand"
+            )
 
 
 def watch(tape: Tape) -> None:
-    """Let a rule fail that writes into the result, into its adjoint, or into an operand. Assignments do, and put it right again."""
+    """Let a rule fail that writes into the result, into its adjoint, or into an operand.
+    Assignments do, and put it right again.
+    """
     room = MOST_WATCHED
     for k, (rule, result, x, y) in enumerate(tape):
-        parts = [part for each in (x, y) for part in (each if isinstance(each, (list, tuple)) else (each,))]
-        held = {f"operand {i}": part._val if type(part) in VARIABLES else part for i, part in enumerate(parts)}
+        parts = [
+            part
+            for each in (x, y)
+            for part in (each if isinstance(each, (list, tuple)) else (each,))
+        ]
+        held = {
+            f"operand {i}": part._val if type(part) in VARIABLES else part
+            for i, part in enumerate(parts)
+        }
         room -= sum(a.size for a in held.values() if isinstance(a, np.ndarray))
         if rule is not ASSIGN and room >= 0:
             tape[k] = (Rule(rule.name, _watched(rule, held), rule.op), result, x, y)
@@ -195,7 +247,11 @@ def watch(tape: Tape) -> None:
 
 def _watched(rule: Any, held: dict[str, Any]) -> Any:
     def chain(result: Any, x: Any, y: Any) -> None:
-        arrays = {**held, **_parts("the result", result._val), **_parts("the adjoint of the result", result._adj)}
+        arrays = {
+            **held,
+            **_parts("the result", result._val),
+            **_parts("the adjoint of the result", result._adj),
+        }
         arrays = {name: a for name, a in arrays.items() if isinstance(a, np.ndarray)}
         before = {name: a.copy() for name, a in arrays.items()}
         rule.chain(result, x, y)
@@ -211,19 +267,27 @@ def _parts(name: str, x: Any) -> dict[str, Any]:
 
 
 def reverse(
-    case: Case, mixture: Mixture, weights: Arrays, uses: int = 1, layout: str | None = None, same: tuple[int, int] | None = None,
+    case: Case,
+    mixture: Mixture,
+    weights: Arrays,
+    uses: int = 1,
+    layout: str | None = None,
+    same: tuple[int, int] | None = None,
     watched: bool = False,
-) -> tuple[list[Any], Arrays, list[Gradients]]:  # fmt: skip
+) -> tuple[list[Any], Arrays, list[Gradients]]:
     """Reverse mode, twice over the same tape.
 
-    Returns the types of the results, their values, and the gradients by a first and a second reverse pass: of the weighted sum of
-    `uses` calls, of which each counts once more than the one before. With `watched` no rule may write where it must not.
-    """
+    Returns the types of the results, their values, and the gradients by a first and a second
+    reverse pass: of the weighted sum of `uses` calls, of which each counts once more than the one
+    before. With `watched` no rule may write where it must not."""
     with nested() as tape, np.errstate(all="ignore"):
         call = Call(case, mixture, layout, same)
         results = [outputs(case.f(*call.args)) for _ in range(uses)]
         if len(results[0]) != len(weights):
-            raise ContractError(f"there are {len(weights)} results by plain NumPy, but {len(results[0])} with variables")
+            raise ContractError(
+                f"there are {len(weights)} results by plain NumPy, but {len(results[0])} with "
+                "variables"
+            )
         kinds, values = [type(x) for x in results[0]], numbers(results[0])
         check_apart(tape)
         if watched:
@@ -244,10 +308,11 @@ def reverse(
 def recorded(
     case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any] | None = None
 ) -> tuple[float, Gradients] | None:
-    """The weighted sum and its gradient by a recording made at a point nearby; None if there is none that holds here.
+    """The weighted sum and its gradient by a recording made at a point nearby; None if there is
+    none that holds here.
 
-    With `directions` it is the derivative of the sum along them, of which the gradient is the Hessian times a vector.
-    """
+    With `directions` it is the derivative of the sum along them, of which the gradient is the
+    Hessian times a vector."""
 
     def argument(i: int, given: Mapping[int, Any]) -> Any:
         x = given.get(i, _copied(case.args[i]))
@@ -263,7 +328,9 @@ def recorded(
     here = [_copied(case.args[i]) for i in mixture]
     with np.errstate(all="ignore"):
         for distance in (1e-3, 0.0):
-            there = [_normal(x * (1.0 + distance * random(np.shape(x), i))) for i, x in enumerate(here)]
+            there = [
+                _normal(x * (1.0 + distance * random(np.shape(x), i))) for i, x in enumerate(here)
+            ]
             try:
                 program = record(weighted, range(len(here)), there, {})
                 break
@@ -291,19 +358,27 @@ def recorded(
 
 def runners_of(program: Program) -> dict[str, Any]:
     """Everything that runs a program, by name."""
-    runners = {name: runner_for(program, name) for name in RUNNERS if name == "numpy" or (name == "native" and has_native())}
+    runners = {
+        name: runner_for(program, name)
+        for name in RUNNERS
+        if name == "numpy" or (name == "native" and has_native())
+    }
     return runners | {"interpreter": lambda arguments: interpret(program, *arguments)}
 
 
 def _check_same(first: str, expected: list[Any], second: str, made: list[Any]) -> None:
     """What runs a program gives the same, but for the order in which sums are taken."""
     if (expected[0] is None) != (made[0] is None):
-        raise ContractError(f"{first} ends a program at a guard where {second} does not, or the other way round")
+        raise ContractError(
+            f"{first} ends a program at a guard where {second} does not, or the other way round"
+        )
     for i, (x, y) in enumerate(zip(expected, made, strict=True)):
         if x is not None:
             scale = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
             if not np.allclose(x, y, rtol=1e-11, atol=1e-12 * scale, equal_nan=True):
-                raise ContractError(f"output {i} of a program is {x} by {first}, but {y} by {second}")
+                raise ContractError(
+                    f"output {i} of a program is {x} by {first}, but {y} by {second}"
+                )
 
 
 def _seed(result: Any, w: np.ndarray) -> None:
@@ -312,18 +387,25 @@ def _seed(result: Any, w: np.ndarray) -> None:
             _seed(item, c)
     elif type(result) in VARIABLES:
         if np.shape(w) != result.shape:
-            raise ContractError(f"the result has shape {result.shape}, but that of plain NumPy has {np.shape(w)}")
+            raise ContractError(
+                f"the result has shape {result.shape}, but that of plain NumPy has {np.shape(w)}"
+            )
         result._take(float(w) if type(result) is Var else np.array(w))
 
 
-def forward(case: Case, tangents: Mapping[int, Any], k: int | None = None, twice: bool = False) -> tuple[Arrays, Arrays]:
-    """Forward mode: values, and tangents of the results, with a leading axis if there are `k` directions.
+def forward(
+    case: Case, tangents: Mapping[int, Any], k: int | None = None, twice: bool = False
+) -> tuple[Arrays, Arrays]:
+    """Forward mode: values, and tangents of the results, with a leading axis if there are `k`
+    directions.
 
     With `twice` a second call must not return what the first one did.
     """
 
     def called() -> list[Any]:
-        args = [Dual(x, tangents[i]) if i in tangents else _copied(x) for i, x in enumerate(case.args)]
+        args = [
+            Dual(x, tangents[i]) if i in tangents else _copied(x) for i, x in enumerate(case.args)
+        ]
         with nested():  # in which functions know that they are differentiated
             results = outputs(case.f(*args))
         for i, tangent in tangents.items():
@@ -339,7 +421,9 @@ def forward(case: Case, tangents: Mapping[int, Any], k: int | None = None, twice
                     for part, other in ((a.val, b.val), (a.tan, b.tan)):
                         if isinstance(part, np.ndarray) and np.may_share_memory(part, other):
                             what = "two calls return values or tangents in the same memory"
-                            raise ContractError(f"{what}: a value function or a tangent rule returns what it keeps")
+                            raise ContractError(
+                                f"{what}: a value function or a tangent rule returns what it keeps"
+                            )
         rates = []
         for x in results:
             shape = np.shape(x) if k is None else (k, *np.shape(x))
@@ -351,8 +435,12 @@ def _unchanged(now: Any, before: Any) -> bool:
     return np.array_equal(now, before, equal_nan=True)
 
 
-def hessian_times_vector(case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]) -> Gradients:
-    """The Hessian of the weighted sum times a vector: the tangent, computed on variables, differentiated in reverse."""
+def hessian_times_vector(
+    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]
+) -> Gradients:
+    """The Hessian of the weighted sum times a vector: the tangent, computed on variables,
+    differentiated in reverse.
+    """
     with nested() as tape, np.errstate(all="ignore"):
         call = Call(case, mixture)
         args = [Dual(x, directions[i]) if i in mixture else x for i, x in enumerate(call.args)]
@@ -365,8 +453,11 @@ def hessian_times_vector(case: Case, mixture: Mixture, weights: Arrays, directio
         return {i: np.array(call.args[i].adj) for i in mixture}
 
 
-def difference_gradient(case: Case, weights: Arrays, finite: bool = True) -> tuple[Gradients, Gradients]:
-    """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where none was taken.
+def difference_gradient(
+    case: Case, weights: Arrays, finite: bool = True
+) -> tuple[Gradients, Gradients]:
+    """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where
+    none was taken.
 
     Unless the point is `finite`, elements that cannot be moved are passed over.
     """
@@ -391,21 +482,31 @@ def difference_gradient(case: Case, weights: Arrays, finite: bool = True) -> tup
                 if not finite:
                     continue
                 raise AssertionError(
-                    f"expect_ad({case.name}): finite differences move argument {i}{at(index)} out of the domain "
-                    f"({refusal}); let f map every point to the domain, or pass Tolerances(finite_difference=inf)"
+                    f"expect_ad({case.name}): finite differences move argument {i}{at(index)} out "
+                    "of the domain "
+                    f"({refusal}); let f map every point to the domain, or pass "
+                    "Tolerances(finite_difference=inf)"
                 ) from refusal
         estimates[i], errors[i] = estimate, error
     return estimates, errors
 
 
-def difference_hessian(case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]) -> tuple[Any, Any]:
-    """Finite differences of the reverse gradient along a direction, with estimated errors, all arguments in one vector."""
+def difference_hessian(
+    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]
+) -> tuple[Any, Any]:
+    """Finite differences of the reverse gradient along a direction, with estimated errors, all
+    arguments in one vector.
+    """
 
     def moved(h: float) -> Any:
         moved_case = case.at({i: case.args[i] + h * directions[i] for i in mixture})
         _, values, (gradient, _) = reverse(moved_case, mixture, weights)
         # A formula for the derivative may go on where the function has ended.
-        return flat(gradient) if all(np.all(np.isfinite(x)) for x in values) else np.full(flat(gradient).shape, np.nan)
+        return (
+            flat(gradient)
+            if all(np.all(np.isfinite(x)) for x in values)
+            else np.full(flat(gradient).shape, np.nan)
+        )
 
     return slope(moved, SIZES)
 

@@ -27,16 +27,17 @@ ORACLE = "50-digit reference"
 def expect_value(f: Any, reference: Any, points: Sequence[Any], rtol: float = 1e-12) -> Report:
     """Demand that value and first derivatives of a scalar function agree with a 50-digit reference.
 
-    The function is called with scalars (`Var`), one point at a time, and with arrays (`VarMat`) of all points; it may be
-    elementwise or return the sum over its elements.
+    The function is called with scalars (`Var`), one point at a time, and with arrays (`VarMat`) of
+    all points; it may be elementwise or return the sum over its elements.
 
     Parameters
     ----------
     f : callable
         Takes one or more real arguments.
     reference : callable or str
-        The same function of `mpmath.mpf` arguments, or an expression in ``x``, ``y``, ``z``, ``w`` with the functions of mpmath.
-        Floats in it are exact binary numbers: write ``mpf(1)/10``, not ``0.1``.
+        The same function of `mpmath.mpf` arguments, or an expression in ``x``, ``y``, ``z``, ``w``
+        with the functions of mpmath. Floats in it are exact binary numbers: write ``mpf(1)/10``,
+        not ``0.1``.
     points : sequence of floats or of tuples
         Where to compare. A coordinate that is an `int` is passed as it is and not differentiated.
     rtol : float
@@ -80,15 +81,27 @@ def expect_value(f: Any, reference: Any, points: Sequence[Any], rtol: float = 1e
     return comparison.report()
 
 
-def _expect_arrays(f: Any, comparison: Comparison, points: Sequence[Any], exact: list[Any], rtol: float) -> None:
+def _expect_arrays(
+    f: Any, comparison: Comparison, points: Sequence[Any], exact: list[Any], rtol: float
+) -> None:
     call = f"arrays of {len(points)} points"
     value, partials = _evaluate(f, [_column(column) for column in zip(*points, strict=True)])
     values = np.array([truth[0] for truth in exact])
     if not np.ndim(value):  # a sum over the elements: relative to the size of its terms
         total, size = np.sum(values), float(np.sum(np.abs(values)))
-        comparison.close(("VarMat", ORACLE), f"{call}: the sum of the values", value, total, rtol, floor=size)
+        comparison.close(
+            ("VarMat", ORACLE), f"{call}: the sum of the values", value, total, rtol, floor=size
+        )
         value = values
-    _demand(comparison, "VarMat", call, (value, partials), values, np.array([truth[1] for truth in exact]).T, rtol)
+    _demand(
+        comparison,
+        "VarMat",
+        call,
+        (value, partials),
+        values,
+        np.array([truth[1] for truth in exact]).T,
+        rtol,
+    )
 
 
 def _column(column: tuple[Any, ...]) -> Any:
@@ -96,16 +109,29 @@ def _column(column: tuple[Any, ...]) -> Any:
     return column[0] if same_integer else np.array(column)
 
 
-def _demand(comparison: Comparison, kind: str, call: str, result: Any, value: Any, partials: Any, rtol: float) -> None:
+def _demand(
+    comparison: Comparison,
+    kind: str,
+    call: str,
+    result: Any,
+    value: Any,
+    partials: Any,
+    rtol: float,
+) -> None:
     """Elementwise relative agreement of value and derivatives: every element on its own scale."""
     pairs = [("the value", result[0], value)]
-    pairs += [(f"the derivative with respect to argument {i}", g, partials[i]) for i, g in result[1].items()]
+    pairs += [
+        (f"the derivative with respect to argument {i}", g, partials[i])
+        for i, g in result[1].items()
+    ]
     for what, a, b in pairs:
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape:
             comparison.fail((kind, ORACLE), f"{call}: {what} has shape {a.shape} against {b.shape}")
         for index in np.ndindex(a.shape):
-            comparison.close((kind, ORACLE), f"{call}: {what}{at(index)}", a[index], b[index], rtol, slack=TINY)
+            comparison.close(
+                (kind, ORACLE), f"{call}: {what}{at(index)}", a[index], b[index], rtol, slack=TINY
+            )
 
 
 def _evaluate(f: Any, point: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
@@ -125,7 +151,9 @@ def _function(expression: str, mpmath: Any) -> Callable[..., Any]:
     return lambda *args: eval(code, {**vars(mpmath), **dict(zip(NAMES, args, strict=False))})
 
 
-def _exact(function: Callable[..., Any], point: tuple[Any, ...], mpmath: Any) -> tuple[float, list[float]]:
+def _exact(
+    function: Callable[..., Any], point: tuple[Any, ...], mpmath: Any
+) -> tuple[float, list[float]]:
     """Value and partial derivatives at a point, rounded once, to float64."""
     exact = [x if isinstance(x, int) else mpmath.mpf(float(x)) for x in point]
     value = function(*exact)
@@ -152,5 +180,7 @@ def _mpmath() -> Any:
     try:
         import mpmath
     except ImportError as error:
-        raise ImportError("expect_value compares with mpmath, which is not installed: pip install varmat[test]") from error
+        raise ImportError(
+            "expect_value compares with mpmath, which is not installed: pip install varmat[test]"
+        ) from error
     return mpmath

@@ -1,8 +1,8 @@
-"""Transforms of each element alone: bounds from below, from above and from both sides, and affine ones.
+"""Transforms of each element alone: bounds from below, from above and from both sides, and affine
+ones.
 
-An infinite bound is no bound: the element stays what it is. Bounds may be variables. Those that are finite everywhere, which is
-the common case, cost no selection.
-"""
+An infinite bound is no bound: the element stays what it is. Bounds may be variables. Those that are
+finite everywhere, which is the common case, cost no selection."""
 
 from __future__ import annotations
 
@@ -12,29 +12,19 @@ from typing import Any
 import numpy as np
 
 from varmat.core.elementwise import ROWS
-from varmat.core.errors import Domain, finite, positive_finite
+from varmat.core.errors import Domain
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.functions.elementwise import formula, row
-from varmat.functions.special import expit
-from varmat.transforms.common import check_against, check_inside, check_within, joined, operand, operands, plain_sum, split
+from varmat.functions.special.table import expit
+from varmat.transforms.common import check_against, check_within, joined, operands, plain_sum, split
 
 __all__ = [
-    "corr_constrain",
-    "corr_free",
-    "identity_constrain",
-    "identity_free",
     "lb_constrain",
     "lb_free",
     "log_cosh",
     "lub_constrain",
     "lub_free",
-    "offset_multiplier_constrain",
-    "offset_multiplier_free",
-    "positive_constrain",
-    "positive_free",
-    "prob_constrain",
-    "prob_free",
     "ub_constrain",
     "ub_free",
 ]
@@ -50,11 +40,23 @@ upper_bound = Domain("greater than -inf", lambda x: x > -inf)
 def _log_cosh(x: Any) -> Any:
     # The first form loses nothing near 0, the second far from it.
     a = np.abs(x)
-    return np.where(a < 1.0, -0.5 * np.log1p(-np.square(np.tanh(a))), a - np.log(2.0) + np.log1p(np.exp(-2.0 * a)))
+    return np.where(
+        a < 1.0,
+        -0.5 * np.log1p(-np.square(np.tanh(a))),
+        a - np.log(2.0) + np.log1p(np.exp(-2.0 * a)),
+    )
 
 
-log_cosh = row("log_cosh", "g * tanh(x)", "Logarithm of the hyperbolic cosine, without overflow", None,
-    "log(cosh(x))", (0.5, -1e-8, 1.0, 20.0, -700.0), 0.462117, ufunc=_log_cosh)
+log_cosh = row(
+    "log_cosh",
+    "g * tanh(x)",
+    "Logarithm of the hyperbolic cosine, without overflow",
+    None,
+    "log(cosh(x))",
+    (0.5, -1e-8, 1.0, 20.0, -700.0),
+    0.462117,
+    ufunc=_log_cosh,
+)
 
 
 def _sum(x: Any) -> Any:
@@ -64,7 +66,9 @@ def _sum(x: Any) -> Any:
 
 
 def _check_bound(function: str, name: str, bound: Any, domain: Domain, x: Any) -> Any:
-    """Whether there is a bound, or for each element whether there is one; refuses what cannot be a bound."""
+    """Whether there is a bound, or for each element whether there is one; refuses what cannot be a
+    bound.
+    """
     if np.ndim(bound):
         check_within(function, name, np.shape(bound), np.shape(x))
 
@@ -94,16 +98,9 @@ def below(x: Any, ub: Any, jacobian: bool = False) -> Any:
     return (y, _sum(x)) if jacobian else y
 
 
-def affine(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
-    y = offset + multiplier * x
-    if not jacobian:
-        return y
-    count = np.size(x) // max(1, np.size(multiplier))
-    return y, _sum(log(multiplier)) * count
-
-
-# With s = expit(-|x|) = e / (1 + e), where e = exp(-|x|), the distance from the nearer bound is (ub - lb) s, of which no digit is
-# lost at either end, and dy/dx = (ub - lb) s (1 - s). The log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x|
+# With s = expit(-|x|) = e / (1 + e), where e = exp(-|x|), the distance from the nearer bound is (ub
+# - lb) s, of which no digit is lost at either end, and dy/dx = (ub - lb) s (1 - s). The
+# log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x|
 # - 2 log1p(e), its derivative -tanh(x / 2).
 @operation()
 def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
@@ -112,9 +109,15 @@ def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     e = np.exp(-a)
     width = ub - lb
     near = width * (e / (1.0 + e))
-    y = float(ub - near if x > 0 else lb + near) if type(x) is float else np.where(x > 0, ub - near, lb + near)
+    y = (
+        float(ub - near if x > 0 else lb + near)
+        if type(x) is float
+        else np.where(x > 0, ub - near, lb + near)
+    )
     slope = near / (1.0 + e)
-    return Saved((y, plain_sum(np.log(width) - a - 2.0 * np.log1p(e))) if jacobian else y, slope=slope)
+    return Saved(
+        (y, plain_sum(np.log(width) - a - 2.0 * np.log1p(e))) if jacobian else y, slope=slope
+    )
 
 
 @interval_constrain.reverse
@@ -134,11 +137,14 @@ def interval_reverse(g: Any, r: Any, x: Any, lb: Any, ub: Any, jacobian: bool, s
 def interval_tangent(r: Any, x: Any, lb: Any, ub: Any, jacobian: bool) -> Any:
     up, down = expit(x), expit(-x)
     width, shape = ub - lb, np.shape(x)
-    return tuple(joined(maps, jacobian) for maps in (
-        lambda t: (t * width * up * down, np.sum(t * (down - up))),
-        lambda t: (t * down, -np.sum(np.broadcast_to(t / width, shape))),
-        lambda t: (t * up, np.sum(np.broadcast_to(t / width, shape))),
-    ))  # fmt: skip
+    return tuple(
+        joined(maps, jacobian)
+        for maps in (
+            lambda t: (t * width * up * down, np.sum(t * (down - up))),
+            lambda t: (t * down, -np.sum(np.broadcast_to(t / width, shape))),
+            lambda t: (t * up, np.sum(np.broadcast_to(t / width, shape))),
+        )
+    )
 
 
 # --- the public functions ---
@@ -172,7 +178,8 @@ def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to `x` is ``exp(x)``, and to `lb` one; where there is no bound, one and zero.
+    The derivative with respect to `x` is ``exp(x)``, and to `lb` one; where there is no bound, one
+    and zero.
 
     References
     ----------
@@ -221,7 +228,8 @@ def lb_free(y: Any, lb: Any) -> Any:
 
     Notes
     -----
-    The derivative with respect to `y` is ``1 / (y - lb)``, to `lb` its negative; where there is no bound, one and zero.
+    The derivative with respect to `y` is ``1 / (y - lb)``, to `lb` its negative; where there is no
+    bound, one and zero.
 
     Examples
     --------
@@ -231,7 +239,14 @@ def lb_free(y: Any, lb: Any) -> Any:
     """
     y, lb = operands("lb_free", y=y, lb=lb)
     free = np.logical_not(_check_bound("lb_free", "lb", lb, lower_bound, y))
-    check_against("lb_free", "Lower bounded variable", y, "greater than or equal to {}", lambda y, lb: y >= lb, lb)
+    check_against(
+        "lb_free",
+        "Lower bounded variable",
+        y,
+        "greater than or equal to {}",
+        lambda y, lb: y >= lb,
+        lb,
+    )
     x = _quiet_log(y - lb)
     return np.where(free, y, x) if np.any(free) else x
 
@@ -264,7 +279,8 @@ def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivative with respect to `x` is ``-exp(x)``, and to `ub` one; where there is no bound, one and zero.
+    The derivative with respect to `x` is ``-exp(x)``, and to `ub` one; where there is no bound, one
+    and zero.
 
     References
     ----------
@@ -310,7 +326,8 @@ def ub_free(y: Any, ub: Any) -> Any:
 
     Notes
     -----
-    The derivative with respect to `y` is ``-1 / (ub - y)``, to `ub` its negative; where there is no bound, one and zero.
+    The derivative with respect to `y` is ``-1 / (ub - y)``, to `ub` its negative; where there is no
+    bound, one and zero.
 
     Examples
     --------
@@ -320,7 +337,14 @@ def ub_free(y: Any, ub: Any) -> Any:
     """
     y, ub = operands("ub_free", y=y, ub=ub)
     free = np.logical_not(_check_bound("ub_free", "ub", ub, upper_bound, y))
-    check_against("ub_free", "Upper bounded variable", y, "less than or equal to {}", lambda y, ub: y <= ub, ub)
+    check_against(
+        "ub_free",
+        "Upper bounded variable",
+        y,
+        "less than or equal to {}",
+        lambda y, ub: y <= ub,
+        ub,
+    )
     x = _quiet_log(ub - y)
     return np.where(free, y, x) if np.any(free) else x
 
@@ -333,7 +357,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     x : array_like, any shape
         Unconstrained.
     lb, ub : array_like
-        Bounds, broadcast to the shape of `x`; -inf and inf for none: then as `ub_constrain`, `lb_constrain`, or not at all.
+        Bounds, broadcast to the shape of `x`; -inf and inf for none: then as `ub_constrain`,
+        `lb_constrain`, or not at all.
     jacobian : bool
         Return the logarithm of the absolute Jacobian determinant too.
 
@@ -353,7 +378,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    The derivatives with respect to `x`, `lb` and `ub` are ``(ub - lb) * expit(x) * expit(-x)``, ``expit(-x)`` and ``expit(x)``.
+    The derivatives with respect to `x`, `lb` and `ub` are ``(ub - lb) * expit(x) * expit(-x)``,
+    ``expit(-x)`` and ``expit(x)``.
 
     References
     ----------
@@ -370,17 +396,21 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     x, lb, ub = operands("lub_constrain", x=x, lb=lb, ub=ub)
     low = _check_bound("lub_constrain", "lb", lb, lower_bound, x)
     high = _check_bound("lub_constrain", "ub", ub, upper_bound, x)
-    check_against("lub_constrain", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub)
+    check_against(
+        "lub_constrain", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub
+    )
     if np.all(low) and np.all(high):
         return interval_constrain(x, lb, ub, jacobian=jacobian)
     if not np.any(low):
         return ub_constrain(x, ub, jacobian)
     if not np.any(high):
         return lb_constrain(x, lb, jacobian)
-    # One transform after the other, each the identity where it does not apply: a stretch from 0 to 4, at 0, has the
-    # log-Jacobian log(4) - 2 log(2), which is exactly 0.
+    # One transform after the other, each the identity where it does not apply: a stretch from 0 to
+    # 4, at 0, has the log-Jacobian log(4) - 2 log(2), which is exactly 0.
     both = low & high
-    y, p = interval_constrain(np.where(both, x, 0.0), np.where(both, lb, 0.0), np.where(both, ub, 4.0), jacobian=True)
+    y, p = interval_constrain(
+        np.where(both, x, 0.0), np.where(both, lb, 0.0), np.where(both, ub, 4.0), jacobian=True
+    )
     z, q = lb_constrain(np.where(both, 0.0, x), np.where(high, -inf, lb), jacobian=True)
     z, s = ub_constrain(z, np.where(low, inf, ub), jacobian=True)
     y = np.where(both, y, z)
@@ -390,7 +420,15 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
 def _interval_free(function: str, title: str, y: Any, lb: Any, ub: Any) -> Any:
     low = _check_bound(function, "lb", lb, lower_bound, y)
     high = _check_bound(function, "ub", ub, upper_bound, y)
-    check_against(function, title, y, "in the interval [{}, {}]", lambda y, lb, ub: (lb <= y) & (y <= ub), lb, ub)
+    check_against(
+        function,
+        title,
+        y,
+        "in the interval [{}, {}]",
+        lambda y, lb, ub: (lb <= y) & (y <= ub),
+        lb,
+        ub,
+    )
     if not np.any(low):
         return ub_free(y, ub)
     if not np.any(high):
@@ -424,7 +462,8 @@ def lub_free(y: Any, lb: Any, ub: Any) -> Any:
 
     Notes
     -----
-    With respect to `lb` the derivative is ``-1 / (y - lb)``, to `ub` it is ``-1 / (ub - y)``, and to `y` the negative of their sum.
+    With respect to `lb` the derivative is ``-1 / (y - lb)``, to `ub` it is ``-1 / (ub - y)``, and
+    to `y` the negative of their sum.
 
     Examples
     --------
@@ -437,349 +476,3 @@ def lub_free(y: Any, lb: Any, ub: Any) -> Any:
     check_within("lub_free", "ub", np.shape(ub), np.shape(y))
     check_against("lub_free", "lb", lb, "less than ub, which is {}", lambda lb, ub: lb < ub, ub)
     return _interval_free("lub_free", "Bounded variable", y, lb, ub)
-
-
-def offset_multiplier_constrain(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
-    """Shift and stretch: ``offset + multiplier * x``.
-
-    Parameters
-    ----------
-    x : array_like, any shape
-        Unconstrained.
-    offset, multiplier : array_like
-        Broadcast to the shape of `x`; the multiplier is positive.
-    jacobian : bool
-        Return the logarithm of the absolute Jacobian determinant too.
-
-    Returns
-    -------
-    y : of the shape of `x`
-    log_jacobian : scalar
-        If asked for: the sum of ``log(multiplier)`` over the elements of `x`.
-
-    Raises
-    ------
-    DomainError
-        If the offset is not finite, or the multiplier not positive finite.
-    ShapeError
-        If one of them does not broadcast to the shape of `x`.
-
-    Notes
-    -----
-    The derivatives with respect to `x`, `offset` and `multiplier` are `multiplier`, one and `x`.
-
-    References
-    ----------
-    Stan Reference Manual, "Affinely transformed scalar".
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.offset_multiplier_constrain(2.0, 10.0, 3.0)
-    16.0
-    """
-    x, offset, multiplier = operands("offset_multiplier_constrain", x=x, offset=offset, multiplier=multiplier)
-    _check_bound("offset_multiplier_constrain", "offset", offset, finite, x)
-    _check_bound("offset_multiplier_constrain", "multiplier", multiplier, positive_finite, x)
-    return affine(x, offset, multiplier, jacobian)
-
-
-def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
-    """The inverse of `offset_multiplier_constrain`: ``(y - offset) / multiplier``.
-
-    Parameters
-    ----------
-    y : array_like, any shape
-        Finite.
-    offset, multiplier : array_like
-        Broadcast to the shape of `y`; the multiplier is positive.
-
-    Returns
-    -------
-    Of the shape of `y`
-
-    Raises
-    ------
-    DomainError
-        If `y` or the offset is not finite, or the multiplier not positive finite.
-    ShapeError
-        If one of them does not broadcast to the shape of `y`.
-
-    Notes
-    -----
-    The derivatives with respect to `y`, `offset` and `multiplier` are 1, -1 and ``-x`` over the multiplier, for the result `x`.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.offset_multiplier_free(16.0, 10.0, 3.0)
-    2.0
-    """
-    y, offset, multiplier = operands("offset_multiplier_free", y=y, offset=offset, multiplier=multiplier)
-    _check_bound("offset_multiplier_free", "offset", offset, finite, y)
-    _check_bound("offset_multiplier_free", "multiplier", multiplier, positive_finite, y)
-    check_inside(finite, "offset_multiplier_free", "Affinely transformed variable", y)
-    return (y - offset) / multiplier
-
-
-def identity_constrain(x: Any, jacobian: bool = False) -> Any:
-    """Real numbers as they are: the transform where nothing is constrained.
-
-    Parameters
-    ----------
-    x : array_like, any shape
-    jacobian : bool
-        Return the logarithm of the absolute Jacobian determinant too.
-
-    Returns
-    -------
-    y : `x`
-    log_jacobian : float
-        If asked for: 0.
-
-    Raises
-    ------
-    TypeError
-        If `x` holds anything but real numbers.
-
-    Notes
-    -----
-    The derivative is 1; nothing is recorded.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.identity_constrain(1.5, jacobian=True)
-    (1.5, 0.0)
-    """
-    x = operand(x, "identity_constrain", "x")
-    return (x, 0.0) if jacobian else x
-
-
-def identity_free(y: Any) -> Any:
-    """The inverse of `identity_constrain`: real numbers as they are.
-
-    Parameters
-    ----------
-    y : array_like, any shape
-
-    Returns
-    -------
-    `y`
-
-    Raises
-    ------
-    TypeError
-        If `y` holds anything but real numbers.
-
-    Notes
-    -----
-    The derivative is 1; nothing is recorded.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.identity_free([1.0, 2.0])
-    array([1., 2.])
-    """
-    return operand(y, "identity_free", "y")
-
-
-def positive_constrain(x: Any, jacobian: bool = False) -> Any:
-    """Map real numbers to positive ones: ``exp(x)``.
-
-    Parameters
-    ----------
-    x : array_like, any shape
-        Unconstrained.
-    jacobian : bool
-        Return the logarithm of the absolute Jacobian determinant too.
-
-    Returns
-    -------
-    y : of the shape of `x`
-    log_jacobian : scalar
-        If asked for: the sum of `x`.
-
-    Notes
-    -----
-    The derivative is ``exp(x)``, the result.
-
-    References
-    ----------
-    Stan Reference Manual, "Lower bounded scalar".
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.positive_constrain(0.0, jacobian=True)
-    (1.0, 0.0)
-    """
-    x = operand(x, "positive_constrain", "x")
-    y = exp(x)
-    return (y, _sum(x)) if jacobian else y
-
-
-def positive_free(y: Any) -> Any:
-    """The inverse of `positive_constrain`: ``log(y)``.
-
-    Parameters
-    ----------
-    y : array_like, any shape
-        Positive.
-
-    Returns
-    -------
-    Of the shape of `y`
-
-    Raises
-    ------
-    DomainError
-        If `y` is not positive.
-
-    Notes
-    -----
-    The derivative is ``1 / y``.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.positive_free(1.0)
-    0.0
-    """
-    y = operand(y, "positive_free", "y")
-    check_against("positive_free", "Positive variable", y, "positive", lambda y: y > 0)
-    return log(y)
-
-
-def prob_constrain(x: Any, jacobian: bool = False) -> Any:
-    """Map real numbers to probabilities: ``expit(x)``.
-
-    Parameters
-    ----------
-    x : array_like, any shape
-        Unconstrained: log odds.
-    jacobian : bool
-        Return the logarithm of the absolute Jacobian determinant too.
-
-    Returns
-    -------
-    y : of the shape of `x`
-    log_jacobian : scalar
-        If asked for: the sum of ``log(y) + log(1 - y)``.
-
-    Notes
-    -----
-    The derivative is ``y * (1 - y)`` for the result `y`.
-
-    References
-    ----------
-    Stan Reference Manual, "Lower and upper bounded scalar".
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.prob_constrain(0.0)
-    0.5
-    """
-    x = operand(x, "prob_constrain", "x")
-    return interval_constrain(x, 0.0, 1.0, jacobian=True) if jacobian else expit(x)
-
-
-def prob_free(y: Any) -> Any:
-    """The inverse of `prob_constrain`: ``log(y) - log(1 - y)``.
-
-    Parameters
-    ----------
-    y : array_like, any shape
-        Between 0 and 1, where the result is infinite.
-
-    Returns
-    -------
-    Of the shape of `y`
-
-    Raises
-    ------
-    DomainError
-        If `y` is outside the interval.
-
-    Notes
-    -----
-    The derivative is ``1 / (y * (1 - y))``.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.prob_free(0.5)
-    0.0
-    """
-    y = operand(y, "prob_free", "y")
-    return _interval_free("prob_free", "Probability variable", y, 0.0, 1.0)
-
-
-def corr_constrain(x: Any, jacobian: bool = False) -> Any:
-    """Map real numbers to correlations: ``tanh(x)``.
-
-    Parameters
-    ----------
-    x : array_like, any shape
-        Unconstrained.
-    jacobian : bool
-        Return the logarithm of the absolute Jacobian determinant too.
-
-    Returns
-    -------
-    y : of the shape of `x`
-    log_jacobian : scalar
-        If asked for: the sum of ``log(1 - y**2) = -2 log(cosh(x))``.
-
-    Notes
-    -----
-    The derivative is ``1 - y**2`` for the result `y`.
-
-    References
-    ----------
-    Stan Reference Manual, "Correlation matrices".
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.corr_constrain(0.0)
-    0.0
-    """
-    x = operand(x, "corr_constrain", "x")
-    y = tanh(x)
-    return (y, -2.0 * _sum(log_cosh(x))) if jacobian else y
-
-
-def corr_free(y: Any) -> Any:
-    """The inverse of `corr_constrain`: ``arctanh(y)``.
-
-    Parameters
-    ----------
-    y : array_like, any shape
-        Between -1 and 1, where the result is infinite.
-
-    Returns
-    -------
-    Of the shape of `y`
-
-    Raises
-    ------
-    DomainError
-        If `y` is outside the interval.
-
-    Notes
-    -----
-    The derivative is ``1 / (1 - y**2)``.
-
-    Examples
-    --------
-    >>> import varmat as vm
-    >>> vm.corr_free(0.0)
-    0.0
-    """
-    y = operand(y, "corr_free", "y")
-    check_against("corr_free", "Correlation variable", y, "in the interval [-1, 1]", lambda y: abs(y) <= 1)
-    with np.errstate(divide="ignore"):
-        return arctanh(y)

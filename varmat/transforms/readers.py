@@ -1,8 +1,8 @@
-"""Stan's readers of partial correlations: correlation and covariance matrices, and their Cholesky factors.
+"""Stan's readers of partial correlations: correlation and covariance matrices, and their Cholesky
+factors.
 
-Partial correlations go column by column, ``(1, 0), (2, 0), ..., (2, 1), ...``, and lie between -1 and 1; `corr_matrix_constrain`
-and `cov_matrix_constrain_lkj` make them of any real numbers.
-"""
+Partial correlations go column by column, ``(1, 0), (2, 0), ..., (2, 1), ...``, and lie between -1
+and 1; `corr_matrix_constrain` and `cov_matrix_constrain_lkj` make them of any real numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from varmat.core.errors import Domain, ShapeError, positive_finite
 from varmat.functions.checks import check_values
-from varmat.functions.forms import tcrossprod
+from varmat.functions.linalg.forms import tcrossprod
 from varmat.transforms.common import check_vector, operand
-from varmat.transforms.matrices import by_columns, correlation_factor, size_of
+from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of
 
 __all__ = ["read_corr_L", "read_corr_matrix", "read_cov_L", "read_cov_matrix"]
 
@@ -41,18 +41,23 @@ def _cov_factor(function: str, z: Any, sds: Any, jacobian: bool) -> Any:
     k = np.shape(sds)[-1]
     check_values(lambda s: positive_finite.check(function, "sds", s), sds)
     if np.shape(z)[:-1] != np.shape(sds)[:-1]:
-        raise ShapeError(f"{function}: sds has shape {np.shape(sds)}, but must go with z, of shape {np.shape(z)}!")
+        raise ShapeError(
+            f"{function}: sds has shape {np.shape(sds)}, but must go with z, of shape "
+            f"{np.shape(z)}!"
+        )
     factor = _corr_factor(function, z, k, jacobian)
     if not jacobian:
         return sds[..., None] * factor
-    return sds[..., None] * factor[0], factor[1] + k * np.sum(np.log(sds)) + prod(np.shape(sds)[:-1]) * k * log(2.0)
+    return sds[..., None] * factor[0], factor[1] + k * np.sum(np.log(sds)) + prod(
+        np.shape(sds)[:-1]
+    ) * k * log(2.0)
 
 
 def _squared(factor: Any, jacobian: bool) -> Any:
     return (tcrossprod(factor[0]), factor[1]) if jacobian else tcrossprod(factor)
 
 
-def read_corr_L(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N802, N803 - Stan's names
+def read_corr_L(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N802 - Stan's names
     """The Cholesky factor of a correlation matrix with given partial correlations.
 
     Parameters
@@ -80,13 +85,14 @@ def read_corr_L(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N802, N
 
     Notes
     -----
-    In row and column `i`, `j` below the diagonal, ``L[i, j]`` is ``z[i, j]`` times the product of ``sqrt(1 - z[i, m]**2)`` over all
-    ``m < j``, and ``L[i, i]`` that product. The log-Jacobian is the sum of ``(K - j - 2) / 2 * log(1 - z[i, j]**2)``.
+    In row and column `i`, `j` below the diagonal, ``L[i, j]`` is ``z[i, j]`` times the product of
+    ``sqrt(1 - z[i, m]**2)`` over all ``m < j``, and ``L[i, i]`` that product. The log-Jacobian is
+    the sum of ``(K - j - 2) / 2 * log(1 - z[i, j]**2)``.
 
     References
     ----------
-    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
-    Journal of Multivariate Analysis 100 (2009), 1989.
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines
+    and extended onion method", Journal of Multivariate Analysis 100 (2009), 1989.
 
     Examples
     --------
@@ -98,7 +104,7 @@ def read_corr_L(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N802, N
     return _corr_factor("read_corr_L", z, K, jacobian)
 
 
-def read_corr_matrix(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N803 - Stan's name
+def read_corr_matrix(z: Any, K: int, jacobian: bool = False) -> Any:
     """The correlation matrix with given partial correlations.
 
     Parameters
@@ -138,7 +144,8 @@ def read_corr_matrix(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N8
 
 
 def read_cov_L(z: Any, sds: Any, jacobian: bool = False) -> Any:  # noqa: N802 - Stan's name
-    """The Cholesky factor of a covariance matrix with given partial correlations and standard deviations.
+    """The Cholesky factor of a covariance matrix with given partial correlations and standard
+    deviations.
 
     Parameters
     ----------
@@ -158,14 +165,15 @@ def read_cov_L(z: Any, sds: Any, jacobian: bool = False) -> Any:  # noqa: N802 -
     Raises
     ------
     DomainError
-        If a partial correlation is not between -1 and 1, or a standard deviation not positive and finite.
+        If a partial correlation is not between -1 and 1, or a standard deviation not positive and
+        finite.
     ShapeError
         If `z` and `sds` do not fit.
 
     Notes
     -----
-    Row `i` of the factor of `read_corr_L`, times ``sds[i]``. The log-Jacobian is that of `read_corr_L`, plus ``K`` times ``log(2)``
-    and the logarithms of the standard deviations.
+    Row `i` of the factor of `read_corr_L`, times ``sds[i]``. The log-Jacobian is that of
+    `read_corr_L`, plus ``K`` times ``log(2)`` and the logarithms of the standard deviations.
 
     Examples
     --------
@@ -198,7 +206,8 @@ def read_cov_matrix(z: Any, sds: Any, jacobian: bool = False) -> Any:
     Raises
     ------
     DomainError
-        If a partial correlation is not between -1 and 1, or a standard deviation not positive and finite.
+        If a partial correlation is not between -1 and 1, or a standard deviation not positive and
+        finite.
     ShapeError
         If `z` and `sds` do not fit.
 

@@ -1,4 +1,6 @@
-"""The native runner: loops that are verified before they are trusted, errors of Python, threads, and memory."""
+"""The native runner: loops that are verified before they are trusted, errors of Python, threads,
+and memory.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ def calls_python(program: Program) -> bool:
 
 def test_loops_of_ufuncs_are_found() -> None:
     unary, binary = (np.exp, scipy.special.gammaln), (np.add, np.matmul)
-    for ufunc, signature in (*((f, "d->d") for f in unary), *((f, "dd->d") for f in binary), (np.less, "dd->?")):
+    for ufunc, signature in (
+        *((f, "d->d") for f in unary),
+        *((f, "dd->d") for f in binary),
+        (np.less, "dd->?"),
+    ):
         address, _ = loop_of(ufunc, signature)
         assert address
         assert loop_of(ufunc, signature) == (address, _)
@@ -63,7 +69,9 @@ def test_what_has_no_loop_of_doubles_says_so() -> None:
 
 
 def test_a_loop_that_gives_something_else_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a version of NumPy had another order of fields: what stands there is the loop of another ufunc."""
+    """As if a version of NumPy had another order of fields: what stands there is the loop of
+    another ufunc.
+    """
 
     class Other:
         """A ufunc that gives something else than its loop."""
@@ -88,7 +96,9 @@ def test_a_loop_that_gives_something_else_is_not_trusted(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("where", ["_verify", "loop_of"])
-def test_without_a_loop_a_step_is_a_call_of_python(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+def test_without_a_loop_a_step_is_a_call_of_python(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
     program = of_one_step(ufunc_kernel(np.arctan), (4,))
     x = np.linspace(0.0, 1.0, 4)
     assert not calls_python(program)
@@ -137,7 +147,9 @@ def test_more_axes_than_loops_are_made_for() -> None:
     program = builder.program([builder.sum(made), made])
     data = np.linspace(0.0, 1.0, 3**10).reshape((3,) * 10)
     assert calls_python(program)
-    np.testing.assert_allclose(NativeRunner(program)([data])[1], np.exp(data[(slice(None, None, 2),) * 10]), rtol=1e-15)
+    np.testing.assert_allclose(
+        NativeRunner(program)([data])[1], np.exp(data[(slice(None, None, 2),) * 10]), rtol=1e-15
+    )
 
 
 # --- errors ---
@@ -165,7 +177,10 @@ def test_an_error_of_a_step_is_raised_where_the_runner_is_called() -> None:
         names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
         assert "raises_at_seven" in names
         line = traceback.extract_tb(caught.value.__traceback__)[-1]
-        assert (Path(line.filename).name, line.line) == (Path(__file__).name, 'raise MineError("seven")')
+        assert (Path(line.filename).name, line.line) == (
+            Path(__file__).name,
+            'raise MineError("seven")',
+        )
     assert run([np.ones(3)])[0] == 3.0
 
 
@@ -176,7 +191,11 @@ def test_errors_of_several_threads_are_their_own() -> None:
 
     builder = Builder()
     x = builder.argument((1,))
-    run = NativeRunner(builder.program([builder.sum(builder.call(PythonCall("refuse", refuse, [((1,), FLOAT)], False), x))]))
+    run = NativeRunner(
+        builder.program(
+            [builder.sum(builder.call(PythonCall("refuse", refuse, [((1,), FLOAT)], False), x))]
+        )
+    )
     wrong = []
 
     def work(k: float) -> None:
@@ -200,7 +219,9 @@ def test_interrupts_go_through() -> None:
     def interrupt(x: Any) -> tuple[Any]:
         raise KeyboardInterrupt
 
-    run = NativeRunner(of_one_step(PythonCall("interrupt", interrupt, [((2,), FLOAT)], False), (2,)))
+    run = NativeRunner(
+        of_one_step(PythonCall("interrupt", interrupt, [((2,), FLOAT)], False), (2,))
+    )
     with pytest.raises(KeyboardInterrupt):
         run([np.ones(2)])
 
@@ -265,7 +286,13 @@ def test_arguments_lie_anywhere() -> None:
     odd = np.zeros(8 * data.size + 1, np.uint8)[1:].view(np.float64).reshape(data.shape)
     odd[...] = data
     expected = g(data)
-    for x in (odd, np.asfortranarray(data), np.repeat(data, 2, axis=1)[:, ::2], data[::-1][::-1], data.copy()):
+    for x in (
+        odd,
+        np.asfortranarray(data),
+        np.repeat(data, 2, axis=1)[:, ::2],
+        data[::-1][::-1],
+        data.copy(),
+    ):
         value, gradient = g(x)
         assert value == pytest.approx(expected[0], rel=1e-14)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-14)
@@ -289,7 +316,10 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         assert runner_for(of_one_step(ufunc_kernel(np.exp), (2,))).name == "numpy"
         assert vm.recorded(np.sum)(np.ones(2))[0] == 2.0
-        with pytest.raises(ImportError, match=r"^recorded: the native runner needs numba, which is not installed: pip install"):
+        with pytest.raises(
+            ImportError,
+            match=r"^recorded: the native runner needs numba, which is not installed: pip install",
+        ):
             vm.recorded(np.sum, runner="native")
         with pytest.raises(ImportError, match=r"^Model: the native runner needs numba"):
             check_runner("Model", "native")
@@ -299,7 +329,14 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_a_process(text: str, **environment: str) -> str:
     settings = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    done = subprocess.run([sys.executable, "-c", text], env=settings, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -343,9 +380,13 @@ caching._CacheLocator.ensure_cache_path = refuse
     assert in_a_process(nowhere + evaluate) == "2.0"
 
 
-@pytest.mark.parametrize("function", [np.negative, np.isfinite, np.signbit, np.positive, np.square, np.absolute, np.exp])
+@pytest.mark.parametrize(
+    "function", [np.negative, np.isfinite, np.signbit, np.positive, np.square, np.absolute, np.exp]
+)
 def test_columns_of_rows_of_eight(function):
-    """NumPy's own loops of some functions are wrong with some strides: that of `negative` at 64 bytes."""
+    """NumPy's own loops of some functions are wrong with some strides: that of `negative` at 64
+    bytes.
+    """
     x = np.random.default_rng(1).normal(size=(34, 8))
     for columns in (slice(0, 2), slice(1, 8), slice(5, 2, -1)):
         builder = Builder()

@@ -18,7 +18,9 @@ from varmat.programs.runners.numpy import NumpyRunner
 
 
 def program(n: int) -> Program:
-    """A number, an array made by the last step, one that is returned twice, an argument, a part, and data."""
+    """A number, an array made by the last step, one that is returned twice, an argument, a part,
+    and data.
+    """
     builder = Builder()
     x, s = builder.argument((n,)), builder.argument(())
     y = builder.ufunc(np.multiply, builder.ufunc(np.exp, x), s)
@@ -50,13 +52,19 @@ def test_outputs_are_the_callers_own(n: int) -> None:
 
 
 def test_large_arguments_and_results_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps that use them are bound anew at every call; so they are found at other addresses, and in any order."""
+    """Steps that use them are bound anew at every call; so they are found at other addresses, and
+    in any order.
+    """
     monkeypatch.setattr(numpy_runner, "LARGE", 3)
     builder = Builder()
     x = builder.argument((2, 3))
     y = builder.ufunc(np.exp, x)
     seen = []
-    noted = builder.call(PythonCall("noted", lambda a, b: seen.append((a, b)) or (a,), [((2, 3), FLOAT)], False), x, y)
+    noted = builder.call(
+        PythonCall("noted", lambda a, b: seen.append((a, b)) or (a,), [((2, 3), FLOAT)], False),
+        x,
+        y,
+    )
     run = NumpyRunner(builder.program([builder.sum(noted), y]))
     for order in ("C", "F"):
         given = np.asarray(np.arange(6.0).reshape(2, 3), order=order)

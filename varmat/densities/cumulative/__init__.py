@@ -1,4 +1,6 @@
-"""Cumulative distribution functions and their logarithms, one module per family of distributions as for the densities."""
+"""Cumulative distribution functions and their logarithms, one module per family of distributions as
+for the densities.
+"""
 
 from varmat.densities.cumulative import (
     bounded,

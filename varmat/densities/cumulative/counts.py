@@ -2,47 +2,75 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from varmat.densities.bernoulli import bernoulli_lpmf
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.finite_populations import discrete_range_lpmf
 
 __all__ = [
-    "bernoulli_cdf", "bernoulli_lccdf", "bernoulli_lcdf", "discrete_range_cdf", "discrete_range_lccdf", "discrete_range_lcdf",
+    "bernoulli_cdf", "bernoulli_lccdf", "bernoulli_lcdf", "discrete_range_cdf",
+     "discrete_range_lccdf", "discrete_range_lcdf",
 ]  # fmt: skip
+
+
+def _up_to(n: Any, theta: Any) -> Any:
+    return np.where(np.less(n, 0.0), 0.0, np.where(np.less(n, 1.0), 1.0 - theta, 1.0))
+
 
 bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
     bernoulli_lpmf,
+    at_zero=_up_to,
     below=Tail("log1p(-theta)", {"theta": "-1.0 / (1.0 - theta)"}, "log1p(-theta)"),
     above=Tail("log(theta)", {"theta": "1.0 / theta"}, "log(theta)"),
     points=[(0, 0.3), (0, 0.9), (0, 0.5)],
     tails=[(0, 1e-300), (0, 1.0 - 2.0**-53)],
-    start="n >= 0.0", before=[(-1, 0.5)],
-    end="n < 1.0", after=[(1, 0.5), (2, 0.5)], inside="0.0",
+    start="n >= 0.0",
+    before=[(-1, 0.5)],
+    end="n < 1.0",
+    after=[(1, 0.5), (2, 0.5)],
+    inside="0.0",
     notes="""The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In SciPy ``scipy.stats.bernoulli(theta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.bernoulli_cdf([0, 1], 0.25)
 0.75
 """,
-)  # fmt: skip
+)
 
 # Of the count of integers up to y and of that above it, the smaller one has the digits.
 discrete_range_cdf, discrete_range_lcdf, discrete_range_lccdf = cumulative(
     discrete_range_lpmf,
     let={
-        "size": "upper - lower + 1.0", "under": "(floor(x) - lower + 1.0) / size", "over": "(upper - floor(x)) / size",
+        "size": "upper - lower + 1.0",
+        "under": "(floor(x) - lower + 1.0) / size",
+        "over": "(upper - floor(x)) / size",
     },
-    below=Tail("where(under < 0.5, log(under), log1p(-over))", {}, "log((floor(y) - lower + 1) / (upper - lower + 1))"),
-    above=Tail("where(over < 0.5, log(over), log1p(-under))", {}, "log((upper - floor(y)) / (upper - lower + 1))"),
+    below=Tail(
+        "where(under < 0.5, log(under), log1p(-over))",
+        {},
+        "log((floor(y) - lower + 1) / (upper - lower + 1))",
+    ),
+    above=Tail(
+        "where(over < 0.5, log(over), log1p(-under))",
+        {},
+        "log((upper - floor(y)) / (upper - lower + 1))",
+    ),
     points=[(3, 1, 5), (0, -2, 4), (1, 1, 5), (-1, -3, 40)],
     tails=[(1, 1, 10**9), (10**9 - 1, 1, 10**9)],
-    start="y >= lower", before=[(0, 1, 5), (-7, 1, 5)],
-    end="y < upper", after=[(5, 1, 5), (6, 1, 5), (2, 2, 2)], inside="lower",
-    notes="""The probability up to y is the number of integers from the lower bound to y over that of all up to the upper bound.
-    There are no derivatives: all arguments are discrete. In SciPy ``scipy.stats.randint(lower, upper + 1)``.""",
+    start="y >= lower",
+    before=[(0, 1, 5), (-7, 1, 5)],
+    end="y < upper",
+    after=[(5, 1, 5), (6, 1, 5), (2, 2, 2)],
+    inside="lower",
+    notes="""The probability up to y is the number of integers from the lower bound to y over that
+    of all up to the upper bound. There are no derivatives: all arguments are discrete. In SciPy
+    ``scipy.stats.randint(lower, upper + 1)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.discrete_range_cdf(1, 1, 4)
 0.25
 """,
-)  # fmt: skip
+)

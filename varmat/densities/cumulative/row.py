@@ -3,16 +3,16 @@
     normal_cdf, normal_lcdf, normal_lccdf = cumulative(
         normal_lpdf,
         let={"inv": "1.0 / sigma", "z": "(x - mu) * inv", ...},
-        below=Tail("log_ndtr(z)", {"y": "...", "mu": "...", "sigma": "..."}, "log(ncdf((y - mu) / sigma))"),
-        above=Tail("log_ndtr(-z)", {...}, "log(ncdf((mu - y) / sigma))"),
-        points=..., tails=..., notes=..., examples=...,
+        below=Tail("log_ndtr(z)", {"y": "...", "mu": "...", "sigma": "..."}, "log(ncdf((y - mu) /
+        sigma))"), above=Tail("log_ndtr(-z)", {...}, "log(ncdf((mu - y) / sigma))"), points=...,
+        tails=..., notes=..., examples=...,
     )
 
-In the expressions ``x`` is the observation, or a possible one where it is outside the support: nothing that is computed there gets
-into a derivative. Arguments, titles and domains are those of the density. The two logarithms are written apart: neither is computed
-from the other where that would lose digits, so that each is right in its own far tail. Of several observations the logarithms are
-summed and the probabilities multiplied, as in Stan.
-"""
+In the expressions ``x`` is the observation, or a possible one where it is outside the support:
+nothing that is computed there gets into a derivative. Arguments, titles and domains are those of
+the density. The two logarithms are written apart: neither is computed from the other where that
+would lose digits, so that each is right in its own far tail. Of several observations the logarithms
+are summed and the probabilities multiplied, as in Stan."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.variables import Var
 from varmat.densities.density import positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.univariate import Quick, Univariate, argument_lines
 
 __all__ = ["LESS", "WITHIN", "Cumulative", "LogCumulative", "Tail", "cumulative"]
 
-# For quick forms: the logarithm `rest` of 1 - exp(-t), of all t that are neither tiny nor infinite. Next to 1 the probability m has
-# lost what makes its logarithm; what is left of 1 - m - e is that, and nothing elsewhere.
+# For quick forms: the logarithm `rest` of 1 - exp(-t), of all t that are neither tiny nor infinite.
+# Next to 1 the probability m has lost what makes its logarithm; what is left of 1 - m - e is that,
+# and nothing elsewhere.
 LESS = {"e": "exp(-t)", "m": "-expm1(-t)", "rest": "log(m) + (1.0 - m - e) * m"}
 WITHIN = "(t > 1e-300) & (t < inf)"
 
@@ -45,7 +47,8 @@ class Tail(NamedTuple):
     term : str
         The elementwise expression.
     partials : dict
-        Name of an argument -> the elementwise derivative of the term. An argument that is missing is discrete.
+        Name of an argument -> the elementwise derivative of the term. An argument that is missing
+        is discrete.
     reference : str
         The same as an mpmath expression in the arguments, for the tests.
     """
@@ -59,11 +62,29 @@ class LogCumulative(Univariate):
     """The logarithm of a probability up to, or above, an observation; made by `cumulative`."""
 
     def __init__(
-        self, name: str, density: Univariate, let: dict[str, str], tail: Tail, support: str | None, quick: Quick | None
-    ) -> None:  # fmt: skip
-        # Scales of the wrong sign and infinite locations give probabilities too: all domains are checked beforehand.
+        self,
+        name: str,
+        density: Univariate,
+        let: dict[str, str],
+        tail: Tail,
+        support: str | None,
+        quick: Quick | None,
+    ) -> None:
+        # Scales of the wrong sign and infinite locations give probabilities too: all domains are
+        # checked beforehand.
         terms = (tail.term,)
-        super().__init__(name, density.arguments, let, terms, tail.partials, support, (), density.demand, terms, quick)
+        super().__init__(
+            name,
+            density.arguments,
+            let,
+            terms,
+            tail.partials,
+            support,
+            (),
+            density.demand,
+            terms,
+            quick,
+        )
         self.reference = tail.reference
         # Nothing is dropped of a probability.
         self.__signature__ = inspect.Signature(self.parameters)
@@ -84,10 +105,13 @@ class Cumulative:
     name : str
     log : LogCumulative
         Its logarithm, which refuses in the name of this function.
+    at_zero : callable, optional
+        The probability of each observation, of arrays and variables, for where one is zero and its
+        derivative perhaps not.
     """
 
-    def __init__(self, log: LogCumulative) -> None:
-        self.log = log
+    def __init__(self, log: LogCumulative, at_zero: Any = None) -> None:
+        self.log, self.at_zero = log, at_zero
         self.__name__ = self.__qualname__ = self.name = log.name
         self.__module__ = log.__module__
         self.arguments, self.discrete = log.arguments, log.discrete
@@ -96,7 +120,17 @@ class Cumulative:
     @typed
     def __call__(self, *args: Any, **named: Any) -> Any:
         log = self.log(*args, **named)
-        return math.exp(log) if type(log) is float else np.exp(log)
+        if type(log) is float:
+            return math.exp(log)
+        if self.at_zero is not None and type(log) is Var and log._val == -math.inf:
+            # The logarithm has an infinite derivative there, or none.
+            given = inspect.signature(self.at_zero).bind(*args, **named).args
+            return np.prod(
+                self.at_zero(
+                    *(np.asarray(x, float) if type(x) in (list, tuple) else x for x in given)
+                )
+            )
+        return np.exp(log)
 
     @cached_property
     def pointwise(self) -> Any:
@@ -123,40 +157,58 @@ class _Inner(LogCumulative):
 
 
 def cumulative(
-    density: Univariate, *, below: Tail, above: Tail, notes: str, examples: str, points: Sequence[tuple[float, ...]],
-    tails: Sequence[tuple[float, ...]] = (), before: Sequence[tuple[float, ...]] = (), after: Sequence[tuple[float, ...]] = (),
-    let: dict[str, str] | None = None, start: str | None = None, end: str | None = None, inside: str = "1.0",
-    quick: dict[str, str] | None = None, when: str = "",
-) -> tuple[Cumulative, LogCumulative, LogCumulative]:  # fmt: skip
+    density: Univariate,
+    *,
+    below: Tail,
+    above: Tail,
+    notes: str,
+    examples: str,
+    points: Sequence[tuple[float, ...]],
+    tails: Sequence[tuple[float, ...]] = (),
+    before: Sequence[tuple[float, ...]] = (),
+    after: Sequence[tuple[float, ...]] = (),
+    let: dict[str, str] | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    inside: str = "1.0",
+    quick: dict[str, str] | None = None,
+    when: str = "",
+    at_zero: Any = None,
+) -> tuple[Cumulative, LogCumulative, LogCumulative]:
     """Make the three cumulative functions of a density of one variable: one row of the table.
 
     Parameters
     ----------
     density : Univariate
-        The density or mass, from which the names, the arguments and their domains come. It gets the three functions as its
-        ``cdf``, ``lcdf`` and ``lccdf``.
+        The density or mass, from which the names, the arguments and their domains come. It gets the
+        three functions as its ``cdf``, ``lcdf`` and ``lccdf``.
     below, above : Tail
-        The logarithms of the probability up to an observation (itself included), and of that above it.
+        The logarithms of the probability up to an observation (itself included), and of that above
+        it.
     notes, examples : str
         Text for the docstrings: formula; lines of a doctest.
     points, tails : sequence of tuples
-        Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12; in the tails, where they are right
-        to 1e-9.
+        Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12; in
+        the tails, where they are right to 1e-9.
     before, after : sequence of tuples
         Arguments for the tests, with an observation for which `start`, or `end`, does not hold.
     let : dict, optional
         Abbreviations used in other expressions, and in later abbreviations.
     start, end : str, optional
-        Conditions that hold above the smallest and below the largest possible observation. Where `start` does not hold the
-        probability up to the observation is 0 and that above it 1, where `end` does not hold it is the other way round; the
-        derivatives are 0.
+        Conditions that hold above the smallest and below the largest possible observation. Where
+        `start` does not hold the probability up to the observation is 0 and that above it 1, where
+        `end` does not hold it is the other way round; the derivatives are 0.
     inside : str
         A possible observation, which takes the place of those outside.
     quick : dict, optional
-        Other abbreviations for the same, for arrays whose observations are all inside: what they give is taken where the value is
-        finite.
+        Other abbreviations for the same, for arrays whose observations are all inside: what they
+        give is taken where the value is finite.
     when : str, optional
         A further condition on these.
+    at_zero : callable, optional
+        The probability up to each observation, written with differentiable functions of the
+        arguments: it takes over where it is zero within the domain of a parameter and its
+        derivative is not that of an exponential.
 
     Returns
     -------
@@ -168,16 +220,22 @@ def cumulative(
     title = density.title
     let, observation = let or {}, next(iter(density.arguments))
 
-    def made(kind: type[LogCumulative], suffix: str, tail: Tail, support: str | None, other: str | None) -> LogCumulative:
+    def made(
+        kind: type[LogCumulative], suffix: str, tail: Tail, support: str | None, other: str | None
+    ) -> LogCumulative:
         here, shorter = {"x": observation} | let, dict(quick or {})
         conditions = [f"({other})"] if other else []
         conditions += [when] if when else []
         if other is not None:  # beyond the other end the probability is 1
             here["x"], shorter["x"] = f"where({other}, {observation}, {inside})", observation
-            parts = {"chosen": tail.term} | {f"in_{name}_chosen": partial for name, partial in tail.partials.items()}
+            parts = {"chosen": tail.term} | {
+                f"in_{name}_chosen": partial for name, partial in tail.partials.items()
+            }
             here |= {name: f"where({other}, {text}, 0.0)" for name, text in parts.items()}
             shorter |= parts
-            tail = Tail("chosen", {name: f"in_{name}_chosen" for name in tail.partials}, tail.reference)
+            tail = Tail(
+                "chosen", {name: f"in_{name}_chosen" for name in tail.partials}, tail.reference
+            )
         if density.demand is not None:  # a value that is not finite has all arguments looked at
             tail = tail._replace(term=f"where({density.demand[1]}, {tail.term}, nan)")
         short = Quick(shorter, when=" & ".join(conditions) or None) if shorter else None
@@ -186,20 +244,34 @@ def cumulative(
         return row
 
     inner = made(_Inner, "cdf", below, start, end)
-    lcdf, lccdf = made(LogCumulative, "lcdf", below, start, end), made(LogCumulative, "lccdf", above, end, start)
+    lcdf, lccdf = (
+        made(LogCumulative, "lcdf", below, start, end),
+        made(LogCumulative, "lccdf", above, end, start),
+    )
     inner.outside = lcdf.outside = tuple(before)
     lccdf.outside = tuple(after)
-    cdf = Cumulative(inner)
+    cdf = Cumulative(inner, at_zero)
     functions: tuple[Any, ...] = (cdf, lcdf, lccdf)
     words = ("Probability up to", "Log probability up to", "Log probability above")
     for function, of, condition in zip(functions, words, (None, start, end), strict=True):
         product = function is cdf
-        outside = f" Where ``{condition}`` does not hold the value is -inf and the gradient zero." if condition else ""
+        outside = (
+            f" Where ``{condition}`` does not hold the value is -inf and the gradient zero."
+            if condition
+            else ""
+        )
         function.__doc__ = _DOC.format(
-            of=of, title=title, over="multiplied" if product else "summed", arguments=argument_lines(density.arguments),
-            what="product" if product else "sum", neutral="one" if product else "zero", outside=outside,
-            full=function.name, notes=notes.strip(), examples=examples.strip().replace("\n", "\n    "),
-        )  # fmt: skip
+            of=of,
+            title=title,
+            over="multiplied" if product else "summed",
+            arguments=argument_lines(density.arguments),
+            what="product" if product else "sum",
+            neutral="one" if product else "zero",
+            outside=outside,
+            full=function.name,
+            notes=notes.strip(),
+            examples=examples.strip().replace("\n", "\n    "),
+        )
     density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
     return cdf, lcdf, lccdf
 
@@ -213,8 +285,8 @@ _DOC = """{of} an observation, {title}; {over} over all elements.
     Returns
     -------
     float or Var
-        The {what} over the elements to which the arguments broadcast; {neutral} if there are none.{outside}
-        ``{full}.pointwise`` is that of each element.
+        The {what} over the elements to which the arguments broadcast; {neutral} if there are
+        none.{outside} ``{full}.pointwise`` is that of each element.
 
     Raises
     ------

@@ -14,11 +14,12 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.functions.exponentials import logsumexp
-from varmat.functions.special import log1m_exp
+from varmat.functions.arrays.exponentials import logsumexp
+from varmat.functions.special.table import log1m_exp
 
 __all__ = [
-    "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf", "poisson_binomial_lccdf",
+    "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf",
+     "poisson_binomial_lccdf",
     "poisson_binomial_lcdf",
 ]  # fmt: skip
 
@@ -37,7 +38,12 @@ class LogSum:
 
     def __init__(self, name: str, mass: Any, upper: bool, log_masses: Callable[..., Any]) -> None:
         self.__name__ = self.__qualname__ = self.name = name
-        self.arguments, self.mass, self._upper, self._log_masses = mass.arguments, mass, upper, log_masses
+        self.arguments, self.mass, self._upper, self._log_masses = (
+            mass.arguments,
+            mass,
+            upper,
+            log_masses,
+        )
         self.__signature__ = inspect.Signature(positional(mass.arguments))
 
     def __reduce__(self) -> str:
@@ -56,7 +62,9 @@ class LogSum:
         n, *rest = self.__signature__.bind(*args, **named).args
         title, _ = next(iter(self.arguments.values()))
         if is_differentiable(n):
-            raise TypeError(f"{self.name}: {title} is a variable, but has no derivative: it is discrete!")
+            raise TypeError(
+                f"{self.name}: {title} is a variable, but has no derivative: it is discrete!"
+            )
         not_nan.check(self.name, title, np.asarray(n, np.float64))
         try:
             return self._elements(np.asarray(n, np.float64), rest)
@@ -72,15 +80,28 @@ class LogSum:
         try:
             shape = np.broadcast_shapes(n.shape, *shapes)
         except ValueError:
-            raise ShapeError(f"{self.mass.name}: the arguments have shapes {[n.shape, *shapes]}, but must broadcast!") from None
+            raise ShapeError(
+                f"{self.mass.name}: the arguments have shapes {[n.shape, *shapes]}, but must "
+                "broadcast!"
+            ) from None
         if self.mass is not poisson_binomial_lpmf:
             self.mass(np.zeros(n.shape), *rest)
-        full = [np.broadcast_to(x, shape + np.shape(x)[len(s) :]) if np.shape(x) else x for x, s in zip(rest, shapes, strict=True)]
+        full = [
+            np.broadcast_to(x, shape + np.shape(x)[len(s) :]) if np.shape(x) else x
+            for x, s in zip(rest, shapes, strict=True)
+        ]
         counts = np.broadcast_to(n, shape)
         made = [
-            self._element(float(counts[i]), [x[i] if np.shape(x) else x for x in full]) for i in np.ndindex(*shape)
+            self._element(float(counts[i]),
+             [x[i] if np.shape(x) else x for x in full]) for i in np.ndindex(*shape)
         ]  # fmt: skip
-        return np.reshape(np.stack(made), shape) if shape and made else np.zeros(shape) if shape else made[0]
+        return (
+            np.reshape(np.stack(made), shape)
+            if shape and made
+            else np.zeros(shape)
+            if shape
+            else made[0]
+        )
 
     def _element(self, n: float, rest: list[Any]) -> Any:
         top = np.shape(rest[0])[-1] if self.mass is poisson_binomial_lpmf else int(rest[0])
@@ -104,7 +125,9 @@ class Sum(LogSum):
         return math.exp(log) if type(log) is float else np.exp(log)
 
 
-def _made(mass: Any, log_masses: Callable[..., Any], title: str, lines: str, example: str) -> tuple[LogSum, LogSum, LogSum]:
+def _made(
+    mass: Any, log_masses: Callable[..., Any], title: str, lines: str, example: str
+) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
     found = []
     for suffix, kind, words in (
@@ -115,9 +138,15 @@ def _made(mass: Any, log_masses: Callable[..., Any], title: str, lines: str, exa
         made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", log_masses)
         made.__module__ = __name__
         made.__doc__ = _DOC.format(
-            words=words, title=title, over="multiplied" if kind is Sum else "summed", lines=lines, mass=mass.name,
-            example=example.format(made.name, {"cdf": "0.5", "lcdf": "-0.693147", "lccdf": "-0.693147"}[suffix]),
-        )  # fmt: skip
+            words=words,
+            title=title,
+            over="multiplied" if kind is Sum else "summed",
+            lines=lines,
+            mass=mass.name,
+            example=example.format(
+                made.name, {"cdf": "0.5", "lcdf": "-0.693147", "lccdf": "-0.693147"}[suffix]
+            ),
+        )
         found.append(made)
     mass.lcdf, mass.lccdf = found[1:]
     return found[0], found[1], found[2]
@@ -132,8 +161,8 @@ _DOC = """{words}, {title}; {over} over all observations.
     Returns
     -------
     float or Var
-        0 or 1 (-inf or 0 of the logarithms) where no number of successes is below or above the observation. ``pointwise`` of the
-        logarithms is that of each observation.
+        0 or 1 (-inf or 0 of the logarithms) where no number of successes is below or above the
+        observation. ``pointwise`` of the logarithms is that of each observation.
 
     Raises
     ------
@@ -144,8 +173,8 @@ _DOC = """{words}, {title}; {over} over all observations.
 
     Notes
     -----
-    The masses are added up in the domain of logarithms: as many as there are numbers of successes, for each observation. See
-    `{mass}`.
+    The masses are added up in the domain of logarithms: as many as there are numbers of successes,
+    for each observation. See `{mass}`.
 
     References
     ----------
@@ -169,6 +198,7 @@ poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _made(
     poisson_binomial_lpmf,
     lambda ks, theta: np.stack([poisson_binomial_lpmf(int(k), theta) for k in ks]),
     "Poisson binomial distribution",
-    "    y : array_like of int\n        Successes.\n    theta : array_like, shape (..., K)\n        Probabilities of the trials.",
+    "    y : array_like of int\n        Successes.\n    theta : array_like, shape (..., K)\n       "
+    " Probabilities of the trials.",
     ">>> round(vm.{}(1, [0.5, 0.5, 0.5]), 6)\n    {}",
 )

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from varmat.core.errors import Domain
-from varmat.densities.bernoulli import bernoulli_logit_lpmf, bernoulli_lpmf, binomial_logit_lpmf, binomial_lpmf
+from varmat.densities.bernoulli import (
+    bernoulli_logit_lpmf,
+    bernoulli_lpmf,
+    binomial_logit_lpmf,
+    binomial_lpmf,
+)
 from varmat.densities.beta_counts import beta_binomial_lpmf, beta_neg_binomial_lpmf
 from varmat.densities.counts import (
     neg_binomial_2_log_lpmf,
@@ -16,7 +21,7 @@ from varmat.densities.counts import (
 )
 from varmat.densities.finite_populations import discrete_range_lpmf, hypergeometric_lpmf
 from varmat.densities.random_numbers.row import log_gamma, poisson, random_numbers
-from varmat.functions.special import expit
+from varmat.functions.special.table import expit
 
 __all__ = [
     "bernoulli_logit_rng",
@@ -41,50 +46,66 @@ MIXTURE = """The counts are Poisson numbers whose rates are gamma numbers, {}. R
 small = Domain("nonnegative and less than 10**9", lambda x: (x >= 0) & (x < 10**9))
 
 bernoulli_rng = random_numbers(
-    bernoulli_lpmf, lambda rng, shape, theta: rng.random(shape) < theta,
-    notes="A draw is 1 where one of ``numpy.random.Generator.random()`` is less than the probability.",
-)  # fmt: skip
+    bernoulli_lpmf,
+    lambda rng, shape, theta: rng.random(shape) < theta,
+    notes="A draw is 1 where one of ``numpy.random.Generator.random()`` is less than the "
+    "probability.",
+)
 bernoulli_logit_rng = random_numbers(
-    bernoulli_logit_lpmf, lambda rng, shape, alpha: rng.random(shape) < expit(alpha),
-    notes="A draw is 1 where one of ``numpy.random.Generator.random()`` is less than ``expit(alpha)``.",
-)  # fmt: skip
+    bernoulli_logit_lpmf,
+    lambda rng, shape, alpha: rng.random(shape) < expit(alpha),
+    notes="A draw is 1 where one of ``numpy.random.Generator.random()`` is less than "
+    "``expit(alpha)``.",
+)
 binomial_rng = random_numbers(
-    binomial_lpmf, lambda rng, shape, N, theta: rng.binomial(N, theta, shape),  # noqa: N803 (the name in Stan)
+    binomial_lpmf,
+    lambda rng, shape, N, theta: rng.binomial(N, theta, shape),
     notes=NUMPY.format("binomial(N, theta)"),
-)  # fmt: skip
+)
 binomial_logit_rng = random_numbers(
-    binomial_logit_lpmf, lambda rng, shape, N, alpha: rng.binomial(N, expit(alpha), shape),  # noqa: N803
+    binomial_logit_lpmf,
+    lambda rng, shape, N, alpha: rng.binomial(N, expit(alpha), shape),
     notes=NUMPY.format("binomial(N, expit(alpha))"),
-)  # fmt: skip
+)
 beta_binomial_rng = random_numbers(
     beta_binomial_lpmf,
-    lambda rng, shape, N, alpha, beta: rng.binomial(N, rng.beta(alpha, beta, shape)),  # noqa: N803
+    lambda rng, shape, N, alpha, beta: rng.binomial(N, rng.beta(alpha, beta, shape)),
     notes="The counts are binomial, of probabilities drawn as by `beta_rng`.",
 )
 discrete_range_rng = random_numbers(
-    discrete_range_lpmf, lambda rng, shape, lower, upper: rng.integers(lower, upper, shape, endpoint=True),
+    discrete_range_lpmf,
+    lambda rng, shape, lower, upper: rng.integers(lower, upper, shape, endpoint=True),
     notes=NUMPY.format("integers(lower, upper, endpoint=True)"),
-)  # fmt: skip
+)
 hypergeometric_rng = random_numbers(
-    hypergeometric_lpmf, lambda rng, shape, N, a, b: rng.hypergeometric(a, b, N, shape),  # noqa: N803
-    notes=NUMPY.format("hypergeometric(a, b, N)"), a=small, b=small,
-)  # fmt: skip
+    hypergeometric_lpmf,
+    lambda rng, shape, N, a, b: rng.hypergeometric(a, b, N, shape),
+    notes=NUMPY.format("hypergeometric(a, b, N)"),
+    a=small,
+    b=small,
+)
 poisson_rng = random_numbers(
-    poisson_lpmf, lambda rng, shape, rate: poisson("poisson_rng", rng, rate, shape),
+    poisson_lpmf,
+    lambda rng, shape, rate: poisson("poisson_rng", rng, rate, shape),
     notes=NUMPY.format("poisson(rate)") + " Rates beyond 64-bit integers are refused.",
-)  # fmt: skip
+)
 poisson_log_rng = random_numbers(
-    poisson_log_lpmf, lambda rng, shape, alpha: poisson("poisson_log_rng", rng, np.exp(alpha), shape),
+    poisson_log_lpmf,
+    lambda rng, shape, alpha: poisson("poisson_log_rng", rng, np.exp(alpha), shape),
     notes=NUMPY.format("poisson(exp(alpha))") + " Rates beyond 64-bit integers are refused.",
-)  # fmt: skip
+)
 neg_binomial_rng = random_numbers(
     neg_binomial_lpmf,
-    lambda rng, shape, alpha, beta: poisson("neg_binomial_rng", rng, rng.standard_gamma(alpha, shape) / beta, shape),
+    lambda rng, shape, alpha, beta: poisson(
+        "neg_binomial_rng", rng, rng.standard_gamma(alpha, shape) / beta, shape
+    ),
     notes=MIXTURE.format("as by `gamma_rng`"),
 )
 neg_binomial_2_rng = random_numbers(
     neg_binomial_2_lpmf,
-    lambda rng, shape, mu, phi: poisson("neg_binomial_2_rng", rng, mu * (rng.standard_gamma(phi, shape) / phi), shape),
+    lambda rng, shape, mu, phi: poisson(
+        "neg_binomial_2_rng", rng, mu * (rng.standard_gamma(phi, shape) / phi), shape
+    ),
     notes=MIXTURE.format("of the shape :math:`\\phi` and the mean :math:`\\mu`"),
 )
 neg_binomial_2_log_rng = random_numbers(
@@ -97,8 +118,11 @@ neg_binomial_2_log_rng = random_numbers(
 beta_neg_binomial_rng = random_numbers(
     beta_neg_binomial_lpmf,
     lambda rng, shape, r, alpha, beta: poisson(
-        "beta_neg_binomial_rng", rng,
-        rng.standard_gamma(r, shape) * np.exp(log_gamma(rng, beta, shape) - log_gamma(rng, alpha, shape)), shape,
+        "beta_neg_binomial_rng",
+        rng,
+        rng.standard_gamma(r, shape)
+        * np.exp(log_gamma(rng, beta, shape) - log_gamma(rng, alpha, shape)),
+        shape,
     ),
     notes=MIXTURE.format("whose scales are ratios of gamma numbers, the odds against a success"),
-)  # fmt: skip
+)

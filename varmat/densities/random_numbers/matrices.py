@@ -1,4 +1,6 @@
-"""Random matrices: correlation and covariance matrices, their Cholesky factors, matrices of normal numbers."""
+"""Random matrices: correlation and covariance matrices, their Cholesky factors, matrices of normal
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,11 @@ import numpy as np
 
 from varmat.core.errors import Domain, positive_finite
 from varmat.densities.domains import Scalar, lower_factor, symmetric_matrix
-from varmat.densities.matrix_variate import inv_wishart_lpdf, lkj_corr_cholesky_lpdf, lkj_corr_lpdf, wishart_lpdf
+from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
 from varmat.densities.random_numbers.row import vectors
+from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
-from varmat.functions.lapack import cholesky_factor
+from varmat.functions.linalg.lapack import cholesky_factor
 
 __all__ = [
     "inv_wishart_cholesky_rng",
@@ -32,10 +35,15 @@ FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
 # --- correlations ---
 
 
-def correlation_factors(rng: np.random.Generator, shape: tuple[int, ...], k: int, eta: float) -> Any:
-    """Rows of unit length: normal numbers, and a gamma number on the diagonal that makes the sphere as flat as it has to be."""
+def correlation_factors(
+    rng: np.random.Generator, shape: tuple[int, ...], k: int, eta: float
+) -> Any:
+    """Rows of unit length: normal numbers, and a gamma number on the diagonal that makes the sphere
+    as flat as it has to be.
+    """
     factors = np.tril(rng.standard_normal((*shape, k, k)), -1)
-    # Row i has i normal numbers; the square of the last one is twice a gamma number of the shape eta + (k - 1 - i) / 2.
+    # Row i has i normal numbers; the square of the last one is twice a gamma number of the shape
+    # eta + (k - 1 - i) / 2.
     shapes = eta + 0.5 * np.arange(k - 1, -1, -1)
     diagonal = np.sqrt(2.0 * rng.standard_gamma(shapes, (*shape, k)))
     diagonal[..., 0] = 1.0
@@ -46,14 +54,19 @@ def correlation_factors(rng: np.random.Generator, shape: tuple[int, ...], k: int
 
 
 ONION = """The rows of the Cholesky factor are drawn one after the other, which is the onion method: the square of the length of
-    the part of row i + 1 before the diagonal has a beta distribution with the shapes :math:`i / 2` and
-    :math:`\\eta + (K - 1 - i) / 2`, and its direction is uniform; D. Lewandowski, D. Kurowicka and H. Joe (2009), "Generating
-    random correlation matrices based on vines and extended onion method", Journal of Multivariate Analysis 100(9), 1989-2001."""
+    the part of row i + 1 before the diagonal has a beta distribution with the shapes :math:`i / 2`
+    and :math:`\\eta + (K - 1 - i) / 2`, and its direction is uniform; D. Lewandowski, D. Kurowicka
+    and H. Joe (2009), "Generating random correlation matrices based on vines and extended onion
+    method", Journal of Multivariate Analysis 100(9), 1989-2001."""
 
 
 @vectors(
-    "LKJ distribution of the Cholesky factor of a correlation matrix", "kk", density=lkj_corr_cholesky_lpdf,
-    section="Cholesky LKJ correlation distribution", K=ROWS, eta=SHAPE,
+    "LKJ distribution of the Cholesky factor of a correlation matrix",
+    "kk",
+    density=lkj_corr_cholesky_lpdf,
+    section="Cholesky LKJ correlation distribution",
+    K=ROWS,
+    eta=SHAPE,
     notes=ONION,
     examples="""
 >>> import numpy as np, varmat as vm
@@ -61,14 +74,19 @@ ONION = """The rows of the Cholesky factor are drawn one after the other, which 
 >>> bool(np.allclose(np.sum(L**2, axis=1), 1.0) and vm.lkj_corr_cholesky_lpdf(L, 2.0) > -np.inf)
 True
 """,
-)  # fmt: skip
-def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:  # noqa: N803 (the name in Stan)
+)
+def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
     return correlation_factors(rng, shape, int(K), eta)
 
 
 @vectors(
-    "LKJ distribution of correlation matrices", "kk", density=lkj_corr_lpdf, section="LKJ correlation distribution",
-    K=ROWS, eta=SHAPE, notes=ONION,
+    "LKJ distribution of correlation matrices",
+    "kk",
+    density=lkj_corr_lpdf,
+    section="LKJ correlation distribution",
+    K=ROWS,
+    eta=SHAPE,
+    notes=ONION,
     examples="""
 >>> import numpy as np, varmat as vm
 >>> draws = vm.lkj_corr_rng(3, 2.0, rng=1, size=4)
@@ -77,8 +95,8 @@ def lkj_corr_cholesky_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:  # noq
 >>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
 True
 """,
-)  # fmt: skip
-def lkj_corr_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:  # noqa: N803
+)
+def lkj_corr_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:
     factors = correlation_factors(rng, shape, int(K), eta)
     draws, i = products(factors), np.arange(int(K))
     draws[..., i, i] = 1.0
@@ -90,7 +108,9 @@ def lkj_corr_rng(rng: Any, shape: Any, K: Any, eta: Any) -> Any:  # noqa: N803
 
 def check_degrees(function: str, nu: Any, rows: int) -> None:
     """Refuse fewer degrees of freedom than there are densities for."""
-    Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < np.inf)).check(function, DEGREES[0], nu)
+    Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < np.inf)).check(
+        function, DEGREES[0], nu
+    )
 
 
 def products(factors: Any) -> Any:
@@ -100,7 +120,9 @@ def products(factors: Any) -> Any:
 
 
 def bartlett(rng: np.random.Generator, shape: tuple[int, ...], degrees: Any) -> Any:
-    """Lower triangles of standard normal numbers, with roots of chi-square numbers on the diagonal."""
+    """Lower triangles of standard normal numbers, with roots of chi-square numbers on the
+    diagonal.
+    """
     k = len(degrees)
     triangles, i = np.tril(rng.standard_normal((*shape, k, k)), -1), np.arange(k)
     triangles[..., i, i] = np.sqrt(rng.chisquare(degrees, (*shape, k)))
@@ -114,7 +136,9 @@ def wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -
 
 
 def inv_wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: Any) -> Any:
-    """Factors L inv(B), which are lower triangular: B.T @ B, with degrees that fall from below, has a Wishart distribution."""
+    """Factors L inv(B), which are lower triangular: B.T @ B, with degrees that fall from below, has
+    a Wishart distribution.
+    """
     k = len(factor)
     check_degrees(function, nu, k)
     triangles = bartlett(rng, shape, nu - np.arange(k)[::-1])
@@ -123,7 +147,8 @@ def inv_wishart_factors(function: str, rng: Any, shape: Any, nu: Any, factor: An
 
 
 BARTLETT = """A draw is made of Bartlett's triangle, of normal numbers with roots of chi-square numbers on the diagonal{}; M. S.
-    Bartlett (1933), "On the theory of statistical regression", Proceedings of the Royal Society of Edinburgh 53, 260-283."""
+    Bartlett (1933), "On the theory of statistical regression", Proceedings of the Royal Society of
+    Edinburgh 53, 260-283."""
 POSITIVE = """
 >>> import numpy as np, varmat as vm
 >>> draws = vm.{}(5.0, [[4.0, 2.0], [2.0, 2.0]], rng=1, size=3)
@@ -139,37 +164,55 @@ TRIANGLE = """
 
 
 @vectors(
-    "Wishart distribution", "kk", density=wishart_lpdf, nu=DEGREES, S=SCALE, notes=BARTLETT.format(""),
+    "Wishart distribution",
+    "kk",
+    density=wishart_lpdf,
+    nu=DEGREES,
+    S=SCALE,
+    notes=BARTLETT.format(""),
     examples=POSITIVE.format("wishart_rng"),
-)  # fmt: skip
-def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:  # noqa: N803
+)
+def wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("wishart_rng", S, name="scale parameter")
     return products(wishart_factors("wishart_rng", rng, shape, nu, factor))
 
 
 @vectors(
-    "Wishart distribution, by Cholesky factors", "kk", density=wishart_cholesky_lpdf, nu=DEGREES, L_S=FACTOR,
+    "Wishart distribution, by Cholesky factors",
+    "kk",
+    density=wishart_cholesky_lpdf,
+    nu=DEGREES,
+    L_S=FACTOR,
     notes=BARTLETT.format("") + " It is the Cholesky factor of what `wishart_rng` draws.",
     examples=TRIANGLE.format("wishart_cholesky_rng"),
-)  # fmt: skip
+)
 def wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return wishart_factors("wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))
 
 
 @vectors(
-    "inverse Wishart distribution", "kk", density=inv_wishart_lpdf, nu=DEGREES, S=SCALE,
-    notes=BARTLETT.format(", by which the factor of the scale is divided"), examples=POSITIVE.format("inv_wishart_rng"),
-)  # fmt: skip
-def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:  # noqa: N803
+    "inverse Wishart distribution",
+    "kk",
+    density=inv_wishart_lpdf,
+    nu=DEGREES,
+    S=SCALE,
+    notes=BARTLETT.format(", by which the factor of the scale is divided"),
+    examples=POSITIVE.format("inv_wishart_rng"),
+)
+def inv_wishart_rng(rng: Any, shape: Any, nu: Any, S: Any) -> Any:
     factor = cholesky_factor("inv_wishart_rng", S, name="scale parameter")
     return products(inv_wishart_factors("inv_wishart_rng", rng, shape, nu, factor))
 
 
 @vectors(
-    "inverse Wishart distribution, by Cholesky factors", "kk", density=inv_wishart_cholesky_lpdf, nu=DEGREES, L_S=FACTOR,
+    "inverse Wishart distribution, by Cholesky factors",
+    "kk",
+    density=inv_wishart_cholesky_lpdf,
+    nu=DEGREES,
+    L_S=FACTOR,
     notes=BARTLETT.format(", by which the factor of the scale is divided")
     + " It is the Cholesky factor of what `inv_wishart_rng` draws.",
     examples=TRIANGLE.format("inv_wishart_cholesky_rng"),
-)  # fmt: skip
+)
 def inv_wishart_cholesky_rng(rng: Any, shape: Any, nu: Any, L_S: Any) -> Any:  # noqa: N803
     return inv_wishart_factors("inv_wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))

@@ -10,14 +10,24 @@ import numpy as np
 from varmat.core.errors import Domain, DomainError, finite, nonnegative, positive_finite
 from varmat.densities.domains import Scalar, finite_vector, lower_factor, simplex, symmetric_matrix
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf, noise, semidefinite
-from varmat.densities.hmm import _log_filter
-from varmat.densities.matrix_normal import matrix_normal_prec_lpdf, multi_gp_cholesky_lpdf, multi_gp_lpdf
+from varmat.densities.hmm_filter import _log_filter
+from varmat.densities.matrix_normal import (
+    matrix_normal_prec_lpdf,
+    multi_gp_cholesky_lpdf,
+    multi_gp_lpdf,
+)
 from varmat.densities.random_numbers.row import vectors
 from varmat.densities.random_numbers.vectors import chosen, solved
-from varmat.functions.exponentials import softmax
-from varmat.functions.lapack import cholesky_factor
+from varmat.functions.arrays.exponentials import softmax
+from varmat.functions.linalg.lapack import cholesky_factor
 
-__all__ = ["gaussian_dlm_obs_rng", "hmm_latent_rng", "matrix_normal_prec_rng", "multi_gp_cholesky_rng", "multi_gp_rng"]
+__all__ = [
+    "gaussian_dlm_obs_rng",
+    "hmm_latent_rng",
+    "matrix_normal_prec_rng",
+    "multi_gp_cholesky_rng",
+    "multi_gp_rng",
+]
 
 
 # --- matrices of normal numbers ---
@@ -29,46 +39,64 @@ GP = """Each row of a draw is a vector of normal numbers with this covariance, d
 
 
 @vectors(
-    "matrix normal distribution, by precision matrices", "nm", density=matrix_normal_prec_lpdf,
-    mu=("Location parameter", finite, "nm"), Sigma=ROWS, D=COLUMNS,
-    notes="""With standard normal Z and the Cholesky factors K of `Sigma` and L of `D` a draw is ``mu + inv(K).T @ Z @ inv(L)``:
-    `Sigma` is the precision of the columns, `D` that of the rows.""",
+    "matrix normal distribution, by precision matrices",
+    "nm",
+    density=matrix_normal_prec_lpdf,
+    mu=("Location parameter", finite, "nm"),
+    Sigma=ROWS,
+    D=COLUMNS,
+    notes="""With standard normal Z and the Cholesky factors K of `Sigma` and L of `D` a draw is
+    ``mu + inv(K).T @ Z @ inv(L)``: `Sigma` is the precision of the columns, `D` that of the
+    rows.""",
     examples="""
 >>> import numpy as np, varmat as vm
 >>> mu, Sigma, D = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[2.0, 1.0], [1.0, 2.0]], np.diag([1.0, 2.0, 3.0])
 >>> vm.matrix_normal_prec_rng(mu, Sigma, D, rng=1).shape
 (2, 3)
 """,
-)  # fmt: skip
-def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) -> Any:  # noqa: N803 (the names in Stan)
-    rows, columns = (cholesky_factor("matrix_normal_prec_rng", x, name=name) for x, (name, *_) in ((Sigma, ROWS), (D, COLUMNS)))
+)
+def matrix_normal_prec_rng(rng: Any, shape: Any, mu: Any, Sigma: Any, D: Any) -> Any:
+    rows, columns = (
+        cholesky_factor("matrix_normal_prec_rng", x, name=name)
+        for x, (name, *_) in ((Sigma, ROWS), (D, COLUMNS))
+    )
     z = rng.standard_normal((*shape, len(Sigma), len(D)))
     return mu + solved(rows, solved(columns, z).mT).mT
 
 
 @vectors(
-    "multivariate Gaussian process distribution", "kn", density=multi_gp_lpdf,
-    Sigma=("Covariance matrix", symmetric_matrix, "nn"), w=WEIGHTS, notes=GP,
+    "multivariate Gaussian process distribution",
+    "kn",
+    density=multi_gp_lpdf,
+    Sigma=("Covariance matrix", symmetric_matrix, "nn"),
+    w=WEIGHTS,
+    notes=GP,
     examples="""
 >>> import varmat as vm
 >>> vm.multi_gp_rng([[4.0, 2.0], [2.0, 2.0]], [1.0, 2.0, 0.5], rng=1).shape
 (3, 2)
 """,
-)  # fmt: skip
-def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:  # noqa: N803
-    return _processes(rng, shape, cholesky_factor("multi_gp_rng", Sigma, name="Covariance matrix"), w)
+)
+def multi_gp_rng(rng: Any, shape: Any, Sigma: Any, w: Any) -> Any:
+    return _processes(
+        rng, shape, cholesky_factor("multi_gp_rng", Sigma, name="Covariance matrix"), w
+    )
 
 
 @vectors(
-    "multivariate Gaussian process distribution, by the Cholesky factor", "kn",
-    density=multi_gp_cholesky_lpdf, L=("Cholesky factor", lower_factor, "nn"), w=WEIGHTS, notes=GP,
+    "multivariate Gaussian process distribution, by the Cholesky factor",
+    "kn",
+    density=multi_gp_cholesky_lpdf,
+    L=("Cholesky factor", lower_factor, "nn"),
+    w=WEIGHTS,
+    notes=GP,
     examples="""
 >>> import varmat as vm
 >>> vm.multi_gp_cholesky_rng([[2.0, 0.0], [1.0, 1.0]], [1.0, 2.0, 0.5], rng=1).shape
 (3, 2)
 """,
-)  # fmt: skip
-def multi_gp_cholesky_rng(rng: Any, shape: Any, L: Any, w: Any) -> Any:  # noqa: N803
+)
+def multi_gp_cholesky_rng(rng: Any, shape: Any, L: Any, w: Any) -> Any:
     return _processes(rng, shape, np.tril(L), w)
 
 
@@ -89,12 +117,21 @@ def _root(covariance: Any) -> Any:
 
 
 @vectors(
-    "Gaussian dynamic linear model", "rt", density=gaussian_dlm_obs_lpdf,
-    section="Gaussian dynamic linear models", F=("F", finite, "nr!"), G=("G", finite, "nn!"),
-    V=("V", noise, "rr/r!"), W=("W", semidefinite, "nn"), m0=("m0", finite_vector, "n"), C0=("C0", semidefinite, "nn"),
+    "Gaussian dynamic linear model",
+    "rt",
+    density=gaussian_dlm_obs_lpdf,
+    section="Gaussian dynamic linear models",
+    F=("F", finite, "nr!"),
+    G=("G", finite, "nn!"),
+    V=("V", noise, "rr/r!"),
+    W=("W", semidefinite, "nn"),
+    m0=("m0", finite_vector, "n"),
+    C0=("C0", semidefinite, "nn"),
     T=("Number of times", Scalar(nonnegative), "#"),
-    notes="""A state, of the mean `m0` and the covariance `C0` before the first time, moves on as :math:`\\theta_t = G \\theta_{t-1}
-    + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`, with the covariances W of w and V of v, which may be singular. Row
+    notes="""A state, of the mean `m0` and the covariance `C0` before the first time, moves on as
+    :math:`\\theta_t = G \\theta_{t-1}
+    + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`, with the covariances W of w and V
+      of v, which may be singular. Row
     i of a draw is the series of the i-th observable, R by T as in Stan.""",
     examples="""
 >>> import varmat as vm
@@ -102,8 +139,10 @@ def _root(covariance: Any) -> Any:
 >>> walk.shape
 (1, 5)
 """,
-)  # fmt: skip
-def gaussian_dlm_obs_rng(rng: Any, shape: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, T: Any) -> Any:  # noqa: N803
+)
+def gaussian_dlm_obs_rng(
+    rng: Any, shape: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, T: Any
+) -> Any:
     state = m0 + rng.standard_normal((*shape, len(G))) @ _root(C0).T
     moves = rng.standard_normal((int(T), *shape, len(G))) @ _root(W).T
     y = rng.standard_normal((int(T), *shape, F.shape[1])) @ _root(V).T
@@ -119,25 +158,32 @@ below_infinity = Domain("below infinity", lambda x: x < math.inf)
 
 
 @vectors(
-    "hidden states of a Markov model, given the observations", "t", integer=True, section="Hidden Markov Models",
+    "hidden states of a Markov model, given the observations",
+    "t",
+    integer=True,
+    section="Hidden Markov Models",
     log_omegas=("log_omegas", below_infinity, "kt!"),
-    Gamma=("Gamma", simplex, "kk!"), rho=("rho", simplex, "k!"),
-    notes="""The arguments are those of `hmm_marginal`. The probabilities of the states given the observations so far are filtered
-    forwards; then the last state is drawn, and each one before it given the next. Numbers of states are 1, ..., K as in Stan.""",
+    Gamma=("Gamma", simplex, "kk!"),
+    rho=("rho", simplex, "k!"),
+    notes="""The arguments are those of `hmm_marginal`. The probabilities of the states given the
+    observations so far are filtered forwards; then the last state is drawn, and each one before it
+    given the next. Numbers of states are 1, ..., K as in Stan.""",
     examples="""
 >>> import numpy as np, varmat as vm
 >>> log_omegas = np.log([[0.9, 0.8, 0.1], [0.1, 0.2, 0.9]])
 >>> vm.hmm_latent_rng(log_omegas, [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0], rng=1)
 array([1, 1, 1])
 """,
-)  # fmt: skip
+)
 def hmm_latent_rng(rng: Any, shape: Any, log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
     states = np.empty((*shape, log_omegas.shape[1]), np.int64)
     if not log_omegas.size:
         return states
     value, logs = _log_filter(log_omegas, Gamma, rho)
     if value == -math.inf:
-        raise DomainError("hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!")
+        raise DomainError(
+            "hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!"
+        )
     states[..., -1] = chosen(rng, shape, np.exp(logs[-1]))
     for t in range(len(logs) - 2, -1, -1):
         # For each state of the next time, the probabilities of those of this one.

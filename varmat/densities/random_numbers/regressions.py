@@ -13,8 +13,8 @@ from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.densities.random_numbers.row import log_gamma, poisson, vectors
 from varmat.densities.random_numbers.vectors import cell, chosen
-from varmat.functions.exponentials import softmax
-from varmat.functions.special import expit
+from varmat.functions.arrays.exponentials import softmax
+from varmat.functions.special.table import expit
 
 __all__ = [
     "bernoulli_logit_glm_rng",
@@ -40,83 +40,133 @@ EXAMPLE = """
 """
 
 
-def predictors(shape: tuple[int, ...], x: Any, alpha: Any, beta: Any) -> tuple[tuple[int, ...], Any]:
+def predictors(
+    shape: tuple[int, ...], x: Any, alpha: Any, beta: Any
+) -> tuple[tuple[int, ...], Any]:
     """The shape of all observations, and the linear predictors."""
     eta = alpha + (beta @ x.mT if np.ndim(x) == 2 else np.einsum("...nk,...k->...n", x, beta))
     return (*shape, np.shape(x)[-2]), eta
 
 
 @vectors(
-    "normal linear model", "n", section="Regression Models", density=normal_id_glm_lpdf, X=MATRIX, alpha=INTERCEPT, beta=WEIGHTS,
-    sigma=("Scale vector", positive_finite, "n/"), notes=NOTES.format("``normal_rng(eta, sigma)``"),
+    "normal linear model",
+    "n",
+    section="Regression Models",
+    density=normal_id_glm_lpdf,
+    X=MATRIX,
+    alpha=INTERCEPT,
+    beta=WEIGHTS,
+    sigma=("Scale vector", positive_finite, "n/"),
+    notes=NOTES.format("``normal_rng(eta, sigma)``"),
     examples=EXAMPLE.format("normal_id", "X, 0.5, [1.0, -0.5], 2.0"),
-)  # fmt: skip
-def normal_id_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, sigma: Any) -> Any:  # noqa: N803 (the name in Stan)
+)
+def normal_id_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, sigma: Any) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     return eta + sigma * rng.standard_normal(shape)
 
 
 @vectors(
-    "Bernoulli model of linear log odds", "n", section="Regression Models", density=bernoulli_logit_glm_lpmf,
-    integer=True, X=MATRIX, alpha=INTERCEPT,
-    beta=WEIGHTS, notes=NOTES.format("``bernoulli_logit_rng(eta)``"),
+    "Bernoulli model of linear log odds",
+    "n",
+    section="Regression Models",
+    density=bernoulli_logit_glm_lpmf,
+    integer=True,
+    X=MATRIX,
+    alpha=INTERCEPT,
+    beta=WEIGHTS,
+    notes=NOTES.format("``bernoulli_logit_rng(eta)``"),
     examples=EXAMPLE.format("bernoulli_logit", "X, 0.5, [1.0, -0.5]"),
-)  # fmt: skip
-def bernoulli_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:  # noqa: N803
+)
+def bernoulli_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     return rng.random(shape) < expit(eta)
 
 
 @vectors(
-    "binomial model of linear log odds", "n", density=binomial_logit_glm_lpmf, section="Regression Models", integer=True,
-    N=("Population size parameter", nonnegative, "#"), X=MATRIX,
-    alpha=INTERCEPT, beta=WEIGHTS, notes=NOTES.format("``binomial_logit_rng(N, eta)``"),
+    "binomial model of linear log odds",
+    "n",
+    density=binomial_logit_glm_lpmf,
+    section="Regression Models",
+    integer=True,
+    N=("Population size parameter", nonnegative, "#"),
+    X=MATRIX,
+    alpha=INTERCEPT,
+    beta=WEIGHTS,
+    notes=NOTES.format("``binomial_logit_rng(N, eta)``"),
     examples=EXAMPLE.format("binomial_logit", "10, X, 0.5, [1.0, -0.5]"),
-)  # fmt: skip
-def binomial_logit_glm_rng(rng: Any, shape: Any, N: Any, X: Any, alpha: Any, beta: Any) -> Any:  # noqa: N803
+)
+def binomial_logit_glm_rng(rng: Any, shape: Any, N: Any, X: Any, alpha: Any, beta: Any) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     return rng.binomial(N, expit(eta), shape)
 
 
 @vectors(
-    "Poisson model of linear log rates", "n", section="Regression Models", density=poisson_log_glm_lpmf,
-    integer=True, X=MATRIX, alpha=INTERCEPT, beta=WEIGHTS,
-    notes=NOTES.format("``poisson_log_rng(eta)``"), examples=EXAMPLE.format("poisson_log", "X, 0.5, [1.0, -0.5]"),
-)  # fmt: skip
-def poisson_log_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:  # noqa: N803
+    "Poisson model of linear log rates",
+    "n",
+    section="Regression Models",
+    density=poisson_log_glm_lpmf,
+    integer=True,
+    X=MATRIX,
+    alpha=INTERCEPT,
+    beta=WEIGHTS,
+    notes=NOTES.format("``poisson_log_rng(eta)``"),
+    examples=EXAMPLE.format("poisson_log", "X, 0.5, [1.0, -0.5]"),
+)
+def poisson_log_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     return poisson("poisson_log_glm_rng", rng, np.exp(eta), shape)
 
 
 @vectors(
-    "negative binomial model of linear log means", "n", density=neg_binomial_2_log_glm_lpmf,
-    section="Regression Models", integer=True, X=MATRIX, alpha=INTERCEPT, beta=WEIGHTS,
-    phi=("Precision parameter", positive_finite, "n/"), notes=NOTES.format("``neg_binomial_2_log_rng(eta, phi)``"),
+    "negative binomial model of linear log means",
+    "n",
+    density=neg_binomial_2_log_glm_lpmf,
+    section="Regression Models",
+    integer=True,
+    X=MATRIX,
+    alpha=INTERCEPT,
+    beta=WEIGHTS,
+    phi=("Precision parameter", positive_finite, "n/"),
+    notes=NOTES.format("``neg_binomial_2_log_rng(eta, phi)``"),
     examples=EXAMPLE.format("neg_binomial_2_log", "X, 0.5, [1.0, -0.5], 2.0"),
-)  # fmt: skip
-def neg_binomial_2_log_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, phi: Any) -> Any:  # noqa: N803
+)
+def neg_binomial_2_log_glm_rng(
+    rng: Any, shape: Any, X: Any, alpha: Any, beta: Any, phi: Any
+) -> Any:
     shape, eta = predictors(shape, X, alpha, beta)
     rate = np.exp(eta + log_gamma(rng, phi, shape) - np.log(phi))
     return poisson("neg_binomial_2_log_glm_rng", rng, rate, shape)
 
 
 @vectors(
-    "ordered logistic model of linear locations", "n", density=ordered_logistic_glm_lpmf, section="Regression Models", integer=True,
-    X=MATRIX, beta=WEIGHTS,
-    cutpoints=("Cut-points", ordered, "c"), notes=NOTES.replace("alpha + ", "").format("``ordered_logistic_rng(eta, cutpoints)``"),
+    "ordered logistic model of linear locations",
+    "n",
+    density=ordered_logistic_glm_lpmf,
+    section="Regression Models",
+    integer=True,
+    X=MATRIX,
+    beta=WEIGHTS,
+    cutpoints=("Cut-points", ordered, "c"),
+    notes=NOTES.replace("alpha + ", "").format("``ordered_logistic_rng(eta, cutpoints)``"),
     examples=EXAMPLE.format("ordered_logistic", "X, [1.0, -0.5], [-1.0, 1.0]"),
-)  # fmt: skip
-def ordered_logistic_glm_rng(rng: Any, shape: Any, X: Any, beta: Any, cutpoints: Any) -> Any:  # noqa: N803
+)
+def ordered_logistic_glm_rng(rng: Any, shape: Any, X: Any, beta: Any, cutpoints: Any) -> Any:
     shape, eta = predictors(shape, X, 0.0, beta)
     return cell(eta + rng.logistic(size=shape), cutpoints[..., None, :])
 
 
 @vectors(
-    "categorical model of linear log odds", "n", density=categorical_logit_glm_lpmf, section="Regression Models", integer=True,
-    X=MATRIX, alpha=("Intercept", finite_vector, "c"),
-    beta=("Weight vector", finite, "kc"), notes=NOTES.format("``categorical_logit_rng(eta)``, row by row"),
+    "categorical model of linear log odds",
+    "n",
+    density=categorical_logit_glm_lpmf,
+    section="Regression Models",
+    integer=True,
+    X=MATRIX,
+    alpha=("Intercept", finite_vector, "c"),
+    beta=("Weight vector", finite, "kc"),
+    notes=NOTES.format("``categorical_logit_rng(eta)``, row by row"),
     examples=EXAMPLE.format("categorical_logit", "X, [0.0, 0.5], [[1.0, -0.5], [0.0, 0.0]]"),
-)  # fmt: skip
-def categorical_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:  # noqa: N803
+)
+def categorical_logit_glm_rng(rng: Any, shape: Any, X: Any, alpha: Any, beta: Any) -> Any:
     weights = softmax(X @ beta + alpha[..., None, :], axis=-1)
     return chosen(rng, (*shape, np.shape(X)[-2]), weights)

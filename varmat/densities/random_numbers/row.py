@@ -1,14 +1,14 @@
 """Random numbers of a distribution: rows of a table, as the densities are.
 
-    normal_rng = random_numbers(normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma, shape), notes=...)
+    normal_rng = random_numbers(normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma,
+    shape), notes=...)
 
-    @vectors("multivariate normal distribution", "k", mu=("Location parameter", finite_vector, "k"), L=(..., "kk"), notes=...)
-    def multi_normal_cholesky_rng(rng, shape, mu, L): ...
+    @vectors("multivariate normal distribution", "k", mu=("Location parameter", finite_vector, "k"),
+    L=(..., "kk"), notes=...) def multi_normal_cholesky_rng(rng, shape, mu, L): ...
 
-The function that draws is called with a generator, the shape of the draws and the values of the arguments, after all checks. Titles
-and domains of the arguments of a distribution of numbers are those of its density; parameters that are infinite are refused beside
-that.
-"""
+The function that draws is called with a generator, the shape of the draws and the values of the
+arguments, after all checks. Titles and domains of the arguments of a distribution of numbers are
+those of its density; parameters that are infinite are refused beside that."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ __all__ = ["RandomNumbers", "random_numbers", "vectors"]
 # The largest rate of which NumPy draws Poisson counts, and what is beyond 64-bit integers.
 LARGEST_RATE, TOO_LARGE = float(2**63 - 10 * math.isqrt(2**63)), float(2**63)
 whole = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
-countable = Domain(f"at most {LARGEST_RATE:.3g}, for counts have 64 bits", lambda x: x <= LARGEST_RATE)
+countable = Domain(
+    f"at most {LARGEST_RATE:.3g}, for counts have 64 bits", lambda x: x <= LARGEST_RATE
+)
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SETTINGS = [inspect.Parameter(name, _KEYWORD, default=None) for name in ("rng", "size")]
 
@@ -51,8 +53,8 @@ class RandomNumbers:
     family : Density or None
         The density or mass of the distribution, which refers to this function as its ``rng``.
     cores : dict
-        Name of an argument -> one letter for each of its last axes, those of one draw; after a slash, of what it may be instead.
-        With an exclamation mark it cannot be a stack.
+        Name of an argument -> one letter for each of its last axes, those of one draw; after a
+        slash, of what it may be instead. With an exclamation mark it cannot be a stack.
     event : str
         The same for a draw.
     integer : bool
@@ -63,11 +65,23 @@ class RandomNumbers:
     demand: Any = None
 
     def __init__(
-        self, name: str, draw: Callable[..., Any], arguments: Arguments, cores: dict[str, str], event: str, integer: bool,
+        self,
+        name: str,
+        draw: Callable[..., Any],
+        arguments: Arguments,
+        cores: dict[str, str],
+        event: str,
+        integer: bool,
         discrete: frozenset[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.__name__ = self.__qualname__ = self.name = name
-        self.draw, self.arguments, self.cores, self.event, self.integer = draw, arguments, cores, event, integer
+        self.draw, self.arguments, self.cores, self.event, self.integer = (
+            draw,
+            arguments,
+            cores,
+            event,
+            integer,
+        )
         self.discrete = discrete
         self.__signature__ = inspect.Signature([*positional(arguments), *_SETTINGS])
 
@@ -82,10 +96,14 @@ class RandomNumbers:
             try:
                 args = self.__signature__.bind(*args, **named).args
             except TypeError as error:
-                raise TypeError(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}") from None
+                raise TypeError(
+                    f"{self.name}: {error}; the signature is {self.name}{self.__signature__}"
+                ) from None
         values = [self._value(name, x) for name, x in zip(self.arguments, args, strict=True)]
         if self.demand is not None:
-            self.demand(self.name, [float(x) if not np.ndim(x) else x.astype(float) for x in values])
+            self.demand(
+                self.name, [float(x) if not np.ndim(x) else x.astype(float) for x in values]
+            )
         shape = self._shape(values, size)
         with np.errstate(all="ignore"):
             draws = self.draw(np.random.default_rng(rng), shape, *values)
@@ -93,16 +111,25 @@ class RandomNumbers:
         return draws if draws.ndim else draws.item()
 
     def _value(self, name: str, x: Any) -> Any:
-        """The plain value of an argument, after the checks of its domain: floats, or 64-bit integers."""
+        """The plain value of an argument, after the checks of its domain: floats, or 64-bit
+        integers.
+        """
         title, domain = self.arguments[name]
         if is_differentiable(x):
-            raise TypeError(f"{self.name}: {title} is a variable, but a draw has no derivative: give varmat.value of it!")
+            raise TypeError(
+                f"{self.name}: {title} is a variable, but a draw has no derivative: give "
+                "varmat.value of it!"
+            )
         value = plain_data(x, f"{self.name}: {title}")
         core = self._core(name, value)
         alone = self.cores.get(name, "").endswith("!")
         if np.ndim(value) < len(core) or (alone and np.ndim(value) > len(core)):
-            rule = {1: "a vector", 2: "a matrix"}[len(core)] + ("" if alone else " (or a stack of them)")
-            raise ShapeError(f"{self.name}: {title} has shape {np.shape(value)}, but must be {rule}!")
+            rule = {1: "a vector", 2: "a matrix"}[len(core)] + (
+                "" if alone else " (or a stack of them)"
+            )
+            raise ShapeError(
+                f"{self.name}: {title} has shape {np.shape(value)}, but must be {rule}!"
+            )
         domain.check(self.name, title, value)
         if name in self.discrete:
             whole.check(self.name, title, value)
@@ -130,14 +157,18 @@ class RandomNumbers:
                     continue
                 if lengths.setdefault(letter, length) != length:
                     rule = f"fit {owners[letter]}, which has {lengths[letter]}"
-                    raise ShapeError(f"{self.name}: {title} has shape {shape}, with {length} where it must {rule}!")
+                    raise ShapeError(
+                        f"{self.name}: {title} has shape {shape}, with {length} where it must "
+                        f"{rule}!"
+                    )
                 owners.setdefault(letter, title)
             outer = shape[: len(shape) - len(core)]
             try:
                 batch = np.broadcast_shapes(batch, outer)
             except ValueError:
                 raise ShapeError(
-                    f"{self.name}: {title} has shape {shape}, but must be of a shape that broadcasts with {batch}!"
+                    f"{self.name}: {title} has shape {shape}, but must be of a shape that "
+                    f"broadcasts with {batch}!"
                 ) from None
         if size is None:
             return batch
@@ -148,7 +179,8 @@ class RandomNumbers:
             fits = False
         if not fits:
             raise ShapeError(
-                f"{self.name}: size is {wanted}, but must be a shape to which that of the arguments, {batch}, broadcasts!"
+                f"{self.name}: size is {wanted}, but must be a shape to which that of the "
+                f"arguments, {batch}, broadcasts!"
             )
         return wanted
 
@@ -156,7 +188,9 @@ class RandomNumbers:
         try:
             wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
         except TypeError:
-            raise TypeError(f"{self.name}: size is {size!r}, but must be an integer or a tuple of integers!") from None
+            raise TypeError(
+                f"{self.name}: size is {size!r}, but must be an integer or a tuple of integers!"
+            ) from None
         if any(n < 0 for n in wanted):
             raise DomainError(f"{self.name}: size is {size!r}, but must not be negative!")
         return wanted
@@ -178,19 +212,25 @@ def poisson(function: str, rng: np.random.Generator, rate: Any, shape: tuple[int
 
 
 def log_gamma(rng: np.random.Generator, alpha: Any, shape: tuple[int, ...]) -> Any:
-    """Logarithms of standard gamma draws, also where these underflow: that of shape alpha + 1 times U**(1 / alpha)."""
+    """Logarithms of standard gamma draws, also where these underflow: that of shape alpha + 1 times
+    U**(1 / alpha).
+    """
     return np.log(rng.standard_gamma(alpha + 1.0, shape)) - rng.standard_exponential(shape) / alpha
 
 
-def random_numbers(density: Univariate, draw: Callable[..., Any], *, notes: str, **domains: Domain) -> RandomNumbers:
+def random_numbers(
+    density: Univariate, draw: Callable[..., Any], *, notes: str, **domains: Domain
+) -> RandomNumbers:
     """Make the random numbers of a density of one variable: one row of the table.
 
     Parameters
     ----------
     density : Univariate
-        The density or mass, from which the name, the arguments and their domains come. It gets the function as its ``rng``.
+        The density or mass, from which the name, the arguments and their domains come. It gets the
+        function as its ``rng``.
     draw : callable
-        Called with a generator, the shape of the draws and the arguments, which are floats or arrays that broadcast with it.
+        Called with a generator, the shape of the draws and the arguments, which are floats or
+        arrays that broadcast with it.
     notes : str
         Text for the docstring: how the numbers are drawn.
     **domains : Domain
@@ -216,8 +256,12 @@ def random_numbers(density: Univariate, draw: Callable[..., Any], *, notes: str,
     point = density.points[0][1:]
     call = "".join(f"{x!r}, " for x in point)
     made.__doc__ = _DOC.format(
-        title=density.title, arguments=_lines(made), kind="int64" if made.integer else "float64", axes="",
-        scalar=" or int" if made.integer else " or float", notes=notes.strip(),
+        title=density.title,
+        arguments=_lines(made),
+        kind="int64" if made.integer else "float64",
+        axes="",
+        scalar=" or int" if made.integer else " or float",
+        notes=notes.strip(),
         of=density.title[0].upper() + density.title[1:],
         examples=f""">>> import varmat as vm
     >>> draws = vm.{made.name}({call}rng=1, size=100)
@@ -225,14 +269,21 @@ def random_numbers(density: Univariate, draw: Callable[..., Any], *, notes: str,
     (100,)
     >>> vm.{density.name}({", ".join(["draws", *map(repr, point)])}) > float("-inf")
     True""",
-    )  # fmt: skip
+    )
     return made
 
 
 def vectors(
-    title: str, event: str, *, notes: str, examples: str, density: Any = None, integer: bool = False, section: str | None = None,
+    title: str,
+    event: str,
+    *,
+    notes: str,
+    examples: str,
+    density: Any = None,
+    integer: bool = False,
+    section: str | None = None,
     **arguments: tuple[str, Domain] | tuple[str, Domain, str],
-) -> Callable[[Callable[..., Any]], RandomNumbers]:  # fmt: skip
+) -> Callable[[Callable[..., Any]], RandomNumbers]:
     """Make random vectors, matrices, or numbers with parameters that are.
 
     Parameters
@@ -259,20 +310,37 @@ def vectors(
     """
 
     def make(draw: Callable[..., Any]) -> RandomNumbers:
-        cores = {name: rest[0] for name, (_, _, *rest) in arguments.items() if rest and rest[0] != "#"}
+        cores = {
+            name: rest[0] for name, (_, _, *rest) in arguments.items() if rest and rest[0] != "#"
+        }
         discrete = frozenset(name for name, (_, _, *rest) in arguments.items() if rest == ["#"])
         made = RandomNumbers(
-            draw.__name__, draw, {name: (each[0], each[1]) for name, each in arguments.items()}, cores, event, integer, discrete
+            draw.__name__,
+            draw,
+            {name: (each[0], each[1]) for name, each in arguments.items()},
+            cores,
+            event,
+            integer,
+            discrete,
         )
         made.__module__, made.family = draw.__module__, density
         if density is not None:
             density.rng = made
-        axes = f" Its last axes are ({', '.join(event.upper())})." if len(event) > 1 else " Its last axis is a draw." * len(event)
+        axes = (
+            f" Its last axes are ({', '.join(event.upper())})."
+            if len(event) > 1
+            else " Its last axis is a draw." * len(event)
+        )
         made.__doc__ = _DOC.format(
-            title=title, arguments=_lines(made), kind="int64" if integer else "float64", axes=axes,
-            scalar="" if event else " or int" if integer else " or float", notes=notes.strip(),
-            of=section or title[0].upper() + title[1:].partition(",")[0], examples=examples.strip().replace("\n", "\n    "),
-        )  # fmt: skip
+            title=title,
+            arguments=_lines(made),
+            kind="int64" if integer else "float64",
+            axes=axes,
+            scalar="" if event else " or int" if integer else " or float",
+            notes=notes.strip(),
+            of=section or title[0].upper() + title[1:].partition(",")[0],
+            examples=examples.strip().replace("\n", "\n    "),
+        )
         return made
 
     return make
@@ -284,10 +352,22 @@ def _lines(made: RandomNumbers) -> str:
     for name, (title, domain) in made.arguments.items():
         core, *others = made._cores_of(name)
         # Several matrices at a time are not taken where their factors are wanted.
-        stack = "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "
-        shape = f", shape ({stack}{', '.join(core.upper())})" if core else " of int" if name in made.discrete else ""
+        stack = (
+            "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "
+        )
+        shape = (
+            f", shape ({stack}{', '.join(core.upper())})"
+            if core
+            else " of int"
+            if name in made.discrete
+            else ""
+        )
         shape += "".join(f" or ({each.upper()},)" if each else " or a number" for each in others)
-        kind = ("int" if name in made.discrete else "float") if isinstance(domain, Scalar) else f"array_like{shape}"
+        kind = (
+            ("int" if name in made.discrete else "float")
+            if isinstance(domain, Scalar)
+            else f"array_like{shape}"
+        )
         lines.append(f"    {name} : {kind}\n        {title}: {domain.phrase}.")
     return "\n".join(lines)
 
@@ -298,10 +378,11 @@ _DOC = """Draw from the {title}.
     ----------
 {arguments}
     rng : numpy.random.Generator, optional
-        The source of random numbers, or what `numpy.random.default_rng` makes one of: a seed, which gives the same draws again. By
-        default it is a new one.
+        The source of random numbers, or what `numpy.random.default_rng` makes one of: a seed, which
+        gives the same draws again. By default it is a new one.
     size : int or tuple of int, optional
-        The shape of the draws, to which the arguments broadcast; by default that to which they broadcast with each other.
+        The shape of the draws, to which the arguments broadcast; by default that to which they
+        broadcast with each other.
 
     Returns
     -------

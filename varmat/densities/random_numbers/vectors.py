@@ -1,4 +1,6 @@
-"""Random vectors and categories: normal and Student t vectors, simplexes, multinomial counts, one of K categories."""
+"""Random vectors and categories: normal and Student t vectors, simplexes, multinomial counts, one
+of K categories.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,14 @@ from varmat.densities.multi_normal import (
 from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
 from varmat.densities.random_numbers.row import log_gamma, vectors
-from varmat.densities.simplex import dirichlet_lpdf, dirichlet_multinomial_lpmf, multinomial_logit_lpmf, multinomial_lpmf
-from varmat.functions.exponentials import softmax
-from varmat.functions.lapack import cholesky_factor
+from varmat.densities.simplex import (
+    dirichlet_lpdf,
+    dirichlet_multinomial_lpmf,
+    multinomial_logit_lpmf,
+    multinomial_lpmf,
+)
+from varmat.functions.arrays.exponentials import softmax
+from varmat.functions.linalg.lapack import cholesky_factor
 
 __all__ = [
     "categorical_logit_rng",
@@ -68,7 +75,9 @@ def scale(rng: np.random.Generator, shape: tuple[int, ...], nu: Any) -> Any:
 
 def solved(factor: Any, z: Any) -> Any:
     """``inv(factor).T @ z`` for vectors along the last axis."""
-    return np.linalg.solve(factor.T, z.reshape(-1, len(factor)).T).T.reshape(z.shape) if z.size else z
+    return (
+        np.linalg.solve(factor.T, z.reshape(-1, len(factor)).T).T.reshape(z.shape) if z.size else z
+    )
 
 
 NORMAL = "With z of ``numpy.random.Generator.standard_normal`` a draw is {}."
@@ -84,51 +93,75 @@ MATRIX, TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
 
 
 @vectors(
-    "multivariate normal distribution", "k", density=multi_normal_lpdf, mu=LOCATION, Sigma=COVARIANCE,
+    "multivariate normal distribution",
+    "k",
+    density=multi_normal_lpdf,
+    mu=LOCATION,
+    Sigma=COVARIANCE,
     notes=NORMAL.format("``mu + L @ z`` with the Cholesky factor L of the covariance"),
     examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=MATRIX),
-)  # fmt: skip
-def multi_normal_rng(rng: Any, shape: Any, mu: Any, Sigma: Any) -> Any:  # noqa: N803 (the name in Stan)
+)
+def multi_normal_rng(rng: Any, shape: Any, mu: Any, Sigma: Any) -> Any:
     factor = cholesky_factor("multi_normal_rng", Sigma, name="Covariance matrix")
     return mu + standard(rng, shape, mu) @ factor.T
 
 
 @vectors(
-    "multivariate normal distribution, by the Cholesky factor", "k", density=multi_normal_cholesky_lpdf, mu=LOCATION, L=FACTOR,
-    notes=NORMAL.format("``mu + L @ z``"), examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=TRIANGLE),
-)  # fmt: skip
-def multi_normal_cholesky_rng(rng: Any, shape: Any, mu: Any, L: Any) -> Any:  # noqa: N803
+    "multivariate normal distribution, by the Cholesky factor",
+    "k",
+    density=multi_normal_cholesky_lpdf,
+    mu=LOCATION,
+    L=FACTOR,
+    notes=NORMAL.format("``mu + L @ z``"),
+    examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=TRIANGLE),
+)
+def multi_normal_cholesky_rng(rng: Any, shape: Any, mu: Any, L: Any) -> Any:
     return mu + standard(rng, shape, mu) @ np.tril(L).T
 
 
 @vectors(
-    "multivariate normal distribution, by the precision matrix", "k", density=multi_normal_prec_lpdf, mu=LOCATION,
+    "multivariate normal distribution, by the precision matrix",
+    "k",
+    density=multi_normal_prec_lpdf,
+    mu=LOCATION,
     Omega=("Precision matrix", symmetric_matrix, "kk"),
     notes=NORMAL.format("``mu + inv(L).T @ z`` with the Cholesky factor L of the precision"),
     examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=MATRIX),
-)  # fmt: skip
+)
 def multi_normal_prec_rng(rng: Any, shape: Any, mu: Any, Omega: Any) -> Any:  # noqa: N803
     factor = cholesky_factor("multi_normal_prec_rng", Omega, name="Precision matrix")
     return mu + solved(factor, standard(rng, shape, mu))
 
 
 @vectors(
-    "multivariate Student t distribution", "k", density=multi_student_t_lpdf, nu=DEGREES, mu=LOCATION,
+    "multivariate Student t distribution",
+    "k",
+    density=multi_student_t_lpdf,
+    nu=DEGREES,
+    mu=LOCATION,
     Sigma=("Scale parameter", symmetric_matrix, "kk"),
-    notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with the Cholesky factor L of the scale and a chi-square number c"),
+    notes=NORMAL.format(
+        "``mu + L @ z / sqrt(c / nu)`` with the Cholesky factor L of the scale and a chi-square "
+        "number c"
+    ),
     examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=MATRIX),
-)  # fmt: skip
-def multi_student_t_rng(rng: Any, shape: Any, nu: Any, mu: Any, Sigma: Any) -> Any:  # noqa: N803
+)
+def multi_student_t_rng(rng: Any, shape: Any, nu: Any, mu: Any, Sigma: Any) -> Any:
     factor = cholesky_factor("multi_student_t_rng", Sigma, name="Scale parameter")
     return mu + standard(rng, shape, mu) @ factor.T * scale(rng, shape, nu)
 
 
 @vectors(
-    "multivariate Student t distribution, by the Cholesky factor", "k", density=multi_student_t_cholesky_lpdf, nu=DEGREES,
-    mu=LOCATION, L=FACTOR, notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with a chi-square number c"),
+    "multivariate Student t distribution, by the Cholesky factor",
+    "k",
+    density=multi_student_t_cholesky_lpdf,
+    nu=DEGREES,
+    mu=LOCATION,
+    L=FACTOR,
+    notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with a chi-square number c"),
     examples=EXAMPLES.format(name="multi_student_t_cholesky_rng", given="4.0, ", matrix=TRIANGLE),
-)  # fmt: skip
-def multi_student_t_cholesky_rng(rng: Any, shape: Any, nu: Any, mu: Any, L: Any) -> Any:  # noqa: N803
+)
+def multi_student_t_cholesky_rng(rng: Any, shape: Any, nu: Any, mu: Any, L: Any) -> Any:
     return mu + standard(rng, shape, mu) @ np.tril(L).T * scale(rng, shape, nu)
 
 
@@ -136,7 +169,9 @@ def multi_student_t_cholesky_rng(rng: Any, shape: Any, nu: Any, mu: Any, L: Any)
 
 
 def simplexes(rng: np.random.Generator, shape: tuple[int, ...], alpha: Any) -> Any:
-    """Vectors with Dirichlet's distribution; gamma numbers of small shapes underflow, their logarithms do not."""
+    """Vectors with Dirichlet's distribution; gamma numbers of small shapes underflow, their
+    logarithms do not.
+    """
     return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
 
 
@@ -146,9 +181,12 @@ def counts(rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials:
 
 
 @vectors(
-    "Dirichlet distribution", "k", density=dirichlet_lpdf, alpha=("prior sample sizes", sizes, "k"),
-    notes="""A draw is a vector of gamma numbers of these shapes, divided by their sum. That is done with logarithms, so that
-    shapes may be small.""",
+    "Dirichlet distribution",
+    "k",
+    density=dirichlet_lpdf,
+    alpha=("prior sample sizes", sizes, "k"),
+    notes="""A draw is a vector of gamma numbers of these shapes, divided by their sum. That is done
+    with logarithms, so that shapes may be small.""",
     examples="""
 >>> import numpy as np, varmat as vm
 >>> draws = vm.dirichlet_rng([1.0, 2.0, 7.0], rng=1, size=100)
@@ -157,13 +195,18 @@ def counts(rng: np.random.Generator, shape: tuple[int, ...], theta: Any, trials:
 >>> bool(np.allclose(np.sum(draws, axis=-1), 1.0))
 True
 """,
-)  # fmt: skip
+)
 def dirichlet_rng(rng: Any, shape: Any, alpha: Any) -> Any:
     return simplexes(rng, shape, alpha)
 
 
 @vectors(
-    "multinomial distribution", "k", density=multinomial_lpmf, integer=True, theta=SIMPLEX, N=TRIALS,
+    "multinomial distribution",
+    "k",
+    density=multinomial_lpmf,
+    integer=True,
+    theta=SIMPLEX,
+    N=TRIALS,
     notes="The counts are those of ``numpy.random.Generator.multinomial(N, theta)``.",
     examples="""
 >>> import numpy as np, varmat as vm
@@ -171,14 +214,18 @@ def dirichlet_rng(rng: Any, shape: Any, alpha: Any) -> Any:
 >>> np.unique(np.sum(draws, axis=-1))
 array([10])
 """,
-)  # fmt: skip
-def multinomial_rng(rng: Any, shape: Any, theta: Any, N: Any) -> Any:  # noqa: N803
+)
+def multinomial_rng(rng: Any, shape: Any, theta: Any, N: Any) -> Any:
     return counts(rng, shape, theta, N)
 
 
 @vectors(
-    "multinomial distribution, by log odds", "k", density=multinomial_logit_lpmf, integer=True,
-    gamma=("log-probabilities parameter", finite_vector, "k"), N=TRIALS,
+    "multinomial distribution, by log odds",
+    "k",
+    density=multinomial_logit_lpmf,
+    integer=True,
+    gamma=("log-probabilities parameter", finite_vector, "k"),
+    N=TRIALS,
     notes="The counts are those of ``numpy.random.Generator.multinomial(N, softmax(gamma))``.",
     examples="""
 >>> import numpy as np, varmat as vm
@@ -186,14 +233,18 @@ def multinomial_rng(rng: Any, shape: Any, theta: Any, N: Any) -> Any:  # noqa: N
 >>> np.unique(np.sum(draws, axis=-1))
 array([10])
 """,
-)  # fmt: skip
-def multinomial_logit_rng(rng: Any, shape: Any, gamma: Any, N: Any) -> Any:  # noqa: N803
+)
+def multinomial_logit_rng(rng: Any, shape: Any, gamma: Any, N: Any) -> Any:
     return counts(rng, shape, softmax(gamma, axis=-1), N)
 
 
 @vectors(
-    "Dirichlet-multinomial distribution", "k", density=dirichlet_multinomial_lpmf, integer=True,
-    alpha=("Prior size parameter", sizes, "k"), N=TRIALS,
+    "Dirichlet-multinomial distribution",
+    "k",
+    density=dirichlet_multinomial_lpmf,
+    integer=True,
+    alpha=("Prior size parameter", sizes, "k"),
+    N=TRIALS,
     notes="The counts are multinomial, of probabilities drawn as by `dirichlet_rng`.",
     examples="""
 >>> import numpy as np, varmat as vm
@@ -201,13 +252,16 @@ def multinomial_logit_rng(rng: Any, shape: Any, gamma: Any, N: Any) -> Any:  # n
 >>> np.unique(np.sum(draws, axis=-1))
 array([10])
 """,
-)  # fmt: skip
-def dirichlet_multinomial_rng(rng: Any, shape: Any, alpha: Any, N: Any) -> Any:  # noqa: N803
+)
+def dirichlet_multinomial_rng(rng: Any, shape: Any, alpha: Any, N: Any) -> Any:
     return counts(rng, shape, simplexes(rng, shape, alpha), N)
 
 
 @vectors(
-    "Poisson binomial distribution", "", density=poisson_binomial_lpmf, integer=True,
+    "Poisson binomial distribution",
+    "",
+    density=poisson_binomial_lpmf,
+    integer=True,
     theta=("Probability parameters", chances, "k"),
     notes="A draw is the number of successes in trials with these probabilities.",
     examples="""
@@ -215,7 +269,7 @@ def dirichlet_multinomial_rng(rng: Any, shape: Any, alpha: Any, N: Any) -> Any: 
 >>> vm.poisson_binomial_rng([0.0, 1.0, 1.0], rng=1)
 2
 """,
-)  # fmt: skip
+)
 def poisson_binomial_rng(rng: Any, shape: Any, theta: Any) -> Any:
     return np.sum(rng.random((*shape, np.shape(theta)[-1])) < theta, axis=-1)
 
@@ -226,7 +280,8 @@ def poisson_binomial_rng(rng: Any, shape: Any, theta: Any) -> Any:
 def chosen(rng: np.random.Generator, shape: tuple[int, ...], weights: Any) -> Any:
     """Categories, from 1 on, with probabilities in proportion to weights: by inversion."""
     sums = np.cumsum(weights, axis=-1)
-    # Less than the whole sum, also after rounding, so that no category of probability zero is chosen.
+    # Less than the whole sum, also after rounding, so that no category of probability zero is
+    # chosen.
     u = rng.random(shape) * sums[..., -1]
     if sums.ndim == 1:
         return 1 + np.searchsorted(sums, u, side="right")
@@ -237,27 +292,35 @@ CATEGORIES = "A draw is one of the categories 1, ..., K, as in Stan and in the m
 
 
 @vectors(
-    "categorical distribution", "", density=categorical_lpmf, integer=True, theta=SIMPLEX,
+    "categorical distribution",
+    "",
+    density=categorical_lpmf,
+    integer=True,
+    theta=SIMPLEX,
     notes=CATEGORIES.format(", by inversion of the sums of the probabilities"),
     examples="""
 >>> import numpy as np, varmat as vm
 >>> np.unique(vm.categorical_rng([0.0, 0.4, 0.6], rng=1, size=100))
 array([2, 3])
 """,
-)  # fmt: skip
+)
 def categorical_rng(rng: Any, shape: Any, theta: Any) -> Any:
     return chosen(rng, shape, theta)
 
 
 @vectors(
-    "categorical distribution, by log odds", "", density=categorical_logit_lpmf, integer=True,
-    beta=("log odds parameter", finite_vector, "k"), notes=CATEGORIES.format(", by inversion of the sums of ``exp(beta)``"),
+    "categorical distribution, by log odds",
+    "",
+    density=categorical_logit_lpmf,
+    integer=True,
+    beta=("log odds parameter", finite_vector, "k"),
+    notes=CATEGORIES.format(", by inversion of the sums of ``exp(beta)``"),
     examples="""
 >>> import numpy as np, varmat as vm
 >>> np.unique(vm.categorical_logit_rng([-1000.0, 0.0, 1.0], rng=1, size=100))
 array([2, 3])
 """,
-)  # fmt: skip
+)
 def categorical_logit_rng(rng: Any, shape: Any, beta: Any) -> Any:
     return chosen(rng, shape, softmax(beta, axis=-1))
 
@@ -268,32 +331,43 @@ def cell(latent: Any, cutpoints: Any) -> Any:
 
 
 LATENT = (
-    CATEGORIES.format("") + " It says between which cutpoints a number lies that is {} with the location `eta` and the scale 1."
+    CATEGORIES.format("")
+    + " It says between which cutpoints a number lies that is {} with the location `eta` and the "
+    "scale 1."
 )
 
 
 @vectors(
-    "ordered logistic distribution", "", density=ordered_logistic_lpmf, integer=True, eta=("Location parameter", finite),
-    cutpoints=CUTPOINTS, notes=LATENT.format("logistic"),
+    "ordered logistic distribution",
+    "",
+    density=ordered_logistic_lpmf,
+    integer=True,
+    eta=("Location parameter", finite),
+    cutpoints=CUTPOINTS,
+    notes=LATENT.format("logistic"),
     examples="""
 >>> import numpy as np, varmat as vm
 >>> np.unique(vm.ordered_logistic_rng(0.0, [-1.0, 1.0], rng=1, size=100))
 array([1, 2, 3])
 """,
-)  # fmt: skip
+)
 def ordered_logistic_rng(rng: Any, shape: Any, eta: Any, cutpoints: Any) -> Any:
     return cell(eta + np.asarray(rng.logistic(size=shape)), cutpoints)
 
 
 @vectors(
-    "ordered probit distribution", "", density=ordered_probit_lpmf, integer=True,
-    eta=("Location parameter", finite), cutpoints=CUTPOINTS,
+    "ordered probit distribution",
+    "",
+    density=ordered_probit_lpmf,
+    integer=True,
+    eta=("Location parameter", finite),
+    cutpoints=CUTPOINTS,
     notes=LATENT.format("normal"),
     examples="""
 >>> import numpy as np, varmat as vm
 >>> np.unique(vm.ordered_probit_rng(0.0, [-1.0, 1.0], rng=1, size=100))
 array([1, 2, 3])
 """,
-)  # fmt: skip
+)
 def ordered_probit_rng(rng: Any, shape: Any, eta: Any, cutpoints: Any) -> Any:
     return cell(eta + np.asarray(rng.standard_normal(shape)), cutpoints)

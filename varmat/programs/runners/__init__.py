@@ -1,4 +1,6 @@
-"""Runners execute programs: `numpy` by bound calls of NumPy, `native` by one compiled loop over a table of steps."""
+"""Runners execute programs: `numpy` by bound calls of NumPy, `native` by one compiled loop over a
+table of steps.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,14 @@ RUNNERS = ("auto", "numpy", "native")
 def check_runner(function: str, runner: str) -> str:
     """Refuse what is no runner, and the native one where it is not installed."""
     if runner not in RUNNERS:
-        raise ValueError(f"{function}: runner is {runner!r}, but must be one of {', '.join(map(repr, RUNNERS))}!")
+        raise ValueError(
+            f"{function}: runner is {runner!r}, but must be one of {', '.join(map(repr, RUNNERS))}!"
+        )
     if runner == "native" and not has_native():
-        raise ImportError(f"{function}: the native runner needs numba, which is not installed: pip install 'varmat[native]'")
+        raise ImportError(
+            f"{function}: the native runner needs numba, which is not installed: pip install "
+            "'varmat[native]'"
+        )
     return runner
 
 

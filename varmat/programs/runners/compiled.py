@@ -1,10 +1,12 @@
-"""What the native runner compiles: one loop over a table of steps, once for all programs; needs numba.
+"""What the native runner compiles: one loop over a table of steps, once for all programs; needs
+numba.
 
-The loop and the kernels of our own are C functions that are called at their addresses, so that each is compiled once, and a kernel
-only when a program first uses it.
+The loop and the kernels of our own are C functions that are called at their addresses, so that each
+is compiled once, and a kernel only when a program first uses it.
 
-A row of the table is ``[kind, words, ...]``. Every address of a row is a number of a base and an offset to it: the bases are
-absolute addresses, the scratch memory of the run, its argument, its output. So threads share tables and bring their own memory.
+A row of the table is ``[kind, words, ...]``. Every address of a row is a number of a base and an
+offset to it: the bases are absolute addresses, the scratch memory of the run, its argument, its
+output. So threads share tables and bring their own memory.
 
     CALL     loop, data, n operands, where its dimensions and its strides begin, then base and offset of each operand
     NEST     the same within loops over outer axes: their number, lengths, and strides for each operand
@@ -27,7 +29,8 @@ from numba.extending import intrinsic
 
 CALL, NEST, BLOCKS, GUARD, PYTHON, ARITHMETIC, BETWEEN = range(7)
 ABSOLUTE, SCRATCH, ARGUMENT, OUTPUT = range(4)
-# Words before the rows of a table: base and offset of the first output, the function that calls Python, and `run_table`.
+# Words before the rows of a table: base and offset of the first output, the function that calls
+# Python, and `run_table`.
 HEADER = 4
 MOST_OPERANDS, MOST_AXES = 10, 8
 
@@ -42,15 +45,23 @@ def _on_disk(make: Any, function: Any) -> Any:
 
 def _inner(function: Any) -> Any:
     """For compiled functions only, so that nothing is compiled with which Python would call it."""
-    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(
+        function
+    )
 
 
 INT64 = ir.IntType(64)
-WORDS, DOUBLES, BYTES = types.CPointer(types.int64), types.CPointer(types.float64), types.CPointer(types.uint8)
+WORDS, DOUBLES, BYTES = (
+    types.CPointer(types.int64),
+    types.CPointer(types.float64),
+    types.CPointer(types.uint8),
+)
 
 
 @intrinsic
-def call_loop(context: Any, loop: Any, arguments: Any, dimensions: Any, strides: Any, data: Any) -> Any:
+def call_loop(
+    context: Any, loop: Any, arguments: Any, dimensions: Any, strides: Any, data: Any
+) -> Any:
     """Call a function with the signature of NumPy's inner loops at an address."""
 
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
@@ -62,7 +73,9 @@ def call_loop(context: Any, loop: Any, arguments: Any, dimensions: Any, strides:
 
 
 @intrinsic
-def call_table(context: Any, function: Any, table: Any, words: Any, bases: Any, python: Any, user: Any) -> Any:
+def call_table(
+    context: Any, function: Any, table: Any, words: Any, bases: Any, python: Any, user: Any
+) -> Any:
     """Call `run_table` at its address."""
 
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
@@ -87,7 +100,9 @@ def call_python(context: Any, function: Any, user: Any, step: Any, bases: Any) -
 def _pointer_to(kind: Any, element: Any) -> Any:
     @intrinsic
     def at(context: Any, address: Any) -> Any:
-        return kind(types.int64), lambda _, builder, __, args: builder.inttoptr(args[0], element.as_pointer())
+        return kind(types.int64), lambda _, builder, __, args: builder.inttoptr(
+            args[0], element.as_pointer()
+        )
 
     return at
 
@@ -165,7 +180,13 @@ def _scatter(args: Any, dims: Any, steps: Any, data: int) -> None:
 
 def _solve(args: Any, dims: Any, steps: Any, data: int) -> None:
     """A lower triangular system, over the right hand side; rows of it lie one after the other."""
-    a, b, n, columns, transposed = doubles_at(args[0]), doubles_at(args[1]), dims[0], dims[1], dims[2]
+    a, b, n, columns, transposed = (
+        doubles_at(args[0]),
+        doubles_at(args[1]),
+        dims[0],
+        dims[1],
+        dims[2],
+    )
     if transposed:
         for step in range(n):
             i = n - 1 - step
@@ -188,9 +209,16 @@ def _solve(args: Any, dims: Any, steps: Any, data: int) -> None:
 
 
 def _chain(args: Any, dims: Any, steps: Any, data: int) -> None:
-    """The filter of a hidden Markov chain and, backwards, the smoother: see `varmat.densities.hmm.Chain`."""
+    """The filter of a hidden Markov chain and, backwards, the smoother: see
+    `varmat.densities.hmm.Chain`.
+    """
     times, states = dims[0], dims[1]
-    w, gamma, rho, value = doubles_at(args[0]), doubles_at(args[1]), doubles_at(args[2]), doubles_at(args[3])
+    w, gamma, rho, value = (
+        doubles_at(args[0]),
+        doubles_at(args[1]),
+        doubles_at(args[2]),
+        doubles_at(args[3]),
+    )
     a, in_gamma, in_rho = doubles_at(args[4]), doubles_at(args[5]), doubles_at(args[6])
     scales, b = doubles_at(args[7]), doubles_at(args[8])
     total = 0.0
@@ -252,6 +280,47 @@ def _sparse_product(args: Any, dims: Any, steps: Any, data: int) -> None:
                 out[target * width + k] += factor * b[source * width + k]
 
 
+def _times_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """The rows of a matrix times a vector, one after the other: as memory is read fastest."""
+    row, b, out, columns = args[0], doubles_at(args[1]), doubles_at(args[2]), steps[1]
+    for i in range(dims[0]):
+        x, total = doubles_at(row), 0.0
+        for j in range(columns):
+            total += x[j] * b[j]
+        out[i] = total
+        row += steps[0]
+
+
+def _add_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
+    """Add the rows of a matrix, each times an element of a vector; four at once, for they are in
+    the cache.
+    """
+    row, w, out, stride, columns = (
+        args[0],
+        doubles_at(args[1]),
+        doubles_at(args[2]),
+        steps[0],
+        steps[1],
+    )
+    whole = dims[0] // 4 * 4
+    for i in range(0, whole, 4):
+        x, y, z, v = (
+            doubles_at(row),
+            doubles_at(row + stride),
+            doubles_at(row + 2 * stride),
+            doubles_at(row + 3 * stride),
+        )
+        a, b, c, d = w[i], w[i + 1], w[i + 2], w[i + 3]
+        for j in range(columns):
+            out[j] += a * x[j] + b * y[j] + c * z[j] + d * v[j]
+        row += 4 * stride
+    for i in range(whole, dims[0]):
+        x, a = doubles_at(row), w[i]
+        for j in range(columns):
+            out[j] += a * x[j]
+        row += stride
+
+
 def _sampled_product(args: Any, dims: Any, steps: Any, data: int) -> None:
     """Inner products of rows of one matrix with rows of another."""
     x, y, out = doubles_at(args[0]), doubles_at(args[1]), doubles_at(args[4])
@@ -265,7 +334,9 @@ def _sampled_product(args: Any, dims: Any, steps: Any, data: int) -> None:
 
 
 def _scan(args: Any, dims: Any, steps: Any, data: int) -> None:
-    """Run the table of a loop's body again and again: see `varmat.programs.scans.NativeLoop`, which says what is where."""
+    """Run the table of a loop's body again and again: see `varmat.programs.scans.NativeLoop`, which
+    says what is where.
+    """
     table, number, words = words_at(data), dims[1], dims[2]
     source, target, flag = doubles_at(args[1]), doubles_at(args[2]), doubles_at(args[5])
     copied, zeroed, carried, summed = dims[3], dims[4], dims[5], dims[6]
@@ -296,21 +367,28 @@ def _scan(args: Any, dims: Any, steps: Any, data: int) -> None:
 
 
 _OWN = {
-    "scan": _scan, "select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve, "chain": _chain,
+    "scan": _scan, "select": _select, "gather": _gather, "scatter": _scatter, "solve": _solve,
+     "chain": _chain,
     "sparse_product": _sparse_product, "sampled_product": _sampled_product,
+     "times_rows": _times_rows, "add_rows": _add_rows,
 }  # fmt: skip
+# Whose sums may be taken in any order, as those of BLAS are.
+_IN_ANY_ORDER = ("times_rows", "add_rows")
 
 
 @cache
 def own_kernel(name: str) -> int:
     """The address of a kernel of our own, which has the signature of NumPy's inner loops."""
     signature = types.void(WORDS, WORDS, WORDS, types.int64)
-    return _on_disk(partial(cfunc, signature), _OWN[name]).address  # type: ignore[no-any-return]
+    fast = {"reassoc", "contract"} if name in _IN_ANY_ORDER else False
+    return _on_disk(partial(cfunc, signature, fastmath=fast), _OWN[name]).address  # type: ignore[no-any-return]
 
 
 @_inner
 def _nest(row: Any, arguments: Any) -> None:
-    """A loop within loops over outer axes: ``row[6]`` of them, whose lengths and strides stand behind the operands."""
+    """A loop within loops over outer axes: ``row[6]`` of them, whose lengths and strides stand
+    behind the operands.
+    """
     count, axes = row[4], row[7]
     lengths = after(row, 8 + 2 * count)
     outer = after(lengths, axes)
@@ -387,8 +465,16 @@ def _run_table(table: Any, words: int, bases: Any, python: int, user: int) -> in
                     each = after(rows, inner)
                     inner += each[1]
                     for j in range(each[4]):
-                        arguments[j] = bases[each[8 + 3 * j]] + each[9 + 3 * j] + start * each[10 + 3 * j]
-                    call_loop(each[2], arguments, vector if each[5] else length, after(each, each[6]), each[3])
+                        arguments[j] = (
+                            bases[each[8 + 3 * j]] + each[9 + 3 * j] + start * each[10 + 3 * j]
+                        )
+                    call_loop(
+                        each[2],
+                        arguments,
+                        vector if each[5] else length,
+                        after(each, each[6]),
+                        each[3],
+                    )
             at += inside
         elif kind == GUARD:
             truth = bases[row[2]] + row[3]
@@ -405,7 +491,9 @@ def _run_table(table: Any, words: int, bases: Any, python: int, user: int) -> in
     return 0
 
 
-run_table = _on_disk(partial(cfunc, types.int64(WORDS, types.int64, WORDS, types.int64, types.int64)), _run_table)
+run_table = _on_disk(
+    partial(cfunc, types.int64(WORDS, types.int64, WORDS, types.int64, types.int64)), _run_table
+)
 
 
 def _run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
@@ -414,7 +502,12 @@ def _run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
     What the addresses of the table refer to is held by the caller.
     """
     bases = bases_on_stack()
-    bases[0], bases[1], bases[2], bases[3] = 0, start_of(scratch), start_of(argument), start_of(output)
+    bases[0], bases[1], bases[2], bases[3] = (
+        0,
+        start_of(scratch),
+        start_of(argument),
+        start_of(output),
+    )
     words = words_at(start_of(table))
     if call_table(words[3], after(words, HEADER), len(table) - HEADER, bases, words[2], 0):
         return math.nan
@@ -429,7 +522,10 @@ def _run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
     words, places = words_at(start_of(table)), words_at(start_of(bases))
     for i in range(len(values)):
         values[i] = math.nan
-        if call_table(words[3], after(words, HEADER), len(table) - HEADER, places, words[2], 0) == 0:
+        if (
+            call_table(words[3], after(words, HEADER), len(table) - HEADER, places, words[2], 0)
+            == 0
+        ):
             values[i] = doubles_at(places[words[0]] + words[1])[0]
         for k in range(len(steps)):
             bases[k] += steps[k]

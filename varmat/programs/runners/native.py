@@ -1,8 +1,9 @@
-"""The native runner: a program as a table of steps, each the inner loop of a ufunc, run by one compiled loop without the GIL.
+"""The native runner: a program as a table of steps, each the inner loop of a ufunc, run by one
+compiled loop without the GIL.
 
-A ufunc of NumPy or SciPy holds the addresses of its loops, of one signature: ``loop(args, dimensions, strides, data)``. Before the
-loops of a ufunc are trusted, one is called and compared with what the ufunc itself gives.
-"""
+A ufunc of NumPy or SciPy holds the addresses of its loops, of one signature: ``loop(args,
+dimensions, strides, data)``. Before the loops of a ufunc are trusted, one is called and compared
+with what the ufunc itself gives."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from weakref import ref
 
 import numpy as np
 
-from varmat.programs.blocks import BLOCK
+from varmat.programs.blocks import BLOCK, product_of
 from varmat.programs.blocks import Loop as Blocks
 from varmat.programs.kernels import Sum, Ufunc
 from varmat.programs.memory import Plan
@@ -41,7 +42,16 @@ Loop = tuple[int, int]
 LARGE = 1 << 18
 NO_STEPS = np.empty(0, np.int64)
 # In the order of their codes in `compiled.run_table`.
-ARITHMETIC_OF = (np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.positive, np.sqrt)
+ARITHMETIC_OF = (
+    np.add,
+    np.subtract,
+    np.multiply,
+    np.divide,
+    np.negative,
+    np.square,
+    np.positive,
+    np.sqrt,
+)
 
 
 class NoLoopError(Exception):
@@ -50,13 +60,17 @@ class NoLoopError(Exception):
 
 @cache
 def loop_of(ufunc: np.ufunc, signature: str) -> Loop:
-    """The address and the data of a loop of a ufunc, for types as in "dd->d"; raises `NoLoopError` if there is none.
+    """The address and the data of a loop of a ufunc, for types as in "dd->d"; raises `NoLoopError`
+    if there is none.
 
-    The fields are those of ``PyUFuncObject`` in NumPy's C API: an object head, four ints, ``functions`` and ``data``.
-    """
+    The fields are those of ``PyUFuncObject`` in NumPy's C API: an object head, four ints,
+    ``functions`` and ``data``."""
     if signature not in ufunc.types:
         raise NoLoopError(f"{ufunc.__name__} has no loop for {signature}")
-    if any("d" in each.partition("->")[0] and set(each.partition("->")[0]) & set("ilq") for each in ufunc.types):
+    if any(
+        "d" in each.partition("->")[0] and set(each.partition("->")[0]) & set("ilq")
+        for each in ufunc.types
+    ):
         # Functions of integers, which warn in their loops of whatever is none.
         raise NoLoopError(f"{ufunc.__name__} is one of integers")
     head = object.__basicsize__
@@ -64,7 +78,9 @@ def loop_of(ufunc: np.ufunc, signature: str) -> Loop:
     if counts != [ufunc.nin, ufunc.nout]:
         raise NoLoopError("ufuncs of this NumPy are laid out in another way")
     at, pointers = ufunc.types.index(signature), ctypes.POINTER(ctypes.c_void_p)
-    functions = ctypes.cast(ctypes.c_void_p.from_address(id(ufunc) + head + 16).value or 0, pointers)
+    functions = ctypes.cast(
+        ctypes.c_void_p.from_address(id(ufunc) + head + 16).value or 0, pointers
+    )
     all_data = ctypes.c_void_p.from_address(id(ufunc) + head + 24).value
     data = ctypes.cast(all_data, pointers)[at] or 0 if all_data else 0
     loop = functions[at] or 0
@@ -82,7 +98,9 @@ def _verify(ufunc: np.ufunc, signature: str, loop: int, data: int) -> None:
     """Call a loop, and compare with the ufunc."""
     inputs, _, outputs = signature.partition("->")
     points = np.array([0.3, 0.7, 0.9])
-    arrays = [points.astype(np.dtype(char)) for char in inputs] + [np.zeros(3, np.dtype(char)) for char in outputs]
+    arrays = [points.astype(np.dtype(char)) for char in inputs] + [
+        np.zeros(3, np.dtype(char)) for char in outputs
+    ]
     with np.errstate(all="ignore"):
         expected = ufunc(*arrays[: ufunc.nin])
         addresses = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
@@ -94,10 +112,17 @@ def _verify(ufunc: np.ufunc, signature: str, loop: int, data: int) -> None:
             raise NoLoopError(f"a loop of {ufunc.__name__} gives {made}, but the ufunc {true}")
 
 
-def call_loop(loop: int, arrays: Sequence[np.ndarray], dims: Sequence[int], steps: Sequence[int], data: int) -> None:
+def call_loop(
+    loop: int, arrays: Sequence[np.ndarray], dims: Sequence[int], steps: Sequence[int], data: int
+) -> None:
     """Call a loop at an address, without the GIL."""
     addresses = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    _LOOP(loop)(addresses, (ctypes.c_ssize_t * len(dims))(*dims), (ctypes.c_ssize_t * len(steps))(*steps), data)
+    _LOOP(loop)(
+        addresses,
+        (ctypes.c_ssize_t * len(dims))(*dims),
+        (ctypes.c_ssize_t * len(steps))(*steps),
+        data,
+    )
 
 
 class Table:
@@ -116,28 +141,45 @@ class Table:
         self._plan = plan
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers: dict[float, Value] = {}
-        # One argument, and all outputs one after the other, have a base together; several arguments one each, and so the outputs.
+        # One argument, and all outputs one after the other, have a base together; several arguments
+        # one each, and so the outputs.
         several, at = len(program.arguments) > 1, 0
         for i, value in enumerate(program.arguments):
             self._places[id(value)] = (ARGUMENT if i == 0 else OUTPUT + i, 0)
         first = OUTPUT + len(program.arguments) - 1
         self.output_places: list[tuple[int, int]] = []
         for number, value in enumerate(program.outputs[1:], 1):
-            place = (OUTPUT if number == 1 else first + number - 1, 0) if several else (OUTPUT, 8 * at)
+            place = (
+                (OUTPUT if number == 1 else first + number - 1, 0) if several else (OUTPUT, 8 * at)
+            )
             if plan.outputs.get(id(value)) == number:
                 self._places[id(value)] = place
             self.output_places.append(place)
             at += value.size
         self.output_size = at
-        # Behind the scratch memory of the plan: blocks of numbers, blocks of truth values, and a number.
-        loops = [step.kernel.place_of_temporary.values() for step in program.steps if isinstance(step.kernel, Blocks)]
-        most = {kind: max((n + 1 for each in loops for k, n in each if k == kind), default=0) for kind in (False, True)}
+        # Behind the scratch memory of the plan: blocks of numbers, blocks of truth values, and a
+        # number.
+        loops = [
+            step.kernel.place_of_temporary.values()
+            for step in program.steps
+            if isinstance(step.kernel, Blocks)
+        ]
+        most = {
+            kind: max((n + 1 for each in loops for k, n in each if k == kind), default=0)
+            for kind in (False, True)
+        }
         self._share = -(-plan.scratch_bytes // 64) * 64
-        self._blocks_at = {False: self._share + 64, True: self._share + 64 + most[False] * BLOCK * 8}
+        self._blocks_at = {
+            False: self._share + 64,
+            True: self._share + 64 + most[False] * BLOCK * 8,
+        }
         self.scratch_bytes = self._blocks_at[True] + most[True] * BLOCK
         # What numbers go through is computed on the spot.
         self._negative = loop_of(np.negative, "d->d")
-        self._arithmetic = {loop_of(ufunc, "d" * ufunc.nin + "->d"): code for code, ufunc in enumerate(ARITHMETIC_OF)}
+        self._arithmetic = {
+            loop_of(ufunc, "d" * ufunc.nin + "->d"): code
+            for code, ufunc in enumerate(ARITHMETIC_OF)
+        }
         self._program = program
         for i, step in enumerate(program.steps):
             start = len(self.words)
@@ -188,19 +230,36 @@ class Table:
         """A kernel of our own."""
         return compiled.own_kernel(name), 0
 
-    def call(self, loop: Loop, operands: Sequence[Value], dims: Sequence[int], steps: Sequence[int]) -> None:
+    def call(
+        self, loop: Loop, operands: Sequence[Value], dims: Sequence[int], steps: Sequence[int]
+    ) -> None:
         """One call of a loop."""
         start = 8 + 2 * len(operands)
-        row = [CALL, start + len(dims) + len(steps), *loop, len(operands), start, start + len(dims), 0]
+        row = [
+            CALL,
+            start + len(dims) + len(steps),
+            *loop,
+            len(operands),
+            start,
+            start + len(dims),
+            0,
+        ]
         for value in operands:
             row += self.place(value)
         self.words += [*row, *dims, *steps]
 
     def nest(
-        self, loop: Loop, operands: Sequence[Value], lengths: Sequence[int], outer: Sequence[Sequence[int]], dims: Sequence[int],
+        self,
+        loop: Loop,
+        operands: Sequence[Value],
+        lengths: Sequence[int],
+        outer: Sequence[Sequence[int]],
+        dims: Sequence[int],
         steps: Sequence[int],
-    ) -> None:  # fmt: skip
-        """Calls of a loop within loops; `outer` has the strides of all operands for each outer axis."""
+    ) -> None:
+        """Calls of a loop within loops; `outer` has the strides of all operands for each outer
+        axis.
+        """
         if not lengths:
             self.call(loop, operands, dims, steps)
             return
@@ -209,7 +268,15 @@ class Table:
         if 0 in lengths:
             return
         start = 8 + 2 * len(operands) + len(lengths) * (1 + len(operands))
-        row = [NEST, start + len(dims) + len(steps), *loop, len(operands), start, start + len(dims), len(lengths)]
+        row = [
+            NEST,
+            start + len(dims) + len(steps),
+            *loop,
+            len(operands),
+            start,
+            start + len(dims),
+            len(lengths),
+        ]
         for value in operands:
             row += self.place(value)
         row += [*lengths, *(s for strides in outer for s in strides)]
@@ -231,12 +298,21 @@ class Table:
             shape, strides = [1], [[0] * len(values)]
         # The longest axis goes inside, unless the last one is long enough.
         inner = len(shape) - 1
-        if shape[inner] < 16 and result.dtype != BOOL:  # NumPy's loops of `isfinite` and `signbit` are wrong with other strides
+        # NumPy's loops of `isfinite` and `signbit` are wrong with other strides
+        if shape[inner] < 16 and result.dtype != BOOL:
             longest = max(range(len(shape)), key=lambda i: shape[i])
-            # So is its loop of `negative` where the operand's elements are 64 bytes apart and those of the result not 8.
+            # So is its loop of `negative` where the operand's elements are 64 bytes apart and those
+            # of the result not 8.
             inner = inner if loop == self._negative and abs(strides[longest][0]) == 64 else longest
         order = [i for i in range(len(shape)) if i != inner]
-        self.nest(loop, values, [shape[i] for i in order], [strides[i] for i in order], (shape[inner],), strides[inner])
+        self.nest(
+            loop,
+            values,
+            [shape[i] for i in order],
+            [strides[i] for i in order],
+            (shape[inner],),
+            strides[inner],
+        )
 
     def reduce(self, ufunc: Any, x: Value, axes: Sequence[int], result: Value) -> None:
         """A reduction: the loop of the ufunc with the result as an operand."""
@@ -244,7 +320,11 @@ class Table:
         loop = self.loop_of(ufunc, f"{kind * 2}->{kind}")
         if kind == "?":
             raise NoLoopError("truth values")
-        first = ufunc.identity if ufunc.identity is not None else {np.maximum: -math.inf, np.minimum: math.inf}[ufunc]
+        first = (
+            ufunc.identity
+            if ufunc.identity is not None
+            else {np.maximum: -math.inf, np.minimum: math.inf}[ufunc]
+        )
         self.elementwise(self.loop_of(np.positive, "d->d"), [self.number(float(first))], result)
         kept = iter(result.strides)
         out = [0 if i in axes else next(kept) for i in range(len(x.shape))]
@@ -267,7 +347,11 @@ class Table:
 
         def line(value: Value, start: int) -> Value:
             strides = tuple(value.strides[i] for i in others)
-            view = value.view(tuple(value.shape[i] for i in others), value.offset + start * value.strides[axis], strides)
+            view = value.view(
+                tuple(value.shape[i] for i in others),
+                value.offset + start * value.strides[axis],
+                strides,
+            )
             self.held.append(view)
             return view
 
@@ -276,14 +360,31 @@ class Table:
             operands = [line(result, 0), line(x, 1), line(result, 1)]
             strides = [[v.strides[k] for v in operands] for k in range(len(others))]
             steps = [v.strides[axis] for v in (result, x, result)]
-            self.nest(self.loop_of(ufunc, "dd->d"), operands, [x.shape[i] for i in others], strides, (n - 1,), steps)
+            self.nest(
+                self.loop_of(ufunc, "dd->d"),
+                operands,
+                [x.shape[i] for i in others],
+                strides,
+                (n - 1,),
+                steps,
+            )
 
     def gufunc(
-        self, loop: Loop, operands: Sequence[Value], leading: Sequence[int], core: Sequence[int], steps: Sequence[int]
+        self,
+        loop: Loop,
+        operands: Sequence[Value],
+        leading: Sequence[int],
+        core: Sequence[int],
+        steps: Sequence[int],
     ) -> None:
-        """A generalised ufunc, whose loop takes one leading axis; `leading` is how many each operand has."""
+        """A generalised ufunc, whose loop takes one leading axis; `leading` is how many each
+        operand has.
+        """
         shape = operands[-1].shape[: leading[-1]]
-        aligned = [_aligned_strides(v.shape[:n], v.strides[:n], shape) for v, n in zip(operands, leading, strict=True)]
+        aligned = [
+            _aligned_strides(v.shape[:n], v.strides[:n], shape)
+            for v, n in zip(operands, leading, strict=True)
+        ]
         lengths, strides = merged(shape, aligned)
         if 0 in shape:
             return
@@ -300,36 +401,64 @@ class Table:
         rows: list[int] = []
         for step in kernel.steps:
             rows += self._loop_row(kernel, step, places, totals.get(id(step)))
-        self.words += [BLOCKS, 5, len(rows), kernel.size, BLOCK, *rows]
+        self.words += [BLOCKS, 5, len(rows), kernel.size, kernel.block, *rows]
 
-    def _loop_row(self, kernel: Any, step: Any, places: dict[int, Any], total: Value | None) -> list[int]:
+    def _loop_row(
+        self, kernel: Any, step: Any, places: dict[int, Any], total: Value | None
+    ) -> list[int]:
         def argument(value: Value) -> tuple[list[int], int]:
-            """The base, the offset and the bytes from element to element across blocks, and inside of one."""
+            """The base, the offset and the bytes from element to element across blocks, and inside
+            of one.
+            """
             size = value.dtype.itemsize
             key = id(value) if id(value) in places else id(value.base)
             if key in kernel.place_of_temporary:
                 kind, number = kernel.place_of_temporary[key]
                 return [SCRATCH, self._blocks_at[kind] + number * BLOCK * size, 0], size
             _, now = places[key]
-            return [*self.place(now), size if value.shape else 0], size if value.shape else 0
+            stride = kernel.stride(value)
+            return [*self.place(now), stride], stride
 
         rows: list[int] = []
 
-        def add(loop: Loop, arguments: list[tuple[list[int], int]], steps: Sequence[int] = ()) -> None:
+        def add(
+            loop: Loop,
+            arguments: list[tuple[list[int], int]],
+            steps: Sequence[int] = (),
+            vectors: bool = False,
+        ) -> None:
+            """A row, which is given the number of elements, or the dimensions of an inner product
+            of vectors.
+            """
             start = 8 + 3 * len(arguments)
             inner = [*(steps or [inside for _, inside in arguments])]
-            row = [CALL, start + len(inner), *loop, len(arguments), int(bool(steps)), start, 0]
+            row = [CALL, start + len(inner), *loop, len(arguments), int(vectors), start, 0]
             rows.extend([*row, *(word for each, _ in arguments for word in each), *inner])
 
-        operands = [argument(v) for v in step.operands]
+        operands, product = [argument(v) for v in step.operands], product_of(step)
+        if product is not None:
+            matrix, vector = operands[product.matrix], operands[1 - product.matrix]
+            columns = step.operands[product.matrix].shape[1 - product.axis]
+            out = argument(step.results[0]) if total is None else ([*self.place(total), 0], 0)
+            add(
+                self.own("add_rows" if product.is_sum else "times_rows"),
+                [matrix, vector, out],
+                (matrix[1], columns),
+            )
+            return rows
         if total is not None:
             out, loop = ([*self.place(total), 0], 0), self.loop_of(np.add, "dd->d")
             if len(operands) == 1:
                 add(loop, [out, operands[0], out])
             else:
                 share = ([SCRATCH, self._share, 0], 0)
-                add(self.loop_of(np.matmul, "dd->d"), [*operands, share], (0, 0, 0, 8, 8, 8, 8, 8, 8))
-                add(loop, [out, share, out], (0, 0, 0))
+                add(
+                    self.loop_of(np.matmul, "dd->d"),
+                    [*operands, share],
+                    (0, 0, 0, 8, 8, 8, 8, 8, 8),
+                    vectors=True,
+                )
+                add(loop, [out, share, out], (0, 0, 0), vectors=True)
             return rows
         result = argument(step.results[0])
         if isinstance(step.kernel, Sum):
@@ -338,7 +467,10 @@ class Table:
                 add(loop, [total_so_far, each, result])
                 total_so_far = result
         elif isinstance(step.kernel, Ufunc):
-            add(self.loop_of(step.kernel.ufunc, step.kernel.signature(step.operands, step.results)), [*operands, result])
+            add(
+                self.loop_of(step.kernel.ufunc, step.kernel.signature(step.operands, step.results)),
+                [*operands, result],
+            )
         else:
             add(self.own("select"), [*operands, result])
         return rows
@@ -363,7 +495,13 @@ def _lines(value: Value) -> list[tuple[int, int, int]]:
         return [(1, 0, 0)]
     lines = []
     for index in np.ndindex(*lengths[:-1]):
-        lines.append((lengths[-1], sum(i * s[0] for i, s in zip(index, strides, strict=False)), strides[-1][0]))
+        lines.append(
+            (
+                lengths[-1],
+                sum(i * s[0] for i, s in zip(index, strides, strict=False)),
+                strides[-1][0],
+            )
+        )
     return lines
 
 
@@ -377,15 +515,21 @@ def _aligned_strides(shape: Shape, strides: Shape, whole: Shape) -> list[int]:
     return [0] * missing + [0 if n == 1 else s for n, s in zip(shape, strides, strict=True)]
 
 
-def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """The axes of several arrays, with neighbours that are one line in all of them as one; for each axis the strides of all."""
+def merged(
+    shape: Sequence[int], strides: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """The axes of several arrays, with neighbours that are one line in all of them as one; for each
+    axis the strides of all.
+    """
     lengths: list[int] = []
     found: list[list[int]] = []
     for i, n in enumerate(shape):
         if n == 1:
             continue
         here = [s[i] for s in strides]
-        if lengths and all(before == n * each for before, each in zip(found[-1], here, strict=True)):
+        if lengths and all(
+            before == n * each for before, each in zip(found[-1], here, strict=True)
+        ):
             lengths[-1] *= n
             found[-1] = here
         else:
@@ -407,17 +551,21 @@ class Frame:
         self.objects: list[Any] = [None] * len(plan.objects)
 
 
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))
+_CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)
+)
 
 
 class NativeRunner:
-    """Runs a program; safe from several threads at once, without the GIL but for steps that call Python.
+    """Runs a program; safe from several threads at once, without the GIL but for steps that call
+    Python.
 
     Parameters
     ----------
     program : Program
     numbers : bool
-        Whether outputs that are numbers are computed where they are returned, as arrays are: for bodies of loops.
+        Whether outputs that are numbers are computed where they are returned, as arrays are: for
+        bodies of loops.
     """
 
     name = "native"
@@ -427,18 +575,29 @@ class NativeRunner:
         made = Table(program, self._plan)
         self._table = made
         self._frames: list[Frame] = []
-        # Frames at work, by the address of their scratch memory, and what was raised in a call of Python.
+        # Frames at work, by the address of their scratch memory, and what was raised in a call of
+        # Python.
         self._busy: dict[int, Frame] = {}
         self._raised: dict[int, BaseException] = {}
-        itself = ref(self)  # a callback that held the runner would keep both until the collector comes
-        self._callback = _CALLBACK(lambda user, number, bases: itself()._call_python(user, number, bases))  # type: ignore[union-attr]
+        # a callback that held the runner would keep both until the collector comes
+        itself = ref(self)
+
+        def call_python(user: Any, number: int, bases: Any) -> int:
+            return itself()._call_python(user, number, bases)  # type: ignore[union-attr]
+
+        self._callback = _CALLBACK(call_python)
         self.python = ctypes.cast(self._callback, ctypes.c_void_p).value
-        self.table = np.array([*made.place(program.outputs[0]), self.python, compiled.run_table.address, *made.words], np.int64)
+        self.table = np.array(
+            [*made.place(program.outputs[0]), self.python, compiled.run_table.address, *made.words],
+            np.int64,
+        )
         self.calls_python = any(kind == PYTHON for kind in kinds(made.words))
         self.scratch_bytes = made.scratch_bytes
         shapes = [v.shape for v in program.outputs[1:]]
         self._shapes = shapes
-        self._single = len(program.arguments) == 1 and bool(program.arguments[0].shape) and len(shapes) == 1
+        self._single = (
+            len(program.arguments) == 1 and bool(program.arguments[0].shape) and len(shapes) == 1
+        )
 
     def _call_python(self, user: int, number: int, bases: Any) -> int:
         try:
@@ -460,11 +619,17 @@ class NativeRunner:
             return frame.objects[self._plan.objects[id(value)]]
         base = value.base
         if base.data is not None:
-            return value.data if not value.is_view else np.ndarray(value.shape, value.dtype, base.data, value.offset, value.strides)
+            return (
+                value.data
+                if not value.is_view
+                else np.ndarray(value.shape, value.dtype, base.data, value.offset, value.strides)
+            )
         number, offset = self._table.place(value)
         if number == SCRATCH:
             return np.ndarray(value.shape, value.dtype, frame.scratch, offset, value.strides)
-        memory: Any = (ctypes.c_double * max(base.size, 1)).from_address(bases[number] + self._table.place(base)[1])
+        memory: Any = (ctypes.c_double * max(base.size, 1)).from_address(
+            bases[number] + self._table.place(base)[1]
+        )
         return np.ndarray(value.shape, value.dtype, memory, value.offset, value.strides)
 
     def __call__(self, arguments: Any) -> list[Any]:
@@ -475,17 +640,27 @@ class NativeRunner:
             if argument.ndim == 1 and argument.flags.c_contiguous:
                 value = compiled.run(self.table, frame.scratch, argument, gradient)
             else:
-                value = compiled.run(self.table, frame.scratch, argument.ravel(), gradient.reshape(-1))
+                value = compiled.run(
+                    self.table, frame.scratch, argument.ravel(), gradient.reshape(-1)
+                )
             results = [gradient]
         else:
-            given = [np.ascontiguousarray(x, v.dtype) for x, v in zip(arguments, self.program.arguments, strict=True)]
+            given = [
+                np.ascontiguousarray(x, v.dtype)
+                for x, v in zip(arguments, self.program.arguments, strict=True)
+            ]
             made = self.program.outputs[1:]
             results = [np.empty(v.shape, v.dtype) for v in made]
             places = results
             if len(given) < 2:  # all outputs one after the other
                 places = [np.empty(self._table.output_size)]
             # An argument and a place for outputs come first, whether there are any or not.
-            arrays = [*(given[:1] or [self.table]), *(places[:1] or [self.table]), *given[1:], *places[1:]]
+            arrays = [
+                *(given[:1] or [self.table]),
+                *(places[:1] or [self.table]),
+                *given[1:],
+                *places[1:],
+            ]
             bases = np.array([0, frame.address, *(x.ctypes.data for x in arrays)], np.int64)
             compiled.run_many(self.table, bases, NO_STEPS, values := np.empty(1))
             value = float(values[0])
@@ -500,17 +675,24 @@ class NativeRunner:
             raise raised
         return [value, *results]
 
-    def map(self, points: np.ndarray, values: np.ndarray, gradients: np.ndarray, workers: int) -> None:
+    def map(
+        self, points: np.ndarray, values: np.ndarray, gradients: np.ndarray, workers: int
+    ) -> None:
         """Run at many points, in threads; a value is nan where the run ended.
 
-        A row of `points` has all arguments one after the other, a row of `gradients` all outputs but the first.
-        """
+        A row of `points` has all arguments one after the other, a row of `gradients` all outputs
+        but the first."""
         flat, places = points.reshape(len(points), -1), gradients.reshape(len(points), -1)
         sizes = [v.size for v in self.program.arguments], [v.size for v in self.program.outputs[1:]]
         in_order = flat.flags.c_contiguous and places.flags.c_contiguous
         if (flat.shape[1], places.shape[1]) != tuple(map(sum, sizes)) or not in_order:
-            raise ValueError(f"the points have shape {points.shape} and the places {gradients.shape}, which do not fit the program")
-        starts = [8 * np.cumsum([0, *each[:-1]]) for each in (sizes if len(sizes[0]) > 1 else ([0], [0]))]
+            raise ValueError(
+                f"the points have shape {points.shape} and the places {gradients.shape}, which do "
+                "not fit the program"
+            )
+        starts = [
+            8 * np.cumsum([0, *each[:-1]]) for each in (sizes if len(sizes[0]) > 1 else ([0], [0]))
+        ]
         if self.calls_python:  # which would only take turns
             workers = 1
         shares = [s for s in np.array_split(np.arange(len(points)), workers) if len(s)]
@@ -524,7 +706,9 @@ class NativeRunner:
                 arguments, results = ([x.strides[0]] * len(each) for x, each in pairs)
                 bases = [0, frame.address, *given[:1], *made[:1], *given[1:], *made[1:]]
                 steps = [0, 0, *arguments[:1], *results[:1], *arguments[1:], *results[1:]]
-                compiled.run_many(self.table, np.array(bases, np.int64), np.array(steps, np.int64), values[here])
+                compiled.run_many(
+                    self.table, np.array(bases, np.int64), np.array(steps, np.int64), values[here]
+                )
             finally:
                 self.give_frame(frame)
 
@@ -548,7 +732,9 @@ class NativeRunner:
         return frame
 
     def give_frame(self, frame: Frame) -> None:
-        """Give memory back: what is large goes back to the allocator, which has it warm for the next."""
+        """Give memory back: what is large goes back to the allocator, which has it warm for the
+        next.
+        """
         if self.calls_python:
             del self._busy[frame.address]
             frame.objects = [None] * len(frame.objects)
@@ -563,4 +749,3 @@ def kinds(words: Sequence[int]) -> list[int]:
         found.append(words[at])
         at += words[at + 1]
     return found
-

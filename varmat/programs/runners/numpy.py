@@ -1,7 +1,7 @@
 """The NumPy runner: a program as a list of bound calls on arrays that are there.
 
-An instance has memory of its own. Several threads at once take several instances; between two calls none keeps anything.
-"""
+An instance has memory of its own. Several threads at once take several instances; between two calls
+none keeps anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 from varmat.programs.memory import Plan
 from varmat.programs.program import FLOAT, OBJECT, Program, Value
 
-# Elements from which arguments and results are not copied: the steps that use them are bound anew at every call.
+# Elements from which arguments and results are not copied: the steps that use them are bound anew
+# at every call.
 LARGE = 1 << 12
 
 
@@ -50,7 +51,9 @@ class Instance:
                 self.calls.append(self._bound(step))
 
     def _bound(self, step: Any) -> Any:
-        return step.kernel.bind([self._array(v) for v in step.operands], [self._array(v) for v in step.results])
+        return step.kernel.bind(
+            [self._array(v) for v in step.operands], [self._array(v) for v in step.results]
+        )
 
     def _array(self, value: Value) -> Any:
         base = value.base
@@ -67,7 +70,9 @@ class Instance:
     def _new(self, base: Value) -> Any:
         if base.dtype is OBJECT:
             return [None]
-        return np.ndarray(base.shape, base.dtype, self._scratch, self._start + self._plan.scratch[id(base)])
+        return np.ndarray(
+            base.shape, base.dtype, self._scratch, self._start + self._plan.scratch[id(base)]
+        )
 
     def run(self, arguments: Any) -> list[Any]:
         """The outputs: the first as a float, others as new arrays and floats."""

@@ -1,9 +1,10 @@
-"""Programs as C functions for a sampler that calls from threads of its own, without the GIL; needs numba.
+"""Programs as C functions for a sampler that calls from threads of its own, without the GIL; needs
+numba.
 
-Two functions are compiled, once for all models: a log density with its gradient, and the values at a draw. What they run is in
-their user data: two blocks of words, each with the table of a program, memory for as many runs at a time as there are threads, and
-the address of a Python function for points where the program does not hold.
-"""
+Two functions are compiled, once for all models: a log density with its gradient, and the values at
+a draw. What they run is in their user data: two blocks of words, each with the table of a program,
+memory for as many runs at a time as there are threads, and the address of a Python function for
+points where the program does not hold."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ def swap(context: Any, words: Any, old: Any, new: Any) -> Any:
     """Write a word if it is the old one, in one piece; whether it was."""
 
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        return builder.extract_value(builder.cmpxchg(args[0], args[1], args[2], "acq_rel", "acquire"), 1)
+        return builder.extract_value(
+            builder.cmpxchg(args[0], args[1], args[2], "acq_rel", "acquire"), 1
+        )
 
     return types.boolean(WORDS, types.int64, types.int64), generate
 
@@ -81,7 +84,9 @@ def call_elsewhere(context: Any, function: Any, point: Any, first: Any, second: 
 
 @njit(nogil=True)
 def take(slots: Any, count: int) -> Any:
-    """A slot that no other thread has. There are enough for all threads, or nearly so: nobody waits for long."""
+    """A slot that no other thread has. There are enough for all threads, or nearly so: nobody waits
+    for long.
+    """
     while True:
         for k in range(count):
             slot = after(slots, k * SLOT)
@@ -98,7 +103,8 @@ def run_block(block: Any, slot: Any, point: int, output: int) -> tuple[int, floa
     return status, math.nan if status else doubles_at(bases[table[0]] + table[1])[0]
 
 
-# Numba keeps compiled functions until their own file changes: what they are made of is part of the key, as a variable of theirs.
+# Numba keeps compiled functions until their own file changes: what they are made of is part of the
+# key, as a variable of theirs.
 def _functions(version: int) -> tuple[Any, Any]:
     @cfunc(types.int32(types.int64, DOUBLES, DOUBLES, DOUBLES, types.voidptr), cache=True)
     def log_density(size, point, gradient, value, user):  # type: ignore[no-untyped-def]
@@ -110,7 +116,9 @@ def _functions(version: int) -> tuple[Any, Any]:
         _, result = run_block(block, slot, address_of(point), address_of(gradient))
         release(slot)
         if not math.isfinite(result):
-            return call_elsewhere(block[ELSEWHERE], address_of(point), address_of(gradient), address_of(value))
+            return call_elsewhere(
+                block[ELSEWHERE], address_of(point), address_of(gradient), address_of(value)
+            )
         for i in range(size):
             if gradient[i] == 0.0:
                 gradient[i] = FLAT
@@ -119,7 +127,9 @@ def _functions(version: int) -> tuple[Any, Any]:
 
     @cfunc(types.int32(types.int64, types.int64, DOUBLES, DOUBLES, types.voidptr), cache=True)
     def expand(size, expanded, point, draw, user):  # type: ignore[no-untyped-def]
-        """The values that the program makes, nan for those that come later, and, if it is asked for, the point."""
+        """The values that the program makes, nan for those that come later, and, if it is asked
+        for, the point.
+        """
         block = after(words_at(address_of(user)), BLOCK)
         made = block[MADE]
         if made and version >= 0:
@@ -164,8 +174,9 @@ class UserData:
     runs : int
         How many threads there may be.
     density_elsewhere, values_elsewhere : callable
-        Python functions for points where a program does not hold: of the addresses of the point, the gradient and the value, which
-        returns 0 or 1, and of those of the point and the values. They must not raise.
+        Python functions for points where a program does not hold: of the addresses of the point,
+        the gradient and the value, which returns 0 or 1, and of those of the point and the values.
+        They must not raise.
     keeps_point : bool
         Whether the point comes after the values.
 
@@ -176,9 +187,14 @@ class UserData:
     """
 
     def __init__(
-        self, density: NativeRunner, values: NativeRunner | None, runs: int, density_elsewhere: Callable[[int, int, int], int],
-        values_elsewhere: Callable[[int, int, int], int], keeps_point: bool,
-    ) -> None:  # fmt: skip
+        self,
+        density: NativeRunner,
+        values: NativeRunner | None,
+        runs: int,
+        density_elsewhere: Callable[[int, int, int], int],
+        values_elsewhere: Callable[[int, int, int], int],
+        keeps_point: bool,
+    ) -> None:
         self.words = np.zeros(2 * BLOCK, np.int64)
         # Everything whose address is in the words.
         self._held: list[Any] = []
@@ -189,7 +205,13 @@ class UserData:
             self.words[BLOCK + MADE] = sum(v.size for v in values.program.outputs[1:])
         self.words[BLOCK + KEPT] = keeps_point
 
-    def _fill(self, block: np.ndarray, runner: NativeRunner, runs: int, elsewhere: Callable[[int, int, int], int]) -> None:
+    def _fill(
+        self,
+        block: np.ndarray,
+        runner: NativeRunner,
+        runs: int,
+        elsewhere: Callable[[int, int, int], int],
+    ) -> None:
         raw = np.zeros(SLOT * (runs + 1), np.int64)
         slots = raw[-(raw.ctypes.data // 8) % SLOT :]
         for k in range(runs):

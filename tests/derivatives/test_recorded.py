@@ -1,0 +1,869 @@
+"""`varmat.recorded`: what is recorded once and run again gives what `value_and_grad` gives."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import pickle
+import threading
+import time
+import tracemalloc
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+import recordings
+from recordings import EVERY_RUNNER, LARGE, X, Y, vectors
+
+import varmat as vm
+from varmat.programs.interpret import interpret
+from varmat.programs.memory import Plan
+from varmat.programs.runners import numpy as numpy_runner
+
+
+@pytest.fixture(params=EVERY_RUNNER)
+def runner(request):
+    return request.param
+
+
+@pytest.fixture
+def recorded(runner):
+    """`varmat.recorded` with a runner."""
+    return partial(vm.recorded, runner=runner)
+
+
+@pytest.fixture
+def agree(runner):
+    return partial(recordings.agree, runners=(runner,))
+
+
+def regression(theta):
+    return vm.normal_lpdf(Y, X @ theta[:3] + theta[3], np.exp(theta[4])) + vm.normal_lpdf(
+        theta[:3], 0, 1
+    )
+
+
+def loop(theta):
+    x = theta[0]
+    for t in range(1, 5):
+        x = 0.5 * x + theta[t] * np.sin(x)
+    return x**2
+
+
+def assigned(theta):
+    a = np.zeros(4) + theta[:4]
+    a[1] = theta[4] * a[0]
+    part = a[2:]
+    part[0] = 3.0
+    a[[0, 3]] = a[1:3] * 2.0
+    return np.sum(a**2 * part[1])
+
+
+def written(theta):
+    """Elements one after the other, and parts that look into what was written before."""
+    a = np.zeros((3, 2)) + theta[0]
+    a[0, 0], a[0, 1], a[1, 1], a[0, 1] = theta[1], 2.0, theta[2] * theta[3], theta[4]
+    a[1] = a[0]
+    a[2, :1] = a[1, 1:]
+    a[2] += theta[1]
+    b = np.zeros(3) + theta[0]
+    b[0] = theta[2]
+    b[1:2] = b[:1]
+    b[2] = 3
+    b[:] = b[::-1]
+    return np.sum(a**2) * np.sum(b**3)
+
+
+def made_to_write_into(theta):
+    a, b = np.zeros_like(theta[0], shape=6), vm.var(np.arange(3.0))
+    a[0] = 0.7
+    for t in range(1, 6):
+        a[t] = np.sqrt(0.1 + theta[t - 1] ** 2 + 0.5 * a[t - 1] ** 2)
+    b[1] = theta[0]
+    b += theta[2:] * vm.var(2.0)
+    c = np.empty_like(a)
+    c[:3], c[3:] = a[3:], b
+    return np.sum(a * c * np.ones_like(a)) + np.sum(
+        np.outer(b, b)[np.tril_indices_from(np.outer(b, b))]
+    )
+
+
+def broadcast(theta):
+    a, b = theta[:2].reshape(2, 1), theta[2:5].reshape(1, 3)
+    # The factors are smaller than what the third makes of them.
+    thrice = np.sum(vm.fma(theta[:1], theta[1:2], X)) + np.sum(
+        np.where(b > 0.0, theta[0], X) * theta[3]
+    )
+    return (
+        thrice
+        + np.sum(np.exp(a * b) + a)
+        + np.sum((a + b).T @ a)
+        + np.sum(a - np.sin(b)) ** 2
+        + np.sum(theta[:2] / a) * b[0, 1]
+    )
+
+
+def gathered(theta):
+    return np.sum(theta[[0, 0, 3]] * theta[np.array([True, False, True, True, False])]) + np.sum(
+        theta[::-2] ** 3
+    ) * np.sum(theta)
+
+
+def structured(theta):
+    m = np.outer(theta, theta) + 5.0 * np.eye(5)
+    return (
+        np.linalg.slogdet(m)[1]
+        + np.sum(np.linalg.solve(m, theta))
+        + vm.logsumexp(theta)
+        + np.mean(m)
+        + m[1, 2] * (m @ m)[0, 3]
+    )
+
+
+def fanned_out(theta):
+    y = np.tanh(theta)
+    return np.sum(y) * np.sum(y * theta) + y @ y + np.sum(theta / np.sum(theta**2))
+
+
+def summed_with_numbers(theta):
+    y = theta[0] + theta[1:]
+    z = theta[0] * np.outer(theta, theta)
+    return (
+        np.sum(y * theta[1:])
+        + 0.5 * np.sum(y)
+        + np.sum(z * z)
+        - 0.25 * np.sum(z)
+        + np.sum(y * theta[1:] * y / theta[0])
+    )
+
+
+def many_terms(theta):
+    total = 0.0
+    x = theta
+    for i in range(60):
+        x = x * (1.0 + 0.001 * i) if i % 3 else np.sin(x) + theta
+        total = total + np.sum(x) + theta[i % 5]
+    return total
+
+
+FUNCTIONS = [
+    regression, loop, assigned, written, made_to_write_into, broadcast, gathered, structured,
+     fanned_out, summed_with_numbers,
+    many_terms,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_agrees_with_the_eager_gradient(agree, f):
+    agree(f, *vectors(5))
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_agrees_if_all_arrays_count_as_large(agree, f, monkeypatch):
+    """The NumPy runner uses large arguments and results as they are."""
+    monkeypatch.setattr(numpy_runner, "LARGE", 0)
+    agree(f, *vectors(5))
+
+
+def test_arguments_of_any_structure(agree):
+    def f(p, scale):
+        return scale * np.sum(p["a"] ** 2) * p["b"][0] + p["b"][1][0]
+
+    points = [({"a": np.array([1.0, k]), "b": (2.0, [3.0 * k])}, 0.5) for k in (1.0, 2.0)]
+    agree(f, *points, argnums=(0, 1))
+
+
+def test_arguments_of_another_structure_are_recorded_anew(agree):
+    def f(p):
+        if isinstance(p, dict):
+            return p["a"] ** 2 * p["b"]
+        return p[0] * (sum(p[1]) if isinstance(p[1], list) else p[1]) + 3.0 * sum(p[2:])
+
+    points = [
+        {"a": 2.0, "b": 3.0},
+        {"b": 3.0, "a": 2.0},
+        [2.0, 3.0, 4.0],
+        (2.0, 3.0, 4.0),
+        [2.0, [3.0, 4.0]],
+    ]
+    agree(f, *((p,) for p in points * 2))
+    agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
+
+
+def test_the_other_arguments_count_where_one_is_named_twice(recorded):
+    def f(x, c):
+        return np.sum(x * c)
+
+    x = np.ones(2)
+    for argnums in ((0, 0), (0, -2)):
+        r = recorded(f, argnums)
+        for c in (2.0, 3.0):
+            value, gradients = r(x, c)
+            assert (value, *(g.tolist() for g in gradients)) == (2.0 * c, [c, c], [c, c])
+
+
+def test_an_argument_twice(recorded, agree):
+    agree(
+        lambda x, y: np.sum(x * x) * y,
+        (np.ones(2), 3.0),
+        (np.arange(2.0), 2.0),
+        argnums=(0, 1, 0, -2),
+    )
+    _, (first, second) = recorded(np.sum, (0, 0))(np.ones(2))
+    first += 1.0
+    np.testing.assert_array_equal(second, 1.0)
+
+
+def test_scalars_and_several_arguments(agree):
+    agree(
+        lambda x, y, a: a @ a * x / y,
+        (2.0, 3.0, np.ones(2)),
+        (1.5, -0.5, np.arange(2.0)),
+        argnums=(1, 0, 2),
+    )
+
+
+def test_the_function_runs_once(recorded):
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return np.sum(x)
+
+    g = recorded(f)
+    for _ in range(5):
+        g(np.ones(3))
+    assert len(calls) == 1
+    g(np.ones(4))
+    assert len(calls) == 2
+    g(np.ones(3))
+    assert len(calls) == 2
+
+
+def test_the_last_sixteen_recordings_are_kept(recorded):
+    sizes = []
+
+    def f(x):
+        sizes.append(x.size)
+        return np.sum(x)
+
+    g = recorded(f)
+    for n in (*range(1, 18), 2, 17, 1, 2):
+        assert g(np.ones(n))[0] == n
+    assert sizes == [*range(1, 18), 1, 2]
+
+
+def test_other_arguments_are_recorded_anew(recorded):
+    g = recorded(lambda x, y, power=2: np.sum((x - y) ** power))
+    x, y = np.array([3.0]), np.array([1.0])
+    assert g(x, y)[0] == 4.0
+    assert g(x, y + 1.0)[0] == 1.0
+    assert g(x, y, power=3)[0] == 8.0
+    assert g(x, y)[0] == 4.0
+    assert g(x, 2)[0] == 1.0
+    assert g(x, 2.0)[0] == 1.0
+    count = []
+
+    def selected(x, bounds, size):
+        count.append(size)
+        return np.sum(x[slice(*bounds)]) * size
+
+    h = recorded(selected)
+    for scale in (1.0, 2.0):
+        x = scale * np.ones(4)
+        # Made anew for each call, and equal.
+        assert h(x, (1, len(x) - 1), np.float64(2.5))[0] == 5.0 * scale
+        assert h(x, (1, len(x) - 1, 2), np.float64(2.5))[0] == 2.5 * scale
+        assert h(x, (1, len(x)), np.float64(2.5))[0] == 7.5 * scale
+        assert h(x, (1, len(x)), np.float64(0.0))[0] == 0.0
+        assert h(x, (1, len(x)), float("0.5"))[0] == 1.5 * scale
+    assert count == [2.5, 2.5, 2.5, 0.0, 0.5]
+    along = recorded(lambda x, axes: np.sum(np.sum(x, axis=axes) ** 2))
+    assert [along(np.ones((2, 3)), axes)[0] for axes in ((0,), (0, 1), (0,))] == [12.0, 36.0, 12.0]
+    signed = recorded(lambda x, zero: x * np.copysign(1.0, zero))
+    assert signed(2.0, 0.0)[0] == -signed(2.0, -0.0)[0]
+    lasting = recorded(lambda x, time: x * time.astype(float))
+    assert [lasting(2.0, np.timedelta64(*time))[0] for time in ((1, "D"), (24, "h"), (1, "D"))] == [
+        2.0,
+        48.0,
+        2.0,
+    ]
+
+
+def test_the_last_recordings_are_kept(recorded):
+    evaluations = []
+
+    def f(x, *others):
+        evaluations.append(others)
+        return np.sum(x)
+
+    g = recorded(f)
+    for _ in range(2):
+        for n in range(14):
+            g(np.ones(n))
+        g(np.ones(1), float("2.5"), float("0"))  # new objects, and equal
+        g(np.ones(1), (int("1000"), str(1.5)))
+    assert len(evaluations) == 16
+    g(np.ones(14))
+    g(np.ones(1))
+    assert len(evaluations) == 17
+    g(np.ones(0))
+    assert len(evaluations) == 18
+
+
+def test_gradients_are_the_callers_own(recorded):
+    a = np.ones(3)
+    for f in (
+        lambda x: np.sum(x),
+        lambda x: x @ a,
+        lambda x: np.sum(x * 1.0),
+        lambda x: np.sum(x[:] + 0.0),
+    ):
+        g = recorded(f)
+        first = g(np.ones(3))[1]
+        first += 7.0
+        np.testing.assert_array_equal(g(np.ones(3))[1], 1.0)
+    np.testing.assert_array_equal(a, 1.0)
+    x, y = np.ones(3), np.ones(3)
+    for f in (
+        lambda x, y: np.sum(x * y),
+        lambda x, y: np.sum((1.0 * x) * y),
+        lambda x, y: np.sum(x[:] * y),
+    ):
+        for gradient in recorded(f, (0, 1))(x, y)[1]:
+            assert not any(np.shares_memory(gradient, each) for each in (x, y))
+    _, (gx, gy) = recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(np.zeros(2), np.zeros(2))
+    gx += 1.0
+    np.testing.assert_array_equal(gy, 1.0)
+    _, (gx, gy) = recorded(lambda x, y: np.sum(np.exp(x + y)), (0, 1))(
+        np.zeros((2, 2)), np.zeros((2, 2))
+    )
+    gx += 1.0
+    np.testing.assert_array_equal(gy, 1.0)
+
+
+def test_gradients_that_are_made_by_the_program_are_not_copied(agree):
+    for f in (
+        lambda x: np.sum(np.exp(x)),
+        lambda x: np.sum(np.exp(x) * x),
+        lambda x: np.sum(np.sin(x) * np.cos(x)),
+    ):
+        g = agree(f, *vectors(3))
+        assert not g.program.counts().keys() & {"copy", "assemble", "gather"}
+        # In two dimensions they may be in another order.
+        agree(f, *((np.asfortranarray(np.outer(x, x)),) for (x,) in vectors(3)))
+
+
+def test_large_gradients_are_made_where_they_are_returned(recorded):
+    g, x = recorded(lambda x: np.sum(np.exp(x) * x)), np.linspace(0.0, 1.0, 400_000)
+    g(x)
+    tracemalloc.start()
+    _, gradient = g(x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert gradient.base is None
+    assert peak < 1.5 * x.nbytes
+
+
+@pytest.mark.parametrize("n", [3, 2_000])
+def test_adjoints_with_equal_elements_are_not_handed_out(recorded, n):
+    x, y = np.ones((n, 2)), np.ones(n)
+    for f in (
+        lambda x, y: np.sum(x + y[:, None]),
+        lambda x, y: np.sum(np.cumsum(y)) + np.sum(np.copy(x)),
+        lambda x, y: np.sum(x[1:]) + np.sum(y[::2]),
+        lambda x, y: np.sum(x[[0, 1, 1]]) + np.sum(np.stack([y, y])),
+    ):
+        g, expected = recorded(f, (0, 1)), vm.value_and_grad(f, (0, 1))(x, y)[1]
+        for _ in range(2):
+            for gradient, same in zip(g(x, y)[1], expected, strict=True):
+                np.testing.assert_array_equal(gradient, same)
+                gradient += 1.0
+
+
+def test_arguments_are_not_changed(recorded):
+    def f(x):
+        x[0] = 5.0
+        return np.sum(x * x)
+
+    x = np.array([1.0, 2.0])
+    g = recorded(f)
+    assert g(x)[0] == g(x)[0] == 29.0
+    np.testing.assert_array_equal(x, [1.0, 2.0])
+
+
+def value_in_a_nested_scope(x):
+    with vm.nested():
+        weight = np.sum(x**2).val
+    return np.sum(x) * weight
+
+
+def value_in_a_scope_within(x):
+    with vm.nested():
+        y = x * 2.0
+        with vm.nested():
+            weight = np.sum(y).val
+    return np.sum(x) * weight
+
+
+def own_reverse_pass(x):
+    np.sum(x**3).grad()
+    return x[0] * x.adj[1]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        value_in_a_nested_scope,
+        value_in_a_scope_within,
+        own_reverse_pass,
+        lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2),
+        lambda x: np.sum(x[x > 0]),
+        lambda x: np.sum(x) * float(x.val[0]),
+        lambda x: np.sum(x) * vm.value(x)[0],
+        lambda x: np.sum(x * np.argsort(x)),
+        lambda x: np.sum(x) if x[0] else 0.0,
+    ],
+)
+def test_looking_at_values_is_refused(recorded, f):
+    with pytest.raises(
+        vm.TapeError, match="recorded: the function looks at the value of a variable here"
+    ):
+        recorded(f)(np.array([1.0, 2.0, 3.0]))
+    assert vm.value_and_grad(f)(np.array([1.0, 2.0, 3.0]))
+
+
+def test_nested_scopes_without_the_arguments_are_not_refused(agree):
+    data = np.array([3.0, 1.0, 2.0])
+
+    def f(x):
+        with vm.nested():
+            weight = np.sort(vm.var(data)).val
+        slope = vm.gradient(lambda z: z**2 if z > 0 else z, data[0])
+        return np.sum(x * weight) * slope
+
+    agree(f, *vectors(3))
+
+
+def test_what_cannot_be_written_is_refused(recorded):
+    def f(x):
+        y = vm.make_callback_var(1.0, lambda y: None)
+        return y + np.sum(x)
+
+    def callback(x):
+        vm.reverse_pass_callback(lambda: None)
+        return np.sum(x)
+
+    # The traceback leads to the line of the function.
+    for function in (f, callback, lambda x: np.sum(vm.to_matvar(x))):
+        with pytest.raises(
+            vm.TapeError, match=r"recorded: \w+ cannot be written as a program"
+        ) as refusal:
+            recorded(function)(np.ones(2))
+        assert function.__code__ in [entry.frame.code.raw for entry in refusal.traceback]
+    with pytest.raises(TypeError, match="recorded: the argument is a float"):
+        recorded(1.0)
+    with pytest.raises(TypeError, match=r"^recorded: argument 2 has dtype complex128"):
+        recorded(np.multiply, 1)(1.0, 1j)
+
+
+def test_refusals_of_the_function_itself_are_its_own(recorded):
+    g = recorded(lambda x: vm.normal_lpdf(x[1:], 0.0, x[0]))
+    assert np.isfinite(g(np.array([1.0, 2.0]))[0])
+    with pytest.raises(
+        vm.DomainError, match=r"normal_lpdf: Scale parameter is -1.0, but must be positive!"
+    ):
+        g(np.array([-1.0, 2.0]))
+    assert g(np.array([1.0, 2.0])) is not None
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (
+            lambda a: vm.gamma_lpdf(2.0, a, 1.0),
+            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
+        ),
+        (
+            lambda a: vm.gamma_lpdf(Y**2, a, 1.0),
+            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
+        ),
+        (
+            lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)),
+            r"dirichlet_lpdf: .* is -0.5, but must be positive",
+        ),
+    ],
+)
+def test_arguments_that_do_not_show_in_the_value_are_refused(recorded, f, message):
+    """The logarithm of the gamma function is finite there."""
+    g = recorded(f)
+    g(1.5)
+    with pytest.raises(vm.DomainError, match=message):
+        g(-0.5)
+
+
+def test_a_refusal_that_is_caught_is_not_frozen(recorded):
+    def guarded(x):
+        try:
+            return vm.normal_lpdf(x[1:], 0.0, x[0])
+        except vm.DomainError:
+            return -np.inf
+
+    bad, good = np.array([-1.0, 2.0]), np.array([1.0, 2.0])
+    g, eager = recorded(guarded), vm.value_and_grad(guarded)
+    for x in (bad, good, bad, good):
+        assert repr(g(x)) == repr(eager(x))
+    assert len(g._recordings) == 1
+
+
+def test_a_look_whose_refusal_is_caught_is_not_frozen(recorded):
+    def guarded(x):
+        try:
+            return np.sum(x) if x[0] > 0.0 else np.sum(x**2)
+        except Exception:
+            return -np.inf
+
+    with pytest.raises(
+        vm.TapeError, match="recorded: the function looks at the value of a variable"
+    ):
+        recorded(guarded)(np.ones(2))
+
+
+def test_checks_of_composites_are_part_of_the_program(agree):
+    def f(x):
+        m = x.reshape(2, 2)
+        return np.sum(vm.eigenvalues_sym(m) ** 3) + m[0, 1]
+
+    g = agree(f, (np.array([2.0, 0.5, 0.5, 1.0]),), (np.array([1.0, -0.5, -0.5, 3.0]),))
+    with pytest.raises(vm.DomainError, match=r"eigenvalues_sym: a\[0, 1\] is 0.5, but must be 0.6"):
+        g(np.array([2.0, 0.5, 0.6, 1.0]))
+
+
+def test_what_nobody_uses_may_refuse_the_point(recorded):
+    def guarded(x):
+        np.linalg.cholesky(np.reshape(x, (2, 2)))
+        return np.sum(x)
+
+    g = recorded(guarded)
+    assert g(np.array([1.0, 0.0, 0.0, 1.0]))[0] == 2.0
+    with pytest.raises(vm.DomainError, match="cholesky: a has the eigenvalue -1"):
+        g(np.array([1.0, 2.0, 2.0, 1.0]))
+
+
+def test_covariances_with_checks(agree):
+    def f(x):
+        return np.sum(vm.gp_periodic_cov(x[:2], x[2], x[3], x[4]) * vm.gp_dot_prod_cov(x[:2], x[2]))
+
+    g = agree(f, (np.arange(1.0, 6.0),), (np.linspace(0.5, 2.0, 5),))
+    with pytest.raises(
+        vm.DomainError, match=r"gp_periodic_cov: period is -1.0, but must be positive finite!"
+    ):
+        g(np.array([1.0, 2.0, 3.0, 4.0, -1.0]))
+
+
+def test_bounds_that_are_variables(agree):
+    def f(x):
+        inside, above = vm.lub_constrain(x[:2], x[2], 1.0 / x[3]), vm.lb_constrain(x[0], x[2])
+        return np.sum(inside) * above + np.sum(vm.offset_multiplier_constrain(x[:2], x[2], x[3]))
+
+    x = np.array([0.5, 1.0, -0.3, 0.2])
+    g = agree(f, (x,), (x + 0.1,))
+    with pytest.raises(
+        vm.DomainError, match=r"lub_constrain: lb is 6.0, but must be less than ub, which is 5.0!"
+    ):
+        g(np.array([0.5, 1.0, 6.0, 0.2]))
+    # Without a bound, at the second point, the operations are others.
+    agree(
+        lambda x: vm.ub_constrain(x[0], x[1]),
+        (np.ones(2),),
+        (np.array([3.0, np.inf]),),
+        elsewhere=1,
+    )
+
+
+def test_where_floats_raise(agree):
+    agree(lambda x: np.exp(x) + 1.0 / x, (1.0,), (1000.0,), (0.0,), elsewhere=2)
+
+
+def test_nothing_to_differentiate_with_respect_to(agree):
+    agree(np.sum, (np.ones(2),), (np.zeros(2),), argnums=())
+    agree(lambda p: 2.0, ({},), ([],))
+
+
+def test_a_constant(agree):
+    agree(lambda x: 3.0, (np.ones(2),), (np.zeros(2),))
+    agree(lambda x, y: np.sum(x), (np.ones(2), 1.0), (np.zeros(2), 2.0), argnums=(0, 1))
+
+
+def gathered_twice(x):
+    y = np.concatenate([np.exp(x[:100]), x[100:]])
+    z = y[np.arange(40_000) % 300] * LARGE
+    return np.sum(z**2) + np.sum(np.reshape(z, (200, 200)) @ y[:200])
+
+
+def test_large_arrays_of_few_elements(agree):
+    agree(gathered_twice, (np.linspace(0.0, 1.0, 300),), (np.linspace(1.0, 0.5, 300),))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(np.log1p(np.exp(-((0.5 * x - 0.25) ** 2)))) + vm.logsumexp(x * LARGE),
+        lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * LARGE),
+        lambda x: np.sum(np.exp(x.reshape(200, 200).T) @ x[:200]) * np.sum(x * LARGE) ** 2,
+        lambda x: (
+            np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x, LARGE) * x[0]) + x[1:] @ x[:-1]
+        ),
+        lambda x: (
+            vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x)
+        ),
+        lambda x: np.sum(np.cumsum(x) * np.tanh(x)) + np.sum((np.ones((3, 40_000)) * x) ** 2),
+    ],
+)
+def test_large_arrays(agree, f):
+    agree(f, (LARGE,), (LARGE[::-1] + 1.0,))
+
+
+def test_large_arrays_that_do_not_lie_in_one_piece(agree):
+    rng = np.random.default_rng(8)
+    data = rng.normal(size=(250, 299)).T[:-2]
+
+    def laplacian(x):
+        d = x[1:-1] * 2.0 - x[:-2] - x[2:]
+        return np.sum(d**2) + np.sum(np.sin(x[1:-1, 1:-1]) * data[:, 1:-1])
+
+    g = agree(laplacian, *((rng.normal(size=(299, 250)),) for _ in range(3)), rtol=1e-11)
+    assert "copy" not in g.program.counts()
+    agree(
+        lambda x: np.sum(np.sin(x[:, ::2]) ** 2),
+        *((rng.normal(size=(2, 80_000)),) for _ in range(3)),
+        rtol=1e-11,
+    )
+
+
+def test_large_arrays_are_not_copied(recorded):
+    """Data in any order, and parts of it."""
+    data = np.ones((60, LARGE.size))
+
+    def f(x):
+        return (
+            np.sum(data @ x)
+            + np.sum(data.T[:, ::2] @ np.exp(x[:30]) * x)
+            + np.sum(data[7, ::2] * x[::2])
+            + data[3, 5:] @ x[5:]
+        )
+
+    g = recorded(f)
+    for factor in (1.0, 2.0):
+        g(LARGE * factor)
+    tracemalloc.start()
+    g(LARGE)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < data.nbytes / 4
+
+
+def test_threads_share_a_recording(recorded):
+    evaluations = []
+
+    def counted(x):
+        evaluations.append(x)
+        time.sleep(0.01)  # in which the others want it too
+        return structured(x)
+
+    g = recorded(counted)
+    points = [p[0] for p in vectors(5, 8)]
+    expected = [vm.value_and_grad(structured)(p) for p in points]
+    wrong = []
+
+    def work(k):
+        for _ in range(50):
+            value, gradient = g(points[k])
+            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
+                gradient, expected[k][1], rtol=1e-12
+            ):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(evaluations) == 1
+
+
+def test_several_threads_record_several_shapes_at_once(recorded):
+    """Each at its own point, with memory of its own; a recording is made once for each shape."""
+    shapes = []
+
+    def f(x):
+        shapes.append(x.shape)
+        time.sleep(0.005)
+        return np.sum(np.linalg.solve(np.outer(x, x) + 5.0 * np.eye(len(x)), x)) + np.sum(
+            np.exp(x) * x
+        )
+
+    g, eager = recorded(f), vm.value_and_grad(f)
+    points = [np.linspace(0.1, 1.0 + 0.1 * k, 2 + k % 3) for k in range(12)]
+    expected = [eager(x) for x in points]
+    shapes.clear()
+    barrier, wrong = threading.Barrier(len(points)), []
+
+    def work(k):
+        barrier.wait()
+        for _ in range(100):
+            value, gradient = g(points[k])
+            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
+                gradient, expected[k][1], rtol=1e-11
+            ):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(points))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert Counter(shapes) == {(2,): 1, (3,): 1, (4,): 1}
+
+
+def test_the_program_can_be_read(recorded):
+    g = recorded(lambda x: np.sum(2.0 * np.exp(x)))
+    assert g.program is None
+    g(np.ones(2))
+    assert str(g.program).splitlines() == [
+        "program(a0[2])",
+        "    v0[2] = exp(a0)",
+        "    v1[2] = multiply(2.0, v0)",
+        "    v2 = add.reduce(v0)",
+        "    v3 = multiply(2.0, v2)",
+        "    return v3, v1",
+    ]
+    value, gradient = interpret(g.program, np.zeros(2))
+    assert (value, gradient.tolist()) == (4.0, [2.0, 2.0])
+    before = g.program
+    g(np.ones(3))
+    assert g.program is not before
+
+
+def test_pickling(recorded):
+    """The program is made anew where it arrives."""
+    g = recorded(regression)
+    x = np.linspace(0.1, 0.5, 5)
+    expected = g(x)
+    copy = pickle.loads(pickle.dumps(g))
+    assert copy.program is None
+    assert copy.runner == g.runner
+    value, gradient = copy(x)
+    assert value == expected[0]
+    np.testing.assert_array_equal(gradient, expected[1])
+    assert len(copy.program) == len(g.program)
+
+
+def test_runners_are_named():
+    assert vm.recorded(operator.neg).runner == "auto"
+    for runner in ("fast", None, "Native"):
+        with pytest.raises(
+            ValueError,
+            match=r"^recorded: runner is .*, but must be one of 'auto', 'numpy', 'native'!",
+        ):
+            vm.recorded(operator.neg, runner=runner)
+
+
+def test_errors_of_the_function_are_its_own(recorded):
+    """At the recording, and where it is evaluated since the program has ended."""
+
+    class MineError(Exception):
+        pass
+
+    def raises(x):
+        raise MineError
+
+    def where_evaluated(x):
+        if len(evaluations) > 1:
+            raise MineError
+        evaluations.append(x)
+        return vm.normal_lpdf(x, 0.0, x[0])
+
+    with pytest.raises(MineError):
+        recorded(raises)(np.ones(2))
+    evaluations = []
+    g = recorded(where_evaluated)
+    g(np.ones(2))
+    evaluations.append(None)
+    assert np.isfinite(g(np.ones(2))[0])
+    with pytest.raises(MineError):
+        g(-np.ones(2))
+
+
+def test_values_that_are_not_finite_are_computed_as_the_function_says(agree):
+    """Once by the program, and then by the function."""
+    with np.errstate(all="ignore"):
+        agree(lambda x: np.sum(np.log(x)), (Y**2,), (np.zeros(5),), (Y,), elsewhere=2)
+        agree(
+            lambda x: np.sum(x * x),
+            (Y,),
+            (np.array([1e200]) * Y,),
+            (np.array([np.inf, 1.0, 2.0, 3.0, 4.0]),),
+            elsewhere=2,
+        )
+        # The function itself is finite where a gradient is not.
+        agree(lambda x: np.sum(np.sqrt(x)), (Y**2,), (np.zeros(5),))
+
+
+def test_memory_stays_flat(recorded):
+    g = recorded(structured)
+    points = [p[0] for p in vectors(5, 4)]
+
+    def held_after(calls):
+        for k in range(calls):
+            g(points[k % 4])
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    held_after(4)
+    tracemalloc.start()
+    before, after = held_after(20), held_after(1_000)
+    tracemalloc.stop()
+    # A matrix of each call would be four times that.
+    assert after - before < 50_000
+
+
+def test_the_memory_of_a_recording_is_given_back(recorded):
+    def f(x):
+        for _ in range(20):
+            x = np.sin(x) + 1.0
+        return np.sum(x)
+
+    with vm.nested() as tape:
+        outside = vm.var(LARGE) * 2.0
+        taken = tape.arena.bytes_taken
+        tracemalloc.start()
+        g = recorded(f)
+        g(LARGE)
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < Plan(g.program).scratch_bytes + 4 * LARGE.nbytes
+        assert tape.arena.bytes_taken == taken
+        assert (outside + 1.0)._val.base is outside._val.base
+        np.sum(outside + vm.var(LARGE)).grad()
+        np.testing.assert_array_equal(outside.val, LARGE * 2.0)
+
+
+def test_nothing_stays_on_the_tape(recorded):
+    with vm.nested() as tape:
+        recorded(regression)(np.ones(5))
+        with pytest.raises(vm.TapeError):
+            recorded(lambda x: np.sum(x > 0))(np.ones(2))
+        assert not tape
+        assert tape.watch is None
+
+
+@pytest.mark.parametrize("argnums", ["x", 1.0, (0, 1.0)])
+def test_argnums_are_integers(recorded, argnums: object) -> None:
+    with pytest.raises(
+        TypeError, match=r"^recorded: argnums is .*, but must be an integer or a tuple of integers!"
+    ):
+        recorded(lambda x, y: x * y, argnums)(2.0, 3.0)

@@ -1,0 +1,415 @@
+"""Functionals inside each other, in scopes, in threads; what they leave behind; results, and
+variables that come from outside.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.core.tape import current_tape
+
+FUNCTIONALS = {
+    "gradient": lambda f, x: vm.gradient(f, x),
+    "value_and_grad": lambda f, x: vm.value_and_grad(f)(x)[1],
+    "argnums": lambda f, x: vm.value_and_grad(f, (0,))(x)[1][0],
+    "jacobian": lambda f, x: vm.jacobian(f, x),
+    "jacobian, tall": lambda f, x: vm.jacobian(lambda x: np.stack([f(x)] * (np.size(x) + 1)), x)[0],
+    "hessian": lambda f, x: vm.hessian(f, x),
+    "hessian_times_vector": lambda f, x: vm.hessian_times_vector(
+        f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
+    ),
+    "jvp": lambda f, x: vm.jvp(f, (x,), (np.ones(np.shape(x)) if np.ndim(x) else 1.0,))[1],
+    "gradient_dot_vector": lambda f, x: vm.gradient_dot_vector(
+        f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
+    ),
+    "vjp": lambda f, x: vm.vjp(f, x)[1](1.0)[0],
+    "recorded": lambda f, x: vm.recorded(f)(x)[1],
+}
+every_functional = pytest.mark.parametrize("functional", FUNCTIONALS.values(), ids=FUNCTIONALS)
+
+
+def state():
+    """Everything a functional must leave as it found it."""
+    tape = current_tape()
+    stacks = tuple(map(len, (tape, tape.leaves, tape.kept, tape.assignments)))
+    return tape, tape.top, stacks, len(tape.arena._used), tape.arena._offset
+
+
+def big(x):
+    return np.sum(np.exp(np.sin(np.broadcast_to(x, (40_000,)) + 0.0)))
+
+
+@every_functional
+def test_nothing_remains(functional):
+    def fails(x):
+        big(x)
+        raise ZeroDivisionError
+
+    def fails_deep_inside(x):
+        vm.gradient(lambda z: vm.gradient(fails, 1.0), 1.0)
+
+    with vm.nested():
+        vm.var(np.ones(40_000))  # the arena is in use, and goes on where it was
+        before = state()
+        functional(big, 0.5)
+        assert state() == before
+        for f in (fails, fails_deep_inside):
+            with pytest.raises(ZeroDivisionError):
+                functional(f, 0.5)
+            assert state() == before
+
+
+def test_blocks_are_used_again():
+    x = np.linspace(0.0, 1.0, 30_000)
+    f = vm.value_and_grad(lambda x: np.sum(np.exp(np.sin(x) * x)))
+    f(x)
+    arena = current_tape().arena
+    blocks = list(map(id, arena._free))
+    kept = [f(x) for _ in range(5)]
+    assert list(map(id, arena._free)) == blocks
+    expected = np.exp(np.sin(x) * x) * (np.cos(x) * x + np.sin(x))
+    for _, gradient in kept:
+        np.testing.assert_allclose(gradient, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(x),
+        lambda x: np.sum(x * x),
+        lambda x: np.sum(np.exp(x) + x),
+        lambda x: x[3],
+        lambda x: np.sum(x[10:] * 2.0),
+        lambda x: np.sum(x.reshape(2, -1).T * 3.0),
+        lambda x: np.sum(x + np.sum(x)),
+    ],
+)
+def test_large_results_share_memory_with_nobody(f):
+    x = np.linspace(0.0, 1.0, 40_000)
+    original = x.copy()
+    value, gradient = vm.value_and_grad(f)(x)
+    copy = gradient.copy()
+    blocks = current_tape().arena._free + current_tape().arena._used
+    assert not np.shares_memory(gradient, x)
+    assert not any(
+        np.shares_memory(gradient, part)
+        for block in blocks
+        for part in (block.values, block.adjoints)
+    )
+    assert gradient.flags.owndata
+    again = vm.value_and_grad(f)(x)
+    assert value == again[0]
+    np.testing.assert_array_equal(gradient, again[1])
+    gradient[:] = -1.0
+    vm.gradient(big, 0.1)
+    np.testing.assert_array_equal(x, original)
+    np.testing.assert_array_equal(vm.gradient(f, x), copy)
+
+
+def test_a_gradient_inside_a_gradient_over_other_variables():
+    def outer(x):
+        step = vm.gradient(lambda z: z**3, 2.0)
+        inner = vm.hessian(lambda z: np.sum(z**3), np.array([1.0, vm.value(x)[0]]))
+        return np.sum(x * x) * step * inner[1, 1]
+
+    np.testing.assert_allclose(
+        vm.gradient(outer, np.array([3.0, 4.0])), np.array([6.0, 8.0]) * 12 * 18, rtol=1e-15
+    )
+
+
+@every_functional
+@pytest.mark.parametrize("inner", FUNCTIONALS.values(), ids=FUNCTIONALS)
+def test_every_functional_inside_every_other(functional, inner):
+    """A functional on plain values inside a function is a constant of it."""
+
+    def cubic(z):
+        return np.sum(z * z * z) / 3.0
+
+    plain = np.sum(inner(cubic, np.array([2.0])))
+
+    def f(x):
+        return cubic(x) * np.sum(inner(cubic, np.array([2.0])))
+
+    x = np.array([1.5])
+    np.testing.assert_allclose(
+        functional(f, x), np.asarray(functional(cubic, x)) * plain, rtol=1e-14
+    )
+
+
+@every_functional
+@pytest.mark.parametrize(
+    "outside",
+    [
+        lambda: vm.var(2.0),
+        lambda: vm.var(np.ones(3)),
+        lambda: vm.var(np.ones(3))[1:],
+        lambda: vm.var(np.ones(3))[1],
+        lambda: vm.matvar([2.0]),
+    ],
+    ids=["Var", "VarMat", "View", "element", "MatVar"],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, c: np.sum(x * c),
+        lambda x, c: np.sum(c),
+        lambda x, c: np.sum(np.concatenate([np.ravel(x), np.ravel(c)])),
+        lambda x, c: np.sum(np.exp(c)) * x,
+    ],
+    ids=["product", "constant", "concatenate", "chain"],
+)
+def test_variables_from_outside(functional, outside, use):
+    """The derivative is a variable that depends on them, but in a recording, which holds
+    constants.
+    """
+    with vm.nested():
+        c = outside()
+        if functional is FUNCTIONALS["recorded"]:
+            refusal = (
+                r"^\w+: (the function uses a \w+ of shape .* from outside|to_varmat cannot "
+                r"be written as a program)"
+            )
+            with pytest.raises(vm.TapeError, match=refusal):
+                functional(lambda x: use(x, c), 0.5)
+        else:
+            found = functional(lambda x: use(x, c), 0.5)
+            np.testing.assert_allclose(
+                vm.value(found), functional(lambda x: use(x, vm.value(c)), 0.5), rtol=1e-15
+            )
+            before = [item.adj for item in (np.ravel(c) if isinstance(c, vm.MatVar) else [c])]
+            assert all(np.all(a == 0.0) for a in before)
+            if isinstance(found, vm.Var):
+                found.grad()
+                gradient = np.ravel(c.adj)
+
+                def slope(v):
+                    return functional(lambda x: use(x, v if np.ndim(vm.value(c)) else v[0]), 0.5)
+
+                expected = vm.finite_diff_gradient(slope, np.ravel(vm.value(c)))
+                np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
+        # As a value it is a constant, and none of what is on the outer tape disturbs.
+        assert np.isfinite(functional(lambda x: np.sum(x * vm.value(c)), 0.5))
+
+
+@every_functional
+def test_variables_from_further_outside(functional):
+    with vm.nested():
+        c = vm.var(2.0)
+        with vm.nested():
+            if functional is FUNCTIONALS["recorded"]:
+                with pytest.raises(vm.TapeError, match="from outside"):
+                    functional(lambda x: np.sum(x * c), 0.5)
+            else:
+                y = functional(lambda x: np.sum(x**2 * c**3), 0.5)
+                y.grad()
+                assert c.adj == pytest.approx(
+                    functional(lambda x: np.sum(x**2 * 12.0), 0.5), rel=1e-15
+                )
+            assert np.isfinite(
+                functional(lambda x: np.sum(np.concatenate([np.ravel(x), np.ones(2)])), 0.5)
+            )
+
+
+def test_assigning_a_variable_from_outside():
+    with vm.nested():
+        c = vm.var(2.0)
+
+        def f(x):
+            x[0] = c
+            return np.sum(x**2) * x[0]
+
+        y = vm.gradient(f, np.ones(2))
+        assert y[1].val == 4.0
+        y[1].grad()
+        assert c.adj == 2.0
+
+
+def test_a_variable_from_outside_that_is_no_leaf():
+    vm.recover_memory()
+    c = vm.make_callback_var(2.0, lambda y: None)
+    assert vm.gradient(lambda x: x * c, 1.0).val == 2.0
+    vm.recover_memory()
+
+
+@every_functional
+def test_a_functional_inside_a_function_of_what_is_outside(functional):
+    """``d/dx x d/dz (z² x²)`` at ``z = 2``, and of the second derivative."""
+    order = (
+        2
+        if "hessian" in next(name for name, each in FUNCTIONALS.items() if each is functional)
+        else 1
+    )
+    for name, outer in FUNCTIONALS.items():
+        expected = {1: 12.0, 2: 6.0}[order] * 1.5**2
+        if "hessian" in name:
+            expected = {1: 24.0, 2: 12.0}[order] * 1.5
+
+        def f(x):
+            return np.sum(functional(lambda z: np.sum(z * z * x * x), 2.0) * x)
+
+        if functional is FUNCTIONALS["recorded"]:
+            with pytest.raises((vm.TapeError, TypeError), match=r"lost|looks at the value"):
+                outer(f, 1.5)
+        else:
+            assert outer(f, 1.5) == pytest.approx(expected, rel=1e-14), name
+
+
+def test_a_stale_variable_as_the_result():
+    with vm.nested():
+        old = vm.var(1.0)
+    for functional in (vm.gradient, vm.jacobian):
+        with pytest.raises(vm.TapeError, match="stale"):
+            functional(lambda x: old, 1.0)
+
+
+def test_three_scopes_deep_with_exceptions():
+    before = state()
+    with vm.nested():
+        x = vm.var([1.0, 2.0])
+        y = np.sum(x * x)
+        with vm.nested():
+            z = vm.var(3.0)
+            w = z * z
+            with pytest.raises(ZeroDivisionError), vm.nested():
+                np.sum(np.exp(vm.var(np.ones(40_000)))) / (1 // 0)
+            assert vm.gradient(lambda t: t**3, 2.0) == 12.0
+            with pytest.raises(vm.DomainError):
+                vm.gradient(lambda s: vm.normal_lpdf(0.0, 0.0, s), -1.0)
+            w.grad()
+            assert z.adj == 6.0
+        y.grad()
+        np.testing.assert_array_equal(x.adj, [2.0, 4.0])
+    assert state() == before
+
+
+def test_eight_threads():
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(8, 200))
+    functions = [
+        lambda x, k=k: (
+            np.sum(np.exp(np.sin(x) * (k + 1)))
+            + vm.normal_lpdf(x, 0.1 * k, 1.0 + k)
+            + k * np.sum(x[1:] * x[:-1])
+        )
+        for k in range(8)
+    ]
+
+    def work(k):
+        f, x = functions[k], points[k]
+        return [
+            vm.value_and_grad(f)(x)[1],
+            vm.hessian_times_vector(f, x, np.ones(200)),
+            vm.jvp(f, (x,), (x,))[1],
+            vm.vjp(f, x)[1](2.0)[0],
+            vm.gradient(lambda z: np.sum(np.exp(z) * z), np.linspace(0.0, 0.1 * k, 40_000)),
+        ]
+
+    serial = [work(k) for k in range(8)]
+    parallel = [[] for _ in range(8)]
+    barrier = threading.Barrier(8)
+
+    def loop(k):
+        barrier.wait()
+        parallel[k] = [work(k) for _ in range(4)]
+
+    threads = [threading.Thread(target=loop, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(8):
+        assert len(parallel[k]) == 4
+        for repetition in parallel[k]:
+            for got, expected in zip(repetition, serial[k], strict=True):
+                np.testing.assert_array_equal(got, expected)
+
+
+def test_a_pullback_gives_its_memory_back():
+    x = np.linspace(0.0, 1.0, 40_000)
+    before = state()
+    _, pullback = vm.vjp(lambda x: np.exp(x) * x, x)
+    assert state() == before
+    expected = np.exp(x) * (1 + x)
+    for _ in range(3):
+        vm.gradient(lambda x: np.sum(np.exp(x)), x + 1)
+        np.testing.assert_allclose(pullback(np.ones(40_000))[0], expected, rtol=1e-14)
+    del pullback
+    gc.collect()
+    assert state() == before
+
+
+def in_a_scope(f, x):
+    with vm.nested():
+        f(vm.var(x)).grad()
+
+
+@pytest.mark.parametrize("use", [*FUNCTIONALS.values(), in_a_scope])
+def test_no_array_waits_for_the_collector(use):
+    data = np.ones(3)
+    alive = weakref.ref(data)
+    gc.collect()
+    gc.disable()
+    try:
+        use(lambda x, data=data: np.sum(np.exp(x) * (x + data)), np.zeros(3))
+        del data
+        assert alive() is None
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            lambda x: x,
+            (
+                r"the result has shape \(3,\), but must be a scalar: sum it, or use "
+                r"varmat.jacobian or "
+                r"varmat.vjp!"
+            ),
+        ),
+        (lambda x: x[:1], r"the result has shape \(1,\), but must be a scalar"),
+        (lambda x: x.reshape(3, 1) * 2, r"the result has shape \(3, 1\), but must be a scalar"),
+        (lambda x: np.zeros(2), r"the result has shape \(2,\), but must be a scalar"),
+    ],
+)
+def test_results_that_are_arrays(result, message):
+    for functional in (vm.gradient, lambda f, x: vm.value_and_grad(f, (0,))(x)):
+        with pytest.raises(vm.ShapeError, match=message):
+            functional(result, np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            lambda x: None,
+            (
+                r"^gradient: the result is None \(is a return statement missing\?\), but must be "
+                r"real "
+                r"numbers!"
+            ),
+        ),
+        (lambda x: 1j, "^gradient: the result has dtype complex128, but must be real numbers"),
+        (lambda x: "text", "^gradient: the result is a str, but must be real numbers!"),
+        (lambda x: {"a": x[0]}, "^gradient: the result is a dict, but must be real numbers!"),
+        (lambda x: np.sum, "^gradient: the result is a function|_ArrayFunctionDispatcher"),
+        (lambda x: (x[0], x[1]), "^gradient: the result is a tuple, but must be real numbers!"),
+    ],
+)
+def test_results_that_are_no_numbers(result, message):
+    with pytest.raises(TypeError, match=message):
+        vm.gradient(result, np.ones(3))
+
+
+@pytest.mark.parametrize("constant", [3, 2.0, np.float64(2.0), np.array(2.0)])
+def test_value_and_tangent_of_a_constant_are_floats(constant: object) -> None:
+    value, tangent = vm.jvp(lambda x: constant, (1.0,), (1.0,))
+    assert (type(value), type(tangent), tangent) == (float, float, 0.0)

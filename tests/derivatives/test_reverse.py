@@ -1,0 +1,470 @@
+"""gradient, value_and_grad, grad, vjp."""
+
+from __future__ import annotations
+
+import collections
+import math
+import pickle
+import threading
+from typing import NamedTuple
+
+import mpmath
+import numpy as np
+import pytest
+
+import varmat as vm
+
+
+class Point(NamedTuple):
+    a: object
+    b: object
+
+
+def quadratic(x):
+    return np.sum(x * x)
+
+
+def weighted(p):
+    """A function of a nested structure, with a derivative that tells its parts apart."""
+    return p["a"] * np.sum(p["b"][0]) + np.sum(p["b"][1].a * p["b"][1].b) ** 2
+
+
+SIX = np.arange(6.0)
+NESTED = {"a": 2.0, "b": [np.array([[1.0, 2.0]]), Point(np.array([1.0, -1.0]), 3)]}
+
+
+def assert_same(got, expected):
+    """Equal structures: types of containers, floats as floats, fresh C-contiguous float64
+    arrays.
+    """
+    if isinstance(expected, dict):
+        assert type(got) is type(expected)
+        assert list(got) == list(expected)
+        for key in expected:
+            assert_same(got[key], expected[key])
+    elif isinstance(expected, (list, tuple)):
+        assert type(got) is type(expected)
+        assert len(got) == len(expected)
+        for g, e in zip(got, expected, strict=True):
+            assert_same(g, e)
+    elif isinstance(expected, np.ndarray):
+        assert type(got) is np.ndarray
+        assert (got.dtype, got.shape) == (np.float64, expected.shape)
+        assert got.flags.c_contiguous
+        assert got.flags.writeable
+        assert got.base is None
+        np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-15)
+    else:
+        assert type(got) is float
+        assert got == pytest.approx(expected, rel=1e-13)
+
+
+GRADIENTS = {
+    "vector": (quadratic, np.array([1.0, -2.0]), np.array([2.0, -4.0])),
+    "matrix": (quadratic, np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[2.0, 4.0], [6.0, 8.0]])),
+    "integers": (quadratic, np.array([1, 2]), np.array([2.0, 4.0])),
+    "float32": (quadratic, np.array([1.5], np.float32), np.array([3.0])),
+    "booleans": (quadratic, np.array([True, False]), np.array([2.0, 0.0])),
+    "big endian": (quadratic, np.array([1.0, 2.0], ">f8"), np.array([2.0, 4.0])),
+    "Fortran order": (
+        lambda x: np.sum(x * x * x),
+        np.asfortranarray(SIX.reshape(2, 3)),
+        3 * SIX.reshape(2, 3) ** 2,
+    ),
+    "reversed": (lambda x: np.sum(x * np.arange(3)), np.arange(6.0)[::-2], np.arange(3.0)),
+    "empty": (quadratic, np.empty((0, 3)), np.empty((0, 3))),
+    "size one": (lambda x: x[0], np.array([3.0]), np.array([1.0])),
+    "scalar": (lambda x: x * x * x, 2.0, 12.0),
+    "integer": (lambda x: x * x * x, 2, 12.0),
+    "NumPy scalar": (lambda x: x * x, np.float32(3.0), 6.0),
+    "0-d array": (lambda x: x * x, np.array(3.0), 6.0),
+    "identity": (lambda x: x, 3.0, 1.0),
+    "one element": (lambda x: x[1], np.arange(3.0), np.array([0.0, 1.0, 0.0])),
+    "list": (lambda x: x[0] * x[1], [2.0, 3], [3.0, 2.0]),
+    "tuple": (lambda x: x[0] * np.sum(x[1]), (2.0, np.ones(2)), (2.0, np.array([2.0, 2.0]))),
+    "dict": (lambda p: p["b"] / p["a"], {"b": 1.0, "a": 2.0}, {"b": 0.5, "a": -0.25}),
+    "ordered dict": (
+        lambda p: p["x"] * 2,
+        collections.OrderedDict(x=1.0),
+        collections.OrderedDict(x=2.0),
+    ),
+    "named tuple": (lambda p: p.a * p.b, Point(2.0, 5.0), Point(5.0, 2.0)),
+    "nested": (
+        weighted,
+        NESTED,
+        {"a": 3.0, "b": [np.array([[2.0, 2.0]]), Point(np.zeros(2), 0.0)]},
+    ),
+    "empty structure": (lambda p: 1.0, {}, {}),
+    "view as result": (lambda x: x.reshape(1, 1)[0, 0], np.array([2.0]), np.array([1.0])),
+    "transposed adjoint": (
+        lambda x: np.sum(x.T * SIX.reshape(3, 2)),
+        np.ones((2, 3)),
+        SIX.reshape(3, 2).T.copy(),
+    ),
+    "same twice": (
+        lambda x: np.sum(x * np.sin(x) + x),
+        np.array([0.5]),
+        np.array([math.sin(0.5) + 0.5 * math.cos(0.5) + 1]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("f", "x", "expected"), GRADIENTS.values(), ids=GRADIENTS)
+def test_gradient(f, x, expected):
+    assert_same(vm.gradient(f, x), expected)
+    assert_same(vm.grad(f)(x), expected)
+    value, gradient = vm.value_and_grad(f)(x)
+    assert_same(gradient, expected)
+    assert type(value) is float
+    assert_same(vm.value_and_grad(f, argnums=(0,))(x)[1], (expected,))
+
+
+def test_against_fifty_digits():
+    x = np.array([0.3, -1.2, 2.5])
+
+    def f(x):
+        return np.sum(np.exp(np.sin(x)) * x) / np.sqrt(1 + np.sum(x * x))
+
+    def exact(*x):
+        return sum(mpmath.exp(mpmath.sin(v)) * v for v in x) / mpmath.sqrt(
+            1 + sum(v * v for v in x)
+        )
+
+    with mpmath.workdps(50):
+        truth = [
+            float(mpmath.diff(exact, tuple(x), tuple(int(i == j) for j in range(3))))
+            for i in range(3)
+        ]
+        value = float(exact(*x))
+    result = vm.value_and_grad(f)(x)
+    assert result[0] == pytest.approx(value, rel=1e-14)
+    np.testing.assert_allclose(result[1], truth, rtol=1e-13)
+
+
+def three(x, y, z=1.0, *, scale=1.0):
+    return np.sum(x * y) * z * scale
+
+
+@pytest.mark.parametrize(
+    ("argnums", "expected"),
+    [
+        (0, np.array([3.0, 4.0]) * 10),
+        (1, np.array([1.0, 2.0]) * 10),
+        (-1, 55.0),
+        (np.int64(2), 55.0),
+        ((0, 2), (np.array([3.0, 4.0]) * 10, 55.0)),
+        ((2, 0), (55.0, np.array([3.0, 4.0]) * 10)),
+        ((), ()),
+    ],
+    ids=repr,
+)
+def test_argnums(argnums, expected):
+    value, gradient = vm.value_and_grad(three, argnums)(
+        np.array([1.0, 2.0]), np.array([3.0, 4.0]), 2.0, scale=5.0
+    )
+    assert value == 110.0
+    assert_same(gradient, expected)
+    assert_same(
+        vm.grad(three, argnums)(np.array([1.0, 2.0]), np.array([3.0, 4.0]), 2.0, scale=5.0),
+        expected,
+    )
+
+
+@pytest.mark.parametrize("n", [2, 40_000])
+def test_an_argument_named_twice_has_two_gradients(n):
+    x = np.linspace(1.0, 2.0, n)
+    for functional in (vm.value_and_grad, vm.recorded):
+        for argnums in ((0, 0), (0, 1, -2)):
+            first, *_, last = functional(lambda x, y: np.sum(x * x) * y, argnums)(x, 2.0)[1]
+            assert_same(last, 4.0 * x)
+            first += 1.0
+            assert_same(last, 4.0 * x)
+            (a, *_), *_, (b, *_) = functional(lambda p, y: np.sum(p[0] * p[1]) * y, argnums)(
+                [x, 3.0], 2.0
+            )[1]
+            a += 1.0
+            assert_same(b, np.full(n, 6.0))
+
+
+@pytest.mark.parametrize(
+    ("argnums", "message"),
+    [
+        (3, "argnums is 3, but the function was called with 2 positional"),
+        ("x", "argnums is 'x', but must be an integer"),
+        ((0, 0.5), "but must be an integer or a tuple"),
+        (-3, "argnums is -3"),
+    ],
+)
+def test_argnums_that_are_refused(argnums, message):
+    with pytest.raises(TypeError, match=f"^value_and_grad: .*{message}"):
+        vm.value_and_grad(three, argnums)(1.0, 2.0)
+
+
+def test_further_arguments_are_passed_as_they_are():
+    seen = []
+
+    def f(x, data, *, option):
+        seen.append((data, option))
+        return x * 2
+
+    data, option = object(), [1]
+    assert vm.gradient(f, 1.0, data, option=option) == 2.0
+    assert vm.value_and_grad(f)(1.0, data, option=option) == (2.0, 2.0)
+    assert all(d is data and o is option for d, o in seen)
+
+
+@pytest.mark.parametrize(
+    "constant", [3, 3.0, np.float64(3.0), np.array(3.0), np.float32(3.0)], ids=repr
+)
+def test_constant_functions_have_gradient_zero(constant):
+    value, gradient = vm.value_and_grad(lambda x: constant)(np.ones(3))
+    assert type(value) is float
+    assert value == 3.0
+    assert_same(gradient, np.zeros(3))
+    assert_same(
+        vm.gradient(lambda x: constant, NESTED),
+        {"a": 0.0, "b": [np.zeros((1, 2)), Point(np.zeros(2), 0.0)]},
+    )
+
+
+@pytest.mark.parametrize("functional", [vm.value_and_grad, vm.grad])
+def test_what_is_no_function_is_refused_at_once(functional):
+    with pytest.raises(
+        TypeError,
+        match=rf"^{functional.__name__}: the argument is a ndarray, but must be a function",
+    ):
+        functional(np.ones(3))
+
+
+def test_errors_inside_the_function_come_through():
+    class SpecialError(Exception):
+        pass
+
+    def fails(x):
+        raise SpecialError("unchanged")
+
+    with pytest.raises(SpecialError, match=r"^unchanged$"):
+        vm.gradient(fails, np.ones(2))
+    with pytest.raises(
+        vm.DomainError, match=r"^normal_lpdf: Scale parameter is -1.0, but must be positive!$"
+    ):
+        vm.gradient(lambda s: vm.normal_lpdf(0.0, 0.0, s), -1.0)
+
+
+def test_assigning_into_the_argument_does_not_change_the_callers_array():
+    def f(x):
+        x[0] = x[1] * 3
+        return np.sum(x)
+
+    for n in (3, 40_000):
+        x = np.ones(n)
+        expected = np.ones(n)
+        expected[:2] = 0.0, 4.0
+        assert_same(vm.gradient(f, x), expected)
+        assert_same(vm.grad(f, argnums=(0,))(x), (expected,))
+        np.testing.assert_array_equal(x, np.ones(n))
+
+
+def test_taking_the_argument_apart_does_not_disturb():
+    def f(p):
+        return p.pop("a") * p.pop("b")[0]
+
+    point = {"a": 2.0, "b": [5.0]}
+    assert_same(vm.gradient(f, point), {"a": 5.0, "b": [2.0]})
+    assert point == {"a": 2.0, "b": [5.0]}
+
+
+def test_a_reverse_pass_inside_the_function_does_not_disturb():
+    def f(x):
+        (x[0] * 7.0).grad()
+        return np.sum(x * x)
+
+    assert_same(vm.gradient(f, np.array([1.0, 2.0])), np.array([2.0, 4.0]))
+    assert_same(
+        vm.hessian_times_vector(lambda x: f(x.val) * 0 + np.sum(x * x), np.ones(2), np.ones(2)),
+        np.array([2.0, 2.0]),
+    )
+
+
+def test_matvars_inside():
+    assert_same(
+        vm.gradient(lambda x: np.sum(vm.to_matvar(x) ** 2), np.array([1.0, 2.0])),
+        np.array([2.0, 4.0]),
+    )
+
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def loss(self, x):
+        return self.scale * np.sum(x * x)
+
+    both = vm.value_and_grad(loss, argnums=1)
+    slope = vm.grad(loss, argnums=1)
+    recorded = vm.recorded(loss, argnums=1)
+
+
+def test_derivatives_in_a_class_are_methods():
+    x = np.array([1.0, 2.0])
+    for scale in (2.0, 3.0):
+        scaled = Scaled(scale)
+        for value, gradient in (
+            scaled.both(x),
+            scaled.recorded(x),
+            Scaled.both(scaled, x),
+            Scaled.recorded(scaled, x),
+        ):
+            assert value == 5.0 * scale
+            np.testing.assert_array_equal(gradient, 2.0 * scale * x)
+        np.testing.assert_array_equal(scaled.slope(x), 2.0 * scale * x)
+
+
+def test_value_and_grad_looks_like_the_function_and_pickles():
+    g = vm.value_and_grad(three)
+    assert g.__name__ == "value_and_grad(three)"
+    assert g.__wrapped__ is three
+    assert vm.grad(three).__name__ == "grad(three)"
+    assert vm.recorded(three).__name__ == "recorded(three)"
+    again = pickle.loads(pickle.dumps((g, vm.grad(three), vm.recorded(three, 1))))
+    assert again[0](1.0, 2.0) == (2.0, again[1](1.0, 2.0))
+    assert again[2](1.0, 2.0) == (2.0, 1.0)
+
+
+def test_grad_of_variables_and_of_other_things():
+    with vm.nested():
+        x = vm.var([1.0, 2.0])
+        assert vm.grad(np.sum(x * x)) is None
+        np.testing.assert_array_equal(x.adj, [2.0, 4.0])
+        with pytest.raises(vm.ShapeError, match="only a scalar has a gradient"):
+            vm.grad(x)
+    with pytest.raises(
+        TypeError,
+        match=r"^grad: the argument is a float, but must be a function or a scalar variable!",
+    ):
+        vm.grad(1.0)
+
+
+VJPS = {
+    "scalar": (lambda x: x * x, (3.0,), 1.5, (9.0,)),
+    "array": (
+        lambda x, a: a * x,
+        (np.array([1.0, 2.0]), 3.0),
+        np.array([1.0, 10.0]),
+        (np.array([3.0, 30.0]), 21.0),
+    ),
+    "identity": (lambda x: x, (np.arange(3.0),), np.arange(3.0) + 1, (np.arange(3.0) + 1,)),
+    "view": (
+        lambda x: x[::2],
+        (np.arange(3.0),),
+        np.array([1.0, 2.0]),
+        (np.array([1.0, 0.0, 2.0]),),
+    ),
+    "transpose": (
+        lambda x: x.T,
+        (np.ones((1, 2)),),
+        np.array([[3.0], [4.0]]),
+        (np.array([[3.0, 4.0]]),),
+    ),
+    "structure": (
+        lambda x: {"s": np.sum(x), "c": [x * 2, 7.0]},
+        (np.ones(2),),
+        {"c": [np.array([5, 6]), 1], "s": 1.0},
+        (np.array([11.0, 13.0]),),
+    ),
+    "twice the same": (
+        lambda x: (x, x),
+        (np.ones(2),),
+        (np.ones(2), np.arange(2.0)),
+        (np.array([1.0, 2.0]),),
+    ),
+    "nested primal": (
+        lambda p: p["a"] * p["b"],
+        ({"a": 2.0, "b": np.ones(2)},),
+        np.array([1, 2]),
+        ({"a": 3.0, "b": np.array([2.0, 4.0])},),
+    ),
+    "matvar": (
+        lambda x: vm.to_matvar(x) ** 2,
+        (np.array([1.0, 2.0]),),
+        np.array([1.0, 10.0]),
+        (np.array([2.0, 40.0]),),
+    ),
+    "constant": (lambda x: 4, (1.0,), 1.0, (0.0,)),
+}
+
+
+@pytest.mark.parametrize(("f", "primals", "cotangent", "expected"), VJPS.values(), ids=VJPS)
+def test_vjp(f, primals, cotangent, expected):
+    _, pullback = vm.vjp(f, *primals)
+    vm.gradient(quadratic, np.ones(40_000))
+    for _ in range(2):
+        assert_same(pullback(cotangent), expected)
+
+
+def test_vjp_value_and_independence():
+    x = np.array([1.0, 2.0])
+    value, pullback = vm.vjp(lambda x: (x * x, np.sum(x), x), x)
+    assert_same(value, (np.array([1.0, 4.0]), 3.0, np.array([1.0, 2.0])))
+    x[:] = 100.0
+    value[0][:] = value[2][:] = 100.0
+    expected = (np.array([3.0, 5.0]),)
+    cotangent = (np.array([1.0, 1.0]), 1.0, np.zeros(2))
+    first = pullback(cotangent)
+    assert_same(first, expected)
+    first[0][:] = 0.0
+    np.testing.assert_array_equal(cotangent[0], [1.0, 1.0])
+    assert_same(pullback(cotangent), expected)
+
+
+def test_vjp_outlives_its_scope_and_crosses_threads():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 40_000))
+    with vm.nested():
+        vm.var(np.ones(40_000))
+        pullbacks = [vm.vjp(lambda x: np.exp(x) * x, row)[1] for row in x]
+    results = [None] * 3
+
+    def work(i):
+        for _ in range(3):
+            results[i] = pullbacks[i](np.ones(40_000))[0]
+            pullbacks[0](np.ones(40_000))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_allclose(results, np.exp(x) * (1 + x), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("cotangent", "message"),
+    [
+        (np.ones(3), r"the cotangent is a ndarray, but must be a sequence of length 2!"),
+        ((np.ones(3), 1.0), r"the cotangent\[0\] has shape \(3,\), but must have shape \(2,\)!"),
+        (
+            (np.ones(2), np.ones(1)),
+            r"the cotangent\[1\] has shape \(1,\), but must have shape \(\)!",
+        ),
+        (
+            (np.ones(2),),
+            "the cotangent is a sequence of length 1, but must be a sequence of length 2!",
+        ),
+        ({"a": 1.0, "b": 2.0}, "the cotangent is a dict with the keys"),
+    ],
+)
+def test_vjp_refuses_what_does_not_fit(cotangent, message):
+    _, pullback = vm.vjp(lambda x: (x, np.sum(x)), np.ones(2))
+    with pytest.raises(vm.ShapeError, match=f"^vjp: {message}"):
+        pullback(cotangent)
+
+
+def test_vjp_of_a_function_that_assigns():
+    def f(x):
+        x[0] = x[1] * x[1]
+        return x
+
+    _, pullback = vm.vjp(f, np.array([1.0, 3.0]))
+    for _ in range(3):
+        assert_same(pullback(np.array([1.0, 0.0])), (np.array([0.0, 6.0]),))

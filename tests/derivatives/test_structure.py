@@ -1,0 +1,48 @@
+"""Arguments that are no structures of plain numbers are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+
+def quadratic(x):
+    return np.sum(x * x)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ("a", "^gradient: argument 1 has dtype <U1"),
+        (None, "^gradient: argument 1 has dtype object"),
+        (quadratic, "^gradient: argument 1 is a function, but must be plain numbers!"),
+        ({"a": [1.0, None]}, r"^gradient: argument 1\['a'\]\[1\] has dtype object"),
+        (
+            np.array(["2020-01-01"], "datetime64[D]"),
+            r"^gradient: argument 1 has dtype datetime64\[D\]",
+        ),
+    ],
+)
+def test_arguments_that_are_no_numbers(x, message):
+    with pytest.raises(TypeError, match=message):
+        vm.gradient(lambda x: 1.0, x)
+
+
+def test_variables_as_arguments():
+    """The gradient depends on them."""
+
+    def cubes(x):
+        return sum(np.sum(part**3) for part in (x.values() if isinstance(x, dict) else [x]))
+
+    with vm.nested():
+        for x in (vm.var(1.0), vm.var([1.0, 2.0]), vm.matvar([1.0]), {"a": vm.var(1.0)}):
+            leaf = x["a"] if isinstance(x, dict) else x
+            gradient = vm.gradient(cubes, x)
+            gradient = gradient["a"] if isinstance(x, dict) else gradient
+            np.testing.assert_array_equal(vm.value(gradient), 3.0 * vm.value(leaf) ** 2)
+            np.sum(gradient).grad()
+            np.testing.assert_array_equal(leaf.adj, 6.0 * vm.value(leaf))
+    found = vm.gradient(cubes, vm.Dual(2.0, 1.0))
+    assert (found.val, found.tan) == (12.0, 12.0)

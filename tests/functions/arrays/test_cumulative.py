@@ -1,0 +1,110 @@
+"""Cumulative sums and products: all routes, closed forms, and what they refuse."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from functions.matrices import adjoint
+from functions.sums import CUMULATIVE, NAME, ZEROS, M, V, both, partial
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import varmat as vm
+from varmat.testing import expect_ad
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("f", CUMULATIVE[:2], ids=NAME)
+@pytest.mark.parametrize(
+    "x",
+    [M, ZEROS, np.zeros((2, 3)), np.ones((2, 1))],
+    ids=["numbers", "zeros", "only zeros", "one"],
+)
+def test_cumulative(f, axis, x):
+    both(partial(f, axis=axis), x)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=NAME)
+def test_ufunc_accumulate(ufunc):
+    both(lambda x: ufunc.accumulate(x), M)
+    both(lambda x: ufunc.accumulate(x, axis=1), M)
+
+
+def test_running_extremes_at_nan_and_at_ties():
+    x = np.array([1.0, 3.0, 3.0, 2.0, np.nan, 5.0])
+    np.testing.assert_array_equal(
+        vm.value(np.maximum.accumulate(vm.var(x))), np.maximum.accumulate(x)
+    )
+    assert vm.gradient(lambda x: np.sum(np.maximum.accumulate(x)[:4]), x).tolist() == [
+        1.0,
+        1.0,
+        2.0,
+        0.0,
+        0.0,
+        0.0,
+    ]
+
+
+def test_cumulative_of_the_array_api():
+    # from NumPy 2.1
+    for f in [
+        getattr(np, name) for name in ("cumulative_sum", "cumulative_prod") if hasattr(np, name)
+    ]:
+        both(partial(f, axis=1, include_initial=True), M)
+        both(partial(f, include_initial=True), V)
+        expect_ad(f, 2.0)
+        expect_ad(partial(f, axis=0, include_initial=True), 2.0)
+        with pytest.raises(
+            vm.ShapeError,
+            match=r"x has shape \(3, 4\), but must have one dimension where no axis is given!",
+        ):
+            f(vm.var(M))
+
+
+floats = st.floats(-5.0, 5.0).map(lambda x: round(x, 3))
+
+
+@settings(max_examples=25, deadline=None)
+@given(x=arrays.arrays(float, st.integers(1, 6), elements=floats))
+def test_cumprod_is_the_sum_of_products(x):
+    weights = np.arange(1.0, len(x) + 1)
+    expected = [
+        sum(w * math.prod(np.delete(x[: k + 1], i)) for k, w in enumerate(weights) if k >= i)
+        for i in range(len(x))
+    ]
+    np.testing.assert_allclose(adjoint(np.cumprod, x, weights), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=NAME)
+def test_scalars_are_not_accumulated(ufunc):
+    with pytest.raises(
+        TypeError,
+        match=f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!",
+    ):
+        ufunc.accumulate(vm.var(2.0))
+
+
+def test_passes_grow_with_the_logarithm():
+    """The scan behind products with zeros doubles its step."""
+    sizes = []
+    for n in (16, 256):
+        with vm.nested() as tape:
+            np.sum(np.cumprod(vm.Dual(vm.var(np.zeros(n)), np.ones(n))).tan)
+            sizes.append(len(tape))
+    assert all(b < 2.5 * a for a, b in pairwise(sizes))
+
+
+@pytest.mark.parametrize("function", [np.cumsum, np.cumprod])
+def test_axis_of_a_cumulative_dual_may_be_unsigned(function):
+    x = vm.Dual(np.full((2, 3), 2.0), np.ones((2, 3)))
+    np.testing.assert_array_equal(function(x, axis=np.uint8(1)).tan, function(x, axis=1).tan)
+
+
+def test_axis_of_a_cumulative_sum_is_an_integer():
+    # from NumPy 2.1 on
+    for function in (np.cumsum, *([np.cumulative_sum] if hasattr(np, "cumulative_sum") else [])):
+        for axis in (0.0, (), []):
+            with pytest.raises(TypeError):
+                function(vm.var([1.0, 2.0]), axis=axis)

@@ -1,0 +1,81 @@
+"""Histograms of variable weights, and polynomials through variable data."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+RNG = np.random.default_rng(16)
+DATA = np.append(RNG.normal(size=20), [-1.0, 0.0, 2.0, 3.0])
+WEIGHTS = RNG.uniform(0.5, 2.0, size=24)
+X, Y = np.linspace(-1.0, 2.0, 6), RNG.normal(size=6)
+
+
+@pytest.mark.parametrize("bins", [5, [-1.0, 0.0, 0.5, 2.0], np.linspace(-1.0, 1.0, 4)], ids=str)
+@pytest.mark.parametrize("density", [False, True])
+def test_histograms_of_weights(bins, density):
+    found, edges = np.histogram(DATA, bins, weights=vm.var(WEIGHTS), density=density)
+    expected, expected_edges = np.histogram(DATA, bins, weights=WEIGHTS, density=density)
+    np.testing.assert_allclose(found.val, expected, rtol=1e-13)
+    np.testing.assert_array_equal(edges, expected_edges)
+    expect_ad(
+        lambda w: np.histogram(DATA[:6], bins, weights=w, density=density, range=(-1.0, 2.0))[0],
+        WEIGHTS[:6],
+    )
+
+
+def test_histograms_of_matrices_and_matvars():
+    expect_ad_matvar(
+        lambda w: np.histogram(DATA.reshape(2, 12), 3, weights=w)[0], WEIGHTS.reshape(2, 12)
+    )
+
+
+def test_polynomials_through_data():
+    for settings in ({}, {"w": Y**2 + 0.5}):
+        np.testing.assert_allclose(
+            np.polyfit(X, vm.var(Y), 2, **settings).val, np.polyfit(X, Y, 2, **settings), rtol=1e-12
+        )
+    two = np.stack([Y, Y**2], 1)
+    np.testing.assert_allclose(np.polyfit(X, vm.var(two), 2).val, np.polyfit(X, two, 2), rtol=1e-12)
+    for cov in (True, "unscaled"):
+        for y in (Y, two):
+            for a, b in zip(
+                np.polyfit(X, vm.var(y), 2, cov=cov), np.polyfit(X, y, 2, cov=cov), strict=True
+            ):
+                np.testing.assert_allclose(vm.value(a), b, rtol=1e-11)
+    expect_ad(lambda x, y, w: np.polyfit(x, y, 2, w=w), X, Y, Y**2 + 0.5)
+    expect_ad(lambda y: np.polyfit(X, y, 1, cov=True), Y)
+    expect_ad_matvar(lambda y: np.polyfit(X, y, 1), Y)
+
+
+def test_the_coefficients_of_a_polynomial_do_not_depend_on_where_it_is_read():
+    moved = vm.jacobian(lambda x: np.polyfit(x, np.polyval([1.0, -0.5, 0.3], x), 2), X)
+    np.testing.assert_allclose(moved, np.zeros((3, 6)), atol=1e-13)
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda x: np.histogram(x), TypeError,
+     "histogram: the data or the bins are variables, and counts have no derivative"),
+    (lambda x: np.histogram(DATA, weights=x), vm.ShapeError,
+     "histogram: weights has shape (6,), but must have as many elements as the data, 24!"),
+    (lambda x: np.polyfit(X, x, 2, full=True), TypeError,
+     "polyfit: full or rcond is given, but must be left out for variables!"),
+    (lambda x: np.polyfit(x, Y, -1), vm.DomainError,
+     "polyfit: deg is -1, but must not be negative!"),
+    (lambda x: np.polyfit(x, Y[:3], 1), vm.ShapeError,
+     "polyfit: x has shape (6,), y has shape (3,), but they must have as many rows!"),
+    (lambda x: np.polyfit(x, Y, 6), vm.ShapeError,
+     "polyfit: there are 6 points, but there must be more than the degree, 6!"),
+    (lambda x: np.polyfit(x, Y, 1, w=Y[:2]), vm.ShapeError,
+     "polyfit: w has shape (2,), but must have shape (6,), as x!"),
+    (lambda x: np.polyfit(x, Y, 5, cov=True), vm.ShapeError,
+     "polyfit: there are 6 points, but for a covariance there must be more than 6!"),
+])  # fmt: skip
+def test_refusals(call, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        call(vm.var(X))

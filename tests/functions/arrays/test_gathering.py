@@ -1,0 +1,438 @@
+"""Copies, selections, repetitions, triangles."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from functions.movement import expect_moves, gradient
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
+MATRIX = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
+
+# What moves elements: name -> (function, arguments at which it is tried).
+MOVES: dict[str, tuple[Any, list[Any]]] = {
+    "copy": (np.copy, [1.5, VECTOR, MATRIX, np.zeros((0, 2))]),
+    "broadcast_to new axes": (
+        lambda x: np.broadcast_to(x, (4, 2, 3)),
+        [2.0, MATRIX, MATRIX[:1], MATRIX[:, :1], MATRIX[0]],
+    ),
+    "broadcast_to nothing": (lambda x: np.broadcast_to(x, (0, 1)), [2.0, [1.0]]),
+    "broadcast_to same": (lambda x: np.broadcast_to(x, 4), [VECTOR]),
+    "full_like": (
+        lambda x: np.full_like(MATRIX, x) if type(x) is float else np.full_like(vm.var(MATRIX), x),
+        [2.0, VECTOR[:3]],
+    ),
+    "tile": (lambda x: np.tile(x, 3), [2.0, VECTOR, MATRIX]),
+    "tile axes": (lambda x: np.tile(x, (2, 1, 3)), [2.0, VECTOR, MATRIX]),
+    "tile few axes": (lambda x: np.tile(x, (2,)), [CUBE]),
+    "tile once": (lambda x: np.tile(x, 1), [2.0, VECTOR, MATRIX]),
+    "tile never": (lambda x: np.tile(x, (2, 0)), [2.0, VECTOR, MATRIX]),
+    "tile by array": (lambda x: np.tile(x, np.array([2, 3])), [VECTOR, np.zeros((0, 2))]),
+    "repeat": (lambda x: np.repeat(x, 3), [2.0, VECTOR, MATRIX]),
+    "repeat once": (lambda x: np.repeat(x, 1, 0), [VECTOR, MATRIX]),
+    "repeat never": (lambda x: np.repeat(x, 0), [2.0, VECTOR, MATRIX]),
+    "repeat rows": (lambda x: np.repeat(x, 2, axis=0), [VECTOR, CUBE, np.zeros((2, 0))]),
+    "repeat a scalar": (lambda x: np.repeat(x, 3, axis=0), [2.0]),
+    "repeat a scalar, counts": (lambda x: np.repeat(x, [2], axis=-1), [2.0]),
+    "repeat counts": (lambda x: np.repeat(x, [0, 2], axis=0), [MATRIX, CUBE]),
+    "repeat last axis": (lambda x: np.repeat(x, 2, axis=-1), [MATRIX, CUBE]),
+    "resize": (lambda x: np.resize(x, (3, 3)), [2.0, VECTOR, MATRIX, np.zeros(0)]),
+    "roll": (lambda x: np.roll(x, 1), [2.0, VECTOR, MATRIX]),
+    "roll axes": (lambda x: np.roll(x, (1, -2), axis=(0, 1)), [MATRIX, CUBE]),
+    "take": (lambda x: np.take(x, [1, 0, -1, 1]), [VECTOR, MATRIX]),
+    "take one": (lambda x: np.take(x, 1), [VECTOR, MATRIX]),
+    "take axis": (lambda x: np.take(x, [[1, 0], [1, 1]], axis=1), [MATRIX, CUBE]),
+    "take one of axis": (lambda x: np.take(x, 1, axis=-1), [VECTOR, MATRIX, CUBE]),
+    "take wrap": (lambda x: np.take(x, [5, -7], mode="wrap"), [VECTOR, 1.0]),
+    "take clip": (lambda x: np.take(x, [9, -9], mode="clip"), [VECTOR]),
+    "take method": (lambda x: x.take([0, 2]), [VECTOR]),
+    "take_along_axis": (
+        lambda x: np.take_along_axis(x, np.array([[0, 0, 1], [1, 0, 1]]), axis=0),
+        [MATRIX],
+    ),
+    "take_along_axis flat": (
+        lambda x: np.take_along_axis(x, np.array([0, 5, 5]), axis=None),
+        [MATRIX],
+    ),
+    "compress": (lambda x: np.compress([True, False, True], x, axis=1), [MATRIX, CUBE]),
+    "compress flat": (lambda x: np.compress([False, True, True], x), [VECTOR, MATRIX]),
+    "extract": (lambda x: np.extract(np.asarray(MATRIX) > 0, x), [MATRIX]),
+    "delete": (lambda x: np.delete(x, [0, 2]), [VECTOR, MATRIX]),
+    "delete slice": (lambda x: np.delete(x, np.s_[::2], axis=1), [MATRIX, CUBE]),
+    "tril": (np.tril, [MATRIX, CUBE, MATRIX[:, :0]]),
+    "triu": (lambda x: np.triu(x, 1), [MATRIX, CUBE]),
+    "tril of vector": (np.tril, [VECTOR]),
+    "diag of vector": (lambda x: np.diag(x, -1), [VECTOR, np.zeros(0)]),
+    "diagflat": (lambda x: np.diagflat(x, 1), [MATRIX, 2.0]),
+    "diag_matrix": (vm.diag_matrix, [VECTOR]),
+    "sliding_window_view": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), [VECTOR]),
+    "sliding_window_view axis": (
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1),
+        [MATRIX, CUBE],
+    ),
+    "pad": (lambda x: np.pad(x, 2), [2.0, VECTOR, MATRIX, np.zeros(0)]),
+    "pad one axis": (lambda x: np.pad(x, ((2,), (0,))), [MATRIX]),
+    "pad constants": (
+        lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=((1.5, 2.5), (3.5, -0.5))),
+        [MATRIX],
+    ),
+    "pad edge": (lambda x: np.pad(x, (1, 2), mode="edge"), [VECTOR, MATRIX]),
+    "pad wrap": (lambda x: np.pad(x, 5, mode="wrap"), [VECTOR, MATRIX]),
+    "pad reflect": (lambda x: np.pad(x, 1, mode="reflect"), [VECTOR, MATRIX]),
+    "pad symmetric": (lambda x: np.pad(x, 3, mode="symmetric"), [VECTOR, MATRIX]),
+    "symmetrize_from_lower_tri": (vm.symmetrize_from_lower_tri, [CUBE[:, :, :3]]),
+    "symmetrize_from_upper_tri": (vm.symmetrize_from_upper_tri, [CUBE[:, :, :3]]),
+    "add_diag matrix": (lambda x: vm.add_diag(x, np.array([1.0, 2.0])), [MATRIX, MATRIX.T]),
+    "add_diag vector": (lambda x: vm.add_diag(CUBE, x), [2.0, VECTOR[:3]]),
+    "add_diag tall": (lambda x: vm.add_diag(CUBE[0].T, x), [2.0, VECTOR[:3]]),
+    "rep_vector": (lambda x: vm.rep_vector(x, 3), [2.0]),
+    "rep_matrix": (lambda x: vm.rep_matrix(x, 3, 2), [2.0]),
+    "rep_matrix columns": (lambda x: vm.rep_matrix(x, 3), [VECTOR]),
+    "rep_array": (lambda x: vm.rep_array(x, 2, 3), [2.0, VECTOR, MATRIX]),
+}
+CASES = [
+    pytest.param(f, x, id=f"{name}-{i}")
+    for name, (f, points) in MOVES.items()
+    for i, x in enumerate(points)
+]
+
+
+@pytest.mark.parametrize(("f", "x"), CASES)
+def test_moves(f: Any, x: Any) -> None:
+    expect_moves(f, x)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"), [pytest.param(f, points[-1], id=name) for name, (f, points) in MOVES.items()]
+)
+def test_all_routes(f: Any, x: Any) -> None:
+    x = np.asarray(x)
+    expect_ad(lambda x: f(x) * f(x), x)
+    expect_ad_matvar(f, x)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        np.tril,
+        np.triu,
+        lambda x: np.pad(x, 1),
+        np.sort,
+        lambda x: np.tile(x, 2),
+        lambda x: np.roll(x, 1),
+    ],
+)
+def test_infinite_and_nan_elements_stay_where_they_are(move: Any) -> None:
+    x = np.array([[np.inf, -np.inf, np.nan], [1.0, np.nan, 2.0]])
+    with vm.nested():
+        y = move(vm.var(x))
+        np.testing.assert_array_equal(vm.value(y), move(x))
+    # Infinite and nan adjoints reach only the elements that they belong to.
+    weights = np.ones(y.shape)
+    weights[-1, -1] = np.nan
+    g = gradient(move, MATRIX, weights)
+    assert np.isnan(g).sum() <= 1
+    assert np.isfinite(g).sum() >= 5
+
+
+@pytest.mark.parametrize(
+    "copy", [lambda x: np.tile(x, 1), lambda x: np.repeat(x, 1, axis=0), lambda x: np.pad(x, 0)]
+)
+def test_what_happens_to_be_a_copy_is_independent(copy: Any) -> None:
+    x = vm.var(VECTOR)
+    copy(x)[0] = 7.0
+    np.testing.assert_array_equal(x.val, VECTOR)
+
+
+def test_copy_is_independent() -> None:
+    x = vm.var(VECTOR)
+    y = np.copy(x)
+    y[0] = 7.0
+    np.testing.assert_array_equal(x.val, VECTOR)
+    np.sum(y * y).grad()
+    np.testing.assert_array_equal(x.adj, [0.0, -2.0, 4.0, 10.0])
+
+
+@pytest.mark.parametrize("trim", ["fb", "f", "b"])
+@pytest.mark.parametrize("x", [[0.0, 0.0, 1.0, 0.0, 2.0, 0.0], [1.0], [3.0, 0.0], [0.0, 0.0]])
+def test_trim_zeros(x: Any, trim: str) -> None:
+    with vm.nested() as tape:
+        y = vm.var(x)
+        np.testing.assert_array_equal(
+            vm.value(np.trim_zeros(y, trim)), np.trim_zeros(np.array(x), trim)
+        )
+        assert len(tape) == 0
+    expect_ad(
+        lambda x: np.trim_zeros(x, trim) * np.trim_zeros(x, trim),
+        np.array([0.0, 1.5, 2.0, 0.0]) + 1.0,
+    )
+
+
+def test_trim_zeros_along_axes() -> None:
+    x = np.zeros((4, 5))
+    x[1:3, 2:4] = 1.0, 2.0
+    with vm.nested():
+        if np.lib.NumpyVersion(np.__version__) >= "2.2.0":
+            np.testing.assert_array_equal(vm.value(np.trim_zeros(vm.var(x))), x[1:3, 2:4])
+            np.testing.assert_array_equal(vm.value(np.trim_zeros(vm.var(x), axis=1)), x[:, 2:4])
+        np.testing.assert_array_equal(vm.value(np.trim_zeros(vm.var(x)[1])), x[1, 2:4])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.ones_like,
+        lambda x: np.full_like(x, 2.5),
+        lambda x: np.full_like(x, 1, shape=2),
+        lambda x: np.full_like(x, 1, dtype=int),
+        lambda x: np.zeros_like(x, dtype=int, shape=3),
+        lambda x: np.empty_like(x, dtype=bool).shape * np.ones(2, int),
+    ],
+)
+@pytest.mark.parametrize("make", [vm.var, vm.matvar, lambda x: vm.Dual(x, x)])
+def test_filled_with_data_is_data(function: Any, make: Any) -> None:
+    with vm.nested():
+        result = function(make(MATRIX))
+        assert type(result) is np.ndarray
+        np.testing.assert_array_equal(result, function(MATRIX), strict=True)
+
+
+@pytest.mark.parametrize("make", [np.zeros_like, np.empty_like])
+def test_arrays_to_write_into(make: Any) -> None:
+    def filled(x: Any) -> Any:
+        path = make(x, shape=(2, 3))
+        path[0, 0] = 1.0
+        for t in range(1, 6):
+            path[t // 3, t % 3] = 0.5 * path[(t - 1) // 3, (t - 1) % 3] ** 2 + x[t % 2]
+        both = make(path)
+        both[:] = path * x[1]
+        both[0] += path[1]
+        return both
+
+    expect_ad(filled, np.array([0.3, -0.7]))
+    expect_ad_matvar(filled, np.array([0.3, -0.7]))
+
+
+def test_arrays_to_write_into_are_of_the_kind_of_their_model() -> None:
+    with vm.nested():
+        for x in (
+            vm.var(MATRIX),
+            vm.matvar(MATRIX),
+            vm.Dual(MATRIX, np.stack([MATRIX, MATRIX])),
+            vm.Dual(vm.var(MATRIX), MATRIX),
+        ):
+            for shape in (None, 2, (2, 3), ()):
+                made = np.zeros_like(x, shape=shape)
+                assert made.shape == np.zeros_like(MATRIX, shape=shape).shape
+                assert type(made) is type(x) or (type(x) is vm.VarMat and shape == ())
+                assert not np.any(vm.value(made))
+        scalar = np.zeros_like(vm.var(2.0))
+        assert type(scalar) is vm.Var
+        assert scalar.val == 0.0
+    with pytest.raises(vm.TapeError, match="stale"):
+        np.zeros_like(scalar)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"sparse": True}, {"indexing": "ij"}, {"indexing": "ij", "sparse": True}]
+)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_meshgrid(n: int, settings: Any) -> None:
+    vectors = [np.arange(1.0, 3.0 + i) for i in range(n)]
+    expect_ad(lambda *x: np.meshgrid(*x, **settings), *vectors)
+
+
+def test_meshgrid_and_broadcast_arrays_take_scalars() -> None:
+    expect_ad(lambda x, y: np.meshgrid(x, y), 2.0, VECTOR)
+    expect_ad(lambda *x: np.broadcast_arrays(*x), 2.0, VECTOR, CUBE)
+    expect_ad_matvar(lambda *x: np.broadcast_arrays(*x), 2.0, VECTOR, CUBE)
+    expect_ad_matvar(lambda *x: np.meshgrid(*x), 2.0, VECTOR)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract])
+@pytest.mark.parametrize(
+    "index",
+    [[0, 0, 2], ([1, 1, 1], [0, 0, 2]), np.s_[1:, ::2], 1, (0, 1), (slice(None), [1, 1])],
+    ids=str,
+)
+def test_added_as_often_as_the_index_says(ufunc: Any, index: Any) -> None:
+    def program(x: Any, part: Any) -> Any:
+        z = x * x
+        ufunc.at(z, index, part(x))
+        return z * z
+
+    x = np.arange(1.0, 10.0).reshape(3, 3)
+    for part in (lambda x: 0.5 * x[index], lambda x: x[0, 1], lambda x: 1.5):
+        expect_ad(partial(program, part=part), x)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 3), (3,)),
+        ((2, 3), (2,)),
+        ((3, 2), (2,)),
+        ((2, 3, 4), (3,)),
+        ((2, 4, 3), ()),
+        ((0, 0), (0,)),
+    ],
+)
+def test_add_diag(shapes: Any) -> None:
+    m, d = (np.arange(1.0, np.prod(shape, dtype=int) + 1).reshape(shape) for shape in shapes)
+    expected = np.array(m)
+    places = np.arange(min(m.shape[-2:]))
+    expected[..., places, places] += d
+    np.testing.assert_array_equal(vm.add_diag(m, d), expected)
+    expect_ad(vm.add_diag, m, d if d.shape else float(d))
+
+
+REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
+    "pad mode": (
+        lambda x: np.pad(x, 1, mode="mean"),
+        TypeError,
+        r"^pad: mode is 'mean', but must be one of constant, edge, ",
+    ),
+    "pad odd": (
+        lambda x: np.pad(x, 1, mode="reflect", reflect_type="odd"),
+        TypeError,
+        r"^pad: mode is 'reflect' with reflect_type='odd'",
+    ),
+    "pad variable": (
+        lambda x: np.pad(x, 1, constant_values=x[0]),
+        TypeError,
+        r"^pad: constant_values is a variable, but must be plain",
+    ),
+    "pad edge": (
+        lambda x: np.pad(x, 1, "edge", constant_values=9.0),
+        ValueError,
+        "unsupported keyword arguments for mode 'edge'",
+    ),
+    "take out": (
+        lambda x: np.take(x, 1, out=np.zeros(())),
+        TypeError,
+        r"^np.take: a variable cannot be written into a plain",
+    ),
+    "meshgrid": (
+        lambda x: np.meshgrid(x, indexing="xx"),
+        vm.DomainError,
+        r"^meshgrid: indexing is 'xx', but must be 'xy' or",
+    ),
+    "take beyond": (lambda x: np.take(x, 4), IndexError, "out of bounds"),
+    "delete beyond": (lambda x: np.delete(x, 4), IndexError, "out of bounds"),
+    "broadcast_to": (lambda x: np.broadcast_to(x, (3,)), ValueError, "could not be broadcast"),
+    "compress matrix": (lambda x: np.compress([[True]], x), ValueError, "must be a 1-d"),
+    "symmetrize": (
+        vm.symmetrize_from_lower_tri,
+        vm.ShapeError,
+        r"^symmetrize_from_lower_tri: a has shape \(4,\), but must be a square",
+    ),
+    "add_diag": (
+        lambda x: vm.add_diag(x, 1.0),
+        vm.ShapeError,
+        r"^add_diag: m has shape \(4,\), but must be a matrix",
+    ),
+    "add_diag d": (
+        lambda x: vm.add_diag(MATRIX, x),
+        vm.ShapeError,
+        r"^add_diag: d has shape \(4,\), but must be a scalar or .* \(2,\)!",
+    ),
+    "rep_vector n": (
+        lambda x: vm.rep_vector(x[0], -1),
+        vm.DomainError,
+        r"^rep_vector: n is -1, but must be nonnegative!",
+    ),
+    "rep_array n": (
+        lambda x: vm.rep_array(x, 2, -1),
+        vm.DomainError,
+        r"^rep_array: counts\[1\] is -1, but must be nonnegative!",
+    ),
+    "rep_vector": (
+        lambda x: vm.rep_vector(x, 3),
+        vm.ShapeError,
+        r"^rep_vector: x has shape \(4,\), but must be a scalar!",
+    ),
+    "rep_matrix": (
+        lambda x: vm.rep_matrix(x, 3, 4),
+        vm.ShapeError,
+        r"^rep_matrix: x has shape \(4,\), but must be a scalar where",
+    ),
+    "rep_matrix scalar": (
+        lambda x: vm.rep_matrix(x[0], 3),
+        vm.ShapeError,
+        r"^rep_matrix: x has shape \(\), but must be a vector where",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
+def test_refusals(call: Any, error: type[Exception], text: str) -> None:
+    with vm.nested():
+        x = vm.var(VECTOR)
+        with pytest.raises(error, match=text):
+            call(x)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract])
+@pytest.mark.parametrize("given", [2.0, [2.0, 3.0]])
+def test_at_in_a_matvar(ufunc: Any, given: Any) -> None:
+    z, expected = vm.matvar(VECTOR), np.array(VECTOR)
+    b = vm.matvar(given) if np.ndim(given) else vm.var(given)
+    first = z[0]
+    ufunc.at(z, [0, 0], b)
+    ufunc.at(expected, [0, 0], given)
+    np.testing.assert_array_equal(z.val, expected)
+    np.sum(z * z).grad()
+    sign = ufunc(0.0, 1.0)
+    assert first.adj == 2 * expected[0]
+    np.testing.assert_array_equal(
+        b.adj, (2 if np.ndim(given) == 0 else 1) * sign * first.adj * np.ones(np.shape(given))
+    )
+
+
+def test_selections_have_the_keywords_of_numpy():
+    x, chosen = np.arange(4.0).reshape(2, 2), np.array([True, False])
+    v = vm.var(x)
+    for function, names in ((np.repeat, ("a", "repeats")), (np.delete, ("arr", "obj"))):
+        expected = function(x, 1, axis=1)
+        np.testing.assert_array_equal(
+            vm.value(function(**dict(zip(names, (v, 1), strict=True)), axis=1)), expected
+        )
+    np.testing.assert_array_equal(vm.value(np.compress(condition=chosen, a=v, axis=0)), x[:1])
+    np.testing.assert_array_equal(vm.value(np.extract(condition=x > 1, arr=v)), x[x > 1])
+    with pytest.raises(
+        TypeError, match=r"np.compress: a variable cannot be written into a plain array \(out="
+    ):
+        np.compress(chosen, v, 0, np.zeros((1, 2)))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        np.repeat(v, 2, nonsense=1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_grids_are_copies_unless_views_are_wanted(sparse):
+    for x in (np.arange(3.0), np.ones(1)):
+        v, w = vm.var(x), vm.var(np.ones(1))
+        for others in ([], [w], [np.zeros(1)]):
+            for grid in np.meshgrid(v, *others, sparse=sparse):
+                grid[...] = 9.0
+        np.testing.assert_array_equal(vm.value(v), x)
+        (view,) = np.meshgrid(v, sparse=sparse, copy=False)
+        assert np.shares_memory(view, v)
+
+
+def test_what_pad_does_not_know_is_not_passed_over():
+    for mode, settings in (
+        ("edge", {"constant_values": 7.0}),
+        ("constant", {"reflect_type": "even"}),
+    ):
+        for x in (VECTOR, vm.var(VECTOR)):
+            with pytest.raises(
+                ValueError, match=f"unsupported keyword arguments for mode '{mode}'"
+            ):
+                np.pad(x, 1, mode, **settings)

@@ -1,0 +1,295 @@
+"""Concatenation, stacking, blocks, insertion, and choosing between arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from functions.movement import expect_moves, gradient
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+# What came with 2.1 is not there in the oldest NumPy that we support.
+NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+VECTOR = np.array([3.0, -1.0, 2.0])
+OTHER = np.array([0.5, 4.0, -2.5])
+MATRIX = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
+MASK = np.array([True, False, True])
+EMPTY = np.zeros((0, 3))
+
+# Functions of several arrays: name -> (function, arguments).
+JOINS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "concatenate": (lambda *a: np.concatenate(a), (VECTOR, OTHER[:2], np.zeros(0))),
+    "concatenate data": (lambda *a: np.concatenate([*a, [7.0, 8.0], np.arange(2)]), (VECTOR,)),
+    "concatenate axis": (lambda *a: np.concatenate(a, axis=-2), (MATRIX, MATRIX[:1], EMPTY)),
+    "concatenate flat": (lambda *a: np.concatenate(a, axis=None), (MATRIX, 2.0, VECTOR)),
+    "concatenate rows": (np.concatenate, (MATRIX,)),
+    "concat": (lambda *a: np.concat(a, axis=1), (MATRIX, MATRIX[:, :1])),
+    "stack scalars": (lambda *a: np.stack([a[0], 2.0, a[1], a[0]]), (1.5, -2.5)),
+    "stack scalars and 0-d data": (lambda a: np.stack([a, np.array(2.0), 3]), (1.5,)),
+    "stack": (lambda *a: np.stack(a), (VECTOR, OTHER)),
+    "stack axis": (lambda *a: np.stack(a, axis=-1), (MATRIX, MATRIX + 1)),
+    "hstack": (lambda *a: np.hstack(a), (VECTOR, 2.0, OTHER)),
+    "hstack of one": (lambda a: np.hstack([a]), (VECTOR,)),
+    "hstack matrices": (lambda *a: np.hstack(a), (MATRIX, MATRIX[:, :2])),
+    "vstack": (lambda *a: np.vstack(a), (VECTOR, MATRIX)),
+    "dstack": (lambda *a: np.dstack(a), (MATRIX, MATRIX + 1)),
+    "dstack vectors": (lambda *a: np.dstack(a), (VECTOR, OTHER)),
+    "column_stack": (lambda *a: np.column_stack(a), (VECTOR, OTHER, MATRIX.T)),
+    "append": (np.append, (MATRIX, 2.0)),
+    "append axis": (lambda *a: np.append(*a, axis=0), (MATRIX, MATRIX[:1])),
+    "append_row": (vm.append_row, (MATRIX, VECTOR)),
+    "append_row of vectors": (vm.append_row, (2.0, VECTOR)),
+    "append_col": (vm.append_col, (MATRIX, OTHER[:2])),
+    "append_col of vectors": (vm.append_col, (VECTOR, OTHER)),
+    "append_array": (vm.append_array, (MATRIX, MATRIX[:1])),
+    "block": (
+        lambda a, b, c: np.block([[a, b], [c, 1.0]]),
+        (MATRIX[:, :2], MATRIX[:, 2:], OTHER[:2]),
+    ),
+    "block of scalars": (lambda a, b: np.block([[a, 0.0], [b, a]]), (1.5, 2.5)),
+    "block row": (lambda a, b: np.block([a, b]), (VECTOR, 2.0)),
+    "block of cubes": (lambda a, b: np.block([[[a, b]], [[b, a]]]), (CUBE, CUBE + 1)),
+    "block of one": (np.block, (VECTOR,)),
+    "insert": (lambda a, v: np.insert(a, 1, v), (VECTOR, 2.0)),
+    "insert several": (lambda a, v: np.insert(a, [0, 2, 2], v), (VECTOR, OTHER)),
+    "insert at one place": (lambda a, v: np.insert(a, [1], v), (VECTOR, OTHER)),
+    "insert slice": (lambda a, v: np.insert(a, np.s_[::2], v), (VECTOR, OTHER[:2])),
+    **({"insert mask": (lambda a, v: np.insert(a, MASK, v), (VECTOR, 2.0))} if NEW_NUMPY else {}),
+    "insert column": (lambda a, v: np.insert(a, 1, v, axis=1), (MATRIX, OTHER[:2])),
+    "insert columns": (lambda a, v: np.insert(a, [1, 3], v, axis=1), (MATRIX, MATRIX[:, :2])),
+    "insert row at the end": (lambda a, v: np.insert(a, -1, v, axis=0), (MATRIX, VECTOR)),
+    "insert flat": (lambda a, v: np.insert(a, 2, v), (MATRIX, OTHER)),
+    "insert nothing": (lambda a: np.insert(a, [], 0.0), (VECTOR,)),
+    "where": (lambda a, b: np.where(MASK, a, b), (VECTOR, OTHER)),
+    "where broadcast": (lambda a, b: np.where(MASK, a, b), (2.0, MATRIX)),
+    "where broadcast condition": (lambda a, b: np.where(MASK[:, None], a, b), (2.0, VECTOR)),
+    "where scalar": (lambda a, b: np.where(True, a, b), (2.0, 3.0)),
+    "where scalar condition": (lambda a, b: np.where(False, a, b), (VECTOR, 3.0)),
+    "where data": (lambda a: np.where(MASK, a, 1), (VECTOR,)),
+    "where empty": (lambda a, b: np.where(np.zeros((0, 3), bool), a, b), (EMPTY, 2.0)),
+    "select": (lambda a, b: np.select([MASK, ~MASK & (OTHER > 5)], [a, b], 2 * a), (VECTOR, OTHER)),
+    "select first wins": (lambda a, b: np.select([MASK, MASK], [a, b]), (VECTOR, OTHER)),
+    "choose": (lambda a, b: np.choose([0, 1, 0], [a, b]), (VECTOR, OTHER)),
+    "choose of rows": (lambda a: np.choose([1, 0, 1], a), (MATRIX,)),
+    "choose wrap": (lambda a, b: np.choose([[2], [-1]], (a, b), mode="wrap"), (VECTOR, 2.0)),
+    "choose one": (lambda a: np.choose([0, 0], [a]), (1.5,)),
+    "choose method-like": (lambda a, b: np.choose(np.array(1), [a, b]), (VECTOR, OTHER)),
+}
+
+
+@pytest.mark.parametrize(("f", "args"), JOINS.values(), ids=JOINS)
+def test_moves(f: Any, args: Any) -> None:
+    for i in range(len(args)):
+        expect_moves(lambda x, i=i: f(*args[:i], x, *args[i + 1 :]), args[i])
+
+
+@pytest.mark.parametrize(("f", "args"), JOINS.values(), ids=JOINS)
+def test_all_routes(f: Any, args: Any) -> None:
+    expect_ad(lambda *a: f(*a) * f(*a), *args)
+    expect_ad_matvar(f, *args)
+
+
+@pytest.mark.parametrize("n", [1, 7, 1000])
+def test_stack_of_many_scalars_is_one_entry(n: int) -> None:
+    with vm.nested() as tape:
+        leaves = [vm.var(float(i)) for i in range(n)]
+        y = np.stack(leaves)
+        assert len(tape) == 1
+        np.testing.assert_array_equal(y.val, np.arange(n))
+        (np.sum(y * y)).grad()
+        assert [x.adj for x in leaves] == [2.0 * i for i in range(n)]
+
+
+def test_stack_takes_lists_among_variables() -> None:
+    with vm.nested():
+        v, x = vm.var(2.0), vm.var(VECTOR)
+        y = np.stack([x, [v, 1.0, v]])
+        np.testing.assert_array_equal(y.val, [VECTOR, [2.0, 1.0, 2.0]])
+        np.sum(y * np.arange(6.0).reshape(2, 3)).grad()
+        assert v.adj == 8.0
+
+
+def test_where_keeps_infinite_and_nan_branches_out() -> None:
+    """The branch that is not chosen has no influence, whatever it is."""
+    x = np.array([0.0, 4.0, -1.0])
+
+    def root(x: Any) -> Any:
+        safe = np.where(x > 0, x, 1.0)
+        return np.where(x > 0, np.sqrt(safe), 0.0)
+
+    np.testing.assert_array_equal(gradient(root, x, np.ones(3)), [0.0, 0.25, 0.0])
+    with vm.nested(), np.errstate(all="ignore"):
+        a, b = vm.var(x), vm.var(x)
+        y = np.where(MASK, a, b / 0.0)
+        np.sum(y * np.array([1.0, 0.0, 1.0])).grad()
+        np.testing.assert_array_equal(a.adj, [1.0, 0.0, 1.0])
+    weights = np.array([np.nan, np.inf, 1.0])
+    np.testing.assert_array_equal(
+        gradient(lambda x: np.where(MASK, x, OTHER), x, weights), [np.nan, 0.0, 1.0]
+    )
+    np.testing.assert_array_equal(
+        gradient(lambda x: np.where(MASK, OTHER, x), x, weights), [0.0, np.inf, 0.0]
+    )
+
+
+def test_where_with_a_variable_condition_and_of_one_argument() -> None:
+    with vm.nested():
+        x = vm.var(MATRIX)
+        np.testing.assert_array_equal(np.where(x, x, -1.0).val, np.where(MATRIX, MATRIX, -1.0))
+        for a, b in zip(np.where(x > 0), np.where(MATRIX > 0), strict=True):
+            np.testing.assert_array_equal(a, b)
+        for a, b in zip(np.where(x), np.where(MATRIX), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_kinds() -> None:
+    """A varmat among the operands makes a varmat; scalars and data do not change the kind."""
+    with vm.nested():
+        x, m, v = vm.var(VECTOR), vm.matvar(VECTOR), vm.var(2.0)
+        for join in (np.concatenate, np.stack, np.hstack, np.vstack):
+            assert type(join([x, m])) is vm.VarMat
+            assert type(join([m, VECTOR])) is vm.MatVar
+            assert type(join([x, VECTOR])) is vm.VarMat
+        assert type(np.append(m, v)) is vm.MatVar
+        assert type(np.where(MASK, m, v)) is vm.MatVar
+        assert type(np.where(MASK, v, 1.0)) is vm.VarMat
+        assert type(np.where(MASK, m, x)) is vm.VarMat
+        assert type(np.stack([v, 1.0])) is vm.VarMat
+
+
+def test_duals_join_data() -> None:
+    one = vm.Dual(VECTOR, np.stack([VECTOR, OTHER]))
+    joined = np.concatenate([one, OTHER])
+    np.testing.assert_array_equal(joined.tan, np.hstack([[VECTOR, OTHER], np.zeros((2, 3))]))
+    with pytest.raises(vm.ShapeError, match=r"^stack: duals with .* directions meet"):
+        np.stack([one, vm.Dual(VECTOR, VECTOR)])
+
+
+REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
+    "lengths": (
+        lambda x: np.concatenate([x, MATRIX]),
+        ValueError,
+        "^concatenate: arrays have shapes .*, but must go together!$",
+    ),
+    "stack shapes": (
+        lambda x: np.stack([x, OTHER[:2]]),
+        ValueError,
+        "^stack: arrays have shapes .*, but must go together!$",
+    ),
+    "no axis": (
+        lambda x: np.concatenate([x, OTHER], axis=1),
+        np.exceptions.AxisError,
+        "out of bounds",
+    ),
+    "no axis of scalars": (
+        lambda x: np.stack([vm.var(2.0), 1.0], axis=1),
+        np.exceptions.AxisError,
+        "out of bounds",
+    ),
+    "dtype of a row": (
+        lambda x: np.hstack([x, x], dtype=int),
+        TypeError,
+        r"^hstack: dtype is int64, but must be float64",
+    ),
+    "scalars": (
+        lambda x: np.concatenate([x, 2.0]),
+        ValueError,
+        "^concatenate: arrays have shapes .*, but must go together!$",
+    ),
+    "out": (
+        lambda x: np.concatenate([x, x], out=np.zeros(6)),
+        TypeError,
+        r"^np.concatenate: a variable cannot be written into a plain array \(out=",
+    ),
+    "dtype": (
+        lambda x: np.stack([x, x], dtype=np.float32),
+        TypeError,
+        r"^stack: dtype is float32, but must be float64",
+    ),
+    "text": (
+        lambda x: np.concatenate([x, np.array(["a"])]),
+        TypeError,
+        r"^concatenate: operand 2 has dtype <U1, but must be real",
+    ),
+    "append_row": (
+        lambda x: vm.append_row(x, MATRIX[:, :2]),
+        vm.ShapeError,
+        r"^append_row: y has shape \(2, 2\), but must have that of x, \(1, 3\), but for axis 0!",
+    ),
+    "append_col": (
+        lambda x: vm.append_col(x, MATRIX),
+        vm.ShapeError,
+        r"^append_col: y has shape \(2, 3\), but .* for axis 1!",
+    ),
+    "append_array": (
+        lambda x: vm.append_array(MATRIX, x),
+        vm.ShapeError,
+        r"^append_array: y has shape \(3,\), but must have",
+    ),
+    "append_array, y": (
+        lambda x: vm.append_array(x, 1.0),
+        vm.ShapeError,
+        r"^append_array: y has shape \(\), but must",
+    ),
+    "append_array, x": (
+        lambda x: vm.append_array(1.0, x),
+        vm.ShapeError,
+        "^append_array: x is a scalar, but must be an",
+    ),
+    "append_row of words": (
+        lambda x: vm.append_row(x, ["a"]),
+        TypeError,
+        "^append_row: y has dtype",
+    ),
+    "block depths": (
+        lambda x: np.block([[x], x]),
+        vm.ShapeError,
+        r"^block: arrays holds lists of different depths",
+    ),
+    "block empty": (
+        lambda x: np.block([[x], []]),
+        vm.ShapeError,
+        r"^block: arrays holds an empty list",
+    ),
+    "select lengths": (
+        lambda x: np.select([MASK], [x, x]),
+        vm.ShapeError,
+        r"^select: condlist has 1 and choicelist 2 items",
+    ),
+    "select integers": (
+        lambda x: np.select([np.arange(3)], [x]),
+        TypeError,
+        r"^select: condlist\[0\] has dtype int64, but must be boolean!",
+    ),
+    "choose": (lambda x: np.choose([0, 2, 0], [x, x]), ValueError, "invalid entry in choice array"),
+    "insert beyond": (lambda x: np.insert(x, 4, 1.0), IndexError, "out of bounds"),
+    "insert integers": (
+        lambda x: np.insert(np.arange(3), 1, x),
+        TypeError,
+        r"^insert: arr has dtype int64, but must be float64",
+    ),
+    "insert list": (
+        lambda x: np.insert([True, False], 1, x),
+        TypeError,
+        r"^insert: arr has dtype bool, but must be float64",
+    ),
+    "where shapes": (
+        lambda x: np.where(MASK, x, OTHER[:2]),
+        vm.ShapeError,
+        r"^where: operands have shapes \(3,\) and \(3,\) and \(2,\), but must broadcast!",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
+def test_refusals(call: Any, error: type[Exception], text: str) -> None:
+    with vm.nested() as tape:
+        x = vm.var(VECTOR)
+        with pytest.raises(error, match=text):
+            call(x)
+        assert len(tape) == 0

@@ -1,0 +1,70 @@
+"""The arguments of NumPy's reductions: where, initial, out, degrees of freedom."""
+
+import re
+
+import numpy as np
+import pytest
+from functions.sums import MASK, NAME, M, both, partial
+
+import varmat as vm
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "nansum", "nanmean"])
+def test_where(name):
+    both(partial(getattr(np, name), axis=1, where=MASK), M)
+
+
+@pytest.mark.parametrize("f", [np.max, np.min, np.nanmax, np.nanmin])
+def test_where_of_extremes(f):
+    both(partial(f, axis=1, where=MASK, initial=0.25), M)
+
+
+@pytest.mark.parametrize(
+    "ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp], ids=NAME
+)
+def test_ufunc_reduce(ufunc):
+    both(lambda x: ufunc.reduce(x), M)
+    both(lambda x: ufunc.reduce(x, axis=-1, keepdims=True), M)
+    both(lambda x: ufunc.reduce(x, None, initial=0.5), M)
+
+
+def test_out_is_assigned():
+    x, out = vm.var(M), vm.var(np.zeros(4))
+    assert np.sum(x, axis=0, out=out) is out
+    np.sum(out * out).grad()
+    np.testing.assert_allclose(x.adj, np.broadcast_to(2 * M.sum(0), M.shape))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 4), (1,)])
+def test_out_has_the_shape_of_the_result(shape):
+    out = vm.var(np.zeros(shape))
+    with pytest.raises(
+        vm.ShapeError, match=r"out has shape \(.*\), but must have that of the result, \(4,\)!"
+    ):
+        np.sum(vm.var(M), axis=0, out=out)
+    np.testing.assert_array_equal(out.val, 0.0)
+
+
+def test_extreme_of_nothing_with_a_start():
+    assert np.max(vm.var(np.zeros((0, 2))), axis=0, initial=1.5).val.tolist() == [1.5, 1.5]
+
+
+def test_degrees_of_freedom_may_be_small_integers():
+    """Those of NumPy would wrap around, or refuse to be subtracted."""
+    x = np.arange(300.0)
+    assert np.var(vm.var(x), ddof=np.uint8(1)).val == pytest.approx(np.var(x, ddof=1), rel=1e-14)
+    with np.errstate(divide="ignore"):
+        assert np.std(vm.var(x[:4]), ddof=np.uint8(5)).val == np.inf
+    assert np.isnan(np.var(vm.var(x), ddof=np.nan).val)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.nansum])
+def test_where_selects_among_the_elements_and_nothing_else(function):
+    x = vm.var([1.0, 2.0, 3.0])
+    with pytest.raises(TypeError, match="where has dtype int64, but must be boolean!"):
+        function(x, where=np.array([0, 1, 2]))
+    with pytest.raises(
+        vm.ShapeError,
+        match=re.escape("where has shape (2, 3), but must broadcast to that of a, (3,)!"),
+    ):
+        function(x, where=np.ones((2, 3), dtype=bool))

@@ -1,0 +1,399 @@
+"""Views: values and adjoints are the parent's, and nothing is recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from functions.movement import expect_moves, gradient
+
+import varmat as vm
+from varmat.core.arena import LARGE
+from varmat.testing import expect_ad_matvar
+
+# What came with 2.1 is not there in the oldest NumPy that we support.
+NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
+MATRIX = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
+
+# Views: name -> (function, arguments at which it is tried).
+VIEWS: dict[str, tuple[Any, list[Any]]] = {
+    "reshape": (lambda x: np.reshape(x, (2, -1)), [VECTOR, MATRIX, CUBE]),
+    "reshape method": (lambda x: x.reshape(-1, 2), [VECTOR, CUBE]),
+    "ravel": (np.ravel, [VECTOR, CUBE]),
+    "without an order": (
+        lambda x: np.ravel(np.reshape(x, (3, -1), order=None), order=None),
+        [MATRIX],
+    ),
+    "ravel transposed F": (lambda x: np.ravel(np.transpose(x), order="F"), [MATRIX, CUBE]),
+    "transpose": (np.transpose, [VECTOR, MATRIX, CUBE]),
+    "transpose axes": (lambda x: np.transpose(x, (1, 2, 0)), [CUBE]),
+    "transpose method": (lambda x: x.transpose(2, 0, 1), [CUBE]),
+    "permute_dims": (lambda x: np.permute_dims(x, (2, 0, 1)), [CUBE]),
+    "T": (lambda x: x.T, [MATRIX]),
+    "mT": (lambda x: x.mT, [CUBE]),
+    "matrix_transpose": (np.matrix_transpose, [MATRIX, CUBE]),
+    "swapaxes": (lambda x: np.swapaxes(x, 0, -1), [MATRIX, CUBE]),
+    "moveaxis": (lambda x: np.moveaxis(x, [0, 1], [-1, 0]), [MATRIX, CUBE]),
+    "rollaxis": (lambda x: np.rollaxis(x, 2), [CUBE]),
+    "squeeze": (lambda x: np.squeeze(np.expand_dims(x, (0, -1))), [VECTOR, MATRIX]),
+    "squeeze axis": (lambda x: np.squeeze(np.expand_dims(x, 0), axis=0), [MATRIX]),
+    "expand_dims": (lambda x: np.expand_dims(x, 1), [VECTOR, MATRIX]),
+    "flip": (np.flip, [VECTOR, MATRIX, CUBE]),
+    "flip axis": (lambda x: np.flip(x, (0, 2)), [CUBE]),
+    "fliplr": (np.fliplr, [MATRIX]),
+    "flipud": (np.flipud, [VECTOR, MATRIX]),
+    "rot90": (np.rot90, [MATRIX, CUBE]),
+    "rot90 three": (lambda x: np.rot90(x, 3, axes=(2, 1)), [CUBE]),
+    "rot90 two": (lambda x: np.rot90(x, 2), [MATRIX]),
+    "rot90 none": (lambda x: np.rot90(x, 0), [MATRIX]),
+    "atleast_1d": (np.atleast_1d, [VECTOR]),
+    "atleast_2d": (np.atleast_2d, [VECTOR, MATRIX]),
+    "atleast_3d": (np.atleast_3d, [VECTOR, MATRIX, CUBE]),
+    "diagonal": (np.diagonal, [MATRIX, CUBE]),
+    "diagonal offset": (lambda x: np.diagonal(x, -1, 1, 2), [CUBE]),
+    "diag": (lambda x: np.diag(x, 1), [MATRIX]),
+    "einsum": (lambda x: np.einsum("i...j->...ji", x), [MATRIX, CUBE]),
+    "einsum diagonal": (lambda x: np.einsum("ii->i", x[:2, :2]), [MATRIX]),
+    **(
+        {"reshape without a copy": (lambda x: np.reshape(x.T, -1, "F", copy=False), [MATRIX])}
+        if NEW_NUMPY
+        else {}
+    ),
+    "views of views": (lambda x: np.flip(np.diagonal(np.flip(x.T, 0).swapaxes(0, 1), 1)), [MATRIX]),
+    "real": (np.real, [VECTOR]),
+    "reverse": (vm.reverse, [VECTOR, CUBE]),
+    "to_vector": (vm.to_vector, [VECTOR]),
+    "to_matrix filled": (lambda x: vm.to_matrix(x, 2, 2), [VECTOR]),
+    "to_matrix of a vector": (vm.to_matrix, [VECTOR, MATRIX]),
+    "to_matrix by rows": (lambda x: vm.to_matrix(x, 3, 2, col_major=False), [MATRIX]),
+}
+# What NumPy copies, or what becomes an array or a scalar: one entry each.
+COPIES: dict[str, tuple[Any, list[Any]]] = {
+    "reshape transposed": (lambda x: np.reshape(x.T, -1), [MATRIX]),
+    "reshape F": (lambda x: np.reshape(x, (3, -1), order="F"), [MATRIX, CUBE]),
+    "ravel F": (lambda x: np.ravel(x, order="F"), [MATRIX]),
+    "ravel reversed": (lambda x: np.ravel(x[::-1]), [VECTOR]),
+    "ravel strided F": (lambda x: np.ravel(x[::2], order="F"), [VECTOR]),
+    **({"reshape copy": (lambda x: np.reshape(x, -1, copy=True), [VECTOR])} if NEW_NUMPY else {}),
+    "reshape to scalar": (lambda x: np.reshape(x, ()), [VECTOR[:1], MATRIX[:1, :1]]),
+    "squeeze to scalar": (np.squeeze, [VECTOR[:1], MATRIX[:1, :1]]),
+    "reshape scalar": (lambda x: np.reshape(x, (1, 1)), [2.0]),
+    "ravel scalar": (np.ravel, [2.0]),
+    "expand_dims scalar": (lambda x: np.expand_dims(x, (0, 1)), [2.0]),
+    "atleast_1d scalar": (np.atleast_1d, [2.0]),
+    "atleast_2d scalar": (np.atleast_2d, [2.0]),
+    "atleast_3d scalar": (np.atleast_3d, [2.0]),
+    "to_vector": (vm.to_vector, [MATRIX]),
+    "to_matrix": (lambda x: vm.to_matrix(x, 3, 2), [MATRIX]),
+    "flatten": (lambda x: x.flatten(), [MATRIX]),
+}
+EMPTY: dict[str, tuple[Any, list[Any]]] = {
+    "reshape": (lambda x: np.reshape(x.T, (2, 0)), [np.zeros((0, 2))]),
+    "diagonal": (np.diagonal, [np.zeros((0, 2))]),
+    "flip": (np.flip, [np.zeros(0)]),
+}
+SCALARS: dict[str, Any] = {
+    "transpose": np.transpose,
+    "T": lambda x: x.T,
+    "squeeze": np.squeeze,
+    "reshape": lambda x: np.reshape(x, ()),
+    "flip": np.flip,
+    "real": np.real,
+}
+
+
+def cases(table: dict[str, tuple[Any, list[Any]]]) -> list[Any]:
+    return [
+        pytest.param(f, x, id=f"{name}-{i}")
+        for name, (f, points) in table.items()
+        for i, x in enumerate(points)
+    ]
+
+
+@pytest.mark.parametrize(("f", "x"), cases(VIEWS) + cases(COPIES) + cases(EMPTY))
+def test_moves(f: Any, x: Any) -> None:
+    expect_moves(f, x)
+    expect_ad_matvar(f, x)
+
+
+@pytest.mark.parametrize(("f", "x"), cases(VIEWS))
+def test_views_record_nothing_and_share(f: Any, x: Any) -> None:
+    with vm.nested() as tape:
+        parent = vm.var(x)
+        part = f(parent)
+        assert len(tape) == 0
+        assert np.shares_memory(part._val, parent._val)
+        with np.errstate(all="ignore"):
+            np.sum(part * part).grad()
+        np.testing.assert_array_equal(part.adj, 2 * part.val)
+        expected = np.array(x)
+        np.testing.assert_array_equal(
+            part.adj, f(2 * expected) if part.shape != expected.shape else part.adj
+        )
+        # Assigning to the view is assigning to the parent.
+        part[...] = 10.0
+        touched = np.zeros(x.shape)
+        np.copyto(_writable(f(touched)), 10.0)
+        np.testing.assert_array_equal(parent.val, np.where(touched == 10.0, 10.0, x))
+        np.sum(parent * parent).grad()
+        np.testing.assert_array_equal(parent.adj, np.where(touched == 10.0, 0.0, 2 * x))
+
+
+def _writable(a: Any) -> Any:
+    a.flags.writeable = True
+    return a
+
+
+@pytest.mark.parametrize(("f", "x"), cases(COPIES))
+def test_copies_record_one_entry(f: Any, x: Any) -> None:
+    with vm.nested() as tape:
+        f(vm.var(x))
+        assert len(tape) == 1
+
+
+@pytest.mark.parametrize("f", SCALARS.values(), ids=SCALARS)
+def test_scalars_stay_what_they_are(f: Any) -> None:
+    with vm.nested() as tape:
+        v = vm.var(2.0)
+        assert f(v) is v
+        assert len(tape) == 0
+
+
+@pytest.mark.parametrize(("f", "x"), cases(VIEWS))
+def test_several_directions_share_too(f: Any, x: Any) -> None:
+    """Assigning to a view of a dual changes the dual, in every direction."""
+    tangents = np.stack([x + 1.0, -x])
+    dual = vm.Dual(x, tangents)
+    part = f(dual)
+    assert np.shares_memory(part.val, dual.val)
+    assert np.shares_memory(part.tan, dual.tan)
+    with vm.nested() as tape:
+        part = f(vm.Dual(vm.var(x), vm.var(tangents)))
+        assert len(tape) == 0
+        np.testing.assert_array_equal(part.tan.val, np.stack([f(t) for t in tangents]))
+
+
+SPLITS: dict[str, tuple[Any, Any]] = {
+    "split": (lambda x: np.split(x, 2), VECTOR),
+    "split places": (lambda x: np.split(x, [1, 3], axis=-1), CUBE),
+    "split beyond": (lambda x: np.split(x, [2, 9]), VECTOR),
+    "array_split": (lambda x: np.array_split(x, 3), VECTOR),
+    "hsplit": (lambda x: np.hsplit(x, 3), MATRIX),
+    "hsplit vector": (lambda x: np.hsplit(x, 2), VECTOR),
+    "vsplit": (lambda x: np.vsplit(x, 2), MATRIX),
+    "dsplit": (lambda x: np.dsplit(x, [1]), CUBE),
+    "unstack": (
+        lambda x: np.moveaxis(x, 1, 0) if not hasattr(np, "unstack") else np.unstack(x, axis=1),
+        CUBE,
+    ),
+    "iteration": (list, MATRIX),
+}
+
+
+@pytest.mark.parametrize(("f", "x"), SPLITS.values(), ids=SPLITS)
+def test_splits_are_views(f: Any, x: Any) -> None:
+    with vm.nested() as tape:
+        parent = vm.var(x)
+        parts, expected = f(parent), f(x)
+        assert len(tape) == 0
+        assert len(parts) == len(expected)
+        for part, e in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(part.val, e, strict=True)
+        np.sum(np.concatenate([np.ravel(part) * i for i, part in enumerate(parts)])).grad()
+        weights = np.zeros(x.shape)
+        for i, part in enumerate(f(weights)):
+            part += i
+        np.testing.assert_array_equal(parent.adj, weights)
+    expect_ad_matvar(lambda x: tuple(f(x)), x)
+
+
+def test_atleast_of_several_is_a_tuple() -> None:
+    with vm.nested():
+        a, b = np.atleast_2d(vm.var(1.0), vm.var(VECTOR))
+        assert (a.shape, b.shape) == ((1, 1), (1, 4))
+
+
+@pytest.mark.parametrize("shape", [(200, 200), (400, 100)])
+def test_large_views(shape: tuple[int, int]) -> None:
+    """Adjoints of large variables may be shared with those of results, in another layout, until
+    they are written to.
+    """
+    assert np.prod(shape) > LARGE
+    rng = np.random.default_rng(1)
+    a, w = rng.normal(size=shape), rng.normal(size=shape)
+
+    def f(x: Any) -> Any:
+        # adjoints that are transposed, and read-only
+        y = np.copy(np.transpose(np.copy(np.transpose(x))))
+        return np.reshape(y, -1) * w.ravel() + np.reshape(x, -1) + np.reshape(y.T, -1)
+
+    np.testing.assert_allclose(gradient(f, a, np.ones(a.size)), w + 2.0, rtol=1e-14)
+
+
+def test_transposed_large_adjoints_meet_a_view() -> None:
+    """Two read-only transposed contributions, then one through a reshape."""
+    a = np.arange(40_000.0).reshape(200, 200)
+    with vm.nested():
+        x = vm.var(a)
+        y = x + 0.0
+        view = np.reshape(y, -1)
+        last = np.sum(view * 3.0)
+        total = np.sum(np.copy(y.T) * a) + np.sum(np.copy(y.T) * a) + last
+        total.grad()
+        np.testing.assert_array_equal(x.adj, 2 * a.T + 3.0)
+
+
+STAN = json.loads((Path(__file__).parents[2] / "data" / "shaping.json").read_text())["entries"]
+
+
+@pytest.mark.parametrize("entry", STAN, ids=[entry["id"] for entry in STAN])
+def test_against_stan_math(entry: Any) -> None:
+    """Values and gradients of Stan's functions, also of those of the modules for gathering and
+    joining.
+    """
+    function = getattr(vm, entry["function"])
+    with vm.nested():
+        args = [
+            arg["value"]
+            if isinstance(arg["value"], int)
+            else vm.var(np.array(arg["value"], dtype=float))
+            for arg in entry["args"]
+        ]
+        if "throws" in entry:
+            with pytest.raises(ValueError, match=r"."):
+                function(*args)
+            return
+        result = function(*args)
+        np.testing.assert_array_equal(vm.value(result), entry["output"])
+        np.sum(result * np.array(entry["weights"])).grad()
+        for x, arg in zip(args, entry["args"], strict=True):
+            if "grad" in arg:
+                np.testing.assert_allclose(x.adj, arg["grad"], rtol=1e-14)
+
+
+REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
+    "order": (
+        lambda x: np.ravel(x, order="K"),
+        TypeError,
+        r"^reshape: order is 'K', but must be 'C' or 'F'",
+    ),
+    "reshape": (lambda x: np.reshape(x, (5, -1)), ValueError, "cannot reshape array of size 6"),
+    **(
+        {
+            "reshape copy": (
+                lambda x: np.reshape(x.T, 6, copy=False),
+                vm.DomainError,
+                "^reshape: copy is False",
+            ),
+            "reshape copy F": (
+                lambda x: np.reshape(x, 6, "F", copy=False),
+                vm.DomainError,
+                "^reshape: copy is False",
+            ),
+        }
+        if NEW_NUMPY
+        else {}
+    ),
+    "transpose": (lambda x: np.transpose(x, (0, 0)), ValueError, "repeated axis"),
+    "swapaxes": (lambda x: np.swapaxes(x, 0, 2), np.exceptions.AxisError, "out of bounds"),
+    "squeeze": (lambda x: np.squeeze(x, axis=0), ValueError, "not equal to one"),
+    "split": (lambda x: np.split(x, 4), ValueError, "equal division"),
+    "dsplit": (lambda x: np.dsplit(x, 2), ValueError, "3 or more dimensions"),
+    "to_matrix of a stack": (
+        lambda x: vm.to_matrix(x[None]),
+        vm.ShapeError,
+        r"^to_matrix: x has shape \(1, 2, 3\), but must be a",
+    ),
+    "to_matrix": (
+        lambda x: vm.to_matrix(x, 2, 2),
+        vm.ShapeError,
+        r"^to_matrix: x has 6 elements, but must have 2 \* 2!",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize("make", [vm.var, lambda x: vm.Dual(x, np.stack([x, x]))])
+def test_refusals(call: Any, error: type[Exception], text: str, make: Any) -> None:
+    with vm.nested() as tape:
+        x = make(MATRIX)
+        with pytest.raises(error, match=text):
+            call(x)
+        assert len(tape) == 0
+
+
+MADE: dict[str, Any] = {
+    "transposed": lambda x: x.T + x.T,
+    "cumulated": lambda x: np.cumsum(x, axis=0),
+    "gathered": lambda x: x[:, [1, 0, 0]],
+    "joined": lambda x: np.concatenate([x.T, x.T]),
+    "broadcast": lambda x: np.broadcast_to(x, (2, 2, 3)) * 1.0,
+    "squeezed": lambda x: np.squeeze(x[:1, :1]),
+    "strided": lambda x: x[0, ::-1],
+}
+
+
+@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("variable", [False, True])
+@pytest.mark.parametrize("name", MADE)
+def test_value_and_tangent_of_a_dual_are_views_or_copies_together(
+    name: str, variable: bool, k: int | None
+) -> None:
+    def f(x: Any) -> Any:
+        y = MADE[name](x)
+        flat = np.ravel(y)
+        flat *= 2.0  # of the value and of the tangent, or of copies of both
+        return np.sum(y * y) if np.ndim(y) else y * y
+
+    tangent = MATRIX - 1.0 if k is None else np.stack([MATRIX - 1.0, MATRIX**2])
+    expected = [np.sum(vm.gradient(f, MATRIX) * t) for t in (tangent if k else [tangent])]
+    with vm.nested():
+        found = f(vm.Dual(vm.var(MATRIX) if variable else MATRIX.T.copy().T, tangent))
+        np.testing.assert_allclose(vm.value(found.tan), expected if k else expected[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "where", [[4, 2], [4, -1], [3, 0], [-2], [2, 9], [], np.array([1, 1]), [2, None]]
+)
+def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
+    x = np.arange(6.0)
+    for part, expected in zip(np.split(vm.var(x), where), np.split(x, where), strict=True):
+        np.testing.assert_array_equal(vm.value(part), expected)
+
+
+def test_a_variable_is_a_wrong_number_of_sections_as_its_value_is():
+    with pytest.raises(ValueError, match="equal division"):
+        np.split(vm.var(np.ones(2)), vm.var(1.5))
+
+
+def test_numbers_of_rows_and_columns_may_be_small_integers():
+    assert vm.to_matrix(vm.var(np.ones(400)), np.uint8(20), np.uint8(20)).shape == (20, 20)
+
+
+@pytest.mark.parametrize("function", [vm.reverse, vm.to_vector, vm.to_matrix])
+def test_only_real_numbers_are_put_into_other_shapes(function):
+    for wrong in (["a", "b"], np.array([1j]), {1.0}, np.ma.masked_array([1.0], [True])):
+        with pytest.raises(TypeError, match=f"{function.__name__}: x .* must be real numbers"):
+            function(wrong)
+
+
+def test_a_reshape_without_a_copy_is_a_view_or_refused():
+    x = vm.var(MATRIX)
+    settings = {"copy": False} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
+    assert np.shares_memory(np.reshape(x, (-1,), **settings), x)
+    if settings:
+        assert np.reshape(x[:0], (-1,), copy=False).shape == (0,)
+        with vm.nested() as tape:
+            y = vm.var(MATRIX)
+            with pytest.raises(
+                vm.DomainError,
+                match=r"^reshape: copy is False, but must be None or True where the result",
+            ):
+                np.reshape(y.T, (-1,), copy=False)
+            assert not tape

@@ -1,0 +1,81 @@
+"""Reductions: values and gradients of Stan Math, and the conventions in which varmat differs from
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import stan
+
+import varmat as vm
+
+NUMPY = {
+    "cumulative_sum": np.cumsum,
+    "max": np.max,
+    "mean": np.mean,
+    "min": np.min,
+    "prod": np.prod,
+    "sum": np.sum,
+}
+THIRD, NAN = 1.0 / 3.0, math.nan
+# Our value and gradient where they differ: NumPy's treatment of nan, ties that share the
+# derivative, the smallest subgradient of a norm at the origin, and of a sum of exponentials the
+# limit towards infinity.
+DIFFERENT: dict[str, tuple[float, list[float]]] = {
+    "log_sum_exp#13": (math.inf, [0.0, 1.0, 0.0]),
+    "max#5": (NAN, [0.0, 1.0, 0.0]),
+    "max#11": (2.0, [THIRD, THIRD, THIRD]),
+    "min#4": (2.0, [THIRD, THIRD, THIRD]),
+    "min#5": (NAN, [0.0, 1.0, 0.0]),
+    "min#7": (0.0, [0.5, 0.0, 0.5]),
+    "min#11": (2.0, [THIRD, THIRD, THIRD]),
+    "min#12": (NAN, [0.0, 1.0, 0.0]),
+    "norm2#2": (0.0, [0.0, 0.0]),
+}
+# The largest of no numbers: -inf in Stan, an error in NumPy.
+EMPTY = "max#10"
+
+
+def named(entry: Any) -> Any:
+    return NUMPY.get(entry["function"]) or getattr(vm, entry["function"])
+
+
+def selected(pick: Any) -> list[Any]:
+    return [parameter for parameter in stan.entries("stan_reductions") if pick(parameter.id)]
+
+
+@pytest.mark.parametrize("entry", selected(lambda name: name not in {*DIFFERENT, EMPTY}))
+def test_against_stan(entry: Any) -> None:
+    # Stan's gradient of log_sum_exp at +-1000 is off by 1.2e-14 of the 50-digit one, ours is not.
+    stan.check(named(entry), entry, rtol=1.3e-14)
+
+
+@pytest.mark.parametrize("entry", selected(DIFFERENT.__contains__))
+def test_conventions(entry: Any) -> None:
+    value, gradient = DIFFERENT[entry["id"]]
+    stan.check(
+        named(entry),
+        entry | {"output": value, "args": [[entry["args"][0][0], gradient]]},
+        rtol=1e-15,
+    )
+    with pytest.raises(AssertionError, match="disagree"):
+        stan.check(named(entry), entry, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "entry", selected(EMPTY.__eq__) + stan.entries("stan_reductions", throws=True)
+)
+def test_nothing_to_reduce(entry: Any) -> None:
+    x = vm.var(np.empty(0))
+    if entry["function"] == "mean":  # as in NumPy
+        with np.errstate(invalid="ignore"):
+            assert math.isnan(vm.value(np.mean(x)))
+        return
+    with pytest.raises(
+        vm.ShapeError, match=rf"{entry['function']}: . has shape \(0,\), but must not be empty"
+    ):
+        named(entry)(x)

@@ -1,0 +1,189 @@
+"""Banded, Toeplitz and circulant systems: against 50-digit dense ones, SciPy, and along all
+routes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.linalg
+from functions.matrices import worst_error
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+RNG = np.random.default_rng(9)
+N = 5
+LONG = 130
+AB = RNG.normal(size=(4, N)) + 4.0 * (np.arange(4) == 2)[:, None]  # one diagonal below, two above
+UPPER = RNG.normal(size=(3, N)) + 6.0 * (np.arange(3) == 2)[:, None]
+LOWER = RNG.normal(size=(3, N)) + 6.0 * (np.arange(3) == 0)[:, None]
+B, BB = RNG.normal(size=N), RNG.normal(size=(N, 2))
+C, R = RNG.normal(size=N) + 5.0 * (np.arange(N) == 0), RNG.normal(size=N)
+
+
+def dense(ab: Any, upper: int, symmetric: bool = False) -> Any:
+    """The matrix of a banded storage."""
+    n = ab.cols
+    a = mp.zeros(n)
+    for k in range(ab.rows):
+        for j in range(n):
+            i = j + k - upper
+            if 0 <= i < n:
+                a[i, j] = ab[k, j]
+                if symmetric:
+                    a[j, i] = ab[k, j]
+    return a
+
+
+def stored(a: Any, upper: int, rows: int) -> Any:
+    n = a.cols
+    ab = mp.zeros(rows, n)
+    for k in range(rows):
+        for j in range(n):
+            if 0 <= j + k - upper < n:
+                ab[k, j] = a[j + k - upper, j]
+    return ab
+
+
+def toeplitz(c: Any, r: Any) -> Any:
+    return mp.matrix(len(c), len(r)) + mp.matrix(
+        [[c[i - j] if i >= j else r[j - i] for j in range(len(r))] for i in range(len(c))]
+    )
+
+
+def circulant(c: Any) -> Any:
+    return mp.matrix([[c[(i - j) % len(c)] for j in range(len(c))] for i in range(len(c))])
+
+
+EXACT: dict[str, tuple[Any, Any, Any]] = {
+    "banded": (lambda ab, b: vm.solve_banded((1, 2), ab, b), lambda ab,
+     b: mp.lu_solve(dense(ab, 2), b), [AB, B]),
+    "positive definite, above": (vm.solveh_banded, lambda ab, b: mp.lu_solve(dense(ab, 2, True), b),
+     [UPPER, B]),
+    "positive definite, below": (
+        lambda ab, b: vm.solveh_banded(ab, b, lower=True), lambda ab,
+         b: mp.lu_solve(dense(ab, 0, True), b), [LOWER, B],
+    ),
+    "Cholesky, above": (vm.cholesky_banded, lambda ab: stored(mp.cholesky(dense(ab, 2, True)).T, 2,
+        3), [UPPER]),
+    "Cholesky, below": (
+        lambda ab: vm.cholesky_banded(ab, lower=True), lambda ab: stored(mp.cholesky(dense(ab, 0,
+            True)), 0, 3), [LOWER],
+    ),
+    "Toeplitz": (lambda c, r, b: vm.solve_toeplitz((c, r), b), lambda c, r,
+     b: mp.lu_solve(toeplitz(c, r), b), [C, R, B]),
+    "symmetric Toeplitz": (vm.solve_toeplitz, lambda c, b: mp.lu_solve(toeplitz(c, c), b), [C, B]),
+    "product": (lambda c, r, x: vm.matmul_toeplitz((c, r), x), lambda c, r, x: toeplitz(c, r) * x,
+     [C[:3], R, B]),
+    "circulant": (vm.solve_circulant, lambda c, b: mp.lu_solve(circulant(c), b), [C, B]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name):
+    f, exact, args = EXACT[name]
+    assert worst_error(f, exact, args) < 1e-14
+
+
+ROUTES = {
+    "banded": (lambda ab, b: vm.solve_banded((1, 2), ab, b), (AB, BB)),
+    "more diagonals than rows": (lambda ab, b: vm.solve_banded((1, 2), ab, b), (AB[:, :2], BB[:2])),
+    "positive definite, above": (vm.solveh_banded, (UPPER, BB)),
+    "positive definite, below": (lambda ab, b: vm.solveh_banded(ab, b, True), (LOWER, B)),
+    "Cholesky, above": (vm.cholesky_banded, (UPPER,)),
+    "Cholesky, below": (lambda ab: vm.cholesky_banded(ab, True), (LOWER,)),
+    "Cholesky with more diagonals than rows": (vm.cholesky_banded, (UPPER[:, :2],)),
+    "of a factor": (lambda ab, b: vm.cho_solve_banded((ab, True), b), (LOWER, BB)),
+    "of an upper factor": (lambda ab, b: vm.cho_solve_banded((ab, False), b), (UPPER, B)),
+    "Toeplitz": (lambda c, r, b: vm.solve_toeplitz((c, r), b), (C, R, BB)),
+    "symmetric Toeplitz": (vm.solve_toeplitz, (C, B)),
+    "product": (lambda c, r, x: vm.matmul_toeplitz((c, r), x), (C[:3], R, BB)),
+    "circulant": (vm.solve_circulant, (C, BB)),
+    "circulant, one column": (vm.solve_circulant, (C[:4], B[:4])),
+    "empty": (lambda ab, b: (vm.solve_banded((0, 1), ab, b), vm.solveh_banded(ab, b)),
+     (np.zeros((2, 0)), np.zeros(0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_by_all_routes(name):
+    f, args = ROUTES[name]
+    expect_ad(f, *args)
+    if all(x.ndim < 2 or x.shape[0] < 4 for x in args):
+        expect_ad_matvar(f, *args)
+
+
+def test_values_of_scipy():
+    for f, args in (
+        ("solve_banded", ((1, 2), AB, BB)),
+        ("solveh_banded", (UPPER, BB)),
+        ("solve_toeplitz", ((C, R), BB)),
+        ("matmul_toeplitz", ((C[:3], R), BB)),
+        ("solve_circulant", (C, BB)),
+        ("cho_solve_banded", ((scipy.linalg.cholesky_banded(UPPER), False), BB)),
+    ):
+        np.testing.assert_allclose(
+            getattr(vm, f)(*args), getattr(scipy.linalg, f)(*args), rtol=1e-12
+        )
+
+
+def test_the_transposed_of_one_element_has_that_element():
+    """The first element of the row is not read, by SciPy neither."""
+    f = vm.value_and_grad(lambda c, r: np.sum(vm.solve_toeplitz((c, r), [8.0])), (0, 1))
+    _, adjoints = f(np.array([2.0]), np.array([5.0]))
+    np.testing.assert_array_equal(adjoints[0], [-2.0])
+    np.testing.assert_array_equal(adjoints[1], [0.0])
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda x: vm.solve_banded((1, 1), x, B), vm.ShapeError,
+     "solve_banded: ab has shape (4, 5), but must be a matrix with 3 rows, one for each diagonal!"),
+    (lambda x: vm.solve_banded((1, 2), x, B[:3]), vm.ShapeError,
+     "solve_banded: b has shape (3,), but must be a vector or a matrix with 5 rows!"),
+    (lambda x: vm.solve_banded((1, 2), 0.0 * x, B), np.linalg.LinAlgError,
+     "solve_banded: the matrix is singular, but must be invertible!"),
+    (lambda x: vm.solveh_banded(x[0], B), vm.ShapeError,
+     "solveh_banded: ab has shape (5,), but must be a matrix with a row for each diagonal!"),
+    (lambda x: vm.solveh_banded(-x, B, True), vm.DomainError,
+     "solveh_banded: the leading block of size 2 is not positive definite, but must be!"),
+    (lambda x: vm.cholesky_banded(-0.0 * x), vm.DomainError,
+     "cholesky_banded: the leading block of size 1 is not positive definite, but must be!"),
+    (lambda x: vm.cho_solve_banded((x[0], True), B), vm.ShapeError,
+     "cho_solve_banded: cb has shape (5,), but must be a matrix with a row for each diagonal!"),
+    (lambda x: vm.solve_toeplitz((x[0], x[0, :2]), B), vm.ShapeError,
+     "solve_toeplitz: r has shape (2,), but must have shape (5,), as c!"),
+    (lambda x: vm.solve_toeplitz(0.0 * x[0], B), np.linalg.LinAlgError,
+     "solve_toeplitz: a leading block of the matrix is singular, but must be invertible!"),
+    (lambda x: vm.matmul_toeplitz(x[0], B[:2]), vm.ShapeError,
+     "matmul_toeplitz: x has shape (2,), but must be a vector or a matrix with 5 rows!"),
+    (lambda x: vm.solve_circulant(0.0 * x[0] + 1.0, B), np.linalg.LinAlgError,
+     "solve_circulant: the matrix is singular, but must be invertible!"),
+])  # fmt: skip
+def test_refusals(call, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        call(vm.var(AB))
+
+
+@pytest.mark.parametrize("width", [0, 1, 5, 60])
+def test_long_banded_matrices(width):
+    """Of several blocks of columns: against the factor of the whole matrix."""
+    ab = (
+        RNG.normal(size=(width + 1, LONG))
+        + (4.0 * width + 4.0) * (np.arange(width + 1) == 0)[:, None]
+    )
+    weights = RNG.normal(size=ab.shape)
+    i, j = np.indices((LONG, LONG))
+    inside = (i >= j) & (i - j <= width)
+    place = np.where(inside, i - j, 0)
+
+    def of_whole(ab):
+        factor = np.linalg.cholesky(np.where(inside, ab[place, j], 0.0))
+        return np.sum(np.where(inside, weights[place, j] * factor, 0.0))
+
+    found = vm.gradient(lambda ab: np.sum(weights * vm.cholesky_banded(ab, lower=True)), ab)
+    np.testing.assert_allclose(found, vm.gradient(of_whole, ab), rtol=1e-11, atol=1e-13)

@@ -1,0 +1,187 @@
+"""Triangular, polar and Schur factors and generalised eigenvalues: against 50 digits, SciPy, and
+along all routes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.linalg
+from functions.matrices import GENERAL, SPD, TALL, VECTOR, WIDE, worst_error
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+A = np.array([[0.4, 1.3, -0.2], [2.0, 0.7, 0.5], [-0.9, 0.6, 1.8]])
+REAL = np.array([[1.0, 0.4, -0.3], [0.2, 2.5, 0.6], [-0.1, 0.3, -2.0]])
+SYMMETRIC = REAL + REAL.T
+
+
+def triangles(a: Any) -> tuple[Any, Any, Any]:
+    """Without pivots; those of SciPy are made before."""
+    n = a.rows
+    low, up = mp.eye(n), a.copy()
+    for k in range(n):
+        for i in range(k + 1, n):
+            low[i, k] = up[i, k] / up[k, k]
+            for j in range(n):
+                up[i, j] -= low[i, k] * up[k, j]
+    return low, up
+
+
+def polar(a: Any) -> Any:
+    p = mp.sqrtm(a.T * a)
+    return a * mp.inverse(p), p
+
+
+def generalised(a: Any, b: Any) -> Any:
+    """Eigenvalues, as powers' traces: symmetric functions, which need no order."""
+    x = mp.inverse(b) * a
+    return mp.matrix([[sum((x**k)[i, i] for i in range(a.rows)) for k in (1, 2, 3)]])
+
+
+def power_sums(a: Any, b: Any) -> Any:
+    w = vm.eigvalsh(a, b)
+    return np.stack([np.sum(w**k) for k in (1, 2, 3)])
+
+
+def symmetrised(a: Any) -> Any:
+    """The symmetric matrix of the lower triangle."""
+    return mp.matrix([[a[max(i, j), min(i, j)] for j in range(a.cols)] for i in range(a.rows)])
+
+
+EXACT: dict[str, tuple[Any, Any, Any]] = {
+    "lu": (
+        lambda a: vm.lu(a)[1:],
+        lambda a: triangles(mp.matrix([[0, 1, 0], [1, 0, 0], [0, 0, 1]]) * a),
+        [A],
+    ),
+    "polar": (vm.polar_decompose, polar, [TALL]),
+    "polar of equal singular values": (vm.polar_decompose, polar, [np.eye(3)]),
+    "eigvalsh": (
+        power_sums,
+        lambda a, b: generalised(symmetrised(a), symmetrised(b)),
+        [SYMMETRIC, SPD],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name):
+    f, exact, args = EXACT[name]
+    assert worst_error(f, exact, args) < 1e-14
+
+
+def test_triangular_factors():
+    for a in (A, TALL, WIDE, np.empty((0, 0))):
+        expect_ad(lambda a: vm.lu(a)[1:], a)
+    expect_ad(lambda a: vm.lu(a, permute_l=True), TALL)
+    expect_ad_matvar(lambda a: vm.lu(a)[1:], A)
+    for settings in ({}, {"permute_l": True}, {"p_indices": True}):
+        for a in (A, TALL, WIDE):
+            for x, y in zip(
+                vm.lu(vm.var(a), **settings), scipy.linalg.lu(a, **settings), strict=True
+            ):
+                np.testing.assert_allclose(vm.value(x), y, atol=1e-15)
+
+
+def test_equal_pivots_are_taken_in_any_order():
+    a = np.array([[1.0, 2.0, 0.3], [-1.0, 0.1, 1.0], [1.0, 0.7, 0.2]])
+    p, low, up = vm.lu(a)
+    np.testing.assert_allclose(p @ low @ up, a, atol=1e-15)
+
+
+def test_polar_factors():
+    expect_ad(vm.polar_decompose, TALL)
+    expect_ad(lambda a: vm.polar_decompose(a, "left"), WIDE)
+    expect_ad(lambda a: vm.polar_decompose(a)[1], A)
+    expect_ad_matvar(vm.polar_decompose, A)
+    expect_ad(vm.orthogonal_procrustes, TALL, np.cos(TALL))
+    for side in ("right", "left"):
+        for x, y in zip(
+            vm.polar_decompose(vm.var(A), side), scipy.linalg.polar(A, side), strict=True
+        ):
+            np.testing.assert_allclose(x.val, y, atol=1e-14)
+    for x, y in zip(
+        vm.orthogonal_procrustes(A, REAL), scipy.linalg.orthogonal_procrustes(A, REAL), strict=True
+    ):
+        np.testing.assert_allclose(x, y, rtol=1e-13)
+
+
+def test_schur_factors():
+    for a in (REAL, np.array([[2.0]]), np.empty((0, 0))):
+        expect_ad(vm.schur, a)
+    expect_ad(lambda a: vm.schur(a)[1], REAL)
+    expect_ad_matvar(vm.schur, REAL)
+    for x, y in zip(vm.schur(vm.var(REAL)), scipy.linalg.schur(REAL), strict=True):
+        np.testing.assert_allclose(x.val, y, atol=1e-14)
+
+
+def test_the_factors_give_back_the_matrix_and_so_do_their_derivatives():
+    d = np.sin(np.arange(9.0)).reshape(3, 3)
+    for f in (
+        lambda a: (lambda t, z: z @ t @ z.T)(*vm.schur(a)),
+        lambda a: (lambda u, p: u @ p)(*vm.polar_decompose(a)),
+        lambda a: (lambda p, low, up: p @ low @ up)(*vm.lu(a)),
+    ):
+        value, rate = vm.jvp(f, (REAL,), (d,))
+        np.testing.assert_allclose(value, REAL, atol=1e-14)
+        np.testing.assert_allclose(rate, d, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3])
+def test_generalised_eigenvectors(kind):
+    def f(a, b):
+        w, v = vm.eigh(a, b, type=kind)
+        return w, v * v  # the signs are arbitrary
+
+    expect_ad(f, SYMMETRIC, SPD)
+    for lower in (True, False):
+        found = vm.eigh(vm.var(GENERAL), SPD, lower, kind)
+        expected = scipy.linalg.eigh(GENERAL, SPD, lower=lower, type=kind)
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.abs(x.val), np.abs(y), rtol=1e-11)
+
+
+def test_symmetric_eigenvectors():
+    expect_ad(lambda a: (vm.eigh(a)[0], vm.eigh(a)[1] ** 2, vm.eigvalsh(a, lower=False)), SYMMETRIC)
+    expect_ad_matvar(lambda a, b: vm.eigh(a, b)[0], SYMMETRIC, SPD)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda a: vm.lu(a[0]), "lu: a has shape (3,), but must be a matrix!"),
+    (lambda a: vm.lu(0.0 * a),
+     "lu: a has a singular leading block, but the factors have derivatives only where none is!"),
+    (lambda a: vm.lu(a * np.nan),
+     "lu: a has elements that are not finite, but must have finite ones!"),
+    (lambda a: vm.polar_decompose(a, "up"),
+     "polar_decompose: side is 'up', but must be 'right' or 'left'!"),
+    (lambda a: vm.polar_decompose(a[:2]),
+     ("polar_decompose: a has shape (2, 3), but must have at least as many rows as columns, or use "
+     "side='left'!")),
+    (lambda a: vm.polar_decompose(a[:, :2], "left"),
+     ("polar_decompose: a has shape (3, 2), but must have at least as many columns as rows, or use "
+     "side='right'!")),
+    (lambda a: vm.polar_decompose(0.0 * a),
+     "polar_decompose: a has not full rank, but must have, for its factors to have derivatives!"),
+    (lambda a: vm.orthogonal_procrustes(a, a[:2]),
+     "orthogonal_procrustes: b has shape (2, 3), but must have shape (3, 3)!"),
+    (lambda a: vm.schur(a[0]), "schur: a has shape (3,), but must be a square matrix!"),
+    (lambda a: vm.schur(np.zeros((2, 2)) * a[0, 0] + [[0.0, 1.0], [-1.0, 0.0]]),
+     "schur: a has complex eigenvalues, but must have real ones!"),
+    (lambda a: vm.eigh(a, a[0]), "eigh: b has shape (3,), but must be a matrix!"),
+    (lambda a: vm.eigh(a, SPD, type=4), "eigh: type is 4, but must be 1, 2 or 3!"),
+    (lambda a: vm.eigvalsh(a, -SPD), "eigvalsh: a has the eigenvalue -"),
+])  # fmt: skip
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        call(vm.var(REAL))
+
+
+def test_vectors_are_no_matrices():
+    with pytest.raises(vm.ShapeError, match="eigh: a has shape"):
+        vm.eigh(VECTOR)

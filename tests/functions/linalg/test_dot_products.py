@@ -1,0 +1,143 @@
+"""Inner products of rows and columns, and distances: against 50-digit arithmetic and Stan Math, and
+at the edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import stan
+from functions.matrices import TALL, TALLS, VECTOR, WIDE, gradients, refuses, worst_error
+
+import varmat as vm
+from varmat.functions.linalg import dot_products
+from varmat.testing import expect_ad, expect_ad_matvar
+
+
+def rows(a: Any, b: Any) -> Any:
+    return [mp.fsum(a[i, j] * b[i, j] for j in range(a.cols)) for i in range(a.rows)]
+
+
+def square(x: Any, y: Any) -> Any:
+    return mp.fsum((x[i] - y[i]) ** 2 for i in range(x.rows))
+
+
+# Name -> arguments, and the function in 50-digit arithmetic.
+EXACT: dict[str, tuple[list[Any], Any]] = {
+    "rows_dot_product": ([TALL, TALL[::-1].copy()], rows),
+    "rows_dot_self": ([TALL], lambda a: rows(a, a)),
+    "columns_dot_product": ([TALL, TALL[::-1].copy()], lambda a, b: rows(a.T, b.T)),
+    "columns_dot_self": ([TALL], lambda a: rows(a.T, a.T)),
+    "squared_distance": ([VECTOR, VECTOR[::-1].copy()], square),
+    "distance": ([VECTOR, VECTOR[::-1].copy()], lambda x, y: mp.sqrt(square(x, y))),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name: str) -> None:
+    args, exact = EXACT[name]
+    assert worst_error(getattr(dot_products, name), exact, args) < 1e-15
+
+
+def named(entry: Any) -> Any:
+    return getattr(dot_products, entry["function"], None) or getattr(vm, entry["function"])
+
+
+@pytest.mark.parametrize("entry", stan.entries("dot_products"))
+def test_against_stan(entry: Any) -> None:
+    stan.check(named(entry), entry, rtol=1e-15)
+
+
+@pytest.mark.parametrize("entry", stan.entries("dot_products", throws=True))
+def test_what_stan_refuses(entry: Any) -> None:
+    with pytest.raises(vm.ShapeError, match=f"{entry['function']}: . has shape"):
+        named(entry)(*stan.arguments(entry))
+
+
+# Function -> the points at which all routes are compared.
+CASES: dict[Any, list[tuple[Any, ...]]] = {
+    dot_products.squared_distance: [
+        (VECTOR, VECTOR[::-1] + 1.0),
+        (np.empty(0), np.empty(0)),
+        (np.array([1.0]), np.array([3.0])),
+    ],
+    dot_products.distance: [(VECTOR, VECTOR[::-1] + 1.0), (np.array([1.0]), np.array([3.0]))],
+}
+CASES |= {
+    f: [
+        (TALL,),
+        (TALLS,),
+        (VECTOR,),
+        (np.array([[1.5]]),),
+        (np.empty((0, 2)),),
+        (np.empty((3, 0)),),
+    ]
+    for f in (dot_products.rows_dot_self, dot_products.columns_dot_self)
+}
+CASES |= {
+    f: [
+        (TALL, TALL[::-1] + 0.1),
+        (TALLS, TALL),
+        (VECTOR, VECTOR + 1.0),
+        (np.empty((0, 2)), np.empty((0, 2))),
+    ]
+    for f in (dot_products.rows_dot_product, dot_products.columns_dot_product)
+}
+
+
+@pytest.mark.parametrize(
+    ("f", "args"), [(f, args) for f, points in CASES.items() for args in points]
+)
+def test_all_routes(f: Any, args: Any) -> None:
+    expect_ad(f, *args)
+    expect_ad_matvar(f, *args)
+
+
+def test_a_vector_is_a_column() -> None:
+    x, y = VECTOR, VECTOR[::-1]
+    np.testing.assert_array_equal(dot_products.rows_dot_product(x, y), x * y)
+    np.testing.assert_allclose(dot_products.columns_dot_product(x, y), [x @ y])
+    np.testing.assert_array_equal(dot_products.rows_dot_self(x), x * x)
+    np.testing.assert_allclose(dot_products.columns_dot_self(x), [x @ x])
+
+
+@pytest.mark.parametrize("x", [VECTOR, np.zeros(2), np.empty(0)])
+def test_coincident_points(x: Any) -> None:
+    (value,), adjoints = gradients(dot_products.distance, [x, x])
+    assert value == 0
+    for adjoint in adjoints:
+        np.testing.assert_array_equal(adjoint, np.zeros(x.shape))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_distances_neither_overflow_nor_underflow(scale: float) -> None:
+    (value,), (of_x, of_y) = gradients(
+        dot_products.distance, [np.array([3.0, 0.0]) * scale, np.array([0.0, 4.0]) * scale], [1.0]
+    )
+    assert value == pytest.approx(5.0 * scale, rel=1e-15)
+    np.testing.assert_allclose(of_x, [0.6, -0.8], rtol=1e-15)
+    np.testing.assert_array_equal(of_y, -of_x)
+
+
+# Function, arguments, error, message.
+REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
+    (dot_products.rows_dot_product, (TALL, WIDE), vm.ShapeError,
+     r"rows_dot_product: b has shape \(3, 4\), but must have the shape of a, \(4, 3\)!"),
+    (dot_products.columns_dot_product, (TALL, 1.0), vm.ShapeError,
+     "columns_dot_product: b is a scalar, but must be a vector"),
+    (dot_products.columns_dot_self, (1.0,), vm.ShapeError,
+     "columns_dot_self: a is a scalar, but must be a vector, a matrix"),
+    (dot_products.squared_distance, (VECTOR, VECTOR[:2]), vm.ShapeError,
+     r"squared_distance: y has shape \(2,\), but must be a vector as long as x, of shape \(3,\)!"),
+    (dot_products.distance, (TALL, TALL), vm.ShapeError,
+     r"distance: y has shape \(4, 3\), but must be a vector as long as x"),
+    (dot_products.distance, (VECTOR, "abc"), TypeError, "distance: y has dtype"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "args", "error", "message"), REFUSED)
+def test_refusals(f: Any, args: Any, error: type[Exception], message: str) -> None:
+    refuses(f, args, error, message)

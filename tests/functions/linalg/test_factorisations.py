@@ -1,0 +1,525 @@
+"""Factorisations: against 50-digit arithmetic and Stan Math, at repeated eigenvalues and singular
+values, and what they refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import stan
+from functions.matrices import (
+    GENERAL,
+    LARGES,
+    SPD,
+    SPDS,
+    TALL,
+    TALLS,
+    WIDE,
+    gradients,
+    stan_entries,
+    symmetric,
+    worst_error,
+)
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+cholesky, eigh, eigvalsh, svd, svdvals, qr = (
+    getattr(np.linalg, name) for name in ("cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr")
+)
+
+
+def upper_cholesky(a: Any) -> Any:
+    return cholesky(a, upper=True)
+
+
+def squared_vectors(a: Any) -> Any:
+    return eigh(a)[1] ** 2
+
+
+def thin(a: Any) -> Any:
+    return svd(a, full_matrices=False)
+
+
+def polar(a: Any) -> Any:
+    u, _, vt = thin(a)
+    return u @ vt
+
+
+def mp_squares(x: Any) -> Any:
+    return mp.matrix([[x[i, j] ** 2 for j in range(x.cols)] for i in range(x.rows)])
+
+
+def mp_qr(a: Any) -> Any:
+    q, r = mp.qr(a, mode="skinny")
+    signs = mp.diag([mp.sign(r[i, i]) for i in range(r.rows)])
+    return [q * signs, signs * r]
+
+
+def mp_full_qr(a: Any) -> Any:
+    q, r = mp.qr(a)
+    signs = mp.diag([mp.sign(r[i, i]) for i in range(r.cols)] + [1] * (r.rows - r.cols))
+    return [q * signs, signs * r]
+
+
+def mp_polar(a: Any) -> Any:
+    u, _, v = mp.svd_r(a)
+    return u * v
+
+
+EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
+    "cholesky": (cholesky, mp.cholesky, SPD, True),
+    "eigvalsh": (eigvalsh, lambda a: list(mp.eigsy(a, eigvals_only=True)), SPD, True),
+    "eigenvectors": (squared_vectors, lambda a: mp_squares(mp.eigsy(a)[1]), SPD, True),
+    "svdvals": (svdvals, lambda a: list(mp.svd_r(a, compute_uv=False)), TALL, False),
+    "u": (lambda a: thin(a)[0] ** 2, lambda a: mp_squares(mp.svd_r(a)[0]), TALL, False),
+    "vt": (lambda a: thin(a)[2] ** 2, lambda a: mp_squares(mp.svd_r(a)[2]), TALL, False),
+    "vt wide": (lambda a: thin(a)[2] ** 2, lambda a: mp_squares(mp.svd_r(a)[2]), WIDE, False),
+    "polar": (polar, mp_polar, TALL, False),
+    "qr": (vm.qr_thin, mp_qr, TALL, False),
+    "qr square": (vm.qr_thin, mp_qr, GENERAL, False),
+    "qr with all columns": (vm.qr, mp_full_qr, TALL[:, :2].copy(), False),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_against_50_digits(name: str) -> None:
+    f, exact, a, symmetric = EXACT[name]
+    assert worst_error(f, exact, [a], symmetric) < 1e-13
+
+
+SYMMETRIC_FOLDS = dict.fromkeys(
+    ("cholesky_decompose", "eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"), stan.lower
+)
+STAN = (
+    *SYMMETRIC_FOLDS,
+    "singular_values",
+    "svd",
+    "svd_U",
+    "svd_V",
+    "qr",
+    "qr_Q",
+    "qr_R",
+    "qr_thin",
+    "qr_thin_Q",
+    "qr_thin_R",
+)
+
+
+def as_stan_signs(entry: Any) -> Any:
+    """Our function of the entry with the sign of each vector that Stan's has, or squared where
+    Stan's result is.
+    """
+    f = getattr(vm, entry["function"])
+    if entry.get("post"):
+        return lambda a: f(a) ** 2
+    if not entry["function"].startswith(("svd", "eigenvectors", "eigendecompose")):
+        return f
+
+    def turned(ours: Any, exact: Any) -> Any:
+        exact = stan.number(exact)
+        return ours * np.sign(np.sum(vm.value(ours) * exact, axis=0)) if exact.ndim == 2 else ours
+
+    if not entry.get("tuple"):
+        return lambda a: turned(f(a), entry["output"])
+    return lambda a: tuple(map(turned, f(a), entry["output"]))
+
+
+def joined(parts: Any) -> Any:
+    return np.concatenate([np.ravel(stan.number(part)) for part in parts])
+
+
+@pytest.mark.parametrize("entry", stan_entries(STAN))
+def test_against_stan(entry: Any) -> None:
+    # In the largest entry of eigenvectors two eigenvalues are close, and Stan iterates.
+    rtol = 1e-11 if entry["id"] in ("eigenvectors_sym#3", "eigenvectors_sym#11") else 1e-13
+    f = as_stan_signs(entry)
+    if entry.get("tuple"):  # compared as one vector
+        entry = {
+            **entry,
+            "tuple": False,
+            "output": joined(entry["output"]),
+            "weights": joined(entry["weights"]),
+        }
+        stan.check(
+            lambda a: np.concatenate(list(map(np.ravel, f(a)))),
+            entry,
+            rtol,
+            SYMMETRIC_FOLDS.get(entry["function"]),
+        )
+    else:
+        stan.check(f, entry, rtol, SYMMETRIC_FOLDS.get(entry["function"]))
+
+
+@pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
+def test_what_stan_refuses(entry: Any) -> None:
+    (a,) = stan.arguments(entry)
+    with pytest.raises(
+        vm.ShapeError if a.shape[0] != a.shape[1] else vm.DomainError,
+        match=f"^{entry['function']}: a",
+    ):
+        getattr(vm, entry["function"])(a)
+
+
+def null_space_and_first(a: Any) -> Any:
+    u, s, vt = svd(a)
+    k = np.shape(s)[-1]
+    u2, v2 = u[..., k:], vt[..., k:, :].mT
+    return u2 @ u2.mT, v2 @ v2.mT, u[..., :k] ** 2, s
+
+
+CASES: list[tuple[Any, Any]] = [
+    (cholesky, SPD),
+    (upper_cholesky, SPD),
+    (cholesky, SPDS),
+    (upper_cholesky, SPDS),
+    (cholesky, np.array([[4.0]])),
+    (cholesky, SPD[::-1, ::-1]),
+    (cholesky, np.empty((0, 0))),
+    (cholesky, np.empty((0, 3, 3))),
+    (lambda a: (eigh(a)[0], eigh(a)[1] * eigh(a)[1]), SPD),
+    (lambda a: tuple(eigh(a, "U")), SPD),
+    (lambda a: eigh(a)[1], SPDS),
+    (eigvalsh, SPDS),
+    (lambda a: eigvalsh(a, "U"), SPD),
+    (vm.eigenvectors_sym, np.array([[2.0]])),
+    (symmetric(vm.cholesky_decompose), SPDS),
+    (symmetric(vm.eigendecompose_sym), SPDS),
+    (symmetric(vm.eigenvalues_sym), SPD[::-1, ::-1]),
+    (vm.svd, TALLS),
+    (vm.svd_U, WIDE),
+    (vm.svd_V, np.empty((3, 0))),
+    (eigvalsh, np.empty((0, 0))),
+    (lambda a: tuple(svd(a)), GENERAL),
+    (lambda a: tuple(thin(a)), TALL),
+    (lambda a: tuple(thin(a)), WIDE),
+    (lambda a: tuple(thin(a)), TALLS),
+    (null_space_and_first, TALL),
+    (null_space_and_first, WIDE),
+    (null_space_and_first, TALLS),
+    (lambda a: svd(a, hermitian=True)[1], GENERAL),
+    (lambda a: svd(a, compute_uv=False), TALL),
+    (lambda a: tuple(thin(a)), np.empty((0, 3))),
+    (svdvals, np.empty((2, 3, 0))),
+    (polar, TALL),
+    (lambda a: tuple(qr(a)), GENERAL),
+    (lambda a: tuple(qr(a)), TALLS),
+    (lambda a: tuple(qr(a)), WIDE),
+    (lambda a: tuple(qr(a, "complete")), GENERAL),
+    (lambda a: tuple(qr(a, "complete")), TALL),
+    (lambda a: tuple(qr(a, "complete")), TALLS[..., :2]),
+    (lambda a: tuple(qr(a, "complete")), np.array([[1.5], [0.0], [-2.0], [0.3], [1.0]])),
+    (lambda a: tuple(qr(a, "complete")), WIDE),
+    (lambda a: qr(a, "r"), TALL),
+    (vm.qr, TALLS),
+    (vm.qr, WIDE),
+    (vm.qr_Q, -TALL[:, :1]),
+    (vm.qr_R, TALL),
+    (vm.qr_thin, WIDE),
+    (vm.qr_thin_Q, TALL[::-1, ::-1]),
+    (vm.qr_thin_R, np.empty((3, 0))),
+    (lambda a: qr(a, mode="r"), np.swapaxes(TALLS, -1, -2)),
+    (lambda a: tuple(qr(a)), np.empty((3, 0))),
+]
+
+
+@pytest.mark.parametrize(("f", "a"), CASES)
+def test_all_routes(f: Any, a: Any) -> None:
+    expect_ad(f, a)
+    expect_ad_matvar(f, a)
+
+
+READERS = [
+    (cholesky, True),
+    (upper_cholesky, False),
+    (eigvalsh, True),
+    (lambda a: eigvalsh(a, "U"), False),
+]
+
+
+@pytest.mark.parametrize(("f", "lower"), READERS)
+def test_one_triangle_is_read_and_takes_the_adjoint(f: Any, lower: bool) -> None:
+    mask = np.tri(3, dtype=bool) if lower else np.tri(3, dtype=bool).T
+    (value,), (adjoint,) = gradients(f, [np.where(mask, SPD, np.nan)])
+    (clean,), (expected,) = gradients(f, [SPD])
+    np.testing.assert_array_equal(value, clean)
+    np.testing.assert_array_equal(adjoint, expected)
+    np.testing.assert_array_equal(adjoint[~mask], 0.0)
+
+
+def test_the_triangle_does_not_matter_for_what_is_symmetric_by_construction() -> None:
+    adjoints = [gradients(lambda b, u=u: eigvalsh(b @ b.T, u), [GENERAL])[1][0] for u in "LU"]
+    np.testing.assert_allclose(*adjoints, rtol=1e-12)
+    # Upper and lower factor are transposes of each other.
+    adjoints = [
+        gradients(lambda b, f=f: np.diagonal(f(b @ b.T)), [GENERAL])[1][0]
+        for f in (cholesky, upper_cholesky)
+    ]
+    np.testing.assert_allclose(*adjoints, rtol=1e-12)
+
+
+REPEATED = np.diag([2.0, 2.0, 5.0])
+ROTATION = qr(GENERAL)[0]
+
+
+@pytest.mark.parametrize("a", [np.eye(3), REPEATED, ROTATION @ REPEATED @ ROTATION.T])
+def test_eigenvalues_that_are_equal(a: Any) -> None:
+    _, (adjoint,) = gradients(lambda a: np.log(eigvalsh(a)), [a], [np.ones(3)])
+    np.testing.assert_allclose(adjoint, stan.lower(np.linalg.inv(a)), atol=1e-14)
+    _, (adjoint,) = gradients(squared_vectors, [a])
+    assert np.isfinite(adjoint).all()
+
+
+def test_projection_onto_an_eigenspace() -> None:
+    # By perturbation theory dP = sum over the other eigenvalues of (P dA Q + Q dA P) / gap.
+    for a in (REPEATED, ROTATION @ REPEATED @ ROTATION.T):
+        weights = np.cos(np.arange(9.0)).reshape(3, 3)
+        _, (adjoint,) = gradients(lambda a: (lambda v: v @ v.T)(eigh(a)[1][:, :2]), [a], [weights])
+        q = eigh(a)[1][:, 2:]
+        p, q = np.eye(3) - q @ q.T, q @ q.T
+        np.testing.assert_allclose(
+            adjoint, stan.lower((p @ weights @ q + q @ weights @ p) / -3.0), atol=1e-14
+        )
+
+
+@pytest.mark.parametrize("a", [np.eye(3), 2.0 * ROTATION, np.vstack([np.eye(3), np.zeros((1, 3))])])
+def test_polar_factor_at_equal_singular_values(a: Any) -> None:
+    # Of a = s Q it is Q, and its derivative (dA - Q dA^T Q) / 2 / s in the span of Q and dA / s out
+    # of it.
+    s = np.linalg.norm(a, 2)
+    q, weights = a / s, np.cos(np.arange(a.size)).reshape(a.shape)
+    out = weights - q @ (q.T @ weights)
+    _, (adjoint,) = gradients(polar, [a], [weights])
+    np.testing.assert_allclose(
+        adjoint, (weights - out - q @ weights.T @ q) / (2 * s) + out / s, atol=1e-14
+    )
+    direction = np.sin(np.arange(a.size)).reshape(a.shape)
+    assert (
+        abs(np.sum(polar(vm.Dual(a, direction)).tan * weights) - np.sum(adjoint * direction))
+        < 1e-14
+    )
+
+
+@pytest.mark.parametrize(
+    "a", [np.outer([1.0, 2.0, -1.0], [0.5, 1.0, 3.0]), np.zeros((3, 3)), np.diag([2.0, 2.0, 0.0])]
+)
+def test_singular_values_that_are_zero(a: Any) -> None:
+    _, (adjoint,) = gradients(lambda a: svdvals(a) ** 2, [a], [np.ones(3)])
+    np.testing.assert_allclose(adjoint, 2 * a, atol=1e-14)
+    _, (adjoint,) = gradients(lambda a: tuple(svd(a)), [a])
+    assert np.isfinite(adjoint).all()
+
+
+def test_ill_conditioned_cholesky() -> None:
+    a = 1.0 / (np.arange(8)[:, None] + np.arange(8) + 1.0)
+    condition = np.linalg.cond(a)
+    assert condition > 1e10
+    assert worst_error(cholesky, mp.cholesky, [a], symmetric=True) < condition * np.finfo(float).eps
+
+
+def large(n: int) -> Any:
+    b = np.cos(np.arange(n * n, dtype=float)).reshape(n, n)
+    return b @ b.T + n * np.eye(n)
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 150])
+def test_cholesky_in_blocks(n: int) -> None:
+    # log det through the factor.
+    _, (adjoint,) = gradients(
+        lambda a: 2.0 * np.log(np.diagonal(cholesky(a))), [large(n)], [np.ones(n)]
+    )
+    np.testing.assert_allclose(adjoint, stan.lower(np.linalg.inv(large(n))), atol=1e-14)
+
+
+@pytest.mark.parametrize("f", [cholesky, upper_cholesky])
+def test_cholesky_in_blocks_against_its_tangent(f: Any) -> None:
+    a = np.stack([large(130), large(130)[::-1, ::-1]])
+    weights, direction = (
+        np.cos(np.arange(a.size)).reshape(a.shape),
+        np.sin(np.arange(a.size)).reshape(a.shape),
+    )
+    _, (adjoint,) = gradients(f, [a], [weights])
+    slope = np.sum(weights * f(vm.Dual(a, direction)).tan)
+    assert abs(np.sum(adjoint * direction) - slope) < 1e-13 * np.sum(np.abs(adjoint * direction))
+
+
+def test_stacks_of_large_matrices() -> None:
+    (factors,), (adjoint,) = gradients(cholesky, [LARGES])
+    weights = gradients(lambda a: a, [LARGES])[1][0]
+    for index in np.ndindex(LARGES.shape[:-2]):
+        (factor,), (one,) = gradients(cholesky, [LARGES[index]], [weights[index]])
+        np.testing.assert_allclose(factors[index], factor, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(adjoint[index], one, rtol=0, atol=1e-13 * np.max(np.abs(one)))
+
+
+INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
+SKEWED = np.array([[2.0, 0.5], [0.1, 1.0]])
+REFUSALS: list[tuple[Any, Any, type[Exception], str]] = [
+    (
+        cholesky,
+        np.ones((2, 3)),
+        vm.ShapeError,
+        r"cholesky: a has shape \(2, 3\), but must be a square matrix",
+    ),
+    (
+        cholesky,
+        INDEFINITE,
+        vm.DomainError,
+        "cholesky: a has the eigenvalue -1, but must be positive definite!",
+    ),
+    (cholesky, INDEFINITE, np.linalg.LinAlgError, "cholesky: a has the eigenvalue"),
+    (upper_cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1"),
+    (
+        cholesky,
+        np.full((2, 2), np.nan),
+        vm.DomainError,
+        "cholesky: a has elements that are not finite",
+    ),
+    *(
+        (
+            cholesky,
+            np.stack([np.eye(n), wrong * np.eye(n)]),
+            vm.DomainError,
+            rf"cholesky: a\[1\] {what}",
+        )
+        for n in (2, 20)
+        for wrong, what in (
+            (-1.0, "has the eigenvalue -1"),
+            (np.nan, "has elements that are not finite"),
+        )
+    ),
+    (
+        vm.cholesky_decompose,
+        INDEFINITE,
+        np.linalg.LinAlgError,
+        "cholesky_decompose: a has the eigenvalue -1, but must be positive",
+    ),
+    (
+        vm.cholesky_decompose,
+        SKEWED,
+        vm.DomainError,
+        r"cholesky_decompose: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for",
+    ),
+    (
+        vm.cholesky_decompose,
+        np.stack([SPD, SPD + np.tri(3)]),
+        vm.DomainError,
+        r"cholesky_decompose: a\[1, 0, 1\] is",
+    ),
+    (
+        vm.cholesky_decompose,
+        np.full((2, 2), np.nan),
+        vm.DomainError,
+        r"cholesky_decompose: a\[0, 0\] is nan, but must be finite!",
+    ),
+    (
+        vm.eigenvalues_sym,
+        SKEWED,
+        vm.DomainError,
+        r"eigenvalues_sym: a\[0, 1\] is 0.5, but must be 0.1",
+    ),
+    (
+        vm.eigenvectors_sym,
+        SKEWED,
+        vm.DomainError,
+        r"eigenvectors_sym: a\[0, 1\] is 0.5, but must be 0.1",
+    ),
+    (
+        vm.eigendecompose_sym,
+        np.array([[np.inf]]),
+        vm.DomainError,
+        r"eigendecompose_sym: a\[0, 0\] is inf, but must be finite!",
+    ),
+    (
+        vm.eigendecompose_sym,
+        TALL,
+        vm.ShapeError,
+        r"eigendecompose_sym: a has shape \(4, 3\), but must be a square matrix",
+    ),
+    (eigh, np.ones(3), vm.ShapeError, r"eigh: a has shape \(3,\)"),
+    (eigvalsh, np.ones((2, 3)), vm.ShapeError, r"eigh: a has shape \(2, 3\)"),
+    (svd, np.ones(3), vm.ShapeError, r"svd: a has shape \(3,\), but must be a matrix"),
+    (
+        svdvals,
+        np.ones(3),
+        vm.ShapeError,
+        r"singular_values: a has shape \(3,\), but must be a matrix",
+    ),
+    (qr, np.ones(3), vm.ShapeError, r"qr: a has shape \(3,\), but must be a matrix"),
+    (
+        lambda a: qr(a, "raw"),
+        TALL,
+        TypeError,
+        "qr: mode is 'raw', but must be 'reduced', 'complete' or 'r'",
+    ),
+    (vm.qr_Q, np.ones(3), vm.ShapeError, r"qr_Q: a has shape \(3,\), but must be a matrix"),
+    (vm.svd_V, np.ones(3), vm.ShapeError, r"svd_V: a has shape \(3,\), but must be a matrix"),
+]
+
+
+@pytest.mark.parametrize(("f", "a", "error", "message"), REFUSALS)
+def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        f(vm.var(a))
+
+
+def test_a_matrix_that_is_not_positive_definite_is_recoverable_also_as_data() -> None:
+    with pytest.raises(
+        vm.DomainError, match="cholesky_decompose: a has the eigenvalue -1"
+    ) as caught:
+        vm.cholesky_decompose(INDEFINITE)
+    assert caught.value.is_recoverable
+
+
+def test_how_symmetric_is_symmetric() -> None:
+    large = 1e12 * SPD
+    for f in (
+        vm.cholesky_decompose,
+        vm.eigenvalues_sym,
+        vm.eigenvectors_sym,
+        vm.eigendecompose_sym,
+    ):
+        f(SPD + 9e-9 * np.tri(3, k=-1))
+        f(large + 5e-9 * np.abs(large) * np.tri(3, k=-1))
+        for a in (SPD + 1.1e-8 * np.tri(3, k=-1), large * (1.0 + 1e-7 * np.tri(3, k=-1))):
+            with pytest.raises(vm.DomainError, match="for a symmetric matrix!"):
+                f(a)
+    # A name of NumPy does not look.
+    np.testing.assert_array_equal(cholesky(vm.var(SKEWED)).val, np.linalg.cholesky(SKEWED))
+    np.testing.assert_array_equal(eigvalsh(vm.var(SKEWED)).val, np.linalg.eigvalsh(SKEWED))
+
+
+def test_symmetry_is_checked_in_every_block() -> None:
+    for i, j in ((0, 149), (70, 5), (149, 140)):
+        a = large(150)
+        a[i, j] += 1.0
+        with pytest.raises(
+            vm.DomainError,
+            match=rf"a\[{min(i, j)}, {max(i, j)}\] is .*, as a\[{max(i, j)}, {min(i, j)}\] is",
+        ):
+            vm.cholesky_decompose(a)
+
+
+def test_names_and_types() -> None:
+    a = vm.var(SPD)
+    assert eigh(a)._fields == ("eigenvalues", "eigenvectors")
+    assert svd(a)._fields == ("U", "S", "Vh")
+    assert qr(a)._fields == ("Q", "R")
+    np.testing.assert_array_equal(vm.eigenvalues_sym(SPDS), eigvalsh(SPDS))
+    np.testing.assert_array_equal(vm.singular_values(TALL), svdvals(TALL))
+
+
+@pytest.mark.parametrize(
+    "function", [vm.svd, vm.singular_values, vm.generalized_inverse, np.linalg.cond]
+)
+def test_singular_values_of_infinite_matrices_are_refused(function):
+    """LAPACK would never return from a search for those of some of them."""
+    for wrong in (np.inf, -np.inf, np.nan):
+        a = np.array([[1.0, 0.5, 0.0], [2.0, 3.0, 1.0], [0.0, 1.0, 1.0]])
+        a[0, 0] = wrong
+        for x in (a, vm.var(a)) if function is not np.linalg.cond else (vm.var(a),):
+            with pytest.raises(vm.DomainError, match="a has elements that are not finite"):
+                function(x)

@@ -1,0 +1,237 @@
+"""Norms and condition numbers: against 50-digit arithmetic, by all routes, at kinks, and what they
+refuse.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from functions.matrices import GENERAL, GENERALS, TALL, TALLS, VECTOR, gradients, worst_error
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+norm, cond = np.linalg.norm, np.linalg.cond
+VECTOR_ORDERS = [None, 1, 2, 3, 2.5, 0.5, -1, -2, np.inf, -np.inf]
+MATRIX_ORDERS = [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("ord", [1, 2, 3, 2.5, 0.5, -1, -2])
+def test_vectors_against_50_digits(ord: float) -> None:
+    def exact(x: Any) -> Any:
+        return mp.fsum(abs(x[i]) ** ord for i in range(len(x))) ** (1 / mp.mpf(ord))
+
+    assert worst_error(lambda x: norm(x, ord), exact, [VECTOR]) < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("ord", "pick"), [("nuc", mp.fsum), (2, max), (-2, min), ("fro", lambda s: mp.norm(s, 2))]
+)
+def test_matrices_against_50_digits(ord: Any, pick: Any) -> None:
+    exact = lambda a: pick(list(mp.svd_r(a, compute_uv=False)))  # noqa: E731 - closes over pick
+    assert worst_error(lambda a: norm(a, ord), exact, [TALL]) < 1e-13
+
+
+def slope(x: Any, ord: float) -> tuple[Any, list[Any]]:
+    """The norm and its gradient in 50 digits."""
+    with mp.workdps(50):
+        x = [mp.mpf(float(each)) for each in x]
+        r = mp.fsum(abs(each) ** ord for each in x) ** (1 / mp.mpf(ord))
+        return r, [mp.sign(each) * (abs(each) / r) ** (ord - 1) for each in x]
+
+
+@pytest.mark.parametrize("ord", [1, 2, 3, 2.5, 0.5, -1, -2])
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_vectors_near_the_ends_against_50_digits(ord: float, scale: float) -> None:
+    rows = np.stack([VECTOR * scale, VECTOR, 2.0 * VECTOR * scale])
+    values, slopes = zip(*(slope(row, ord) for row in rows), strict=True)
+    values, slopes = np.array(values, float), np.array(slopes, float)
+    close = partial(np.testing.assert_allclose, rtol=1e-14)
+    (value,), (adjoint,) = gradients(lambda x: norm(x, ord), [rows[0]], [1.0])
+    close(value, values[0])
+    close(adjoint, slopes[0])
+    for x, axis in ((rows, 1), (rows.T, 0)):
+        (value,), (adjoint,) = gradients(lambda x: norm(x, ord, axis=axis), [x], [np.ones(3)])  # noqa: B023 - called here
+        close(value, values)
+        close(adjoint if axis else adjoint.T, slopes)
+        close(norm(vm.Dual(x, x), ord, axis=axis).tan, values)  # along itself it grows as it is
+
+
+@pytest.mark.parametrize("power", [-600, 600])
+@pytest.mark.parametrize("f", [norm, vm.norm2, partial(norm, ord="fro"), np.linalg.matrix_norm])
+def test_derivatives_of_matrices_near_the_ends(f: Any, power: int) -> None:
+    scale = 2.0**power
+    np.testing.assert_allclose(f(vm.var(TALL * scale)).val, f(TALL) * scale, rtol=1e-15)
+    np.testing.assert_allclose(vm.gradient(f, TALL * scale), TALL / norm(TALL), rtol=1e-15)
+    r, n = norm(TALL), TALL.size
+    exact = (np.eye(n) - np.outer(TALL, TALL) / r**2).reshape(TALL.shape * 2) / r
+    np.testing.assert_allclose(
+        vm.hessian(f, TALL * scale), exact / scale, rtol=1e-13, atol=1e-16 / scale
+    )
+
+
+def test_a_recording_meets_other_scales() -> None:
+    f = vm.recorded(lambda x: norm(x) + np.sum(norm(np.reshape(x, (2, 2)), 3, axis=1)))
+    x = np.array([3.0, -4.0, 1.0, 2.0])
+    value, gradient = f(x)
+    for scale in (1e-200, 1e200):
+        there = f(x * scale)
+        np.testing.assert_allclose(there[0], value * scale, rtol=1e-14)
+        np.testing.assert_allclose(there[1], gradient, rtol=1e-14)
+
+
+ENDS = [np.array([np.inf, 1.0]), np.array([np.nan, 1.0])]
+
+
+@pytest.mark.parametrize("x", [VECTOR, VECTOR * 1e-130, VECTOR * 1e150, np.zeros(3), *ENDS])
+def test_the_value_is_that_of_numpy(x: Any) -> None:
+    """Where its own does not overflow or underflow."""
+    np.testing.assert_array_equal([vm.norm2(x), norm(vm.var(x)).val], norm(x))
+    rows = np.stack([x, x])
+    np.testing.assert_array_equal(norm(vm.var(rows), axis=1).val, norm(rows, axis=1))
+
+
+@pytest.mark.parametrize("ord", VECTOR_ORDERS)
+@pytest.mark.parametrize(
+    ("x", "axis", "keepdims"), [(VECTOR, None, False), (TALL, 0, True), (TALLS[::-1], -2, False)]
+)
+def test_vector_norms_by_all_routes(ord: Any, x: Any, axis: Any, keepdims: bool) -> None:
+    def f(x: Any) -> Any:
+        return norm(x, ord, axis=axis, keepdims=keepdims)
+
+    expect_ad(f, x)
+    expect_ad_matvar(f, x)
+
+
+@pytest.mark.parametrize("ord", MATRIX_ORDERS)
+@pytest.mark.parametrize(
+    ("x", "axis", "keepdims"), [(TALL, None, False), (TALLS, (0, 2), True), (TALLS, (2, -2), False)]
+)
+def test_matrix_norms_by_all_routes(ord: Any, x: Any, axis: Any, keepdims: bool) -> None:
+    def f(x: Any) -> Any:
+        return norm(x, ord, axis=axis, keepdims=keepdims)
+
+    expect_ad(f, x)
+    expect_ad_matvar(f, x)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (norm, TALLS),
+        (norm, 2.5),
+        (lambda x: norm(x, keepdims=True), TALLS),
+        (norm, np.empty(0)),
+        (lambda x: norm(x, 1, axis=1), np.empty((2, 0))),
+        *(
+            (partial(norm, ord=ord), np.empty(shape))
+            for ord in (1, 2, np.inf)
+            for shape in ((0, 3), (3, 0))
+        ),
+        (lambda x: norm(x, 2, axis=(1, 2), keepdims=True), np.empty((2, 0, 3))),
+        (np.linalg.cond, np.empty((0, 3))),
+        (lambda x: np.linalg.vector_norm(x, axis=(0, 2), ord=3), TALLS),
+        (lambda x: np.linalg.vector_norm(x, keepdims=True), TALLS),
+        (lambda x: np.linalg.vector_norm(x, ord=np.inf, axis=-1), TALL),
+        (np.linalg.matrix_norm, TALLS),
+        (lambda x: np.linalg.matrix_norm(x, ord="nuc", keepdims=True), TALLS),
+        (cond, TALL),
+        (lambda x: cond(x, -2), GENERALS),
+        (lambda x: cond(x, 1), GENERAL),
+        (lambda x: cond(x, "fro"), GENERALS),
+    ],
+)
+def test_others_by_all_routes(f: Any, x: Any) -> None:
+    expect_ad(f, x)
+    expect_ad_matvar(f, x)
+
+
+@pytest.mark.parametrize("ord", [None, 1, 2, 3, 1.5])
+def test_the_vector_of_zeros_has_derivative_zero(ord: Any) -> None:
+    (value,), (adjoint,) = gradients(lambda x: norm(x, ord), [np.zeros(3)])
+    assert value == 0.0
+    np.testing.assert_array_equal(adjoint, np.zeros(3))
+    tangent = norm(vm.Dual(np.zeros(3), np.ones(3)), ord).tan
+    assert tangent == 0.0
+
+
+@pytest.mark.parametrize("ord", [1, 2, 3, 1.5, 0.5])
+def test_elements_that_are_zero_have_derivative_zero(ord: Any) -> None:
+    _, (adjoint,) = gradients(lambda x: norm(x, ord), [np.array([0.0, 2.0, 0.0])], [1.0])
+    np.testing.assert_allclose(adjoint, [0.0, 1.0, 0.0], rtol=1e-15)
+
+
+def test_zero_rows_do_not_spoil_others() -> None:
+    x = np.array([[3.0, 4.0], [0.0, 0.0]])
+    _, (adjoint,) = gradients(lambda x: norm(x, axis=1), [x], [np.ones(2)])
+    np.testing.assert_allclose(adjoint, [[0.6, 0.8], [0.0, 0.0]], rtol=1e-15)
+
+
+def test_counting_is_constant() -> None:
+    x = vm.var(np.array([[1.0, 0.0], [2.0, 3.0]]))
+    np.testing.assert_array_equal(norm(x, 0, axis=0), [2.0, 1.0])
+    assert norm(x[0], 0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "error", "message"),
+    [
+        (
+            lambda x: norm(x, "fro"),
+            VECTOR,
+            vm.DomainError,
+            "norm: ord is 'fro', but must be a number for a vector!",
+        ),
+        (lambda x: norm(x, 3), TALL, vm.DomainError, "norm: ord is 3, but must be None, 'fro'"),
+        (
+            lambda x: norm(x, 2),
+            TALLS,
+            vm.ShapeError,
+            "norm: axis is .*, but must be one axis of vectors or two of matrices!",
+        ),
+        (
+            lambda x: norm(x, axis=3),
+            TALL,
+            vm.ShapeError,
+            "norm: axis is 3, but must be distinct axes of an array that has 2!",
+        ),
+        (
+            lambda x: norm(x, axis=(0, 0)),
+            TALL,
+            vm.ShapeError,
+            r"norm: axis is \(0, 0\), but must be distinct axes",
+        ),
+        (
+            np.linalg.matrix_norm,
+            VECTOR,
+            vm.ShapeError,
+            r"matrix_norm: x has shape \(3,\), but must be a matrix",
+        ),
+        (
+            lambda x: vm.norm1("x"),
+            VECTOR,
+            TypeError,
+            "norm1: x has dtype <U1, but must be real numbers",
+        ),
+        (
+            lambda x: vm.norm2(1j),
+            VECTOR,
+            TypeError,
+            "norm2: x has dtype complex128, but must be real numbers",
+        ),
+        (cond, VECTOR, vm.ShapeError, r"cond: x has shape \(3,\), but must be a matrix"),
+        (lambda x: cond(x, 1), np.ones((2, 2)), vm.DomainError, "inv: a is singular"),
+    ],
+)
+def test_refusals(f: Any, x: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        f(vm.var(x))
+
+
+@pytest.mark.parametrize("p", [None, 2, -2])
+def test_the_condition_of_a_zero_matrix(p: Any) -> None:
+    assert np.linalg.cond(vm.var(np.zeros((2, 2))), p).val == np.inf

@@ -1,0 +1,73 @@
+"""The QR decomposition: at deficient rank, and the columns that complete it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from functions.matrices import TALL, gradients
+from recordings import EVERY_RUNNER
+
+import varmat as vm
+
+qr = np.linalg.qr
+
+
+def test_qr_of_deficient_rank_has_no_finite_derivative() -> None:
+    for a in (np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), np.zeros((2, 3, 2))):
+        _, (adjoint,) = gradients(lambda a: tuple(qr(a)), [a])
+        assert not np.isfinite(adjoint).all()
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        TALL[:, :2],
+        np.eye(4, 2),
+        np.triu(TALL),
+        np.zeros((4, 2)),
+        TALL[:, :1] * [[1], [0], [0], [0]],
+    ],
+)
+def test_all_columns_are_those_of_numpy(a: Any) -> None:
+    # Also where LAPACK has nothing to reflect.
+    q, r = qr(vm.var(a), "complete")
+    exact = np.linalg.qr(a, "complete")
+    np.testing.assert_allclose(q.val, exact.Q, atol=2e-15)
+    np.testing.assert_allclose(r.val, exact.R, atol=2e-15)
+
+
+def test_the_other_columns_where_there_is_nothing_to_reflect() -> None:
+    # Of [[x], [y], [z]] they are orthogonal to it: at y = z = 0 their first elements are -y / x and
+    # -z / x.
+    _, (adjoint,) = gradients(
+        lambda a: vm.qr_Q(a)[0, 1:], [np.array([[2.0], [0.0], [0.0]])], [np.array([3.0, 5.0])]
+    )
+    np.testing.assert_allclose(adjoint, [[0.0], [-1.5], [-2.5]], atol=1e-15)
+
+
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
+@pytest.mark.parametrize(
+    "name", [name for name in vm.__all__ if name.startswith("qr")] + ["complete"]
+)
+def test_recordings_find_the_signs_at_every_point(name, runner):
+    function = (
+        (lambda a: np.linalg.qr(a, mode="complete")) if name == "complete" else getattr(vm, name)
+    )
+
+    def f(x):
+        a = np.outer(x, x)[:, :2] + np.eye(3)[:, :2] * np.array([3.0, -2.0])
+        parts = function(a)
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        return sum(
+            np.sum(part * np.arange(1.0, 1.0 + np.size(part)).reshape(np.shape(part)))
+            for part in parts
+        )
+
+    recorded, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
+    for x in map(np.array, ([1.0, 2.0, 3.0], [-3.0, 1.5, 2.2], [2.0, 3.3, -1.0])):
+        for ours, theirs in zip(
+            (*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), strict=True
+        ):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-11)

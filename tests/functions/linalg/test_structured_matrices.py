@@ -1,0 +1,60 @@
+"""Matrices made of vectors and of smaller matrices: against SciPy and along all routes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+RNG = np.random.default_rng(8)
+C, R = RNG.normal(size=4), RNG.normal(size=3)
+MATRIX = RNG.normal(size=(2, 3))
+
+CALLS = {
+    "toeplitz": [(C,), (C, R), (R, C)],
+    "hankel": [(C,), (C, R), (R, C)],
+    "circulant": [(C,), (C[:1],)],
+    "companion": [(C,), (R,)],
+    "block_diag": [(C, MATRIX), (C, MATRIX, np.array(2.0)), (MATRIX, np.zeros((0, 2)), R), ()],
+    "khatri_rao": [(MATRIX, RNG.normal(size=(4, 3)))],
+    "convolution_matrix": [
+        (C, n, mode) for n in (1, 3, 4, 6) for mode in ("full", "same", "valid")
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values_of_scipy_and_all_routes(name):
+    f = getattr(vm, name)
+    for args in CALLS[name]:
+        variables = [vm.var(x) if isinstance(x, np.ndarray) else x for x in args]
+        np.testing.assert_array_equal(vm.value(f(*variables)), getattr(scipy.linalg, name)(*args))
+    expect_ad(f, *CALLS[name][0])
+    expect_ad_matvar(f, *CALLS[name][0])
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda c: vm.toeplitz(c[:0]),
+     "toeplitz: c has shape (0,), but must be a vector of at least 1 element!"),
+    (lambda c: vm.hankel(c, np.ones((2, 2))),
+     "hankel: r has shape (2, 2), but must be a vector of at least 1 element!"),
+    (lambda c: vm.circulant(c[0]), "circulant: c has shape (), but must be a vector!"),
+    (lambda c: vm.companion(c[:1]),
+     "companion: a has shape (1,), but must be a vector of at least 2 elements!"),
+    (lambda c: vm.block_diag(c, np.ones((1, 1, 1))),
+     "block_diag: block 1 has shape (1, 1, 1), but must be a matrix, a vector or a scalar!"),
+    (lambda c: vm.khatri_rao(c, c),
+     ("khatri_rao: a has shape (4,), b has shape (4,), but they must be matrices with as many "
+     "columns!")),
+    (lambda c: vm.convolution_matrix(c, 0), "convolution_matrix: n is 0, but must be at least 1!"),
+    (lambda c: vm.convolution_matrix(c, 2, "no"),
+     "convolution_matrix: mode is 'no', but must be 'full', 'same' or 'valid'!"),
+])  # fmt: skip
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call(vm.var(C))

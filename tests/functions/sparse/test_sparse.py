@@ -1,0 +1,323 @@
+"""`SparseVar` and Stan's functions of sparse matrices: what they compute, by all routes, and what
+they refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import stan
+from functions.sparse_matrices import DENSE, RIGHT, RIGHTS, A, B, random_sparse, sparse
+
+import varmat as vm
+from varmat.testing import expect_ad, expect_ad_matvar
+
+INDICES, STARTS = A.indices + 1, A.indptr + 1
+SQUARE = random_sparse((4, 4))
+TALL = random_sparse((5, 3), 0.5)
+
+
+# --- the variable ---
+
+
+def test_what_a_sparse_variable_is() -> None:
+    a = vm.var(A)
+    assert type(a) is vm.SparseVar
+    assert (a.shape, a.ndim, a.nnz) == ((4, 5), 2, A.nnz)
+    assert type(a.data) is vm.VarMat
+    assert (np.shape(a), np.ndim(a)) == ((4, 5), 2)
+    np.sum((a @ RIGHT) ** 2).grad()
+    for found, true in (
+        (a.val, DENSE),
+        (a.T.val, DENSE.T),
+        (a.adj, (A != 0) * np.outer(2.0 * (A @ RIGHT), RIGHT)),
+    ):
+        assert scipy.sparse.issparse(found)
+        np.testing.assert_allclose(
+            found.toarray(), true.toarray() if scipy.sparse.issparse(true) else true, rtol=1e-15
+        )
+    assert scipy.sparse.issparse(vm.value(a))
+    assert (
+        repr(sparse([5.0], scipy.sparse.csr_array([[0.0, 1.0]])))
+        == "SparseVar(1 x 2, 1 non-zeros: array([5.]))"
+    )
+
+
+def test_values_are_its_own() -> None:
+    x = A.copy()
+    a = vm.var(x)
+    x.data[:], x.indices[:] = 0.0, 0
+    np.testing.assert_array_equal(a.val.toarray(), DENSE)
+    a.val.data[:] = 0.0
+    np.testing.assert_array_equal(a.val.toarray(), DENSE)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        scipy.sparse.coo_matrix,
+        scipy.sparse.csc_array,
+        lambda x: vm.var(x),
+        lambda x: vm.var(x).pattern,
+    ],
+)
+def test_patterns(make: Any) -> None:
+    np.testing.assert_array_equal(sparse(A.data, make(A)).val.toarray(), DENSE)
+
+
+def test_zeros_that_are_stored_are_part_of_the_pattern() -> None:
+    x = A.copy()
+    x.data[0] = 0.0
+    assert vm.var(x).nnz == A.nnz
+
+
+EXPRESSIONS: dict[str, tuple[Any, Any]] = {
+    "transpose": (lambda a, b: a.T, lambda a, b: a.T),
+    "negative": (lambda a, b: -a, lambda a, b: -a),
+    "sum": (lambda a, b: a + b, lambda a, b: a + b),
+    "difference": (lambda a, b: a - b, lambda a, b: a - b),
+    "product": (lambda a, b: a * b, lambda a, b: a * b),
+    "product with the same pattern": (
+        lambda a, b: a * a.with_data(a.data * 2.0),
+        lambda a, b: 2.0 * a * a,
+    ),
+    "matrix product": (lambda a, b: a @ b.T, lambda a, b: a @ b.T),
+    "matrix product of data": (lambda a, b: B.T @ a, lambda a, b: B.toarray().T @ a),
+    "data from the right": (lambda a, b: a @ TALL, lambda a, b: a @ TALL.toarray()),
+    "sum with data": (lambda a, b: B + a, lambda a, b: B.toarray() + a),
+    "data less": (lambda a, b: B - a, lambda a, b: B.toarray() - a),
+    "product with data": (lambda a, b: B * a, lambda a, b: B.toarray() * a),
+    "multiple": (lambda a, b: 3.0 * a, lambda a, b: 3.0 * a),
+    "quotient": (lambda a, b: a / 3.0, lambda a, b: a / 3.0),
+    "rows scaled": (
+        lambda a, b: a * np.arange(4.0)[:, None],
+        lambda a, b: a * np.arange(4.0)[:, None],
+    ),
+    "columns scaled": (lambda a, b: np.arange(5.0) * a, lambda a, b: a * np.arange(5.0)),
+    "a dense factor": (lambda a, b: a.multiply(DENSE), lambda a, b: a * DENSE),
+    "columns divided": (lambda a, b: a / np.arange(1.0, 6.0), lambda a, b: a / np.arange(1.0, 6.0)),
+    "positive": (lambda a, b: np.positive(a), lambda a, b: a),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_arithmetic(name: str) -> None:
+    ours, dense = EXPRESSIONS[name]
+
+    def f(v: Any, w: Any) -> Any:
+        return ours(sparse(v), sparse(w, B)).to_dense()
+
+    def g(v: Any, w: Any) -> Any:
+        return dense(sparse(v).to_dense(), sparse(w, B).to_dense())
+
+    assert expect_ad(f, A.data, B.data).worst < 1e-13
+    np.testing.assert_allclose(f(A.data, B.data), dense(DENSE, B.toarray()), rtol=1e-14)
+    found, true = (vm.jacobian(lambda x, h=h: h(*x), [A.data, B.data]) for h in (f, g))
+    for x, y in zip(found, true, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-14, atol=1e-15)
+
+
+def test_matvars() -> None:
+    assert (
+        expect_ad_matvar(lambda v, w: (sparse(v) @ sparse(w, B).T * 2.0).data, A.data, B.data).worst
+        < 1e-13
+    )
+
+
+@pytest.mark.parametrize(("f", "dense"), [
+    (lambda a: a.sum(), np.sum), (lambda a: a.sum(0), lambda x: x.sum(0)),
+     (lambda a: np.sum(a, axis=-1), lambda x: x.sum(1)),
+    (lambda a: a.diagonal(), np.diagonal), (lambda a: np.trace(a), np.trace),
+     (lambda a: np.transpose(a).toarray(), np.transpose),
+])  # fmt: skip
+@pytest.mark.parametrize("x", [A, SQUARE, TALL])
+def test_sums_and_diagonals(f: Any, dense: Any, x: Any) -> None:
+    assert expect_ad(lambda w: f(sparse(w, x)), x.data).worst < 1e-13
+    np.testing.assert_allclose(f(sparse(x.data, x)), dense(x.toarray()), rtol=1e-14)
+
+
+def test_variables_beside_it() -> None:
+    def f(w: Any, s: Any, v: Any) -> Any:
+        return ((s * sparse(w)) / (s * s + 2.0) * v + sparse(w) * v[:, None][:4]).data
+
+    assert expect_ad(f, A.data, 1.7, RIGHT).worst < 1e-13
+
+
+@pytest.mark.parametrize(("f", "error", "message"), [
+    (lambda a: a + 1.0, TypeError,
+     r"^add: the operand beside a SparseVar is of type float, but must be sparse as well: use a\.to"),
+    (lambda a: DENSE - a, TypeError,
+     r"^sub: the operand beside a SparseVar is of type ndarray, but must be sparse as well"),
+    (lambda a: np.ones(3) / a, TypeError,
+     r"^divide: the operand beside a SparseVar is of type ndarray, but must be sparse"),
+    (lambda a: a / a, TypeError,
+     r"^divide: a sparse matrix is divided by one, whose zeros would make it dense, but must be by"),
+    (lambda a: a * scipy.sparse.csr_matrix(A), TypeError,
+     r"^multiply: a csr_matrix, of which \* is the matrix product, is mul"),
+    (lambda a: scipy.sparse.csr_matrix(A.T) * a, TypeError,
+     r"^multiply: a csr_matrix, of which \* is the matrix product, is m"),
+    (lambda a: a * RIGHT[:3], vm.ShapeError,
+     r"^multiply: operand 2 has shape \(3,\), but must broadcast to that of the SparseVar"),
+    (lambda a: a + a.T, vm.ShapeError,
+     r"^add: operand 2 has shape \(5, 4\), but must have that of operand 1, \(4, 5\): both are"),
+    (lambda a: a @ a, vm.ShapeError,
+     r"^matmul: b has shape \(4, 5\), but must have 5 rows, for a has shape \(4, 5\)!"),
+    (lambda a: np.exp(a), TypeError,
+     r"^exp is not there for a SparseVar: use varmat\.SparseVar\(np\.exp\(a\.data\), a\) for its"),
+    (lambda a: np.linalg.norm(a), TypeError,
+     r"^numpy\.linalg\.norm is not there for a SparseVar: use a\.data, its non-zeros, or"),
+    (lambda a: a.sum(2), vm.DomainError, r"^sum: axis is 2, but must be 0 or 1!"),
+    (lambda a: a[0], TypeError, "not subscriptable"),
+    (lambda a: vm.SparseVar(a.data[1:], a), vm.ShapeError,
+     r"^SparseVar: data has shape \(7,\), but must be a vector of the 8 "),
+    (lambda a: vm.SparseVar(a.data, DENSE), TypeError,
+     r"^SparseVar: pattern is a ndarray, but must be a sparse matrix: of scipy"),
+    (lambda a: vm.var(A * 1j), TypeError,
+     r"^var: the argument has dtype complex128, but must be real numbers"),
+    (lambda a: vm.to_dense(DENSE), TypeError,
+     r"^to_dense: a is a ndarray, but must be a sparse matrix: of scipy\.sparse, or a Sp"),
+    (lambda a: vm.sparse_quad_form(a, RIGHT), vm.ShapeError,
+     r"^sparse_quad_form: a has shape \(4, 5\), but must be a square"),
+    (lambda a: vm.sparse_quad_form(DENSE, RIGHT), TypeError,
+     r"^sparse_quad_form: a is a ndarray, but must be a sparse matrix"),
+])  # fmt: skip
+def test_refusals(f: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        f(vm.var(A))
+
+
+def test_elements_that_come_twice_or_out_of_order() -> None:
+    """As SciPy's own products make them: they are added."""
+    twice = scipy.sparse.csr_array(
+        (np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2)
+    )
+    a = vm.var(twice)
+    for found, true in (
+        ((a + a).to_dense(), [[4.0, 8.0]]),
+        (a @ [2.0, 1.0], [8.0]),
+        ((a * a).to_dense(), [[4.0, 16.0]]),
+    ):
+        np.testing.assert_array_equal(found.val, true)
+    assert expect_ad(lambda w: (sparse(w, twice) * sparse(w, twice)).data, twice.data).worst < 1e-13
+    sorted_out = a.in_order()
+    assert sorted_out.in_order() is sorted_out
+
+
+# --- functions ---
+
+
+@pytest.mark.parametrize("b", [RIGHT[:4], RIGHTS[:4]])
+def test_quadratic_forms(b: Any) -> None:
+    def f(w: Any, b: Any) -> Any:
+        return vm.sparse_quad_form(sparse(w, SQUARE), b)
+
+    assert expect_ad(f, SQUARE.data, b).worst < 1e-13
+    assert expect_ad_matvar(f, SQUARE.data, b).worst < 1e-13
+    np.testing.assert_allclose(
+        vm.sparse_quad_form(SQUARE, b), b.T @ SQUARE.toarray() @ b, rtol=1e-14
+    )
+
+
+def test_dense_matrices() -> None:
+    assert expect_ad(lambda w: vm.to_dense(sparse(w)), A.data).worst < 1e-13
+    np.testing.assert_array_equal(vm.to_dense(A), DENSE)
+
+
+def test_of_a_dense_matrix() -> None:
+    assert expect_ad(lambda x: vm.csr_extract_w(x * (DENSE != 0.0)), DENSE + 0.5).worst < 1e-13
+    assert expect_ad(lambda w: vm.csr_extract(sparse(w))[0], A.data).worst < 1e-13
+
+
+def test_a_recording_holds_for_the_same_zeros() -> None:
+    f = vm.recorded(lambda x: np.sum(vm.csr_extract_w(x) ** 3))
+    for x in (DENSE, 2.0 * DENSE, DENSE + 0.5):
+        value, gradient = f(x)
+        np.testing.assert_allclose(value, np.sum(x**3), rtol=1e-14)
+        np.testing.assert_allclose(gradient, 3.0 * x**2, rtol=1e-14)
+
+
+def test_in_the_form_of_stan() -> None:
+    def f(w: Any, b: Any) -> Any:
+        return vm.csr_matrix_times_vector(4, 5, w, INDICES, STARTS, b)
+
+    assert expect_ad(f, A.data, RIGHT).worst < 1e-13
+    assert expect_ad_matvar(f, A.data, RIGHT).worst < 1e-13
+    assert (
+        expect_ad(lambda w: vm.csr_to_dense_matrix(4, 5, w, INDICES, STARTS), A.data).worst < 1e-13
+    )
+    w, v, u = vm.csr_extract(DENSE)
+    np.testing.assert_array_equal(w, A.data)
+    for found, true in (
+        (v, INDICES),
+        (u, STARTS),
+        (vm.csr_extract_v(A), INDICES),
+        (vm.csr_extract_u(DENSE), STARTS),
+    ):
+        np.testing.assert_array_equal(found, true)
+        assert found.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("entry", stan.entries("sparse"))
+def test_against_stan(entry: Any) -> None:
+    f = getattr(vm, entry["function"])
+    if entry.get("tuple"):
+        made = f(*stan.arguments(entry))
+        for found, true in zip(made[1:], entry["output"][1:], strict=True):
+            np.testing.assert_array_equal(found, true)
+        entry = {
+            **entry,
+            "tuple": False,
+            "output": entry["output"][0],
+            "weights": entry["weights"][0],
+        }
+        stan.check(lambda a: f(a)[0], entry, rtol=1e-15)
+        return
+    stan.check(f, entry, rtol=1e-15)
+
+
+@pytest.mark.parametrize("entry", stan.entries("sparse", throws=True))
+def test_what_stan_refuses(entry: Any) -> None:
+    with pytest.raises((vm.DomainError, vm.ShapeError), match=rf"^{entry['function']}: "):
+        getattr(vm, entry["function"])(*stan.arguments(entry))
+
+
+W, V, U = np.array([1.0, 2.0]), [1, 2], [1, 2, 3]
+
+
+@pytest.mark.parametrize(("args", "error", "message"), [
+    ((0, 2, W, V, U), vm.DomainError, "m is 0, but must be positive!"),
+    ((2, -1, W, V, U), vm.DomainError, "n is -1, but must be positive!"),
+    ((2.0, 2, W, V, U), TypeError, "m is a float, but must be an integer!"),
+    ((2, 2, W, V, [1, 2]), vm.ShapeError,
+     "u has 2 elements, but must have 3, one more than there are rows!"),
+    ((2, 2, W, [1], U), vm.ShapeError,
+     r"w has shape \(2,\), but must be a vector as long as v, of 1 elements!"),
+    ((2, 2, W, [1, 3], U), vm.DomainError, r"v\[1\] is 3, but must be a column from 1 to 2!"),
+    ((2, 2, W, [0, 1], U), vm.DomainError, r"v\[0\] is 0, but must be a column from 1 to 2!"),
+    ((2, 2, W, V, [0, 1, 2]), vm.DomainError,
+     r"u is \[0, 1, 2\], but must rise from 1 to 3, one more than v has elements!"),
+    ((2, 2, W, V, [1, 4, 3]), vm.DomainError,
+     r"u is \[1, 4, 3\], but must rise from 1 to 3, one more than v has elements!"),
+    ((2, 2, W, [1.0, 2.0], U), TypeError,
+     r"v has shape \(2,\) and dtype float64, but must be a vector of integers!"),
+])  # fmt: skip
+def test_refusals_in_the_form_of_stan(args: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=f"^csr_to_dense_matrix: {message}"):
+        vm.csr_to_dense_matrix(*args)
+    with pytest.raises(error, match=f"^csr_matrix_times_vector: {message}"):
+        vm.csr_matrix_times_vector(*args, np.ones(2))
+
+
+def test_a_vector_of_another_length() -> None:
+    with pytest.raises(
+        vm.ShapeError,
+        match=r"^csr_matrix_times_vector: b has shape \(3,\), but must be a vector of 2 elements!",
+    ):
+        vm.csr_matrix_times_vector(2, 2, W, V, U, np.ones(3))
+    with pytest.raises(
+        vm.ShapeError, match=r"^csr_extract_w: a has shape \(2,\), but must be a matrix!"
+    ):
+        vm.csr_extract_w(W)

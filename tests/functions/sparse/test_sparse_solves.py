@@ -1,0 +1,249 @@
+"""Sparse systems and determinants: against 50-digit arithmetic, by all routes, against dense
+matrices, and what they refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.sparse
+from functions.matrices import COLUMNS, GENERAL, SPD, VECTOR, worst_error
+from functions.sparse_matrices import covariance, grid, random_sparse, sparse
+from recordings import RUNNERS
+
+import varmat as vm
+from varmat.functions.sparse.factors import symmetric_of
+from varmat.testing import expect_ad, expect_ad_matvar
+
+WHOLE = scipy.sparse.csr_array(np.ones((3, 3)))
+A = (random_sparse((6, 6), 0.2) + 2.0 * scipy.sparse.eye_array(6)).tocsr()
+Q = covariance(6, 0.2)
+PATTERN = vm.SparseVar(Q.data, Q).pattern
+STRUCTURE = symmetric_of("f", PATTERN)
+LOWER = np.flatnonzero(~STRUCTURE.is_above)
+# For each non-zero the one among those of the lower triangle.
+SOURCE = np.searchsorted(LOWER, STRUCTURE.source)
+B = np.cos(np.arange(6.0))
+BS = np.sin(np.arange(12.0)).reshape(6, 2)
+
+
+def whole(f: Any) -> Any:
+    """A function of a sparse matrix as one of a dense matrix without zeros."""
+    return lambda a, *others: f(sparse(np.ravel(a), WHOLE), *others)
+
+
+def symmetric(w: Any) -> Any:
+    """The matrix with the pattern of `Q` and given non-zeros of the lower triangle."""
+    return sparse(w[SOURCE], PATTERN)
+
+
+def log_det(m: Any) -> Any:
+    return mp.log(mp.det(m))
+
+
+@pytest.mark.parametrize(("f", "exact", "args"), [
+    (vm.spsolve, lambda a, b: a**-1 * b, [GENERAL, VECTOR]),
+     (vm.spsolve, lambda a, b: a**-1 * b, [GENERAL, COLUMNS]),
+    (vm.sparse_mdivide_left_spd, lambda a, b: a**-1 * b, [SPD, VECTOR]),
+    (vm.sparse_mdivide_left_spd, lambda a, b: a**-1 * b, [SPD, COLUMNS]),
+    (vm.sparse_log_determinant_spd, log_det, [SPD]),
+    (lambda a: vm.sparse_inverse_subset(a).to_dense(), lambda a: a**-1, [SPD]),
+])  # fmt: skip
+def test_against_50_digits(f: Any, exact: Any, args: Any) -> None:
+    assert worst_error(whole(f), exact, args, symmetric=f is not vm.spsolve) < 1e-14
+
+
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "spsolve": (lambda w, b: vm.spsolve(sparse(w, A), b), (A.data, B)),
+    "spsolve for columns": (lambda w, b: vm.spsolve(sparse(w, A), b), (A.data, BS)),
+    "spsolve of data": (lambda b: vm.spsolve(A, b), (BS,)),
+    "sparse_mdivide_left_spd": (
+        lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b),
+        (Q.data[LOWER], B),
+    ),
+    "sparse_mdivide_left_spd for columns": (
+        lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b),
+        (Q.data[LOWER], BS),
+    ),
+    "sparse_log_determinant_spd": (
+        lambda w: vm.sparse_log_determinant_spd(symmetric(w)),
+        (Q.data[LOWER],),
+    ),
+    "sparse_inverse_subset": (
+        lambda w: vm.sparse_inverse_subset(symmetric(w)).data,
+        (Q.data[LOWER],),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_routes(name: str) -> None:
+    f, args = FUNCTIONS[name]
+    assert expect_ad(f, *args).worst < 1e-13
+    assert expect_ad_matvar(f, *args).worst < 1e-13
+
+
+def test_the_adjoint_lies_in_the_lower_triangle() -> None:
+    """As that of the function of a dense matrix does."""
+    for ours, dense in (
+        (vm.sparse_log_determinant_spd, vm.log_determinant_spd),
+        (
+            lambda a: np.sum(np.sin(vm.sparse_mdivide_left_spd(a, B))),
+            lambda a: np.sum(np.sin(vm.mdivide_left_spd(a, B))),
+        ),
+        (
+            lambda a: np.sum(vm.sparse_inverse_subset(a).diagonal() ** 3),
+            lambda a: np.sum(np.diagonal(vm.inverse_spd(a)) ** 3),
+        ),
+    ):
+        found = vm.gradient(lambda w, f=ours: f(sparse(w, Q)), Q.data)
+        exact = vm.gradient(dense, Q.toarray())[PATTERN.rows, PATTERN.columns]
+        np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(found[STRUCTURE.is_above], 0.0)
+
+
+def test_hessians_against_dense() -> None:
+    places = np.zeros((6, 6), int)
+    places[PATTERN.rows, PATTERN.columns] = SOURCE
+
+    def dense(w: Any) -> Any:
+        return vm.log_determinant_spd(np.where(Q.toarray() != 0.0, w[places], 0.0))
+
+    w = Q.data[LOWER]
+    found = vm.hessian(FUNCTIONS["sparse_log_determinant_spd"][0])(w)
+    np.testing.assert_allclose(found, vm.hessian(dense)(w), rtol=1e-11, atol=1e-13)
+
+
+def log_density(theta: Any) -> Any:
+    """Of a Gaussian field with a sparse precision matrix, observed with noise."""
+    q = sparse(np.exp(theta[0]) * FIELD.data + theta[1] ** 2 * EYE, FIELD)
+    return 0.5 * vm.sparse_log_determinant_spd(q) - 0.5 * vm.sparse_quad_form(q, theta[2:])
+
+
+FIELD = grid(3)
+EYE = (FIELD.tocoo().row == FIELD.tocoo().col).astype(float)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_recorded(runner: str) -> None:
+    """By calls of Python, which `explain` tells."""
+    theta = np.concatenate([[0.3, 0.7], np.cos(np.arange(9.0))])
+    eager, recorded = vm.value_and_grad(log_density), vm.recorded(log_density, runner=runner)
+    for point in (theta, 0.5 * theta):
+        for found, true in zip(recorded(point), eager(point), strict=True):
+            np.testing.assert_allclose(found, true, rtol=1e-13)
+    called = [step.kernel.name for step in recorded.program.python_steps()]
+    assert called == ["sparse_log_determinant", "sparse_log_determinant.reverse"]
+    assert "sparse_log_determinant" in recorded.program.explain()
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_recordings_refuse_what_is_not_positive_definite(runner: str) -> None:
+    def f(s: Any) -> Any:
+        return vm.sparse_log_determinant_spd(sparse(s * FIELD.data, FIELD))
+
+    recorded = vm.recorded(f, runner=runner)
+    recorded(1.0)
+    with pytest.raises(
+        vm.DomainError,
+        match=r"^sparse_log_determinant_spd: a has a pivot that is not positive, but must",
+    ):
+        recorded(-1.0)
+    np.testing.assert_allclose(recorded(2.0), (f(2.0), 4.5), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["spsolve", "sparse_mdivide_left_spd", "sparse_log_determinant_spd", "sparse_inverse_subset"],
+)
+def test_recorded_second_derivatives_are_of_the_point(name: str) -> None:
+    """And not of that at which the recording was made, whose factor the rules had at hand."""
+    g, args = FUNCTIONS[name]
+
+    def f(*given: Any) -> Any:
+        return np.sum(np.sin(g(*given)))
+
+    recorded = vm.recorded(vm.hessian(f))
+    for scale in (1.0, 1.2):
+        point = (scale * args[0], *args[1:])
+        np.testing.assert_allclose(recorded(*point), vm.hessian(f)(*point), rtol=1e-13, atol=1e-15)
+
+
+SINGULAR = scipy.sparse.csr_array([[1.0, 2.0], [2.0, 4.0]])
+OBLONG = scipy.sparse.csr_array((2, 3))
+LOWER_ONLY = scipy.sparse.csr_array([[2.0, 0.0], [1.0, 2.0]])
+CROOKED = scipy.sparse.csr_array([[2.0, 1.5], [1.0, 2.0]])
+WILD = scipy.sparse.csr_array([[2.0, np.nan], [np.nan, 2.0]])
+INDEFINITE = scipy.sparse.csr_array([[1.0, 2.0], [2.0, 1.0]])
+NO_PIVOT = scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "name", ["sparse_mdivide_left_spd", "sparse_log_determinant_spd", "sparse_inverse_subset"]
+)
+@pytest.mark.parametrize(("a", "error", "message"), [
+    (OBLONG, vm.ShapeError, r"a has shape \(2, 3\), but must be a square matrix"),
+    (LOWER_ONLY, vm.DomainError,
+     r"a has a non-zero at \[1, 0\], but must have one at \[0, 1\] too: it is symmetric!"),
+    (CROOKED, vm.DomainError,
+     r"a\[0, 1\] is 1\.5, but must be 1\.0, as a\[1, 0\] is, for a symmetric matrix!"),
+    (WILD, vm.DomainError, r"a\[0, 1\] is nan, but must be finite!"),
+    (INDEFINITE, np.linalg.LinAlgError,
+     "a has a pivot that is not positive, but must be positive definite!"),
+    (NO_PIVOT, vm.DomainError,
+     "a has a pivot that is not positive, but must be positive definite!"),
+    (SINGULAR, vm.DomainError,
+     "a has a pivot that is not positive, but must be positive definite!"),
+    (np.eye(2), TypeError,
+     "a is a ndarray, but must be a sparse matrix: of scipy.sparse, or a SparseVar!"),
+])  # fmt: skip
+def test_refusals_of_symmetric_matrices(name: str, a: Any, error: Any, message: str) -> None:
+    b = (np.ones(2),) if "mdivide" in name else ()
+    for given in (a, vm.var(a)) if scipy.sparse.issparse(a) else (a,):
+        with pytest.raises(error, match=f"^{name}: {message}"):
+            getattr(vm, name)(given, *b)
+
+
+@pytest.mark.parametrize(("args", "error", "message"), [
+    ((OBLONG, np.ones(2)), vm.ShapeError, r"a has shape \(2, 3\), but must be a square matrix"),
+    ((SINGULAR, np.ones(2)), np.linalg.LinAlgError, "a is singular, but must be invertible!"),
+    ((WILD, np.ones(2)), vm.DomainError, r"a\[0, 1\] is nan, but must be finite!"),
+    ((CROOKED, np.ones(3)), vm.ShapeError,
+     r"b has shape \(3,\), but must be a vector, or a matrix, of 2 rows, as a has!"),
+    ((np.eye(2), np.ones(2)), TypeError,
+     r"a is a ndarray, but must be a sparse matrix: of scipy\.sparse, or a SparseVar!"),
+])  # fmt: skip
+def test_refusals(args: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=f"^spsolve: {message}"):
+        vm.spsolve(*args)
+    if "b has" in message:
+        with pytest.raises(error, match=f"^sparse_mdivide_left_spd: {message}"):
+            vm.sparse_mdivide_left_spd(Q[:2, :2] * 0.0 + scipy.sparse.eye_array(2), args[1])
+
+
+def test_elements_that_come_twice_or_out_of_order() -> None:
+    twice = scipy.sparse.csr_array(
+        (np.arange(1.0, 6.0), np.array([1, 0, 1, 1, 0]), np.array([0, 3, 5])), shape=(2, 2)
+    )
+    dense = twice.toarray()
+    for f, true in ((lambda a: vm.spsolve(a, [1.0, 2.0]), np.linalg.solve(dense, [1.0, 2.0])),):
+        np.testing.assert_allclose(f(twice), true, rtol=1e-14)
+        assert expect_ad(lambda w, f=f: f(sparse(w, twice)), twice.data).worst < 1e-13
+    q = (twice @ twice.T).tocsr()
+    q.indices[:2], q.data[:2] = q.indices[1::-1].copy(), q.data[1::-1].copy()
+    np.testing.assert_allclose(
+        vm.sparse_log_determinant_spd(q), 2.0 * np.linalg.slogdet(dense)[1], rtol=1e-13
+    )
+    np.testing.assert_allclose(
+        vm.sparse_inverse_subset(vm.var(q)).to_dense().val,
+        np.linalg.inv(dense @ dense.T),
+        rtol=1e-12,
+    )
+
+
+def test_pivots_are_not_exchanged() -> None:
+    """A zero on the diagonal of an invertible matrix is an exchange to the general function."""
+    np.testing.assert_allclose(vm.spsolve(NO_PIVOT, [1.0, 2.0]), [2.0, 1.0], rtol=1e-15)

@@ -1,0 +1,80 @@
+"""Derivatives of probabilities in a precision: all digits, where those in the shapes nearly
+cancel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from densities import references
+
+import varmat as vm
+from varmat.testing import coverage
+
+COUNTS = [
+    (3, 2.5, 1.3),
+    (40, 37.0, 12.0),
+    (7, 50.0, 0.3),
+    (3, 2.5, 1e4),
+    (0, 1e-3, 1e5),
+    (3, 1.0, 1e7),
+    (20, 2.5, 1e4),
+]
+PROPORTIONS = [
+    (0.3, 0.4, 3.0),
+    (0.9, 0.6, 0.7),
+    (0.01, 0.01, 10.0),
+    (0.61, 0.6, 105.0),
+    (1e-5, 0.4, 3.0),
+    (0.62, 0.6, 2e3),
+]
+
+
+def in_precision(function: Any, exact: Any, point: Any) -> list[float]:
+    """The errors of the first and the second derivative in the last argument."""
+    *others, last = point
+    first, second = (
+        vm.value_and_grad(function, 2)(*point)[1],
+        vm.hessian(lambda x: function(*others, x), last),
+    )
+    with mp.workdps(50):
+        true = [mp.diff(exact, mp.mpf(last), n) for n in (1, 2)]
+        return [float(abs(a / b - 1)) for a, b in zip((first, float(second)), true, strict=True)]
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("point", COUNTS)
+def test_counts(point: Any, upper: bool) -> None:
+    function = vm.neg_binomial_2_lccdf if upper else vm.neg_binomial_2_lcdf
+    exact = references.log_betaincc if upper else references.log_betainc
+    n, mu, _ = point
+    errors = in_precision(
+        function, lambda phi: exact(phi, n + 1, phi / (mu + phi), mu / (mu + phi)), point
+    )
+    assert max(errors) < 1e-12
+    coverage.note(function, point, mpmath=max(errors))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("point", PROPORTIONS)
+def test_proportions(point: Any, upper: bool) -> None:
+    function = vm.beta_proportion_lccdf if upper else vm.beta_proportion_lcdf
+    exact = references.log_betaincc if upper else references.log_betainc
+    theta, mu = map(mp.mpf, point[:2])
+    errors = in_precision(function, lambda kappa: exact(mu * kappa, (1 - mu) * kappa, theta), point)
+    assert max(errors) < 1e-12
+    coverage.note(function, point, mpmath=max(errors))
+
+
+def test_mixed_derivatives() -> None:
+    """Either order of the differentiations."""
+    for f, point in (
+        *((f, (3, 2.5, 1.3)) for f in (vm.neg_binomial_2_lcdf, vm.neg_binomial_2_lccdf)),
+        *((f, (0.61, 0.6, 15.0)) for f in (vm.beta_proportion_lcdf, vm.beta_proportion_lccdf)),
+    ):
+        start, free = point[:1], point[1:]
+        hessian = vm.hessian(lambda x, f=f, start=start: f(*start, x[0], x[1]), np.array(free))
+        assert hessian[0, 1] == pytest.approx(hessian[1, 0], rel=1e-12)

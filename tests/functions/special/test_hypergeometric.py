@@ -1,0 +1,223 @@
+"""Generalised hypergeometric functions: digits, routes, and what is refused."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import recordings
+import stan
+
+import varmat as vm
+from varmat.testing import coverage, expect_ad, expect_ad_matvar
+
+A, B = np.array([0.5, 1.2]), np.array([2.3, 1.7])
+
+# Parameters above, below, and the argument; the last ones have cancelling terms, zeros and slow
+# series.
+POINTS: list[tuple[list[float], list[float], float]] = [
+    ([0.5, 1.2], [2.3, 1.7], 0.6),
+    ([0.5, 1.2, 0.8], [2.3, 1.7], -0.7),
+    ([], [2.5], 3.0),
+    ([1.3], [-2.5], 1.5),
+    ([-2.0, 1.5], [0.7], 0.4),
+    ([2.5, 1.5], [1e-3, 1e4], 40.0),
+    ([1e-10], [1e10], -1e3),
+]
+TAILS: list[tuple[list[float], list[float], float]] = [
+    ([0.5, 1.2], [2.3, 1.7], -60.0),
+    ([-40.5], [0.3], 200.0),
+    ([0.5, 1.2, 0.8], [2.3, 1.7], 0.95),
+    # The first terms are nothing beside the first one, and later ones everything.
+    ([1e-30], [1.0], 200.0),
+    ([1e-30, 50.0], [1.0], 0.9),
+    ([1.3], [2.5], -700.0),
+]
+
+
+def oracle(above: Any, below: Any, z: float) -> tuple[float, list[float]]:
+    numbers = [mpmath.mpf(x) for x in (*above, *below, z)]
+    p = len(above)
+
+    def function(*c: Any) -> Any:
+        return mpmath.hyper(c[:p], c[p:-1], c[-1])
+
+    n = len(numbers)
+    with mpmath.workdps(60):
+        scale = [abs(x) for x in numbers]  # steps in units of the numbers, for they may be small
+
+        def along(*t: Any) -> Any:
+            return function(*(x + s * c for x, s, c in zip(numbers, t, scale, strict=True)))
+
+        slopes = [
+            mpmath.diff(along, (0,) * n, tuple(int(i == j) for j in range(n))) / scale[i]
+            for i in range(n)
+        ]
+        return float(function(*numbers)), list(map(float, slopes))
+
+
+@pytest.mark.parametrize(("above", "below", "z"), [*POINTS, *TAILS])
+def test_against_fifty_digits(above: Any, below: Any, z: float) -> None:
+    value, slopes = oracle(above, below, z)
+    found, gradients = vm.value_and_grad(vm.hypergeometric_pFq, argnums=(0, 1, 2))(
+        np.array(above), np.array(below), z
+    )
+    pairs = zip(
+        [found, *(x for g in gradients for x in np.ravel(g))], [value, *slopes], strict=True
+    )
+    error = max(abs(a - b) / abs(b) for a, b in pairs)
+    assert error <= 1e-15
+    coverage.note(
+        vm.hypergeometric_pFq,
+        **({"tails": error} if (above, below, z) in TAILS else {"mpmath": error}),
+    )
+
+
+def test_second_and_third_derivatives() -> None:
+    c = np.array([*A, *B, 0.6])
+
+    def f(c: Any) -> Any:
+        return vm.hypergeometric_pFq(c[:2], c[2:4], c[4])
+
+    def exact(*axes: int) -> float:
+        with mpmath.workdps(60):
+            orders = tuple(axes.count(i) for i in range(5))
+            return float(
+                mpmath.diff(
+                    lambda *c: mpmath.hyper(c[:2], c[2:4], c[4]), tuple(map(mpmath.mpf, c)), orders
+                )
+            )
+
+    hessian, third = vm.hessian(f, c), vm.grad_hessian(f, c[:])
+    for i, j in ((0, 0), (0, 1), (2, 4), (3, 3), (4, 4)):
+        assert hessian[i, j] == pytest.approx(exact(i, j), rel=1e-14)
+    assert third[0, 2, 4] == pytest.approx(exact(0, 2, 4), rel=1e-14)
+
+
+def test_all_routes() -> None:
+    expect_ad(vm.hypergeometric_pFq, A[:1], B[:1], 0.3)
+    expect_ad_matvar(vm.hypergeometric_pFq, A, B[:1], 0.3)
+    for f, a in ((vm.hypergeometric_2F2, A), (vm.hypergeometric_3F2, np.array([0.5, 1.2, 0.8]))):
+        bound = partial(f, a, B)
+        expect_ad(bound, 0.3)
+        expect_ad_matvar(bound, 0.3)
+    points = [(np.array([0.5, 2.0, 0.3]),), (np.array([1.5, 3.0, -9.0]),)]
+    recordings.agree(lambda c: vm.hypergeometric_pFq(c[:1], c[1:2], c[2]), *points)
+
+
+def test_functions_with_other_names() -> None:
+    for x in (-0.9, 0.3, 0.8):
+        for c, d in pairwise((0.5, 1.7, 3.1)):
+            assert vm.hypergeometric_pFq([c], [], x) == pytest.approx(
+                vm.hypergeometric_1F0(c, x), rel=1e-14
+            )
+            assert vm.hypergeometric_pFq([c, d], [2.2], x) == pytest.approx(
+                vm.hypergeometric_2F1(c, d, 2.2, x), rel=1e-13
+            )
+            assert vm.hypergeometric_pFq([c], [d], x) == pytest.approx(
+                vm.hyp1f1(c, d, x), rel=1e-13
+            )
+            assert vm.hypergeometric_3F2([c, d, 2.2], [2.2, 1.1], x) == pytest.approx(
+                vm.hyp2f1(c, d, 1.1, x), rel=1e-13
+            )
+    assert vm.hypergeometric_pFq([-1.0], [3.0], 3.0) == 0.0
+    assert vm.hypergeometric_pFq([1.0, 2.0], [0.5], 0.0) == 1.0
+    assert vm.hypergeometric_pFq([0.0], [0.5], 100.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    "entry", [each for each in stan.entries("series_and_forms") if each.id.startswith("hyper")]
+)
+def test_stan(entry: Any) -> None:
+    stan.check(getattr(vm, entry["function"]), entry, rtol=1e-13)
+
+
+REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
+    "a": (
+        lambda: vm.hypergeometric_pFq(0.5, B, 0.6),
+        vm.ShapeError,
+        r"hypergeometric_pFq: a has shape \(\), but must be a vec",
+    ),
+    "z": (
+        lambda: vm.hypergeometric_pFq(A, B, A),
+        vm.ShapeError,
+        r"hypergeometric_pFq: z has shape \(2,\), but must be a scalar!",
+    ),
+    "2F2": (
+        lambda: vm.hypergeometric_2F2(A, [1.0], 0.5),
+        vm.ShapeError,
+        r"hypergeometric_2F2: b has shape \(1,\), but must be a vector of 2 parameters!",
+    ),
+    "3F2": (
+        lambda: vm.hypergeometric_3F2(A, B, 0.5),
+        vm.ShapeError,
+        r"hypergeometric_3F2: a has shape \(2,\), but must",
+    ),
+    "pole": (
+        lambda: vm.hypergeometric_pFq(A, [2.0, -3.0], 0.5),
+        vm.DomainError,
+        r"hypergeometric_pFq: b\[1\] is -3.0, but must be no negative integer, and not 0!",
+    ),
+    "radius": (
+        lambda: vm.hypergeometric_3F2([0.5, 1.2, 0.8], B, vm.var(-1.0)),
+        vm.DomainError,
+        (
+            "hypergeometric_3F2: z is -1.0, but must be between -1 and 1 where there is one "
+            "parameter "
+            "more above!"
+        ),
+    ),
+    "divergence": (
+        lambda: vm.hypergeometric_pFq([0.5, 1.2, 0.8], [1.0], 0.1),
+        vm.DomainError,
+        (
+            "hypergeometric_pFq: z is 0.1, but must be 0 where there are 3 parameters above and 1 "
+            "below!"
+        ),
+    ),
+    "nan": (
+        lambda: vm.hypergeometric_pFq([np.nan], B, 0.1),
+        vm.DomainError,
+        r"hypergeometric_pFq: a\[0\] is nan, but must be",
+    ),
+    "infinite": (
+        lambda: vm.hypergeometric_pFq(A, B, np.inf),
+        vm.DomainError,
+        "hypergeometric_pFq: z is inf, but must be finite!",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
+def test_refusals(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=f"^{text}"):
+        call()
+
+
+def test_series_that_are_too_slow_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "varmat.functions.special.hypergeometric"
+    monkeypatch.setattr(f"{module}._TERMS", 50)
+    with pytest.raises(
+        vm.DomainError,
+        match=r"^hypergeometric_3F2: z is 0.99, but must be .* converges in 50 terms!",
+    ):
+        vm.hypergeometric_3F2([0.5, 1.3, 0.8], B, 0.99)
+    monkeypatch.setattr(f"{module}._TERMS", 5000)
+    monkeypatch.setattr(f"{module}._MOST_DIGITS", 60)
+    with pytest.raises(
+        vm.DomainError,
+        match=r"^hypergeometric_pFq: z is -300.5, but must be such that the terms of the series do",
+    ):
+        vm.hypergeometric_pFq([1.3], [2.5], -300.5)
+
+
+@pytest.mark.parametrize(
+    "entry", [each for each in stan.entries("series_and_forms", throws=True) if "pFq" in each.id]
+)
+def test_what_stan_refuses(entry: Any) -> None:
+    with pytest.raises((vm.DomainError, vm.ShapeError), match=r"^hypergeometric_pFq: .* but must "):
+        vm.hypergeometric_pFq(*stan.arguments(entry))

@@ -1,0 +1,73 @@
+"""Logarithms of incomplete functions of numbers beside arrays, and where they take a short way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from densities.references import log_betaincc
+
+import varmat as vm
+from varmat.functions.special.log_incomplete import SLOPES
+
+GAMMAS = [
+    (2.5, np.array([0.1, 3.0, 900.0])),
+    (np.array([0.4, 12.0, 45.0]), 7.0),
+    (60.0, np.array([2.0, 61.0])),
+]
+BETAS = [
+    (2.5, 3.0, np.array([0.1, 0.99, 1e-300])), (np.array([0.4, 12.0, 45.0]), 2.0, 0.3),
+     (30.0, np.array([0.5, 30.0]), 0.7),
+    (2.0, np.array([1.0, 3.0]), 1.0), (np.array([1.0, 3.0]), 2.0, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        (0.0878, 39.3, 2e-12),
+        (26.2, 132.8, 0.187),
+        (0.5, 50.0, 0.02),
+        (3.0, 1e5, 1e-5),
+        (0.3, 400.0, 1e-9),
+        (2.0, 3.0, 0.8),
+    ],
+)
+def test_the_complement_keeps_its_digits(shapes: Any) -> None:
+    """Also where one minus the argument has lost some, and for several elements of which each goes
+    another way.
+    """
+    with mpmath.workdps(50):
+        true = float(log_betaincc(*map(mpmath.mpf, shapes)))
+    assert vm.log_betaincc(*shapes) == pytest.approx(true, rel=2e-12)
+    several = vm.log_betaincc(
+        *(np.array([x, y]) for x, y in zip(shapes, (0.7, 2.0, 0.4), strict=True))
+    )
+    assert several[0] == pytest.approx(true, rel=2e-12)
+
+
+@pytest.mark.parametrize("name", ["log_gammainc", "log_gammaincc", "log_betainc", "log_betaincc"])
+def test_numbers_beside_arrays(name: str) -> None:
+    """What is computed once for a number is what is computed for each element."""
+    for args in GAMMAS if "gamma" in name else BETAS:
+        full = np.broadcast_arrays(*args)
+        for function, given, whole in (
+            (getattr(vm, name), args, full),
+            (getattr(vm, f"{name}_derivative"), (1.0, *args), (1.0, *full)),
+        ):
+            each = [
+                function(*(float(v[i]) if np.ndim(v) else v for v in whole))
+                for i in range(full[0].size)
+            ]
+            for found in (function(*given), function(*whole)):
+                np.testing.assert_allclose(found, each, rtol=1e-13, err_msg=f"{name}{args}")
+
+
+@pytest.mark.parametrize("name", sorted(SLOPES))
+def test_slopes_of_known_values(name: str) -> None:
+    """They are the derivatives of the same arguments, inside, far away and at the ends."""
+    of, slope = SLOPES[name]
+    for args in GAMMAS if "gamma" in name else BETAS:
+        np.testing.assert_array_equal(slope(1.0, *args, of(*args)), getattr(vm, name)(1.0, *args))

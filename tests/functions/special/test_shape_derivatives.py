@@ -1,0 +1,294 @@
+"""Derivatives with respect to shapes, orders and parameters, over their domains, against 50-digit
+arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from functions.partials import exact, gradient, relative
+
+import varmat as vm
+from varmat.functions.special import shape_derivatives
+from varmat.testing import expect_ad, expect_ad_matvar
+
+INF = math.inf
+
+
+def hessian_rows(function: Any, columns: list[Any], axis: int) -> list[Any]:
+    """The second derivatives along `axis` and each other operand, by forward over reverse."""
+    with vm.nested(), np.errstate(all="ignore"):
+        xs = [vm.var(x) for x in columns]
+        duals = [vm.Dual(x, np.full(x.shape, float(i == axis))) for i, x in enumerate(xs)]
+        np.sum(function(*duals).tan).grad()
+        return [np.array(x.adj) for x in xs]
+
+
+# Each family: the function, the same in mpmath, with small values in the tails (a constant does not
+# matter), and points.
+
+
+def gamma_points() -> Iterator[tuple[float, float]]:
+    for a in (1e-3, 0.2, 1.0, 3.99, 4.01, 150.0, 1e5):
+        yield from ((a, x) for x in (1e-6, 0.9, 1.1))
+        for deviations in (-20.0, -2.0, -0.01, 0.5, 6.0, 20.0):
+            x = a + deviations * math.sqrt(a)
+            yield a, x if x > 0.01 * a else a * math.exp(deviations)
+
+
+def small_gamma(a: Any, x: Any) -> Any:
+    return (
+        mpmath.gammainc(a, 0, x, regularized=True)
+        if x < a
+        else -mpmath.gammainc(a, x, mpmath.inf, regularized=True)
+    )
+
+
+def beta_points() -> Iterator[tuple[float, float, float]]:
+    for a, b in (
+        (0.01, 0.01),
+        (0.01, 3.0),
+        (1.0, 0.02),
+        (3.9, 4.1),
+        (30.0, 300.0),
+        (1e4, 0.1),
+        (900.0, 700.0),
+    ):
+        mean = a / (a + b)
+        deviation = math.sqrt(mean * (1.0 - mean) / (a + b + 1.0))
+        for deviations in (-8.0, -0.3, 2.0):
+            x = mean + deviations * deviation
+            x = x if x > 0 else mean * math.exp(deviations)
+            yield a, b, x if x < 1 else 1.0 - (1.0 - mean) * math.exp(-deviations)
+
+
+def small_beta(a: Any, b: Any, x: Any) -> Any:
+    if x < a / (a + b):
+        return mpmath.betainc(a, b, 0, x, regularized=True)
+    return -mpmath.betainc(b, a, 0, 1 - x, regularized=True)
+
+
+BESSEL_POINTS = [
+    (v, x)
+    for v in (1e-6, 0.04, 0.49, 0.51, 1.3, 7.5, 29.0, 200.5)
+    for x in (1e-100, 0.9, 1.1, 4.0, 35.0)
+    if v < 5.0 or x > 0.1
+]
+HYPERGEOMETRIC_POINTS = [
+    (1.0, 1.0, 2.0, 0.5),
+    (0.5, 1.5, 2.5, 0.9),
+    (3.7, 1.1, 2.2, 0.99),
+    (1.0, 2.0, 3.0, 0.999999),  # c - a - b is an integer
+    (-2.0, 3.0, 1.5, 0.7),  # a polynomial, but not beside this a
+    (-2.0, 3.0, 1.5, -0.7),
+    (1.5, 2.5, -3.5, 0.8),
+    (20.0, 30.0, 62.0, 0.3),
+    (5.0, 7.0, 25.0, 0.92),
+    (2.0, 2.5, 3.0, -30.0),
+    (0.3, 0.4, 2.0, -1e6),
+]
+FAMILIES: dict[str, tuple[Any, Any, list[Any], int, float, float]] = {
+    # name: function, reference, points, number of shapes, largest relative errors of first and of
+    # second derivatives
+    "gammainc": (vm.gammainc, small_gamma, list(gamma_points()), 1, 3e-13, 3e-12),
+    "betainc": (vm.betainc, small_beta, list(beta_points()), 2, 3e-13, 3e-12),
+    "kv": (
+        vm.log_kv_derivative,
+        lambda v, x: mpmath.log(mpmath.besselk(v, x)),
+        BESSEL_POINTS,
+        1,
+        3e-14,
+        3e-14,
+    ),
+    "iv": (
+        vm.log_iv_derivative,
+        lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+        BESSEL_POINTS,
+        1,
+        3e-14,
+        3e-13,
+    ),
+    "hyp2f1": (vm.hyp2f1, mpmath.hyp2f1, HYPERGEOMETRIC_POINTS, 3, 3e-13, 3e-12),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_derivatives_over_the_domain(name: str) -> None:
+    function, reference, points, shapes, first, second = FAMILIES[name]
+    columns = [np.array(column) for column in zip(*points, strict=True)]
+    if name in ("iv", "kv"):
+        bessel = function
+        function = lambda v, x: bessel(0.0, v, x)  # noqa: E731 - of order 0 it is the logarithm itself
+    gradients = gradient(function, columns)
+    for i in range(shapes):
+        truth = [exact(reference, point, i) for point in points]
+        assert relative(gradients[i], truth) <= first
+        for j, ours in enumerate(hessian_rows(function, columns, i)):
+            # A second derivative may be zero: then on the scale of the first one.
+            scale = np.abs(truth) / np.maximum(1.0, np.abs(columns[j])) if name != "kv" else 0.0
+            assert (
+                relative(ours, [exact(reference, point, i, j) for point in points], scale) <= second
+            )
+
+
+@pytest.mark.parametrize(
+    ("function", "reference", "points"),
+    [
+        (vm.gammainc_derivative, small_gamma, [(3, 0.7, 0.5), (3, 2.5, 4.0), (3, 60.0, 75.0)]),
+        (
+            vm.betainc_derivative,
+            small_beta,
+            [(21, 0.7, 2.5, 0.1), (30, 5.0, 7.0, 0.8), (12, 0.3, 0.4, 0.5)],
+        ),
+        (
+            vm.log_iv_derivative,
+            lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+            [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, 9.0, 40.0)],
+        ),
+        (
+            vm.log_iv_derivative,
+            lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+            [(10, -0.3, 0.5), (20, -2.3, 3.0), (11, -0.5, 9.0)],
+        ),
+        (
+            vm.log_kv_derivative,
+            lambda v, x: mpmath.log(mpmath.besselk(v, x)),
+            [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, -9.1, 40.0)],
+        ),
+    ],
+)
+def test_derivatives_of_higher_order(function: Any, reference: Any, points: list[Any]) -> None:
+    for order, *point in points:
+        axes = (
+            [0] * (order // 10) + [1] * (order % 10)
+            if function is not vm.gammainc_derivative
+            else [0] * order
+        )
+        assert relative(function(order, *point), exact(reference, tuple(point), *axes)) <= 1e-11
+
+
+# Function, point, gradient there.
+ENDS: list[tuple[Any, tuple[float, ...], tuple[float, ...]]] = [
+    (vm.gammainc, (2.5, 0.0), (0.0, 0.0)),
+    (vm.gammainc, (1.0, 0.0), (0.0, 1.0)),
+    (vm.gammainc, (2.5, INF), (0.0, 0.0)),
+    (vm.gammaincc, (0.5, 0.0), (0.0, -INF)),
+    (vm.gammaincc, (1e-3, 1e4), (0.0, 0.0)),
+    (vm.betainc, (2.0, 3.0, 0.0), (0.0, 0.0, 0.0)),
+    (vm.betainc, (1.0, 3.0, 0.0), (0.0, 0.0, 3.0)),
+    (vm.betainc, (2.0, 1.0, 1.0), (0.0, 0.0, 2.0)),
+    (vm.betaincinv, (2.0, 3.0, 0.0), (0.0, 0.0, INF)),
+    (vm.betaincinv, (2.0, 3.0, 1.0), (0.0, 0.0, INF)),
+    (vm.gammaincinv, (2.0, 0.0), (0.0, INF)),
+    (vm.iv, (1.5, 0.0), (0.0, 0.0)),
+    (vm.iv, (0.0, 1e-300), (-690.891459, 0.0)),
+    (vm.kv, (0.0, 2.5), (0.0, -0.07389082)),
+    (vm.kv, (2.5, 1e3), (0.0, 0.0)),
+    (vm.hyp2f1, (2.0, 3.0, 1.5, 0.0), (0.0, 0.0, 0.0, 4.0)),
+    (vm.hyp2f1, (0.0, 3.0, 1.5, 0.5), (1.0 + 0.25 * math.pi, 0.0, 0.0, 0.0)),
+]
+
+
+@pytest.mark.parametrize(("function", "point", "expected"), ENDS)
+def test_derivatives_at_the_ends(
+    function: Any, point: tuple[float, ...], expected: tuple[float, ...]
+) -> None:
+    for columns in (list(point), [np.array([x]) for x in point]):
+        np.testing.assert_allclose(
+            np.ravel(gradient(function, columns)), expected, rtol=1e-7, atol=1e-290
+        )
+
+
+@pytest.mark.parametrize(
+    ("shape", "distance"),
+    [(0.01, 1e-20), (0.02, 1e-15), (0.05, 1e-8), (0.01, 1e-40), (0.001, 1e-300)],
+)
+def test_small_shapes_far_from_the_bulk(shape: float, distance: float) -> None:
+    """With one shape 1 the function is a power of the distance from an end, and so is its
+    inverse.
+    """
+    power = lambda a: mpmath.mpf(distance) ** a  # noqa: E731 - used below
+    first, second = (exact(power, (shape,), *axes) for axes in ([0], [0, 0]))
+    for f in (lambda a: vm.betainc(a, 1.0, distance), lambda a: -vm.betaincc(a, 1.0, distance)):
+        assert vm.gradient(f, shape) == pytest.approx(first, rel=1e-13)
+        assert vm.hessian(f, shape) == pytest.approx(second, rel=1e-13)
+    if distance > 1e-16:
+        complement = 1.0 - distance  # what is left after rounding is the distance
+        left = lambda b: -(mpmath.mpf(1.0 - complement) ** b)  # noqa: E731 - used below
+        assert vm.gradient(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(
+            exact(left, (shape,), 0), rel=1e-13
+        )
+        assert vm.hessian(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(
+            exact(left, (shape,), 0, 0), rel=1e-13
+        )
+
+
+@pytest.mark.parametrize(("shape", "level"), [(0.01, 0.7), (0.02, 0.3), (0.05, 0.1)])
+def test_inverse_of_the_incomplete_beta_function_of_small_shapes(
+    shape: float, level: float
+) -> None:
+    power = lambda a: mpmath.mpf(level) ** (1 / a)  # noqa: E731 - used below
+    for f in (
+        lambda a: vm.betaincinv(a, 1.0, level),
+        lambda a: vm.betainccinv(a, 1.0, 1.0 - level),
+    ):
+        assert vm.gradient(f, shape) == pytest.approx(exact(power, (shape,), 0), rel=1e-12, abs=0.0)
+        assert vm.hessian(f, shape) == pytest.approx(
+            exact(power, (shape,), 0, 0), rel=1e-12, abs=0.0
+        )
+
+
+def test_symmetric_shapes() -> None:
+    # At one half the median does not move with the common shape, and the two shapes pull with the
+    # same force.
+    for shape in (1e-2, 0.5, 3.0, 1e4):
+        a, b, _ = gradient(vm.betainc, [shape, shape, 0.5])
+        assert a == pytest.approx(-b, rel=1e-13)
+        assert gradient(lambda t: vm.betainc(t, t, 0.5), [shape])[0] == pytest.approx(
+            0.0, abs=1e-13 * abs(a)
+        )
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (vm.gammainc, (np.array([[0.3], [2.5], [9.0]]), np.array([0.5, 3.0]))),
+        (vm.gammaincc, (np.array([0.3, 7.0])[::-1], np.float64(1.5))),
+        (vm.gammaincinv, (np.array([0.7, 7.0]), np.array([0.3, 0.8]))),
+        (vm.betainc, (np.array([[0.3], [5.0]]), np.float64(4.5), np.array([0.2, 0.7]))),
+        (vm.betainc, (np.empty(0), np.empty(0), np.empty(0))),
+        (vm.betaincinv, (np.array([0.7, 5.0]), np.array([4.5, 0.6]), np.float64(0.3))),
+        (vm.ive, (np.array([[0.1], [1.5], [6.0]]), np.array([0.5, 3.0, 40.0]))),
+        (vm.kve, (np.array([[0.1], [1.5], [6.0]]), np.array([0.5, 3.0, 40.0]))),
+        (vm.log_modified_bessel_first_kind, (np.array([0.1, 0.6]), np.array([[0.5], [30.0]]))),
+        (
+            vm.hyp2f1,
+            (np.array([0.7, 2.0]), np.float64(1.5), np.array([2.2, 3.1]), np.array([0.3, -1.5])),
+        ),
+    ],
+)
+def test_all_routes(function: Any, args: tuple[Any, ...]) -> None:
+    expect_ad(function, *args)
+    expect_ad_matvar(function, *args)
+
+
+def test_blocks_agree_with_single_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = np.geomspace(0.1, 50.0, 40)
+    calls = [
+        lambda t: vm.gammainc_derivative(1.0, t, 2.0),
+        lambda t: vm.betainc_derivative(10.0, t, 2.0, 0.3),
+        lambda t: vm.log_iv_derivative(10.0, t, 5.0),
+        lambda t: vm.log_kv_derivative(10.0, t, 5.0),
+        lambda t: vm.hyp2f1_da(t, 2.0, 3.0, 0.3),
+    ]
+    whole = [call(shapes) for call in calls]
+    for call, expected in zip(calls, whole, strict=True):
+        np.testing.assert_allclose([call(float(t)) for t in shapes], expected, rtol=1e-13)
+    monkeypatch.setattr(shape_derivatives.on_domain, "__kwdefaults__", {"block": 7})
+    for call, expected in zip(calls[:4], whole, strict=False):
+        np.testing.assert_allclose(call(shapes), expected, rtol=1e-13)

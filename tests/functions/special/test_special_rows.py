@@ -1,0 +1,226 @@
+"""The further ufuncs of SciPy: every row against mpmath and along all routes, and SciPy's own list
+of names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+from functions.special_points import check_points, check_routes
+
+import varmat as vm
+from varmat.core.elementwise import ROWS
+from varmat.functions.elementwise import CONSTANT_OPERANDS
+from varmat.functions.special import further_names as special_names
+from varmat.functions.special import further_rows as special_rows
+
+DOCS = Path(__file__).parents[3] / "docs"
+TESTED = [row.name for row in special_rows.MADE]
+ANSWERED = sorted(name for name in special_rows.ANSWERS if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_row_agrees_with_mpmath(name: str) -> None:
+    check_points(ROWS[name])
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_row_agrees_along_all_routes(name: str) -> None:
+    check_routes(ROWS[name])
+
+
+def operands(name: str) -> list[float]:
+    """Operands of a ufunc of SciPy: those of its first row, of which spheroidal functions hide
+    some.
+    """
+    rows, arity = special_rows.ROWS_OF[name], getattr(scipy.special, name).nin
+    # hermite and bdtr want integers
+    point = [int(x) if float(x).is_integer() else x for x in rows[0].points[0]]
+    if arity > rows[0].arity or (
+        name.startswith(("pro_", "obl_")) and not name.endswith("_cv") and arity == 4
+    ):
+        modes = divmod(point[0], special_names.special_waves._BOTH)
+        return [*modes, point[1], *([point[2]] if arity == 5 else []), point[3]]
+    return point
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_scipy_function_dispatches_here(name: str) -> None:
+    function = getattr(scipy.special, name)
+    *held, last = operands(name)
+    expected = np.atleast_1d(function(*held, last))
+    for x, kind in (
+        (vm.var(last), vm.Var),
+        (vm.var([last, last]), vm.VarMat),
+        (vm.matvar([last]), vm.MatVar),
+        (vm.Dual(last, 1.0), vm.Dual),
+    ):
+        if _is_free(name):
+            found = function(*held, x)
+            for each, value in zip(
+                found if isinstance(found, tuple) else (found,), expected, strict=True
+            ):
+                assert type(each) is kind
+                plain = vm.value(each.val) if kind is vm.Dual else vm.value(each)
+                np.testing.assert_allclose(
+                    plain, value, rtol=1e-5 if name.startswith("nc") else 1e-9
+                )
+        else:
+            with pytest.raises(TypeError, match=f"^{name}: .* but must be a constant"):
+                function(*held, x)
+
+
+def _is_free(name: str) -> bool:
+    row = special_rows.ROWS_OF[name][0]
+    return row.arity - 1 not in CONSTANT_OPERANDS.get(row.name, {})
+
+
+def test_constant_operands_are_refused_by_name() -> None:
+    for name in TESTED:
+        for place, title in CONSTANT_OPERANDS.get(name, {}).items():
+            if name in special_rows.ANSWERS:
+                args: list[Any] = operands(name)
+                args[place] = vm.var(args[place])
+                with pytest.raises(
+                    TypeError, match=rf"^{name}: {title} is a Var, but must be a constant"
+                ):
+                    getattr(scipy.special, name)(*args)
+    with pytest.raises(TypeError, match=r"^pro_ang1: the mode n is a Var, but must be a constant"):
+        scipy.special.pro_ang1(1, vm.var(3.0), 1.5, 0.4)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name in special_names.REFUSED if not name.startswith("_"))
+)
+def test_refused_with_its_reason(name: str) -> None:
+    ufunc = getattr(scipy.special, name)
+    sentence = f"scipy.special.{name} is not differentiable here: {special_names.REFUSED[name]}"
+    with pytest.raises(TypeError, match=f"^{re.escape(sentence)}$"):
+        ufunc(*[0.5] * (ufunc.nin - 1), vm.var(0.5))
+
+
+def test_functions_that_scipy_wrote_in_python() -> None:
+    x = vm.var(2.5)
+    assert vm.gradient(lambda x: scipy.special.zeta(x), 2.5) == vm.gradient(
+        lambda x: scipy.special.zetac(x), 2.5
+    )
+    assert vm.gradient(lambda x: scipy.special.zeta(3.0, x), 2.5) == vm.gradient(
+        lambda x: vm.zeta(3.0, x), 2.5
+    )
+    np.testing.assert_allclose(
+        vm.gradient(lambda x: scipy.special.jvp(2, x), 2.5),
+        scipy.special.jvp(2, 2.5, 2),
+        rtol=1e-13,
+    )
+    np.testing.assert_allclose(
+        vm.gradient(lambda x: scipy.special.softplus(x), 2.5), scipy.special.expit(2.5), rtol=1e-14
+    )
+    laguerre = scipy.special.assoc_laguerre(0.3, 3, 1)
+    assert scipy.special.assoc_laguerre(vm.var(0.3), 3, 1).val == pytest.approx(laguerre, rel=1e-14)
+    with pytest.raises(
+        TypeError,
+        match=r"scipy.special.lambertw is not differentiable here: .* write varmat.lambert_w0",
+    ):
+        scipy.special.lambertw(x)
+
+
+def test_other_ufuncs_are_not_answered() -> None:
+    assert special_names.answer(np.frompyfunc(lambda x: x, 1, 1)) is None
+    with pytest.raises(
+        TypeError, match="_cosine_cdf is not differentiable here: it is not known to varmat"
+    ):
+        scipy.special._ufuncs._cosine_cdf(vm.var(0.5))
+
+
+def test_the_tables_are_imported_on_first_use() -> None:
+    code = """
+import sys, scipy.special, varmat as vm
+further = "distributions elliptic integrals noncentral polynomials sums waves".split()
+tables = lambda: [name for name in further if f"varmat.functions.special.{name}" in sys.modules]
+scipy.special.gammaln(vm.var(2.0)); vm.gradient(lambda x: abs(x) + (x > 0), 2.0)
+print(tables())
+scipy.special.stdtr(3.0, vm.var(2.0))
+print(len(tables()) > 5)
+"""
+    # A row is pickled by name.
+    code += f"import pickle; print(pickle.loads({pickle.dumps(ROWS['stdtr'])!r})(3.0, 0.0))"
+    found = subprocess.run(
+        [sys.executable, "-c", code.lstrip()], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == ["[]", "True", "0.5"]
+
+
+# Names that SciPy 1.15 warns of, and 1.17 does not have.
+GONE = {"clpmn", "lpmn", "lpn", "sph_harm"}
+
+
+def test_the_table_follows_the_list_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is new in SciPy is missing there."""
+    monkeypatch.syspath_prepend(DOCS)
+    table = importlib.import_module("scipy_special")
+    answers = table.answers()
+    assert answers.keys() == set(scipy.special.__all__)
+    for name in GONE & answers.keys():
+        del answers[name]
+    assert [name for name, (_, text) in answers.items() if not text] == []
+    page = (DOCS / "scipy_functions.md").read_text()
+    for name in answers:
+        assert re.search(rf"^\| `{re.escape(name)}[(`]", page, flags=re.MULTILINE), (
+            f"{name} is missing: python docs/scipy_special.py"
+        )
+    if f"those of SciPy {'.'.join(scipy.__version__.split('.')[:2])}." in page:
+        assert page.split(table.START)[1].split(table.END)[0] == table.lines(), (
+            "python docs/scipy_special.py"
+        )
+    for name, text in table.FUNCTIONS.items():
+        found = re.search(r"varmat\.(\w+)", text)
+        assert found is None or hasattr(vm, found[1]), name
+
+
+@pytest.mark.parametrize(
+    ("call", "x", "slope"),
+    [
+        (lambda t: scipy.special.stdtr(3.0, t), 0.0, 0.36755259694786135),
+        (lambda v: scipy.special.stdtr(v, 0.0), 3.0, 0.0),
+        (lambda x: scipy.special.pdtr(x, 2.0), 3.0, 0.0),
+        (lambda x: scipy.special.sici(x)[0], 0.0, 1.0),
+        (lambda x: scipy.special.ellipkinc(0.0, x), 0.3, 0.0),
+        (lambda x: scipy.special.eval_legendre(1, x), 0.3, 1.0),
+        (lambda x: scipy.special.airy(x)[1], 0.0, 0.0),
+    ],
+)
+def test_derivatives_at_ends_and_middles(call: Any, x: float, slope: float) -> None:
+    for point in (x, np.array([x])):
+        np.testing.assert_allclose(vm.gradient(lambda x: np.sum(call(x)), point), slope, rtol=1e-14)
+
+
+def test_elements_of_several_kinds() -> None:
+    """Whole and fractional degrees, and both sides of where one formula takes over from another."""
+    n, x = np.array([3.0, 2.5, 0.0]), np.array([0.3, 0.3, 0.3])
+    slopes = vm.gradient(lambda x: np.sum(scipy.special.eval_legendre(n, x)), x)
+    np.testing.assert_allclose(
+        slopes,
+        [vm.gradient(lambda x, k=k: scipy.special.eval_legendre(k, x), 0.3) for k in n],
+        rtol=1e-14,
+    )
+    for function, place in (
+        (scipy.special.kolmogorov, 0.85),
+        (lambda t: scipy.special.stdtr(4.0, t), 2.0),
+    ):
+        sides = vm.gradient(
+            lambda x, f=function: np.sum(f(x)), np.array([place - 1e-9, place + 1e-9])
+        )
+        np.testing.assert_allclose(sides[0], sides[1], rtol=1e-7)
+    wide = vm.gradient(
+        lambda x: np.sum(scipy.special.voigt_profile(x, 1.0, 1.0)), np.array([11.18, 11.27])
+    )
+    assert -8e-4 < wide[0] < wide[1] < -4e-4

@@ -1,0 +1,112 @@
+"""Loops over blocks of rows: products with long matrices in one pass, by the interpreter and by
+every runner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from recordings import agree
+
+import varmat as vm
+from varmat.programs import blocks
+from varmat.programs.interpret import interpret
+
+ROWS, COLUMNS = 203, 3
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(ROWS, COLUMNS))
+WIDE = RNG.normal(size=(ROWS, COLUMNS + 4))
+Y = RNG.normal(size=ROWS)
+SQUARE = RNG.normal(size=(4, 4))
+COUNTS = RNG.poisson(2.0, size=ROWS)
+BITS = COUNTS > 2
+TWELVE = 1e-12
+A, B = np.array([0.3, -0.8, 1.1, 0.4]), np.array([-0.6, 0.5, 0.2, 0.1])
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 16 rows, and a last one of 11."""
+    monkeypatch.setattr(blocks, "BYTES", 8 * COLUMNS * 16)
+
+
+def squares(eta: Any) -> Any:
+    return -0.5 * np.sum((Y - eta) ** 2)
+
+
+def kinds(recorded: Any) -> list[str]:
+    """What is in the only loop."""
+    (loop,) = (step.kernel for step in recorded.program.steps if step.kernel.name == "loop")
+    assert loop.size == ROWS
+    assert loop.block == 16
+    return [step.kernel.name for step in loop.steps]
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: squares(X @ x[:3] + x[3]),
+    lambda x: squares(x[:3] @ np.asfortranarray(X.T)),
+    lambda x: squares(WIDE[:, 2:5] @ x[:3]),
+    lambda x: squares(WIDE.T[2:5].T @ x[:3]),
+    lambda x: vm.normal_lpdf(Y, X @ x[:3], np.exp(x[3])),
+], ids=["rows", "columns", "part of a matrix", "part of a transpose", "density"])  # fmt: skip
+def test_a_regression_is_one_pass(f: Any) -> None:
+    recorded = agree(f, (A,), (B,), rtol=TWELVE)
+    assert kinds(recorded).count("matmul") >= 2
+    assert "matmul" not in recorded.program.counts()
+    value, gradient = vm.value_and_grad(f)(B)
+    found = interpret(recorded.program, B)
+    np.testing.assert_allclose(found[0], value, rtol=TWELVE)
+    np.testing.assert_allclose(found[1], gradient, rtol=TWELVE)
+
+
+def test_what_others_read_is_kept() -> None:
+    recorded = agree(
+        lambda x: squares(X @ x[:3]) + np.max(X @ x[:3]) * x[3], (A,), (B,), rtol=TWELVE
+    )
+    assert recorded.program.counts()["loop"] == 2  # what needs the largest predictor comes after it
+
+
+def test_a_matrix_that_is_computed() -> None:
+    agree(lambda x: squares((WIDE[:, :3] * x[3]) @ x[:3]), (A,), (B,), rtol=TWELVE)
+    agree(lambda x, b: squares(x @ b), (X, A[:3]), (2.0 * X, B[:3]), argnums=(0, 1), rtol=TWELVE)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: squares(np.asfortranarray(X) @ x[:3]),
+    lambda x: squares(np.ones((ROWS, 1)) @ x[:1]),
+    lambda x: np.sum(np.sin(SQUARE @ x)),
+    lambda x: np.sum(np.sin(X[:12] @ x[:3])),
+], ids=["columns in one piece", "one column", "square", "short"])  # fmt: skip
+def test_other_products_stay_as_they_are(f: Any) -> None:
+    recorded = agree(f, (A,), (B,), rtol=TWELVE)
+    assert "loop" not in recorded.program.counts()
+
+
+def test_steps_keep_their_blocks_where_there_is_no_matrix() -> None:
+    y = np.linspace(0.0, 1.0, 3 * blocks.BLOCK)
+    recorded = agree(lambda x: np.sum(np.sin(y * x[0])), (A,), (B,), rtol=1e-11)
+    (loop,) = (step.kernel for step in recorded.program.steps if step.kernel.name == "loop")
+    assert loop.block == blocks.BLOCK
+
+
+SIGMA = np.exp(0.3)
+REGRESSIONS = {
+    "normal": lambda x: vm.normal_id_glm_lpdf(Y, X, x[3], x[:3], SIGMA),
+    "normal, scale": lambda x: vm.normal_id_glm_lpdf(Y, X, 0.0, x[:3], np.exp(x[3])),
+    "bernoulli": lambda x: vm.bernoulli_logit_glm_lpmf(BITS, X, x[3], x[:3]),
+    "poisson": lambda x: vm.poisson_log_glm_lpmf(COUNTS, X, x[3], x[:3]),
+    "binomial": lambda x: vm.binomial_logit_glm_lpmf(COUNTS, 12, X, x[3], x[:3]),
+    "negative binomial": lambda x: vm.neg_binomial_2_log_glm_lpmf(
+        COUNTS, X, 0.5, x[:3], np.exp(x[3])
+    ),
+    "ordered": lambda x: vm.ordered_logistic_glm_lpmf(1 + BITS, X, x[:3], x[3:]),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_regressions_do_not_call_python(name: str) -> None:
+    recorded = agree(REGRESSIONS[name], (A,), (B,), rtol=TWELVE)
+    assert kinds(recorded).count("matmul") >= 2
+    assert not recorded.program.python_steps()

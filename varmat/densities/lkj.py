@@ -1,0 +1,404 @@
+"""LKJ densities of correlation matrices and of their Cholesky factors."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError, finite, positive_finite
+from varmat.core.operation import Saved
+from varmat.densities.density import HALF_LOG_TWO_PI, density, possible
+from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix
+from varmat.densities.wishart import QUARTER_LOG_PI
+from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.checks import TOLERANCE, is_held, one
+from varmat.functions.linalg.determinants import log_determinant_spd_of
+from varmat.functions.linalg.lapack import (
+    above,
+    diagonal_of,
+    half_diagonal,
+    inverse_triangle,
+    log_diagonal,
+)
+from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.special.table import log_rising_factorial, zeta_difference
+from varmat.programs.symbols import (
+    applied,
+    inverse_lower,
+    positive_definite,
+    require,
+    spread_back,
+    triangle,
+)
+
+__all__ = ["lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "lkj_cov_lpdf"]
+
+
+SHAPE = ("Shape parameter", Scalar(positive_finite))
+
+
+# Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum
+# over k = 1, ..., K - 1 of log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi)
+# / 2, each gamma quotient without cancellation.
+@lru_cache  # most models have the same one throughout
+def _lkj_constant(eta: float, k: int) -> float:
+    half = 0.5 * np.arange(1.0, k)
+    return (
+        float(add_reduce(log_rising_factorial(eta + (half[::-1] - 0.5), half)))
+        - k * (k - 1) * QUARTER_LOG_PI
+    )
+
+
+def _lkj_constant_slope(eta: Any, k: int) -> Any:
+    """The derivative; differentiable."""
+    half = 0.5 * np.arange(1.0, k)
+    return np.sum(zeta_difference(1.0, eta + (half[::-1] - 0.5), half))
+
+
+def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
+    """The constant and, as a function of nothing, its derivative as steps of a program."""
+    half = 0.5 * np.arange(1.0, k)
+    start = eta + (half[::-1] - 0.5)
+    constant = np.sum(applied(log_rising_factorial, start, half)) - k * (k - 1) * QUARTER_LOG_PI
+    return constant, lambda: np.sum(applied(zeta_difference, 1.0, start, half))
+
+
+@density(L=("Random variable", square_matrix), eta=SHAPE)
+def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Any) -> Any:
+    """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
+
+    Parameters
+    ----------
+    L : array_like, shape (K, K)
+        Random variable: a Cholesky factor of a correlation matrix; not nan.
+    eta : scalar
+        Shape parameter: positive and finite. With 1 all correlation matrices have the same density.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``lkj_corr_cholesky_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `L` is not lower triangular with a positive diagonal and
+        rows of norm one, to 1e-8.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If `L` is not square, or `eta` no scalar.
+
+    Notes
+    -----
+    The log density is :math:`\\sum_{k=2}^K (K - k + 2 \\eta - 2) \\log L_{kk} + c(\\eta)` with
+    :math:`c(\\eta) = \\sum_{k=1}^{K-1} [\\log\\Gamma(\\eta + \\tfrac{K-1}2) - \\log\\Gamma(\\eta +
+    \\tfrac{K-1-k}2) - \\tfrac k2 \\log\\pi]`. The derivative with respect to `L` is diagonal, as if
+    the diagonal were free. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "Cholesky LKJ correlation distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda L: vm.lkj_corr_cholesky_lpdf(L, 2.0), np.array([[1.0, 0.0], [0.6, 0.8]]))
+    array([[0. , 0. ],
+           [0. , 2.5]])
+    """
+    if not _is_correlation_factor(factor):
+        return -math.inf
+    value = float(_powers(len(factor), eta).dot(np.log(factor.diagonal())))
+    return value + _lkj_constant(float(eta), len(factor)) if "eta" in keep else value
+
+
+def _is_correlation_factor(x: Any) -> bool:
+    norms = np.einsum("ij,ij->i", x, x)
+    return bool(
+        (x.diagonal() > 0).all()
+        and (abs(norms - 1.0) <= 2.0 * TOLERANCE).all()
+        and not x[above(len(x))].any()
+    )
+
+
+@lru_cache
+def _lines(k: int) -> tuple[Any, Any]:
+    """Intercepts and slopes of the powers of the elements on the diagonal as functions of eta."""
+    later = np.arange(k) > 0
+    return np.where(later, np.arange(k - 3.0, -3.0, -1.0), 0.0), np.where(later, 2.0, 0.0)
+
+
+def _powers(k: int, eta: Any) -> Any:
+    """The powers of the elements on the diagonal; differentiable."""
+    intercepts, slopes = _lines(k)
+    return intercepts + slopes * eta
+
+
+@lkj_corr_cholesky_lpdf.straight
+def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Any) -> Any:
+    k, diagonal = len(factor), np.diagonal(factor)
+    require(diagonal > 0.0)
+    require(abs(np.sum(np.square(factor), axis=-1) - 1.0) <= 2.0 * TOLERANCE)
+    require(triangle(factor) == factor)
+    powers, logs, (constant, slope) = _powers(k, eta), np.log(diagonal), _lkj_straight(eta, k)
+    value = np.sum(powers * logs)
+
+    def contributions(g: Any) -> Any:
+        in_eta = lambda: g * (2.0 * np.sum(logs[1:]) + slope())  # noqa: E731
+        return lambda: spread_back(g * powers / diagonal, np.arange(k) * (k + 1), (k, k)), in_eta
+
+    return value + constant if "eta" in keep else value, contributions
+
+
+@lkj_corr_cholesky_lpdf.reverse
+def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+    if r == -math.inf:
+        return (lambda: ZERO,) * 2
+    k = len(factor)
+
+    def of_factor() -> Any:
+        c = np.zeros((k, k))
+        np.divide(g * _powers(k, eta), factor.diagonal(), diagonal_of(c))
+        return c
+
+    return of_factor, lambda: g * _eta_slope(factor, eta)
+
+
+def _eta_slope(factor: Any, eta: Any) -> Any:
+    return 2.0 * np.sum(np.log(np.diagonal(factor)[1:])) + _lkj_constant_slope(eta, len(factor))
+
+
+@lkj_corr_cholesky_lpdf.tangent
+def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Any) -> Any:
+    if not is_held(possible, r):
+        return (lambda t: 0.0,) * 2
+    slopes = _powers(len(factor), eta) / np.diagonal(factor)
+    return lambda t: np.sum(slopes * np.diagonal(t)), lambda t: t * _eta_slope(factor, eta)
+
+
+@density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
+def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Any) -> Any:
+    """Log density of the LKJ distribution of a correlation matrix.
+
+    Parameters
+    ----------
+    Sigma : array_like, shape (K, K)
+        Random variable: a correlation matrix; not nan.
+    eta : scalar
+        Shape parameter: positive and finite. With 1 all correlation matrices have the same density.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``lkj_corr_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `Sigma` is not symmetric positive definite with ones on
+        the diagonal, to 1e-8.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If `Sigma` is not square, or `eta` no scalar.
+
+    Notes
+    -----
+    The log density is :math:`(\\eta - 1) \\log\\det\\Sigma + c(\\eta)`, with the constant of
+    `lkj_corr_cholesky_lpdf`, which is to be preferred. The derivative with respect to Sigma is
+    :math:`(\\eta - 1) \\Sigma^{-1}`, folded onto the lower triangle. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Functions Reference, "LKJ correlation distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda Sigma: vm.lkj_corr_lpdf(Sigma, 2.0), np.array([[1.0, 0.6], [0.6, 1.0]]))
+    array([[ 1.5625,  0.    ],
+           [-1.875 ,  1.5625]])
+    """
+    factor = factor_or_none(sigma) if one.holds(sigma.diagonal()).all() else None
+    if factor is None:
+        return Saved(-math.inf, factor=None)
+    value = 2.0 * (eta - 1.0) * log_diagonal(factor)
+    return Saved(
+        value + _lkj_constant(float(eta), len(sigma)) if "eta" in keep else value, factor=factor
+    )
+
+
+@lkj_corr_lpdf.straight
+def lkj_corr_straight(sigma: Any, eta: Any, keep: Any) -> Any:
+    require(one.holds(np.diagonal(sigma)))
+    factor, (constant, slope) = positive_definite(sigma), _lkj_straight(eta, len(sigma))
+    log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
+    value = (eta - 1.0) * log_determinant
+
+    def contributions(g: Any) -> Any:
+        in_sigma = lambda: triangle(2.0 * g * (eta - 1.0) * inverse_lower(factor), half=True)  # noqa: E731
+        return in_sigma, lambda: g * (log_determinant + slope())
+
+    return value + constant if "eta" in keep else value, contributions
+
+
+@lkj_corr_lpdf.reverse
+def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+    if factor is None:
+        return (lambda: ZERO,) * 2
+    return (
+        lambda: half_diagonal(2.0 * g * (eta - 1.0) * inverse_triangle(factor)),
+        lambda: g * (2.0 * log_diagonal(factor) + _lkj_constant_slope(eta, len(sigma))),
+    )
+
+
+@lkj_corr_lpdf.tangent
+def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Any, factor: Any) -> Any:
+    if not is_held(possible, r):
+        return (lambda t: 0.0,) * 2
+    x = inverse_spd_of(sigma, factor)
+    return (
+        lambda t: (eta - 1.0) * inner(x, symmetric(t)),
+        lambda t: (
+            t * (log_determinant_spd_of(sigma, factor) + _lkj_constant_slope(eta, len(sigma)))
+        ),
+    )
+
+
+# With the standard deviations d, the square roots of the diagonal, of which the logarithms l are normal, z = (l - mu) / sigma and
+# R = Sigma / (d d'):  log p = -sum(z**2 / 2 + log(sigma) + log(2 pi) / 2 + l) + (eta - 1) log det R + c(eta).
+@density(
+    Sigma=("Covariance matrix", square_matrix),
+    mu=("Location parameter", finite),
+    sigma=("Scale parameter", positive_finite),
+    eta=SHAPE,
+)
+def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any) -> Any:
+    """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
+    of the correlations.
+
+    Parameters
+    ----------
+    Sigma : array_like, shape (K, K)
+        Random variable: a covariance matrix; not nan.
+    mu : array_like, shape (K,), or scalar
+        Location parameter of the logarithms of the standard deviations: finite.
+    sigma : array_like, shape (K,), or scalar
+        Scale parameter of these: positive and finite.
+    eta : scalar
+        Shape parameter of the correlations: positive and finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``lkj_cov_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `Sigma` is not symmetric positive definite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The sum of `lognormal_lpdf` of the square roots of the diagonal and of `lkj_corr_lpdf` of the
+    correlations, as in Stan: it is no density with respect to the elements of Sigma, for which a
+    Jacobian is missing. The derivative with respect to Sigma is folded onto the lower triangle.
+    Stan has deprecated it: rather give the two parts to a model that has a matrix of correlations
+    and a vector of standard deviations. SciPy has no equivalent.
+
+    References
+    ----------
+    Stan Math Library, "lkj_cov_lpdf".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda Sigma: vm.lkj_cov_lpdf(Sigma, 0.0, 1.0, 2.0), np.array([[1.0, 0.6], [0.6, 1.0]]))
+    array([[ 0.0625,  0.    ],
+           [-1.875 ,  0.0625]])
+    """
+    k = len(matrix)
+    for title, x in (("Location parameter", mu), ("Scale parameter", sigma)):
+        if np.shape(x) not in ((), (k,)):
+            raise ShapeError(
+                f"lkj_cov_lpdf: {title} has shape {np.shape(x)}, but must be a scalar or have the "
+                f"shape ({k},)!"
+            )
+    factor = factor_or_none(matrix)
+    if factor is None:
+        return Saved(-math.inf, factor=None)
+    value, logs = 0.0, 0.5 * np.log(matrix.diagonal())
+    if keep & {"Sigma", "mu", "sigma"}:
+        z = (logs - mu) / sigma
+        value -= float(add_reduce(0.5 * z * z + np.log(sigma) + HALF_LOG_TWO_PI + logs))
+    if keep & {"Sigma", "eta"}:
+        value += 2.0 * (eta - 1.0) * (log_diagonal(factor) - float(add_reduce(logs)))
+    return Saved(value + _lkj_constant(eta, k) if "eta" in keep else value, factor=factor)
+
+
+@lkj_cov_lpdf.reverse
+def lkj_cov_reverse(
+    g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+) -> Any:
+    if factor is None:
+        return (lambda: ZERO,) * 4
+    variances = matrix.diagonal()
+    logs = 0.5 * np.log(variances)
+    z = (logs - mu) / sigma
+
+    def of_matrix() -> Any:
+        c = half_diagonal(2.0 * g * (eta - 1.0) * inverse_triangle(factor))
+        diagonal = diagonal_of(c)
+        diagonal -= g * _cov_slopes(z, sigma, eta) / variances
+        return c
+
+    return (
+        of_matrix,
+        lambda: g * z / sigma,
+        lambda: g * (z * z - 1.0) / sigma,
+        lambda: (
+            g
+            * (
+                2.0 * (log_diagonal(factor) - add_reduce(logs))
+                + _lkj_constant_slope(eta, len(matrix))
+            )
+        ),
+    )
+
+
+def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
+    """Minus the derivative with respect to the variances apart from that of the determinant, times
+    the variances.
+    """
+    return 0.5 * (1.0 + z / sigma) + (eta - 1.0)
+
+
+@lkj_cov_lpdf.tangent
+def lkj_cov_tangent(
+    r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Any, factor: Any
+) -> Any:
+    if not is_held(possible, r):
+        return (lambda t: 0.0,) * 4
+    x, variances = inverse_spd_of(matrix, factor), np.diagonal(matrix)
+    logs = 0.5 * np.log(variances)
+    z = (logs - mu) / sigma
+    slopes = _cov_slopes(z, sigma, eta) / variances
+
+    def along_eta(t: Any) -> Any:
+        half = log_determinant_spd_of(matrix, factor) - 2.0 * np.sum(logs)
+        return t * (half + _lkj_constant_slope(eta, np.shape(matrix)[0]))
+
+    return (
+        lambda t: (eta - 1.0) * inner(x, symmetric(t)) - np.sum(slopes * np.diagonal(t)),
+        lambda t: np.sum(z / sigma * t),
+        lambda t: np.sum((z * z - 1.0) / sigma * t),
+        along_eta,
+    )

@@ -1,0 +1,287 @@
+"""Distributions of matrices: LKJ of correlation matrices, Wishart and inverse Wishart of positive
+definite ones.
+
+The observations are symmetric matrices or Cholesky factors. Of a symmetric one the lower triangle
+is read, and the derivative lies in it (see `varmat.functions.linalg.solves`)."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, ShapeError
+from varmat.core.operation import Saved
+from varmat.densities.density import density, not_nan, possible
+from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
+from varmat.densities.scale_matrices import folded
+from varmat.functions.checks import is_held
+from varmat.functions.linalg.determinants import log_determinant_spd_of
+from varmat.functions.linalg.lapack import (
+    cholesky_factor,
+    half_diagonal,
+    inverse_triangle,
+    log_diagonal,
+    triangular_solve,
+)
+from varmat.functions.linalg.solves import inner, inverse_spd_of, symmetric
+from varmat.functions.special.table import digamma, gammaln, lmgamma
+from varmat.programs.symbols import (
+    applied,
+    inverse_lower,
+    positive_definite,
+    require,
+    solve_lower,
+    triangle,
+)
+
+__all__ = ["inv_wishart_lpdf", "wishart_lpdf"]
+
+QUARTER_LOG_PI = 0.25 * math.log(math.pi)
+HALF_LOG_TWO = 0.5 * math.log(2.0)
+
+DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
+
+
+# The Wishart density in W and the inverse Wishart density are, but for the sign s = +1 or -1 of their powers of determinants,
+#     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2 - nu K / 2 log 2 -
+#     log gamma_K(nu / 2),
+# where the matrix M stands in the trace as it is, and P inverted: W and S for the one, S and W for
+# the other.
+def _wishart(w: Any, nu: float, s: Any, keep: Any, function: str, sign: float) -> Any:
+    k = len(s)
+    if w.shape != s.shape:
+        raise ShapeError(
+            f"{function}: random variable has shape {w.shape}, but must have that of scale "
+            f"parameter, {s.shape}!"
+        )
+    title, _ = DEGREES
+    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(
+        function, title, nu
+    )
+    factors = factor_or_none(w), cholesky_factor(function, s, name="scale parameter")
+    if factors[0] is None:
+        return Saved(-math.inf, factors=None, root=None)
+    m, p = factors if sign > 0 else factors[::-1]
+    root = triangular_solve(p, m, lower=True)
+    half_w, half_s = map(log_diagonal, factors)
+    value = 0.0
+    if keep & {"W", "S"}:
+        value -= 0.5 * float(root.ravel().dot(root.ravel()))
+    if keep & {"W", "nu"}:
+        value += (sign * nu - k - 1.0) * half_w
+    if keep & {"S", "nu"}:
+        value -= sign * nu * half_s
+    if "nu" in keep:
+        value -= nu * k * HALF_LOG_TWO + (lmgamma(k, 0.5 * nu) if k else 0.0)
+    return Saved(value, factors=factors, root=root)
+
+
+def _wishart_straight(w: Any, nu: Any, s: Any, keep: Any, sign: float) -> Any:
+    k = len(s)
+    require((nu > k - 1.0) & (nu < math.inf))
+    factors = positive_definite(w), positive_definite(s)
+    m, p = factors if sign > 0 else factors[::-1]
+    root = solve_lower(p, m)
+    half_w, half_s = (np.sum(np.log(np.diagonal(x))) for x in factors)
+    value = -0.5 * np.vdot(root, root) if keep & {"W", "S"} else 0.0
+    if keep & {"W", "nu"}:
+        value = value + (sign * nu - k - 1.0) * half_w
+    if keep & {"S", "nu"}:
+        value = value - sign * nu * half_s
+    if "nu" in keep:
+        value = (
+            value
+            - nu * k * HALF_LOG_TWO
+            - k * (k - 1) * QUARTER_LOG_PI
+            - np.sum(applied(gammaln, 0.5 * (nu - np.arange(k))))
+        )
+
+    def contributions(g: Any) -> Any:
+        def of_m() -> Any:
+            return triangle(
+                g * (_power_of_m(nu, k, sign) * inverse_lower(m) - inverse_lower(p)), half=True
+            )
+
+        def of_p() -> Any:
+            x = solve_lower(p, root, transposed=True)
+            return triangle(g * (x @ x.T - _power_of_p(nu, k, sign) * inverse_lower(p)), half=True)
+
+        def of_nu() -> Any:
+            return g * (
+                sign * (half_w - half_s)
+                - k * HALF_LOG_TWO
+                - 0.5 * np.sum(applied(digamma, 0.5 * (nu - np.arange(k))))
+            )
+
+        return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
+
+    return value, contributions
+
+
+def _wishart_reverse(
+    g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, root: Any, sign: float
+) -> Any:
+    if factors is None:
+        return (lambda: ZERO,) * 3
+    k = len(s)
+    m, p = factors if sign > 0 else factors[::-1]
+
+    def of_m() -> Any:
+        return half_diagonal(
+            g * (_power_of_m(nu, k, sign) * inverse_triangle(m) - inverse_triangle(p))
+        )
+
+    def of_p() -> Any:
+        return folded(
+            p, triangular_solve(p, root, lower=True, trans=True).T, g, _power_of_p(nu, k, sign)
+        )
+
+    def of_nu() -> Any:
+        return g * nu_slope(
+            sign * 2.0 * (log_diagonal(factors[0]) - log_diagonal(factors[1])), nu, k
+        )
+
+    return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
+
+
+def _power_of_m(nu: Any, k: int, sign: float) -> Any:
+    """Twice the power of the determinant of M."""
+    return nu - k - 1.0 if sign > 0 else nu
+
+
+def _power_of_p(nu: Any, k: int, sign: float) -> Any:
+    """Twice the power of the determinant of P under the fraction bar."""
+    return nu if sign > 0 else nu + k + 1.0
+
+
+def nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
+    """The derivative with respect to the degrees of freedom; differentiable."""
+    return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
+
+
+def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Any, factors: Any, sign: float) -> Any:
+    if not is_held(possible, r):
+        return (lambda t: 0.0,) * 3
+    k = len(s)
+    m, p = (w, s) if sign > 0 else (s, w)
+    y, x = map(inverse_spd_of, (m, p), factors if sign > 0 else factors[::-1])
+
+    def along_m(t: Any) -> Any:
+        return 0.5 * inner(_power_of_m(nu, k, sign) * y - x, symmetric(t))
+
+    def along_p(t: Any) -> Any:
+        return 0.5 * inner(x @ symmetric(m) @ x - _power_of_p(nu, k, sign) * x, symmetric(t))
+
+    def along_nu(t: Any) -> Any:
+        log_w, log_s = map(log_determinant_spd_of, (w, s), factors)
+        return t * nu_slope(sign * (log_w - log_s), nu, k)
+
+    return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
+
+
+@density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
+def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+    """Log density of the Wishart distribution.
+
+    Parameters
+    ----------
+    W : array_like, shape (K, K)
+        Random variable: symmetric positive definite; not nan.
+    nu : scalar
+        Degrees of freedom parameter: finite and greater than K - 1.
+    S : array_like, shape (K, K)
+        Scale parameter: symmetric positive definite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``wishart_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `W` is not symmetric positive definite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for an `S` that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The log density is :math:`\\tfrac{\\nu-K-1}2 \\log\\det W - \\tfrac12 \\mathrm{tr}(S^{-1} W) -
+    \\tfrac\\nu2 \\log\\det S - \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The
+    derivatives :math:`\\tfrac12 [(\\nu-K-1) W^{-1} - S^{-1}]` and :math:`\\tfrac12 [S^{-1} W S^{-1}
+    - \\nu S^{-1}]` are folded onto the lower triangles. In SciPy ``scipy.stats.wishart(nu, S)``.
+
+    References
+    ----------
+    Stan Functions Reference, "Wishart distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda W: vm.wishart_lpdf(W, 5.0, np.eye(2)), np.eye(2))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    return _wishart(w, nu, s, keep, "wishart_lpdf", 1.0)
+
+
+@density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
+def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Any) -> Any:
+    """Log density of the inverse Wishart distribution.
+
+    Parameters
+    ----------
+    W : array_like, shape (K, K)
+        Random variable: symmetric positive definite; not nan.
+    nu : scalar
+        Degrees of freedom parameter: finite and greater than K - 1.
+    S : array_like, shape (K, K)
+        Scale parameter: symmetric positive definite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``inv_wishart_lupdf`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `W` is not symmetric positive definite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for an `S` that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The log density is :math:`\\tfrac\\nu2 \\log\\det S - \\tfrac{\\nu+K+1}2 \\log\\det W -
+    \\tfrac12 \\mathrm{tr}(S W^{-1}) - \\tfrac{\\nu K}2 \\log 2 - \\log\\Gamma_K(\\tfrac\\nu2)`. The
+    derivatives :math:`\\tfrac12 [W^{-1} S W^{-1} - (\\nu+K+1) W^{-1}]` and :math:`\\tfrac12 [\\nu
+    S^{-1} - W^{-1}]` are folded onto the lower triangles. In SciPy ``scipy.stats.invwishart(nu,
+    S)``.
+
+    References
+    ----------
+    Stan Functions Reference, "Inverse Wishart distribution".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda W: vm.inv_wishart_lpdf(W, 5.0, np.eye(2)), np.eye(2))
+    array([[-3.5,  0. ],
+           [ 0. , -3.5]])
+    """
+    return _wishart(w, nu, s, keep, "inv_wishart_lpdf", -1.0)
+
+
+for _density, _sign in ((wishart_lpdf, 1.0), (inv_wishart_lpdf, -1.0)):
+    _density.reverse(partial(_wishart_reverse, sign=_sign))
+    _density.tangent(partial(_wishart_tangent, sign=_sign))
+    _density.straight(partial(_wishart_straight, sign=_sign))

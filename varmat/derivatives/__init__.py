@@ -1,0 +1,46 @@
+"""Functionals: gradients, Jacobians, Hessians and products with them, as plain numbers that outlive
+the tape.
+"""
+
+from varmat.derivatives.finite_differences import (
+    finite_diff_grad_hessian,
+    finite_diff_grad_hessian_auto,
+    finite_diff_gradient,
+    finite_diff_gradient_auto,
+    finite_diff_hessian,
+    finite_diff_hessian_auto,
+    finite_diff_hessian_times_vector_auto,
+    finite_diff_stepsize,
+)
+from varmat.derivatives.forward import derivative, gradient_dot_vector, jvp, partial_derivative
+from varmat.derivatives.hessians import hessian, hessian_times_vector, hessp
+from varmat.derivatives.jacobians import jacobian
+from varmat.derivatives.recorded import recorded
+from varmat.derivatives.reverse import grad, gradient, value_and_grad, vjp
+from varmat.derivatives.third import grad_hessian, grad_tr_mat_times_hessian
+
+__all__ = [
+    "derivative",
+    "finite_diff_grad_hessian",
+    "finite_diff_grad_hessian_auto",
+    "finite_diff_gradient",
+    "finite_diff_gradient_auto",
+    "finite_diff_hessian",
+    "finite_diff_hessian_auto",
+    "finite_diff_hessian_times_vector_auto",
+    "finite_diff_stepsize",
+    "grad",
+    "grad_hessian",
+    "grad_tr_mat_times_hessian",
+    "gradient",
+    "gradient_dot_vector",
+    "hessian",
+    "hessian_times_vector",
+    "hessp",
+    "jacobian",
+    "jvp",
+    "partial_derivative",
+    "recorded",
+    "value_and_grad",
+    "vjp",
+]

@@ -1,0 +1,75 @@
+"""Tangents in recordings by rules that look at values: one operation, which calls the rule anew at
+every run.
+
+A tangent rule may choose a formula by the values of its operands, as that of the determinant does
+for singular matrices. What it chooses at the recorded point is not right at others, so the whole
+tangent is one call of Python then: forward mode for the value, and forward over reverse for the
+contributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from varmat.core.dual import Dual, Level, paired
+from varmat.core.operation import Operation
+from varmat.core.tape import nested, start_sweep, sweep
+from varmat.core.variables import VARIABLES, borrow_leaf
+from varmat.derivatives.recording import adjoint_of
+
+
+def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
+    """The tangent of the result of an operation, or a tuple of them, recorded as one call.
+
+    Parameters
+    ----------
+    op : Operation or Elementwise
+    args : tuple
+        The operands; at least one is a dual.
+    settings : dict
+    """
+    operands = [x.val if isinstance(x, Dual) else x for x in args]
+    places = [i for i, x in enumerate(args) if isinstance(x, Dual)]
+    given = [*operands, *(args[i].tan for i in places)]
+    return _operation(op, len(args), places, [type(x) in VARIABLES for x in given], settings)(
+        *given
+    )
+
+
+def _operation(
+    op: Any, count: int, places: list[int], variable: list[bool], settings: Any
+) -> Operation:
+    """The tangent of an operation as an operation of the operands and of the tangents of those at
+    some places.
+    """
+
+    level = Level(op.name)
+
+    def tangent(*given: Any) -> Any:
+        operands = list(given[:count])
+        for i, t in zip(places, given[count:], strict=True):
+            operands[i] = paired(operands[i], t, level)
+        y = op(*operands, **settings)
+        return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
+
+    def reverse(g: Any, r: Any, *given: Any) -> tuple[Any, ...]:
+        with nested() as tape:
+            leaves = [
+                borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)
+            ]
+            rates = tangent(*leaves)
+            start_sweep(tape)
+            for rate, c in zip(
+                *(x if isinstance(x, tuple) else (x,) for x in (rates, g)), strict=True
+            ):
+                if type(rate) in VARIABLES and c is not None:
+                    rate._add(c)
+            sweep(tape)
+            return tuple(
+                adjoint_of(x) if each else 0.0 for x, each in zip(leaves, variable, strict=True)
+            )
+
+    tangent.__name__ = f"{op.name}.tangent"
+    made = Operation(tangent, None, variadic=True, stacked=False, native=False)
+    made.is_traceable = False
+    made.reverse(reverse)
+    return made

@@ -1,0 +1,169 @@
+"""The programs of derivatives: products with Hessians and Jacobians, with the point and the vector
+as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.dual import attached
+from varmat.core.tape import Tape
+from varmat.core.variables import VARIABLES, borrow_leaf
+from varmat.derivatives.forward import call_with_tangents, scalar_parts
+from varmat.derivatives.jacobians import has_no_tangent
+from varmat.derivatives.recording import outputs, scalar_result
+from varmat.derivatives.recordings import recording_to_write, watched
+from varmat.derivatives.structure import leaves_of, rebuilt
+from varmat.programs.passes import optimised
+from varmat.programs.program import FLOAT, Program
+from varmat.programs.tape_programs import TapeProgram
+
+
+class Written(NamedTuple):
+    """A program of several results.
+
+    Attributes
+    ----------
+    program : Program
+        Before any pass. It returns a zero first, which is another number where a run ends early.
+    template : object
+        The structure that the function returned, with zeros of the same shapes.
+    only_reverse : bool
+        Whether there is an operation without a forward rule.
+    """
+
+    program: Program
+    template: Any
+    only_reverse: bool
+
+
+def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Program:
+    """The program of the Hessian of a scalar function times a vector, with the point and the vector
+    as arguments.
+    """
+    with recording_to_write() as tape:
+        variables, tangents = _variables(points, tape), _variables(points, tape)
+        with watched(tape):
+            y, parts = call_with_tangents(
+                name, f, (rebuilt(points, variables),), tangents, args, named, attached
+            )
+            value, tangent = scalar_parts(name, y, parts)
+            scalar_result(name, value, tape)
+            slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
+        return optimised(written(tape, [*variables, *tangents], (), (slope,), variables))
+
+
+def tangent_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
+    """The program of values and of their derivatives in a direction, with the point and the
+    direction as arguments.
+
+    The structure `points` is that of the first arguments of the function, and `args` are the
+    others."""
+    with recording_to_write() as tape:
+        variables, tangents = _variables(points, tape), _variables(points, tape)
+        with watched(tape):
+            y, parts = call_with_tangents(
+                name, f, rebuilt(points, variables), tangents, args, named, attached
+            )
+            values = outputs(name, [value for value, _ in parts], tape)
+            rates = [
+                np.zeros(np.shape(x)) if t is None else t
+                for x, (_, t) in zip(values, parts, strict=True)
+            ]
+            rates = outputs(name, rates, tape)
+        program = written(tape, [*variables, *tangents], [*values, *rates])
+        return Written(program, _template(y, values), False)
+
+
+def weighted_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
+    """The program of values and of the gradients of their weighted sum, with the point and the
+    weights as arguments.
+    """
+    with recording_to_write() as tape:
+        variables = _variables(points, tape)
+        with watched(tape):
+            y = f(*rebuilt(points, variables), *args, **(named or {}))
+            values = outputs(name, leaves_of(y), tape)
+        only_reverse = any(map(has_no_tangent, tape))
+        program = written(tape, variables, values, values, variables, weighted=True)
+        return Written(program, _template(y, values), only_reverse)
+
+
+def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
+    """A program that returns a zero and some of the outputs, and takes some of the arguments, which
+    are all that those need.
+    """
+    return optimised(
+        Program(
+            program.arguments[arguments],
+            program.steps,
+            [program.outputs[0], *program.outputs[outputs]],
+        )
+    )
+
+
+def _variables(points: Any, tape: Tape) -> list[Any]:
+    return [borrow_leaf(x, tape) for x in leaves_of(points)]
+
+
+def _template(y: Any, values: Sequence[Any]) -> Any:
+    return rebuilt(y, [np.broadcast_to(0.0, x.shape) if np.shape(x) else 0.0 for x in values])
+
+
+def written(
+    tape: Tape,
+    leaves: Sequence[Any],
+    values: Sequence[Any],
+    pulled: Sequence[Any] = (),
+    wanted: Sequence[Any] = (),
+    weighted: bool = False,
+) -> Program:
+    """The program of what was recorded, as a function of leaves.
+
+    Parameters
+    ----------
+    tape : Tape
+    leaves : sequence of variables
+        What is an argument; other leaves are constants.
+    values : sequence of variables and plain values
+        What it returns, after a zero.
+    pulled, wanted : sequences of variables
+        Then come the gradients of the sum of those with respect to these.
+    weighted : bool
+        Whether the sum has weights, which are further arguments.
+    """
+    program = TapeProgram()
+    builder = program.builder
+    nodes = {id(x): program.node(x, builder.argument(x.shape)) for x in leaves}
+    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads
+    # the variables any more.
+    for assignment in reversed(tape.assignments):
+        assignment.undo()
+    for leaf in tape.leaves:
+        if id(leaf) not in nodes:
+            program.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
+    for entry in tape:
+        program.entry(*entry)
+    # The nodes of views, too, come before the reverse pass, of which they have a part.
+    returned = [
+        program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
+        for y in values
+    ]
+    for y in pulled:
+        weight = builder.argument(np.shape(y)) if weighted else builder.constant(1.0)
+        node = program.find(y) if type(y) in VARIABLES else None
+        if node is not None and not node.value.is_constant:
+            node.contributions.append(weight)
+    while program.backs:
+        results, back = program.backs.pop()
+        if any(node.is_reached for node in results):
+            back()
+    zero = builder.constant(0.0)
+    gradients = []
+    for x in wanted:
+        g = program.adjoint(nodes[id(x)])
+        gradients.append(builder.full(zero if g is None else g, x.shape))
+    return builder.program([zero, *map(builder.number, returned), *gradients])

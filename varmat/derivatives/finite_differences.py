@@ -1,0 +1,380 @@
+"""Derivatives from differences: of function values alone, to check the others against, or of
+derivatives of a lower order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.derivatives.hessians import hessian
+from varmat.derivatives.recording import output
+from varmat.derivatives.reverse import gradient
+from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
+
+__all__ = [
+    "finite_diff_grad_hessian",
+    "finite_diff_grad_hessian_auto",
+    "finite_diff_gradient",
+    "finite_diff_gradient_auto",
+    "finite_diff_hessian",
+    "finite_diff_hessian_auto",
+    "finite_diff_hessian_times_vector_auto",
+    "finite_diff_stepsize",
+]
+
+# The central difference of order six: f'(x) h = sum of weight * (f(x + step h) - f(x - step h)).
+_STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))
+
+
+def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
+    """The gradient of a scalar function from central differences of order six.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar; it is called with plain numbers, six times per element of
+        `x`.
+    x : scalar, array_like or nested structure of them
+        The point.
+    eps : float
+        The step, in units of ``max(1, |x_i|)`` for element ``x_i``. The function must exist three
+        steps to either side.
+
+    Returns
+    -------
+    float, ndarray or structure like `x`
+
+    Raises
+    ------
+    ShapeError
+        If `f` returns an array.
+
+    Notes
+    -----
+    The error is about ``eps**6`` times the seventh derivative over 140, plus ``1e-16 / eps`` times
+    the function.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.round(vm.finite_diff_gradient(lambda x: np.sum(x**3), np.array([1.0, 2.0])), 9)
+    array([ 3., 12.])
+    """
+    points = plain_tree("finite_diff_gradient", "x", x)
+    return _rebuilt_from(
+        points, _gradient(_of_vector("finite_diff_gradient", f, points), _flat(points), eps)
+    )
+
+
+def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
+    """The Hessian of a scalar function from central differences of order six of its values.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar; it is called with plain numbers, 36 times per element of the
+        Hessian.
+    x : scalar, array_like or nested structure of them
+        The point, with N numbers in all.
+    eps : float
+        The step, in units of ``max(1, |x_i|)`` for element ``x_i``. The function must exist six
+        steps to either side.
+
+    Returns
+    -------
+    ndarray, shape (N, N)
+        The elements of a structure stand one after the other.
+
+    Raises
+    ------
+    ShapeError
+        If `f` returns an array.
+
+    Notes
+    -----
+    The error is about ``eps**6`` times eighth derivatives over 70, plus ``1e-16 / eps**2`` times
+    the function.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.round(vm.finite_diff_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0])), 6) + 0.0
+    array([[10.,  6.],
+           [ 6.,  0.]])
+    """
+    points = plain_tree("finite_diff_hessian", "x", x)
+    function, vector = _of_vector("finite_diff_hessian", f, points), _flat(points)
+    rows: Any = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
+    matrix = np.reshape(np.array(rows), (vector.size, vector.size))
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+# Its step is in units of the elements, and so chosen by itself.
+finite_diff_gradient_auto = finite_diff_gradient
+
+
+def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
+    """The Hessian of a scalar function from central differences of order six of its gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar; its gradient is evaluated six times per element of `x`.
+    x : scalar, array_like or nested structure of them
+        The point, with N numbers in all.
+
+    Returns
+    -------
+    ndarray, shape (N, N)
+        Symmetric. The elements of a structure stand one after the other.
+
+    Raises
+    ------
+    ShapeError
+        If `f` returns an array.
+
+    Notes
+    -----
+    The steps are 0.001 times ``max(1, |x_i|)`` for element ``x_i``, so that the error is about
+    1e-18 times seventh derivatives of the gradient, plus 1e-13 times the gradient. `varmat.hessian`
+    is exact.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> found = vm.finite_diff_hessian_auto(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
+    >>> np.round(found, 9) + 0.0
+    array([[10.,  6.],
+           [ 6.,  0.]])
+    """
+    points = plain_tree("finite_diff_hessian_auto", "x", x)
+    vector = _flat(points)
+    rows = _central(_gradient_of_vector(f, points), vector, _STEP)
+    matrix = np.reshape(np.array(rows), (vector.size, vector.size))
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
+    """The Hessian of a scalar function times a vector, from central differences of order six of its
+    gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar; its gradient is evaluated six times.
+    x : scalar, array_like or nested structure of them
+        The point.
+    v : like `x`
+        The vector, of the same structure and shapes.
+
+    Returns
+    -------
+    float, ndarray or structure like `x`
+
+    Raises
+    ------
+    ShapeError
+        If `v` does not fit `x`, or `f` returns an array.
+
+    Notes
+    -----
+    The step along `v` is 0.001 times ``max(1, max(|x|)) / max(|v|)``. `varmat.hessian_times_vector`
+    is exact.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> product = vm.finite_diff_hessian_times_vector_auto(
+    ...     lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), np.array([1.0, 1.0])
+    ... )
+    >>> np.round(product, 9)
+    array([16.,  6.])
+    """
+    function = "finite_diff_hessian_times_vector_auto"
+    points = plain_tree(function, "x", x)
+    vector, direction = (
+        _flat(points),
+        _flat(rebuilt(points, matching_leaves(function, "v", v, points))),
+    )
+    longest = np.max(np.abs(direction), initial=0.0)
+    if not longest:
+        gradient(f, points)  # which refuses what is no scalar function
+        return _rebuilt_from(points, np.zeros(vector.size))
+    h = _STEP * max(1.0, np.max(np.abs(vector), initial=0.0)) / longest
+    slope = _gradient_of_vector(f, points)
+    parts = (
+        weight * (slope(vector + step * h * direction) - slope(vector - step * h * direction))
+        for step, weight in _STENCIL
+    )
+    return _rebuilt_from(points, sum(parts) / h)
+
+
+def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
+    """The derivatives of the Hessian of a scalar function, from central differences of order six of
+    the exact Hessian.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar; its Hessian is evaluated six times per element of `x`.
+    x : array_like, shape (n,)
+        The point.
+    eps : float
+        The step, in units of ``max(1, |x_i|)`` for element ``x_i``.
+
+    Returns
+    -------
+    ndarray, shape (n, n, n)
+        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
+        column `k`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector, or `f` returns an array.
+
+    Notes
+    -----
+    The error is about ``eps**6`` times ninth derivatives, plus ``1e-16 / eps`` times the Hessian.
+    `varmat.grad_hessian` is exact.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> found = vm.finite_diff_grad_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
+    >>> np.round(found[0], 9) + 0.0
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    return _grad_hessian("finite_diff_grad_hessian", f, x, eps)
+
+
+def finite_diff_grad_hessian_auto(f: Any, x: Any) -> np.ndarray:
+    """`finite_diff_grad_hessian` with steps chosen by the size of the elements.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar; its Hessian is evaluated six times per element of `x`.
+    x : array_like, shape (n,)
+        The point.
+
+    Returns
+    -------
+    ndarray, shape (n, n, n)
+        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
+        column `k`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector, or `f` returns an array.
+
+    Notes
+    -----
+    The steps are 0.001 times ``max(1, |x_i|)`` for element ``x_i``. `varmat.grad_hessian` is exact.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> found = vm.finite_diff_grad_hessian_auto(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
+    >>> np.round(found[1], 9) + 0.0
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    return _grad_hessian("finite_diff_grad_hessian_auto", f, x, _STEP)
+
+
+def finite_diff_stepsize(u: float) -> float:
+    """The step that balances the errors of a central difference of order two: ``cbrt(2**-52) *
+    max(1, |u|)``.
+
+    Parameters
+    ----------
+    u : float
+        The point.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    About 6.1e-6 for moderate numbers. The functions of this module, whose differences are of order
+    six, take longer steps.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> print(f"{vm.finite_diff_stepsize(-100.0):.6g}")
+    0.000605545
+    """
+    return float(np.cbrt(np.finfo(np.float64).eps) * max(1.0, abs(float(u))))
+
+
+# Of differences of derivatives, in units of the elements.
+_STEP = 1e-3
+
+
+def _gradient_of_vector(f: Any, points: Any) -> Any:
+    return lambda vector: _flat(gradient(f, _rebuilt_from(points, vector)))
+
+
+def _grad_hessian(function: str, f: Any, x: Any, eps: float) -> np.ndarray:
+    vector = plain_tree(function, "x", np.asarray(x) if isinstance(x, (list, tuple)) else x)
+    if np.ndim(vector) != 1:
+        raise ShapeError(f"{function}: x has shape {np.shape(vector)}, but must be a vector!")
+    n = np.size(vector)
+    return np.reshape(
+        np.array(_central(lambda moved: hessian(f, moved), np.asarray(vector), eps)), (n, n, n)
+    )
+
+
+def _flat(points: Any) -> np.ndarray:
+    return np.concatenate([np.ravel(x) for x in leaves_of(points)] or [np.empty(0)])
+
+
+def _rebuilt_from(points: Any, vector: np.ndarray) -> Any:
+    leaves, start = [], 0
+    for x in leaves_of(points):
+        part = vector[start : start + size_of(x)]
+        leaves.append(float(part[0]) if type(x) is float else part.reshape(x.shape).copy())
+        start += size_of(x)
+    return rebuilt(points, leaves)
+
+
+def _of_vector(name: str, f: Any, points: Any) -> Any:
+    def function(vector: np.ndarray) -> float:
+        y = output(name, f(_rebuilt_from(points, vector)))
+        if np.shape(y):
+            raise ShapeError(
+                f"{name}: the result has shape {np.shape(y)}, but must be a scalar: sum it!"
+            )
+        return float(y)
+
+    return function
+
+
+def _gradient(function: Any, vector: np.ndarray, eps: float) -> np.ndarray:
+    return np.array(_central(function, vector, eps), dtype=np.float64)
+
+
+def _central(function: Any, vector: np.ndarray, eps: float) -> list[Any]:
+    """The central difference of `function` along each axis."""
+
+    def along(i: int) -> Any:
+        h = eps * max(1.0, abs(vector[i]))
+        # A step that the arithmetic represents exactly at this point.
+        h = (vector[i] + h) - vector[i]
+
+        def at(steps: int) -> Any:
+            moved = vector.copy()
+            moved[i] += steps * h
+            return function(moved)
+
+        return sum(weight * (at(step) - at(-step)) for step, weight in _STENCIL) / h
+
+    return [along(i) for i in range(vector.size)]

@@ -1,0 +1,332 @@
+"""Directional derivatives, by one pass with dual numbers; nothing is recorded but what the function
+records of its own.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, overload
+
+import numpy as np
+
+from varmat.core.callbacks import CALLBACKS
+from varmat.core.dual import Dual, Level, attached, taken_apart
+from varmat.core.errors import ShapeError
+from varmat.core.matvar import to_varmat
+from varmat.core.tape import Tape, current_tape
+from varmat.core.variables import VARIABLES, make_leaf
+from varmat.derivatives.nested import (
+    adopt,
+    check_scalar,
+    holds_variables,
+    is_outer,
+    own,
+    refuse_finished,
+)
+from varmat.derivatives.recording import lost, output, plain_copy, recording
+from varmat.derivatives.reverse import ABSENT, Derived, named
+from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
+
+__all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
+
+
+def _dual(x: Any, t: Any, level: Level) -> Any:
+    """The dual of a point and a direction, which both may depend on what is outside."""
+    x, t = own(x), own(t)
+    # As `Dual` does it: variables may be assigned into the tangent.
+    return attached(
+        x, make_leaf(t, x._tape.top) if type(x) in VARIABLES and not is_outer(t) else t, level
+    )
+
+
+def call_with_tangents(
+    function: str,
+    f: Any,
+    points: Any,
+    tangents: list[Any],
+    args: Any = (),
+    kwargs: Any = None,
+    make: Any = _dual,
+) -> tuple[Any, list[tuple[Any, Any]]]:
+    """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points`, the tangents
+    and a new level.
+
+    Returns what it returns, and value and tangent of each leaf of that; the tangent is None if the
+    leaf is constant."""
+    level, tape = Level(function), current_tape()
+    before, tape.by_hand, start = tape.by_hand, [], len(tape)
+    try:
+        duals = [make(x, t, level) for x, t in zip(leaves_of(points), tangents, strict=True)]
+        y = f(*rebuilt(points, duals), *args, **(kwargs or {}))
+        parts = [_taken_apart(function, item, level, tape) for item in leaves_of(y)]
+    finally:
+        level.is_over, tape.by_hand = True, before
+    for rule, _, _, _ in tape[start:] if start else tape:
+        if rule in CALLBACKS:
+            raise TypeError(
+                f"{function}: the function uses {rule.name}, which has no tangent rule, so its "
+                "share in the derivative would be "
+                "lost: make it an operation with one, see varmat.operation"
+            )
+    return y, parts
+
+
+def _taken_apart(function: str, y: Any, level: Level, tape: Tape) -> tuple[Any, Any]:
+    if not isinstance(y, Dual):
+        return output(function, y), None
+    if y.level is not level or type(y.val) is Dual or type(y.tan) is Dual:
+        for part in (y, y.tan):
+            refuse_finished(function, part, tape)
+    return taken_apart(y, level)
+
+
+_PLAIN = frozenset({float, np.ndarray, type(None)})
+
+
+def plain_parts(
+    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None = None
+) -> list[tuple[Any, Any]]:
+    """Values and tangents as floats and new arrays, tangents with a leading axis if there are `k`
+    directions.
+
+    What depends on variables from outside stays what it is, and what was recorded in the scope goes
+    to the one around it."""
+    if not _PLAIN.issuperset([type(x) for pair in parts for x in pair]) and any(
+        is_outer(x) for pair in parts for x in pair
+    ):
+        return _outer_parts(function, parts, tape, k)
+    return [(plain_copy(value), plain_copy(_tangent(value, t, k))) for value, t in parts]
+
+
+def scalar_parts(
+    function: str, y: Any, parts: list[tuple[Any, Any]], other: str = "jacobian or varmat.vjp"
+) -> tuple[Any, Any]:
+    """Value and tangent of what must be one scalar."""
+    if len(parts) != 1 or isinstance(y, (tuple, list, dict)):
+        parts = [(output(function, y), None)]  # which refuses it, or makes an array of numbers
+    check_scalar(function, parts[0][0], other)
+    return parts[0]
+
+
+def _tangent(value: Any, tangent: Any, k: int | None) -> Any:
+    return (
+        tangent
+        if tangent is not None
+        else np.zeros(np.shape(value) if k is None else (k, *np.shape(value)))
+    )
+
+
+def _outer_parts(
+    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None
+) -> list[tuple[Any, Any]]:
+    parts = [(to_varmat(value), to_varmat(t)) for value, t in parts]
+    found = [x for pair in parts for x in pair if holds_variables(x)]
+    parent: Any = tape.parent
+    if found and tape.watch is None:  # otherwise there is no scope, see `forward_scope`
+        if not (parent or parent.leaves or parent.parent is not None) or any(
+            each.sweeping for each in tape.chain()
+        ):
+            raise lost(function, found[0])
+        adopt(tape, found)
+    return [
+        tuple(x if is_outer(x) else plain_copy(x) for x in (value, _tangent(value, t, k)))
+        for value, t in parts
+    ]
+
+
+def forward_scope() -> AbstractContextManager[Tape]:
+    """A scope for duals; a recording, which is to have all that is computed, is one for itself."""
+    tape = current_tape()
+    return recording() if tape.watch is None else nullcontext(tape)
+
+
+@overload
+def jvp(f: Any) -> Derived[tuple[Any, Any]]: ...
+@overload
+def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]: ...
+def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
+    """The value of a function and its derivative in a direction: the Jacobian times a vector.
+
+    Parameters
+    ----------
+    f : callable
+        Takes ``*primals`` and returns a scalar, an array, or a structure of them.
+    primals : tuple or list
+        The point: one item per argument, a scalar, an array_like or a nested structure of them.
+    tangents : tuple or list
+        The direction, of the same structure and shapes.
+
+    Returns
+    -------
+    value, tangent : float, ndarray or structure of them
+        Without a point and a direction: a function of them, which `varmat.recorded` takes too.
+
+    Raises
+    ------
+    TypeError
+        If `primals` is not a tuple or a list.
+    ShapeError
+        If the tangents do not fit the primals.
+    TapeError
+        If the result is a dual made by hand, or has a derivative of a functional that has returned.
+
+    Notes
+    -----
+    Inside a function that is differentiated itself primals, tangents and what `f` uses from outside
+    may be variables or duals; so are value and tangent then.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.jvp(np.multiply, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 1.0))
+    (array([3., 6.]), array([4., 2.]))
+    >>> vm.jvp(np.sin)((0.0,), (2.0,))
+    (0.0, 2.0)
+    """
+    if primals is ABSENT and tangents is ABSENT:
+        return named(Derived(_jvp, f), f, "jvp", like=partial(_jvp, f))
+    if primals is ABSENT or tangents is ABSENT:
+        raise TypeError("jvp: there is a point without a direction, or a direction without a point")
+    return _jvp(f, primals, tangents)
+
+
+def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    if not isinstance(primals, (tuple, list)):
+        raise TypeError(
+            f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the "
+            "arguments!"
+        )
+    points = plain_tree("jvp", "primals", primals, outer_too=True)
+    directions = matching_leaves("jvp", "tangents", tangents, points, outer_too=True)
+    with forward_scope() as tape:
+        y, found = call_with_tangents("jvp", f, points, directions)
+        parts = plain_parts("jvp", found, tape)
+    return rebuilt(y, (value for value, _ in parts)), rebuilt(y, (tangent for _, tangent in parts))
+
+
+def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> float:
+    """The directional derivative of a scalar function, the gradient times a vector, without the
+    gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : scalar, array_like or nested structure of them
+        The point.
+    v : like `x`
+        The direction, of the same structure and shapes.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ShapeError
+        If `v` does not fit `x`, or `f` returns an array.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient_dot_vector(lambda x: np.sum(x**2), np.array([1.0, 2.0]), np.array([1.0, 10.0]))
+    42.0
+    """
+    return _directional("gradient_dot_vector", f, x, v, args, kwargs)
+
+
+def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> float:
+    points = (plain_tree(name, "x", x, outer_too=True),)
+    tangents = matching_leaves(name, "v", v, points[0], outer_too=True)
+    with forward_scope() as tape:
+        y, parts = call_with_tangents(name, f, points, tangents, args, kwargs)
+        ((_, tangent),) = plain_parts(name, [scalar_parts(name, y, parts, "jvp")], tape)
+    return tangent  # type: ignore[no-any-return]
+
+
+def partial_derivative(
+    f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, **kwargs: Any
+) -> float:
+    """The derivative of a scalar function with respect to one element of its argument.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : array_like
+        The point.
+    n : int or tuple of int
+        The index of the element.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    IndexError
+        If `x` has no such element.
+    ShapeError
+        If `f` returns an array.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.partial_derivative(lambda x: x[0] * x[1] ** 3, np.array([5.0, 2.0]), 1)
+    60.0
+    """
+    point = plain_tree(
+        "partial_derivative",
+        "x",
+        np.asarray(x) if isinstance(x, (list, tuple)) else x,
+        outer_too=True,
+    )
+    point = point if is_outer(point) else np.asarray(point)
+    direction = np.zeros(point.shape)
+    if np.ndim(direction[n]):
+        raise IndexError(
+            f"partial_derivative: n is {n!r}, but must be the index of one element in the shape "
+            f"{point.shape}!"
+        )
+    direction[n] = 1.0
+    return _directional("partial_derivative", f, point, direction, args, kwargs)
+
+
+def derivative(f: Any, x: float, /, *args: Any, **kwargs: Any) -> float:
+    """The derivative of a scalar function of one number, in forward mode.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : scalar
+        The point.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a scalar, or `f` returns an array.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.derivative(np.exp, 0.0)
+    1.0
+    """
+    point = plain_tree("derivative", "x", x, outer_too=True)
+    if type(point) is not float and (isinstance(point, (tuple, list, dict)) or np.shape(point)):
+        raise ShapeError(
+            f"derivative: x has shape {np.shape(point)}, but must be a scalar; see varmat.gradient!"
+        )
+    return _directional("derivative", f, point, 1.0, args, kwargs)

@@ -1,0 +1,515 @@
+"""Derivatives of derivatives: functionals inside functions that are differentiated themselves.
+
+In forward mode there is nothing to do: duals of one level have duals of others, or variables, as
+their parts. A reverse pass gives numbers. Where a function that is differentiated in reverse mode
+uses variables from outside, its value and gradients are made an operation of these: the part of its
+tape that they depend on is kept, and computed again for the derivatives of the gradient, with duals
+in the direction of their adjoints, for the derivative of ``w @ gradient`` is the gradient of the
+derivative along `w`. The user's function is not called again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.callbacks import CALLBACKS
+from varmat.core.dispatch import ComplexKind
+from varmat.core.dual import Dual, Level, newest, paired
+from varmat.core.errors import ShapeError, TapeError
+from varmat.core.indexing import ASSIGN
+from varmat.core.matvar import MatVar, to_varmat
+from varmat.core.operation import Operation
+from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested, start_sweep, sweep
+from varmat.core.variables import (
+    ARRAYS,
+    VARIABLES,
+    Outputs,
+    Var,
+    View,
+    borrow_leaf,
+    make_leaf,
+    make_view,
+    outsiders,
+)
+from varmat.derivatives.structure import leaves_of
+
+Finish = Callable[[], Any]
+
+
+def is_outer(x: Any) -> bool:
+    """Whether a number or an array has derivatives of its own."""
+    return isinstance(x, (ArrayMethods, MatVar))
+
+
+def holds_outer(args: Any) -> bool:
+    """Whether there is something with derivatives of its own among arguments of any structure."""
+    return any(map(is_outer, leaves_of(args)))
+
+
+# --- arguments and results ---
+
+
+def stand_in(x: Any, tape: Tape) -> Any:
+    """A leaf of the tape for a plain number or array, or what depends on nothing but a variable
+    from outside.
+    """
+    if type(x) is float or type(x) is np.ndarray:
+        return borrow_leaf(x, tape)
+    if isinstance(x, Dual):
+        return paired(stand_in(x.val, tape), stand_in(x.tan, tape), x.level)
+    if isinstance(x, MatVar):
+        x = to_varmat(x)
+    return np.positive(x) if type(x) is Var else np.copy(x)
+
+
+def own(x: Any) -> Any:
+    """An argument that a function may write into."""
+    if type(x) is np.ndarray:
+        return np.array(x, order="C")
+    if isinstance(x, Dual):
+        return paired(own(x.val), own(x.tan), x.level)
+    if isinstance(x, MatVar):
+        x = to_varmat(x)
+    return np.copy(x) if type(x) in ARRAYS else x
+
+
+def bottom(x: Any) -> Any:
+    """What a dual, or one of duals, is the value of."""
+    while isinstance(x, Dual):
+        x = x.val
+    return x
+
+
+def refuse_finished(function: str, y: Any, tape: Tape, level: Level | None = None) -> None:
+    """Refuse a result that is a dual of a run that is over, or made by hand in the function
+    itself.
+    """
+    while isinstance(y, Dual):
+        if y.level in tape.by_hand:
+            raise TapeError(
+                f"{function}: the result is a Dual that was made by hand, whose derivative is not "
+                "the one asked for: return x.val "
+                "or x.tan"
+            )
+        if y.level.is_over and y.level is not level:
+            raise TapeError(
+                f"{function}: the result has a derivative of varmat.{y.level.function}, which has "
+                "returned: what is made of the "
+                "arguments of a function must not be kept for another one"
+            )
+        y = y.val
+
+
+# --- functions that are kept ---
+
+
+def root_of(x: Any) -> Any:
+    return x._root if isinstance(x, View) else x
+
+
+def _parts(*fields: Any) -> list[Any]:
+    """The variables of an entry."""
+    flat = [each for x in fields for each in (x if isinstance(x, (list, tuple)) else (x,))]
+    return [x for x in flat if type(x) in VARIABLES]
+
+
+def _sources(entry: Any) -> list[Any]:
+    rule, _, x, y = entry
+    return (
+        [source for _, source, _ in y if type(source) in VARIABLES]
+        if rule is ASSIGN
+        else _parts(x, y)
+    )
+
+
+class Kept:
+    """A scalar of a tape as a function of some of its variables, to be computed again.
+
+    Parameters
+    ----------
+    y : Var
+    wrt : sequence of variables
+        Of the tape, with respect to which its gradients are wanted.
+    tape : Tape
+    operands : sequence of variables, optional
+        What it is a function of; by default the variables from outside.
+    """
+
+    def __init__(
+        self, y: Var, wrt: Sequence[Any], tape: Tape, operands: Sequence[Any] | None = None
+    ) -> None:
+        self.y, self.wrt = y, list(wrt)
+        self.entries, roots = _needed(tape, y)
+        used = {**roots, **{id(x): x for x in self.wrt}}
+        made = {id(x) for _, result, _, _ in self.entries for x in _parts(result)}
+        outside = [x for x in used.values() if x._tape is not tape]
+        self.operands = outside if operands is None else list(operands)
+        assigned = {id(root_of(target)) for rule, _, target, _ in self.entries if rule is ASSIGN}
+        self.assigned = assigned
+        known = made | set(map(id, self.operands))
+        for assignment in reversed(tape.assignments):
+            assignment.undo()
+        self.constants = [
+            (x, np.copy(x._val) if x.shape else x._val) for x in used.values() if id(x) not in known
+        ]
+        for assignment in tape.assignments:
+            assignment.redo()
+
+    def again(
+        self,
+        operands: Sequence[Any],
+        level: Level | None = None,
+        seeds: Sequence[Any] | None = None,
+    ) -> tuple[Any, list[Any]]:
+        """The scalar, and what it is to be differentiated with respect to, on the current tape, for
+        operands of any kind.
+
+        Parameters
+        ----------
+        operands : sequence
+            Variables, plain numbers and arrays, or duals of the level.
+        level : Level, optional
+        seeds : sequence, optional
+            Tangents of that level for the variables `wrt`, with which they become duals.
+        """
+        tape = current_tape()
+        places = {id(x): i for i, x in enumerate(self.wrt)}
+        env: dict[int, Any] = {}
+
+        def define(variable: Any, x: Any) -> None:
+            place = places.get(id(variable))
+            if place is not None and not is_outer(x):
+                x = borrow_leaf(x if type(x) is np.ndarray else float(x), tape)
+            if place is not None and seeds is not None:
+                x = paired(x, seeds[place], level)  # type: ignore[arg-type]
+            env[id(variable)] = _writable(x, tape, level) if id(variable) in self.assigned else x
+
+        for variable, x in [*zip(self.operands, operands, strict=True), *self.constants]:
+            define(variable, x)
+        for rule, result, x, y in self.entries:
+            if rule is ASSIGN:
+                for index, source, _ in y:
+                    _found(env, x)[index] = _found(env, source)
+                continue
+            again = rule.again
+            x, y = _found(env, x), _found(env, y)
+            new = rule.op.again(x, y) if again is None else again(result, x, y)
+            if isinstance(result, Outputs):
+                for each, value in zip(result, new, strict=True):
+                    define(each, value)
+            elif result is not ALWAYS:
+                define(result, new)
+        return _found(env, self.y), [env[id(x)] for x in self.wrt]
+
+
+def _needed(tape: Tape, y: Any) -> tuple[list[Any], dict[int, Any]]:
+    """The entries that a variable depends on, in order, and the roots of all variables that they
+    use.
+    """
+    roots = {id(root_of(y)): root_of(y)}
+    entries = []
+    for entry in reversed(tape):
+        rule, result, target, _ = entry
+        here = [target] if rule is ASSIGN else [] if result is ALWAYS else _parts(result)
+        # What is checked, and refused, is so at other points too.
+        if (result is ALWAYS and rule is not ASSIGN) or any(id(root_of(x)) in roots for x in here):
+            entries.append(entry)
+            roots.update({id(root_of(x)): root_of(x) for x in _sources(entry)})
+    return entries[::-1], roots
+
+
+def _found(env: dict[int, Any], x: Any) -> Any:
+    """An operand of an entry, with what now stands for the variables in it."""
+    if type(x) in VARIABLES:
+        known = env.get(id(x))
+        if known is None and isinstance(x, View):
+            return _seen(_found(env, x._parent), x._how)
+        return known
+    if isinstance(x, (list, tuple)) and _parts(x):
+        return tuple(_found(env, each) for each in x)
+    return x
+
+
+def _seen(x: Any, how: Any) -> Any:
+    """A part of an array of any kind, which is a view where that of plain arrays is one."""
+    if isinstance(x, Dual):
+        return paired(_seen(x.val, how), _seen(x.tan, how), x.level)
+    return make_view(x, how, how(x._val)) if type(x) in ARRAYS else how(x)
+
+
+def _writable(x: Any, tape: Tape, level: Level | None) -> Any:
+    """An array into which variables, and duals of the level, can be written."""
+    if isinstance(x, Dual):
+        return paired(_writable(x.val, tape, None), _writable(x.tan, tape, None), x.level)
+    if type(x) not in VARIABLES:
+        x = make_leaf(np.array(x, order="C"), tape)
+    return x if level is None else paired(x, make_leaf(np.zeros(x.shape), tape), level)
+
+
+# --- their gradients ---
+
+
+class Gradients(Operation):
+    """The value and the gradients of a function that was kept, as an operation of its operands."""
+
+    twin_of: Any = None
+
+    def __init__(self, name: str, kept: Kept) -> None:
+        def value_and_gradients(*values: Any) -> Any:
+            with nested() as tape:
+                y, wrt = kept.again(values)
+                return _swept(y, wrt, tape)
+
+        value_and_gradients.__name__ = name
+        super().__init__(value_and_gradients, None, variadic=True, stacked=False, native=False)
+        self.is_traceable = False  # in a program it is a call
+        self.kept = kept
+        # Nothing here refers to the operation itself: what is kept would wait for the collector.
+        self.reverse_rule = partial(_contributions, name, kept)
+        self._tangent = True  # it has one, but for all operands at once
+
+    @property
+    def rule(self) -> Rule:
+        op = self if self.twin_of is None else self.twin_of
+        return Rule(op.name, op.chain, op)
+
+    @rule.setter
+    def rule(self, _: Rule) -> None:
+        pass
+
+    def known(self, value: Any, *args: Any, **settings: Any) -> Any:
+        twin = self._computing(lambda *_, **__: value)
+        twin.twin_of = self  # type: ignore[attr-defined]
+        return twin(*args, **settings)
+
+    def _general(self, args: Any, settings: Any) -> Any:
+        duals = [x for x in args if isinstance(x, Dual)]
+        if not duals:
+            return super()._general(args, settings)
+        level = newest(duals)
+        mine = [isinstance(x, Dual) and x.level is level for x in args]
+        values = [x.val if is_mine else x for x, is_mine in zip(args, mine, strict=True)]
+        tangents = [x.tan for x, is_mine in zip(args, mine, strict=True) if is_mine]
+        (k,) = {x.directions for x, is_mine in zip(args, mine, strict=True) if is_mine}
+        results = self(*values)
+        if k is None:
+            rates = self._pushed(values, mine, tangents)
+        else:
+            each = [self._pushed(values, mine, [t[i] for t in tangents]) for i in range(k)]
+            rates = tuple(np.stack(parts) for parts in zip(*each, strict=True))
+        return tuple(paired(r, t, level) for r, t in zip(results, rates, strict=True))
+
+    def _pushed(self, values: list[Any], mine: list[bool], tangents: list[Any]) -> Any:
+        """The derivative of value and gradients in a direction: those of the derivative of the
+        function.
+        """
+        given = [*values, *tangents]
+        with nested() as tape:
+            leaves = [borrow_leaf(_number(x), tape) for x in given]
+            level, rates = Level(self.name), iter(leaves[len(values) :])
+            operands = [
+                paired(x, next(rates), level) if is_mine else x
+                for x, is_mine in zip(leaves, mine, strict=False)
+            ]
+            y, wrt = self.kept.again(operands, level)
+            slope = y.tan if isinstance(y, Dual) else 0.0
+            if type(slope) is not Var:
+                return tuple(np.zeros(np.shape(x))[()] for x in (0.0, *wrt))
+            made = Gradients(self.name, Kept(slope, [bottom(x) for x in wrt], tape, leaves))
+        return made(*given)
+
+
+def _contributions(name: str, kept: Kept, g: Any, r: Any, *values: Any) -> tuple[Any, ...]:
+    """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c
+    y`` plus the derivative of `y` along `w`."""
+    c, *adjoints = g
+    with nested() as tape:
+        leaves = [borrow_leaf(x, tape) for x in values]
+        level, seeds = None, None
+        if any(w is not None for w in adjoints):
+            zeros = [_copied(np.zeros(np.shape(x))) for x in r[1:]]
+            seeds = [
+                make_leaf(z if w is None else _copied(w), tape)
+                for w, z in zip(adjoints, zeros, strict=True)
+            ]
+            level = Level(name)
+        y, _ = kept.again(leaves, level, seeds)
+        slope = y.tan if isinstance(y, Dual) else 0.0
+        if c is not None:
+            slope = slope + c * bottom(y)
+        return tuple(_swept(slope, leaves, tape)[1:])
+
+
+def _number(x: Any) -> Any:
+    x = bottom(x)
+    return x._val if type(x) in VARIABLES else x
+
+
+def _copied(x: Any) -> Any:
+    return np.array(x, order="C") if isinstance(x, np.ndarray) and x.ndim else float(x)
+
+
+def _swept(y: Any, wrt: Sequence[Any], tape: Tape) -> tuple[Any, ...]:
+    """The number and its gradients, as plain arrays."""
+    if type(y) is not Var or y._tape is not tape:
+        return (float(_number(y)), *(_copied(np.zeros(np.shape(x))) for x in wrt))
+    start_sweep(tape)
+    y._adj = 1.0
+    value = float(y._val)
+    sweep(tape)
+    return (value, *(_copied(bottom(x).adj) for x in wrt))
+
+
+def gradients_of(function: str, y: Any, wrt: Sequence[Any], tape: Tape) -> Finish:
+    """What makes, after the scope has ended, the value of a scalar of any kind and its gradients.
+
+    Parameters
+    ----------
+    function : str
+        The functional, for messages.
+    y : Var, Dual or float
+    wrt : sequence of variables
+        Of the tape.
+    tape : Tape
+        Of the scope, which is the current one.
+    """
+    refuse_finished(function, y, tape)
+    if isinstance(y, Dual):
+        values, level, k = gradients_of(function, y.val, wrt, tape), y.level, y.directions
+        if k is None:
+            rates = gradients_of(function, y.tan, wrt, tape)
+            return lambda: tuple(
+                paired(v, t, level) for v, t in zip(values(), rates(), strict=True)
+            )
+        each = [gradients_of(function, y.tan[i], wrt, tape) for i in range(k)]
+        return lambda: tuple(
+            paired(v, np.stack(t), level)
+            for v, t in zip(values(), zip(*(part() for part in each), strict=True), strict=True)
+        )
+    if type(y) is not Var or y._tape is not tape:
+        if type(y) in VARIABLES:
+            _ = y._tape.top.arena  # stale?
+        zeros = [_copied(np.zeros(x.shape)) for x in wrt]
+        return lambda: (y, *zeros)
+    return _operation_of(function, y, wrt, tape)
+
+
+def _operation_of(function: str, y: Var, wrt: Sequence[Any], tape: Tape) -> Finish:
+    entries, roots = _needed(tape, y)
+    outside = [x for x in roots.values() if x._tape is not tape]
+    if outside:
+        for x in outside:
+            _ = x._tape.top.arena  # stale?
+        _refuse_what_cannot(function, entries, outside, tape)
+    before = [(x, x._adj) for x in outside]
+    try:
+        for x in outside:
+            x._adj = None
+        results = _swept(y, wrt, tape)
+    finally:
+        for x, adjoint in before:  # which may be those of a pass that is under way
+            x._adj = adjoint
+    if not outside:
+        return lambda: results
+    made = Gradients(function, Kept(y, wrt, tape))
+    return lambda: made.known(results, *made.kept.operands)
+
+
+def _refuse_what_cannot(function: str, entries: list[Any], outside: list[Any], tape: Tape) -> None:
+    """Refuse what could not be differentiated once more."""
+    parent: Any = tape.parent
+    if any(each.sweeping for each in tape.chain()[1:]) or parent is None:
+        x = outside[0]
+        raise TapeError(
+            f"{function}: the function uses a {type(x).__name__} of shape {np.shape(x)} from "
+            "outside, in the reverse pass of which "
+            "it is called, so that its derivative would be lost: use varmat.value(x)"
+        )
+    for rule, _, _, _ in entries:
+        lacks = rule.again is None and (
+            rule.op is None or getattr(rule.op, "_tangent", True) is None
+        )
+        if rule in CALLBACKS or (lacks and rule is not ASSIGN):
+            raise TypeError(
+                f"{function}: the function uses {rule.name}, which has no tangent rule, and "
+                "variables from outside, in which the "
+                "gradient cannot be differentiated therefore: make it an operation with one, see "
+                "varmat.operation, or use "
+                "varmat.value(x) for what is a constant here"
+            )
+
+
+def refuse_complex(function: str, x: Any) -> None:
+    """Refuse complex points where the gradient depends on what is outside."""
+    if isinstance(x, ComplexKind):
+        raise TypeError(
+            f"{function}: an argument is complex, but must be real where the function uses "
+            "variables from outside: differentiate "
+            "with respect to its real and imaginary parts"
+        )
+
+
+def check_scalar(function: str, y: Any, other: str = "jacobian or varmat.vjp") -> None:
+    """Refuse an array where a scalar is needed."""
+    shape = getattr(y, "shape", ())
+    if shape:
+        raise ShapeError(
+            f"{function}: the result has shape {shape}, but must be a scalar: sum it, or use "
+            f"varmat.{other}!"
+        )
+
+
+def is_outer_result(y: Any, tape: Tape) -> bool:
+    """Whether a result has derivatives in what is outside of a scope, or is computed where
+    something outside is used.
+    """
+    if isinstance(y, Dual):
+        return True
+    outer: Any = tape.parent
+    if not (outer or outer.leaves or outer.parent is not None):
+        return False
+    return (type(y) in VARIABLES and y._tape is not tape) or bool(outsiders(tape))
+
+
+# --- forward mode ---
+
+
+def adopt(tape: Tape, results: Sequence[Any]) -> None:
+    """Hand what stands on the tape of a scope, and results that are views, over to the scope around
+    it.
+    """
+    parent: Any = tape.parent
+    found = [x for _, result, x, y in tape for x in _parts(result, x, y)]
+    found += [*tape.leaves, *_parts(tape.kept), *_flattened(results)]
+    found += [
+        source
+        for assignment in tape.assignments
+        for _, source, _ in assignment
+        if type(source) in VARIABLES
+    ]
+    for x in found:
+        while x._tape is tape:
+            x._tape = parent
+            x = getattr(x, "_parent", x)
+    parent.extend(tape)
+    parent.leaves.extend(tape.leaves)
+    parent.kept.extend(tape.kept)
+    parent.assignments.extend(tape.assignments)
+    for stack in (tape, tape.leaves, tape.kept, tape.assignments):
+        stack.clear()
+
+
+def _flattened(results: Sequence[Any]) -> list[Any]:
+    flat = []
+    for x in results:
+        flat += _flattened((x.val, x.tan)) if isinstance(x, Dual) else _parts(x)
+    return flat
+
+
+def holds_variables(x: Any) -> bool:
+    """Whether a number or array, or what a dual is made of, is a variable."""
+    return bool(_flattened([x]))

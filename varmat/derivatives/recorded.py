@@ -1,0 +1,375 @@
+"""Functions recorded once: their value and gradient as a program."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from varmat.core.array_methods import FLOAT64
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.variables import VARIABLES, borrow_leaf, data
+from varmat.derivatives.nested import holds_outer
+from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctional
+from varmat.derivatives.recording import leaf_tree, outputs, scalar_result
+from varmat.derivatives.recordings import Recording, Recordings, recording_to_write, watched
+from varmat.derivatives.reverse import Derived, is_plain, positions_of, value_and_grad
+from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
+from varmat.programs.passes import optimised
+from varmat.programs.program import ElsewhereError, Program
+from varmat.programs.runners import runner_for
+from varmat.programs.tape_programs import program_of
+from varmat.programs.values import values_of
+
+__all__ = ["recorded"]
+
+T = TypeVar("T")
+
+
+class Recorded(Recordings):
+    """A function recorded once; made by `recorded`."""
+
+    def __init__(self, function: Any, argnums: int | tuple[int, ...], runner: str = "auto") -> None:
+        super().__init__(function, runner)
+        self.argnums = argnums
+        self._eager = value_and_grad(function, argnums)
+        # For one array, with nothing else or truth values, the most common calls: what runs the
+        # recording, by shape and values.
+        self._by_shape: dict[tuple[Any, ...], Any] = {}
+
+    def __reduce__(self) -> Any:
+        # Programs are not pickled, but written anew.
+        return type(self), (self.function, self.argnums, self.runner)
+
+    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+        if (
+            not named
+            and self.argnums == 0
+            and args
+            and type(args[0]) is np.ndarray
+            and args[0].dtype is FLOAT64
+        ):
+            others = args[1:]
+            run = (
+                self._by_shape.get((args[0].shape, *others))
+                if all(type(x) is bool for x in others)
+                else None
+            )
+            if run is not None:
+                try:
+                    value, gradient = run(args[:1])
+                except ElsewhereError:
+                    return self._eager(*args)
+                return (value, gradient) if math.isfinite(value) else self._eager(*args)
+        positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
+        leaves: Any = [
+            args[i]
+            for i in positions
+            if type(i) is int and 0 <= i < len(args) and is_plain(args[i])
+        ]
+        direct = len(leaves) == len(positions)
+        if direct:
+            structures = tuple([() if type(x) is float else x.shape for x in leaves])
+        else:
+            positions = positions_of("recorded", self.argnums, len(args))
+            if holds_outer(args):  # inside another functional
+                return self._eager(*args, **named)
+            trees = [plain_tree("recorded", f"argument {i + 1}", args[i]) for i in positions]
+            leaves = leaves_of(trees)
+            structures = tuple(map(structure_of, trees))
+        settings: dict[Any, Any] = named
+        if len(args) > len({*positions}):
+            settings = {**named, **{i: x for i, x in enumerate(args) if i not in positions}}
+        known = self._found(structures, settings)
+        if known is None:
+            try:
+                known = self._recording(structures, settings, positions, args, named)
+            except ElsewhereError:
+                return self._eager(*args, **named)
+        try:
+            value, *gradients = known.run(leaves)
+            if not math.isfinite(value):
+                raise ElsewhereError
+        except (ArithmeticError, ValueError, ElsewhereError):
+            # Where Python's floats raise, an argument is refused, a density is zero, or a sum
+            # without its factor overflows: as it is written.
+            return self._eager(*args, **named)
+        if not direct:
+            following = iter(gradients)
+            gradients = [
+                rebuilt(tree, [next(following) for _ in leaves_of(tree)]) for tree in trees
+            ]
+        return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
+
+    def map(self, points: Any, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Values and gradients at many points, in threads where the native runner is installed.
+
+        Parameters
+        ----------
+        points : array_like, shape (m, ...)
+            Points along the first axis, for a function of one array.
+        workers : int, optional
+            Threads; by default as many as there are processors that this process may use.
+
+        Returns
+        -------
+        values : ndarray, shape (m,)
+        gradients : ndarray, shape (m, ...)
+
+        Raises
+        ------
+        ShapeError
+            If `points` is a scalar.
+        TypeError
+            If the function is differentiated with respect to several arguments.
+        DomainError and others
+            What the function raises at a point.
+        """
+        if self.argnums != 0:
+            raise TypeError(
+                f"{self.__name__}.map: the function has argnums={self.argnums!r}, but must have "
+                "argnums=0!"
+            )
+        points = data(points, f"{self.__name__}.map: points")
+        if type(points) is float:
+            raise ShapeError(
+                f"{self.__name__}.map: points is a scalar, but must be an array with a point in "
+                "each row!"
+            )
+        points = np.ascontiguousarray(points)
+        values, gradients = np.empty(len(points)), np.empty(points.shape)
+        if not len(points):
+            return values, gradients
+        values[0], gradients[0] = self(points[0] if points.ndim > 1 else float(points[0]))
+        run: Any = self._by_shape.get((points.shape[1:],))
+        many = getattr(run, "map", None)
+        rest: Any = range(1, len(points))
+        if many is not None and points.ndim > 1:
+            many(points[1:], values[1:], gradients[1:], workers or len(os.sched_getaffinity(0)))
+            # As it is written where the program ends, or is not finite.
+            rest = 1 + np.flatnonzero(~np.isfinite(values[1:]))
+        for i in rest:
+            values[i], gradients[i] = self(points[i] if points.ndim > 1 else float(points[i]))
+        return values, gradients
+
+    def known(self, x: np.ndarray, *others: Any) -> Recording | None:
+        """The recording that there is for calls with an array and other arguments like these."""
+        return self._found((x.shape,), dict(enumerate(others, 1)))
+
+    def _made(self, *call: Any) -> tuple[Program, Any]:
+        program = record(self.function, *call)
+        return program, runner_for(program, self.runner)
+
+    def _keep(self, recordings: list[Recording]) -> None:
+        super()._keep(recordings)
+        alone = [
+            each
+            for each in recordings
+            if len(each.structures) == 1 and all(type(x) is bool for x in each.others.values())
+        ]
+        by_position = [
+            each for each in alone if [*each.others] == [*range(1, len(each.others) + 1)]
+        ]
+        self._by_shape = {
+            (each.structures[0], *each.others.values()): each.run for each in by_position
+        }
+
+
+class RecordedIfPossible(Recorded):
+    """A function recorded once; evaluated anew each time if it cannot be."""
+
+    # What was raised when it was tried: of the function, or because a comparison is another object
+    # while it is recorded.
+    obstacle: Exception | None = None
+
+    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+        obstacle = self.obstacle
+        if obstacle is None:
+            try:
+                return super().__call__(*args, **named)
+            except DomainError:
+                raise
+            except Exception as error:
+                obstacle = error
+        result = self._eager(*args, **named)
+        self.obstacle = obstacle
+        return result
+
+
+def record(
+    function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]
+) -> Program:
+    """The program of the value and the gradients with respect to the arguments at some positions.
+
+    Raises `ElsewhereError` if the function catches the refusal of a value: where nothing is refused
+    it goes another way."""
+    with recording_to_write() as tape:
+        given = list(args)
+        for i in dict.fromkeys(positions):
+            given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
+        variables = leaves_of([given[i] for i in positions])
+        with watched(tape):
+            y = scalar_result("recorded", function(*given, **named), tape)
+        return optimised(program_of(tape, variables, y))
+
+
+def record_values(
+    function: Callable[..., Any], point: np.ndarray, copies: int = 1
+) -> tuple[Program, list[bool]]:
+    """The program of several results of a function of one vector, forward only; errors are those of
+    `record`.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a list of variables and plain values.
+    point : ndarray of float64
+    copies : int
+        How many times the function is given the vector: into each of them it may write.
+
+    Returns
+    -------
+    program : Program
+        Its outputs are zero and the results.
+    varies : list of bool
+        For each result, whether it is a variable.
+    """
+    with recording_to_write() as tape:
+        leaves = [borrow_leaf(point, tape) for _ in range(copies)]
+        with watched(tape):
+            results = outputs("recorded", function(*leaves), tape)
+        return optimised(values_of(tape, leaves, results)), [type(y) in VARIABLES for y in results]
+
+
+class RecordedGradient(RecordedFunctional[T]):
+    """`varmat.grad`, recorded once: the gradient of a `Recorded`."""
+
+    def __init__(self, functional: Derived[T], runner: str = "auto") -> None:
+        super().__init__(functional, runner)
+        self._recorded = Recorded(self.function, functional.argnums, runner)
+
+    @property
+    def program(self) -> Program | None:
+        """The program that was made last, of the value and the gradient; None before the first
+        call.
+        """
+        return self._recorded.program
+
+    def __call__(self, *args: Any, **named: Any) -> T:
+        return self._recorded(*args, **named)[1]  # type: ignore[no-any-return]
+
+
+@overload
+def recorded(f: Derived[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
+@overload
+def recorded(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, runner: str = "auto"
+) -> Recorded: ...
+def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: str = "auto") -> Any:
+    """A function, or a functional of one, that is recorded once, and evaluated without it
+    afterwards.
+
+    Of a scalar function it is the value and the gradient: the first call runs `f` on variables, as
+    `value_and_grad` does at every call, and writes what was recorded, forward and reverse, as a
+    program, a list of steps on arrays. Later calls run that. For small arrays this takes a fraction
+    of the time, for most of what `value_and_grad` takes is recording. Of a functional it is the
+    same functional: ``vm.recorded(vm.hessian(f))`` has the results of ``vm.hessian(f)``.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a scalar. It must compute the same operations at every call, whatever the values of
+        its arguments: see Notes. Or what `value_and_grad`, `grad`, `hessian`,
+        `hessian_times_vector`, `hessp`, `jacobian`, `jvp` or `vjp` returns for such a function
+        alone, without a point; for the last three it need not be scalar.
+    argnums : int or tuple of int
+        The positional arguments to differentiate with respect to, by default the first. A
+        functional brings its own.
+    runner : {"auto", "numpy", "native"}
+        What runs programs: calls of NumPy, or one compiled loop, which needs numba and is taken
+        where that is installed.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `f` and returns ``(value, gradient)``, as in `value_and_grad`; for a
+        functional it takes what that takes, and returns what that returns. For other shapes or
+        structures, and other objects as the other arguments, `f` is recorded anew; the last 16
+        recordings are kept. The attribute ``program`` is the last of them, and in print the list of
+        its steps. The method ``map`` takes many points at once.
+
+    Raises
+    ------
+    TapeError
+        If `f` looks at the value of a variable: with ``if``, ``.val``, ``.grad()``, a mask as an
+        index, or a function that does so, as `numpy.argsort` and `numpy.median`; comparisons may
+        select, in `numpy.where`. And for `reverse_pass_callback` and `MatVar`, which cannot be
+        written as a program.
+    ValueError
+        If there is no such runner.
+    ImportError
+        If the native runner is asked for and numba is not installed.
+    TypeError
+        If `f` is no function, or is a functional and `argnums` is given.
+    DomainError and others
+        What `f` raises.
+
+    Notes
+    -----
+    What `f` does apart from operations on its arguments happens at the recording only. Other arrays
+    that it reads are held by reference: a new array in their place, another global value, or a
+    random number, is not seen, and new values in the same array not everywhere. Where the program
+    comes to an argument that is refused, or to a density of zero, `f` itself is evaluated, and so
+    is a functional where a derivative is not finite. NumPy's warnings appear at the recording only.
+
+    Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a
+    `jacobian` of more outputs than inputs; for this one `f` is called twice. A Hessian is one run
+    for each element of the point, a Jacobian one for each input or output, whichever are fewer. A
+    tangent rule that looks at values is called from Python at every run.
+
+    Calls from several threads at once are safe.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> def f(x):
+    ...     return np.sum(x[1:] * x[:-1]) + np.exp(x[0])
+    >>> gradient = vm.recorded(f)
+    >>> gradient(np.array([0.0, 1.0, 2.0]))
+    (3.0, array([2., 2., 1.]))
+    >>> gradient(np.array([0.0, 2.0, 2.0]))
+    (5.0, array([3., 2., 2.]))
+    >>> g = vm.recorded(lambda x: np.sum(np.exp(-0.5 * x**2)))
+    >>> value, gradient = g(np.array([0.0, 1.0]))
+    >>> print(g.program)
+    program(a0[2])
+        v0[2] = square(a0)
+        v1[2] = multiply(-0.5, v0)
+        v2[2] = exp(v1)
+        v3 = add.reduce(v2)
+        v4[2] = negative(v2)
+        v5[2] = multiply(v4, a0)
+        return v3, v5
+    >>> hessian = vm.recorded(vm.hessian(f))
+    >>> hessian(np.array([0.0, 1.0, 2.0]))
+    array([[1., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+    if type(f) is not Derived:
+        return Recorded(f, 0 if argnums is None else argnums, runner)
+    if argnums is not None:
+        raise TypeError(
+            f"recorded: argnums is given with {f.__name__}, but must be left out: a functional "
+            "brings its own!"
+        )
+    if f.functional == "value_and_grad":
+        return Recorded(f.__wrapped__, f.argnums, runner)
+    return _RECORDED[f.functional](f, runner)
+
+
+# By the name of the functional.
+_RECORDED: dict[str, Callable[..., Any]] = {**DERIVATIVES, "grad": RecordedGradient}

@@ -1,0 +1,147 @@
+"""Recording a function for the functionals: leaves, what the function returned, and what must not
+happen in between.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import ComplexKind, Standing, is_complex
+from varmat.core.dual import Dual
+from varmat.core.errors import ShapeError, TapeError
+from varmat.core.matvar import MatVar, to_varmat
+from varmat.core.operation import is_differentiable
+from varmat.core.tape import Tape, nested
+from varmat.core.variables import VARIABLES, data, outsiders, var
+from varmat.derivatives.nested import stand_in
+from varmat.derivatives.structure import map_leaves, plain_tree
+
+
+@contextmanager
+def recording() -> Iterator[Tape]:
+    """A nested scope with the cyclic collector paused.
+
+    Entries live as long as the tape and are never garbage before: on a tape of 10^6 entries the
+    collector, looking through all of them again and again, takes several times as long as the
+    recording."""
+    collecting = gc.isenabled()
+    try:
+        gc.disable()
+        with nested() as tape:
+            tape.by_hand = []
+            yield tape
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@contextmanager
+def held(lock: Any) -> Iterator[None]:
+    """Hold an `RLock`. From Python 3.14 on an interrupt can come between the entry of ``with lock``
+    and its block.
+    """
+    try:
+        lock.acquire()
+        yield
+    finally:
+        with suppress(RuntimeError):  # it came before the lock was taken
+            lock.release()
+
+
+def leaf_tree(function: str, title: str, tree: Any, tape: Tape, complex_too: bool = False) -> Any:
+    """The structure with variables on `tape`, which is the current one, in place of its numbers."""
+    plain = plain_tree(function, title, tree, complex_too, outer_too=True)
+    return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)
+
+
+def scalar_result(function: str, y: Any, tape: Tape) -> Any:
+    """What a function returned where a scalar is needed: a `Var` on `tape`, or a float if it does
+    not depend on the arguments.
+    """
+    (y,) = outputs(function, [y], tape)
+    if y.__class__ is not float and y.shape:
+        raise ShapeError(
+            f"{function}: the result has shape {y.shape}, but must be a scalar: sum it, or use "
+            "varmat.jacobian or varmat.vjp!"
+        )
+    return y
+
+
+def outputs(function: str, results: Sequence[Any], tape: Tape) -> list[Any]:
+    """Results of a function as variables of `tape`, floats and arrays."""
+    checked = [output(function, y) for y in results]
+    for y in checked:
+        if type(y) in VARIABLES and y._tape is not tape:
+            _ = y._tape.top.arena  # stale?
+            raise lost(function, y)
+    check_closed(function, tape)
+    return checked
+
+
+def output(function: str, y: Any) -> Any:
+    """One result of a function as a variable, a float or an array."""
+    y = y._settled if isinstance(y, Standing) else y
+    if type(y) in VARIABLES:
+        return y
+    if isinstance(y, MatVar):
+        return to_varmat(y)
+    if isinstance(y, Dual):
+        raise lost(function, y)
+    if isinstance(y, ComplexKind):
+        raise TypeError(
+            f"{function}: the result is complex, but must be real numbers; take np.real, np.imag "
+            "or np.abs of it"
+        )
+    if (
+        y is None
+        or isinstance(y, (dict, str))
+        or callable(y)
+        or (isinstance(y, (list, tuple)) and is_differentiable(y))
+    ):
+        kind = "None (is a return statement missing?)" if y is None else f"a {type(y).__name__}"
+        raise TypeError(f"{function}: the result is {kind}, but must be real numbers!")
+    return data(y, f"{function}: the result")
+
+
+def check_closed(function: str, tape: Tape) -> None:
+    """Refuse what was recorded with variables of an outer scope: their derivatives would be lost in
+    silence.
+    """
+    outer: Any = tape.parent
+    if outer or outer.leaves or outer.parent is not None:
+        for operand in outsiders(tape):
+            raise lost(function, operand)
+
+
+def lost(function: str, outsider: Any) -> TapeError:
+    """The error for a function that depends on something differentiable besides its arguments."""
+    return TapeError(
+        f"{function}: the function uses a {type(outsider).__name__} of shape {np.shape(outsider)} "
+        "from outside, whose derivative "
+        "would be lost: make it an argument of the function, or use varmat.value(x) if it is a "
+        "constant here. (For second "
+        "derivatives there are varmat.hessian and varmat.hessian_times_vector.)"
+    )
+
+
+def adjoint_of(leaf: Any) -> Any:
+    """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares; of a complex
+    leaf a complex one.
+    """
+    g = leaf.adj
+    if type(g) is not np.ndarray:
+        return g if type(g) is complex else float(g)
+    return g if g.base is None else np.array(g, order="C")
+
+
+def plain_copy(y: Any) -> Any:
+    """The value of a result as a float, or as a C-contiguous array that nobody shares."""
+    value = y._val if type(y) in VARIABLES else y
+    return (
+        np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)
+    )

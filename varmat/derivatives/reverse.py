@@ -1,0 +1,588 @@
+"""Gradients and vector-Jacobian products, by one recording and one reverse pass."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from copy import copy
+from functools import partial, update_wrapper
+from inspect import signature
+from types import MethodType
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+
+from varmat.core.arena import Arena
+from varmat.core.array_methods import FLOAT64
+from varmat.core.dual import Dual
+from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
+from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, make_leaf
+from varmat.derivatives.nested import (
+    bottom,
+    check_scalar,
+    gradients_of,
+    holds_outer,
+    is_outer_result,
+    refuse_complex,
+)
+from varmat.derivatives.nested import own as own_copy
+from varmat.derivatives.recording import (
+    adjoint_of,
+    held,
+    leaf_tree,
+    output,
+    outputs,
+    plain_copy,
+    recording,
+    scalar_result,
+)
+from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
+
+if TYPE_CHECKING:
+    from varmat.typing import Derivative, ValueAndGrad
+
+__all__ = ["grad", "gradient", "value_and_grad", "vjp"]
+
+
+@overload
+def value_and_grad(f: Callable[..., Any]) -> ValueAndGrad: ...
+@overload
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | tuple[int, ...]
+) -> Callable[..., tuple[float, Any]]: ...
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Any:
+    """The function that computes a scalar function together with its gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Takes numbers (and anything else) and returns a scalar. Written in NumPy.
+    argnums : int or tuple of int
+        The positional arguments to differentiate with respect to. For a method in a class ``self``
+        counts.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `f` and returns ``(value, gradient)``: a float and the derivatives
+        with respect to argument `argnums`, or a tuple of them. An argument may be a scalar, an
+        array, or a dict, list, tuple or named tuple of them, to any depth; the gradient has the
+        same structure, with a float for each scalar and a new float64 array for each array. For
+        complex numbers it is complex: the derivative with respect to the real part, plus `i` times
+        that with respect to the imaginary part. The other arguments, also keywords, are passed on
+        as they are.
+
+    Raises
+    ------
+    ShapeError
+        If `f` returns an array. Sum it, or use `jacobian` or `vjp`.
+    TypeError
+        If the result is complex, or an argument or the result is not a number.
+        Also if `f` uses variables from outside and an operation that cannot be differentiated
+        twice.
+    TapeError
+        If the result is a dual made by hand, or has a derivative of a functional that has returned;
+        if `f` uses variables from outside in a callback of a reverse pass.
+
+    Notes
+    -----
+    Inside a function that is differentiated itself arguments may be variables, and `f` may use
+    variables from outside: value and gradient are variables then, or duals in forward mode, so that
+    derivatives of derivatives are right to any depth.
+
+    Where `f` returns a plain number, which does not depend on the arguments, the gradient is zero.
+    What `f` assigns into its argument does not change the caller's array. Nothing remains on the
+    tape, also when `f` raises.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> def f(x, y):
+    ...     return np.sum(x**2) * y
+    >>> vm.value_and_grad(f)(np.array([1.0, 2.0]), 3.0)
+    (15.0, array([ 6., 12.]))
+    >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
+    (15.0, (array([ 6., 12.]), 5.0))
+    """
+    function = Derived(_differentiated, "value_and_grad", f, argnums)
+    return named(function, f, "value_and_grad", argnums)
+
+
+T = TypeVar("T")
+
+
+class Derived(partial[T]):
+    """What a functional makes of a function: a partial that becomes a method in a class, as
+    functions do (and all partials from Python 3.14 on).
+
+    Attributes
+    ----------
+    functional : str
+        The name of the functional.
+    argnums : int or tuple of int
+        The arguments with respect to which it differentiates.
+    """
+
+    functional: str
+    argnums: int | tuple[int, ...]
+    __name__: str
+    __wrapped__: Callable[..., Any]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+
+if TYPE_CHECKING:
+
+    class Gradient(Derived[Any]):
+        """What `grad` makes of a function, if it differentiates with respect to the first
+        argument.
+        """
+
+        __call__: Derivative
+
+
+class Absent:
+    """Stands for the point where a functional is given a function alone."""
+
+    def __repr__(self) -> str:
+        return "<none>"
+
+
+ABSENT: Any = Absent()
+
+
+def named(
+    function: Any, f: Any, functional: str, argnums: int | tuple[int, ...] = 0, like: Any = None
+) -> Any:
+    """A `Derived` that says what it is; its signature is that of `f`, or of the partial `like`
+    it.
+    """
+    if not callable(f):
+        raise TypeError(
+            f"{functional}: the argument is a {type(f).__name__}, but must be a function!"
+        )
+    update_wrapper(function, f)
+    function.__name__ = f"{functional}({getattr(f, '__name__', 'function')})"
+    function.functional, function.argnums = functional, argnums
+    if like is not None:
+        function.__signature__ = signature(like)
+    return function
+
+
+def check_alone(functional: str, *others: Any) -> None:
+    """Refuse arguments beside a function that is given without a point."""
+    if any(others):
+        raise TypeError(
+            f"{functional}: there are arguments, but no point: the first one after the function "
+            "must be the point!"
+        )
+
+
+def _differentiated(
+    name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any
+) -> tuple[float, Any]:
+    """Value and gradients with respect to some arguments; without detours for plain arrays and
+    floats.
+    """
+    positions = argnums if type(argnums) is tuple else (argnums,)
+    for i in positions:
+        if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len(
+            {*positions}
+        ) < len(positions):
+            return _of_structures(name, f, argnums, args, kwargs)
+    finish: Any = None
+    collecting = gc.isenabled()
+    try:
+        gc.disable()  # as in `recording`
+        tape = open_scope()
+        tape.by_hand = []
+        try:
+            given = list(args)
+            for i in positions:
+                given[i] = borrow_leaf(args[i], tape)
+            y = f(*given, **kwargs)
+            outer: Any = tape.parent
+            if type(y) is Terms:
+                y = Terms(outputs(name, y, tape))
+            elif (
+                type(y) is not Var
+                or y._tape is not tape
+                or outer
+                or outer.leaves
+                or outer.parent is not None
+            ):
+                finish = _outer_gradients(name, y, [given[i] for i in positions], tape)
+                y = scalar_result(name, y, tape) if finish is None else 0.0
+            value = _swept(y, tape)
+            # References to variables would keep their memory from being used again.
+            del y
+            gradients = tuple([adjoint_of(given[i]) for i in positions])
+            del given
+        finally:
+            try:
+                close_scope(tape)
+            except BaseException:
+                close_scope(tape)
+                raise
+        if finish is not None:
+            value, *gradients = finish()
+        return value, tuple(gradients) if type(argnums) is tuple else gradients[0]
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _outer_gradients(name: str, y: Any, leaves: list[Any], tape: Tape) -> Any:
+    """Makes value and gradients, after the scope, of a result that has derivatives outside of it;
+    None if it has none.
+    """
+    if not isinstance(y, Dual):
+        y = output(name, y)
+    if not is_outer_result(y, tape):
+        return None
+    check_scalar(name, y)
+    for x in leaves:
+        refuse_complex(name, x)
+    return gradients_of(name, y, [bottom(x) for x in leaves], tape)
+
+
+def is_plain(x: Any) -> bool:
+    """Whether an argument needs no conversion: a float, or an array of them."""
+    return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
+
+
+class Terms(tuple[Any, ...]):
+    """What a function may return instead of its sum: for a sum nothing needs to be recorded, each
+    term gets the adjoint one.
+    """
+
+    __slots__ = ()
+
+
+def _swept(y: Any, tape: Tape) -> Any:
+    """Run the reverse pass from a scalar result, or the sum of terms, and return its value."""
+    if y.__class__ is float:
+        return y
+    if tape.swept:
+        tape.drop_adjoints()
+    if y.__class__ is Terms:
+        value = _seeded(y)
+    else:
+        y._adj = 1.0
+        value = float(y._val)
+    del y
+    sweep(tape)
+    return value
+
+
+def _seeded(terms: Terms) -> float:
+    """Give all elements of all terms the adjoint one; their sum."""
+    total = 0.0
+    for y in terms:
+        is_variable = type(y) in VARIABLES
+        value = y._val if is_variable else y
+        total += value if type(value) is float else float(np.add.reduce(value, None))
+        if is_variable:
+            y._add(1.0 if type(value) is float else np.broadcast_to(1.0, value.shape))
+    return total
+
+
+def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> tuple[float, Any]:
+    """Value and gradients with respect to any arguments of any structure."""
+    with recording() as tape:
+        found = _record_and_sweep(name, f, argnums, args, kwargs, tape)
+    return found() if callable(found) else found  # type: ignore[no-any-return]
+
+
+def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
+    """Value and gradients, or a function that makes them, after the scope, of what they depend on
+    outside.
+    """
+    chosen = positions_of(name, argnums, len(args))
+    given, variables = list(args), {}
+    for i in chosen:
+        given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
+        # The function may take its argument apart, so the leaves are remembered here.
+        variables[i] = leaves_of(given[i])
+    y = f(*given, **kwargs)
+    finish = _outer_gradients(name, y, [x for i in variables for x in variables[i]], tape)
+    if finish is not None:
+        return partial(
+            _of_outer,
+            finish,
+            args,
+            argnums,
+            chosen,
+            {i: len(leaves) for i, leaves in variables.items()},
+        )
+    value = _swept(scalar_result(name, y, tape), tape)
+    del y
+    # Of an argument named twice each gradient is an array of its own.
+    adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: copy(adjoint_of(x))
+    gradients = tuple(rebuilt(args[i], map(adjoint, map(bottom, variables[i]))) for i in chosen)
+    return value, gradients if isinstance(argnums, tuple) else gradients[0]
+
+
+def _of_outer(
+    finish: Any, args: Any, argnums: Any, chosen: list[int], counts: dict[int, int]
+) -> tuple[Any, Any]:
+    value, *leaves = finish()
+    following = iter(leaves)
+    found = {i: [next(following) for _ in range(count)] for i, count in counts.items()}
+    gradients = tuple(rebuilt(args[i], found[i]) for i in chosen)
+    return value, gradients if isinstance(argnums, tuple) else gradients[0]
+
+
+def positions_of(name: str, argnums: Any, count: int) -> list[int]:
+    positions = []
+    for i in argnums if isinstance(argnums, tuple) else (argnums,):
+        if not isinstance(i, (int, np.integer)):
+            raise TypeError(
+                f"{name}: argnums is {argnums!r}, but must be an integer or a tuple of integers!"
+            )
+        if not -count <= i < count:
+            raise TypeError(
+                f"{name}: argnums is {argnums!r}, but the function was called with {count} "
+                "positional arguments"
+            )
+        positions.append(int(i) % count)
+    return positions
+
+
+@overload
+def gradient(f: Callable[..., Any], x: float, /, *args: Any, **kwargs: Any) -> float: ...
+@overload
+def gradient(f: Callable[..., Any], x: np.ndarray, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+@overload
+def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The gradient of a scalar function at a point.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : scalar, array_like or nested structure of them
+        The point.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    float, ndarray or structure like `x`
+        See `value_and_grad`.
+
+    Raises
+    ------
+    ShapeError, TypeError, TapeError
+        As by `value_and_grad`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(x**2), np.array([1.0, 2.0]))
+    array([2., 4.])
+    >>> vm.gradient(lambda p: p["a"] * np.sum(p["b"]), {"a": 2.0, "b": np.array([1.0, 3.0])})
+    {'a': 4.0, 'b': array([2., 2.])}
+    """
+    return _differentiated("gradient", f, 0, x, *args, **kwargs)[1]
+
+
+@overload
+def grad(f: Variable) -> None: ...
+@overload
+def grad(f: Callable[..., Any]) -> Gradient: ...
+@overload
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...]) -> Derived[Any]: ...
+def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+    """For a function its gradient function; for a scalar variable the reverse pass.
+
+    Parameters
+    ----------
+    f : callable or Var
+        With a function `f`, ``grad(f)(x, ...)`` is ``value_and_grad(f)(x, ...)[1]``. With a
+        variable, ``grad(y)`` is ``y.grad()``: afterwards ``x.adj`` is the derivative of `y` with
+        respect to any variable `x`.
+    argnums : int or tuple of int
+        The positional arguments to differentiate with respect to, for a function.
+
+    Returns
+    -------
+    callable or None
+
+    Raises
+    ------
+    TypeError
+        If `f` is neither a function nor a scalar variable.
+    ShapeError
+        If `f` is a variable with more than one element.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.grad(np.sin)(0.0)
+    1.0
+    >>> x = vm.var(3.0)
+    >>> vm.grad(x * x)
+    >>> x.adj
+    6.0
+    """
+    if isinstance(f, Variable):
+        return f.grad()
+    if not callable(f):
+        raise TypeError(
+            f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar "
+            "variable!"
+        )
+    return named(Derived(_gradients, f, argnums), f, "grad", argnums)
+
+
+def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return _differentiated("grad", f, argnums, *args, **kwargs)[1]
+
+
+@overload
+def vjp(f: Callable[..., Any], /) -> Derived[tuple[Any, Callable[[Any], tuple[Any, ...]]]]: ...
+@overload
+def vjp(
+    f: Callable[..., Any], x: Any, /, *primals: Any
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
+    """The value of a function, and the function that multiplies a vector with its Jacobian.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `primals` and returns a scalar, an array, or a structure of them.
+    *primals : scalar, array_like or nested structure of them
+        The point. Without it a function of the point is returned, which `varmat.recorded` takes
+        too.
+
+    Returns
+    -------
+    value : float, ndarray or structure of them
+    pullback : callable
+        Takes a cotangent, of the structure and shapes of `value`, and returns a tuple with one item
+        per primal: the cotangent times the Jacobian. It may be called any number of times, from any
+        thread.
+
+    Raises
+    ------
+    ShapeError
+        In `pullback`, if the cotangent does not fit the value.
+
+    Notes
+    -----
+    The pull-back owns the recording of `f`, apart from the tape of the thread, until it is
+    collected. The primals are copied; other arrays that `f` reads must not be changed before the
+    last call. Inside a function that is differentiated itself the pull-back calls `f` again.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> value, pullback = vm.vjp(np.cumsum, np.array([1.0, 2.0, 4.0]))
+    >>> value
+    array([1., 3., 7.])
+    >>> pullback(np.array([1.0, 1.0, 1.0]))
+    (array([3., 2., 1.]),)
+    >>> value, pullback = vm.vjp(np.cumsum)(np.array([1.0, 2.0, 4.0]))
+    >>> pullback(np.array([0.0, 0.0, 1.0]))
+    (array([1., 1., 1.]),)
+    """
+    return _pulled_back(f, *primals) if primals else named(Derived(_pulled_back, f), f, "vjp")
+
+
+def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
+    points = plain_tree("vjp", "primals", primals, outer_too=True)
+    made = None
+    if not holds_outer(points):
+        own = Tape(Arena())
+        with recording() as tape:
+            made = _recorded_pullback(f, points, tape, own)
+    return _outer_pullback(f, points) if made is None else made
+
+
+def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
+    """Value and pull-back where there are derivatives in what is outside: the function is called
+    again by the pull-back.
+    """
+    y = f(*map_leaves(lambda x, _: own_copy(x), points))
+    results = [x if isinstance(x, Dual) else output("vjp", x) for x in leaves_of(y)]
+    template = rebuilt(
+        y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results]
+    )
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
+
+        def product(*given: Any) -> Any:
+            return sum(
+                np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True)
+            )
+
+        return _of_structures("vjp", product, tuple(range(len(points))), points, {})[1]  # type: ignore[no-any-return]
+
+    return rebuilt(y, results), pullback
+
+
+def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any, Any] | None:
+    given = map_leaves(
+        lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points
+    )
+    variables = leaves_of(given)
+    y = f(*given)
+    if any(
+        is_outer_result(x if isinstance(x, Dual) else output("vjp", x), tape) for x in leaves_of(y)
+    ):
+        return None
+    results = outputs("vjp", leaves_of(y), tape)
+    value = rebuilt(y, map(plain_copy, results))
+    # The scope ends here, the recording does not: what stands on its tape moves to the tape of the
+    # pull-back. The arena leaves memory that somebody refers to alone.
+    own.extend(tape)
+    for mine, theirs in (
+        (own.leaves, tape.leaves),
+        (own.kept, tape.kept),
+        (own.assignments, tape.assignments),
+    ):
+        mine.extend(theirs)
+    own.swept = tape.swept
+    # nothing is recorded on it any more; a tape that held itself would keep its arrays until the
+    # collector comes
+    own.top = None
+    return value, _Pullback(own, points, variables, value, results)
+
+
+class _Pullback:
+    """Cotangent to cotangents of the primals, by a reverse pass over a recording of its own."""
+
+    __slots__ = ("_lock", "_points", "_results", "_tape", "_template", "_variables")
+
+    def __init__(
+        self, tape: Tape, points: Any, variables: list[Any], value: Any, results: list[Any]
+    ) -> None:
+        self._tape = tape
+        self._points = points
+        self._variables = variables
+        # The user may change the value; only its shapes are needed.
+        self._template = map_leaves(
+            lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value
+        )
+        self._results = results
+        self._lock = threading.RLock()
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        parts = matching_leaves("vjp", "the cotangent", cotangent, self._template)
+        with held(self._lock):
+            start_sweep(self._tape)
+            for y, part in zip(self._results, parts, strict=True):
+                if isinstance(y, Variable):
+                    y._take(np.array(part, order="C") if type(part) is not float else part)  # type: ignore[attr-defined]
+            sweep(self._tape)
+            adjoints = [
+                np.array(x.adj, order="C") if x.shape else float(x.adj) for x in self._variables
+            ]
+        result: tuple[Any, ...] = rebuilt(self._points, adjoints)
+        return result

@@ -1,0 +1,150 @@
+"""Nested arguments: dicts, lists, tuples and named tuples of scalars and arrays, and results of the
+same structure.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.dispatch import Standing, is_complex
+from varmat.core.errors import ShapeError
+from varmat.core.matvar import MatVar
+from varmat.core.variables import data, like
+
+
+def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -> Any:
+    """Apply ``function(leaf, path)`` to every scalar and array of `tree`; the result has the
+    structure of `tree`.
+    """
+    if isinstance(tree, dict):
+        result = copy.copy(tree)
+        for key, item in tree.items():
+            result[key] = map_leaves(function, item, f"{path}[{key!r}]")
+        return result
+    if isinstance(tree, (list, tuple)):
+        items = [map_leaves(function, item, f"{path}[{i}]") for i, item in enumerate(tree)]
+        return items if isinstance(tree, list) else like(tree, items)
+    return function(tree._settled if isinstance(tree, Standing) else tree, path)
+
+
+def structure_of(tree: Any) -> Any:
+    """The types, keys and shapes of `tree`: equal for trees in which a leaf of one stands for that
+    of the other.
+    """
+    if isinstance(tree, dict):
+        return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
+    if isinstance(tree, (list, tuple)):
+        return (type(tree), *map(structure_of, tree))
+    return np.shape(tree)
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """The scalars and arrays of `tree`, in order."""
+    found: list[Any] = []
+    map_leaves(lambda leaf, _: found.append(leaf), tree)
+    return found
+
+
+def rebuilt(tree: Any, leaves: Any) -> Any:
+    """The structure of `tree` with other leaves, given in order."""
+    following = iter(leaves)
+    return map_leaves(lambda *_: next(following), tree)
+
+
+def plain_tree(
+    function: str, title: str, tree: Any, complex_too: bool = False, outer_too: bool = False
+) -> Any:
+    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain
+    real value, or complex one.
+
+    With `outer_too` what has derivatives of its own stays as it is.
+    """
+
+    def plain(leaf: Any, path: str) -> Any:
+        if isinstance(leaf, (ArrayMethods, MatVar)):
+            if outer_too:
+                return leaf
+            raise TypeError(
+                f"{function}: {title}{path} is a {type(leaf).__name__}, but must be plain numbers, "
+                "for the result is plain "
+                "numbers and a derivative through it would be lost. varmat.value(x) gives plain "
+                "numbers; for second derivatives "
+                "there are varmat.hessian and varmat.hessian_times_vector"
+            )
+        if callable(leaf):
+            raise TypeError(f"{function}: {title}{path} is a function, but must be plain numbers!")
+        if complex_too and is_complex(leaf):
+            return np.array(leaf, np.complex128)[()]
+        return data(leaf, f"{function}: {title}{path}")
+
+    return map_leaves(plain, tree)
+
+
+def matching_leaves(
+    function: str, title: str, other: Any, tree: Any, outer_too: bool = False
+) -> list[Any]:
+    """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the
+    plain structure `tree`.
+    """
+    return list(_matching(function, title, other, tree, outer_too))
+
+
+def _matching(function: str, title: str, other: Any, tree: Any, outer_too: bool) -> Iterator[Any]:
+    if isinstance(tree, (dict, list, tuple)):
+        if _described(other) != _described(tree):
+            raise ShapeError(
+                f"{function}: {title} is {_described(other)}, but must be {_described(tree)}!"
+            )
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            yield from _matching(function, f"{title}[{key!r}]", other[key], tree[key], outer_too)
+        return
+    leaf = plain_tree(function, title, other, outer_too=outer_too)
+    if np.shape(leaf) != np.shape(tree):
+        raise ShapeError(
+            f"{function}: {title} has shape {np.shape(leaf)}, but must have shape {np.shape(tree)}!"
+        )
+    yield leaf
+
+
+def _described(tree: Any) -> str:
+    if isinstance(tree, dict):
+        return f"a dict with the keys {sorted(map(repr, tree))}"
+    if isinstance(tree, (list, tuple)):
+        return f"a sequence of length {len(tree)}"
+    return f"a {type(tree).__name__}"
+
+
+def size_of(leaf: Any) -> int:
+    """The number of elements of a float or an array."""
+    return int(np.size(leaf))
+
+
+def unit_directions(leaves: list[Any]) -> Iterator[list[Any]]:
+    """For every element of the leaves in turn: one there and zero everywhere else."""
+    for i, leaf in enumerate(leaves):
+        for k in range(size_of(leaf)):
+            direction: list[Any] = [np.zeros(np.shape(x)) if np.shape(x) else 0.0 for x in leaves]
+            if not np.shape(leaf):
+                direction[i] = 1.0
+            else:
+                direction[i].flat[k] = 1.0
+            yield direction
+
+
+def derivative_block(rows: Any, shape: tuple[int, ...], leaf: Any) -> Any:
+    """The derivative of an output with given shape with respect to `leaf`, of numbers in that
+    order.
+    """
+    if isinstance(rows, ArrayMethods) or (
+        isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)
+    ):
+        whole = rows if isinstance(rows, ArrayMethods) else np.stack(rows)
+        return np.reshape(whole, shape + np.shape(leaf))
+    block = np.empty(shape + np.shape(leaf))
+    block.reshape(-1)[...] = np.ravel(rows)
+    return block if block.ndim else float(block)

@@ -1,0 +1,1 @@
+"""Functions that move, join, choose, count and sum the elements of arrays."""

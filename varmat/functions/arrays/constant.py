@@ -1,0 +1,116 @@
+"""NumPy functions whose result has no derivative: shapes, orders, comparisons, types and texts.
+
+They answer with exactly what they give on the plain values. Functions that make an array
+(``np.zeros(3, like=x)``) are here too: what they make is data. They refuse variables among their
+own arguments, where a derivative would be lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy._core import umath
+
+from varmat.core.dispatch import CONSTANT, implements, plain
+from varmat.core.matvar import MatVar
+from varmat.core.operation import is_differentiable
+from varmat.functions.checks import by_position
+
+__all__: list[str] = []
+
+SHAPES = """
+    ones_like diag_indices_from tril_indices_from triu_indices_from isreal iscomplex isrealobj
+    iscomplexobj imag
+"""
+ORDERS = """
+    argmax argmin nanargmax nanargmin argsort argpartition lexsort argwhere nonzero flatnonzero
+    searchsorted digitize count_nonzero
+"""
+TESTS = """
+    all any isclose allclose array_equal array_equiv isin in1d isneginf isposinf angle
+"""
+TYPES = "can_cast common_type min_scalar_type result_type"
+TEXTS = "array2string array_repr array_str"
+OTHERS = "einsum_path"
+UFUNCS = """
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+    logical_not isfinite isinf isnan signbit
+"""
+# Reached with like=.
+CREATORS = """
+    arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity
+    loadtxt ones tri zeros
+"""
+
+
+def named(names: str, module: Any = np) -> list[Any]:
+    """The functions of these names; those that this version of NumPy does not have are left out."""
+    return [getattr(module, name) for name in names.split() if hasattr(module, name)]
+
+
+CONSTANT.update(named(" ".join((ORDERS, TESTS, TYPES, TEXTS, OTHERS, UFUNCS))))
+CONSTANT.update((np.linalg.matrix_rank, *named("_ones_like", umath)))
+
+
+# Asked for so often in forward mode that they do not go through the plain values.
+@implements(np.shape)
+def _shape(a: Any) -> tuple[int, ...]:
+    return a.shape  # type: ignore[no-any-return]
+
+
+@implements(np.ndim)
+def _ndim(a: Any) -> int:
+    return len(a.shape)
+
+
+@implements(np.size)
+def _size(a: Any, axis: Any = None) -> int:
+    return a.size if axis is None else int(np.size(plain(a), axis))
+
+
+def _of_shape(function: Any) -> Any:
+    """A question about the shape alone: it does not look at the values, so it may stand in a
+    recording.
+    """
+    return by_position(
+        function,
+        lambda a, *args, **settings: function(np.broadcast_to(0.0, np.shape(a)), *args, **settings),
+    )
+
+
+for _function in named(SHAPES):
+    implements(_function)(_of_shape(_function))
+
+
+def _of_memory(function: Any) -> Any:
+    """A question about the memory of arrays: of the values of a varmat, of the array of scalars
+    that a matvar is.
+    """
+
+    def answer(a: Any, b: Any, /, max_work: Any = None) -> bool:
+        arrays = (x.view(np.ndarray) if isinstance(x, MatVar) else plain(x) for x in (a, b))
+        return bool(function(*arrays, max_work=max_work))
+
+    return answer
+
+
+for _function in named("may_share_memory shares_memory"):
+    implements(_function)(_of_memory(_function))
+
+
+def _creator(function: Any) -> Any:
+    def create(*args: Any, **settings: Any) -> Any:
+        if is_differentiable([*args, *settings.values()]):
+            raise TypeError(
+                f"np.{function.__name__} makes plain data, the derivative of a variable among its "
+                "arguments would be lost; "
+                "use np.full_like, np.broadcast_to, np.linspace or np.stack"
+            )
+        return function(*args, **settings)
+
+    create.__name__ = function.__name__
+    return create
+
+
+for _function in named(CREATORS):
+    implements(_function)(_creator(_function))

@@ -1,0 +1,439 @@
+"""Arrays made of counts, and numbers, under Stan's names: data, without a derivative.
+
+Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+from varmat.functions.checks import integer
+
+__all__ = [
+    "e",
+    "identity_matrix",
+    "linspaced_int_array",
+    "machine_precision",
+    "negative_infinity",
+    "not_a_number",
+    "one_hot_array",
+    "one_hot_int_array",
+    "one_hot_row_vector",
+    "one_hot_vector",
+    "ones_array",
+    "ones_int_array",
+    "ones_row_vector",
+    "ones_vector",
+    "pi",
+    "positive_infinity",
+    "sqrt2",
+    "uniform_simplex",
+    "unitspaced_array",
+    "zeros_array",
+    "zeros_int_array",
+    "zeros_row_vector",
+    "zeros_vector",
+]
+
+
+def _size(function: str, name: str, n: Any, least: int = 0) -> int:
+    count = integer(function, name, n)
+    if count < least:
+        raise DomainError(
+            f"{function}: {name} is {count}, but must be {'positive' if least else 'nonnegative'}!"
+        )
+    return count
+
+
+# --- arrays ---
+
+
+def zeros_vector(n: int) -> np.ndarray:
+    """A vector of zeros: `numpy.zeros`.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    DomainError
+        If `n` is negative.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.zeros_vector(3)
+    array([0., 0., 0.])
+    """
+    return np.zeros(_size("zeros_vector", "n", n))
+
+
+def zeros_int_array(n: int) -> np.ndarray:
+    """An array of whole numbers, all of them 0.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+
+    Raises
+    ------
+    DomainError
+        If `n` is negative.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.zeros_int_array(3)
+    array([0, 0, 0])
+    """
+    return np.zeros(_size("zeros_int_array", "n", n), dtype=np.int64)
+
+
+def ones_vector(n: int) -> np.ndarray:
+    """A vector of ones: `numpy.ones`.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    DomainError
+        If `n` is negative.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.ones_vector(3)
+    array([1., 1., 1.])
+    """
+    return np.ones(_size("ones_vector", "n", n))
+
+
+def ones_int_array(n: int) -> np.ndarray:
+    """An array of whole numbers, all of them 1.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+
+    Raises
+    ------
+    DomainError
+        If `n` is negative.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.ones_int_array(3)
+    array([1, 1, 1])
+    """
+    return np.ones(_size("ones_int_array", "n", n), dtype=np.int64)
+
+
+def one_hot_vector(K: int, k: int) -> np.ndarray:
+    """A vector of zeros with a one at one place.
+
+    Parameters
+    ----------
+    K : int
+        The number of elements.
+    k : int
+        The place of the one, counted from 0 (in Stan from 1): that of the category `n` of
+        `categorical_lpmf` is ``n - 1``.
+
+    Returns
+    -------
+    ndarray, shape (K,)
+
+    Raises
+    ------
+    DomainError
+        If `K` is not positive, or there is no such place.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.one_hot_vector(3, 1)
+    array([0., 1., 0.])
+    """
+    return _one_hot("one_hot_vector", K, k, float)
+
+
+def one_hot_int_array(K: int, k: int) -> np.ndarray:
+    """An array of whole numbers, 1 at one place and 0 elsewhere.
+
+    Parameters
+    ----------
+    K : int
+        The number of elements.
+    k : int
+        The place of the one, counted from 0 (in Stan from 1).
+
+    Returns
+    -------
+    ndarray of int, shape (K,)
+
+    Raises
+    ------
+    DomainError
+        If `K` is not positive, or there is no such place.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.one_hot_int_array(3, 1)
+    array([0, 1, 0])
+    """
+    return _one_hot("one_hot_int_array", K, k, np.int64)
+
+
+def _one_hot(function: str, size: Any, k: Any, dtype: Any) -> np.ndarray:
+    result, k = np.zeros(_size(function, "K", size, 1), dtype), integer(function, "k", k)
+    if not 0 <= k < result.size:
+        raise DomainError(f"{function}: k is {k}, but must be a place from 0 to {result.size - 1}!")
+    result[k] = 1
+    return result
+
+
+def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:
+    """`K` whole numbers from `lower` on, as equally spaced up to `upper` as they can be in whole
+    numbers.
+
+    Parameters
+    ----------
+    K : int
+        How many.
+    lower, upper : int
+        The ends; a single number is `upper`.
+
+    Returns
+    -------
+    ndarray of int, shape (K,)
+        As in Stan: with at most as many numbers as there are from `lower` to `upper` the distance
+        is rounded down to a whole number, and `upper` may not be reached; with more of them each is
+        repeated a whole number of times.
+
+    Raises
+    ------
+    DomainError
+        If `K` is negative, or `upper` less than `lower`.
+
+    Notes
+    -----
+    There is no derivative.
+
+    References
+    ----------
+    Eigen, "DenseBase::LinSpaced": of whole numbers.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.linspaced_int_array(6, 0, 3)
+    array([0, 0, 1, 1, 2, 2])
+    """
+    n = _size("linspaced_int_array", "K", K)
+    low, high = (
+        integer("linspaced_int_array", name, x) for name, x in (("lower", lower), ("upper", upper))
+    )
+    if high < low:
+        raise DomainError(
+            f"linspaced_int_array: upper is {high}, but must be at least lower, which is {low}!"
+        )
+    if n <= 1:
+        return np.full(n, high, dtype=np.int64)
+    span = high - low
+    if n <= span + 1:
+        return low + np.arange(n, dtype=np.int64) * (span // (n - 1))
+    return low + np.arange(n, dtype=np.int64) // ((n + span) // (span + 1))
+
+
+def unitspaced_array(lower: int, upper: int) -> np.ndarray:
+    """All whole numbers from `lower` to `upper`, both included.
+
+    Parameters
+    ----------
+    lower, upper : int
+
+    Returns
+    -------
+    ndarray of int, shape (upper - lower + 1,)
+
+    Raises
+    ------
+    DomainError
+        If `upper` is less than `lower`.
+
+    Notes
+    -----
+    There is no derivative. ``numpy.arange(lower, upper + 1)``.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.unitspaced_array(2, 5)
+    array([2, 3, 4, 5])
+    """
+    low, high = (
+        integer("unitspaced_array", name, x) for name, x in (("lower", lower), ("upper", upper))
+    )
+    if high < low:
+        raise DomainError(
+            f"unitspaced_array: upper is {high}, but must be at least lower, which is {low}!"
+        )
+    return np.arange(low, high + 1, dtype=np.int64)
+
+
+def identity_matrix(n: int) -> np.ndarray:
+    """The unit matrix: `numpy.eye`.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+
+    Raises
+    ------
+    DomainError
+        If `n` is negative.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.identity_matrix(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return np.eye(_size("identity_matrix", "n", n))
+
+
+def uniform_simplex(n: int) -> np.ndarray:
+    """The vector of equal probabilities, ``1 / n``.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    DomainError
+        If `n` is not positive.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.uniform_simplex(4)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    n = _size("uniform_simplex", "n", n, 1)
+    return np.full(n, 1.0 / n)
+
+
+# There are no row vectors, and arrays of numbers are vectors.
+zeros_array = zeros_row_vector = zeros_vector
+ones_array = ones_row_vector = ones_vector
+one_hot_array = one_hot_row_vector = one_hot_vector
+
+
+# --- numbers ---
+
+_CONSTANT = """{about}.
+
+Returns
+-------
+float
+
+Notes
+-----
+A function, as in Stan; NumPy writes ``{numpy}``.
+
+Examples
+--------
+>>> import varmat as vm
+>>> vm.{name}()
+{value!r}
+"""
+
+
+def _constant(name: str, value: float, about: str, numpy: str) -> Any:
+    def constant() -> float:
+        return value
+
+    constant.__name__ = constant.__qualname__ = name
+    constant.__doc__ = _CONSTANT.format(name=name, value=value, about=about, numpy=numpy)
+    return constant
+
+
+e = _constant("e", math.e, "The base of the natural logarithm", "np.e")
+pi = _constant("pi", math.pi, "The ratio of the circumference of a circle to its diameter", "np.pi")
+sqrt2 = _constant("sqrt2", math.sqrt(2.0), "The square root of 2", "np.sqrt(2.0)")
+machine_precision = _constant(
+    "machine_precision",
+    2.0**-52,
+    "The distance from 1 to the next float64",
+    "np.finfo(np.float64).eps",
+)
+positive_infinity = _constant("positive_infinity", math.inf, "Infinity", "np.inf")
+negative_infinity = _constant("negative_infinity", -math.inf, "Minus infinity", "-np.inf")
+not_a_number = _constant("not_a_number", math.nan, "The float64 that is no number", "np.nan")

@@ -1,0 +1,404 @@
+"""Sizes, orders and whole numbers under Stan's names: what has no derivative.
+
+They take variables, and look at their values: a recording of a function that calls them holds where
+they give the same. Places are counted from 0, as everywhere in NumPy, where Stan counts them from
+1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.operation import as_operand
+from varmat.functions.arrays.orderings import descending_order, stable_order
+from varmat.functions.checks import check_values, integer
+
+__all__ = [
+    "choose",
+    "cols",
+    "dims",
+    "int_step",
+    "num_elements",
+    "rank",
+    "rows",
+    "sort_indices_asc",
+    "sort_indices_desc",
+    "to_int",
+]
+
+
+# --- sizes ---
+
+
+def _shape(function: str, x: Any) -> tuple[int, ...]:
+    return tuple(np.shape(as_operand(x, f"{function}: x")))
+
+
+def dims(x: Any) -> tuple[int, ...]:
+    """The lengths of the axes of an array: `numpy.shape`.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    tuple of int
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.dims([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    (2, 3)
+    """
+    return _shape("dims", x)
+
+
+def num_elements(x: Any) -> int:
+    """The number of all elements: `numpy.size`.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    There is no derivative. Stan's `size` of a matrix or a vector is the same, of an array of them
+    it is ``len(x)``.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.num_elements([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    6
+    """
+    return math.prod(_shape("num_elements", x))
+
+
+def _sides(function: str, x: Any) -> tuple[int, int]:
+    shape = _shape(function, x)
+    if len(shape) not in (1, 2):
+        raise ShapeError(f"{function}: x has shape {shape}, but must be a vector or a matrix!")
+    return shape[0], shape[1] if len(shape) == 2 else 1
+
+
+def rows(x: Any) -> int:
+    """The number of rows of a matrix; a vector is a column.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n) or (m,)
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ShapeError
+        If `x` is neither a matrix nor a vector.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.rows([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    2
+    """
+    return _sides("rows", x)[0]
+
+
+def cols(x: Any) -> int:
+    """The number of columns of a matrix; a vector is a column.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n) or (m,)
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ShapeError
+        If `x` is neither a matrix nor a vector.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.cols([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    3
+    """
+    return _sides("cols", x)[1]
+
+
+# --- orders ---
+
+_number = Domain("a number", lambda x: ~np.isnan(x))
+
+
+def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Any) -> Any:
+    """What is found in the values of a vector; refuses nan. A recording holds where the same is
+    found.
+    """
+    x = as_operand(x, f"{function}: x")
+    if np.ndim(x) != 1:
+        raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a vector!")
+
+    def found(values: Any) -> Any:
+        _number.check(function, "x", np.asarray(values))
+        return find(np.asarray(values))
+
+    return check_values(found, x)
+
+
+def sort_indices_asc(x: Any) -> np.ndarray:
+    """The places of the elements of a vector in ascending order of their values: `numpy.argsort`.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        Counted from 0 (in Stan from 1), so that ``x[sort_indices_asc(x)]`` is sorted; equal
+        elements stay in their order.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector.
+    DomainError
+        If an element is nan.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sort_indices_asc([3.0, 1.0, 2.0, 1.0])
+    array([1, 3, 2, 0])
+    """
+    order: np.ndarray = _ordered("sort_indices_asc", lambda values: stable_order(values, 0), x)
+    return order
+
+
+def sort_indices_desc(x: Any) -> np.ndarray:
+    """The places of the elements of a vector in descending order of their values.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        Counted from 0 (in Stan from 1), so that ``x[sort_indices_desc(x)]`` is sorted; equal
+        elements stay in their order.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector.
+    DomainError
+        If an element is nan.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sort_indices_desc([3.0, 1.0, 2.0, 1.0])
+    array([0, 2, 1, 3])
+    """
+    order: np.ndarray = _ordered("sort_indices_desc", lambda values: descending_order(values, 0), x)
+    return order
+
+
+def rank(x: Any, s: int) -> int:
+    """The number of elements of a vector that are less than one of them.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+    s : int
+        The place of that one, counted from 0 (in Stan from 1).
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector.
+    DomainError
+        If there is no such place, or an element is nan.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.rank([-1.2, 0.4, 2.1, 0.4], 2)
+    3
+    """
+    s = integer("rank", "s", s)
+    if np.ndim(x) == 1 and not 0 <= s < np.shape(x)[0]:
+        raise DomainError(f"rank: s is {s}, but must be a place from 0 to {np.shape(x)[0] - 1}!")
+    return int(_ordered("rank", lambda values: np.count_nonzero(values < values[s]), x))
+
+
+# --- whole numbers ---
+
+
+def choose(n: Any, k: Any) -> Any:
+    """The binomial coefficient of whole numbers, exactly.
+
+    Parameters
+    ----------
+    n, k : int or array_like of int
+        Nonnegative.
+
+    Returns
+    -------
+    int or ndarray of int
+        0 where `k` is greater than `n`.
+
+    Raises
+    ------
+    TypeError
+        If one of them is not a whole number.
+    DomainError
+        If one of them is negative, or the coefficient is greater than the largest 64-bit integer.
+
+    Notes
+    -----
+    There is no derivative; `binom` and `lchoose` are the differentiable functions of real numbers.
+    `numpy.choose` is another function.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.choose(30, 15)
+    155117520
+    """
+    whole = []
+    for name, x in (("n", n), ("k", k)):
+        array = np.asarray(plain(x))
+        if array.size and array.dtype.kind not in "iu":
+            raise TypeError(f"choose: {name} has dtype {array.dtype}, but must be whole numbers!")
+        _nonnegative.check("choose", name, array)
+        whole.append(array)
+    coefficients = [math.comb(int(a), int(b)) for a, b in np.broadcast(*whole)]
+    if coefficients and max(coefficients) > _LARGEST:
+        raise DomainError(
+            f"choose: the coefficient is {max(coefficients)}, but must be at most {_LARGEST}; see "
+            "varmat.lchoose!"
+        )
+    shape = np.broadcast_shapes(*(array.shape for array in whole))
+    return np.array(coefficients, dtype=np.int64).reshape(shape) if shape else coefficients[0]
+
+
+_nonnegative = Domain("nonnegative", lambda x: x >= 0)
+_LARGEST = int(np.iinfo(np.int64).max)
+# Up to here floats are told apart, and fit.
+_in_range = Domain("between -2**63 and 2**63", lambda x: abs(x) < 2.0**63)
+
+
+def to_int(x: Any) -> Any:
+    """The whole number that is left if the decimals are dropped.
+
+    Parameters
+    ----------
+    x : array_like of real numbers
+
+    Returns
+    -------
+    int or ndarray of int
+
+    Raises
+    ------
+    DomainError
+        If an element is nan, infinite or too large for a 64-bit integer.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.to_int([1.7, -2.2])
+    array([ 1, -2])
+    """
+    found = check_values(_whole, as_operand(x, "to_int: x"))
+    return int(found) if not np.ndim(found) else found
+
+
+def _whole(x: Any) -> Any:
+    _in_range.check("to_int", "x", x)
+    return np.trunc(x).astype(np.int64)
+
+
+def int_step(x: Any) -> Any:
+    """1 where a number is positive, 0 elsewhere.
+
+    Parameters
+    ----------
+    x : array_like of real numbers
+
+    Returns
+    -------
+    int or ndarray of int
+
+    Raises
+    ------
+    TypeError
+        If `x` holds anything but real numbers.
+
+    Notes
+    -----
+    There is no derivative. `step` is 1 at 0 as well, and a number that can go on into
+    differentiable functions.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.int_step([-1.0, 0.0, 2.0])
+    array([0, 0, 1])
+    """
+    found = check_values(_is_positive, as_operand(x, "int_step: x"))
+    return int(found) if not np.ndim(found) else found
+
+
+def _is_positive(x: Any) -> Any:
+    return np.greater(x, 0.0).astype(np.int64)

@@ -1,0 +1,466 @@
+"""Parts of vectors and matrices under Stan's names: views, as slices are, so that translated
+programs read as they did.
+
+Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1. A negative one,
+which NumPy would count from the end, is refused, and so is what lies outside: a Stan program that
+was translated without the shift fails at the edges, as it would there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.operation import as_operand
+from varmat.functions.arrays.gathering import rep_vector
+from varmat.functions.arrays.shaping import to_vector
+from varmat.functions.checks import check_values, integer
+
+__all__ = [
+    "block",
+    "col",
+    "head",
+    "linspaced_array",
+    "linspaced_row_vector",
+    "linspaced_vector",
+    "rep_row_vector",
+    "row",
+    "segment",
+    "sub_col",
+    "sub_row",
+    "tail",
+    "to_array_1d",
+    "to_array_2d",
+    "to_row_vector",
+]
+
+# There are no row vectors, and arrays of numbers are vectors.
+rep_row_vector = rep_vector
+to_row_vector = to_array_1d = to_vector
+
+
+def _count(function: str, name: str, n: Any) -> int:
+    """A count as an int; refuses a negative one."""
+    count = integer(function, name, n)
+    if count < 0:
+        raise DomainError(f"{function}: {name} is {count}, but must be nonnegative!")
+    return count
+
+
+def _place(function: str, name: str, i: Any, size: int) -> int:
+    """A place among `size` of them as an int; refuses what is none."""
+    place = integer(function, name, i)
+    if not 0 <= place < size:
+        rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
+        raise DomainError(f"{function}: {name} is {place}, but must be {rule}!")
+    return place
+
+
+def _slice(
+    function: str, start: Any, count: Any, size: int, names: tuple[str, str] = ("i", "n")
+) -> slice:
+    """So many places from one on; of none it does not matter where they would be."""
+    n = _count(function, names[1], count)
+    if not n:
+        return slice(0, 0)
+    i = _place(function, names[0], start, size)
+    if i + n > size:
+        raise DomainError(
+            f"{function}: {names[1]} is {n}, but must be at most {size - i}, for {names[0]} is {i} "
+            f"of {size} places!"
+        )
+    return slice(i, i + n)
+
+
+def _matrix(function: str, x: Any) -> Any:
+    x = as_operand(x, f"{function}: x")
+    if np.ndim(x) != 2:
+        raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a matrix!")
+    return x
+
+
+def _listing(function: str, x: Any) -> Any:
+    x = as_operand(x, f"{function}: x")
+    if not np.ndim(x):
+        raise ShapeError(f"{function}: x is a scalar, but must have at least one axis!")
+    return x
+
+
+def block(x: Any, i: int, j: int, n_rows: int, n_cols: int) -> Any:
+    """A rectangular part of a matrix, ``x[i : i + n_rows, j : j + n_cols]``, as a view.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n)
+    i, j : int
+        Its first row and column, counted from 0 (in Stan from 1).
+    n_rows, n_cols : int
+        How many of them.
+
+    Returns
+    -------
+    VarMat, shape (n_rows, n_cols)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a matrix.
+    DomainError
+        If a part of the block lies outside, or a count is negative.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded. `numpy.block`, which joins parts, is
+    another function.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.block(np.arange(12.0).reshape(3, 4), 1, 0, 2, 2)
+    array([[4., 5.],
+           [8., 9.]])
+    """
+    x = _matrix("block", x)
+    rows = _slice("block", i, n_rows, np.shape(x)[0], ("i", "n_rows"))
+    return x[rows, _slice("block", j, n_cols, np.shape(x)[1], ("j", "n_cols"))]
+
+
+def row(x: Any, i: int) -> Any:
+    """A row of a matrix, ``x[i]``, as a view.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n)
+    i : int
+        Which row, counted from 0 (in Stan from 1).
+
+    Returns
+    -------
+    VarMat, shape (n,)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a matrix.
+    DomainError
+        If there is no such row.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.row([[1.0, 2.0], [3.0, 4.0]], 1)
+    array([3., 4.])
+    """
+    x = _matrix("row", x)
+    return x[_place("row", "i", i, np.shape(x)[0])]
+
+
+def col(x: Any, j: int) -> Any:
+    """A column of a matrix, ``x[:, j]``, as a view.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n)
+    j : int
+        Which column, counted from 0 (in Stan from 1).
+
+    Returns
+    -------
+    VarMat, shape (m,)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a matrix.
+    DomainError
+        If there is no such column.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.col([[1.0, 2.0], [3.0, 4.0]], 1)
+    array([2., 4.])
+    """
+    x = _matrix("col", x)
+    return x[:, _place("col", "j", j, np.shape(x)[1])]
+
+
+def sub_row(x: Any, i: int, j: int, n_cols: int) -> Any:
+    """A part of a row of a matrix, ``x[i, j : j + n_cols]``, as a view.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n)
+    i, j : int
+        The row, and the first column, counted from 0 (in Stan from 1).
+    n_cols : int
+        The number of columns.
+
+    Returns
+    -------
+    VarMat, shape (n_cols,)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a matrix.
+    DomainError
+        If a part lies outside, or the count is negative.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.sub_row(np.arange(12.0).reshape(3, 4), 2, 1, 2)
+    array([ 9., 10.])
+    """
+    x = _matrix("sub_row", x)
+    columns = _slice("sub_row", j, n_cols, np.shape(x)[1], ("j", "n_cols"))
+    return x[_place("sub_row", "i", i, np.shape(x)[0]), columns]
+
+
+def sub_col(x: Any, i: int, j: int, n_rows: int) -> Any:
+    """A part of a column of a matrix, ``x[i : i + n_rows, j]``, as a view.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n)
+    i, j : int
+        The first row, and the column, counted from 0 (in Stan from 1).
+    n_rows : int
+        The number of rows.
+
+    Returns
+    -------
+    VarMat, shape (n_rows,)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a matrix.
+    DomainError
+        If a part lies outside, or the count is negative.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.sub_col(np.arange(12.0).reshape(3, 4), 1, 3, 2)
+    array([ 7., 11.])
+    """
+    x = _matrix("sub_col", x)
+    rows = _slice("sub_col", i, n_rows, np.shape(x)[0], ("i", "n_rows"))
+    return x[rows, _place("sub_col", "j", j, np.shape(x)[1])]
+
+
+def segment(x: Any, i: int, n: int) -> Any:
+    """`n` elements (or slices) along the first axis from one on, ``x[i : i + n]``, as a view.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+    i : int
+        The first element, counted from 0 (in Stan from 1).
+    n : int
+        The number of elements.
+
+    Returns
+    -------
+    VarMat, shape (n, ...)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+    DomainError
+        If a part lies outside, or the count is negative.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.segment([1.0, 2.0, 3.0, 4.0], 1, 2)
+    array([2., 3.])
+    """
+    x = _listing("segment", x)
+    return x[_slice("segment", i, n, np.shape(x)[0])]
+
+
+def _end(function: str, n: Any, size: int) -> int:
+    """A count of at most `size`."""
+    count = _count(function, "n", n)
+    if count > size:
+        raise DomainError(
+            f"{function}: n is {count}, but must be at most {size}, the number of elements!"
+        )
+    return count
+
+
+def head(x: Any, n: int) -> Any:
+    """The first `n` elements (or slices) along the first axis, ``x[:n]``, as a view.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+    n : int
+
+    Returns
+    -------
+    VarMat, shape (n, ...)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+    DomainError
+        If `n` is negative, or more than there are.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.head([1.0, 2.0, 3.0], 2)
+    array([1., 2.])
+    """
+    x = _listing("head", x)
+    return x[: _end("head", n, np.shape(x)[0])]
+
+
+def tail(x: Any, n: int) -> Any:
+    """The last `n` elements (or slices) along the first axis, as a view.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+    n : int
+
+    Returns
+    -------
+    VarMat, shape (n, ...)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+    DomainError
+        If `n` is negative, or more than there are.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.tail([1.0, 2.0, 3.0], 2)
+    array([2., 3.])
+    """
+    x = _listing("tail", x)
+    size = np.shape(x)[0]
+    return x[size - _end("tail", n, size) :]
+
+
+def to_array_2d(x: Any) -> Any:
+    """A matrix as it is: here a matrix is an array with two axes.
+
+    Parameters
+    ----------
+    x : array_like, shape (m, n)
+
+    Returns
+    -------
+    VarMat, shape (m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a matrix.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.to_array_2d([[1.0, 2.0], [3.0, 4.0]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    return _matrix("to_array_2d", x)
+
+
+def linspaced_vector(K: int, lower: Any, upper: Any) -> Any:
+    """`K` equally spaced numbers from `lower` to `upper`; one of them is `upper`.
+
+    Parameters
+    ----------
+    K : int
+        How many.
+    lower, upper : scalar
+        The ends.
+
+    Returns
+    -------
+    VarMat, shape (K,)
+
+    Raises
+    ------
+    DomainError
+        If `K` is negative, or `upper` less than `lower`.
+    ShapeError
+        If an end is not a scalar.
+
+    Notes
+    -----
+    `numpy.linspace`, but for a single number, which is `lower` there. Element `k` is ``lower + k /
+    (K - 1) * (upper - lower)``, and hands on its adjoint to the ends in these shares.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.linspaced_vector(5, -1.0, 2.0)
+    array([-1.  , -0.25,  0.5 ,  1.25,  2.  ])
+    """
+    n = _count("linspaced_vector", "K", K)
+    ends = (
+        as_operand(lower, "linspaced_vector: lower"),
+        as_operand(upper, "linspaced_vector: upper"),
+    )
+    for name, end in zip(("lower", "upper"), ends, strict=True):
+        if np.ndim(end):
+            raise ShapeError(
+                f"linspaced_vector: {name} has shape {np.shape(end)}, but must be a scalar!"
+            )
+    check_values(_check_ends, *ends)
+    return np.linspace(*ends, n) if n != 1 else np.stack([ends[1]])
+
+
+def _check_ends(lower: Any, upper: Any) -> None:
+    Domain(f"at least lower, which is {lower!r}", lambda x: x >= lower).check(
+        "linspaced_vector", "upper", upper
+    )
+
+
+linspaced_array = linspaced_row_vector = linspaced_vector

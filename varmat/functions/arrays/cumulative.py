@@ -1,0 +1,257 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from varmat.core import dispatch
+from varmat.core.errors import ShapeError
+from varmat.core.operation import operation
+from varmat.functions.arrays.constant import named
+from varmat.functions.arrays.reductions import before
+from varmat.functions.checks import check_settings, delivered
+from varmat.plain_arrays import is_safe_divisor
+from varmat.programs.symbols import refuse, require
+
+__all__ = ["cumulative_sum"]
+
+
+@operation(native=True, stacked=True)
+def cumsum(a: Any, axis: int | None = None) -> Any:
+    """Cumulative sum along an axis; also known as `cumulative_sum`.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int, optional
+        The axis to sum along; by default `a` is flattened first.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`, flat if `axis` is None.
+
+    Notes
+    -----
+    Every element has derivative one in itself and in all later sums.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(np.cumsum(x)), np.array([1.0, 2.0, 3.0]))
+    array([3., 2., 1.])
+    """
+    return np.cumsum(a, axis=axis)
+
+
+@cumsum.reverse
+def cumsum_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+    backwards = (slice(None),) * (axis % g.ndim if axis else 0) + (slice(None, None, -1),)
+    if not isinstance(g, np.ndarray):
+        return np.reshape(np.add.accumulate(g[backwards], axis=axis or 0)[backwards], np.shape(a))
+    # Into an array of its own, which becomes the adjoint: a view would be copied, which takes a
+    # twentieth of the whole.
+    c = np.empty(g.shape)
+    g[backwards].cumsum(axis=axis, out=c[backwards])
+    return c if c.shape == np.shape(a) else c.reshape(np.shape(a))
+
+
+def _flat_if(axis: Any, t: Any, ndim: int) -> Any:
+    """What is accumulated, along the last axis: `t` itself with that axis moved there, or flattened
+    for None.
+    """
+    lead = np.shape(t)[: np.ndim(t) - ndim]
+    if axis is None or not ndim:
+        return np.reshape(t, (*lead, math.prod(np.shape(t)[len(lead) :])))
+    return np.moveaxis(t, normalize_axis_index(axis, ndim) - ndim, -1)
+
+
+def _placed(t: Any, axis: Any, ndim: int) -> Any:
+    """Undo what `_flat_if` did with the axis."""
+    return (
+        t
+        if axis is None or not ndim
+        else np.moveaxis(t, -1, normalize_axis_index(axis, ndim) - ndim)
+    )
+
+
+@cumsum.tangent
+def cumsum_tangent(r: Any, a: Any, axis: Any) -> Any:
+    ndim = np.ndim(a)
+    return lambda t: _placed(np.cumsum(_flat_if(axis, t, ndim), axis=-1), axis, ndim)
+
+
+@operation(native=True, stacked=True)
+def cumprod(a: Any, axis: int | None = None) -> Any:
+    """Cumulative product along an axis.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int, optional
+        The axis to multiply along; by default `a` is flattened first.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`, flat if `axis` is None.
+
+    Notes
+    -----
+    Derivatives are exact also where elements are zero, at the cost of about ``log2(n)`` passes
+    instead of one.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(np.cumprod(x)), np.array([2.0, 0.0, 5.0]))
+    array([ 1., 12.,  0.])
+    """
+    return np.cumprod(a, axis=axis)
+
+
+def _recurrence(m: Any, b: Any) -> Any:
+    """Solve ``s[k] = m[k] * s[k - 1] + b[k]`` along the last axis by doubling, without a
+    division.
+    """
+    step = 1
+    while step < m.shape[-1]:
+        b = np.concatenate([b[..., :step], b[..., step:] + m[..., step:] * b[..., :-step]], axis=-1)
+        m = np.concatenate([m[..., :step], m[..., step:] * m[..., :-step]], axis=-1)
+        step *= 2
+    return b
+
+
+@cumprod.straight
+def cumprod_straight(a: Any, axis: int | None = None) -> Any:
+    if not np.ndim(a) or not np.size(a):
+        refuse()
+    flat = np.ravel(a) if axis is None else np.moveaxis(a, axis, -1)
+    r = np.cumprod(flat, axis=-1)
+    require((np.abs(r) > 1e-290) & (np.abs(r) < 1e290))
+
+    def contribution(g: Any) -> Any:
+        g = g if axis is None else np.moveaxis(g, axis, -1)
+        c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
+        return np.reshape(c, np.shape(a)) if axis is None else np.moveaxis(c, -1, axis)
+
+    return (r if axis is None else np.moveaxis(r, -1, axis)), contribution
+
+
+@cumprod.reverse
+def cumprod_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+    ndim = np.ndim(a)
+    flat = _flat_if(axis, np.asarray(a), ndim)
+    g, r = (x if axis is None else np.moveaxis(x, axis, -1) for x in (g, r))
+    if is_safe_divisor(r):
+        c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
+    else:
+        # s[i] = g[i] + a[i + 1] s[i + 1] is what all later products hand back to the product up to
+        # i.
+        following = before(flat[..., ::-1])
+        c = before(r) * _recurrence(following, g[..., ::-1])[..., ::-1]
+    return _placed(c, axis, ndim).reshape(np.shape(a))
+
+
+@cumprod.tangent
+def cumprod_tangent(r: Any, a: Any, axis: Any) -> Any:
+    ndim = np.ndim(a)
+    factors = _flat_if(axis, a, ndim)
+    shifted = before(r if axis is None or not ndim else np.moveaxis(r, axis, -1))
+    return lambda t: _placed(_recurrence(factors, _flat_if(axis, t, ndim) * shifted), axis, ndim)
+
+
+cumulative_sum = cumsum
+
+
+def _accumulation(op: Any, ignoring: Any, name: str, identity: float) -> tuple[Any, Any, Any]:
+    """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and
+    that of the array API.
+    """
+
+    def accumulate(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        check_settings(op, out, dtype)
+        return delivered(op, out, op(a, axis=axis))
+
+    def without_nan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        check_settings(ignoring, out, dtype)
+        return delivered(ignoring, out, op(np.where(np.isnan(a), identity, a), axis=axis))
+
+    def cumulative(
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
+        function, x = getattr(np, name), x if np.ndim(x) else np.atleast_1d(x)
+        if axis is None and np.ndim(x) != 1:
+            raise ShapeError(
+                f"{name}: x has shape {np.shape(x)}, but must have one dimension where no axis is "
+                "given!"
+            )
+        check_settings(function, out, dtype)
+        axis = 0 if axis is None else axis
+        r = op(x, axis=axis)
+        if include_initial:
+            shape = list(np.shape(r))
+            shape[axis] = 1
+            r = np.concatenate([np.full(shape, identity), r], axis=axis)
+        return delivered(function, out, r)
+
+    return accumulate, without_nan, cumulative
+
+
+def _answer_accumulate(ufunc: Any, accumulate: Any) -> None:
+    """Let `accumulate` answer for ``ufunc.accumulate``, whose axis is the first by default."""
+
+    def answer(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        _refuse_scalar(ufunc, a)
+        return accumulate(a, axis, dtype)
+
+    dispatch.UFUNC_METHODS[ufunc, "accumulate"] = answer
+
+
+def _refuse_scalar(ufunc: Any, a: Any) -> None:
+    if not np.ndim(a):
+        raise TypeError(
+            f"np.{ufunc.__name__}.accumulate: the argument is a scalar, but must be an array!"
+        )
+
+
+for _op, _function, _ignoring, _name, _ufunc, _identity in (
+    (cumsum, np.cumsum, np.nancumsum, "cumulative_sum", np.add, 0.0),
+    (cumprod, np.cumprod, np.nancumprod, "cumulative_prod", np.multiply, 1.0),
+):
+    _accumulate, _without_nan, _cumulative = _accumulation(_op, _ignoring, _name, _identity)
+    dispatch.SUPPORTED.update({_function: _accumulate, _ignoring: _without_nan})
+    dispatch.SUPPORTED.update(dict.fromkeys(named(_name), _cumulative))  # since NumPy 2.1
+    _answer_accumulate(_ufunc, _accumulate)
+
+
+def _running(ufunc: Any) -> Any:
+    """The extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the
+    derivative belongs to the latest.
+    """
+
+    def accumulate(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        check_settings(ufunc, dtype=dtype)
+        _refuse_scalar(ufunc, a)
+        values = dispatch.plain(a)
+        places = np.indices(values.shape, sparse=True)[axis]
+        attained = (values == ufunc.accumulate(values, axis=axis)) | np.isnan(values)
+        return np.take_along_axis(
+            a, np.maximum.accumulate(np.where(attained, places, 0), axis=axis), axis=axis
+        )
+
+    return accumulate
+
+
+for _extreme in (np.maximum, np.minimum):
+    dispatch.UFUNC_METHODS[_extreme, "accumulate"] = _running(_extreme)

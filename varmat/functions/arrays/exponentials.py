@@ -1,0 +1,412 @@
+"""Sums of exponentials: logsumexp, softmax and its logarithm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.arena import LARGE
+from varmat.core.elementwise import ROWS
+from varmat.core.errors import ShapeError, called, nonnegative
+from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.arrays.reduction_names import answer_reduce, reduction
+from varmat.functions.arrays.reductions import add_reduce, axes_of, max_reduce, restored
+from varmat.functions.checks import check_values, fixed, one
+from varmat.plain_arrays import by_columns, summed
+from varmat.programs.conditions import Condition
+from varmat.programs.symbols import refuse, require
+
+__all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softmax"]
+
+# Elements of a block that stays in the cache from one step to the next.
+BLOCK = 1 << 17
+
+
+def _shifted_exp(a: Any, m: Any, workspace: Any = np.empty) -> Any:
+    """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the
+    elements that attain it.
+    """
+    # By columns if `a` is.
+    e = (
+        workspace(np.shape(a))
+        if np.ndim(a) < 2 or a.strides[-1] <= a.strides[0]
+        else np.empty_like(a)
+    )
+    if type(m) is not float and np.isfinite(m).all():
+        return np.exp(np.subtract(a, m, e), e)
+    with np.errstate(over="ignore"):
+        np.exp(np.subtract(a, np.where(np.isfinite(m), m, 0.0), e), e)
+    return np.where(m == np.inf, a == np.inf, e)
+
+
+def _shifted_exp_total(a: Any, m: float, workspace: Any) -> tuple[Any, float]:
+    """``exp(a - m)`` and its sum, block by block, so that the differences stay in the cache."""
+    if a.size <= LARGE:
+        e = np.subtract(a, m, np.empty(a.shape))
+        return e, float(add_reduce(np.exp(e, e), None))
+    e, s = workspace(a.shape), 0.0
+    flat, out = a.ravel(), e.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        part = out[start : start + BLOCK]
+        np.subtract(flat[start : start + BLOCK], m, part)
+        s += float(add_reduce(np.exp(part, part)))
+    return e, s
+
+
+def _log_total(e: Any, s: Any, axis: Any) -> Any:
+    """The logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element
+    outweighs all others.
+    """
+    if type(s) is float and s > 1.01:
+        return math.log(s)
+    with np.errstate(divide="ignore"):
+        log = np.log(s)
+    close = (s < 1.01) & (s > 0)
+    if np.any(close):
+        rest = add_reduce(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=axis is not None)
+        log = np.where(close, np.log1p(rest), log)
+    return log
+
+
+def _exponentials(a: Any, axis: Any, workspace: Any = np.empty) -> tuple[Any, Any, Any]:
+    """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else
+    with the reduced axes kept.
+    """
+    a = by_columns(np.asarray(a), axis)
+    # Without keywords it takes half as long.
+    m = (
+        max_reduce(a, None)
+        if axis is None and a.size
+        else max_reduce(a, axis=axis, keepdims=axis is not None, initial=-np.inf)
+    )
+    if axis is None and math.isfinite(m):
+        return float(m), *_shifted_exp_total(a, float(m), workspace)
+    m = float(m) if axis is None else m
+    e = _shifted_exp(a, m, workspace)
+    s = add_reduce(e, axis=axis, keepdims=axis is not None)
+    return m, e, float(s) if axis is None else s
+
+
+def _dropped(x: Any, ndim: int, axis: Any, keepdims: bool) -> Any:
+    """The result from floats or arrays as `_exponentials` gives them."""
+    if axis is None:
+        return np.full((1,) * ndim, x) if keepdims else float(x)
+    return x if keepdims else np.squeeze(x, axis=axis)[()]
+
+
+def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a function the name that users know."""
+
+    def rename(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__name__ = name
+        return function
+
+    return rename
+
+
+@operation(stacked=True)
+@_named("logsumexp")
+def _logsumexp(a: Any, axis: Any = None, keepdims: bool = False, workspace: Any = np.empty) -> Any:
+    """``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
+    m, e, s = _exponentials(a, axis, workspace)
+    return Saved(_dropped(m + _log_total(e, s, axis), e.ndim, axis, keepdims), e=e, s=s)
+
+
+def _straight_exponentials(a: Any, axis: Any) -> tuple[Any, Any, Any]:
+    """The maximum, the exponentials and their sum as steps of a program, the reduced axes kept;
+    infinite maxima end the run.
+    """
+    m = np.max(a, axis=axis, keepdims=True)
+    require(np.isfinite(m))
+    e = np.exp(a - m)
+    return m, e, np.sum(e, axis=axis, keepdims=True)
+
+
+@_logsumexp.straight
+def logsumexp_straight(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if not np.size(a):
+        refuse()
+    m, e, s = _straight_exponentials(a, axis)
+    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
+    total = m + np.where(s < 1.01, np.log1p(rest), np.log(s))
+    value = total if keepdims else np.squeeze(total, axis=axis)
+    return value, lambda g: e * (np.reshape(g, np.shape(s)) / s)
+
+
+@_logsumexp.reverse
+def logsumexp_reverse(g: Any, r: Any, a: Any, axis: Any, keepdims: Any, e: Any, s: Any) -> Any:
+    if type(s) is float and s:
+        return e * (g / s)
+    g = restored(g, np.shape(a), axis, keepdims)
+    return e * np.where(s == 0, 0.0, np.true_divide(g, s))
+
+
+@_logsumexp.tangent
+def logsumexp_tangent(r: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+    axes, kept = axes_of(axis, np.ndim(a)), restored(r, np.shape(a), axis, keepdims)
+    regular = np.abs(fixed(kept)) < np.inf
+    if type(regular) is Condition or np.all(regular):  # a recording ends where one is not
+        weights = np.exp(a - kept)
+    else:
+        _, e, s = _exponentials(dispatch.plain(a), axis)
+        weights = np.where(
+            regular, np.exp(np.where(regular, a - kept, 0.0)), np.where(s == 0, 0.0, e / s)
+        )
+    return lambda t: np.sum(weights * t, axis=axes, keepdims=keepdims)
+
+
+@operation()
+@_named("weighted_logsumexp")
+def _logsumexp_weighted(a: Any, b: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
+    a, b = np.broadcast_arrays(a, b)
+    m = max_reduce(np.where(b == 0, -np.inf, a), axis=axis, keepdims=True, initial=-np.inf)
+    with np.errstate(over="ignore"):
+        e = _shifted_exp(a, m)
+    w = np.where(b == 0, 0.0, b * np.where(b == 0, 0.0, e))
+    s = add_reduce(w, axis=axis, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = m + np.log(s)
+    return Saved(r if keepdims else np.squeeze(r, axis=axis)[()], e=e, s=s, w=w)
+
+
+@_logsumexp_weighted.reverse
+def logsumexp_weighted_reverse(
+    g: Any, r: Any, a: Any, b: Any, axis: Any, keepdims: Any, e: Any, s: Any, w: Any
+) -> Any:
+    scale = np.true_divide(restored(g, e.shape, axis, keepdims), s)
+    return lambda: np.where(w == 0, 0.0, w * scale), lambda: np.where(e == 0, 0.0, e * scale)
+
+
+@_logsumexp_weighted.tangent
+def logsumexp_weighted_tangent(r: Any, a: Any, b: Any, axis: Any, keepdims: Any) -> Any:
+    kept = restored(r, np.broadcast_shapes(np.shape(a), np.shape(b)), axis, keepdims)
+    regular = np.abs(fixed(kept)) < np.inf
+    ratio = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), 0.0)
+    # A weight of zero excludes its element, also where the exponential overflows.
+    excluded = (fixed(ratio) == np.inf) & (fixed(b) == 0)
+    weights = b * np.where(excluded, 0.0, ratio)
+    return (
+        lambda t: np.sum(weights * t, axis=axis, keepdims=keepdims),
+        lambda t: np.sum(ratio * t, axis=axis, keepdims=keepdims),
+    )
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """Logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow; also known
+    as `log_sum_exp`.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int or tuple of int, optional
+        Axes to reduce; all by default. Anything else is a second operand: of two numbers or arrays
+        (floats, not integers) it is `numpy.logaddexp`, as in Stan.
+    b : array_like, optional
+        Weights that broadcast with `a`. An element with weight zero is left out; the result is nan
+        where the sum is negative.
+    keepdims : bool
+        Keep the reduced axes with length one.
+
+    Returns
+    -------
+    Var or VarMat
+
+    Raises
+    ------
+    TypeError
+        If there are weights, or `keepdims`, beside a second operand.
+
+    Notes
+    -----
+    The derivative with respect to `a` is `softmax` of `a`. The sum of nothing is zero, so the
+    result is -inf where all elements are, with derivative zero; elements that are +inf share a
+    derivative of one. The result has full relative accuracy also where one element outweighs the
+    others and the result is near zero because that element is.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.logsumexp, np.array([1000.0, 1000.0]))
+    array([0.5, 0.5])
+    """
+    if axis is not None and not isinstance(axis, (tuple, int, np.integer)):
+        if b is not None or keepdims:
+            kind = type(axis).__name__
+            raise TypeError(
+                called(
+                    f"logsumexp: axis is a {kind}, but must be an integer or a tuple beside b or "
+                    "keepdims!"
+                )
+            )
+        return ROWS["logaddexp"](a, axis)
+    if b is None:
+        return _logsumexp(a, axis=axis, keepdims=keepdims)
+    return _logsumexp_weighted(a, b, axis=axis, keepdims=keepdims)
+
+
+log_sum_exp = logsumexp
+
+
+@operation(stacked=True)
+def softmax(a: Any, axis: Any = None, workspace: Any = np.empty) -> Any:
+    """Exponentials divided by their sum, ``exp(a) / sum(exp(a))``.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int or tuple of int, optional
+        Axes over which the result sums to one; all by default.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`.
+
+    Notes
+    -----
+    The adjoint of `a` is ``r (g - sum(g r))`` for the result `r` and its adjoint `g`. Elements that
+    are +inf share the whole.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.softmax(vm.var([0.0, np.log(3.0)]))
+    VarMat([0.25, 0.75])
+    """
+    _, e, s = _exponentials(a, axis, workspace)
+    return np.true_divide(e, s, e)
+
+
+@softmax.reverse
+def softmax_reverse(g: Any, r: Any, a: Any, axis: Any) -> Any:
+    if axis is not None or type(r) is float:
+        return r * (g - summed(np.multiply(g, r), axis, keepdims=True))
+    g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
+    total, out = g.dot(p), c.reshape(-1)
+    for start in range(0, g.size, BLOCK):  # the differences stay in the cache
+        part = out[start : start + BLOCK]
+        np.subtract(g[start : start + BLOCK], total, part)
+        np.multiply(part, p[start : start + BLOCK], part)
+    return c
+
+
+@softmax.straight
+def softmax_straight(a: Any, axis: Any = None) -> Any:
+    if not np.size(a):
+        refuse()
+    _, e, s = _straight_exponentials(a, axis)
+    r = e / s
+    return r, lambda g: r * (g - np.sum(g * r, axis=axis, keepdims=True))
+
+
+@softmax.tangent
+def softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
+    axes = axes_of(axis, np.ndim(a))
+    return lambda t: r * (t - np.sum(r * t, axis=axes, keepdims=True))
+
+
+@operation(stacked=True)
+def log_softmax(a: Any, axis: Any = None) -> Any:
+    """Logarithm of `softmax`, ``a - log(sum(exp(a)))``.
+
+    Parameters
+    ----------
+    a : array_like, any shape
+    axis : int or tuple of int, optional
+        Axes over which the exponentials of the result sum to one; all by default.
+
+    Returns
+    -------
+    VarMat
+        Of the shape of `a`.
+
+    Notes
+    -----
+    The adjoint of `a` is ``g - exp(r) sum(g)`` for the result `r` and its adjoint `g`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.log_softmax(vm.var([0.0, 0.0]))
+    VarMat([-0.69314718, -0.69314718])
+    """
+    m, e, s = _exponentials(a, axis)
+    r = np.subtract(a, np.where(np.isfinite(m), m, 0.0))
+    r -= _log_total(e, s, axis)
+    return Saved(r, e=e, s=s)
+
+
+@log_softmax.reverse
+def log_softmax_reverse(g: Any, r: Any, a: Any, axis: Any, e: Any, s: Any) -> Any:
+    return g - e * (summed(np.asarray(g), axis, keepdims=axis is not None) / s)
+
+
+@log_softmax.straight
+def log_softmax_straight(a: Any, axis: Any = None) -> Any:
+    if not np.size(a):
+        refuse()
+    m, e, s = _straight_exponentials(a, axis)
+    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
+    r = (a - m) - np.where(s < 1.01, np.log1p(rest), np.log(s))
+    return r, lambda g: g - e * (np.sum(g, axis=axis, keepdims=True) / s)
+
+
+@log_softmax.tangent
+def log_softmax_tangent(r: Any, a: Any, axis: Any) -> Any:
+    axes, p = axes_of(axis, np.ndim(a)), np.exp(r)
+    return lambda t: t - np.sum(p * t, axis=axes, keepdims=True)
+
+
+def inverse_softmax(theta: Any) -> Any:
+    """The logarithms of probabilities: of all vectors with this `softmax` the one whose
+    exponentials have the sum 1.
+
+    Parameters
+    ----------
+    theta : array_like, shape (n,)
+        Nonnegative numbers whose sum is 1, to within 1e-8.
+
+    Returns
+    -------
+    VarMat, shape (n,)
+        -inf where a probability is 0.
+
+    Raises
+    ------
+    ShapeError
+        If `theta` is not a vector, or empty.
+    DomainError
+        If it is no vector of probabilities.
+
+    Notes
+    -----
+    The adjoint is that of the logarithm, ``g / theta``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.softmax(vm.inverse_softmax([0.25, 0.75]))
+    array([0.25, 0.75])
+    """
+    theta = as_operand(theta, "inverse_softmax: theta")
+    if np.ndim(theta) != 1 or not np.size(theta):
+        raise ShapeError(
+            f"inverse_softmax: theta has shape {np.shape(theta)}, but must be a vector that is not "
+            "empty!"
+        )
+    check_values(_check_probabilities, theta)
+    with np.errstate(divide="ignore"):
+        return np.log(theta)
+
+
+def _check_probabilities(theta: Any) -> None:
+    nonnegative.check("inverse_softmax", "theta", theta)
+    one.check("inverse_softmax", "sum(theta)", np.sum(theta))
+
+
+answer_reduce(np.logaddexp, reduction(_logsumexp, np.logaddexp, -np.inf))

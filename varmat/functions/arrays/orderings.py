@@ -1,0 +1,201 @@
+"""Orderings: the elements of an array, sorted or in part, gathered in the order of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from varmat.core import dispatch
+from varmat.core.errors import Domain, DomainError
+from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_array, check_values
+
+__all__ = ["sort_asc", "sort_desc"]
+
+_number = Domain("a number", lambda x: ~np.isnan(x))
+
+
+@dispatch.implements(np.sort)
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> Any:
+    """Sorted elements; equal ones stay in their order.
+
+    Parameters
+    ----------
+    a : array_like, one or more axes
+    axis : int, optional
+        Axis along which to sort; None for all elements, flattened.
+    kind, stable
+        Accepted; the order is stable in any case.
+    order : None
+        Variables have no fields.
+    descending : bool
+        Whether the largest element comes first, where NumPy's function has this argument (since
+        2.5).
+
+    Returns
+    -------
+    VarMat
+        Ascending unless told otherwise, nan at the end.
+
+    Notes
+    -----
+    The adjoint of an element is that of the place it went to: where elements are equal this is one
+    of the directional derivatives.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sort(x)[0], np.array([3.0, 1.0, 2.0]))
+    array([0., 1., 0.])
+    """
+    _refuse_fields("sort", order)
+    return _in_order(descending_order if descending else stable_order, a, axis)
+
+
+def stable_order(x: np.ndarray, axis: int) -> Any:
+    """`numpy.argsort`, with equal elements in their order. Where there are none its faster
+    algorithms give that too.
+    """
+    order = np.argsort(x, axis)
+    ordered = np.moveaxis(_taken(x, order, axis), axis, 0) if x.ndim > 1 else x[order]
+    return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
+
+
+def _taken(x: Any, order: Any, axis: int) -> Any:
+    """The elements in an order; of a vector in half the time that `numpy.take_along_axis` takes."""
+    return x[order] if np.ndim(x) == 1 else np.take_along_axis(x, order, axis)
+
+
+def descending_order(x: np.ndarray, axis: int) -> Any:
+    """That of the negatives, which are exact: nan stays at the end, and equal elements stay in
+    their order.
+    """
+    return stable_order(np.negative(x), axis)
+
+
+def _refuse_fields(function: str, order: Any) -> None:
+    if order is not None:
+        raise DomainError(
+            f"{function}: order is {order!r}, but must be None: variables have no fields!"
+        )
+
+
+def _in_order(argsort: Callable[[Any, int], Any], a: Any, axis: int | None) -> Any:
+    """The elements in the order that `argsort` gives to their values."""
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis_index(axis, np.ndim(a))
+    return ordered(a, argsort=argsort, axis=axis - np.ndim(a))
+
+
+@operation(stacked=True)
+def ordered(a: Any, *, argsort: Callable[[Any, int], Any], axis: int) -> Any:
+    """The elements in the order that a function like `numpy.argsort` gives to them, along an axis
+    counted from the last.
+    """
+    order = argsort(a, axis)
+    return Saved(_taken(a, order, axis), order=order)
+
+
+@ordered.reverse
+def ordered_reverse(g: Any, r: Any, a: Any, argsort: Any, axis: int, order: Any) -> Any:
+    c = np.empty(np.shape(a))
+    np.put_along_axis(c, order, g, axis)
+    return c
+
+
+@ordered.tangent
+def ordered_tangent(r: Any, a: Any, argsort: Any, axis: int) -> Any:
+    # Not the order that was saved: in a recording it would be that of the recorded point.
+    order = argsort(dispatch.plain(a), axis)
+    return lambda t: np.take_along_axis(t, np.broadcast_to(order, np.shape(t)), axis)
+
+
+@dispatch.implements(np.partition)
+def partition(
+    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+) -> Any:
+    """`np.partition`; the order of the elements on either side of the `kth` may be another one than
+    NumPy's.
+    """
+    _refuse_fields("partition", order)
+    if kind != "introselect":
+        raise DomainError(f"partition: kind is {kind!r}, but must be 'introselect'!")
+    return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
+
+
+def _checked(function: str, x: Any) -> Any:
+    x = as_operand(x, f"{function}: x")
+    check_array(function, "x", x)
+    check_values(partial(_number.check, function, "x"), x)
+    return x
+
+
+def sort_asc(x: Any) -> Any:
+    """The elements in ascending order, along the last axis: `np.sort`.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    DomainError
+        If an element is nan.
+
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sort_asc([3.0, 1.0, 2.0])
+    array([1., 2., 3.])
+    """
+    return np.sort(_checked("sort_asc", x))
+
+
+def sort_desc(x: Any) -> Any:
+    """The elements in descending order, along the last axis.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    DomainError
+        If an element is nan.
+
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.sort_desc([3.0, 1.0, 2.0])
+    array([3., 2., 1.])
+    """
+    return np.flip(np.sort(_checked("sort_desc", x)), -1)

@@ -1,0 +1,377 @@
+"""Shapes: NumPy's functions that return views of an array, as views of variables.
+
+A view of a variable shares its values and its adjoints and costs no entry on the tape. Where NumPy
+has to copy (the reshape of a transposed array, an array made of a scalar) one entry is recorded,
+`reshaped`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from varmat.core import dispatch
+from varmat.core.dual import Dual, paired
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.matvar import MatVar
+from varmat.core.operation import as_operand, operation
+from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
+from varmat.functions.checks import by_position, check_array, integer, kept
+
+__all__ = ["reverse", "to_matrix", "to_vector"]
+
+Function = Callable[[Any], Any]
+
+
+@operation()
+def reshaped(a: Any, *, shape: Any) -> Any:
+    """The elements in row-major order in another shape, copied: what `np.reshape` records where it
+    cannot return a view.
+
+    Parameters
+    ----------
+    a : Var or VarMat
+    shape : tuple of int
+
+    Returns
+    -------
+    Var or VarMat
+
+    Notes
+    -----
+    The adjoint is reshaped back.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: np.sum(np.reshape(x[0], (1, 1)) * [[2.0]]), np.array([1.0, 2.0]))
+    array([2., 0.])
+    """
+    return np.array(a, order="C").reshape(shape)
+
+
+@reshaped.straight
+def reshaped_straight(a: Any, *, shape: Any) -> Any:
+    return np.reshape(a, shape), lambda g: np.reshape(g, np.shape(a))
+
+
+@reshaped.reverse
+def reshaped_reverse(g: Any, r: Any, a: Any, shape: Any) -> Any:
+    return np.reshape(g, np.shape(a))
+
+
+@reshaped.tangent
+def reshaped_tangent(r: Any, a: Any, shape: Any) -> Any:
+    return lambda t: np.reshape(t, shape)
+
+
+def view(x: Any, how: Function) -> Any:
+    """Apply `how`, which takes a view of an array, to an array of any kind.
+
+    Where the result is not a view, `how` must be a reshape (in row-major order).
+    """
+    kind = type(x)
+    if kind in ARRAYS:
+        val = how(x._val)
+        if val.ndim and _is_view(val, x._val):
+            return make_view(x, how, val)
+        return reshaped(x, shape=val.shape)
+    if kind is Var:
+        shape = np.shape(how(np.float64(x._val)))
+        return reshaped(x, shape=shape) if shape else x
+    if kind is Dual:
+        return paired(
+            view(x.val, how),
+            view(x.tan, how if x.directions is None else _each_direction(how)),
+            x.level,
+        )
+    if isinstance(x, MatVar):
+        result = how(x.view(np.ndarray))
+        return result.view(MatVar) if result.ndim else result.item()
+    return how(np.float64(x) if type(x) is float else x)
+
+
+def _is_view(part: np.ndarray, whole: np.ndarray) -> bool:
+    base = part.base
+    # The same base settles it in most cases, and at once.
+    return (
+        (base is not None and (base is whole or base is whole.base))
+        or np.may_share_memory(part, whole)
+        or not part.size
+    )
+
+
+def _each_direction(how: Function) -> Function:
+    """The same view of each of the arrays along the leading axis, all in one view."""
+
+    def stacked(t: Any) -> Any:
+        first = how(t[0])
+        shape = (len(t), *first.shape)
+        if first.ndim and _is_view(first, t):
+            return as_strided(first, shape, (t.strides[0], *first.strides))
+        return np.array(t, order="C").reshape(shape)  # a copy, as the value is
+
+    return stacked
+
+
+@dispatch.implements(np.reshape)
+def reshape(
+    a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
+) -> Any:
+    """`np.reshape`: a view where NumPy's is one.
+
+    It is one in one more case: what an index with arrays has read lies in row-major order here, and
+    in NumPy not always, so that a reshape of ``x[:, [0, 2]]`` is a copy there."""
+    if shape is None:  # its name before NumPy 2.1
+        shape = newshape
+    if copy is False:
+        _check_view(memory_of(a), shape, order)
+    if order == "C" or order is None:
+        result = view(a, methodcaller("reshape", kept(shape)))
+    elif order == "F":
+        backwards = tuple(shape)[::-1] if np.iterable(shape) else shape
+        result = np.transpose(np.reshape(np.transpose(a), backwards))
+    else:
+        raise TypeError(
+            f"reshape: order is {order!r}, but must be 'C' or 'F': variables have no memory layout "
+            "of their own!"
+        )
+    return np.copy(result) if copy else result
+
+
+def memory_of(x: Any) -> Any:
+    """The array in which an array of any kind keeps its values, or its scalars."""
+    if type(x) is Dual:
+        return memory_of(x.val)
+    return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
+
+
+def _check_view(values: Any, shape: Any, order: Any) -> None:
+    if np.size(values) and not np.may_share_memory(values, np.reshape(values, shape, order)):
+        raise DomainError(
+            "reshape: copy is False, but must be None or True where the result cannot be a view!"
+        )
+
+
+@dispatch.implements(np.ravel)
+def ravel(a: Any, order: str = "C") -> Any:
+    """`np.ravel`: a view where NumPy's is one, which is of what lies in one piece."""
+    if order not in ("C", "F"):
+        return reshape(a, -1, order)
+    return view(a if order == "C" else np.transpose(a), methodcaller("ravel"))
+
+
+@dispatch.implements(np.transpose)
+def transpose(a: Any, axes: Any = None) -> Any:
+    """`np.transpose` (`np.permute_dims`)."""
+    return view(a, methodcaller("transpose", kept(axes)))
+
+
+@dispatch.implements(np.swapaxes)
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """`np.swapaxes`."""
+    return view(a, methodcaller("swapaxes", axis1, axis2))
+
+
+@dispatch.implements(np.diagonal)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """`np.diagonal`; unlike NumPy's the view can be assigned to."""
+
+    def how(x: Any) -> Any:
+        part = x.diagonal(offset, axis1, axis2)
+        if type(part) is np.ndarray and x.flags.writeable:
+            part.flags.writeable = True
+        return part
+
+    return view(a, how)
+
+
+def _answer(function: Any) -> Any:
+    def answer(x: Any, *args: Any, **settings: Any) -> Any:
+        return view(x, lambda a: function(a, *args, **settings))
+
+    return by_position(function, answer)
+
+
+# Views of their first argument; all but a few of them always are.
+VIEWS: tuple[Any, ...] = (
+    np.expand_dims,
+    np.flip,
+    np.fliplr,
+    np.flipud,
+    np.matrix_transpose,
+    np.moveaxis,
+    np.rollaxis,
+    np.rot90,
+    np.squeeze,
+)
+dispatch.SUPPORTED.update((_function, _answer(_function)) for _function in VIEWS)
+
+
+def _atleast(function: Any) -> Any:
+    def answer(*arrays: Any) -> Any:
+        results = tuple(view(x, function) for x in arrays)
+        return results[0] if len(results) == 1 else results
+
+    return answer
+
+
+ATLEAST: tuple[Any, ...] = (np.atleast_1d, np.atleast_2d, np.atleast_3d)
+dispatch.SUPPORTED.update((_function, _atleast(_function)) for _function in ATLEAST)
+
+
+@dispatch.implements(np.real)
+def real(val: Any) -> Any:
+    """`np.real`: variables are real."""
+    return val
+
+
+def _split(function: Any, axis_of: Callable[[int], int] | None) -> Any:
+    """An answer for a function of the split family: slices along one axis."""
+
+    def answer(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+        settings = {} if axis_of else {"axis": axis}
+        where = dispatch.plain(indices_or_sections)
+        # NumPy says how long the parts are, and what is wrong with the arguments, on an array
+        # without memory.
+        parts = function(np.broadcast_to(0.0, ary.shape), where, **settings)
+        along = axis_of(ary.ndim) if axis_of else axis % ary.ndim
+        # Given indices are the ends of slices, which may leave out elements or overlap.
+        ends = (
+            where
+            if np.iterable(where)
+            else np.cumsum([part.shape[along] for part in parts[:-1]], dtype=int).tolist()
+        )
+        return [
+            ary[(slice(None),) * along + (slice(*each),)]
+            for each in pairwise([0, *ends, ary.shape[along]])
+        ]
+
+    return answer
+
+
+# Function -> the axis along which it splits, if that depends on the number of axes only.
+SPLITS: tuple[tuple[Any, Any], ...] = (
+    (np.split, None),
+    (np.array_split, None),
+    (np.hsplit, lambda ndim: min(1, ndim - 1)),
+    (np.vsplit, lambda ndim: 0),
+    (np.dsplit, lambda ndim: 2),
+)
+dispatch.SUPPORTED.update(
+    (_function, _split(_function, _axis_of)) for _function, _axis_of in SPLITS
+)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> Any:
+    """`np.unstack`: the parts along an axis."""
+    if not x.shape:
+        raise ShapeError("unstack: x has shape (), but must have at least one axis!")
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+if hasattr(np, "unstack"):  # NumPy 2.1
+    dispatch.SUPPORTED[np.unstack] = unstack
+
+
+def reverse(x: Any) -> Any:
+    """The elements (or slices) along the first axis in reverse order, as a view.
+
+    Parameters
+    ----------
+    x : array_like, one or more axes
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If `x` is a scalar.
+
+    Notes
+    -----
+    Values and adjoints are those of `x`: nothing is recorded.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.reverse([1.0, 2.0, 3.0])
+    array([3., 2., 1.])
+    """
+    x = as_operand(x, "reverse: x")
+    check_array("reverse", "x", x)
+    return np.flip(x, 0)
+
+
+def to_vector(x: Any) -> Any:
+    """The elements column by column in a vector.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+
+    Returns
+    -------
+    VarMat, shape (x.size,)
+
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.to_vector([[1.0, 2.0], [3.0, 4.0]])
+    array([1., 3., 2., 4.])
+    """
+    return np.ravel(as_operand(x, "to_vector: x"), order="F")
+
+
+def to_matrix(x: Any, m: int | None = None, n: int | None = None, col_major: bool = True) -> Any:
+    """The elements filled into a matrix column by column.
+
+    Parameters
+    ----------
+    x : array_like, one or two axes
+    m, n : int, optional
+        Numbers of rows and columns; by default those of `x`, where a vector is a column.
+    col_major : bool
+        Whether columns are filled one after the other, and not rows.
+
+    Returns
+    -------
+    VarMat, shape (m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `x` has not ``m * n`` elements, or if these are not given and `x` has more or fewer axes.
+
+    Notes
+    -----
+    Each element receives the adjoint of the place to which it went.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.to_matrix([1.0, 2.0, 3.0, 4.0], 2, 2)
+    array([[1., 3.],
+           [2., 4.]])
+    """
+    x = as_operand(x, "to_matrix: x")
+    if m is None or n is None:
+        if np.ndim(x) not in (1, 2):
+            raise ShapeError(
+                f"to_matrix: x has shape {np.shape(x)}, but must be a vector or a matrix!"
+            )
+        m, n = (*np.shape(x), 1)[:2]
+    m, n = integer("to_matrix", "m", m), integer("to_matrix", "n", n)
+    if m * n != np.size(x):
+        raise ShapeError(f"to_matrix: x has {np.size(x)} elements, but must have {m} * {n}!")
+    return np.reshape(x, (m, n), order="F" if col_major else "C")

@@ -1,0 +1,430 @@
+"""Determinants and their logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.checks import check_matrix, check_square, fixed
+from varmat.functions.linalg.lapack import (
+    LU,
+    check_symmetric,
+    cholesky_factor,
+    half_diagonal,
+    inverse_triangle,
+    log_diagonal,
+    lu_det,
+    lu_factor,
+    lu_inverse,
+    lu_logabsdet,
+    lu_sign,
+    transposed,
+)
+from varmat.functions.linalg.solves import inner, inverse_of, inverse_spd_of, symmetric
+from varmat.plain_arrays import is_safe_divisor
+from varmat.programs.symbols import (
+    inverse_lower,
+    positive_definite,
+    refuse,
+    require,
+    triangle,
+    unrolled,
+)
+
+__all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
+
+SlogdetResult: Any = type(np.linalg.slogdet(np.empty((0, 0))))
+
+
+def scaled(g: Any, x: Any) -> Any:
+    """Multiply matrices, in place, by a number for each of them."""
+    return np.multiply(x, g[..., None, None] if isinstance(g, np.ndarray) else g, out=x)
+
+
+@operation(stacked=True)
+def log_determinant_spd(a: Any, workspace: Any = np.empty) -> Any:
+    """The logarithm of the determinant of a symmetric positive definite matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Symmetric, to 1e-8; once that is checked, only the lower triangle is read.
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+    DomainError
+        If `a` is not symmetric, has elements that are not finite, or is not positive definite; the
+        last is also a `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    The adjoint of `a` is its inverse, made of the same Cholesky factor as the value, folded onto
+    the lower triangle. Also called ``varmat.log_determinant_ldlt``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.log_determinant_spd, np.array([[2.0, 1.0], [1.0, 1.0]]))
+    array([[ 1.,  0.],
+           [-2.,  2.]])
+    """
+    check_square("log_determinant_spd", "a", np.shape(a))
+    check_symmetric("log_determinant_spd", a)
+    factor = cholesky_factor("log_determinant_spd", a, workspace)
+    return _log_determinant_of(factor)
+
+
+def _log_determinant_of(factor: Any) -> Saved:
+    return Saved(2.0 * log_diagonal(factor), factor=factor)
+
+
+def log_determinant_spd_of(a: Any, factor: Any) -> Any:
+    """The logarithm of the determinant of a matrix of which the Cholesky factor is at hand."""
+    return log_determinant_spd.known(_log_determinant_of(factor), a)
+
+
+@log_determinant_spd.straight
+def log_determinant_spd_straight(a: Any) -> Any:
+    if np.ndim(a) != 2:
+        refuse()
+    factor = positive_definite(a)
+    return 2.0 * np.sum(np.log(np.diagonal(factor))), lambda g: triangle(
+        2.0 * g * inverse_lower(factor), half=True
+    )
+
+
+@log_determinant_spd.reverse
+def log_determinant_spd_reverse(g: Any, r: Any, a: Any, factor: Any) -> Any:
+    return scaled(g + g, half_diagonal(inverse_triangle(factor)))
+
+
+@log_determinant_spd.tangent
+def log_determinant_spd_tangent(r: Any, a: Any, factor: Any) -> Any:
+    x = inverse_spd_of(a, factor)
+    return lambda t: inner(x, symmetric(t))
+
+
+@operation(np.linalg.det, stacked=True)
+def det(a: Any, workspace: Any = np.empty) -> Any:
+    """The determinant of a square matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    The derivative is the matrix of cofactors, which is finite and right also at singular matrices,
+    as far as their singular values are: LAPACK knows them to 1e-16 of the largest one. For the
+    logarithm of a determinant use `numpy.linalg.slogdet`, which neither overflows nor underflows.
+    Also called ``varmat.determinant``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(np.linalg.det, np.array([[1.0, 2.0], [2.0, 4.0]]))
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+    check_square("det", "a", np.shape(a))
+    factor = lu_factor(a, workspace)
+    return Saved(lu_det(factor), factor=factor) if factor else np.linalg.det(a)
+
+
+@det.straight
+def det_straight(a: Any) -> Any:
+    unrolled(a)
+    d = np.linalg.det(a)
+    require((abs(d) > 1e-290) & (abs(d) < 1e290))
+    return d, lambda g: (g * d)[..., None, None] * np.linalg.inv(a).mT
+
+
+@det.reverse
+def det_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+    return _cofactors(a, r, factor, g)
+
+
+@det.tangent
+def det_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+    values = fixed(a), fixed(r)
+    # A recording computes the cofactors at every run.
+    c = (
+        cofactor.known(_cofactors(*values, factor), a)
+        if factor and type(values[0]) is np.ndarray
+        else cofactor(a)
+    )
+    return lambda t: inner(c, t)
+
+
+def _cofactors(a: Any, d: Any, factor: LU | None, g: Any = 1.0) -> Any:
+    """The cofactors of `a` with determinant `d`, times g.
+
+    Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`,
+    whose cofactors are close to those of `a` however ill-conditioned it is; only an exact zero
+    needs the singular values. A determinant that a float does not hold, or not with all digits, is
+    multiplied with in two halves."""
+    if is_safe_divisor(d):
+        return transposed(_inverse(a, factor), g * d)
+    sign, logarithm = (lu_sign(factor), lu_logabsdet(factor)) if factor else np.linalg.slogdet(a)
+    if np.all(sign):
+        half = np.exp(0.5 * logarithm)
+        return transposed(scaled(half, _inverse(a, factor)), g * sign * half)
+    sign, u, s, vt = _signed_svd(a)
+    return scaled(g, u @ ((sign * np.multiply(*_products(s)))[..., None] * vt))
+
+
+def _inverse(a: Any, factor: LU | None) -> Any:
+    return lu_inverse(factor) if factor else np.linalg.inv(a)
+
+
+def _signed_svd(a: Any) -> Any:
+    # A matrix with nan would be refused, and those beside it in a stack.
+    finite = np.isfinite(a).all((-2, -1), keepdims=True)
+    u, s, vt = np.linalg.svd(np.where(finite, a, 0.0))
+    sign = np.where(
+        finite[..., 0], np.rint(np.linalg.det(u) * np.linalg.det(vt))[..., None], np.nan
+    )
+    # Large ones and small ones in turn: products of some of them leave the range of floats only if
+    # the product of all does.
+    ranks = 2 * np.arange(s.shape[-1])
+    order = np.argsort(np.minimum(ranks, ranks[::-1] + 1))
+    return sign, u[..., order], s[..., order], vt[..., order, :]
+
+
+def _products(s: Any) -> tuple[Any, Any]:
+    """For each element of the last axis the product of those before it, and of those after it."""
+    one = np.ones((*s.shape[:-1], 1))
+    before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)
+    after = np.concatenate([np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1], one], axis=-1)
+    return before, after
+
+
+def _leave_two_out(s: Any) -> Any:
+    """For each pair of elements of the last axis the product of all others; zero on the
+    diagonal.
+    """
+    before, after = _products(s)
+    above = ~np.tri(s.shape[-1], dtype=bool)
+    upto = np.cumprod(np.where(above, s[..., None, :], 1.0), axis=-1)
+    between = np.concatenate([np.ones((*s.shape, 1)), upto[..., :-1]], axis=-1)
+    pairs = np.where(above, before[..., :, None] * between * after[..., None, :], 0.0)
+    return pairs + pairs.mT
+
+
+@operation(stacked=True)
+def cofactor(a: Any) -> Any:
+    """The matrix of cofactors, the derivative of the determinant.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    VarMat, shape (..., n, n)
+
+    Notes
+    -----
+    From the singular values :math:`\\sigma` of :math:`A = U \\Sigma V^T` the cofactors are
+    :math:`\\det(U) \\det(V)\\, U\\, \\mathrm{diag}(\\prod_{j \\ne i} \\sigma_j)\\, V^T`, without a
+    division; the derivative leaves out two of them. Only the third derivative of the determinant
+    wants an invertible matrix."""
+    check_square("cofactor", "a", np.shape(a))
+    if not a.size:
+        return np.array(a)
+    factor = lu_factor(a)
+    return _cofactors(a, lu_det(factor) if factor else np.linalg.det(a), factor)
+
+
+@cofactor.reverse
+def cofactor_reverse(g: Any, r: Any, a: Any) -> Any:
+    # The second derivative of the determinant: symmetric, so the reverse rule is the forward one.
+    sign, u, s, vt = _signed_svd(a)
+    b, pairs = u.mT @ g @ vt.mT, _leave_two_out(s)
+    diagonal = np.diagonal(b, axis1=-2, axis2=-1)[..., None]
+    inside = np.where(np.eye(s.shape[-1], dtype=bool), pairs @ diagonal, -pairs * b.mT)
+    return u @ (sign[..., None] * inside) @ vt
+
+
+@cofactor.tangent
+def cofactor_tangent(r: Any, a: Any) -> Any:
+    x = np.linalg.inv(a).mT
+    return lambda t: r * np.sum(x * t, axis=(-2, -1), keepdims=True) - r @ t.mT @ x
+
+
+@operation(np.linalg.slogdet, stacked=True)
+def slogdet(a: Any, workspace: Any = np.empty) -> Any:
+    """Sign and logarithm of the absolute value of the determinant.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    sign, logabsdet : Var, or VarMat of the shape of the stack
+        A named tuple. A singular matrix has 0 and -inf.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    The derivative of `logabsdet` is the transposed inverse (nan for a singular matrix), made of the
+    LU factor of the value; that of `sign` is zero. `varmat.log_determinant` is the second of them
+    alone.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.slogdet(a).logabsdet, np.array([[2.0, 1.0], [0.0, 4.0]]))
+    array([[ 0.5  ,  0.   ],
+           [-0.125,  0.25 ]])
+    """
+    check_square("slogdet", "a", np.shape(a))
+    factor = lu_factor(a, workspace)
+    return (
+        Saved(SlogdetResult(lu_sign(factor), lu_logabsdet(factor)), factor=factor)
+        if factor
+        else np.linalg.slogdet(a)
+    )
+
+
+@slogdet.straight
+def slogdet_straight(a: Any) -> Any:
+    value, contribution = _log_straight(a)
+    return value, lambda g: 0.0 if g[1] is None else contribution(g[1])
+
+
+def _log_straight(a: Any) -> Any:
+    unrolled(a)
+    value = np.linalg.slogdet(a)
+    require(np.isfinite(value[1]))
+    return value, lambda g: g[..., None, None] * np.linalg.inv(a).mT
+
+
+@slogdet.reverse
+def slogdet_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+    if g[1] is None:
+        return np.zeros(a.shape)
+    return log_determinant_reverse(g[1], r[1], a, factor)
+
+
+@slogdet.tangent
+def slogdet_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+    push = log_determinant_tangent(r[1], a, factor)
+    return lambda t: (np.zeros(np.shape(t)[:-2]), push(t))
+
+
+@operation(stacked=True)
+def log_determinant(a: Any, workspace: Any = np.empty) -> Any:
+    """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+        -inf for a singular matrix.
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not square.
+
+    Notes
+    -----
+    The derivative is the transposed inverse (nan for a singular matrix), made of the LU factor of
+    the value.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.log_determinant, np.array([[2.0, 0.0], [1.0, -4.0]]))
+    array([[ 0.5  ,  0.125],
+           [ 0.   , -0.25 ]])
+    """
+    check_square("log_determinant", "a", np.shape(a))
+    factor = lu_factor(a, workspace)
+    return Saved(lu_logabsdet(factor), factor=factor) if factor else np.linalg.slogdet(a)[1]
+
+
+@log_determinant.straight
+def log_determinant_straight(a: Any) -> Any:
+    (_, value), contribution = _log_straight(a)
+    return value, contribution
+
+
+@log_determinant.reverse
+def log_determinant_reverse(g: Any, r: Any, a: Any, factor: LU | None = None) -> Any:
+    if factor:
+        return transposed(lu_inverse(factor), g)
+    singular = np.isneginf(r)[..., None, None]
+    return transposed(np.linalg.inv(np.where(singular, np.nan, a)), g)
+
+
+@log_determinant.tangent
+def log_determinant_tangent(r: Any, a: Any, factor: LU | None = None) -> Any:
+    if not factor:  # beside a singular matrix there may be others in a stack
+        singular = np.equal(fixed(r), -np.inf)
+        a = np.where(singular[..., None, None] if np.ndim(r) else singular, np.nan, a)
+    x = inverse_of(a, factor).mT
+    return lambda t: inner(x, t)
+
+
+def trace(a: Any) -> Any:
+    """The sum of the diagonal of a matrix: `numpy.linalg.trace`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    Var, or VarMat of the shape of the stack
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    The adjoint goes to each element of the diagonal, which of a rectangle ends with the shorter
+    side.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(vm.trace, np.array([[2.0, 1.0], [0.0, 4.0]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    a = as_operand(a, "trace: a")
+    check_matrix("trace", "a", a)
+    return np.trace(a, axis1=-2, axis2=-1)
+
+
+determinant = det
+log_determinant_ldlt = log_determinant_spd

@@ -1,0 +1,236 @@
+"""Stan's inner products of rows and of columns, and distances.
+
+There are no row vectors: the name of a function says which axis is meant, and a vector stands for a
+matrix with one column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import as_operand, operation
+from varmat.functions.arrays.reductions import dot_self, norm2
+from varmat.functions.checks import broadcastable
+from varmat.functions.linalg.solves import column
+
+__all__ = [
+    "columns_dot_product",
+    "columns_dot_self",
+    "distance",
+    "rows_dot_product",
+    "rows_dot_self",
+    "squared_distance",
+]
+
+
+# --- rows and columns ---
+
+# The axis that is summed over -> subscripts of the matrix and of the result.
+_SUMMED = {-1: "...ij,...ij->...i", -2: "...ij,...ij->...j"}
+
+
+@operation(native=True)
+def dot_along(a: Any, b: Any, *, axis: int) -> Any:
+    """Inner products of the rows (axis -1) or columns (axis -2) of two matrices: what the public
+    functions record.
+    """
+    return np.einsum(_SUMMED[axis], a, b)
+
+
+@dot_along.reverse
+def dot_along_reverse(g: Any, r: Any, a: Any, b: Any, axis: int) -> Any:
+    g = np.expand_dims(g, axis)
+    return lambda: g * b, lambda: g * a
+
+
+@dot_along.tangent
+def dot_along_tangent(r: Any, a: Any, b: Any, axis: int) -> Any:
+    return lambda t: dot_along(t, b, axis=axis), lambda t: dot_along(a, t, axis=axis)
+
+
+@operation(stacked=True, native=True)
+def dot_self_along(a: Any, *, axis: int) -> Any:
+    """Sums of squares of the rows (axis -1) or columns (axis -2) of a matrix: what the public
+    functions record.
+    """
+    return np.einsum(_SUMMED[axis], a, a)
+
+
+@dot_self_along.reverse
+def dot_self_along_reverse(g: Any, r: Any, a: Any, axis: int) -> Any:
+    return np.expand_dims(g + g, axis) * a
+
+
+@dot_self_along.tangent
+def dot_self_along_tangent(r: Any, a: Any, axis: int) -> Any:
+    return lambda t: 2.0 * dot_along(a, t, axis=axis)
+
+
+_ALONG = """{about} of each {line}.
+
+    Parameters
+    ----------
+    {operands} : array_like, shape (n, m) or (..., n, m)
+        A vector stands for a matrix with one column.
+
+    Returns
+    -------
+    VarMat
+        Of shape ``(..., {length})``.
+
+    Raises
+    ------
+    ShapeError
+        If an operand is a scalar{or_shapes}.
+
+    Notes
+    -----
+    The derivative with respect to {derivative}.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> a = vm.var([[1.0, 2.0], [3.0, 4.0]])
+    >>> vm.{name}({call})
+    VarMat([{example}])
+    """
+
+
+def _as_matrix(function: str, name: str, x: Any) -> Any:
+    x = as_operand(x, f"{function}: {name}")
+    if not np.ndim(x):
+        raise ShapeError(
+            f"{function}: {name} is a scalar, but must be a vector, a matrix or a stack of "
+            "matrices!"
+        )
+    return column(x, np.ndim(x) == 1)
+
+
+def _along(function: Any, name: str, axis: int, example: str) -> Any:
+    """Give a function of rows or columns its name and docstring."""
+    line, length = ("row", "n") if axis == -1 else ("column", "m")
+    texts = {
+        True: ("Sum of squares", "a", "", "`a` is ``2 a``", "a"),
+        False: (
+            "Inner product",
+            "a, b",
+            ", or they have not the same shape",
+            "each operand is the other one",
+            "a, a",
+        ),
+    }
+    about, operands, or_shapes, derivative, call = texts[name.endswith("self")]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _ALONG.format(
+        about=about,
+        line=line,
+        operands=operands,
+        length=length,
+        or_shapes=or_shapes,
+        derivative=derivative,
+        name=name,
+        call=call,
+        example=example,
+    )
+    return function
+
+
+def _dot_product(name: str, axis: int, example: str) -> Any:
+    def dot_product(a: Any, b: Any) -> Any:
+        a, b = _as_matrix(name, "a", a), _as_matrix(name, "b", b)
+        p, q = np.shape(a), np.shape(b)
+        if p[-2:] != q[-2:] or not broadcastable(p, q):
+            raise ShapeError(f"{name}: b has shape {q}, but must have the shape of a, {p}!")
+        return dot_along(a, b, axis=axis)
+
+    return _along(dot_product, name, axis, example)
+
+
+def _dot_self(name: str, axis: int, example: str) -> Any:
+    return _along(
+        lambda a: dot_self_along(_as_matrix(name, "a", a), axis=axis), name, axis, example
+    )
+
+
+rows_dot_product = _dot_product("rows_dot_product", -1, " 5., 25.")
+rows_dot_self = _dot_self("rows_dot_self", -1, " 5., 25.")
+columns_dot_product = _dot_product("columns_dot_product", -2, "10., 20.")
+columns_dot_self = _dot_self("columns_dot_self", -2, "10., 20.")
+
+
+# --- distances ---
+
+
+def _difference(function: str, x: Any, y: Any) -> Any:
+    """``x - y`` for two vectors of one length."""
+    x, y = as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")
+    if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
+        raise ShapeError(
+            f"{function}: y has shape {np.shape(y)}, but must be a vector as long as x, of shape "
+            f"{np.shape(x)}!"
+        )
+    return x - y
+
+
+def squared_distance(x: Any, y: Any) -> Any:
+    """The square of the Euclidean distance of two vectors, or of two scalars.
+
+    Parameters
+    ----------
+    x, y : array_like, vectors of one length, or scalars
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    ShapeError
+        If the operands are not vectors of one length, nor both scalars.
+
+    Notes
+    -----
+    The derivative with respect to `x` is ``2 (x - y)``, and that with respect to `y` its negative.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: vm.squared_distance(x, np.array([1.0, 1.0])), np.array([4.0, 5.0]))
+    array([6., 8.])
+    """
+    x, y = as_operand(x, "squared_distance: x"), as_operand(y, "squared_distance: y")
+    if not np.ndim(x) and not np.ndim(y):
+        return np.square(x - y)
+    return dot_self(_difference("squared_distance", x, y))
+
+
+def distance(x: Any, y: Any) -> Any:
+    """The Euclidean distance of two vectors, without overflow or underflow.
+
+    Parameters
+    ----------
+    x, y : array_like, vectors of one length
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    ShapeError
+        If the operands are not vectors of one length.
+
+    Notes
+    -----
+    The derivative with respect to `x` is the unit vector from `y` to `x`, and that with respect to
+    `y` its negative; both are zero where the vectors coincide.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda x: vm.distance(x, np.array([1.0, 1.0])), np.array([4.0, 5.0]))
+    array([0.6, 0.8])
+    """
+    return norm2(_difference("distance", x, y))

@@ -1,0 +1,647 @@
+"""Factors, solves and triangles of plain arrays: what the rules of linear algebra share.
+
+LAPACK reads a matrix column by column, so in a C-contiguous array it sees the transpose. It is
+given that transpose, and asked for the transposed thing, instead of having every matrix transposed
+in memory on the way in and on the way out. Results are written over a copy of the argument: they
+are new C-contiguous arrays.
+
+NumPy's own loops serve stacks of small matrices, for which a call of LAPACK costs less than a round
+of a loop in Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.arena import LARGE
+from varmat.core.errors import DomainError
+from varmat.functions.checks import TOLERANCE
+from varmat.plain_arrays import is_safe_divisor, ones
+
+__all__: list[str] = []
+
+# Below it stacks of matrices go through NumPy's loops.
+SMALL = 16
+# Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read,
+# and are large enough for products.
+BLOCK = 64
+# Bytes from row to row that have few places in the cache.
+GAP = 2048
+
+
+@cache
+def blas() -> Any:
+    """The module, imported on first use, for that takes longer than importing NumPy."""
+    from scipy.linalg import blas
+
+    return blas
+
+
+@cache
+def lapack() -> Any:
+    """The module, likewise."""
+    from scipy.linalg import lapack
+
+    return lapack
+
+
+class MatrixError(DomainError, np.linalg.LinAlgError):
+    """A matrix is outside the domain of a factorisation: a `DomainError` that code written for
+    NumPy catches too.
+    """
+
+
+def check_svd(function: str, a: Any) -> None:
+    """Refuse a matrix with infinite elements, for which LAPACK may search for singular values for
+    ever, or with nan.
+    """
+    if not np.isfinite(a).all():
+        raise MatrixError(
+            f"{function}: a has elements that are not finite, but must have finite ones for "
+            "singular values!"
+        )
+
+
+def place_of(index: Iterable[Any]) -> str:
+    """Brackets for the elements of an index; nothing for an empty one."""
+    inside = ", ".join(str(int(i)) for i in index)
+    return f"[{inside}]" if inside else ""
+
+
+def copied(a: np.ndarray, workspace: Any) -> np.ndarray:
+    """A copy in C order, in memory from a workspace."""
+    copy: np.ndarray = workspace(a.shape)
+    np.copyto(copy, a)
+    return copy
+
+
+def many_small(a: np.ndarray) -> bool:
+    """Whether `a` is left to NumPy's loops: a stack of small matrices, or nothing at all."""
+    return not a.size or (a.ndim > 2 and a.shape[-1] < SMALL)
+
+
+def matrices(x: np.ndarray) -> Any:
+    """The matrices of a C-contiguous stack, as views."""
+    return (x,) if x.ndim == 2 else x.reshape(-1, *x.shape[-2:])
+
+
+# Triangles and transposes. Large matrices are taken in blocks, for a matrix is much slower to read
+# along its columns.
+
+
+def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
+    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal
+    out.
+    """
+    n, m = shape[-2:]
+    return (
+        np.tri(n, m, -1 if strict else 0, dtype=bool)
+        if lower
+        else ~np.tri(n, m, 0 if strict else -1, dtype=bool)
+    )
+
+
+@lru_cache
+def above(n: int, k: int = 0) -> np.ndarray:
+    """Where a block of `n` rows and columns lies above its diagonal `k`."""
+    mask = ~np.tri(n, k=k, dtype=bool)
+    mask.flags.writeable = False
+    return mask
+
+
+def gapped(x: np.ndarray) -> np.ndarray:
+    """A block of a matrix as it is best read along its columns: a copy with gaps if the rows are
+    multiples of 2048 bytes apart.
+
+    Then the elements of a column have few places in the cache, and to read them takes 2 to 4 times
+    as long."""
+    if x.strides[-2] % GAP:
+        return x
+    copy = np.empty((*x.shape[:-1], x.shape[-1] + 8))[..., :-8]
+    np.copyto(copy, x)
+    return copy
+
+
+def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
+    """Set to zero, in place, what stands above the diagonal of square matrices, or also the
+    diagonal, if `k` is -1.
+    """
+    n = x.shape[-1]
+    if n <= BLOCK:
+        np.copyto(x, 0.0, where=above(n, k))
+        return x
+    for i, j in blocks(n):
+        if j < n:
+            x[..., i:j, j:] = 0.0
+        np.copyto(x[..., i:j, i:j], 0.0, where=above(j - i, k))
+    return x
+
+
+def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
+    """`numpy.tril` of square matrices, and faster."""
+    return clear_above(np.array(x, order="C"), k)
+
+
+@lru_cache
+def blocks(n: int) -> tuple[tuple[int, int], ...]:
+    """Begin and end of each block of rows."""
+    return tuple((i, min(i + BLOCK, n)) for i in range(0, n, BLOCK))
+
+
+def diagonal_of(x: Any) -> Any:
+    """The diagonals as a view to write to."""
+    return (
+        x.reshape(-1)[:: len(x) + 1]
+        if x.ndim == 2 and x.flags.c_contiguous
+        else np.einsum("...ii->...i", x)
+    )
+
+
+def half_diagonal(x: Any) -> Any:
+    """Halve the diagonal of an array in place."""
+    diagonal = diagonal_of(x)
+    np.multiply(diagonal, 0.5, diagonal)
+    return x
+
+
+def log_diagonal(factor: np.ndarray) -> Any:
+    """The sum of the logarithms of the diagonal, half the logarithm of the determinant; for each
+    matrix of a stack.
+    """
+    logarithms = np.log(factor.diagonal(0, -2, -1))
+    return (
+        float(logarithms.dot(ones(len(logarithms))))
+        if logarithms.ndim == 1
+        else np.add.reduce(logarithms, axis=-1)
+    )
+
+
+def lower_triangle(shape: tuple[int, ...], rows: Callable[[int, int, Any], Any]) -> np.ndarray:
+    """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the
+    rows i to j up to column j.
+    """
+    x = np.empty(shape)
+    for i, j in blocks(shape[-1]):
+        rows(i, j, x[..., i:j, :j])
+    return clear_above(x)
+
+
+def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
+    """The transpose of "copy one triangle to the other" as a linear map: fold a matrix onto one
+    triangle.
+    """
+    folded: np.ndarray = half_diagonal(
+        lower_triangle(
+            c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out)
+        )
+    )
+    return folded if lower else transposed(folded)
+
+
+def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    """``factor * x @ y.mT`` for matrices of columns, for stacks of them, or for two vectors."""
+    out: np.ndarray
+    if x.ndim == 1:  # added to zeros it takes half as long as a product
+        out = np.zeros((len(x), len(y)))
+        if out.size:
+            add_outer(out, x, y, factor)
+    elif x.ndim == 2 and x.size:
+        out = np.empty((len(x), len(y)))
+        blas().dgemm(factor, y.T, x.T, trans_a=True, c=out.T, overwrite_c=True)
+    else:
+        out = factor * x * y.mT if x.shape[-1] == 1 else factor * x @ y.mT
+    return out
+
+
+def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> None:
+    """Add ``factor * x @ y.T`` of matrices of columns, or of two vectors, to a C-contiguous matrix
+    in place.
+    """
+    if x.ndim == 1:
+        blas().dger(factor, y, x, 1, 1, out.T, 1, 1, 1)
+    else:
+        blas().dgemm(factor, y, x, 1.0, out.T, trans_b=True, overwrite_c=True)
+
+
+def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    """The same of two arrays of one shape, folded onto the lower triangle."""
+    if x.ndim > 2 or not x.size:
+        return to_triangle(outer(x, y, factor))
+    n = len(x)
+    out = np.zeros((n, n))
+    if x.ndim == 1:  # in Fortran's order it is the upper triangle
+        blas().dsyr2(factor, x, y, 0, 1, 0, 1, 0, n, out.T, 1)
+    else:
+        blas().dsyr2k(factor, x.T, y.T, trans=True, c=out.T, overwrite_c=True)
+    return half_diagonal(out)  # type: ignore[no-any-return]
+
+
+def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    """The lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less work for
+    the upper one.
+    """
+    if x.ndim == 1 or (x.ndim == 2 and (x.shape[1] == 1 or len(x) <= BLOCK)):
+        return clear_above(outer(x, y, factor))
+    x = factor * x
+    product: Any = np.multiply if x.shape[-1] == 1 else np.matmul
+    shape = (*x.shape[:-1], x.shape[-2])
+    return lower_triangle(
+        shape, lambda i, j, out: product(x[..., i:j, :], y[..., :j, :].mT, out=out)
+    )
+
+
+def mirrored(x: np.ndarray) -> np.ndarray:
+    """Copy, in place, the lower triangle of square matrices to the upper one."""
+    for i, j in blocks(x.shape[-1]):
+        block = x[..., i:j, i:j]
+        np.copyto(block, block.mT, where=above(j - i, 0))
+        if i:
+            x[..., :i, i:j] = gapped(x[..., i:j, :i]).mT
+    return x
+
+
+def product(x: np.ndarray, y: np.ndarray) -> Any:
+    """``x @ y``; of two small matrices in less than half the time."""
+    return x.dot(y) if x.ndim == y.ndim == 2 and type(y) is np.ndarray else x @ y
+
+
+def transposed(x: np.ndarray, factor: Any = 1.0) -> np.ndarray:
+    """The transpose in C order, times a number for each matrix."""
+    factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
+    if x.shape[-1] <= BLOCK:
+        return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
+    out = np.empty(x.mT.shape)
+    for i, j in blocks(x.shape[-2]):
+        np.multiply(gapped(x[..., i:j, :]).mT, factor, out=out[..., i:j])
+    return out
+
+
+def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
+    """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and
+    relatively.
+    """
+    # No difference is larger than the square root of the sum of their squares. With finite squares
+    # nothing overflows or is invalid; to find that out takes half as long as `errstate`.
+    if a.shape[-1] <= BLOCK and np.vdot(a, a) < math.inf:
+        difference = a.mT.copy()
+        np.subtract(difference, a, difference)
+        if np.vdot(difference, difference) <= TOLERANCE**2:
+            return
+    _look_for_asymmetry(function, a, name)
+
+
+@np.errstate(all="ignore")
+def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
+    squares = 0.0
+    for i, j in blocks(a.shape[-1]):
+        difference = np.subtract(a[..., :j, i:j], gapped(a[..., i:j, :j]).mT, order="C")
+        squares += np.vdot(difference, difference)
+    # Nan and inf are passed on by the sum.
+    if squares <= TOLERANCE**2:
+        return
+    wrong = np.argwhere(~(np.abs(a - a.mT) <= TOLERANCE * np.maximum(1.0, np.abs(a))))
+    if not len(wrong):
+        return
+    index = tuple(wrong[0])
+    mirror = (*index[:-2], index[-1], index[-2])
+    if np.isfinite(a[index]) and not np.isfinite(a[mirror]):
+        index, mirror = mirror, index
+    value, other = a[index].item(), a[mirror].item()
+    rule = (
+        f"{other!r}, as {name}{place_of(mirror)} is, for a symmetric matrix"
+        if np.isfinite(value)
+        else "finite"
+    )
+    raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
+
+
+def check_lower(function: str, a: np.ndarray, name: str) -> None:
+    """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
+    if any(
+        a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in blocks(a.shape[-1])
+    ):
+        index = np.argwhere(np.triu(a, 1))[0]
+        value = a[tuple(index)].item()
+        raise DomainError(
+            f"{function}: {name}{place_of(index)} is {value!r}, but must be 0.0, above the "
+            "diagonal!"
+        )
+
+
+# Systems of equations
+
+
+def solve_each(
+    one: Callable[..., Any], factor: tuple[Any, ...], b: Any, vector: bool = False
+) -> Any:
+    """Solve, with ``one(*factor, b)`` for a single matrix, the systems of a stack of matrices and a
+    stack of right-hand sides.
+
+    The arrays of the factor have the leading axes of the matrices. With `vector` the last axis of
+    `b` is that of a vector."""
+    a = factor[0]
+    if a.ndim == 2 >= b.ndim and b.size:
+        return one(*factor, b)
+    if vector:
+        return np.array(solve_each(one, factor, b[..., None])[..., 0])
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = np.empty((*stack, *b.shape[-2:]))
+    if not x.size:
+        return x
+    if a.ndim == 2:  # one matrix for all: their columns side by side
+        columns = np.moveaxis(b, -2, 0)
+        x[...] = np.moveaxis(
+            one(a, *factor[1:], columns.reshape(len(a), -1)).reshape(columns.shape), 0, -2
+        )
+        return x
+    parts = [np.broadcast_to(part, stack + part.shape[a.ndim - 2 :]) for part in factor]
+    b = np.broadcast_to(b, x.shape)
+    for index in np.ndindex(stack):
+        x[index] = one(*(part[index] for part in parts), b[index])
+    return x
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    lower: bool,
+    trans: bool = False,
+    unit: bool = False,
+    *,
+    right: bool = False,
+    vector: bool = False,
+) -> Any:
+    """``inv(a) @ b``, or ``b @ inv(a)`` with `right`; a zero on the diagonal gives inf and nan, not
+    an error.
+    """
+    if a.ndim == 2 and b.ndim == 1 and b.size:  # with keywords the call would take 0.2 us more
+        return blas().dtrsv(a.T, b, 1, 0, not lower, not trans, unit)
+    if a.ndim > 2 and a.shape[-1] < SMALL and math.prod(a.shape[:-2]) > a.shape[-1]:
+        if vector:
+            return _substituted(a, b[..., None], lower, trans, unit)[..., 0].copy()
+        # From the right it is the transposed system, of the transposes.
+        x = _substituted(a, b.mT if right else b, lower, trans != right, unit)
+        return np.array(x.mT, order="C") if right else x
+
+    def one(a: Any, b: Any) -> Any:
+        x = np.array(b, order="C")
+        blas().dtrsm(1.0, a.T, x.T, not right, not lower, trans, unit, 1)
+        return x
+
+    return solve_each(one, (a,), b, vector)
+
+
+@np.errstate(all="ignore")
+def _substituted(a: np.ndarray, b: np.ndarray, lower: bool, trans: bool, unit: bool) -> np.ndarray:
+    """The solutions for many small triangular matrices, row by row for all of them at once: for
+    thousands a tenth of the time.
+    """
+    a, rows = (a.mT if trans else a), range(a.shape[-1])
+    forwards = lower != trans
+    x = np.array(
+        np.broadcast_to(b, np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:]),
+        order="C",
+    )
+    for i in rows if forwards else reversed(rows):
+        known = slice(0, i) if forwards else slice(i + 1, None)
+        if known != slice(0, 0):
+            x[..., i, :] -= (a[..., i : i + 1, known] @ x[..., known, :])[..., 0, :]
+        if not unit:
+            x[..., i, :] /= a[..., i, i, None]
+    return x
+
+
+class LU(NamedTuple):
+    """LU factors of matrices: `lu` seen by LAPACK is the factor of the transpose."""
+
+    lu: np.ndarray
+    pivots: np.ndarray
+    singular: bool
+    """Whether any of the matrices is exactly singular."""
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        return self.lu.diagonal(0, -2, -1)
+
+
+def lu_factor(a: np.ndarray, workspace: Any = np.empty) -> LU | None:
+    """The LU factors; None for what is left to NumPy's loops, which factorise again in the reverse
+    pass.
+    """
+    if many_small(a):
+        return None
+    dgetrf = lapack().dgetrf
+    if a.ndim == 2:
+        lu, pivots, info = _factorised(dgetrf, a, workspace)
+        return LU(lu, pivots, info > 0)
+    lu, singular = copied(a, workspace), False
+    pivots = np.empty(a.shape[:-1], np.int32)
+    for matrix, row in zip(matrices(lu), pivots.reshape(-1, a.shape[-1]), strict=True):
+        _, row[:], info = dgetrf(matrix.T, overwrite_a=True)
+        singular |= info > 0
+    return LU(lu, pivots, singular)
+
+
+def _factorised(routine: Any, a: np.ndarray, workspace: Any, *options: int) -> Any:
+    """What a routine of LAPACK makes of a single matrix, the factor in C order first, in memory
+    from a workspace if it is large.
+    """
+    if a.size <= LARGE:  # it makes the copy itself
+        factor, *others = routine(a.T, *options, 0)
+        return factor.T, *others
+    factor = copied(a, workspace)
+    return factor, *routine(factor.T, *options, 1)[1:]
+
+
+def _permutation_sign(factor: LU) -> Any:
+    moved = factor.pivots != np.arange(factor.pivots.shape[-1])
+    swaps = np.count_nonzero(moved) if moved.ndim == 1 else np.add.reduce(moved, axis=-1)
+    return 1.0 - 2.0 * (swaps % 2)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def lu_det(factor: LU) -> Any:
+    """The determinants, by way of logarithms where the product leaves the range of a float, maybe
+    only on the way.
+    """
+    running = np.multiply.accumulate(factor.diagonal, axis=-1)
+    if is_safe_divisor(running):
+        return _permutation_sign(factor) * running[..., -1]
+    return lu_sign(factor) * np.exp(lu_logabsdet(factor))
+
+
+def lu_sign(factor: LU) -> Any:
+    """The signs of the determinants."""
+    return _permutation_sign(factor) * np.multiply.reduce(np.sign(factor.diagonal), axis=-1)
+
+
+def lu_logabsdet(factor: LU) -> Any:
+    """The logarithms of the absolute values of the determinants."""
+    size = np.abs(factor.diagonal)
+    if not factor.singular:
+        return np.add.reduce(np.log(size), axis=-1)
+    with np.errstate(divide="ignore"):
+        return np.add.reduce(np.log(size), axis=-1)
+
+
+def lu_inverse(factor: LU) -> np.ndarray:
+    """The inverses; nan for a singular matrix."""
+    x, n = np.array(factor.lu), factor.lu.shape[-1]
+    dgetri = lapack().dgetri
+    for matrix, row in zip(matrices(x), matrices(factor.pivots[..., None, :]), strict=True):
+        # With the workspace that SciPy takes by default the work would not be done in blocks.
+        if dgetri(matrix.T, row[0], lwork=BLOCK * n, overwrite_lu=True)[1]:
+            matrix[...] = np.nan
+    return x
+
+
+def _is_small(b: Any) -> Any:
+    """Whether LAPACK solves for `b` as it is: a vector, or a matrix that is transposed sooner than
+    two triangles are called for.
+    """
+    return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= BLOCK**2))
+
+
+def _in_c_order(x: Any) -> Any:
+    return x if x.ndim == 1 else x.copy()
+
+
+def lu_solve(factor: LU, b: Any, vector: bool, trans: bool = False) -> Any:
+    """Solve with the matrices, or with their transposes."""
+    if factor.lu.ndim == 2 and _is_small(b):
+        return _in_c_order(lapack().dgetrs(factor.lu.T, factor.pivots, b, not trans)[0])
+
+    def one(lu: Any, pivots: Any, b: Any) -> Any:
+        # With a^T = P L U, x = P L^{-T} U^{-T} b, and U^{-1} L^{-1} P^T b for the transpose; from
+        # the right, for the columns of x are rows of what LAPACK sees.
+        order = _order(pivots)
+        x = np.ascontiguousarray(np.take(b, order, axis=0)) if trans else np.array(b, order="C")
+        for lower in (True, False) if trans else (False, True):
+            blas().dtrsm(
+                1.0, lu.T, x.T, side=True, lower=lower, trans_a=trans, diag=lower, overwrite_b=True
+            )
+        if not trans:
+            x[order] = x.copy()
+        return x
+
+    return solve_each(one, factor[:2], b, vector)
+
+
+def _order(pivots: Any) -> list[int]:
+    """The permutation made by swapping one row after the other with that of its pivot."""
+    order = list(range(len(pivots)))
+    for i, p in enumerate(pivots.tolist()):
+        order[i], order[p] = order[p], order[i]
+    return order
+
+
+# Positive definite matrices
+
+
+def cholesky_factor(
+    function: str, a: np.ndarray, workspace: Any = np.empty, name: str = "a"
+) -> np.ndarray:
+    """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle
+    is read.
+    """
+    if a.ndim == 2 and a.size:
+        factor, info = _factorised(lapack().dpotrf, a, workspace, 0, 1)
+        diagonal = factor.diagonal()
+        # LAPACK lets nan pass. It is in the sum if it is anywhere.
+        if info or not (math.isfinite(diagonal.dot(diagonal)) or np.isfinite(diagonal).all()):
+            raise _indefinite(function, a, name)
+        return factor  # type: ignore[no-any-return]
+    if many_small(a):
+        try:
+            factor = np.linalg.cholesky(a)
+        except np.linalg.LinAlgError:
+            raise _indefinite(function, a, name) from None
+    else:
+        factor = copied(a, workspace)
+        for matrix in matrices(factor):
+            if lapack().dpotrf(matrix.T, lower=False, clean=True, overwrite_a=True)[1]:
+                raise _indefinite(function, a, name)
+    if not np.isfinite(factor.diagonal(0, -2, -1)).all():
+        raise _indefinite(function, a, name)
+    return factor  # type: ignore[no-any-return]
+
+
+def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
+    for index in np.ndindex(a.shape[:-2]):
+        try:
+            if not np.isfinite(np.linalg.cholesky(a[index])).all():
+                break
+        except np.linalg.LinAlgError:
+            break
+    matrix = np.tril(a[index])
+    if np.isfinite(matrix).all():
+        what = f"has the eigenvalue {float(np.linalg.eigvalsh(matrix)[0]):.4g}"
+    else:
+        what = "has elements that are not finite"
+    return MatrixError(
+        f"{function}: {name}{place_of(index)} {what}, but must be positive definite!"
+    )
+
+
+def cholesky_solve(factor: Any, b: Any, vector: bool) -> Any:
+    """Solve with the matrices of which `factor` is the lower Cholesky factor."""
+    if factor.ndim == 2 and _is_small(b):
+        return _in_c_order(lapack().dpotrs(factor.T, b)[0])
+
+    def one(factor: Any, b: Any) -> Any:
+        half = triangular_solve(factor, b, lower=True)
+        return triangular_solve(factor, half, lower=True, trans=True)
+
+    return solve_each(one, (factor,), b, vector)
+
+
+def inverse_triangle(factor: np.ndarray) -> np.ndarray:
+    """The lower triangle of the inverse of the matrix of which `factor` is the lower Cholesky
+    factor; zeros above.
+    """
+    x = np.array(factor, order="C")
+    if x.ndim == 2 and x.size:
+        lapack().dpotri(x.T, 0, 1)
+    elif x.size:
+        for matrix in matrices(x):
+            lapack().dpotri(matrix.T, lower=False, overwrite_c=True)
+    return x
+
+
+def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
+    r"""The adjoint of a matrix from that of its lower Cholesky factor, on the lower triangle.
+
+    Block by block, from the end, undo what the factorisation does: with D a block on the diagonal
+    of the factor, R what stands left of it, C below it and B below R, it sets ``D D^T = A_D - R
+    R^T`` and ``C D^T = A_C - B R^T``."""
+    n = factor.shape[-1]
+    if n <= BLOCK:
+        return half_diagonal(clear_above(_block_adjoint(factor, g)))  # type: ignore[no-any-return]
+    c = np.array(g, order="C")
+    for k in range(n, 0, -BLOCK):
+        j = max(0, k - BLOCK)
+        block, left = factor[..., j:k, j:k], factor[..., j:k, :j]
+        if k < n:
+            below = c[..., k:, j:k]
+            below[...] = triangular_solve(block, below, lower=True, right=True)
+            c[..., k:, :j] -= below @ left
+            c[..., j:k, :k] -= below.mT @ factor[..., k:, :k]
+        c[..., j:k, j:k] = s = _block_adjoint(block, c[..., j:k, j:k])
+        if j:
+            c[..., j:k, :j] -= s @ left
+    return half_diagonal(clear_above(c))  # type: ignore[no-any-return]
+
+
+def _block_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Twice the symmetric adjoint: ``L^{-T} Phi(L^T G) L^{-1}`` and its transpose, Phi the lower
+    triangle with halved diagonal.
+    """
+    phi = half_diagonal(clear_above(factor.mT @ tril(g)))
+    left = triangular_solve(factor, phi, lower=True, trans=True)
+    # The transpose of the first, for which LAPACK is faster from the left.
+    s = triangular_solve(factor, left.mT, lower=True, trans=True)
+    return s + s.mT  # type: ignore[no-any-return]

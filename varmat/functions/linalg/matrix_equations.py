@@ -1,0 +1,287 @@
+"""Linear matrix equations: those of Sylvester and Lyapunov, continuous and discrete.
+
+The adjoint of a solution solves the equation with the transposed matrices, so that the Schur
+factors of the value serve it too."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import Saved, operation
+from varmat.functions.linalg.lapack import MatrixError
+
+__all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
+
+
+def check_matrix_of(
+    function: str, name: str, x: Any, shape: tuple[Any, Any] = (None, None)
+) -> None:
+    """Refuse what is no matrix, or one that has another number of rows or columns than it must
+    have.
+    """
+    found = np.shape(x)
+    if len(found) != 2:
+        raise ShapeError(f"{function}: {name} has shape {found}, but must be a matrix!")
+    if any(m is not None and m != n for m, n in zip(shape, found, strict=True)):
+        raise ShapeError(f"{function}: {name} has shape {found}, but must have shape {shape}!")
+
+
+def check_one_square(function: str, name: str, x: Any) -> None:
+    """Refuse what is no square matrix, stacks of them included."""
+    if np.ndim(x) != 2 or np.shape(x)[0] != np.shape(x)[1]:
+        raise ShapeError(
+            f"{function}: {name} has shape {np.shape(x)}, but must be a square matrix!"
+        )
+
+
+@cache
+def _routines() -> tuple[Any, Any]:
+    from scipy.linalg import schur
+    from scipy.linalg.lapack import dtrsyl
+
+    return schur, dtrsyl
+
+
+def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The real Schur form of a matrix and its vectors."""
+    if not np.isfinite(a).all():
+        raise MatrixError(
+            f"{function}: {name} has elements that are not finite, but must have finite ones!"
+        )
+    if not a.size:
+        return a, a
+    return _routines()[0](a, output="real")  # type: ignore[no-any-return]
+
+
+def _solved(
+    factors: Any, q: np.ndarray, transposed: bool, same: bool = False
+) -> tuple[np.ndarray, bool]:
+    """The solution of ``a x + x b = q`` of the Schur factors of `a` and of ``b.T``, or of that with
+    `a` and `b` transposed.
+
+    With `same` the second factors are those of `b`. Also whether the eigenvalues had to be moved
+    for it."""
+    (r, u), (s, v) = factors
+    if not q.size:
+        return np.zeros(q.shape), False
+    y, scale, info = _routines()[1](
+        r,
+        s,
+        u.T @ q @ v,
+        trana="T" if transposed else "N",
+        tranb="T" if transposed == same else "N",
+    )
+    return u @ (y * scale) @ v.T, info != 0
+
+
+@operation()
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """The solution of the Sylvester equation ``a @ x + x @ b = q``: `scipy.linalg.solve_sylvester`.
+
+    Parameters
+    ----------
+    a : array_like, shape (m, m)
+    b : array_like, shape (n, n)
+    q : array_like, shape (m, n)
+
+    Returns
+    -------
+    VarMat, shape (m, n)
+
+    Raises
+    ------
+    ShapeError
+        If the matrices do not go together.
+    DomainError
+        If an eigenvalue of `a` is the opposite of one of `b`, or if `a` or `b` is not finite; also
+        a `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    With :math:`A^T Z + Z B^T = \\bar X` the adjoints are :math:`\\bar Q = Z`, :math:`\\bar A = -Z
+    X^T`, :math:`\\bar B = -X^T Z` [1]_. The Schur factors of the value serve the reverse pass.
+
+    References
+    ----------
+    .. [1] R. H. Bartels and G. W. Stewart, "Solution of the matrix equation AX + XB = C",
+           Communications of the ACM 15, 1972.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> a, b = np.diag([1.0, 3.0]), np.diag([1.0, 2.0])
+    >>> vm.gradient(lambda q: np.sum(vm.solve_sylvester(a, b, q)), np.ones((2, 2)))
+    array([[0.5       , 0.33333333],
+           [0.25      , 0.2       ]])
+    """
+    check_one_square("solve_sylvester", "a", a)
+    check_one_square("solve_sylvester", "b", b)
+    check_matrix_of("solve_sylvester", "q", q, (a.shape[0], b.shape[0]))
+    first, same = (
+        schur_factors("solve_sylvester", "a", a),
+        a.shape == b.shape and bool((a == b).all()),
+    )
+    factors = (first, first if same else schur_factors("solve_sylvester", "b", b.T))
+    x, moved = _solved(factors, q, False, same)
+    if moved:
+        raise MatrixError(
+            "solve_sylvester: an eigenvalue of a is the opposite of one of b, so that there is no "
+            "solution!"
+        )
+    return Saved(x, factors=factors, same=same)
+
+
+@solve_sylvester.reverse
+def solve_sylvester_reverse(
+    g: Any, r: Any, a: Any, b: Any, q: Any, factors: Any, same: bool
+) -> Any:
+    z = _solved(factors, g, True, same)[0]
+    return lambda: -(z @ r.T), lambda: -(r.T @ z), lambda: z
+
+
+@solve_sylvester.tangent
+def solve_sylvester_tangent(r: Any, a: Any, b: Any, q: Any) -> Any:
+    return (
+        lambda t: -solve_sylvester(a, b, t @ r),
+        lambda t: -solve_sylvester(a, b, r @ t),
+        lambda t: solve_sylvester(a, b, t),
+    )
+
+
+@operation()
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """The solution of the Lyapunov equation ``a @ x + x @ a.T = q``:
+    `scipy.linalg.solve_continuous_lyapunov`.
+
+    Parameters
+    ----------
+    a, q : array_like, shape (n, n)
+
+    Returns
+    -------
+    VarMat, shape (n, n)
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square, or of different size.
+    DomainError
+        If two eigenvalues of `a` are opposite, or `a` is not finite; also a
+        `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    With :math:`A^T Z + Z A = \\bar X` the adjoints are :math:`\\bar Q = Z` and :math:`\\bar A = -(Z
+    X^T + Z^T X)`. The stationary covariance of the process ``dy = a y dt + dw`` is that with ``q =
+    -np.cov(dw)``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.solve_continuous_lyapunov(a, -np.eye(2))[0, 0], np.array([[-1.0, 0.0], [0.0, -2.0]]))
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+    check_one_square("solve_continuous_lyapunov", "a", a)
+    check_matrix_of("solve_continuous_lyapunov", "q", q, a.shape)
+    factor = schur_factors("solve_continuous_lyapunov", "a", a)
+    x, moved = _solved((factor, factor), q, False)
+    if moved:
+        raise MatrixError(
+            "solve_continuous_lyapunov: two eigenvalues of a are opposite, so that there is no "
+            "solution!"
+        )
+    return Saved(x, factor=factor)
+
+
+@solve_continuous_lyapunov.reverse
+def solve_continuous_lyapunov_reverse(g: Any, r: Any, a: Any, q: Any, factor: Any) -> Any:
+    z = _solved((factor, factor), g, True)[0]
+    return lambda: -(z @ r.T + z.T @ r), lambda: z
+
+
+@solve_continuous_lyapunov.tangent
+def solve_continuous_lyapunov_tangent(r: Any, a: Any, q: Any) -> Any:
+    return (
+        lambda t: -solve_continuous_lyapunov(a, t @ r + r @ t.T),
+        lambda t: solve_continuous_lyapunov(a, t),
+    )
+
+
+@operation()
+def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+    """The solution of the equation ``x = a @ x @ a.T + q``: `scipy.linalg.solve_discrete_lyapunov`.
+
+    Parameters
+    ----------
+    a, q : array_like, shape (n, n)
+    method : {'direct', 'bilinear'}, optional
+        Whether to solve one large linear system, or a continuous equation; by default the former up
+        to ``n = 9``.
+
+    Returns
+    -------
+    VarMat, shape (n, n)
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square, or of different size.
+    DomainError
+        If `method` is unknown, or the product of two eigenvalues of `a` is one; also a
+        `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    With :math:`Z = A^T Z A + \\bar X` the adjoints are :math:`\\bar Q = Z` and :math:`\\bar A = Z A
+    X^T + Z^T A X`. It is the stationary covariance of the autoregression ``y[t] = a y[t - 1] +
+    e[t]`` with ``q`` that of ``e``.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.solve_discrete_lyapunov(a, np.eye(2))[0, 0], np.diag([0.5, 0.25]))
+    array([[1.77777778, 0.        ],
+           [0.        , 0.        ]])
+    """
+    check_one_square("solve_discrete_lyapunov", "a", a)
+    check_matrix_of("solve_discrete_lyapunov", "q", q, a.shape)
+    if method not in (None, "direct", "bilinear"):
+        raise MatrixError(
+            f"solve_discrete_lyapunov: method is {method!r}, but must be 'direct' or 'bilinear'!"
+        )
+    return _discrete(a, q, method)
+
+
+def _discrete(a: Any, q: Any, method: Any) -> Any:
+    from scipy.linalg import solve_discrete_lyapunov as solution
+
+    if not a.size:
+        return np.zeros(a.shape)
+    rule = "the product of two eigenvalues of a is one, or something not finite"
+    try:
+        with np.errstate(all="ignore"):
+            x = np.array(solution(a, q, method))
+    except (np.linalg.LinAlgError, ValueError):
+        raise MatrixError(f"solve_discrete_lyapunov: {rule}!") from None
+    if not np.isfinite(x).all():  # SciPy 1.15 does not raise
+        raise MatrixError(f"solve_discrete_lyapunov: {rule}!")
+    return x
+
+
+@solve_discrete_lyapunov.reverse
+def solve_discrete_lyapunov_reverse(g: Any, r: Any, a: Any, q: Any, method: Any) -> Any:
+    z = _discrete(a.T, g, method)
+    return lambda: z @ a @ r.T + z.T @ a @ r, lambda: z
+
+
+@solve_discrete_lyapunov.tangent
+def solve_discrete_lyapunov_tangent(r: Any, a: Any, q: Any, method: Any) -> Any:
+    def of_a(t: Any) -> Any:
+        return solve_discrete_lyapunov(a, t @ r @ a.T + a @ r @ t.T, method=method)
+
+    return of_a, lambda t: solve_discrete_lyapunov(a, t, method=method)

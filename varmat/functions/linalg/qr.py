@@ -1,0 +1,367 @@
+"""The QR decomposition, with NumPy's signs and with Stan's.
+`varmat.functions.linalg.factorisations` has the public names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.dispatch import implements, plain
+from varmat.core.dual import Dual
+from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import check_matrix, fixed, is_watched
+from varmat.functions.linalg.lapack import triangle_mask, triangular_solve
+from varmat.functions.linalg.solves import solve_triangular
+
+__all__: list[str] = []
+
+
+@operation(stacked=True)
+def qr_reduced(a: Any) -> Any:
+    """The reduced QR decomposition of a square or tall matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n) with m >= n
+
+    Returns
+    -------
+    Q : VarMat, shape (..., m, n)
+        With orthonormal columns.
+    R : VarMat, shape (..., n, n)
+        Upper triangular; the signs of its diagonal are those of LAPACK.
+
+    Notes
+    -----
+    With :math:`M = R \\bar R^T - \\bar Q^T Q` the adjoint is :math:`[\\bar Q + Q\\,
+    \\mathrm{sym}(M)] R^{-T}`, where sym copies the lower triangle to the upper one [1]_. The matrix
+    must have full column rank; otherwise derivatives are not finite. On variables `numpy.linalg.qr`
+    gives this for the modes "reduced" and "r"; of a wide matrix the first square block is
+    decomposed. The additional columns of the mode "complete" are functions of the first ones, as
+    `varmat.qr` says.
+
+    References
+    ----------
+    .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions
+           with application in optimum
+       experimental design", arXiv:1001.1654, 2010.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.linalg.qr(a).R[0, 0] ** 2, np.array([[3.0, 1.0], [4.0, 2.0]])).round(12)
+    array([[6., 0.],
+           [8., 0.]])
+    """
+    return np.linalg.qr(a)
+
+
+@qr_reduced.reverse
+def qr_reduced_reverse(g: Any, r: Any, a: Any) -> Any:
+    (q, u), (gq, gu) = r, g
+    m = 0.0 if gu is None else u @ gu.mT
+    if gq is not None:
+        m = m - gq.mT @ q
+    total = q @ (np.tril(m) + np.tril(m, -1).mT)
+    if gq is not None:
+        total = total + gq
+    return triangular_solve(u, total, lower=False, trans=True, right=True)
+
+
+@qr_reduced.tangent
+def qr_reduced_tangent(r: Any, a: Any) -> Any:
+    q, u = r
+
+    def push(t: Any) -> Any:
+        c = solve_right(t, u)
+        p = q.mT @ c
+        below = np.where(triangle_mask(np.shape(p), strict=True), p, 0.0)
+        turn = below - below.mT
+        return c - q @ (p - turn), (p - turn) @ u
+
+    return push
+
+
+def solve_right(b: Any, u: Any) -> Any:
+    """``b @ inv(u)`` for upper triangular `u`; differentiable."""
+    return solve_triangular(u, b.mT, trans=1).mT
+
+
+@implements(np.linalg.qr)
+def _qr(a: Any, mode: str = "reduced") -> Any:
+    a = as_operand(a, "qr: a")
+    check_matrix("qr", "a", a)
+    if mode not in ("reduced", "r", "complete"):
+        raise TypeError(
+            f"qr: mode is {mode!r}, but must be 'reduced', 'complete' or 'r' for a result that has "
+            "a derivative!"
+        )
+    q, u = _reduced(a)
+    if mode == "complete":
+        q, u = _completed(q, a), _padded(u, np.shape(a)[-2])
+    return u if mode == "r" else type(np.linalg.qr(np.eye(1)))(q, u)
+
+
+def _reduced(a: Any) -> tuple[Any, Any]:
+    """The reduced decomposition of a matrix of any shape; differentiable."""
+    m, n = np.shape(a)[-2:]
+    q, u = qr_reduced(a if m >= n else a[..., :m])
+    return q, np.concatenate([u, q.mT @ a[..., m:]], axis=-1) if m < n else u
+
+
+def _completed(q: Any, a: Any) -> Any:
+    """Add to the orthonormal columns of `q` those that Householder reflections have beside them;
+    differentiable.
+
+    The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first
+    n columns of the identity, F the others, Q1 the top and Q2 the bottom of `q`: ``E - q`` is V
+    times a square matrix, and the others are ``F + (E - q) (I - Q1)^{-T} Q2^T``. A reflection that
+    LAPACK left out, for there was nothing to reflect, is put in: it only turns the sign of its own
+    column, and I - Q1 is then far from singular."""
+    m, n = np.shape(q)[-2:]
+    if m == n:
+        return q
+    while isinstance(a, Dual):  # the signs have no derivative
+        a = a.val
+    signs = reflection_signs(a) if is_watched(a) else reflection_signs(plain(a))
+    h = signs[..., None, :] * q
+    rest = np.linalg.solve((np.eye(n) - h[..., :n, :]).mT, h[..., n:, :].mT)
+    return np.concatenate([q, np.eye(m)[:, n:] + (np.eye(m, n) - h) @ rest], axis=-1)
+
+
+@operation()
+def reflection_signs(a: Any) -> Any:
+    """-1 for each column in which LAPACK finds nothing to reflect, and 1 for the others; the
+    derivative is zero.
+    """
+    return np.where(np.linalg.qr(a, mode="raw")[1] == 0.0, -1.0, 1.0)
+
+
+@reflection_signs.reverse
+def reflection_signs_reverse(g: Any, r: Any, a: Any) -> Any:
+    return np.zeros(np.shape(a))
+
+
+@reflection_signs.tangent
+def reflection_signs_tangent(r: Any, a: Any) -> Any:
+    return lambda t: np.zeros(np.shape(r))
+
+
+def _padded(u: Any, m: int) -> Any:
+    """Rows of zeros below, up to m rows; differentiable."""
+    n = np.shape(u)[-2]
+    return (
+        np.concatenate([u, np.zeros((*np.shape(u)[:-2], m - n, np.shape(u)[-1]))], axis=-2)
+        if m > n
+        else u
+    )
+
+
+def _unique(function: str, a: Any, thin: bool) -> tuple[Any, Any]:
+    """Stan's decomposition, whose R has no negative element on the diagonal."""
+    a = as_operand(a, f"{function}: a")
+    check_matrix(function, "a", a)
+    q, u = _reduced(a)
+    signs = np.where(fixed(np.diagonal(u, axis1=-2, axis2=-1)) < 0.0, -1.0, 1.0)
+    positive = signs[..., :, None] * u
+    if thin:
+        return q * signs[..., None, :], positive
+    m = np.shape(a)[-2]
+    ones = np.ones((*signs.shape[:-1], m - signs.shape[-1]))
+    return _completed(q, a) * np.concatenate([signs, ones], axis=-1)[..., None, :], _padded(
+        positive, m
+    )
+
+
+def qr(a: Any) -> Any:
+    """The QR decomposition with an orthogonal Q and no negative element on the diagonal of R.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    Q : VarMat, shape (..., m, m)
+    R : VarMat, shape (..., m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    As in Stan; `numpy.linalg.qr` is the thin decomposition, with the signs of LAPACK. The first
+    min(m, n) columns of Q are unique if `a` has full column rank, which derivatives demand. Those
+    after them, of a tall matrix, are the ones that Householder reflections give, and so are their
+    derivatives: smooth, but a model should depend only on the space that these columns span.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> q, r = vm.qr(vm.var([[3.0], [4.0]]))
+    >>> r
+    VarMat([[5.],
+            [0.]])
+    >>> vm.gradient(lambda a: vm.qr(a)[1][0, 0], np.array([[3.0], [4.0]])).round(12)
+    array([[0.6],
+           [0.8]])
+    """
+    return _unique("qr", a, thin=False)
+
+
+def qr_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The orthogonal Q of `varmat.qr`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    VarMat, shape (..., m, m)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    The derivative is that of `varmat.qr`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.qr_Q(a)[1, 0], np.array([[3.0], [4.0]])).round(12)
+    array([[-0.096],
+           [ 0.072]])
+    """
+    return _unique("qr_Q", a, thin=False)[0]
+
+
+def qr_R(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The upper trapezoidal R of `varmat.qr`, as large as the matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    VarMat, shape (..., m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    The derivative is that of `varmat.qr`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.qr_R(np.array([[3.0], [4.0]]))
+    array([[5.],
+           [0.]])
+    """
+    return _unique("qr_R", a, thin=False)[1]
+
+
+def qr_thin(a: Any) -> Any:
+    """The QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R, that a
+    tall matrix does not need.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    Q : VarMat, shape (..., m, k) with k = min(m, n)
+    R : VarMat, shape (..., k, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    As for `varmat.qr`: unique, and differentiable, if `a` has full column rank, and of a wide
+    matrix if its first m columns are independent.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> q, r = vm.qr_thin(np.array([[-3.0, 1.0], [-4.0, 2.0]]))
+    >>> r.round(12)
+    array([[ 5. , -2.2],
+           [ 0. ,  0.4]])
+    """
+    return _unique("qr_thin", a, thin=True)
+
+
+def qr_thin_Q(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The orthonormal columns of `varmat.qr_thin`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    VarMat, shape (..., m, k) with k = min(m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    The derivative is that of `varmat.qr_thin`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.qr_thin_Q(np.array([[3.0], [4.0]]))
+    array([[0.6],
+           [0.8]])
+    """
+    return _unique("qr_thin_Q", a, thin=True)[0]
+
+
+def qr_thin_R(a: Any) -> Any:  # noqa: N802 - Stan's name
+    """The upper triangular R of `varmat.qr_thin`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    VarMat, shape (..., k, n) with k = min(m, n)
+
+    Raises
+    ------
+    ShapeError
+        If `a` is not a matrix.
+
+    Notes
+    -----
+    The derivative is that of `varmat.qr_thin`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: vm.qr_thin_R(a)[0, 0], np.array([[3.0], [4.0]])).round(12)
+    array([[0.6],
+           [0.8]])
+    """
+    return _unique("qr_thin_R", a, thin=True)[1]

@@ -1,0 +1,191 @@
+"""Riccati equations, of optimal control and of stationary Kalman filters.
+
+The derivative of a solution solves a Lyapunov equation with the matrix of the controlled system.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core.operation import as_operand, operation
+from varmat.functions.linalg.lapack import MatrixError
+from varmat.functions.linalg.matrix_equations import (
+    check_matrix_of,
+    check_one_square,
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+)
+
+__all__ = ["solve_continuous_are", "solve_discrete_are"]
+
+
+def _operands(function: str, a: Any, b: Any, q: Any, r: Any) -> tuple[Any, Any, Any, Any]:
+    """The matrices, of sizes that go together; `q` and `r` symmetric, as the mean of them and their
+    transposes.
+    """
+    a, b, q, r = (
+        as_operand(x, f"{function}: {name}") for name, x in (("a", a), ("b", b), ("q", q), ("r", r))
+    )
+    check_one_square(function, "a", a)
+    check_matrix_of(function, "b", b, (np.shape(a)[0], None))
+    check_matrix_of(function, "q", q, np.shape(a))
+    check_matrix_of(function, "r", r, (np.shape(b)[1],) * 2)
+    return a, b, 0.5 * (q + q.T), 0.5 * (r + r.T)
+
+
+def _solution(function: str, *matrices: np.ndarray) -> np.ndarray:
+    from scipy import linalg
+
+    try:
+        return np.array(getattr(linalg, function)(*matrices))
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise MatrixError(f"{function}: there is no stabilising solution ({error})!") from None
+
+
+def solve_continuous_are(a: Any, b: Any, q: Any, r: Any) -> Any:
+    """The stabilising solution of ``a.T @ x + x @ a - x @ b @ inv(r) @ b.T @ x + q = 0``:
+    `scipy.linalg.solve_continuous_are`.
+
+    Parameters
+    ----------
+    a : array_like, shape (n, n)
+    b : array_like, shape (n, m)
+    q : array_like, shape (n, n)
+        Symmetric; of another matrix the symmetric part is taken.
+    r : array_like, shape (m, m)
+        Symmetric and invertible; of another matrix the symmetric part is taken.
+
+    Returns
+    -------
+    VarMat, shape (n, n)
+
+    Raises
+    ------
+    ShapeError
+        If the matrices do not go together.
+    DomainError
+        If there is no stabilising solution, or `r` is singular; also a `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    With :math:`K = R^{-1} B^T X` and :math:`Z` from :math:`(A - BK) Z + Z (A - BK)^T = \\bar X` the
+    adjoints are :math:`\\bar A = -X (Z + Z^T)`, :math:`\\bar B = X (Z + Z^T) K^T`, :math:`\\bar Q =
+    -Z` and :math:`\\bar R = -K Z K^T`.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> one = np.eye(1)
+    >>> vm.gradient(lambda q: vm.solve_continuous_are(0.0 * one, one, q, one)[0, 0], 4.0 * one)
+    array([[0.25]])
+    """
+    return continuous_riccati(*_operands("solve_continuous_are", a, b, q, r))
+
+
+@operation()
+def continuous_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
+    """The solution for symmetric `q` and `r`."""
+    return _solution("solve_continuous_are", a, b, q, r)
+
+
+# The result is called x, for r is an operand.
+@continuous_riccati.reverse
+def continuous_riccati_reverse(g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+    gain = np.linalg.solve(r, b.T @ x)
+    z = solve_continuous_lyapunov(a - b @ gain, g)
+    both = x @ (z + z.T)
+    return lambda: -both, lambda: both @ gain.T, lambda: -z, lambda: -(gain @ z @ gain.T)
+
+
+@continuous_riccati.tangent
+def continuous_riccati_tangent(x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+    gain = np.linalg.solve(r, b.T @ x)
+    closed = (a - b @ gain).T
+
+    def change(rate: Any) -> Any:
+        return -solve_continuous_lyapunov(closed, rate)
+
+    def of_b(t: Any) -> Any:
+        half = x @ t @ gain
+        return change(-(half + half.T))
+
+    return (lambda t: change(t.T @ x + x @ t), of_b, change, lambda t: change(gain.T @ t @ gain))
+
+
+def solve_discrete_are(a: Any, b: Any, q: Any, r: Any) -> Any:
+    """The stabilising solution of the discrete equation of Riccati:
+    `scipy.linalg.solve_discrete_are`.
+
+    It is ``x = a.T @ x @ a - a.T @ x @ b @ inv(r + b.T @ x @ b) @ b.T @ x @ a + q``.
+
+    Parameters
+    ----------
+    a : array_like, shape (n, n)
+    b : array_like, shape (n, m)
+    q : array_like, shape (n, n)
+        Symmetric; of another matrix the symmetric part is taken.
+    r : array_like, shape (m, m)
+        Symmetric; of another matrix the symmetric part is taken.
+
+    Returns
+    -------
+    VarMat, shape (n, n)
+
+    Raises
+    ------
+    ShapeError
+        If the matrices do not go together.
+    DomainError
+        If there is no stabilising solution; also a `numpy.linalg.LinAlgError`.
+
+    Notes
+    -----
+    With :math:`K = (R + B^T X B)^{-1} B^T X A`, :math:`C = A - BK` and :math:`Z = C Z C^T + \\bar
+    X` the adjoints are :math:`\\bar A = X C (Z + Z^T)`, :math:`\\bar B = -\\bar A K^T`,
+    :math:`\\bar Q = Z` and :math:`\\bar R = K Z K^T`. The stationary covariance of the prediction
+    of a Kalman filter is the solution for the transposed matrices.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> one = np.eye(1)
+    >>> vm.gradient(lambda q: vm.solve_discrete_are(0.0 * one, one, q, one)[0, 0], 4.0 * one)
+    array([[1.]])
+    """
+    return discrete_riccati(*_operands("solve_discrete_are", a, b, q, r))
+
+
+@operation()
+def discrete_riccati(a: Any, b: Any, q: Any, r: Any) -> Any:
+    """The solution for symmetric `q` and `r`."""
+    return _solution("solve_discrete_are", a, b, q, r)
+
+
+@discrete_riccati.reverse
+def discrete_riccati_reverse(g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+    gain = np.linalg.solve(r + b.T @ x @ b, b.T @ x @ a)
+    closed = a - b @ gain
+    z = solve_discrete_lyapunov(closed, g)
+    both = x @ closed @ (z + z.T)
+    return lambda: both, lambda: -(both @ gain.T), lambda: z, lambda: gain @ z @ gain.T
+
+
+@discrete_riccati.tangent
+def discrete_riccati_tangent(x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+    gain = np.linalg.solve(r + b.T @ x @ b, b.T @ x @ a)
+    closed = a - b @ gain
+
+    def change(rate: Any) -> Any:
+        return solve_discrete_lyapunov(closed.T, rate)
+
+    def twice(half: Any) -> Any:
+        return change(half + half.T)
+
+    return (
+        lambda t: twice(closed.T @ x @ t),
+        lambda t: -twice(closed.T @ x @ t @ gain),
+        change,
+        lambda t: change(gain.T @ t @ gain),
+    )

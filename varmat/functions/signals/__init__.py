@@ -1,0 +1,1 @@
+"""Convolutions, filters, recurrences and discrete transforms of series."""

@@ -1,0 +1,93 @@
+"""Convolution and correlation of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.errors import ShapeError
+from varmat.core.operation import as_operand, operation
+
+
+def _window(m: int, n: int, mode: Any) -> slice:
+    """Which part of the full convolution a mode keeps."""
+    short, long = sorted((m, n))
+    match mode:
+        case "full" | 2:
+            return slice(0, m + n - 1)
+        case "same" | 1:
+            return slice((short - 1) // 2, (short - 1) // 2 + long)
+        case "valid" | 0:
+            return slice(short - 1, long)
+    raise TypeError(f"convolve: mode is {mode!r}, but must be 'full', 'same' or 'valid'!")
+
+
+@operation()
+def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    """Discrete convolution of two vectors.
+
+    Parameters
+    ----------
+    a, v : array_like, vectors that are not empty
+    mode : {'full', 'same', 'valid'}
+        Which part to return, as in `numpy.convolve`.
+
+    Returns
+    -------
+    VarMat
+
+    Raises
+    ------
+    ShapeError
+        If an operand is empty, or not a vector.
+
+    Notes
+    -----
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda a: np.convolve(a, np.array([1.0, 2.0]))[1], np.array([3.0, 4.0]))
+    array([2., 1.])
+    """
+    for name, x in (("a", a), ("v", v)):
+        if np.ndim(x) > 1 or not np.size(x):
+            raise ShapeError(
+                f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!"
+            )
+    _window(np.size(a), np.size(v), mode)
+    return np.convolve(a, v, mode)
+
+
+@convolve.reverse
+def convolve_reverse(g: Any, r: Any, a: Any, v: Any, mode: Any) -> Any:
+    full = np.zeros(np.size(a) + np.size(v) - 1)
+    full[_window(np.size(a), np.size(v), mode)] = g
+
+    def correlation(x: Any, shape: tuple[int, ...]) -> Any:
+        return np.convolve(full, np.ravel(x)[::-1], "valid").reshape(shape)
+
+    # The longer operand slides in NumPy's 'valid', so `full`, which is never shorter, is it.
+    return lambda: correlation(v, np.shape(a)), lambda: correlation(a, np.shape(v))
+
+
+@convolve.tangent
+def convolve_tangent(r: Any, a: Any, v: Any, mode: Any) -> Any:
+    return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
+
+
+dispatch.SUPPORTED[np.convolve] = convolve
+
+
+@dispatch.implements(np.correlate)
+def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    a, v = as_operand(a, "correlate: a"), as_operand(v, "correlate: v")
+    for name, x in (("a", a), ("v", v)):
+        if np.ndim(x) != 1:
+            raise ShapeError(f"correlate: {name} has shape {np.shape(x)}, but must be a vector!")
+    if np.size(a) < np.size(v):  # NumPy's order, which decides what 'same' means
+        return convolve(v, a[::-1], mode)[::-1]
+    return convolve(a, v[::-1], mode)

@@ -1,0 +1,1 @@
+"""Sparse matrices with variables as their non-zeros."""

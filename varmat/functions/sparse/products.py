@@ -1,0 +1,334 @@
+"""What is linear in the non-zeros of a sparse matrix: products with vectors and matrices, and the
+dense matrix.
+
+A `Pattern` says where the non-zeros are; it is constant. Their values are one vector, which may be
+a variable: the operations here take that vector, and the pattern as a setting, so that every kind
+of derivative and recordings follow as for arrays. Where the whole sparse matrix is data, as of
+independent variables, it is a setting itself, in the format that it has."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import as_operand, operation
+from varmat.programs.sparse import csr, product_step, sampled, sampled_step
+from varmat.programs.symbols import Symbol, spread_back
+
+__all__: list[str] = []
+
+
+def checked_matrix(function: str, name: str, x: Any) -> Any:
+    """A sparse array or matrix of SciPy that has two axes and real elements; refuses others."""
+    if len(x.shape) != 2:
+        raise ShapeError(f"{function}: {name} has shape {x.shape}, but must be a matrix!")
+    if x.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{function}: {name} has dtype {x.dtype}, but must be real numbers (float64, or what "
+            "converts to it)"
+        )
+    return x
+
+
+class Pattern:
+    """Where the non-zeros of a sparse matrix are, row by row (CSR).
+
+    Attributes
+    ----------
+    shape : tuple of int
+    indices : ndarray of int
+        The columns of the non-zeros.
+    indptr : ndarray of int
+        Where the rows begin among the non-zeros, and where the last one ends.
+    """
+
+    def __init__(self, indices: Any, indptr: Any, shape: tuple[int, int]) -> None:
+        self.indices, self.indptr, self.shape = indices, indptr, (int(shape[0]), int(shape[1]))
+        # What factorisations of symmetric matrices keep of it.
+        self.symmetric: Any = None
+
+    @property
+    def nnz(self) -> int:
+        """The number of non-zeros, with those that happen to be zero."""
+        return len(self.indices)
+
+    # Of 64 bits and in one piece, as programs have them; one object each, for constants are known
+    # by identity.
+
+    @cached_property
+    def columns(self) -> Any:
+        return np.ascontiguousarray(self.indices, np.int64)
+
+    @cached_property
+    def starts(self) -> Any:
+        return np.ascontiguousarray(self.indptr, np.int64)
+
+    @cached_property
+    def rows(self) -> Any:
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
+
+    @cached_property
+    def places(self) -> Any:
+        """Of the non-zeros among the elements of the dense matrix."""
+        return self.rows * self.shape[1] + self.columns
+
+    @cached_property
+    def is_canonical(self) -> bool:
+        """Whether the columns of each row are in order, and none comes twice."""
+        return bool(np.all(np.diff(self.places) > 0))
+
+    @cached_property
+    def in_order(self) -> tuple[Pattern, Any]:
+        """A canonical pattern, and to which of its non-zeros each here is added."""
+        places, which = np.unique(self.places, return_inverse=True)
+        return pattern_at(places, self.shape), which
+
+    @cached_property
+    def transposition(self) -> tuple[Pattern, Any]:
+        """The pattern of the transpose, and which of the non-zeros here is each of those there."""
+        if not self.nnz:
+            order, starts = np.zeros(0, np.int64), np.zeros(self.shape[1] + 1, np.int64)
+        else:
+            order = np.lexsort((self.rows, self.columns))
+            starts = np.concatenate(
+                [[0], np.cumsum(np.bincount(self.columns, minlength=self.shape[1]))]
+            )
+        return Pattern(self.rows[order], starts, self.shape[::-1]), order
+
+    def is_same(self, other: Pattern) -> bool:
+        """Whether the non-zeros are at the same places, in the same order."""
+        return self is other or (
+            self.shape == other.shape
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+        )
+
+    def matrix(self, w: Any) -> Any:
+        """A sparse array of SciPy with plain non-zeros, which are not copied."""
+        return csr(w, self.indices, self.indptr, self.shape)
+
+    def times(self, w: Any, b: Any, transposed: bool = False) -> Any:
+        """The product of the matrix, or of its transpose, with a vector or matrix, all of plain
+        numbers or symbols.
+        """
+        if isinstance(w, Symbol) or isinstance(b, Symbol):
+            return product_step(w, self.columns, self.starts, self.shape, b, transposed)
+        matrix = self.matrix(w)
+        return (matrix.T if transposed else matrix) @ b
+
+    def sampled(self, x: Any, y: Any) -> Any:
+        """The elements of ``x @ y.T`` at the places of the non-zeros, of plain numbers or
+        symbols.
+        """
+        if isinstance(x, Symbol) or isinstance(y, Symbol):
+            return sampled_step(x, y, self.rows, self.columns)
+        return sampled(x, y, self.rows, self.columns)
+
+
+def pattern_at(places: Any, shape: tuple[int, int]) -> Pattern:
+    """The pattern of non-zeros at places in the dense matrix, which are in order."""
+    rows, columns = np.divmod(places, max(shape[1], 1))
+    return Pattern(columns, np.searchsorted(rows, np.arange(shape[0] + 1)), shape)
+
+
+def check_product(function: str, length: int, b: Any) -> None:
+    """Refuse what a sparse matrix with `length` columns cannot be multiplied with."""
+    shape = np.shape(b)
+    if len(shape) not in (1, 2):
+        raise ShapeError(
+            f"{function}: b has shape {shape}, but must be a vector or a matrix beside a sparse "
+            "matrix!"
+        )
+    if shape[0] != length:
+        raise ShapeError(
+            f"{function}: b has shape {shape}, but must have {length} rows, as many as the sparse "
+            "matrix has columns!"
+        )
+
+
+def with_directions(product: Any, t: Any, b: Any) -> Any:
+    """A product with tangents of `b`, those of all directions side by side if there is an axis of
+    them in front.
+    """
+    if np.ndim(t) == np.ndim(b):
+        return product(t)
+    if np.ndim(b) == 1:
+        return np.transpose(product(np.transpose(t)))
+    k, n, columns = np.shape(t)
+    made = product(np.reshape(np.moveaxis(t, 0, 1), (n, k * columns)))
+    return np.moveaxis(np.reshape(made, (np.shape(made)[0], k, columns)), 1, 0)
+
+
+@operation(stacked=True)
+def sparse_matmul(w: Any, b: Any, *, pattern: Any, transposed: bool = False) -> Any:
+    """Product of a sparse matrix, or of its transpose, with a vector or a matrix.
+
+    Parameters
+    ----------
+    w : array_like, shape (k,)
+        The non-zeros.
+    b : array_like, shape (n,) or (n, j)
+    pattern : Pattern
+        Of a matrix of shape (m, n), or of (n, m) if it is `transposed`.
+    transposed : bool
+
+    Returns
+    -------
+    VarMat, shape (m,) or (m, j)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    For the adjoint `g` of the result, that of a non-zero in row i and column j is the inner product
+    of row i of `g` and row j of `b`; that of `b` is the transpose times `g`. Both take time in
+    proportion to the number of non-zeros."""
+    check_product("matmul", pattern.shape[not transposed], b)
+    return pattern.times(w, b, transposed)
+
+
+@sparse_matmul.reverse
+def sparse_matmul_reverse(g: Any, r: Any, w: Any, b: Any, pattern: Any, transposed: bool) -> Any:
+    x, y = (b, g) if transposed else (g, b)
+    return lambda: pattern.sampled(x, y), lambda: pattern.times(w, g, not transposed)
+
+
+@sparse_matmul.tangent
+def sparse_matmul_tangent(r: Any, w: Any, b: Any, pattern: Any, transposed: bool) -> Any:
+    def product(w: Any, b: Any) -> Any:
+        return sparse_matmul(w, b, pattern=pattern, transposed=transposed)
+
+    def of_w(t: Any) -> Any:
+        return product(t, b) if np.ndim(t) == 1 else np.stack([product(each, b) for each in t])
+
+    return of_w, lambda t: with_directions(lambda x: product(w, x), t, b)
+
+
+@operation(stacked=True)
+def sparse_data_matmul(b: Any, *, matrix: Any, transposed: bool = False) -> Any:
+    """Product of a sparse matrix that is data, or of its transpose, with a vector or a matrix.
+
+    Parameters
+    ----------
+    b : array_like, shape (n,) or (n, j)
+    matrix : sparse array or matrix of SciPy, shape (m, n), or (n, m) if it is `transposed`
+    transposed : bool
+
+    Returns
+    -------
+    VarMat, shape (m,) or (m, j)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The adjoint of `b` is the transpose times that of the result.
+    """
+    check_product("matmul", matrix.shape[not transposed], b)
+    return data_times(matrix, b, transposed)
+
+
+def data_times(matrix: Any, b: Any, transposed: bool = False) -> Any:
+    """The product of plain numbers, as an array."""
+    return np.asarray((matrix.T if transposed else matrix) @ b, np.float64)
+
+
+@sparse_data_matmul.reverse
+def sparse_data_matmul_reverse(g: Any, r: Any, b: Any, matrix: Any, transposed: bool) -> Any:
+    return data_times(matrix, g, not transposed)
+
+
+@sparse_data_matmul.tangent
+def sparse_data_matmul_tangent(r: Any, b: Any, matrix: Any, transposed: bool) -> Any:
+    def product(x: Any) -> Any:
+        return sparse_data_matmul(x, matrix=matrix, transposed=transposed)
+
+    return lambda t: with_directions(product, t, b)
+
+
+@sparse_data_matmul.straight
+def sparse_data_matmul_straight(b: Any, matrix: Any, transposed: bool = False) -> Any:
+    rows = matrix.tocsr()
+    data, columns, starts = (
+        rows.data.astype(np.float64),
+        rows.indices.astype(np.int64),
+        rows.indptr.astype(np.int64),
+    )
+
+    def product(x: Any, transposed: bool) -> Any:
+        return product_step(data, columns, starts, rows.shape, x, transposed)
+
+    return product(b, transposed), lambda g: product(g, not transposed)
+
+
+def times_data(matrix: Any, b: Any) -> Any:
+    """``matrix @ b`` for a sparse matrix of SciPy and anything that carries derivatives."""
+    return sparse_data_matmul(b, matrix=checked_matrix("matmul", "a", matrix))
+
+
+def data_times_right(b: Any, matrix: Any) -> Any:
+    """``b @ matrix`` for a sparse matrix of SciPy and anything that carries derivatives."""
+    matrix = checked_matrix("matmul", "b", matrix)
+    return from_right(
+        lambda x: sparse_data_matmul(x, matrix=matrix, transposed=True), b, matrix.shape
+    )
+
+
+def from_right(product: Any, b: Any, shape: tuple[int, int]) -> Any:
+    """``b @ a`` for a sparse matrix of a shape, from the product of the transpose with a vector or
+    matrix.
+    """
+    b = as_operand(b, "matmul: a")
+    given = np.shape(b)
+    if len(given) not in (1, 2) or given[-1] != shape[0]:
+        rule = (
+            f"must be a vector or a matrix with {shape[0]} columns, as many as the sparse "
+            "matrix has rows"
+        )
+        raise ShapeError(f"matmul: a has shape {given}, but {rule}!")
+    return product(b) if len(given) == 1 else np.transpose(product(np.transpose(b)))
+
+
+@operation()
+def sparse_to_dense(w: Any, *, pattern: Any) -> Any:
+    """The dense matrix of a sparse one.
+
+    Parameters
+    ----------
+    w : array_like, shape (k,)
+        The non-zeros.
+    pattern : Pattern
+
+    Returns
+    -------
+    VarMat, of the shape of the pattern
+
+    Notes
+    -----
+    The adjoint of a non-zero is that of its element.
+    """
+    return pattern.matrix(w).toarray()
+
+
+@sparse_to_dense.reverse
+def sparse_to_dense_reverse(g: Any, r: Any, w: Any, pattern: Any) -> Any:
+    return g[pattern.rows, pattern.columns]
+
+
+@sparse_to_dense.tangent
+def sparse_to_dense_tangent(r: Any, w: Any, pattern: Any) -> Any:
+    return lambda t: sparse_to_dense(t, pattern=pattern)
+
+
+@sparse_to_dense.straight
+def sparse_to_dense_straight(w: Any, pattern: Any) -> Any:
+    return spread_back(w, pattern.places, pattern.shape), lambda g: np.ravel(g)[pattern.places]

@@ -1,0 +1,260 @@
+"""Derivatives of probabilities in a precision at a fixed mean: of negative binomial counts, and of
+proportions.
+
+As sums of derivatives in the shapes of an incomplete beta function they would be small rests of
+large terms, by the square of the precision for counts. Here the derivative of the logarithm of a
+probability is the mean, over its own tail, of that of the density, the score, which is written as
+the small number that it is. Between zero and one there are only two tails, and a probability next
+to one has the derivative of the other one, with the opposite sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.elementwise import Elementwise, new_row
+from varmat.functions.special.shape_derivatives import (
+    _ASYMPTOTIC,
+    _DIGAMMA,
+    SMOOTH,
+    _log_less_line,
+    beta_log_weight,
+    beta_mass,
+    on_domain,
+    polynomial,
+    zeta_difference,
+)
+from varmat.functions.special.table import _lazy
+
+__all__: list[str] = []
+
+# Of an argument, its complement and the logarithms of both: a score and the derivative of that in
+# the precision.
+Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+# In the second digit of a code: the derivative in the end of the tail.
+_END = 10
+
+
+def _less_line(log: Any, less_one: Any) -> Any:
+    """A logarithm less the first term of its series, of an argument that may underflow."""
+    return np.where(
+        np.abs(less_one) < 0.4, _log_less_line(1.0 + less_one, less_one), log - less_one
+    )
+
+
+def _less_log(special: Any, z: Any) -> tuple[Any, Any]:
+    """``psi(z) - log(z)`` and the derivative of that."""
+    far = np.maximum(z, _ASYMPTOTIC)
+    inverse = 1.0 / far
+    slopes = tuple(2.0 * (k + 1) * c for k, c in enumerate(_DIGAMMA))
+    value = -0.5 * inverse - inverse**2 * polynomial(inverse**2, _DIGAMMA)
+    slope = 0.5 * inverse**2 + inverse**3 * polynomial(inverse**2, slopes)
+    near = z < _ASYMPTOTIC
+    return np.where(near, special.psi(z) - np.log(z), value), np.where(
+        near, special.zeta(2.0, z) - 1.0 / z, slope
+    )
+
+
+def _rest(special: Any, z: Any, m: Any) -> tuple[Any, Any]:
+    """``psi(z + m) - psi(z) - log(1 + m / z)``, which is small where z is large, and the derivative
+    of that in z.
+    """
+    far = np.maximum(z, _ASYMPTOTIC)
+    falls = np.log1p(-m / (far + m))
+
+    def power(k: int) -> Any:
+        return -(far**-k) * np.expm1(k * falls)
+
+    value, slope = 0.5 * power(1), -0.5 * power(2)
+    for k, c in enumerate(_DIGAMMA, start=1):
+        value, slope = value + c * power(2 * k), slope - 2.0 * k * c * power(2 * k + 1)
+    near = z < _ASYMPTOTIC
+    direct = zeta_difference(special, 1.0, z, m) - np.log1p(m / z)
+    in_z = m / (z * (z + m)) - zeta_difference(special, 2.0, z, m)
+    return np.where(near, direct, value), np.where(near, in_z, slope)
+
+
+def _of_counts(special: Any, phi: Any, m: Any) -> Score:
+    """The density of means above which there are m successes or more is proportional to x**phi y**m
+    / s, y / x = s / phi.
+    """
+    rest, in_phi = (v[:, None] for v in _rest(special, phi, m))
+    phi, m = phi[:, None], m[:, None]
+    y_mode, x_mode = m / (phi + m), phi / (phi + m)
+
+    def score(x: Any, y: Any, log_x: Any, _: Any) -> tuple[Any, Any]:
+        apart = y - y_mode
+        first = _less_line(log_x, -y) - _log_less_line(x_mode, -y_mode) + rest + m / phi * apart
+        slope = (
+            ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
+        )
+        return first, slope
+
+    return score
+
+
+def _of_proportions(special: Any, mu: Any, kappa: Any) -> Score:
+    nu = 1.0 - mu
+    values = [_less_log(special, z) for z in (kappa, mu * kappa, nu * kappa)]
+    rest, in_kappa = (
+        (values[0][i] - mu ** (i + 1) * values[1][i] - nu ** (i + 1) * values[2][i])[:, None]
+        for i in (0, 1)
+    )
+    mu, nu = mu[:, None], nu[:, None]
+
+    def score(x: Any, y: Any, log_x: Any, log_y: Any) -> tuple[Any, Any]:
+        apart = np.where(mu < 0.5, x - mu, nu - y)
+        one, other = (
+            _less_line(log_x - np.log(mu), apart / mu),
+            _less_line(log_y - np.log(nu), -apart / nu),
+        )
+        return mu * one + nu * other + rest, in_kappa
+
+    return score
+
+
+def _moment(score: Score, order: int, *places: Any) -> Any:
+    """The derivative of the density of this order in the precision, over the density."""
+    first, slope = score(*places)
+    return first if order == 1 else first * first + slope
+
+
+def _tail(score: Score, order: int, upper: bool, a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The mean over the tail below or above x, and the tail over the density of the logarithm of
+    the odds at x.
+    """
+    one, other, p, q = (a, b, x, y) if upper else (b, a, y, x)
+    smooth = np.minimum(a, b) >= SMOOTH
+    down, up, mass = beta_mass(bool(smooth[0]), one, other, p, q)
+    log_p, log_q = np.log(p)[:, None] - down, np.log(q)[:, None] - up
+    new_p, new_q = p[:, None] * np.exp(-down), q[:, None] * np.exp(-up)
+    places = (new_p, new_q, log_p, log_q) if upper else (new_q, new_p, log_q, log_p)
+    whole = np.sum(mass, axis=-1)
+    return np.sum(mass * _moment(score, order, *places), axis=-1) / whole, whole
+
+
+def _derivative(
+    special: Any, make: Any, upper: bool, code: int, a: Any, b: Any, x: Any, y: Any, *others: Any
+) -> Any:
+    """With the code 1 or 2 the derivative of this order, over the probability; `_END` more: of that
+    in the log odds of x.
+    """
+    of_end, order = divmod(code, _END)
+    if order > 2:
+        return np.full(x.shape, np.nan)
+    low = np.where(x < y, special.betainc(a, b, x), special.betaincc(b, a, y))
+    high = np.where(x < y, special.betaincc(a, b, x), special.betainc(b, a, y))
+    own = high if upper else low
+    result, is_smooth = np.empty(x.shape), np.minimum(a, b) >= SMOOTH
+    for small, smooth in ((True, True), (True, False), (False, True), (False, False)):
+        which = ((own < 0.6) == small) & (is_smooth == smooth)
+        if not which.any():
+            continue
+        score = make(special, *(v[which] for v in others))
+        values = [v[which] for v in (a, b, x, y)]
+        mean, whole = _tail(score, order, upper == small, *values)
+        share: Any = 1.0
+        if not small:
+            # SciPy's complements have two digits less.
+            other = np.exp(beta_log_weight(special, *values)) * whole
+            share = other / (1.0 - other)
+        mean = mean if small else -share * mean
+        if of_end:
+            here = _moment(score, order, *(v[which, None] for v in (x, y, np.log(x), np.log(y))))[
+                :, 0
+            ]
+            mean = (-share if upper else share) * (here - mean) / whole
+        result[which] = mean
+    return result
+
+
+def _counts(upper: bool, special: Any, code: Any, phi: Any, mu: Any, m: Any) -> Any:
+    code, phi, mu, m = np.broadcast_arrays(code, phi, mu, m)
+    inside = (phi > 0) & (mu > 0) & (m > 0) & np.isfinite(phi) & np.isfinite(mu) & np.isfinite(m)
+
+    def each(code: int, phi: Any, mu: Any, m: Any) -> Any:
+        total = mu + phi
+        # Below p = phi / (mu + phi) means are larger, and counts smaller: the probability up to a
+        # count is the lower tail.
+        found = _derivative(
+            special, _of_counts, upper, code, phi, m, phi / total, mu / total, phi, m
+        )
+        return found / -mu if code >= _END else found
+
+    return on_domain(each, code, inside, phi, mu, m)
+
+
+def _proportions(upper: bool, special: Any, code: Any, theta: Any, mu: Any, kappa: Any) -> Any:
+    code, theta, mu, kappa = np.broadcast_arrays(code, theta, mu, kappa)
+    inside = (theta > 0) & (theta < 1) & (mu > 0) & (mu < 1) & (kappa > 0) & np.isfinite(kappa)
+
+    def each(code: int, theta: Any, mu: Any, kappa: Any) -> Any:
+        rest = 1.0 - theta
+        found = _derivative(
+            special,
+            _of_proportions,
+            upper,
+            code,
+            mu * kappa,
+            (1.0 - mu) * kappa,
+            theta,
+            rest,
+            mu,
+            kappa,
+        )
+        return found / (theta * rest) if code >= _END else found
+
+    return on_domain(each, code, inside, theta, mu, kappa)
+
+
+def _row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
+    nothing: Any = dict.fromkeys(
+        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
+    )
+    return new_row(name, _lazy(function), *partials, doc=doc, **nothing)
+
+
+def _counts_row(word: str, upper: bool) -> Elementwise:
+    name = f"negative_binomial_{word}"
+    return _row(
+        name,
+        partial(_counts, upper),
+        "nan * g",
+        f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
+        f"g * {name}(x + 10.0, y, z, w)",
+        "nan * g",
+        doc=f"Derivative of order x in the precision y of the probability of counts {word} w, of "
+        "the mean z, over the probability.",
+    )
+
+
+def _proportions_row(word: str, upper: bool) -> Elementwise:
+    name, log = f"proportion_{word}", f"log_betainc{'c' * upper}_derivative"
+    in_a, in_b, in_aa, in_ab, in_bb = (
+        f"{log}({k}.0, z * w, (1.0 - z) * w, y)" for k in (100, 10, 200, 110, 20)
+    )
+    return _row(
+        name,
+        partial(_proportions, upper),
+        "nan * g",
+        f"g * {name}(x + 10.0, y, z, w)",
+        f"g * ({in_a} - {in_b} + w * (z * {in_aa} + (1.0 - 2.0 * z) * {in_ab} - (1.0 - z) * "
+        f"{in_bb}))",
+        f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
+        doc=f"Derivative of order x in the precision w of the probability of proportions {word} y "
+        "of the mean z, over it.",
+    )
+
+
+# Not functions for users: names in the expressions of distribution functions.
+negative_binomial_below, negative_binomial_above = (
+    _counts_row("below", False),
+    _counts_row("above", True),
+)
+proportion_below, proportion_above = (
+    _proportions_row("below", False),
+    _proportions_row("above", True),
+)

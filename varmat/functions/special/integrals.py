@@ -1,0 +1,509 @@
+"""Integrals and solutions of differential equations of one argument: sine and exponential
+integrals, Fresnel, Airy, Kelvin, Struve.
+
+The derivatives follow from the integrands and from the differential equations. Orders are constant.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.functions.special.further_rows import of_scipy, one_of, results, row
+
+__all__: list[str] = []
+
+_ORDER = ("the order x",)
+_SPECFUN = (
+    "The value is of the library specfun; its relative error, not the derivative's, is up to {}"
+)
+
+
+def _part(
+    of: str,
+    k: int,
+    name: str,
+    partial: str,
+    about: str,
+    reference: str,
+    points: tuple[float, ...],
+    **settings: Any,
+) -> Any:
+    """The row of the result number k of a ufunc."""
+    return row(f"{of}_{name}", partial, about, reference, points, ufunc=one_of(of, k), **settings)
+
+
+# Angles in degrees.
+
+_DEGREE = repr(math.pi / 180.0)
+row(
+    "sindg",
+    f"{_DEGREE} * g * cosdg(x)",
+    "Sine of an angle in degrees",
+    "sin(x * pi / 180)",
+    (30.0, -200.0),
+)
+row(
+    "cosdg",
+    f"-{_DEGREE} * g * sindg(x)",
+    "Cosine of an angle in degrees",
+    "cos(x * pi / 180)",
+    (30.0, -200.0),
+)
+row(
+    "tandg",
+    f"{_DEGREE} * g * (1.0 + r * r)",
+    "Tangent of an angle in degrees",
+    "tan(x * pi / 180)",
+    (30.0, -200.0),
+)
+row(
+    "cotdg",
+    f"-{_DEGREE} * g * (1.0 + r * r)",
+    "Cotangent of an angle in degrees",
+    "cot(x * pi / 180)",
+    (30.0, -200.0),
+)
+row(
+    "radian",
+    (f"{_DEGREE} * g", f"{_DEGREE} / 60.0 * g", f"{_DEGREE} / 3600.0 * g"),
+    "The angle of x degrees, y minutes and z seconds in radians",
+    "(x + (y + z / 60) / 60) * pi / 180",
+    ((30.0, 7.0, -3.5),),
+)
+
+# Sine, cosine, hyperbolic and Fresnel integrals.
+
+_POSITIVE = "x > 0"
+results(
+    "sici",
+    _part("sici", 0, "si", "g * sinc(x / pi)", "Sine integral", "si(x)", (0.7, -3.0, 1e-5, 40.0)),
+    _part(
+        "sici",
+        1,
+        "ci",
+        "g * cos(x) / x",
+        "Cosine integral",
+        "ci(x)",
+        (0.7, 3.0, 40.0),
+        domain=_POSITIVE,
+    ),
+)
+results(
+    "shichi",
+    _part(
+        "shichi",
+        0,
+        "shi",
+        "g * hyp0f1(1.5, 0.25 * square(x))",
+        "Hyperbolic sine integral",
+        "shi(x)",
+        (0.7, -3.0, 20.0),
+    ),
+    _part(
+        "shichi",
+        1,
+        "chi",
+        "g * cosh(x) / x",
+        "Hyperbolic cosine integral",
+        "chi(x)",
+        (0.7, 3.0, 20.0),
+        domain=_POSITIVE,
+    ),
+)
+results(
+    "fresnel",
+    _part(
+        "fresnel",
+        0,
+        "s",
+        "g * sin(0.5 * pi * square(x))",
+        "Fresnel's sine integral",
+        "fresnels(x)",
+        (0.7, -1.3, 4.2),
+    ),
+    _part(
+        "fresnel",
+        1,
+        "c",
+        "g * cos(0.5 * pi * square(x))",
+        "Fresnel's cosine integral",
+        "fresnelc(x)",
+        (0.7, -1.3, 4.2),
+    ),
+)
+
+# Airy functions: the second derivative is the argument times the function.
+
+
+def _airy(k: int, name: str, partial: str, about: str, reference: str) -> Any:
+    return _part("airy", k, name, partial, about, reference, (0.7, -2.3, 5.0))
+
+
+results(
+    "airy",
+    _airy(0, "ai", "g * airy_aip(x)", "Airy function Ai", "airyai(x)"),
+    _airy(1, "aip", "g * x * airy_ai(x)", "Derivative of Ai", "airyai(x, derivative=1)"),
+    _airy(2, "bi", "g * airy_bip(x)", "Airy function Bi", "airybi(x)"),
+    _airy(3, "bip", "g * x * airy_bi(x)", "Derivative of Bi", "airybi(x, derivative=1)"),
+)
+
+
+def _airye(k: int, name: str, partial: str, about: str, reference: str) -> Any:
+    return _part("airye", k, name, partial, about, reference, (0.7, 5.0), domain=_POSITIVE)
+
+
+_UP, _DOWN = "exp(2 * x**1.5 / 3) * {}", "exp(-2 * x**1.5 / 3) * {}"
+results(
+    "airye",
+    _airye(0, "eai", "g * (airye_eaip(x) + sqrt(x) * r)", "Ai, scaled", _UP.format("airyai(x)")),
+    _airye(
+        1,
+        "eaip",
+        "g * (x * airye_eai(x) + sqrt(x) * r)",
+        "Derivative of Ai, scaled",
+        _UP.format("airyai(x, derivative=1)"),
+    ),
+    _airye(2, "ebi", "g * (airye_ebip(x) - sqrt(x) * r)", "Bi, scaled", _DOWN.format("airybi(x)")),
+    _airye(
+        3,
+        "ebip",
+        "g * (x * airye_ebi(x) - sqrt(x) * r)",
+        "Derivative of Bi, scaled",
+        _DOWN.format("airybi(x, derivative=1)"),
+    ),
+    note="The derivatives are differences: of large arguments z their relative error is about "
+    "1e-16 z**1.5",
+)
+
+
+def _itairy(k: int, name: str, partial: str, about: str, reference: str) -> Any:
+    return _part(
+        "itairy",
+        k,
+        name,
+        partial,
+        about,
+        reference,
+        (0.7, 5.0),
+        domain=_POSITIVE,
+        reached=(1e-4, 1e-11),
+    )
+
+
+results(
+    "itairy",
+    _itairy(0, "ai", "g * airy_ai(x)", "Integral of Ai from 0 to x", "airyai(x, derivative=-1)"),
+    _itairy(1, "bi", "g * airy_bi(x)", "Integral of Bi from 0 to x", "airybi(x, derivative=-1)"),
+    _itairy(
+        2, "ain", "g * airy_ai(-x)", "Integral of Ai from -x to 0", "-airyai(-x, derivative=-1)"
+    ),
+    _itairy(
+        3, "bin", "g * airy_bi(-x)", "Integral of Bi from -x to 0", "-airybi(-x, derivative=-1)"
+    ),
+    note=_SPECFUN.format("1e-4"),
+)
+
+# Kelvin functions, in pairs: ``x f'' = -f' - x bei`` for ber, ``x f'' = -f' + x ber`` for bei.
+
+_LOGARITHMIC = (
+    "sum({}(psi(0, k + 1) + mpf(1) / (2 * k) - log(x / 2)) * (x / 2)**(2 * k) / (2 * k * "
+    "factorial(k)**2) for k in "
+    "range(1, 60))"
+)
+for _kind, _first in (("be", "first"), ("ke", "second")):
+    _r, _i = _kind + "r", _kind + "i"
+    _both: dict[str, Any] = {
+        "domain": "x > 0" if _kind == "ke" else "all real numbers",
+        "note": _SPECFUN.format("1e-9"),
+        "reached": (1e-9, 1e-9),
+    }
+    _at = (0.7, 3.0, 9.0)
+    row(
+        _r,
+        f"g * {_r}p(x)",
+        f"Kelvin function {_r} of the {_first} kind",
+        f"{_r}(0, x)",
+        _at,
+        **_both,
+    )
+    row(
+        _i,
+        f"g * {_i}p(x)",
+        f"Kelvin function {_i} of the {_first} kind",
+        f"{_i}(0, x)",
+        _at,
+        **_both,
+    )
+    row(
+        f"{_r}p",
+        f"g * (-{_i}(x) - r / x)",
+        f"Derivative of `{_r}`",
+        f"({_r}(1, x) + {_i}(1, x)) / sqrt(2)",
+        _at,
+        **_both,
+    )
+    row(
+        f"{_i}p",
+        f"g * ({_r}(x) - r / x)",
+        f"Derivative of `{_i}`",
+        f"({_i}(1, x) - {_r}(1, x)) / sqrt(2)",
+        _at,
+        **_both,
+    )
+
+# Struve functions, and integrals of these and of Bessel functions.
+
+_CHANGE = (
+    "{} + power(0.5 * y, x) * (0.5 * rgamma(x + 1.5) * " + repr(1.0 / math.sqrt(math.pi)) + ")"
+)
+row(
+    "struve",
+    (None, "g * (" + _CHANGE.format("0.5 * (struve(x - 1.0, y) - struve(x + 1.0, y))") + ")"),
+    "Struve function of order x",
+    "struveh(x, y)",
+    ((1.5, 2.3), (0.0, 0.4), (2.0, 12.0)),
+    domain="y > 0",
+    held=_ORDER,
+)
+row(
+    "modstruve",
+    (None, "g * (" + _CHANGE.format("0.5 * (modstruve(x - 1.0, y) + modstruve(x + 1.0, y))") + ")"),
+    "Modified Struve function of order x",
+    "struvel(x, y)",
+    ((1.5, 2.3), (0.0, 0.4), (2.0, 12.0)),
+    domain="y > 0",
+    held=_ORDER,
+)
+_NUMERICAL: dict[str, Any] = {
+    "domain": _POSITIVE,
+    "note": _SPECFUN.format("1e-7"),
+    "reached": (1e-7, 1e-11),
+}
+row(
+    "itstruve0",
+    "g * struve(0.0, x)",
+    "Integral of the Struve function of order 0 from 0 to x",
+    "x**2 / pi * hyper([1, 1], [1.5, 1.5, 2], -x**2 / 4)",
+    (0.7, 5.0),
+    **_NUMERICAL,
+)
+row(
+    "it2struve0",
+    "-g * struve(0.0, x) / x",
+    "Integral of the Struve function of order 0, over its argument, from x to infinity",
+    "pi / 2 - 2 * x / pi * hyper([0.5, 1], [1.5, 1.5, 1.5], -x**2 / 4)",
+    (0.7, 5.0),
+    **_NUMERICAL,
+)
+row(
+    "itmodstruve0",
+    "g * modstruve(0.0, x)",
+    "Integral of the modified Struve function of order 0 from 0 to x",
+    "x**2 / pi * hyper([1, 1], [1.5, 1.5, 2], x**2 / 4)",
+    (0.7, 5.0),
+    **_NUMERICAL,
+)
+results(
+    "itj0y0",
+    _part(
+        "itj0y0",
+        0,
+        "j0",
+        "g * j0(x)",
+        "Integral of `j0` from 0 to x",
+        "x * hyper([0.5], [1, 1.5], -x**2 / 4)",
+        (0.7, 5.0),
+        **_NUMERICAL,
+    ),
+    _part(
+        "itj0y0",
+        1,
+        "y0",
+        "g * y0(x)",
+        "Integral of `y0` from 0 to x",
+        "x * bessely(0, x) + pi * x / 2 * (bessely(1, x) * struveh(0, x) - bessely(0, x) * "
+        "struveh(1, x))",
+        (0.7, 5.0),
+        **_NUMERICAL,
+    ),
+    note=_NUMERICAL["note"],
+)
+results(
+    "iti0k0",
+    _part(
+        "iti0k0",
+        0,
+        "i0",
+        "g * i0(x)",
+        "Integral of `i0` from 0 to x",
+        "x * hyper([0.5], [1, 1.5], x**2 / 4)",
+        (0.7, 5.0),
+        **_NUMERICAL,
+    ),
+    _part(
+        "iti0k0",
+        1,
+        "k0",
+        "g * k0(x)",
+        "Integral of `k0` from 0 to x",
+        "x * besselk(0, x) + pi * x / 2 * (besselk(0, x) * struvel(1, x) + besselk(1, x) * "
+        "struvel(0, x))",
+        (0.7, 5.0),
+        **_NUMERICAL,
+    ),
+    note=_NUMERICAL["note"],
+)
+
+
+def _less_one(special: Any, x: Any, sign: float) -> Any:
+    """``i0(x) - 1``, or with the sign -1 ``1 - j0(x)``: near 0 by their series."""
+    function = special.i0 if sign > 0 else special.j0
+    total, term = np.zeros(np.shape(x)), np.ones(np.shape(x))
+    for k in range(1, 14):
+        term = term * (sign * 0.25 * x * x / (k * k))
+        total = total + term
+    return sign * np.where(np.abs(x) < 2.0, total, function(x) - 1.0)
+
+
+row(
+    "i0_less_one",
+    "g * i1(x)",
+    "``i0(x) - 1``",
+    "besseli(0, x) - 1",
+    (0.7, 1e-5, 5.0),
+    ufunc=of_scipy(lambda s, x: _less_one(s, x, 1.0)),
+)
+row(
+    "one_less_j0",
+    "g * j1(x)",
+    "``1 - j0(x)``",
+    "1 - besselj(0, x)",
+    (0.7, 1e-5, 5.0),
+    ufunc=of_scipy(lambda s, x: _less_one(s, x, -1.0)),
+)
+results(
+    "it2i0k0",
+    _part(
+        "it2i0k0",
+        0,
+        "i0",
+        "g * i0_less_one(x) / x",
+        "Integral of ``(i0(t) - 1) / t`` from 0 to x",
+        "x**2 / 8 * hyper([1, 1], [2, 2, 2], x**2 / 4)",
+        (0.7, 5.0),
+        **_NUMERICAL,
+    ),
+    _part(
+        "it2i0k0",
+        1,
+        "k0",
+        "-g * k0(x) / x",
+        "Integral of ``k0(t) / t`` from x to infinity",
+        "log(x / 2)**2 / 2 + euler * log(x / 2) + pi**2 / 24 + euler**2 / 2 - "
+        + _LOGARITHMIC.format(""),
+        (0.7, 5.0),
+        **_NUMERICAL,
+    ),
+    note=_NUMERICAL["note"],
+)
+results(
+    "it2j0y0",
+    _part(
+        "it2j0y0",
+        0,
+        "j0",
+        "g * one_less_j0(x) / x",
+        "Integral of ``(1 - j0(t)) / t`` from 0 to x",
+        "x**2 / 8 * hyper([1, 1], [2, 2, 2], -x**2 / 4)",
+        (0.7, 5.0),
+        **_NUMERICAL,
+    ),
+    _part(
+        "it2j0y0",
+        1,
+        "y0",
+        "-g * y0(x) / x",
+        "Integral of ``y0(t) / t`` from x to infinity",
+        "-(log(x / 2)**2 + 2 * euler * log(x / 2) - pi**2 / 6 + euler**2) / pi + 2 / pi * "
+        + _LOGARITHMIC.format("(-1)**k * "),
+        (0.7,),
+        **_NUMERICAL,
+    ),
+    note=_NUMERICAL["note"],
+)
+row(
+    "besselpoly",
+    ("g * (besselpoly(x, y + 1.0, z - 1.0) - besselpoly(x, y + 1.0, z + 1.0))", None, None),
+    "Integral of ``t**y jv(z, 2 x t)`` over t from 0 to 1",
+    "quad(lambda t: t**y * besselj(z, 2 * x * t), [0, 1])",
+    ((0.7, 1.5, 1.0),),
+    domain="z >= 1, or z = 0",
+    held=("the exponent y", "the order z"),
+    note="SciPy sums a power series, of which for large a the terms cancel",
+)
+
+# Parabolic cylinder functions: pairs of a function and its derivative.
+
+_CYLINDER: dict[str, Any] = {
+    "held": ("the order x",),
+    "note": _SPECFUN.format("1e-9"),
+    "reached": (1e-9, 1e-9),
+}
+for _name, _about, _curve, _reference, _points in (
+    (
+        "pbdv",
+        "Parabolic cylinder function D",
+        "(0.25 * square(y) - x - 0.5)",
+        "pcfd(x, {})",
+        ((1.5, 0.7), (2.0, -1.2)),
+    ),
+    (
+        "pbvv",
+        "Parabolic cylinder function V",
+        "(0.25 * square(y) - x - 0.5)",
+        "pcfv(-x - mpf(1) / 2, {})",
+        ((1.5, 0.7), (0.0, 1.2)),
+    ),
+    (
+        "pbwa",
+        "Parabolic cylinder function W",
+        "(x - 0.25 * square(y))",
+        "pcfw(x, {})",
+        ((1.5, 0.7), (-0.5, 1.2)),
+    ),
+):
+    results(
+        _name,
+        row(
+            f"{_name}_f",
+            (None, f"g * {_name}_p(x, y)"),
+            f"{_about} of order x",
+            _reference.format("y"),
+            _points,
+            ufunc=one_of(_name, 0),
+            **_CYLINDER,
+        ),
+        row(
+            f"{_name}_p",
+            (None, f"g * {_curve} * {_name}_f(x, y)"),
+            f"Derivative of the {_about[0].lower()}{_about[1:]}",
+            "",
+            _points,
+            ufunc=one_of(_name, 1),
+            **_CYLINDER,
+        ),
+        note=_CYLINDER["note"],
+    )
+
+row(
+    "lpmv",
+    (None, None, "g * (y * z * r - (y + x) * lpmv(x, y - 1.0, z)) / ((z - 1.0) * (z + 1.0))"),
+    "Associated Legendre function of order x and degree y",
+    "legenp(y, x, z)",
+    ((2.0, 3.5, 0.4),),
+    domain="-1 < z < 1, x = 0, 1, 2, ..., y >= 0",
+    held=("the order x", "the degree y"),
+)

@@ -1,0 +1,330 @@
+"""Derivatives of the logarithms of the modified Bessel functions with respect to order and
+argument: the algorithms.
+
+Both functions are integrals of an exponential over a path. On the path of steepest descent the
+exponential is positive, and so is what differentiation in the order puts beside it: nothing
+cancels. The derivatives of the logarithm are the cumulants of the derivatives of the exponent under
+that weight, in which large exponents drop out.
+
+The functions get `scipy.special` as their first argument; `varmat.functions.special.table` has the
+rows that call them. `order` is a number of two digits: how often to differentiate with respect to
+the order v of the function, and to its argument x."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import comb, factorial, pi
+from typing import Any
+
+import numpy as np
+
+from varmat.functions.special.shape_derivatives import (
+    DROP,
+    Derivative,
+    bell,
+    double_exponential,
+    gauss,
+    log_rising,
+    on_domain,
+    polynomial,
+    reach,
+    unbell,
+)
+
+__all__: list[str] = []
+
+# Below this order of the function the path of steepest descent turns sharply, and the path along
+# the axes is taken.
+_STRAIGHT = 0.5
+# From here on of hypot(v, x) the integrand of I is a hump far from the end of the path.
+_HUMP = 30.0
+# From here on of hypot(v, x) one term of the expansion for large orders and arguments is enough.
+_WIDE = 1e8
+# For arguments up to here the integrand of K is long and flat.
+_FLAT = 1e-3
+# (t - sin t) / t**3 and (sin t - t cos t) / t**3 as polynomials of t**2.
+_SINE = tuple((-1.0) ** k / factorial(2 * k + 3) for k in range(10))
+_SLOPE = tuple((-1.0) ** k * (2 * k + 2) / factorial(2 * k + 3) for k in range(10))
+_HYPERBOLIC_SINE = tuple(map(abs, _SINE))
+
+
+def cumulant(order: int, weights: Any, derivative: Derivative) -> Any:
+    """The derivative of the logarithm of a sum of exponentials: given are their values and the
+    derivatives of the exponents.
+    """
+    n, m = divmod(order, 10)
+    total = np.sum(weights.real, axis=1)
+
+    def mean(values: Any) -> Any:
+        return np.sum((weights * values).real, axis=1) / total
+
+    if n + m == 1:
+        return mean(derivative(n, m))
+    centre = {
+        (i, j): mean(derivative(i, j))[:, None] for i, j in ((1, 0), (0, 1)) if i <= n and j <= m
+    }
+
+    def moment(i: int, j: int) -> Any:
+        return (
+            float(i + j == 0)
+            if i + j < 2
+            else mean(bell(i, j, lambda p, q: derivative(p, q) - centre.get((p, q), 0.0)))
+        )
+
+    return unbell(n, m, moment)
+
+
+# I(v, x) is Schlaefli's integral of exp(x cosh t - v t) / (2 pi i) along a path from infinity - i
+# pi to infinity + i pi. The upper half of the path is given by nodes t and coefficients c: pi I is
+# the sum of Re(c), times exp of the largest exponent.
+
+
+def log_iv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
+    """The derivative with respect to v and x of the logarithm of I(v, x)."""
+    order, v, x = np.broadcast_arrays(order, v, x)
+    region = np.where(
+        v < 0, 0, np.where(x <= 1.0, 5, 1 + 2 * (v >= _STRAIGHT) + (np.hypot(v, x) >= _HUMP))
+    )
+    inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)
+    code = np.where(inside, 6 * order + region, 0)
+    result = on_domain(
+        lambda code, *u: _log_iv_parts(special, *divmod(code, 6), *u), code, inside, v, x
+    )
+    result = np.where((x == 0) & (v >= 0) & (order == 10), -np.inf, result)
+    result = np.where((x == 0) & (v >= 0) & (order == 1), np.where(v == 0, 0.0, np.inf), result)
+    result = np.where(
+        (x == np.inf) & np.isfinite(v) & (order > 0), np.where(order == 1, 1.0, 0.0), result
+    )
+    return np.where(order == 0, log_iv(special, v, x), result)
+
+
+def _log_iv_parts(special: Any, order: int, region: int, v: Any, x: Any) -> Any:
+    if region == 0:
+        return _log_iv_reflected(special, order, -v, x)
+    v, x = v[:, None], x[:, None]
+    if region == 5:
+        return cumulant(order, *_iv_series(special, v, x))
+    paths = zip(*_iv_path(v, x, straight=region < 3, hump=region % 2 == 0), strict=True)
+    c, t = (np.concatenate(parts, axis=1) for parts in paths)
+    return cumulant(order, c, lambda i, j: (-t, np.cosh(t))[j] if i + j == 1 else 0.0)
+
+
+def log_iv(special: Any, v: Any, x: Any) -> Any:
+    """The logarithm of the modified Bessel function of the first kind, also where that is not among
+    the numbers there are.
+    """
+    scaled, width = special.ive(v, x), np.hypot(v, x)
+    region = np.where(
+        x <= 1.0,
+        1,
+        np.where(
+            width >= _WIDE, 2, np.where((scaled < 1e-290) & (v >= 1.0), 3 + (width >= _HUMP), 0)
+        ),
+    )
+    region = np.where(np.isfinite(v) & (v >= 0) & (x > 0) & np.isfinite(x), region, 0)
+    result = on_domain(partial(_log_iv_at, special), region, region > 0, v, x)
+    result = np.where(region > 0, result, np.log(np.where(x < 0, np.nan, scaled)) + x)
+    result = np.where((x == np.inf) & np.isfinite(v), np.inf, result)
+    return np.where((v == np.inf) & (x >= 0) & np.isfinite(x), -np.inf, result)
+
+
+def _log_iv_at(special: Any, region: int, v: Any, x: Any) -> Any:
+    if region == 1:  # the logarithm of the leading term, and of the sum of all over it
+        terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
+        return v * np.log(0.5 * x) - log_rising(special, 1.0, v) + np.log1p(np.sum(terms, axis=1))
+    if region == 2:  # DLMF 10.41.3; the next term is below the last digit
+        width = np.hypot(v, x)
+        return (
+            width
+            - v * np.arcsinh(v / x)
+            - 0.5 * np.log(2.0 * pi * width)
+            + (3.0 - 5.0 * (v / width) ** 2) / (24.0 * width)
+        )
+    return _log_iv_small(region == 4, v, x)
+
+
+def _log_iv_small(hump: bool, v: Any, x: Any) -> Any:
+    paths = _iv_path(v[:, None], x[:, None], straight=False, hump=hump)
+    return (
+        np.hypot(v, x)
+        - v * np.arcsinh(v / x)
+        + np.log(sum(np.sum(c.real, axis=1) for c, _ in paths) / pi)
+    )
+
+
+def _iv_terms(v: Any, x: Any) -> Any:
+    # I(v, x) = sum over k of (x / 2)**(2 k + v) / (k! gamma(v + k + 1)); the terms, over the first
+    # one.
+    k = np.arange(11.0)
+    return np.cumprod(
+        np.where(k == 0, 1.0, 0.25 * x * x / np.where(k == 0, 1.0, k * (v + k))), axis=1
+    )
+
+
+def _iv_series(special: Any, v: Any, x: Any) -> tuple[Any, Derivative]:
+    k, terms = np.arange(11.0), _iv_terms(v, x)
+
+    def derivative(i: int, j: int) -> Any:
+        # Of (2 k + v) log(x / 2) - log gamma(v + k + 1).
+        logarithm = np.log(0.5 * x) if j == 0 else (-1.0) ** (j + 1) * factorial(j - 1) / x**j
+        if i == 0:
+            return (2.0 * k + v) * logarithm
+        if i == 1:
+            return logarithm - (special.psi(v + k + 1.0) if j == 0 else 0.0)
+        return (
+            (-1.0) ** (i + 1) * factorial(i - 1) * special.zeta(float(i), v + k + 1.0)
+            if j == 0
+            else 0.0
+        )
+
+    return terms, derivative
+
+
+def _iv_path(v: Any, x: Any, straight: bool, hump: bool) -> Iterator[tuple[Any, Any]]:
+    for angle, sine, weight in _angles(np.hypot(v, x), hump):
+        if straight:
+            yield (
+                weight * np.exp(-2.0 * x * np.sin(0.5 * angle) ** 2 - 1j * v * angle),
+                1j * (angle + 0.0 * v),
+            )
+        else:
+            yield _steepest(v, x, angle, sine, weight)
+    if straight:
+        for t, weight in _half_line(
+            0.0 * x, np.arcsinh(1.0 / x), 2.0 * np.arcsinh(np.sqrt(0.5 * DROP / np.maximum(x, 1.0)))
+        ):
+            yield (
+                -1j * weight * np.exp(-2.0 * x * np.cosh(0.5 * t) ** 2 - v * t - 1j * pi * v),
+                t + 1j * pi,
+            )
+
+
+def _steepest(v: Any, x: Any, angle: Any, sine: Any, weight: Any) -> tuple[Any, Any]:
+    # The exponent is real where t = T + i A with sinh T = (v / x) A / sin A, and largest at A = 0.
+    near = np.minimum(angle, 1.0)
+    stretch = angle / sine
+    # stretch**2 - 1
+    excess = (
+        np.where(angle < 1.0, near**3 * polynomial(near**2, _SINE), angle - sine)
+        * (angle + sine)
+        / sine**2
+    )
+    slope = (
+        np.where(angle < 1.0, near**3 * polynomial(near**2, _SLOPE), sine - angle * np.cos(angle))
+        / sine**2
+    )
+    width, here = np.hypot(v, x), np.hypot(x, v * stretch)
+    # What T grows from A = 0 on, from the difference of the squares of sinh T.
+    growth = np.arcsinh(v * excess / (stretch * width + here))
+    exponent = (
+        2.0 * width * np.sinh(0.5 * growth) ** 2
+        + v * _sinh_less(growth)
+        - 2.0 * here * np.sin(0.5 * angle) ** 2
+    )
+    return weight * np.exp(exponent) * (1.0 - 1j * (v / here) * slope), np.arcsinh(
+        v / x
+    ) + growth + 1j * angle
+
+
+def _sinh_less(t: Any) -> Any:
+    """``sinh(t) - t``."""
+    near = np.clip(t, -1.0, 1.0)
+    return np.where(
+        np.abs(t) < 1.0, near**3 * polynomial(near**2, _HYPERBOLIC_SINE), np.sinh(t) - t
+    )
+
+
+def _angles(width: Any, hump: bool) -> Iterator[tuple[Any, Any, Any]]:
+    """Nodes from 0 to pi, their sines, and weights."""
+    if hump:
+        nodes, weights = gauss(48)
+        end = 2.0 * np.arcsin(np.sqrt(0.5 * DROP / np.maximum(width, 0.6 * DROP)))
+        yield end * nodes, np.sin(end * nodes), end * weights
+        return
+    nodes, weights = gauss(32)
+    yield 0.5 * pi * nodes, np.sin(0.5 * pi * nodes), 0.5 * pi * weights
+    # From pi downwards, for the sake of the sines.
+    nodes, weights = gauss(48)
+    yield pi - 0.5 * pi * nodes, np.sin(0.5 * pi * nodes), 0.5 * pi * weights
+
+
+def _half_line(
+    start: Any, corner: Any, beyond: Any, flat: bool = False
+) -> Iterator[tuple[Any, Any]]:
+    """Nodes from `start` over `corner` to `corner + beyond`, and weights."""
+    nodes, weights = double_exponential() if flat else gauss(32)
+    for low, length in ((start, corner - start), (corner, beyond)):
+        yield low + length * nodes, length * weights
+
+
+def _log_iv_reflected(special: Any, order: int, v: Any, x: Any) -> Any:
+    """At the order -v: I(-v) = I(v) + (2 / pi) sin(pi v) K(v)."""
+    whole = np.round(v)
+    sign, angle = 1.0 - 2.0 * (whole % 2.0), pi * (v - whole)
+    sines = [sign * f for f in (np.sin(angle), np.cos(angle), -np.sin(angle), -np.cos(angle))]
+    first, second = special.ive(v, x), special.kve(v, x) * np.exp(-2.0 * x) * (2.0 / pi)
+
+    def derivative(i: int, j: int) -> Any:
+        total = first * bell(i, j, lambda p, q: log_iv_derivative(special, 10 * p + q, v, x))
+        for k in range(i + 1):
+            other = second * bell(
+                i - k, j, lambda p, q: log_kv_derivative(special, 10 * p + q, v, x)
+            )
+            total = total + comb(i, k) * pi**k * np.where(
+                sines[k % 4] == 0, 0.0, sines[k % 4] * other
+            )
+        return (-1.0) ** i * total
+
+    return unbell(*divmod(order, 10), lambda i, j: derivative(i, j) / derivative(0, 0))
+
+
+# K(v, x) is the integral of exp(-x cosh t) cosh(v t) from 0 to infinity.
+
+
+def log_kv_derivative(special: Any, order: Any, v: Any, x: Any) -> Any:
+    """The derivative with respect to v and x of the logarithm of K(v, x)."""
+    order, v, x = np.broadcast_arrays(order, v, x)
+    inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)
+    code = np.where(inside, 2 * order + (x < _FLAT), 0)
+    result = on_domain(lambda code, *u: _log_kv_parts(*divmod(code, 2), *u), code, inside, v, x)
+    return np.where(order == 0, np.log(special.kve(v, x)) - x, result)
+
+
+def _log_kv_parts(order: int, flat: int, v: Any, x: Any) -> Any:
+    sign = np.where(v < 0, -1.0, 1.0) ** (order // 10)
+    v, x = np.abs(v)[:, None], x[:, None]
+    width, peak = np.hypot(v, x), np.arcsinh(v / x)
+    start = np.minimum(peak, 1.0 + DROP / np.maximum(v, 1e-9))
+    below = reach(
+        lambda u: (v * u + x * np.cosh(peak - u) - width, v - x * np.sinh(peak - u)), start
+    )
+    beyond = reach(lambda u: _kv_fall(width, v, u), 2.0 * np.arcsinh(np.sqrt(0.5 * DROP / width)))
+    # Where order and argument are small, the integrand has a corner far from its peak.
+    corner = np.clip(np.arcsinh(1.0 / x), peak, peak + beyond)
+    panels = zip(*_half_line(peak - below, corner, peak + beyond - corner, bool(flat)), strict=True)
+    t, weight = (np.concatenate(parts, axis=1) for parts in panels)
+    off = t - peak
+    fall = np.where(off < -1.0, v * -off + x * np.cosh(t) - width, _kv_fall(width, v, off)[0])
+
+    def derivative(i: int, j: int) -> Any:
+        # Of log cosh(v t) - x cosh t.
+        if i == 0:
+            return -np.cosh(np.minimum(t, 700.0)) if j == 1 else 0.0
+        return t**i * polynomial(np.tanh(v * t), _log_cosh(i)) if j == 0 else 0.0
+
+    return sign * cumulant(order, weight * np.exp(-fall) * (1.0 + np.exp(-2.0 * v * t)), derivative)
+
+
+def _kv_fall(width: Any, v: Any, off: Any) -> tuple[Any, Any]:
+    """By how much the exponent falls from the peak on, and the slope of that."""
+    rest = 2.0 * np.sinh(0.5 * off) ** 2
+    return width * rest + v * _sinh_less(off), width * np.sinh(off) + v * rest
+
+
+def _log_cosh(n: int) -> tuple[float, ...]:
+    """The derivative of order n of log cosh, as a polynomial of tanh."""
+    result = np.polynomial.Polynomial([0.0, 1.0])
+    for _ in range(n - 1):
+        result = result.deriv() * np.polynomial.Polynomial([1.0, 0.0, -1.0])
+    return tuple(result.coef)

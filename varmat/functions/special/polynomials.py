@@ -1,0 +1,241 @@
+"""Orthogonal polynomials of SciPy: derivatives in the argument are others of lower degree, and some
+have one in the parameter.
+
+A degree that is a whole number goes to SciPy as an integer, for which it has a recurrence that
+loses no digits; its other form, a hypergeometric function, is taken for fractional degrees."""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from varmat.functions.special.further_rows import of_scipy, row
+from varmat.functions.special.shape_derivatives import on_domain
+
+__all__: list[str] = []
+
+_DEGREE = "the degree x"
+
+
+def _evaluated(special: Any, name: str, n: Any, *values: Any) -> Any:
+    """A polynomial; of a negative degree it is zero, as the derivatives of a constant, or nan if it
+    is Chebyshev's.
+    """
+    function = getattr(special, name)
+    n, *others = np.broadcast_arrays(n, *values)
+    whole = (n == np.rint(n)) & (n >= 0)
+    below = np.where(whole, n, 0.0).astype(int)
+    result = np.where(
+        whole, function(below, *others), np.where(("cheby" in name) & (n < -1), np.nan, 0.0)
+    )
+    other = n != np.rint(n)
+    if np.any(other):
+        # Those of Hermite are known of whole degrees alone.
+        fractional = np.nan if "hermite" in name else function(np.where(other, n, 0.5), *others)
+        result = np.where(other, fractional, result)
+    return result
+
+
+def _polynomial(
+    name: str,
+    slope: str,
+    about: str,
+    reference: str,
+    points: Any,
+    parameters: tuple[str, ...] = (),
+    domain: str = "",
+    in_parameter: str = "",
+) -> None:
+    domain = (domain + ", " if domain else "") + "the degree is 0 or more"
+    before = (None, f"g * {in_parameter}") if in_parameter else (None,) * (1 + len(parameters))
+    row(
+        name,
+        (*before, f"g * ({slope})"),
+        about,
+        reference,
+        points,
+        domain=domain,
+        held=(_DEGREE, *parameters),
+        ufunc=of_scipy(lambda s, *values: _evaluated(s, name, *values)),
+        of=name,
+        note="That in the parameter is known of whole degrees" if in_parameter else "",
+    )
+
+
+def _in_parameter(kind: str, order: int, n: int, a: Any, x: Any) -> Any:
+    """The derivative of some order in the parameter, by the recurrence in numbers with an
+    infinitesimal e added to it.
+    """
+    zero = np.zeros_like(x)
+
+    def times(c: Any, slope: float, p: list[Any]) -> list[Any]:  # (c + slope e) p
+        return [c * p[k] + (slope * p[k - 1] if k else zero) for k in range(order + 1)]
+
+    before, here = [zero] * (order + 1), [zero + 1.0, *[zero] * order]
+    for k in range(n):
+        if kind == "laguerre":
+            up, down = times(2.0 * k + 1.0 + a - x, 1.0, here), times(k + a, 1.0, before)
+        else:
+            up, down = (
+                times(2.0 * (k + a) * x, 2.0 * x, here),
+                times(k + 2.0 * a - 1.0, 2.0, before),
+            )
+        before, here = here, [(u - d) / (k + 1.0) for u, d in zip(up, down, strict=True)]
+    return factorial(order) * here[order]
+
+
+def _derivative_row(name: str, kind: str, slope: str, reference: str) -> None:
+    """The row of the derivatives in the parameter."""
+
+    def value(_: Any, *values: Any) -> Any:
+        order, n, a, x = np.broadcast_arrays(*values)
+        code = np.where((n >= 0) & (n == np.rint(n)) & (n < 1e5), order * 1e5 + n, 0.0)
+        inside = (code == order * 1e5 + n) & np.isfinite(a + x)
+        result = on_domain(
+            lambda c, *v: _in_parameter(kind, c // 100_000, c % 100_000, *v), code, inside, a, x
+        )
+        return np.where((n < 0) & (n == np.rint(n)), 0.0, result)
+
+    row(
+        name,
+        (None, None, f"g * {name}(x + 1.0, y, z, w)", f"g * ({slope})"),
+        f"Derivative of order x of `{name[:-11]}` in its parameter",
+        f"diff(lambda t: {reference}, z, int(x))",
+        ((1.0, 5.0, 0.7, 0.2),),
+        domain="y = 0, 1, 2, ...",
+        held=("the order x", "the degree y"),
+        ufunc=of_scipy(value),
+        tested=False,
+    )
+
+
+_derivative_row(
+    "eval_genlaguerre_derivative",
+    "laguerre",
+    "-eval_genlaguerre_derivative(x, y - 1.0, z + 1.0, w)",
+    "laguerre(y, t, w)",
+)
+_derivative_row(
+    "eval_gegenbauer_derivative",
+    "gegenbauer",
+    "2.0 * z * eval_gegenbauer_derivative(x, y - 1.0, z + 1.0, w) + "
+    "2.0 * x * eval_gegenbauer_derivative(maximum(x - 1.0, 0.0), y - 1.0, z + 1.0, w)",
+    "gegenbauer(y, t, w)",
+)
+
+
+_AT = ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (30.0, 0.01))
+_ANY = (*_AT, (2.5, 0.4))
+_polynomial(
+    "eval_jacobi",
+    "0.5 * (x + y + z + 1.0) * eval_jacobi(x - 1.0, y + 1.0, z + 1.0, w)",
+    "Jacobi polynomial of degree x",
+    "jacobi(x, y, z, w)",
+    ((5.0, 0.7, -0.3, 0.2), (0.0, 0.7, -0.3, 0.2), (20.0, 1.5, 2.0, -0.6)),
+    ("the parameter y", "the parameter z"),
+)
+_polynomial(
+    "eval_sh_jacobi",
+    "x * eval_sh_jacobi(x - 1.0, y + 2.0, z + 1.0, w)",
+    "Shifted Jacobi polynomial of degree x",
+    "jacobi(x, y - z, z - 1, 2 * w - 1) / binomial(2 * x + y - 1, x)",
+    ((5.0, 2.7, 1.3, 0.2), (8.0, 3.5, 2.0, 0.6)),
+    ("the parameter y", "the parameter z"),
+)
+_polynomial(
+    "eval_gegenbauer",
+    "2.0 * y * eval_gegenbauer(x - 1.0, y + 1.0, z)",
+    "Gegenbauer polynomial of degree x",
+    "gegenbauer(x, y, z)",
+    ((5.0, 0.7, 0.2), (20.0, 1.5, -0.6)),
+    in_parameter="eval_gegenbauer_derivative(1.0, x, y, z)",
+)
+_polynomial(
+    "eval_genlaguerre",
+    "-eval_genlaguerre(x - 1.0, y + 1.0, z)",
+    "Generalised Laguerre polynomial of degree x",
+    "laguerre(x, y, z)",
+    ((5.0, 0.7, 0.2), (20.0, 1.5, 3.0)),
+    in_parameter="eval_genlaguerre_derivative(1.0, x, y, z)",
+)
+_polynomial(
+    "eval_laguerre",
+    "-eval_genlaguerre(x - 1.0, 1.0, y)",
+    "Laguerre polynomial of degree x",
+    "laguerre(x, 0, y)",
+    ((5.0, 0.3), (0.0, 0.5), (20.0, 3.0), (2.5, 0.4)),
+)
+_polynomial(
+    "eval_legendre",
+    "eval_gegenbauer(x - 1.0, 1.5, y)",
+    "Legendre polynomial of degree x",
+    "legendre(x, y)",
+    _ANY,
+)
+_polynomial(
+    "eval_sh_legendre",
+    "2.0 * eval_gegenbauer(x - 1.0, 1.5, 2.0 * y - 1.0)",
+    "Shifted Legendre polynomial of degree x",
+    "legendre(x, 2 * y - 1)",
+    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)),
+)
+_polynomial(
+    "eval_chebyt",
+    "x * eval_chebyu(x - 1.0, y)",
+    "Chebyshev polynomial of the first kind",
+    "chebyt(x, y)",
+    _ANY,
+)
+_polynomial(
+    "eval_chebyu",
+    "2.0 * eval_gegenbauer(x - 1.0, 2.0, y)",
+    "Chebyshev polynomial of the second kind",
+    "chebyu(x, y)",
+    _ANY,
+)
+_polynomial(
+    "eval_chebyc",
+    "x * eval_chebyu(x - 1.0, 0.5 * y)",
+    "Chebyshev polynomial of the first kind on (-2, 2)",
+    "2 * chebyt(x, y / 2)",
+    _ANY,
+)
+_polynomial(
+    "eval_chebys",
+    "eval_gegenbauer(x - 1.0, 2.0, 0.5 * y)",
+    "Chebyshev polynomial of the second kind on (-2, 2)",
+    "chebyu(x, y / 2)",
+    _ANY,
+)
+_polynomial(
+    "eval_sh_chebyt",
+    "2.0 * x * eval_chebyu(x - 1.0, 2.0 * y - 1.0)",
+    "Shifted Chebyshev polynomial of the first kind",
+    "chebyt(x, 2 * y - 1)",
+    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)),
+)
+_polynomial(
+    "eval_sh_chebyu",
+    "4.0 * eval_gegenbauer(x - 1.0, 2.0, 2.0 * y - 1.0)",
+    "Shifted Chebyshev polynomial of the second kind",
+    "chebyu(x, 2 * y - 1)",
+    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)),
+)
+_polynomial(
+    "eval_hermite",
+    "2.0 * x * eval_hermite(x - 1.0, y)",
+    "Hermite polynomial of the physicists",
+    "hermite(x, y)",
+    ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (20.0, 3.0)),
+    domain="whole degrees",
+)
+_polynomial(
+    "eval_hermitenorm",
+    "x * eval_hermitenorm(x - 1.0, y)",
+    "Hermite polynomial of the statisticians",
+    "hermite(x, y / sqrt(2)) / sqrt(mpf(2))**x",
+    ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (20.0, 3.0)),
+    domain="whole degrees",
+)

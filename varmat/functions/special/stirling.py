@@ -1,0 +1,140 @@
+"""What Stirling's formula leaves of the gamma function: logarithms of factorials without their
+large parts.
+
+The logarithm of a factorial and the power it is divided by in a probability mass are both of the
+size ``n log(n)``, their difference is of the size of ``log(n)``. Here is the difference by itself,
+so that masses of large counts keep their digits: Loader (2000), Fast and accurate computation of
+binomial probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from varmat.functions.elementwise import row
+from varmat.functions.special.shape_derivatives import (
+    _ASYMPTOTIC,
+    _DIGAMMA,
+    _EULER_MACLAURIN,
+    _STIRLING,
+    polynomial,
+)
+from varmat.functions.special.table import _lazy
+
+__all__ = [
+    "digamma_excess",
+    "log_factorial_excess",
+    "log_gamma_excess",
+    "log_gamma_excess_derivative",
+]
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+def _tail(x: Any) -> Any:
+    """What follows ``0.5 log(2 pi / x)`` in Stirling's series, for numbers from _ASYMPTOTIC on."""
+    return polynomial(1.0 / (x * x), _STIRLING) / x
+
+
+def _log_gamma_excess(special: Any, x: Any) -> Any:
+    near, far = np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    direct = special.gammaln(near) - near * (np.log(near) - 1.0)
+    return np.where(x < _ASYMPTOTIC, direct, HALF_LOG_TWO_PI - 0.5 * np.log(far) + _tail(far))
+
+
+def _log_gamma_excess_of_number(x: float) -> float:
+    if x < _ASYMPTOTIC:
+        return math.lgamma(x) - x * (math.log(x) - 1.0)
+    return HALF_LOG_TWO_PI - 0.5 * math.log(x) + float(_tail(x))
+
+
+def _log_factorial_excess(special: Any, x: Any) -> Any:
+    near, far = np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    direct = special.gammaln(near + 1.0) - special.xlogy(near, near) + near
+    return np.where(x < _ASYMPTOTIC, direct, HALF_LOG_TWO_PI + 0.5 * np.log(far) + _tail(far))
+
+
+def _log_factorial_excess_of_number(x: float) -> float:
+    if x < _ASYMPTOTIC:
+        return math.lgamma(x + 1.0) - (x * (math.log(x) - 1.0) if x else 0.0)
+    return HALF_LOG_TWO_PI + 0.5 * math.log(x) + float(_tail(x))
+
+
+def _derivative(special: Any, n: Any, x: Any) -> Any:
+    """The derivative of order n of `log_gamma_excess`; from order 2 on its parts are Hurwitz' zeta
+    function and a power.
+    """
+    order, near, far = np.maximum(n, 2.0), np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    direct = special.zeta(order, near) - near ** (1.0 - order) / (order - 1.0)
+    # The Euler-Maclaurin series begins with that power.
+    series = 0.5 * far**-order
+    rising: Any = order
+    for k, coefficient in enumerate(_EULER_MACLAURIN):
+        series = series + coefficient * rising * far ** -(order + 2.0 * k + 1.0)
+        rising = rising * (order + 2.0 * k + 1.0) * (order + 2.0 * k + 2.0)
+    half = 0.5 * order
+    size = special.gamma(order) * np.where(np.floor(half) == half, 1.0, -1.0)
+    higher = size * np.where(x < _ASYMPTOTIC, direct, series)
+    return np.where(
+        n == 0.0,
+        _log_gamma_excess(special, x),
+        np.where(n == 1.0, _digamma_excess(special, x), higher),
+    )
+
+
+def _digamma_excess(special: Any, x: Any) -> Any:
+    near, far = np.minimum(x, _ASYMPTOTIC), np.maximum(x, _ASYMPTOTIC)
+    inverse = 1.0 / far
+    series = -inverse * (0.5 + inverse * polynomial(inverse * inverse, _DIGAMMA))
+    return np.where(x < _ASYMPTOTIC, special.psi(near) - np.log(near), series)
+
+
+log_gamma_excess = row(
+    "log_gamma_excess",
+    "g * digamma_excess(x)",
+    "What Stirling's formula leaves of the log gamma function: ``gammaln(x) - x log(x) + x`` "
+    "without cancellation",
+    _log_gamma_excess_of_number,
+    "log(gamma(x)) - x * log(x) + x",
+    (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15),
+    -1.27036,
+    domain="x > 0",
+    ufunc=_lazy(_log_gamma_excess),
+)
+digamma_excess = row(
+    "digamma_excess",
+    "g * log_gamma_excess_derivative(2.0, x)",
+    "The derivative of `log_gamma_excess`: ``digamma(x) - log(x)`` without cancellation",
+    None,
+    "psi(0, x) - log(x)",
+    (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15),
+    2.9348,
+    domain="x > 0",
+    ufunc=_lazy(_digamma_excess),
+)
+log_gamma_excess_derivative = row(
+    "log_gamma_excess_derivative",
+    (None, "g * log_gamma_excess_derivative(x + 1.0, y)"),
+    "Derivative of order x of `log_gamma_excess`, at y: ``digamma(y) - log(y)`` for x = 1",
+    None,
+    "psi(int(x) - 1, y) - (log(y) if x == 1 else (-1)**int(x) * factorial(x - 2) * y**(1 - int(x)))",
+    ((2, 3.7), (1, 150.0), (2, 12.0), (3, 11.9), (2, 1e6)),
+    -0.0223493,
+    domain="x = 0, 1, 2, ..., y > 0",
+    constant=("the order x",),
+    ufunc=_lazy(_derivative),
+)
+log_factorial_excess = row(
+    "log_factorial_excess",
+    "g * (digamma_excess(x) + 1.0 / x)",
+    "What Stirling's formula leaves of the logarithm of a factorial: ``gammaln(x + 1) - x log(x) + "
+    "x``, 0 at 0",
+    _log_factorial_excess_of_number,
+    "log(gamma(x + 1)) - x * log(x) + x",
+    (0.5, 3.0, 12.0, 150.0, 1e10),
+    0.729637,
+    domain="x >= 0",
+    ufunc=_lazy(_log_factorial_excess),
+)

@@ -1,0 +1,330 @@
+"""Mathieu and spheroidal wave functions.
+
+Their characteristic values are eigenvalues of a matrix that is linear in a parameter, and have the
+derivatives of those, of any order. The functions come with their own first derivative in the
+argument; further ones follow from the differential equations."""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from varmat.core.operation import is_differentiable
+from varmat.functions.special.further_rows import ANSWERS, NOTES, ROWS_OF, of_scipy, results, row
+from varmat.functions.special.shape_derivatives import on_domain
+
+__all__: list[str] = []
+
+# Of larger parameters, and of orders beyond 1000, the matrices are not made, and the derivative is
+# nan.
+_MOST = 1e5
+
+
+def eigenvalue_derivative(diagonal: Any, change: Any, q: float, index: int, order: int) -> float:
+    """The derivative of some order in q of an eigenvalue of ``diag(diagonal) + q * change``, by
+    perturbation theory.
+    """
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + q * change)
+    change = vectors.T @ change @ vectors
+    gaps = values - values[index]
+    gaps[index] = np.inf
+    parts, coefficients = [np.eye(len(values))[index]], [0.0]
+    for k in range(1, order + 1):
+        moved = change @ parts[k - 1]
+        coefficients.append(moved[index])
+        parts.append((sum(coefficients[j] * parts[k - j] for j in range(1, k + 1)) - moved) / gaps)
+    return float(factorial(order) * coefficients[order])
+
+
+# Mathieu: in the Fourier series of period pi or 2 pi, even or odd.
+
+
+def _mathieu(code: int, m: Any, q: Any) -> Any:
+    order, odd = divmod(code, 2)
+    return np.array(
+        [
+            _mathieu_derivative(order, bool(odd), int(each), float(p))
+            for each, p in zip(m, q, strict=True)
+        ]
+    )
+
+
+def _mathieu_derivative(order: int, odd: bool, m: int, q: float) -> float:
+    size = 30 + m + int(2.0 * abs(q) ** 0.5)
+    first = m % 2 if not odd else 2 - m % 2
+    change = np.eye(size, k=1) + np.eye(size, k=-1)
+    if m % 2:
+        change[0, 0] = -1.0 if odd else 1.0
+    elif not odd:
+        change[0, 1] = change[1, 0] = 2.0**0.5
+    return eigenvalue_derivative(
+        (first + 2.0 * np.arange(size)) ** 2, change, q, (m - first) // 2, order
+    )
+
+
+def _mathieu_values(s: Any, x: Any, y: Any, z: Any) -> Any:
+    x, y, z = np.broadcast_arrays(x, y, z)
+    return on_domain(_mathieu, x, (np.abs(z) <= _MOST) & (y >= np.fmod(x, 2.0)) & (y <= 1e3), y, z)
+
+
+_MATHIEU = ("the order x",)
+row(
+    "mathieu_derivative",
+    (None, None, "g * mathieu_derivative(x + 2.0, y, z)"),
+    "Derivative of order x // 2, in z, of `mathieu_a` of order y, or if x is odd of `mathieu_b`",
+    "0",
+    ((2.0, 3.0, 2.5),),
+    domain="y = 0, 1, 2, ...",
+    held=("the code x", "the order y"),
+    ufunc=of_scipy(_mathieu_values),
+    tested=False,
+)
+row(
+    "mathieu_a",
+    (None, "g * mathieu_derivative(2.0, x, y)"),
+    "Characteristic value of the even Mathieu functions",
+    "mathieu(False, x, y)",
+    ((3.0, 2.5), (2.0, -1.5)),
+    domain="x = 0, 1, 2, ...",
+    held=_MATHIEU,
+)
+row(
+    "mathieu_b",
+    (None, "g * mathieu_derivative(3.0, x, y)"),
+    "Characteristic value of the odd Mathieu functions",
+    "mathieu(True, x, y)",
+    ((3.0, 2.5), (2.0, -1.5)),
+    domain="x = 1, 2, ...",
+    held=_MATHIEU,
+)
+_IN_MATHIEU = ("the order x", "the parameter y")
+_TO_RADIANS = "0.017453292519943295"
+_NUMERICAL = "The value is of the library specfun"
+
+
+def _mathieu_pair(
+    name: str, value: str, curve: str, about: str, unit: str, points: Any, **settings: Any
+) -> None:
+    """The rows of a Mathieu function and of its derivative, with a unit for the argument."""
+    curve = curve.replace("VALUE", f"{value}(x, y)")
+    f, p = (
+        row(
+            f"{name}_{letter}",
+            (None, None, f"{unit}g * {text}"),
+            text_about,
+            None or "",
+            points,
+            held=_IN_MATHIEU,
+            ufunc=_part(name, k),
+            **settings,
+        )
+        for k, (letter, text, text_about) in enumerate(
+            (
+                ("f", f"{name}_p(x, y, z)", about),
+                (
+                    "p",
+                    f"{curve} * {name}_f(x, y, z)",
+                    f"Derivative of the {about[0].lower()}{about[1:]}",
+                ),
+            )
+        )
+    )
+    results(name, f, p, note=_NUMERICAL)
+
+
+def _part(name: str, k: int) -> Any:
+    return of_scipy(lambda s, *values: getattr(s, name)(*values)[k])
+
+
+for _name, _value, _about in (
+    ("mathieu_cem", "mathieu_a", "Even Mathieu function of an angle in degrees"),
+    ("mathieu_sem", "mathieu_b", "Odd Mathieu function of an angle in degrees"),
+):
+    _mathieu_pair(
+        _name,
+        _value,
+        f"(2.0 * y * cos({_TO_RADIANS} * 2.0 * z) - VALUE)",
+        _about,
+        f"{_TO_RADIANS} * ",
+        ((3.0, 2.5, 40.0),),
+    )
+for _name, _value, _about in (
+    ("mathieu_modcem1", "mathieu_a", "Even modified Mathieu function of the first kind"),
+    ("mathieu_modsem1", "mathieu_b", "Odd modified Mathieu function of the first kind"),
+    ("mathieu_modcem2", "mathieu_a", "Even modified Mathieu function of the second kind"),
+    ("mathieu_modsem2", "mathieu_b", "Odd modified Mathieu function of the second kind"),
+):
+    _mathieu_pair(
+        _name,
+        _value,
+        "(VALUE - 2.0 * y * cosh(2.0 * z))",
+        _about,
+        "",
+        ((3.0, 2.5, 0.6),),
+        domain="y > 0, z > 0",
+    )
+
+# Spheroidal functions: in Legendre's functions, with c**2 as the parameter, which is negative for
+# oblate ones.
+
+
+def _spheroidal(code: int, m: Any, n: Any, q: Any) -> Any:
+    return np.array(
+        [
+            _spheroidal_derivative(code, int(i), int(k), float(p))
+            for i, k, p in zip(m, n, q, strict=True)
+        ]
+    )
+
+
+def _spheroidal_derivative(order: int, m: int, n: int, q: float) -> float:
+    size = 30 + n + int(2.0 * abs(q) ** 0.5)
+    degree = m + (n - m) % 2 + 2.0 * np.arange(size)
+
+    # what the argument takes from one degree to the next, of normalised functions
+    def step(k: Any) -> Any:
+        return np.sqrt((k * k - m * m) / (4.0 * k * k - 1.0))
+
+    off = step(degree[:-1] + 1.0) * step(degree[:-1] + 2.0)
+    change = (
+        np.diag(step(degree) ** 2 + step(degree + 1.0) ** 2) + np.diag(off, 1) + np.diag(off, -1)
+    )
+    return eigenvalue_derivative(degree * (degree + 1.0), change, q, (n - m) // 2, order)
+
+
+def _spheroidal_values(s: Any, x: Any, y: Any, z: Any, w: Any) -> Any:
+    x, y, z, w = np.broadcast_arrays(x, y, z, w)
+    return on_domain(
+        _spheroidal, x, (np.abs(w) <= _MOST) & (y >= 0) & (z >= y) & (z <= 1e3), y, z, w
+    )
+
+
+row(
+    "spheroidal_derivative",
+    (None, None, None, "g * spheroidal_derivative(x + 1.0, y, z, w)"),
+    "Derivative of order x of the spheroidal characteristic value of mode y, z in the square w of "
+    "its parameter",
+    "0",
+    ((1.0, 1.0, 3.0, 2.0),),
+    domain="0 <= y <= z",
+    held=("the order x", "the mode y", "the mode z"),
+    ufunc=of_scipy(_spheroidal_values),
+    tested=False,
+)
+_MODES = ("the mode x", "the mode y")
+row(
+    "pro_cv",
+    (None, None, "2.0 * g * z * spheroidal_derivative(1.0, x, y, z * z)"),
+    "Characteristic value of the prolate spheroidal functions",
+    "spheroidal(x, y, z * z)",
+    ((1.0, 3.0, 1.5),),
+    domain="0 <= x <= y, whole numbers",
+    held=_MODES,
+)
+row(
+    "obl_cv",
+    (None, None, "-2.0 * g * z * spheroidal_derivative(1.0, x, y, -z * z)"),
+    "Characteristic value of the oblate spheroidal functions",
+    "spheroidal(x, y, -z * z)",
+    ((1.0, 3.0, 1.5),),
+    domain="0 <= x <= y, whole numbers",
+    held=_MODES,
+)
+
+# Both modes are one operand, for there are no more than four: m * 4096 + n.
+_BOTH = 4096.0
+_HELD = ("the mode m", "the mode n", "the parameter c", "the characteristic value")
+
+
+def _spheroidal_function(kind: str, which: str, x: float) -> None:
+    name = f"{kind}_{which}"
+    oblate, angular = kind == "obl", which.startswith("ang")
+    square = "floor(x / 4096.0) * floor(x / 4096.0)"
+    # (1 - w**2) f'' - 2 w f' + (cv - c**2 w**2 - m**2 / (1 - w**2)) f = 0; for the radial oblate
+    # ones in i w.
+    if oblate and not angular:
+        curve = (
+            f"((z - square(y * w) - {square} / (1.0 + w * w)) * {{f}} - 2.0 * w * r) / (1.0 + "
+            "w * w)"
+        )
+    else:
+        sign = "+" if oblate else "-"
+        curve = (
+            f"(2.0 * w * r - (z {sign} square(y * w) - {square} / (1.0 - w * w)) * {{f}}) / "
+            "(1.0 - w * w)"
+        )
+
+    def part(k: int) -> Any:
+        return of_scipy(
+            lambda s, both, c, cv, x: getattr(s, f"{name}_cv")(
+                np.floor(both / _BOTH), np.fmod(both, _BOTH), c, cv, x
+            )[k]
+        )
+
+    about = (
+        f"{'Oblate' if oblate else 'Prolate'} spheroidal function, "
+        f"{'angular' if angular else 'radial'}"
+    )
+    at = ((_BOTH + 3.0, 1.5, spheroidal_value(kind, 1, 3, 1.5), x),)
+    held = ("the modes", *_HELD[2:])
+    parts = (
+        row(
+            f"{name}_f",
+            (None, None, None, f"g * {name}_p(x, y, z, w)"),
+            about,
+            "",
+            at,
+            held=held,
+            ufunc=part(0),
+        ),
+        row(
+            f"{name}_p",
+            (None, None, None, f"g * ({curve.format(f=f'{name}_f(x, y, z, w)')})"),
+            f"{about}: its derivative",
+            "",
+            at,
+            held=held,
+            ufunc=part(1),
+        ),
+    )
+
+    def of_value(m: Any, n: Any, c: Any, cv: Any, x: Any) -> tuple[Any, ...]:
+        for title, operand in zip(_HELD, (m, n, c, cv), strict=True):
+            if is_differentiable(operand):
+                raise TypeError(
+                    f"{name}: {title} is a {type(operand).__name__}, but must be a constant "
+                    "(varmat.value gives one): "
+                    "there is no derivative with respect to it!"
+                )
+        modes = _BOTH * np.asarray(m, float) + np.asarray(n, float)
+        return tuple(
+            each(modes[()], np.asarray(c, float)[()], np.asarray(cv, float)[()], x)
+            for each in parts
+        )
+
+    def of_modes(m: Any, n: Any, c: Any, x: Any) -> tuple[Any, ...]:
+        import scipy.special
+
+        cv = (
+            None
+            if any(map(is_differentiable, (m, n, c)))
+            else getattr(scipy.special, f"{kind}_cv")(m, n, c)
+        )
+        return of_value(m, n, c, cv, x)
+
+    for key, answer in ((name, of_modes), (f"{name}_cv", of_value)):
+        ANSWERS[key], ROWS_OF[key], NOTES[key] = answer, parts, _NUMERICAL
+
+
+def spheroidal_value(kind: str, m: int, n: int, c: float) -> float:
+    """The characteristic value at which the rows are tested."""
+    import scipy.special
+
+    return float(getattr(scipy.special, f"{kind}_cv")(m, n, c))
+
+
+for _which, _at in (("ang1", 0.4), ("rad1", 1.7), ("rad2", 1.7)):
+    for _kind in ("pro", "obl"):
+        _spheroidal_function(_kind, _which, _at)

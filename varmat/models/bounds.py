@@ -1,0 +1,99 @@
+"""Bounds of a parameter that depend on other parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+from varmat.core.errors import ShapeError
+from varmat.transforms import Transform
+
+__all__: list[str] = []
+
+
+class BoundFunction:
+    """A bound that is a function, called with the values that its parameters name.
+
+    Attributes
+    ----------
+    needed, optional : list of str
+        The names of its parameters without and with defaults.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        parameters = inspect.signature(function).parameters.values()
+        self._function = function
+        self.needed = [p.name for p in parameters if p.default is p.empty]
+        self.optional = [
+            p.name
+            for p in parameters
+            if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY
+        ]
+        self._in_place = [
+            p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_ONLY
+        ]
+        self._by_name = [
+            name for name in [*self.needed, *self.optional] if name not in self._in_place
+        ]
+
+    def at(self, values: Mapping[str, Any]) -> Any:
+        """The bound where parameters and data have these values."""
+        named = {name: values[name] for name in self._by_name if name in values}
+        return self._function(*[values[name] for name in self._in_place], **named)
+
+
+@final
+class Dependent(Transform):
+    """A transform of each element whose bounds are functions of parameters that come before it, or
+    of data.
+
+    Parameters
+    ----------
+    make : type
+        The transform: takes the bounds, then the shape.
+    bounds : sequence of array_like or callable
+        A function is called with the values that its parameters name.
+    shape : tuple of int
+    """
+
+    def __init__(
+        self, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[int, ...]
+    ) -> None:
+        super().__init__(shape, shape)
+        self._make = make
+        self._bounds = [BoundFunction(bound) if callable(bound) else bound for bound in bounds]
+        self.functions = [bound for bound in self._bounds if isinstance(bound, BoundFunction)]
+
+    def at(self, values: Mapping[str, Any]) -> Transform:
+        """The transform where the parameters before it have these values."""
+        bounds = (
+            bound.at(values) if isinstance(bound, BoundFunction) else bound
+            for bound in self._bounds
+        )
+        return self._make(*bounds, self.shape)
+
+    def _constrain(self, x: Any, jacobian: bool) -> Any:
+        names = ", ".join(name for function in self.functions for name in function.needed)
+        raise TypeError(f"the bounds depend on {names}: use this transform in a varmat.Model")
+
+    def _unconstrain(self, y: Any) -> Any:
+        return self._constrain(y, False)
+
+
+def checked_shape(function: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(shape) == 1 and isinstance(shape[0], tuple):  # as NumPy's functions have it
+        (shape,) = shape
+    for n in shape:
+        if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
+            raise ShapeError(f"{function}: a size is {n!r}, but must be a nonnegative integer!")
+    return tuple(n.__index__() for n in shape)
+
+
+def with_bounds(
+    function: str, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[Any, ...]
+) -> Transform:
+    checked = checked_shape(function, shape)
+    return (
+        Dependent(make, bounds, checked) if any(map(callable, bounds)) else make(*bounds, checked)
+    )

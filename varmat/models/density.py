@@ -1,0 +1,421 @@
+"""Named, constrained parameters and a log density of them: what a model is, before anything is done
+with it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from varmat import html
+from varmat.core.array_methods import FLOAT64
+from varmat.core.errors import ShapeError
+from varmat.core.variables import borrow_leaf
+from varmat.core.variables import data as plain_data
+from varmat.derivatives.hessians import hessian, hessian_times_vector
+from varmat.derivatives.recorded import Recorded
+from varmat.derivatives.recording import recording, scalar_result
+from varmat.derivatives.reverse import Terms, value_and_grad
+from varmat.models.functions import Named, of_values
+from varmat.models.gradients import LogDensityGradient
+from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
+from varmat.models.layout import Layout, indexed
+from varmat.models.results import check_names, check_shapes
+from varmat.models.starts import random_start
+from varmat.models.unpacking import sum_of_terms
+from varmat.transforms import Transform
+
+
+class DensityModel:
+    """The log density of named parameters, its derivatives, and the ways between parameters and
+    unconstrained vectors.
+
+    A `Model` is one with what optimisers and samplers do; parameters as there.
+    """
+
+    def __init__(
+        self,
+        log_density: Callable[..., Any],
+        parameters: Mapping[str, Transform] | None = None,
+        /,
+        *,
+        data: Mapping[str, Any] | None = None,
+        transformed_parameters: Callable[..., Any] | None = None,
+        generated_quantities: Callable[..., Any] | None = None,
+        log_likelihood: Callable[..., Any] | None = None,
+        observed: str | Sequence[str] | None = None,
+        coords: Mapping[str, Sequence[Any]] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        recorded: bool | None = None,
+        **named: Transform,
+    ) -> None:
+        for title, each in (
+            ("the second argument", parameters),
+            ("data", data),
+            ("coords", coords),
+            ("dims", dims),
+        ):
+            if each is not None and not isinstance(each, Mapping):
+                kind = type(each).__name__
+                raise TypeError(
+                    f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in "
+                    "x=varmat.real(3)!"
+                )
+        declared = {**(parameters or {}), **named}
+        given = dict(data or {})
+        for name in declared:
+            if not isinstance(name, str):
+                raise TypeError(
+                    f"Model: the name of a parameter is {name!r}, but must be a string!"
+                )
+            if name in given:
+                raise TypeError(f"Model: {name} is both a parameter and data")
+            if name in named and name in (parameters or {}):
+                raise TypeError(
+                    f"Model: {name} is declared twice, in the second argument and by itself"
+                )
+        self._layout = Layout(declared, given)
+        self._shape = (self._layout.size,)
+        # With and without transformed parameters and generated quantities, the shapes of what
+        # `param_constrain` returns.
+        self._known: dict[tuple[bool, bool], dict[str, tuple[int, ...]]] = {}
+        self._density = Named("the log density", log_density, given)
+        self._transformed = transformed_parameters and Named(
+            "transformed_parameters", transformed_parameters, given
+        )
+        self._generated = generated_quantities and Named(
+            "generated_quantities", generated_quantities, given
+        )
+        self.observed = [observed] if isinstance(observed, str) else list(observed or ())
+        for name in self.observed:
+            if name not in given:
+                raise TypeError(
+                    f"Model: observed has {name!r}, but must have data: "
+                    f"{', '.join(given) or 'there are none'}!"
+                )
+        self._likelihood = self._likelihood_of(log_likelihood, declared, given)
+        if self._transformed:
+            self._transformed.check(declared)
+        else:
+            self._density.check([*declared, *([LOG_LIKELIHOOD] if self._likelihood else [])])
+            if self._generated:
+                self._generated.check(declared)
+            if self._likelihood:
+                self._likelihood.function.check(declared)
+        self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
+        self.dims = {
+            name: [names] if isinstance(names, str) else list(names)
+            for name, names in (dims or {}).items()
+        }
+        check_names(
+            {name: transform.shape for name, transform in declared.items()}, self.coords, self.dims
+        )
+        self._recorded = recorded
+        self._value_and_grad = (
+            Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
+        )
+
+    def _likelihood_of(
+        self, function: Any, declared: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> LogLikelihood | None:
+        if function is None:
+            return None
+        for kind, names in (("a parameter", declared), ("data", given)):
+            if LOG_LIKELIHOOD in names:
+                raise TypeError(
+                    f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
+                    "given to the model alone!"
+                )
+        return LogLikelihood(Named(LOG_LIKELIHOOD, function, given), self.observed)
+
+    def __repr__(self) -> str:
+        return f"Model({', '.join(f'{name}={transform!r}' for name, transform in self._layout.parameters.items())})"
+
+    def _repr_html_(self) -> str:
+        layout = self._layout
+        rows = [
+            (
+                name,
+                repr(each),
+                str(each.shape),
+                str(each.unconstrained_size),
+                ", ".join(self.dims.get(name, [])),
+            )
+            for name, each in layout.parameters.items()
+        ]
+        text = html.table(
+            ["parameter", "declared as", "shape", "unconstrained", "dims"],
+            rows,
+            f"Model of {layout.size} unknowns",
+        )
+        data = [
+            (name, type(x).__name__, str(np.shape(x)) if hasattr(x, "shape") else "")
+            for name, x in layout.given.items()
+        ]
+        return text + (html.table(["data", "type", "shape"], data) if data else "")
+
+    # --- evaluation ---
+
+    def _terms(self, q: Any, propto: bool, jacobian: bool) -> Any:
+        """The terms whose sum is the log density."""
+        values, log_jacobians = self._layout.unpack(q, jacobian)
+        if self._transformed is not None:
+            values.update(self._transformed.named_values(values))
+        if self._likelihood is not None and LOG_LIKELIHOOD in self._density.names:
+            values[LOG_LIKELIHOOD] = self._likelihood.function(values)
+        result = self._density(values, propto=propto)
+        if isinstance(result, (tuple, list)):
+            return Terms((*result, *log_jacobians))
+        if result is None or type(result) is dict:
+            missing = "None (is a return statement missing?)" if result is None else "a dict"
+            error = TypeError(
+                f"Model: the log density returned {missing}, but must return a scalar!"
+            )
+            raise self._density.explained(error, values)
+        # What is returned alone must be a scalar, and is looked at later.
+        return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
+
+    def _target(self, q: Any, propto: bool, jacobian: bool) -> Any:
+        terms = self._terms(q, propto, jacobian)
+        return sum_of_terms(*terms) if type(terms) is Terms else terms
+
+    def _point(self, function: str, q: Any, title: str = "q") -> np.ndarray:
+        if type(q) is not np.ndarray or q.dtype is not FLOAT64:
+            q = plain_data(q, f"{function}: {title}")
+        if np.shape(q) != self._shape:
+            raise ShapeError(
+                f"{function}: {title} has shape {np.shape(q)}, but must have shape {self._shape}!"
+            )
+        point: np.ndarray = q
+        return point
+
+    def log_density(self, q: Any, propto: bool = True, jacobian: bool = True) -> float:
+        """The log density at an unconstrained point.
+
+        Parameters
+        ----------
+        q : array_like, shape (N,)
+        propto : bool
+            Passed to the function of the user if it takes it, and otherwise of no effect.
+        jacobian : bool
+            Add the log-Jacobian of the transforms: the density is then one of `q`, not of the
+            parameters.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        DomainError
+            If a function of the model refuses the point.
+        ShapeError
+            If `q` has another shape, or the function of the user returned an array.
+        """
+        point = self._point("log_density", q)
+        # Of plain numbers a density without constants would drop everything.
+        with recording() as tape:
+            y = scalar_result(
+                "log_density", self._target(borrow_leaf(point, tape), propto, jacobian), tape
+            )
+            return y if type(y) is float else float(y._val)
+
+    @cached_property
+    def log_density_gradient(self) -> LogDensityGradient:
+        """The log density and its gradient at a point: ``log_density_gradient(q, propto=True,
+        jacobian=True)``.
+
+        Parameters and errors are those of `log_density`; the result is the value, a float, and the
+        gradient, an array of shape ``(N,)``. The method ``map`` of it takes many points at once,
+        and an executor: ``log_density_gradient.map(points)``, see `LogDensityGradient`."""
+        return LogDensityGradient(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made of: it has a gradient of its own."""
+        state = dict(vars(self))
+        state.pop("log_density_gradient", None)
+        return state
+
+    def log_density_hessian(
+        self, q: Any, propto: bool = True, jacobian: bool = True
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """The log density, its gradient and its exact Hessian; parameters and errors as in
+        `log_density`.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray, shape (N,)
+        hessian : ndarray, shape (N, N)
+        """
+        q = self._point("log_density_hessian", q)
+        return *self._value_and_grad(q, propto, jacobian), hessian(
+            self._target, q, propto, jacobian
+        )
+
+    def log_density_hessian_vector_product(
+        self, q: Any, v: Any, propto: bool = True, jacobian: bool = True
+    ) -> tuple[float, np.ndarray]:
+        """The log density and its exact Hessian times a vector, without the Hessian.
+
+        Parameters
+        ----------
+        q, v : array_like, shape (N,)
+            The point, and the vector.
+        propto, jacobian : bool
+            As in `log_density`.
+
+        Returns
+        -------
+        value : float
+        product : ndarray, shape (N,)
+        """
+        function = "log_density_hessian_vector_product"
+        q, v = self._point(function, q), self._point(function, v, "v")
+        product = hessian_times_vector(self._target, q, v, propto, jacobian)
+        return self.log_density(q, propto, jacobian), product
+
+    # --- from the unconstrained vector to parameters and back ---
+
+    def constrain(
+        self,
+        q: Any,
+        include_tp: bool = False,
+        include_gq: bool = False,
+        rng: np.random.Generator | None = None,
+    ) -> dict[str, Any]:
+        """The parameters by name at an unconstrained point.
+
+        Parameters
+        ----------
+        q : array_like, shape (N,)
+        include_tp, include_gq : bool
+            Transformed parameters, and generated quantities, too.
+        rng : numpy.random.Generator, optional
+            For the generated quantities.
+
+        Returns
+        -------
+        dict of str to float or ndarray
+        """
+        values, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
+        chosen = dict(values)
+        # What makes quantities gets copies, which it may sort or overwrite.
+        if self._transformed is not None and (include_tp or include_gq):
+            transformed = self._transformed.named_values(copy.deepcopy(values))
+            values.update(transformed)
+            if include_tp:
+                chosen.update(transformed)
+        if self._generated is not None and include_gq:
+            rng = np.random.default_rng() if rng is None else rng
+            chosen.update(self._generated.named_values(copy.deepcopy(values), rng=rng))
+        return {name: plain_data(value, f"constrain: {name}") for name, value in chosen.items()}
+
+    def param_constrain(
+        self,
+        q: Any,
+        include_tp: bool = False,
+        include_gq: bool = False,
+        rng: np.random.Generator | None = None,
+    ) -> np.ndarray:
+        """The parameters at an unconstrained point, one after the other as `param_names` says; see
+        `constrain` for a dict.
+
+        Returns
+        -------
+        ndarray, shape (param_num(include_tp, include_gq),)
+        """
+        values, which = self.constrain(q, include_tp, include_gq, rng), (include_tp, include_gq)
+        # Functions may return their quantities in another order, and data may have another size
+        # than before.
+        if {name: np.shape(value) for name, value in values.items()} != self._known.get(which):
+            self._known[which] = self.shapes(*which)
+            check_shapes("param_constrain", values, self._known[which])
+        return np.concatenate(
+            [np.empty(0), *(np.ravel(values[name]) for name in self._known[which])]
+        )
+
+    def param_unconstrain(self, values: Any) -> np.ndarray:
+        """The unconstrained point at which the parameters have given values.
+
+        Parameters
+        ----------
+        values : dict, or array_like of shape (param_num(),)
+            By name, or one after the other.
+
+        Returns
+        -------
+        ndarray, shape (N,)
+
+        Raises
+        ------
+        DomainError
+            If a value is not allowed.
+        ShapeError
+            If a value has another shape.
+        TypeError
+            If a parameter is missing, or there is one too many.
+        """
+        if not isinstance(values, Mapping):
+            flat = plain_data(values, "param_unconstrain: values")
+            shape = (self.param_num(),)
+            if np.shape(flat) != shape:
+                raise ShapeError(
+                    f"param_unconstrain: values has shape {np.shape(flat)}, but must have shape "
+                    f"{shape}!"
+                )
+            values = self._layout.split(flat)
+        return self._layout.pack("param_unconstrain", values)
+
+    # --- names and numbers ---
+
+    def shapes(
+        self, include_tp: bool = False, include_gq: bool = False
+    ) -> dict[str, tuple[int, ...]]:
+        """The shape of every parameter, and of transformed parameters and generated quantities if
+        asked for, by name.
+
+        The shapes of the latter are found by calling the functions of the model.
+        """
+        shapes = {name: transform.shape for name, transform in self._layout.parameters.items()}
+        if (include_tp and self._transformed) or (include_gq and self._generated):
+
+            def is_allowed(q: np.ndarray) -> bool:
+                values = self.constrain(q, include_tp, include_gq, np.random.default_rng(0))
+                shapes.update((name, np.shape(value)) for name, value in values.items())
+                return True
+
+            random_start(
+                np.random.default_rng(0),
+                self._layout.size,
+                is_allowed,
+                np.zeros(self._shape),
+                of_values,
+            )
+        return shapes
+
+    def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
+        """The name of every element of what `param_constrain` returns: ``theta.1``, counted from
+        one.
+        """
+        return [
+            label
+            for name, shape in self.shapes(include_tp, include_gq).items()
+            for label in indexed(name, shape)
+        ]
+
+    def param_unc_names(self) -> list[str]:
+        """The name of every element of the unconstrained vector."""
+        return list(self._layout.unconstrained_names())
+
+    def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
+        """The number of constrained parameters, element by element."""
+        return sum(int(np.prod(shape)) for shape in self.shapes(include_tp, include_gq).values())
+
+    def param_unc_num(self) -> int:
+        """The size of the unconstrained vector."""
+        return self._layout.size

@@ -1,0 +1,166 @@
+"""The log density of a model and its gradient: at a point, and at many points by the workers of an
+executor.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from varmat.core.array_methods import FLOAT64
+from varmat.core.errors import ShapeError
+from varmat.core.variables import data as plain_data
+from varmat.derivatives.recorded import Recorded, RecordedIfPossible
+from varmat.models.blocks import Draws, of_blocks
+from varmat.models.functions import recoverable
+
+# Points for which it pays to record.
+_FEW = 8
+
+
+class LogDensityGradient:
+    """The log density of a model and its gradient; the attribute `log_density_gradient` of a
+    `Model`.
+
+    Parameters
+    ----------
+    model : Model
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model, self._shape = model, model._shape
+
+    def __repr__(self) -> str:
+        return f"{self._model!r}.log_density_gradient"
+
+    def __call__(
+        self, q: Any, propto: bool = True, jacobian: bool = True
+    ) -> tuple[float, np.ndarray]:
+        """The log density and its gradient; parameters and errors as in `Model.log_density`.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray, shape (N,)
+        """
+        if type(q) is not np.ndarray or q.dtype is not FLOAT64 or q.shape != self._shape:
+            q = self._model._point("log_density_gradient", q)
+        result: tuple[float, np.ndarray] = self._model._value_and_grad(q, propto, jacobian)
+        return result
+
+    def map(
+        self, points: Any, executor: Any = None, propto: bool = True, jacobian: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The log density and its gradient at many points.
+
+        Parameters
+        ----------
+        points : array_like, shape (m, N)
+            A point in each row.
+        executor : concurrent.futures.Executor, str or None
+            Who computes: any executor, ``"threads"``, ``"processes"`` (those of loky) or
+            ``"serial"`` (this thread). By default this process: a recording that runs natively in
+            one thread for each processor, anything else point by point.
+        propto, jacobian : bool
+            As in `Model.log_density`.
+
+        Returns
+        -------
+        values : ndarray, shape (m,)
+            Minus infinity at a point that the model refuses, with a `DomainError`: the density is
+            zero there.
+        gradients : ndarray, shape (m, N)
+            nan at such a point, for there is no gradient.
+
+        Raises
+        ------
+        ShapeError
+            If `points` has another shape.
+        TypeError
+            If `executor` is no executor, or the model cannot be sent to another process.
+        Exception
+            Any other error of the model, with a note that says at which point, counted from 0.
+
+        Notes
+        -----
+        A single call raises the refusal of a point instead, which says what is wrong with it. Of
+        many points the others are wanted too, and samplers and optimisers take a density of zero.
+
+        With 8 points or more the model is recorded for the time of the call, unless it has
+        ``recorded=False``: what its functions read must not change meanwhile. A worker of another
+        process is sent the model once in each call, and with each block its points.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> model = vm.Model(lambda scale: vm.normal_lpdf(1.0, 0.0, scale), scale=vm.real())
+        >>> values, gradients = model.log_density_gradient.map([[1.0], [2.0], [-1.0]])
+        >>> values
+        array([-1.41893853, -1.73708571,        -inf])
+        >>> gradients[:, 0]
+        array([ 0.   , -0.375,    nan])
+        """
+        name = "log_density_gradient.map"
+        points = plain_data(points, f"{name}: points")
+        size = self._model.param_unc_num()
+        if np.ndim(points) != 2 or np.shape(points)[1] != size:
+            raise ShapeError(
+                f"{name}: points has shape {np.shape(points)}, but must have shape (m, {size})!"
+            )
+        points = np.ascontiguousarray(points, float)
+        block = _Block(self._model, propto, jacobian, len(points), executor is None)
+        found = of_blocks(name, block, points, executor)
+        values = np.concatenate([np.empty(0), *(each[0] for each in found)])
+        return values, np.concatenate([np.empty((0, size)), *(each[1] for each in found)])
+
+
+class _Block:
+    """What workers have: the values and gradients at a block of points."""
+
+    def __init__(
+        self, model: Any, propto: bool, jacobian: bool, count: int, is_alone: bool
+    ) -> None:
+        self._options, self._is_alone = (propto, jacobian), is_alone
+        # Nobody can change what the functions read while they are at it.
+        self._f = (
+            RecordedIfPossible(model._target, 0)
+            if model._recorded is None and count >= _FEW
+            else model._value_and_grad
+        )
+
+    def __call__(self, block: Draws) -> tuple[np.ndarray, np.ndarray]:
+        # The type of numbers that were sent is an equal one, not the same.
+        start, points = block.start, plain_data(block.rows, "log_density_gradient.map: points")
+        values, gradients = np.full(len(points), np.nan), np.full(points.shape, np.nan)
+        left: Any = range(len(points))
+        if len(points) and isinstance(self._f, Recorded):
+            self._at(points, 0, start, values, gradients)  # records it
+            known = self._f.known(points[0], *self._options)
+            if known is not None and hasattr(known.run, "map"):
+                with suppress(Exception):  # of a step that calls Python: its point is told below
+                    known.run.map(
+                        points,
+                        values,
+                        gradients,
+                        len(os.sched_getaffinity(0)) if self._is_alone else 1,
+                    )
+                # As it is written where the program ends, or is not finite.
+                left = np.flatnonzero(~np.isfinite(values)).tolist()
+        for i in left:
+            self._at(points, i, start, values, gradients)
+        return values, gradients
+
+    def _at(
+        self, points: np.ndarray, i: int, start: int, values: np.ndarray, gradients: np.ndarray
+    ) -> None:
+        """Write down the value and the gradient at one point."""
+        try:
+            values[i], gradients[i] = self._f(points[i], *self._options)
+        except Exception as error:
+            if not recoverable(error):
+                error.add_note(f"log_density_gradient.map: at point {start + i}, counted from 0")
+                raise
+            values[i], gradients[i] = -np.inf, np.nan

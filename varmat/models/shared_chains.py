@@ -1,0 +1,115 @@
+"""Chains on an executor of the user: threads, processes, or the workers of other machines.
+
+Each chain is one task; the model is sent once to a worker that is another process. Workers of this
+machine tell what they do, and are told to stop, by a file that they map, as the processes of
+`varmat.models.chains`. Others cannot: their chains are shown when they have come back."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching
+from varmat.models.results import joined_chains
+from varmat.parallel.shares import identity
+from varmat.parallel.tasks import on_workers
+
+# Seconds after an interrupt in which a chain that is not seen may come back.
+PATIENCE = 5.0
+
+
+class SharedJob:
+    """What workers have: it samples the chain that it is called with, and tells about it where it
+    can.
+    """
+
+    def __init__(self, job: Any, machine: str, path: str, chains: int) -> None:
+        self._job, self._machine, self._path, self._chains = job, machine, path, chains
+
+    def __call__(self, chain: int) -> tuple[Any, bool] | None:
+        board = self._board()
+
+        def tick() -> None:
+            if board[STOP, 0]:
+                raise KeyboardInterrupt
+
+        if board[STOP, 0]:
+            return None
+        try:
+            found: tuple[Any, bool] = self._job.run(chain, board, tick)
+        except (Exception, KeyboardInterrupt, SystemExit):
+            board[STOP, 0] = 1.0  # no other chain is of use
+            raise
+        except BaseException as error:  # what panics in nutpie, which cannot be pickled
+            board[STOP, 0] = 1.0
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        if not found[1]:
+            board[STOP, 0] = 1.0
+        return found
+
+    def _board(self) -> np.ndarray:
+        """The board of all chains; on another machine, one that nobody sees."""
+        shape = self._chains + 1, 5
+        if self._machine == identity()[0]:
+            with suppress(OSError):  # of a container with the same name
+                return np.memmap(self._path, float, "r+", shape=shape)
+        return np.zeros(shape)
+
+
+class SharedChains(Watching):
+    """The chains of a model on an executor; parameters as in `Watching`."""
+
+    def sample(self, executor: Any) -> Any:
+        """The draws of all chains; those that there are, if it is interrupted."""
+        # Where a file that is mapped cannot be removed, it is left to the system.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            path = Path(folder, "board")
+            self._board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
+            self._stopped: float | None = None
+            job = SharedJob(self._job, identity()[0], str(path), self._chains)
+            try:
+                results = on_workers(
+                    "Model.sample", job, range(self._chains), executor, "chain", self._result
+                )
+            finally:
+                self._board[STOP, 0] = 1.0
+            self._show(self._board, True)
+        found = {i: result[0] for i, result in enumerate(results) if result is not None}
+        if not found:
+            raise KeyboardInterrupt
+        if self._stopped is not None and len(found) < self._chains:
+            left = ", ".join(str(i) for i in range(self._chains) if i not in found)
+            text = (
+                f"interrupted: the result is without the chains {left}, which had not begun or "
+                "are on other machines"
+            )
+            warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=5)
+        return joined_chains(found)
+
+    def _result(self, chain: int, future: Future[Any]) -> Any:
+        """The result of a chain; None if it is given up after an interrupt."""
+        while True:
+            try:
+                try:
+                    return future.result(BETWEEN)
+                except TimeoutError:
+                    self._show(self._board)
+            except CancelledError:
+                if self._stopped is None:
+                    raise
+                return None
+            except KeyboardInterrupt:
+                self._stopped = self._stopped or time.monotonic()
+                self._board[STOP, 0] = 1.0
+            if self._stopped is not None:
+                future.cancel()
+                # It does not see the board, and so does not know that it is to stop.
+                if not self._board[chain, SECONDS] and time.monotonic() > self._stopped + PATIENCE:
+                    return None

@@ -1,0 +1,102 @@
+"""A function that workers have, called there with blocks of something: chains, draws or points of a
+model.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from varmat.parallel.executors import Asking, answers, check, sendable
+from varmat.parallel.shares import JobError, forget, keep
+
+__all__: list[str] = []
+
+
+class Block(NamedTuple):
+    """What a worker is asked for: the function of a task, at an argument.
+
+    Attributes
+    ----------
+    key : str
+        Of the task.
+    jobs : tuple of int
+        The number of the block.
+    argument : object
+    """
+
+    key: str
+    jobs: tuple[int, ...]
+    argument: Any
+
+
+class Task:
+    """A function of one argument that is sent to each worker once, with all that it holds."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        # As in a `Work`, where jobs have data of their own.
+        self.jobs: dict[int, Any] = {}
+
+    def has(self, jobs: Sequence[int]) -> bool:
+        return True
+
+    def answered(self, block: Block) -> Any:
+        try:
+            return self.function(block.argument)
+        except Exception as error:
+            raise JobError(block.jobs[0], error) from error
+
+
+def on_workers(
+    name: str,
+    function: Callable[[Any], Any],
+    arguments: Sequence[Any],
+    executor: Any,
+    noun: str = "block",
+    result: Callable[[int, Future[Any]], Any] | None = None,
+) -> list[Any]:
+    """The results of a function, in the order of its arguments.
+
+    Parameters
+    ----------
+    name : str
+        What the user called, for messages.
+    function : callable
+        Sent once to each worker that is another process, with what it holds.
+    arguments : sequence
+        Each goes to the worker that computes it, and its result comes back.
+    executor : Executor, str or None
+        As in `varmat.map_rect`.
+    noun : str
+        What an argument is, for messages.
+    result : callable, optional
+        The result of an argument, given its number and its future, for which it waits.
+
+    Raises
+    ------
+    TypeError
+        If `executor` is no executor, or the function cannot be sent to another process.
+    Exception
+        The error of the first argument that has one, with a note that says which, and the traceback
+        of the other process.
+    """
+    check(name, executor)
+    key, task = uuid.uuid4().hex, Task(function)
+    content: list[bytes] = []
+
+    def parcel(block: Block, has_work: bool) -> tuple[bytes | None, bytes]:
+        if has_work and not content:
+            content.append(sendable(name, task))
+        return content[0] if has_work else None, sendable(name, {})
+
+    keep(key, task)
+    try:
+        asking = (
+            Asking(name, parcel, noun) if result is None else Asking(name, parcel, noun, result)
+        )
+        return answers(asking, [Block(key, (i,), x) for i, x in enumerate(arguments)], executor)
+    finally:
+        forget(key)

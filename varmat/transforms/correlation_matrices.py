@@ -1,0 +1,407 @@
+"""Transforms of matrices: correlation and covariance matrices and their Cholesky factors. All work
+on stacks.
+
+Both kinds of factors are made by one operation each, to which `Places` say where the unconstrained
+elements stand and how much each counts in the log-Jacobian; the matrices are the products of the
+factors with their transposes."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import Domain, DomainError, positive
+from varmat.core.operation import Saved, operation
+from varmat.functions.checks import check_square, check_values, one
+from varmat.functions.linalg.forms import tcrossprod
+from varmat.functions.linalg.lapack import check_symmetric, cholesky_factor, triangle_mask
+from varmat.programs.symbols import applied, refuse
+from varmat.transforms.bounded import log_cosh
+from varmat.transforms.common import (
+    check_inside,
+    check_vector,
+    exclusive_cumsum,
+    joined,
+    later_sums,
+    operand,
+    plain_sum,
+    split,
+    sum_over,
+)
+
+__all__ = [
+    "cholesky_corr_constrain",
+    "cholesky_corr_free",
+    "corr_matrix_constrain",
+    "corr_matrix_free",
+]
+
+
+class Places(NamedTuple):
+    """Where the unconstrained elements stand in a lower triangular matrix.
+
+    Attributes
+    ----------
+    shape : tuple
+        Of the matrix.
+    rows, cols : ndarray of int
+        The place of each element.
+    weights : ndarray
+        How much each counts in the log-Jacobian.
+    constant : float
+        A term of the log-Jacobian of each matrix, used for covariance matrices.
+    source : ndarray of int
+        For each place of the matrix the element that stands there, or the number of elements where
+        none does.
+    diagonal : ndarray of bool
+        Which elements stand on the diagonal.
+    lower, eye : ndarray
+        Where the lower triangle is, and a unit matrix.
+    """
+
+    shape: tuple[int, int]
+    rows: Any
+    cols: Any
+    weights: Any
+    constant: float
+    source: Any
+    diagonal: Any
+    lower: Any
+    eye: Any
+
+    @classmethod
+    def of(
+        cls, shape: tuple[int, int], rows: Any, cols: Any, weights: Any, constant: float = 0.0
+    ) -> Places:
+        source = np.full(shape, rows.size)
+        source[rows, cols] = np.arange(rows.size)
+        return cls(
+            shape,
+            rows,
+            cols,
+            weights,
+            constant,
+            source,
+            rows == cols,
+            triangle_mask(shape),
+            np.eye(*shape),
+        )
+
+    def matrix(self, v: Any) -> Any:
+        """The elements in their places, zeros elsewhere; differentiable."""
+        return np.concatenate([v, np.zeros((*np.shape(v)[:-1], 1))], axis=-1)[..., self.source]
+
+    def filled(self, v: Any, rest: Any) -> Any:
+        """The elements in their places in a new array, elsewhere those of `rest`."""
+        a = np.empty((*v.shape[:-1], *self.shape))
+        a[...] = rest
+        a[..., self.rows, self.cols] = v
+        return a
+
+
+def size_of(function: str, name: str, value: Any) -> int:
+    if not isinstance(value, (int, np.integer)) or value < 0:
+        raise DomainError(f"{function}: {name} is {value!r}, but must be a nonnegative integer!")
+    return int(value)
+
+
+# --- Cholesky factors of correlation matrices ---
+
+
+# Row i has i partial correlations z[j] = tanh(x[j]) and the element 1: L[i, j] = z[j] S[j] with
+# S[j] = prod_{m < j} c[m], where c = sqrt(1 - z**2) = 1 / cosh(x). So dL[i, j] = S[j] c[j]**2 dx[j]
+# - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts each log(c) twice for the tanh, and once
+# more for each element of the row between it and the diagonal.
+@operation(stacked=True)
+def correlation_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+    """The Cholesky factor of a correlation matrix from partial correlations."""
+    z, e = np.tanh(x), np.exp(-np.abs(x))
+    c = 2.0 * e / (1.0 + e * e)
+    s = np.ones((*x.shape[:-1], *places.shape))
+    np.multiply.accumulate(places.filled(c, 1.0)[..., :-1], axis=-1, out=s[..., 1:])
+    y = s * places.filled(z, places.eye)
+    slope = s[..., places.rows, places.cols] * (c * c)
+    if jacobian:
+        return Saved((y, -plain_sum(places.weights * log_cosh(x))), z=z, slope=slope)
+    return Saved(y, z=z, slope=slope)
+
+
+@correlation_factor.straight
+def correlation_factor_straight(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+    if not np.size(x):
+        refuse()
+    z, e = np.tanh(x), np.exp(-np.abs(x))
+    c = 2.0 * e / (1.0 + e * e)
+    filled = np.where(places.source < places.rows.size, places.matrix(c), 1.0)
+    s = np.concatenate(
+        [np.ones((*np.shape(filled)[:-1], 1)), np.multiply.accumulate(filled[..., :-1], axis=-1)],
+        axis=-1,
+    )
+    y, slope = s * (places.matrix(z) + places.eye), s[..., places.rows, places.cols] * (c * c)
+    value = (y, -np.sum(places.weights * applied(log_cosh, x))) if jacobian else y
+    return value, lambda g: correlation_factor_reverse(g, value, x, places, jacobian, z, slope)
+
+
+@correlation_factor.reverse
+def correlation_factor_reverse(
+    g: Any, r: Any, x: Any, places: Places, jacobian: bool, z: Any, slope: Any
+) -> Any:
+    g, h, r = split(g, r, jacobian)
+    rows, cols = places.rows, places.cols
+    later = later_sums(np.where(places.lower, g, 0.0) * r)
+    c = g[..., rows, cols] * slope - z * later[..., rows, cols + 1]
+    return c - h * (places.weights * z) if jacobian else c
+
+
+@correlation_factor.tangent
+def correlation_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -> Any:
+    y = r[0] if jacobian else r
+    z, a = np.tanh(x), log_cosh(x)
+    n = places.shape[1]
+    slope = np.exp(-2.0 * a) * np.exp(
+        -exclusive_cumsum(places.matrix(a), n)[..., places.rows, places.cols]
+    )
+
+    def maps(t: Any) -> Any:
+        value = places.matrix(slope * t) - y * exclusive_cumsum(places.matrix(z * t), n)
+        return value, -sum_over(places.weights * z * t, x)
+
+    return joined(maps, jacobian)
+
+
+@lru_cache(maxsize=64)
+def _by_rows(k: int) -> Places:
+    rows, cols = np.tril_indices(k, -1)
+    return Places.of((k, k), rows, cols, rows - cols + 1.0)
+
+
+# The Jacobian of L L^T has one factor L[i, i] for each later row, so all of a column count the
+# same.
+@lru_cache(maxsize=64)
+def by_columns(k: int) -> Places:
+    cols, rows = np.triu_indices(k, 1)
+    return Places.of((k, k), rows, cols, float(k) - cols)
+
+
+def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
+    """Map a vector to the Cholesky factor of a correlation matrix.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K - 1) / 2)
+        Unconstrained: the transformed partial correlations, row by row.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    L : shape (..., K, K)
+        Lower triangular, with rows of length 1 and a positive diagonal.
+    log_jacobian : scalar
+        If asked for: that of the elements below the diagonal, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If `K` is not a nonnegative integer.
+    ShapeError
+        If the size of `x` is not ``K * (K - 1) / 2``.
+
+    Notes
+    -----
+    With ``z = tanh(x)``, in row and column `i`, `j` below the diagonal, ``L[i, j]`` is ``z[i, j]``
+    times the product of ``sqrt(1 - z[i, m]**2)`` over all ``m < j``, and ``L[i, i]`` that product.
+    Its derivative in ``x[i, j]`` is that product times ``1 - z[i, j]**2``, and in each earlier
+    ``x[i, m]`` it is ``-L[i, j] * z[i, m]``.
+
+    References
+    ----------
+    Stan Reference Manual, "Cholesky factors of correlation matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cholesky_corr_constrain(np.array([np.arctanh(0.6)]), 2)
+    array([[1. , 0. ],
+           [0.6, 0.8]])
+    """
+    x = operand(x, "cholesky_corr_constrain", "x")
+    places = _by_rows(size_of("cholesky_corr_constrain", "K", K))
+    check_vector("cholesky_corr_constrain", "x", np.shape(x), places.rows.size)
+    return correlation_factor(x, places=places, jacobian=jacobian)
+
+
+def _partial_correlations(factor: Any, places: Places) -> Any:
+    """``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
+    rows, cols = places.rows, places.cols
+    # Only below the diagonal: the square root has no derivative at the zeros above it.
+    rest = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
+    with np.errstate(divide="ignore"):
+        return np.arcsinh(factor[..., rows, cols] / rest)
+
+
+def _check_factor(function: str, title: str, y: Any) -> None:
+    """Raise unless `y` is lower triangular with a positive diagonal."""
+    Domain("0 above the diagonal", lambda y: (y == 0) | triangle_mask(y.shape)).check(
+        function, title, y
+    )
+    positive.check(function, f"diagonal of {title}", np.diagonal(y, axis1=-2, axis2=-1))
+
+
+def cholesky_corr_free(y: Any) -> Any:
+    """The inverse of `cholesky_corr_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Lower triangular, with rows of length 1, to within 1e-8, and a positive diagonal.
+
+    Returns
+    -------
+    Of shape (..., K * (K - 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not such a factor.
+    ShapeError
+        If `y` is not square.
+
+    Notes
+    -----
+    The derivative is that of ``arcsinh(y[i, j] / norm(y[i, j + 1:]))``, whether or not rows keep
+    their length.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.tanh(vm.cholesky_corr_free([[1.0, 0.0], [0.6, 0.8]]))
+    array([0.6])
+    """
+    function, title = "cholesky_corr_free", "Cholesky factor of a correlation matrix"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    check_values(partial(_check_factor, function, title), y)
+    check_inside(
+        one, function, f"sum(row of {title}**2)", y, lambda y: np.sum(np.square(y), axis=-1)
+    )
+    return _partial_correlations(y, _by_rows(np.shape(y)[-1]))
+
+
+def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
+    """Map a vector to a correlation matrix.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K - 1) / 2)
+        Unconstrained: the transformed partial correlations, column by column.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+        Symmetric, positive definite, with ones on the diagonal.
+    log_jacobian : scalar
+        If asked for: that of the elements below the diagonal, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If `K` is not a nonnegative integer.
+    ShapeError
+        If the size of `x` is not ``K * (K - 1) / 2``.
+
+    Notes
+    -----
+    ``L @ L.T`` of a factor `L` as `cholesky_corr_constrain` makes it: the adjoint of `L` is ``(g +
+    g.T) @ L``.
+
+    References
+    ----------
+    Stan Reference Manual, "Correlation matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.corr_matrix_constrain(np.array([np.arctanh(0.6)]), 2)
+    array([[1. , 0.6],
+           [0.6, 1. ]])
+    """
+    x = operand(x, "corr_matrix_constrain", "x")
+    places = by_columns(size_of("corr_matrix_constrain", "K", K))
+    check_vector("corr_matrix_constrain", "x", np.shape(x), places.rows.size)
+    return squared(correlation_factor(x, places=places, jacobian=jacobian), jacobian)
+
+
+def squared(factor: Any, jacobian: bool) -> Any:
+    """``L L^T``, and the log-Jacobian if there is one."""
+    if jacobian:
+        return tcrossprod(factor[0]), factor[1]
+    return tcrossprod(factor)
+
+
+def _factor(function: str, title: str, y: Any) -> Any:
+    """The Cholesky factor of a symmetric matrix that may be a variable, or the refusal in the name
+    of `function`.
+    """
+
+    def factor(y: Any) -> Any:
+        check_symmetric(function, y, title)
+        return cholesky_factor(function, y, name=title)
+
+    def check(y: Any) -> None:
+        factor(y)
+
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return factor(y)
+    check_values(check, y)
+    return np.linalg.cholesky(y)
+
+
+def corr_matrix_free(y: Any) -> Any:
+    """The inverse of `corr_matrix_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Symmetric, positive definite, with ones on the diagonal, all to within 1e-8.
+
+    Returns
+    -------
+    Of shape (..., K * (K - 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a correlation matrix.
+    ShapeError
+        If `y` is not square.
+
+    Notes
+    -----
+    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies
+    the adjoint.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> np.tanh(vm.corr_matrix_free([[1.0, 0.6], [0.6, 1.0]]))
+    array([0.6])
+    """
+    function, title = "corr_matrix_free", "Correlation matrix variable"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    check_inside(
+        one, function, f"diagonal of {title}", y, lambda y: np.diagonal(y, axis1=-2, axis2=-1)
+    )
+    return _partial_correlations(_factor(function, title, y), by_columns(np.shape(y)[-1]))
+
+
+# --- Cholesky factors of covariance matrices ---

@@ -1,0 +1,381 @@
+"""Transforms of covariance matrices and of their Cholesky factors."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from math import log, prod
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.operation import operation
+from varmat.functions.checks import check_square, check_values
+from varmat.functions.linalg.forms import tcrossprod
+from varmat.programs.symbols import refuse
+from varmat.transforms.common import check_vector, joined, operand, plain_sum, split, sum_over
+from varmat.transforms.correlation_matrices import (
+    Places,
+    _check_factor,
+    _factor,
+    _partial_correlations,
+    by_columns,
+    correlation_factor,
+    size_of,
+    squared,
+)
+
+__all__ = [
+    "cholesky_factor_constrain",
+    "cholesky_factor_free",
+    "cov_matrix_constrain",
+    "cov_matrix_constrain_lkj",
+    "cov_matrix_free",
+    "cov_matrix_free_lkj",
+]
+
+
+# The diagonal is exp(x), the rest x itself, so log|J| is a weighted sum of the x on the diagonal.
+@operation(stacked=True)
+def covariance_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+    """A lower triangular matrix with positive diagonal."""
+    v = np.array(x)
+    v[..., places.diagonal] = np.exp(v[..., places.diagonal])
+    y = places.filled(v, 0.0)
+    return (
+        (y, prod(x.shape[:-1]) * places.constant + plain_sum(x * places.weights)) if jacobian else y
+    )
+
+
+@covariance_factor.straight
+def covariance_factor_straight(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+    if not np.size(x):
+        refuse()
+    v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
+    y = places.matrix(v)
+    value = (
+        (y, prod(np.shape(x)[:-1]) * places.constant + np.sum(x * places.weights))
+        if jacobian
+        else y
+    )
+
+    def contribution(g: Any) -> Any:
+        g, h, _ = split(g, value, jacobian)
+        c = g[..., places.rows, places.cols]
+        c = np.where(places.diagonal & (c != 0.0), c * v, c)
+        return c + h * places.weights if jacobian else c
+
+    return value, contribution
+
+
+@covariance_factor.reverse
+def covariance_factor_reverse(g: Any, r: Any, x: Any, places: Places, jacobian: bool) -> Any:
+    g, h, r = split(g, r, jacobian)
+    c = g[..., places.rows, places.cols]
+    # As in `times_slope`.
+    np.multiply(c, r[..., places.rows, places.cols], out=c, where=places.diagonal & (c != 0.0))
+    return c + h * places.weights if jacobian else c
+
+
+@covariance_factor.tangent
+def covariance_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -> Any:
+    slope = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), 1.0)
+    return joined(lambda t: (places.matrix(slope * t), sum_over(places.weights * t, x)), jacobian)
+
+
+@lru_cache(maxsize=64)
+def _trapezoid(m: int, n: int) -> Places:
+    rows, cols = np.tril_indices(m, 0, n)
+    return Places.of((m, n), rows, cols, np.where(rows == cols, 1.0, 0.0))
+
+
+# The Jacobian of L L^T is 2^K times the product of the L[i, i]**(K - i), that of the diagonal of L
+# once more.
+@lru_cache(maxsize=64)
+def _triangle(k: int) -> Places:
+    rows, cols = np.tril_indices(k)
+    return Places.of((k, k), rows, cols, np.where(rows == cols, k + 1.0 - rows, 0.0), k * log(2.0))
+
+
+def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bool = False) -> Any:
+    """Map a vector to the Cholesky factor of a covariance matrix: lower triangular with a positive
+    diagonal.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., N * (N + 1) / 2 + (M - N) * N)
+        Unconstrained: the elements of the factor row by row, the logarithms of those on the
+        diagonal.
+    M : int
+        Number of rows.
+    N : int, optional
+        Number of columns, at most `M`; by default `M`. With fewer columns the matrix ``L @ L.T`` is
+        singular.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    L : shape (..., M, N)
+    log_jacobian : scalar
+        If asked for: the sum of the logarithms of the diagonal.
+
+    Raises
+    ------
+    DomainError
+        If `M` is less than `N`, or one of them is not a nonnegative integer.
+    ShapeError
+        If the size of `x` does not go with `M` and `N`.
+
+    Notes
+    -----
+    The derivative is one for an element below the diagonal, and ``L[i, i]`` for one on it.
+
+    References
+    ----------
+    Stan Reference Manual, "Cholesky factors of covariance matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cholesky_factor_constrain(np.array([0.0, 5.0, np.log(2.0)]), 2)
+    array([[1., 0.],
+           [5., 2.]])
+    """
+    x = operand(x, "cholesky_factor_constrain", "x")
+    m = size_of("cholesky_factor_constrain", "M", M)
+    n = m if N is None else size_of("cholesky_factor_constrain", "N", N)
+    if m < n:
+        raise DomainError(
+            f"cholesky_factor_constrain: M is {m}, but must be at least N, which is {n}!"
+        )
+    places = _trapezoid(m, n)
+    check_vector("cholesky_factor_constrain", "x", np.shape(x), places.rows.size)
+    return covariance_factor(x, places=places, jacobian=jacobian)
+
+
+def _coordinates(factor: Any, places: Places) -> Any:
+    """The elements in their places, logarithms of those on the diagonal; differentiable."""
+    v = factor[..., places.rows, places.cols]
+    return np.where(places.diagonal, np.log(np.where(places.diagonal, v, 1.0)), v)
+
+
+def cholesky_factor_free(y: Any) -> Any:
+    """The inverse of `cholesky_factor_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., M, N)
+        Lower triangular with a positive diagonal, not more columns than rows.
+
+    Returns
+    -------
+    Of shape (..., N * (N + 1) / 2 + (M - N) * N)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not such a factor.
+    ShapeError
+        If `y` is not a matrix, or a stack of them, of such a shape.
+
+    Notes
+    -----
+    The derivative is one for an element below the diagonal, and ``1 / y[i, i]`` for one on it.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.cholesky_factor_free([[1.0, 0.0], [5.0, 1.0]])
+    array([0., 5., 0.])
+    """
+    function, title = "cholesky_factor_free", "Cholesky factor variable"
+    y = operand(y, function, "y")
+    shape = np.shape(y)[-2:]
+    if len(shape) < 2 or shape[0] < shape[1]:
+        raise ShapeError(
+            f"{function}: y has shape {np.shape(y)}, but must have at least as many rows as "
+            "columns!"
+        )
+    check_values(partial(_check_factor, function, title), y)
+    return _coordinates(y, _trapezoid(*shape))
+
+
+def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
+    """Map a vector to a covariance matrix: symmetric and positive definite.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K + 1) / 2)
+        Unconstrained: the elements of the Cholesky factor row by row, the logarithms of those on
+        the diagonal.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+    log_jacobian : scalar
+        If asked for: that of the lower triangle, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If `K` is not a nonnegative integer.
+    ShapeError
+        If the size of `x` is not ``K * (K + 1) / 2``.
+
+    Notes
+    -----
+    ``L @ L.T`` of a factor `L` as `cholesky_factor_constrain` makes it: the adjoint of `L` is ``(g
+    + g.T) @ L``.
+
+    References
+    ----------
+    Stan Reference Manual, "Covariance matrices".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cov_matrix_constrain(np.array([0.0, 5.0, np.log(2.0)]), 2)
+    array([[ 1.,  5.],
+           [ 5., 29.]])
+    """
+    x = operand(x, "cov_matrix_constrain", "x")
+    places = _triangle(size_of("cov_matrix_constrain", "K", K))
+    check_vector("cov_matrix_constrain", "x", np.shape(x), places.rows.size)
+    return squared(covariance_factor(x, places=places, jacobian=jacobian), jacobian)
+
+
+def cov_matrix_free(y: Any) -> Any:
+    """The inverse of `cov_matrix_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Symmetric, to within 1e-8 absolutely and relatively, and positive definite.
+
+    Returns
+    -------
+    Of shape (..., K * (K + 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a covariance matrix.
+    ShapeError
+        If `y` is not square.
+
+    Notes
+    -----
+    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies
+    the adjoint.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.cov_matrix_free([[1.0, 5.0], [5.0, 26.0]])
+    array([0., 5., 0.])
+    """
+    function = "cov_matrix_free"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    return _coordinates(
+        _factor(function, "Covariance matrix variable", y), _triangle(np.shape(y)[-1])
+    )
+
+
+def cov_matrix_constrain_lkj(x: Any, K: int, jacobian: bool = False) -> Any:
+    """Map a vector to a covariance matrix by way of correlations and standard deviations.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K * (K + 1) / 2)
+        Unconstrained: the ``K * (K - 1) / 2`` transformed partial correlations, column by column as
+        in `corr_matrix_constrain`, then the logarithms of the `K` standard deviations.
+    K : int
+        Number of rows.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K, K)
+    log_jacobian : scalar
+        If asked for: that of the lower triangle, summed over a stack.
+
+    Raises
+    ------
+    DomainError
+        If `K` is not a nonnegative integer.
+    ShapeError
+        If the size of `x` is not ``K * (K + 1) / 2``.
+
+    Notes
+    -----
+    ``L @ L.T`` for the factor `L` of the correlations with row `i` times the standard deviation
+    ``s[i]``. In the log-Jacobian each logarithm of a standard deviation counts ``K + 1`` times.
+
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines
+    and extended onion method", Journal of Multivariate Analysis 100 (2009), 1989.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cov_matrix_constrain_lkj(np.array([np.arctanh(0.6), 0.0, np.log(2.0)]), 2)
+    array([[1. , 1.2],
+           [1.2, 4. ]])
+    """
+    x = operand(x, "cov_matrix_constrain_lkj", "x")
+    k = size_of("cov_matrix_constrain_lkj", "K", K)
+    places = by_columns(k)
+    m = places.rows.size
+    check_vector("cov_matrix_constrain_lkj", "x", np.shape(x), m + k)
+    factor = correlation_factor(x[..., :m], places=places, jacobian=jacobian)
+    scales = np.exp(x[..., m:])[..., None]
+    if not jacobian:
+        return tcrossprod(scales * factor)
+    constant = prod(np.shape(x)[:-1]) * k * log(2.0)
+    return tcrossprod(scales * factor[0]), factor[1] + (k + 1.0) * np.sum(x[..., m:]) + constant
+
+
+def cov_matrix_free_lkj(y: Any) -> Any:
+    """The inverse of `cov_matrix_constrain_lkj`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K, K)
+        Symmetric, to within 1e-8 absolutely and relatively, and positive definite.
+
+    Returns
+    -------
+    Of shape (..., K * (K + 1) / 2)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a covariance matrix.
+    ShapeError
+        If `y` is not square.
+
+    Notes
+    -----
+    By way of the Cholesky factor and the diagonal: after the checks only the lower triangle is
+    read, and in it lies the adjoint.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.cov_matrix_free_lkj([[1.0, 0.0], [0.0, np.exp(4.0)]])
+    array([0., 0., 2.])
+    """
+    function = "cov_matrix_free_lkj"
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    factor = _factor(function, "Covariance matrix variable", y)
+    correlations = _partial_correlations(factor, by_columns(np.shape(y)[-1]))
+    return np.concatenate([correlations, 0.5 * np.log(np.diagonal(y, axis1=-2, axis2=-1))], axis=-1)

@@ -1,0 +1,259 @@
+"""Transforms of simplexes, and of matrices with simplexes in their columns or rows."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError, nonnegative
+from varmat.core.operation import Saved, operation
+from varmat.functions.checks import one
+from varmat.functions.special.table import expit
+from varmat.transforms.common import (
+    check_inside,
+    check_vector,
+    exclusive_cumsum,
+    joined,
+    later_sums,
+    operand,
+    plain_sum,
+    split,
+    sum_over,
+)
+
+__all__ = [
+    "simplex_constrain",
+    "simplex_free",
+    "stochastic_column_constrain",
+    "stochastic_column_free",
+    "stochastic_row_constrain",
+    "stochastic_row_free",
+]
+
+
+@lru_cache(maxsize=64)
+def _sticks(n: int) -> tuple[Any, Any]:
+    """For each piece broken off a stick how many pieces are left, itself included, and the
+    logarithm of the others.
+    """
+    left = np.arange(n + 1.0, 1.0, -1.0)
+    return left, np.log(left - 1.0)
+
+
+# Stick-breaking: z[k] = expit(x[k] - log(K - 1 - k)), y[k] = z[k] prod_{j < k} (1 - z[j]), and the
+# last piece is what is left. With a the argument of expit, log|J| = sum_k log z[k] + (K - 1 - k)
+# log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
+@operation(stacked=True)
+def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a vector to a simplex, one element longer: nonnegative numbers with sum 1, by
+    stick-breaking.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., K - 1)
+        Unconstrained; zeros give equal elements.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., K)
+    log_jacobian : scalar
+        If asked for: that of the first ``K - 1`` elements, summed over a stack.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is a scalar.
+
+    Notes
+    -----
+    With ``z[k] = expit(x[k] - log(K - 1 - k))`` the element `k` is ``z[k]`` times the product of
+    all earlier ``1 - z[j]``. Its derivative in ``x[k]`` is ``y[k] * (1 - z[k])``, and that of each
+    later ``y[i]`` is ``-y[i] * z[k]``.
+
+    References
+    ----------
+    Stan Reference Manual (up to 2.35), "Unit simplex".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, log_jacobian = vm.simplex_constrain(np.array([0.0]), jacobian=True)
+    >>> y, round(log_jacobian, 12)
+    (array([0.5, 0.5]), -1.38629436112)
+    """
+    check_vector("simplex_constrain", "x", np.shape(x))
+    n = x.shape[-1]
+    left, shift = _sticks(n)
+    a = x - shift
+    z, rest = expit.ufunc(a), expit.ufunc(-a)  # of plain arrays: no variable is looked for
+    left_over = np.multiply.accumulate(rest, axis=-1)
+    inner = [z[..., :1], left_over[..., :-1] * z[..., 1:], left_over[..., n - 1 :]]
+    y = np.concatenate(inner, axis=-1) if n else np.ones((*x.shape[:-1], 1))
+    return Saved((y, plain_sum(a - left * np.logaddexp(0.0, a))) if jacobian else y, z=z, rest=rest)
+
+
+@simplex_constrain.reverse
+def simplex_reverse(g: Any, r: Any, x: Any, jacobian: bool, z: Any, rest: Any) -> Any:
+    g, h, r = split(g, r, jacobian)
+    p = g * r
+    c = p[..., :-1] * rest - z * later_sums(p[..., 1:])
+    return c + h * (1.0 - _sticks(x.shape[-1])[0] * z) if jacobian else c
+
+
+@simplex_constrain.tangent
+def simplex_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+    y = r[0] if jacobian else r
+    n = np.shape(x)[-1]
+    left, shift = _sticks(n)
+    z, rest = expit(x - shift), expit(shift - x)
+
+    def maps(t: Any) -> Any:
+        # Of the logarithms of the elements.
+        own = np.concatenate([rest * t, np.zeros((*np.shape(t)[:-1], 1))], axis=-1)
+        return y * (own - exclusive_cumsum(z * t, n + 1)), sum_over((1.0 - left * z) * t, x)
+
+    return joined(maps, jacobian)
+
+
+def simplex_free(y: Any) -> Any:
+    """The inverse of `simplex_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        Nonnegative, with sum 1 to within 1e-8; a zero gives -inf, and the last element that is none
+        gives inf, if zeros follow.
+
+    Returns
+    -------
+    Of shape (..., K - 1)
+
+    Raises
+    ------
+    DomainError
+        If `y` is not a simplex.
+    ShapeError
+        If `y` is empty or a scalar.
+
+    Notes
+    -----
+    The derivative is that of ``log(y[k]) - log(sum(y[k + 1:]))``, whether or not the sum of all
+    elements is kept.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.simplex_free([0.5, 0.25, 0.25])
+    array([0.69314718, 0.        ])
+    """
+    y = operand(y, "simplex_free", "y")
+    check_vector("simplex_free", "y", np.shape(y), least=1)
+    check_inside(nonnegative, "simplex_free", "Simplex variable", y)
+    check_inside(one, "simplex_free", "sum(Simplex variable)", y, lambda y: np.sum(y, axis=-1))
+    return _odds(y)
+
+
+def _odds(y: Any) -> Any:
+    """Of simplexes that have been checked the unconstrained elements; differentiable."""
+    pieces = y[..., :-1]
+    # A piece of nothing is broken off a stick of any length, also of one that is used up.
+    rest = np.where(pieces == 0.0, 1.0, later_sums(y[..., 1:]))
+    with np.errstate(divide="ignore"):
+        odds = np.log(pieces) - np.log(rest)
+    return odds + _sticks(np.shape(y)[-1] - 1)[1]
+
+
+def _check_columns(function: str, name: str, shape: tuple[int, ...], least: int) -> None:
+    if len(shape) < 2 or shape[-2] < least:
+        rule = f"with {least} or more rows" if least else "or a stack of them"
+        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a matrix {rule}!")
+
+
+def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
+    """Map a matrix to one with one row more whose columns are simplexes.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., M - 1, N)
+        Unconstrained.
+    jacobian : bool
+        Return the logarithm of the absolute Jacobian determinant too.
+
+    Returns
+    -------
+    y : shape (..., M, N)
+    log_jacobian : scalar
+        If asked for.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a matrix, or a stack of them.
+
+    Notes
+    -----
+    The derivative is that of `simplex_constrain`, column by column.
+
+    References
+    ----------
+    Stan Reference Manual, "Stochastic matrix".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.stochastic_column_constrain(np.zeros((1, 3)))
+    array([[0.5, 0.5, 0.5],
+           [0.5, 0.5, 0.5]])
+    """
+    x = operand(x, "stochastic_column_constrain", "x")
+    _check_columns("stochastic_column_constrain", "x", np.shape(x), 0)
+    rows = simplex_constrain(np.matrix_transpose(x), jacobian=jacobian)
+    return (np.matrix_transpose(rows[0]), rows[1]) if jacobian else np.matrix_transpose(rows)
+
+
+def stochastic_column_free(y: Any) -> Any:
+    """The inverse of `stochastic_column_constrain`.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., M, N)
+        Its columns are simplexes.
+
+    Returns
+    -------
+    Of shape (..., M - 1, N)
+
+    Raises
+    ------
+    DomainError
+        If a column is not a simplex, to within 1e-8.
+    ShapeError
+        If `y` is not a matrix, or a stack of them, or has no rows.
+
+    Notes
+    -----
+    The derivative is that of `simplex_free`, column by column.
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> vm.stochastic_column_free([[0.5, 0.5], [0.5, 0.5]])
+    array([[0., 0.]])
+    """
+    function, title = "stochastic_column_free", "Stochastic matrix variable"
+    y = operand(y, function, "y")
+    _check_columns(function, "y", np.shape(y), 1)
+    check_inside(nonnegative, function, title, y)
+    check_inside(one, function, f"sum(column of {title})", y, lambda y: np.sum(y, axis=-2))
+    return np.matrix_transpose(_odds(np.matrix_transpose(y)))
+
+
+# A matrix whose rows are simplexes is a stack of them.
+stochastic_row_constrain = simplex_constrain
+
+
+stochastic_row_free = simplex_free
