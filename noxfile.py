@@ -17,7 +17,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 # The lowest versions in pyproject.toml.
 LOWEST = ["numpy==2.0.*", "scipy==1.15.*"]
 # The tests whose subject is the engine and its programs.
-ENGINE_TESTS = ["tests/core", "tests/programs", "tests/derivatives"]
+ENGINE_TESTS = ["tests/core", "tests/programs", "tests/derivatives", "tests/solvers/test_scan.py"]
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = ["tests"]

@@ -90,7 +90,10 @@ def checked(
             seconds = seconds_of(lambda f=function, r=results: r.append(f(*args)))
             # The value alone has no gradients.
             check(
-                (results[0][0], results[0][1] if name != "plain" else expected[1]), expected, title
+                (results[0][0], results[0][1] if name != "plain" else expected[1]),
+                expected,
+                title,
+                workload.rtol,
             )
         except peers.MissingError:
             continue

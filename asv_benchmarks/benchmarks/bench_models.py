@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from peers import gradient_function
 from timing import peak_bytes
-from workloads import loops, models  # noqa: F401 - make the families
+from workloads import equations, loops, models  # noqa: F401 - make the families
 
 from .common import _Counts, _Rows, _Times, ready, rows_of
 
@@ -79,3 +79,31 @@ class Loops:
 
     def time_record(self, row: str) -> None:
         gradient_function("recorded", self.workload, self.size)(*self.args)
+
+
+EQUATIONS = rows_of("equations")
+
+
+class Equations:
+    """Differential equations: the solution alone, and a gradient, anew and from a recording."""
+
+    params = tuple(EQUATIONS)
+    param_names = ("equation",)
+    timeout = 120
+
+    def setup(self, row: str) -> None:
+        workload, size = EQUATIONS[row]
+        self.args = workload.point(size)
+        ways = ("plain", "varmat", "recorded")
+        self.plain, self.gradient, self.recorded = (
+            ready(way, workload, size, self.args) for way in ways
+        )
+
+    def time_plain(self, row: str) -> None:
+        self.plain(*self.args)
+
+    def time_varmat(self, row: str) -> None:
+        self.gradient(*self.args)
+
+    def time_recorded(self, row: str) -> None:
+        self.recorded(*self.args)

@@ -503,3 +503,13 @@ def test_variables_of_two_threads_do_not_meet_in_three_operands():
         for args in ((vm.var(1.0), foreign, 3.0), (3.0, foreign, vm.var(1.0))):
             with pytest.raises(vm.TapeError, match="two threads"):
                 vm.fma(*args)
+
+
+@pytest.mark.parametrize("base", [2.0, [1.0, 2.0]], ids=["scalar", "vector"])
+def test_powers_by_some_numbers_are_rows_of_their_own(base):
+    """Their slopes need no logarithm."""
+    with vm.nested() as tape:
+        x = vm.var(base)
+        for exponent, name in ((2, "square"), (0.5, "sqrt"), (-1, "reciprocal"), (2.5, "power")):
+            assert x**exponent is tape[-1][1]
+            assert tape[-1][0].name == name

@@ -13,7 +13,7 @@ from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from test_progress import Terminal
+from models.test_progress import Terminal
 
 import varmat as vm
 from varmat.models import shared_chains

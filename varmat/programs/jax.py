@@ -303,9 +303,8 @@ def _loop(jax: Any, kernel: Any) -> Rule | None:
 
         for each, compute in zip(kernel.steps, inner, strict=True):
             (result,) = each.results
-            known[id(result)] = jax.numpy.reshape(
-                compute(each, *map(array, each.operands)), result.shape
-            )  # type: ignore[misc]
+            found = compute(each, *map(array, each.operands))  # type: ignore[misc]
+            known[id(result)] = jax.numpy.reshape(found, result.shape)
         return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
 
     return rule

@@ -13,9 +13,11 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
-from varmat.solvers.differential import MULTISTEP, Leaves, System, checked_start
+from varmat.solvers.differential import MULTISTEP
+from varmat.solvers.initial_values import checked_start
 from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.steppers import LARGEST_DENSE, has_sundials
+from varmat.solvers.systems import Leaves, System
 
 __all__ = ["dae", "dae_tol"]
 

@@ -4,6 +4,7 @@ derivatives at plain numbers.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from varmat.derivatives.recorded import recorded
 from varmat.derivatives.recording import lost
 from varmat.derivatives.reverse import vjp
 from varmat.derivatives.structure import map_leaves
+from varmat.programs.runners import has_native
 
 __all__: list[str] = []
 
@@ -47,6 +49,13 @@ def value_now(x: Any) -> Any:
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else plain(x)
+
+
+def native_pays(count: int) -> bool:
+    """Whether the native runner is there and, if it would have to be loaded first, as many runs as
+    `count` are worth it.
+    """
+    return has_native() and (count >= MANY or "varmat.programs.runners.compiled" in sys.modules)
 
 
 class Inner:

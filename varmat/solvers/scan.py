@@ -4,7 +4,6 @@ steps.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -32,7 +31,7 @@ from varmat.programs.split_scans import (
     written_forward,
 )
 from varmat.programs.symbols import called, require
-from varmat.solvers.inner import MANY, Inner, value_now
+from varmat.solvers.inner import Inner, native_pays, value_now
 
 __all__ = ["scan"]
 
@@ -172,12 +171,8 @@ class Body:
         return self._splits[in_rows]
 
     def _loop(self, in_rows: bool | None, count: int) -> NativeLoop | None:
-        """The same where it is worth it: loading the native runner takes as long as some thousand
-        steps of the other.
-        """
-        if count < MANY and "varmat.programs.runners.compiled" not in sys.modules:
-            return None
-        return self.native(in_rows, count)
+        """The same where it is worth it."""
+        return self.native(in_rows, count) if native_pays(count) else None
 
     # --- on plain arrays ---
 

@@ -15,6 +15,8 @@ from varmat.core.errors import DomainError
 
 __all__: list[str] = []
 
+# The methods whose steps end at the output times.
+ONE_STEP = ("rk45", "ckrk")
 Rate = Callable[[float, np.ndarray], np.ndarray]
 
 
@@ -33,6 +35,8 @@ class Problem(NamedTuple):
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.
+    native : callable, optional
+        The rates without Python: (t, z, place) -> None, which raises where it cannot go on.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Problem(NamedTuple):
     rtol: float
     atol: float
     max_steps: int
+    native: Callable[[float, np.ndarray, np.ndarray], None] | None = None
 
 
 def has_sundials() -> bool:
@@ -73,55 +78,84 @@ def integrate(
     states : ndarray, shape (T, n)
     between : callable or None
     """
-    if method in ("bdf", "adams") and has_sundials() and not dense:
+    if method in ONE_STEP:
+        return _by_one_step(method, problem, t0, z, times), None
+    if has_sundials() and not dense:
         return _by_sundials(method, problem, t0, z, times), None
     return _by_scipy(method, problem, t0, z, times, dense)
+
+
+def _by_one_step(
+    method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
+) -> np.ndarray:
+    """Steps end at the output times; `varmat.programs.runners.compiled` has the same without
+    Python.
+    """
+    states, ahead, common = [], 0.0, {"rtol": problem.rtol, "atol": problem.atol}
+    for time in times.tolist():
+        if time != t0:
+            known = {"first_step": min(ahead, abs(time - t0))} if ahead else {}
+            solver = _started(problem, one_step(method), t0, z, time, **common, **known)
+            solver.h_abs = ahead or solver.h_abs
+            steps = 0
+            while solver.status == "running":
+                before = solver.h_abs
+                _go(problem, solver, steps)
+                steps += 1
+            # A step that was cut short at the output time says little of the next.
+            ahead = max(before, solver.h_abs)
+            t0, z = time, solver.y
+        states.append(z)
+    return np.array(states)
 
 
 def _by_scipy(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool
 ) -> tuple[Any, Any]:
-    """One-step methods end their steps at the output times; the others, which would lose their
-    order there, interpolate.
+    """Methods of several steps, which would lose their order at the output times, interpolate
+    there.
     """
     from scipy.integrate import OdeSolution
 
-    multistep = method in ("bdf", "adams")
+    if times[-1] == t0:
+        return np.repeat(z[None], len(times), axis=0), lambda t: z
+    solver = _multistep(method, problem, t0, z, times[-1])
     states, ends, parts = [], [t0], []
-    solver: Any = None
-    steps = 0
-    ahead = np.sign(times[-1] - t0)
     for time in times.tolist():
-        if solver is None or not multistep:
-            settings = (
-                {"first_step": min(solver.step_size, abs(time - t0))}
-                if solver is not None and solver.step_size
-                else {}
-            )
-            if time != t0:
-                solver = _solver(method, problem, t0, z, times[-1] if multistep else time, settings)
         steps = 0
-        while time != t0 and solver.status == "running" and (solver.t - time) * ahead < 0.0:
-            message = (
-                solver.step()
-                if steps < problem.max_steps
-                else "the steps that it may take are used up"
-            )
-            if message is not None:
-                raise _stopped(problem, float(solver.t), steps, message)
+        while (solver.t - time) * solver.direction < 0.0:
+            _go(problem, solver, steps)
             steps += 1
             if dense:
                 parts.append(solver.dense_output())
                 ends.append(solver.t)
-        if time == t0:
-            states.append(z)
-        elif multistep:
-            states.append(solver.dense_output()(time) if solver.t != time else solver.y)
-        else:
-            t0, z = time, solver.y
-            states.append(z)
-    between = OdeSolution(ends, parts) if dense and parts else (lambda t: z)
-    return np.array(states), between
+        states.append(
+            z if time == t0 else solver.y if time == solver.t else solver.dense_output()(time)
+        )
+    return np.array(states), OdeSolution(ends, parts) if dense else None
+
+
+def _started(
+    problem: Problem, method: Any, t0: float, z: np.ndarray, end: float, **settings: Any
+) -> Any:
+    """A solver of SciPy's, which would try for ever where the rates are not finite at first."""
+    with np.errstate(all="ignore"):
+        solver = method(problem.rate, t0, z, end, **settings)
+    if np.isnan(getattr(solver, "h_abs", 0.0)):
+        raise _stopped(problem, t0, 0, "the rates of change are not finite")
+    return solver
+
+
+def _go(problem: Problem, solver: Any, steps: int) -> None:
+    """Take a step, if the solver may take more than `steps`."""
+    with np.errstate(all="ignore"):
+        message = (
+            solver.step() if steps < problem.max_steps else "the steps that it may take are used up"
+        )
+    if message is None and not np.isfinite(solver.y).all():  # LSODA goes on without a word
+        message = "the state is not finite"
+    if message is not None:
+        raise _stopped(problem, float(solver.t), steps, message)
 
 
 def _stopped(problem: Problem, t: float, steps: int, why: str) -> DomainError:
@@ -131,35 +165,29 @@ def _stopped(problem: Problem, t: float, steps: int, why: str) -> DomainError:
     )
 
 
-def _solver(
-    method: str, problem: Problem, t0: float, z: np.ndarray, end: float, settings: dict[str, Any]
-) -> Any:
+def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: float) -> Any:
     from scipy import integrate as scipy_integrate
 
-    common = {"rtol": problem.rtol, "atol": problem.atol, **settings}
-    if method == "bdf":
-        from scipy.sparse import block_diag
-
-        def jacobian(t: float, y: np.ndarray) -> Any:
-            blocks = problem.jacobian(t, y)
-            return blocks[0] if len(blocks) == 1 else block_diag(list(blocks), format="csc")
-
-        return scipy_integrate.BDF(problem.rate, t0, z, end, jac=jacobian, **common)
+    common: dict[str, Any] = {"rtol": problem.rtol, "atol": problem.atol}
     if method == "adams":
-        return scipy_integrate.LSODA(problem.rate, t0, z, end, **common)
-    return (_cash_karp() if method == "ckrk" else scipy_integrate.RK45)(
-        problem.rate, t0, z, end, **common
-    )
+        return _started(problem, scipy_integrate.LSODA, t0, z, end, **common)
+    from scipy.sparse import block_diag
+
+    def jacobian(t: float, y: np.ndarray) -> Any:
+        blocks = problem.jacobian(t, y)
+        return blocks[0] if len(blocks) == 1 else block_diag(list(blocks), format="csc")
+
+    return _started(problem, scipy_integrate.BDF, t0, z, end, jac=jacobian, **common)
 
 
 @cache
-def _cash_karp() -> Any:
-    """The method of Cash and Karp, by SciPy's loop: J. R. Cash and A. H. Karp, ACM Trans. Math.
-    Softw. 16, 1990.
-    """
+def one_step(method: str) -> Any:
+    """The class of SciPy's solver of a method in `ONE_STEP`, with its table of coefficients."""
     from scipy.integrate import RK45
 
     class CashKarp(RK45):  # type: ignore[misc]
+        """J. R. Cash and A. H. Karp, ACM Trans. Math. Softw. 16, 1990."""
+
         C = np.array([0, 1 / 5, 3 / 10, 3 / 5, 1, 7 / 8])
         A = np.array([
             [0, 0, 0, 0, 0],
@@ -180,13 +208,16 @@ def _cash_karp() -> Any:
             ]
         )
 
-    return CashKarp
+    return RK45 if method == "rk45" else CashKarp
 
 
 def _by_sundials(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """CVODES' methods, of variable order, by scikit-sundae."""
+    """CVODES' methods, of variable order, by scikit-sundae.
+
+    It takes functions of Python alone, so that each call of the rates costs some microseconds even
+    if they are native."""
     from sksundae.cvode import CVODE
 
     failure: list[BaseException] = []
@@ -219,7 +250,7 @@ def _by_sundials(
     kept, where = np.unique(ahead * span, return_inverse=True)
     kept = ahead * kept
     solver = CVODE(
-        rate,
+        problem.native or rate,
         method=method.upper() if method == "bdf" else "Adams",
         rtol=problem.rtol,
         atol=problem.atol,
@@ -233,6 +264,8 @@ def _by_sundials(
     try:
         found = solver.solve(asked, z)
     except Exception:
+        if problem.native is not None:  # why it ended is said by the rates as they are written
+            return _by_sundials(method, problem._replace(native=None), t0, z, times)
         if failure:
             raise failure[0] from None
         raise

@@ -1,0 +1,337 @@
+"""Initial value problems without Python between the steps: the same steps as through SciPy, and the
+same refusals.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.programs.runners import has_native
+from varmat.solvers import initial_values, steppers, systems
+from varmat.solvers.inner import Inner
+
+pytestmark = pytest.mark.skipif(not has_native(), reason="numba is not installed")
+TIMES = np.array([0.3, 1.0, 1.0, 2.5, 20.0])
+# Four parameters, the initial state and the initial time.
+POINT = np.array([0.55, 0.028, 0.84, 0.026, 33.9, 5.9, 0.05])
+WEIGHTS = np.cos(np.arange(10.0)).reshape(5, 2)
+
+
+def lotka_volterra(t, y, th):
+    return [(th[0] - th[1] * y[1]) * y[0], (-th[2] + th[3] * y[0]) * y[1]]
+
+
+def solver(method, tolerance=1e-6, most=10_000):
+    solve = getattr(vm, f"ode_{method}_tol")
+    return lambda f, y0, t0, ts, *args: solve(f, y0, t0, ts, tolerance, tolerance, most, *args)
+
+
+def weighted(method, tolerance=1e-6, most=10_000):
+    """A scalar of all that can vary."""
+    solve = solver(method, tolerance, most)
+    return lambda x, ts=TIMES: np.sum(WEIGHTS * solve(lotka_volterra, x[4:6], x[6], ts, x[:4]))
+
+
+@pytest.fixture
+def route(monkeypatch):
+    """Chooses the way that solutions take when they are not recorded."""
+    return lambda native: monkeypatch.setattr(initial_values, "native_pays", lambda count: native)
+
+
+@pytest.fixture(params=["native", "SciPy"])
+def each_route(request, route):
+    route(request.param == "native")
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("method", ["rk45", "ckrk"])
+def test_steps_are_those_of_scipy(method, tolerance, route, monkeypatch):
+    """To rounding, in the states and all derivatives, and as many steps from one time to the
+    next.
+    """
+    taken = []
+    go = steppers._go
+    monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(args[2]), go(*args)))
+
+    def solved(native, most=10_000):
+        route(native)
+        return vm.value_and_grad(weighted(method, tolerance, most), (0, 1))(POINT, TIMES)
+
+    (value, gradients), (expected, of_scipy) = solved(True), solved(False)
+    assert value == pytest.approx(expected, rel=1e-13)
+    for g, e in zip(gradients, of_scipy, strict=True):
+        np.testing.assert_allclose(g, e, rtol=1e-13, atol=1e-13 * np.max(np.abs(e)))
+    fewest = 1 + max(taken)
+    assert solved(True, fewest)[0] == value
+    with pytest.raises(vm.DomainError, match="the steps that it may take are used up"):
+        solved(True, fewest - 1)
+
+
+def test_values_alone_need_no_python(route, monkeypatch):
+    route(False)
+    expected = solver("rk45")(lotka_volterra, POINT[4:6], 0.0, TIMES, POINT[:4])
+    route(True)
+    monkeypatch.setattr(initial_values, "integrate", None)
+    states = solver("rk45")(lotka_volterra, POINT[4:6], 0.0, TIMES, POINT[:4])
+    np.testing.assert_allclose(states, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("runner", ["native", "numpy"])
+@pytest.mark.parametrize("method", ["rk45", "ckrk"])
+def test_recordings_solve_in_one_step(method, runner):
+    """Of the initial state, both kinds of times, and parameters of several shapes."""
+    a = np.array([[-0.5, 1.0], [-1.0, -0.2]])
+
+    def linear(t, y, a, rate):
+        return a @ y + rate
+
+    def f(x, a):
+        states = solver(method, 1e-9)(linear, x[:2], x[2], np.stack([x[3], x[3], x[4]]), a, x[5])
+        return np.sum(states * WEIGHTS[:3])
+
+    gradient = vm.recorded(f, (0, 1), runner=runner)
+    for x in (np.array([1.0, 0.5, 0.1, 0.4, 1.5, 0.3]), np.array([0.2, -0.5, 0.0, 0.7, 1.1, -0.1])):
+        value, found = gradient(x, a)
+        expected, eager = vm.value_and_grad(f, (0, 1))(x, a)
+        assert value == pytest.approx(expected, rel=1e-12)
+        for g, e in zip(found, eager, strict=True):
+            np.testing.assert_allclose(g, e, rtol=1e-12, atol=1e-12)
+    program = gradient.program
+    assert program.counts()[f"ode_{method}"] == 1
+    assert not program.python_steps()
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(solver("rk45")(lotka_volterra, x[4:6], 0.0, TIMES, POINT[:4])),
+    lambda x: np.sum(solver("rk45")(lotka_volterra, POINT[4:6], x[6], TIMES, POINT[:4])),
+    lambda x: np.sum(solver("rk45")(lotka_volterra, POINT[4:6], 0.0, x[:3] + np.arange(3.0),
+        POINT[:4])[1:]),
+    lambda x: sum(solver("rk45")(lotka_volterra, POINT[4:6], 0.0, TIMES, c * x[:4])[2,
+        1] for c in (1.0, 1.1, 1.2)),
+], ids=["initial state", "initial time", "times", "several solutions"])  # fmt: skip
+def test_recordings_of_some_operands(f):
+    gradient, eager = vm.recorded(f), vm.value_and_grad(f)
+    for x in (POINT, 1.1 * POINT):
+        (value, found), (expected, of_eager) = gradient(x), eager(x)
+        assert value == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_allclose(
+            found, of_eager, rtol=1e-12, atol=1e-12 * np.max(np.abs(of_eager))
+        )
+    assert not gradient.program.python_steps()
+
+
+def test_recordings_agree_with_closed_forms():
+    """exp(-k t): value, gradient and Hessian."""
+
+    def f(x):
+        return solver("rk45", 1e-11)(lambda t, y, k: -k * y, x[:1], 0.0, [1.5], x[1])[0, 0]
+
+    def exact(x):
+        return x[0] * np.exp(-1.5 * x[1])
+
+    gradient, hessian = vm.recorded(f), vm.recorded(vm.hessian(f))
+    for x in (np.array([2.0, 0.7]), np.array([0.5, -0.3])):
+        value, found = gradient(x)
+        assert value == pytest.approx(exact(x), rel=1e-9)
+        np.testing.assert_allclose(found, vm.gradient(exact, x), rtol=1e-9)
+        np.testing.assert_allclose(hessian(x), vm.hessian(exact, x), rtol=1e-8, atol=1e-9)
+
+
+def test_many_threads_run_one_recording():
+    gradient = vm.recorded(weighted("rk45"))
+    points = POINT * (1.0 + 0.01 * np.arange(16.0)[:, None])
+    expected = [gradient(x) for x in points]
+    with ThreadPoolExecutor(4) as executor:
+        found = list(executor.map(gradient, np.repeat(points, 4, axis=0)))
+    for i, (value, g) in enumerate(found):
+        assert value == expected[i // 4][0]
+        np.testing.assert_array_equal(g, expected[i // 4][1])
+    values, gradients = gradient.map(points, workers=2)
+    np.testing.assert_array_equal(values, [value for value, _ in expected])
+    np.testing.assert_array_equal(gradients, [g for _, g in expected])
+
+
+def test_what_f_refuses_is_said_in_its_words(each_route):
+    def sinking(t, y, speed):
+        return -speed + 0.0 * vm.normal_lpdf(0.0, 0.0, y)
+
+    def f(speed):
+        return vm.ode_rk45(
+            lambda t, y, speed: np.stack([sinking(t, y[0], speed)]), [1.0], 0.0, [1.0], speed
+        )[0, 0]
+
+    gradient = vm.recorded(f)
+    assert gradient(0.5) == (pytest.approx(0.5), pytest.approx(-1.0))
+    for called in (gradient, vm.value_and_grad(f), f):
+        with pytest.raises(
+            vm.DomainError, match=r"^normal_lpdf: Scale parameter is -.*, but must be positive!"
+        ):
+            called(1.5)
+
+
+@pytest.mark.parametrize("method", ["bdf", "adams"])
+def test_native_rates_of_other_methods(method, route):
+    """Each call of the rates is native, and what they refuse is said in their words."""
+    pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
+    found = []
+    for native in (True, False):
+        route(native)
+        found.append(vm.value_and_grad(weighted(method))(POINT))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-11)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10)
+    route(True)
+
+    def f(t, y, speed):
+        return -speed + 0.0 * vm.normal_lpdf(0.0, 0.0, y[0]) * y
+
+    with pytest.raises(
+        vm.DomainError, match=r"^normal_lpdf: Scale parameter is -.*, but must be positive!"
+    ):
+        vm.gradient(lambda speed: solver(method)(f, [1.0], 0.0, [2.0], speed)[0, 0], 1.0)
+
+
+def test_stiff_problems_use_up_their_steps(route):
+    def stiff(t, y, mu):
+        return np.stack([y[1], mu * (1.0 - y[0] ** 2) * y[1] - y[0]])
+
+    def f(mu):
+        return np.sum(solver("rk45", 1e-6, 40)(stiff, [2.0, 0.0], 0.0, [1.0], mu))
+
+    texts = []
+    gradient = vm.recorded(f)
+    gradient(1.0)
+    for native, called in (
+        (True, vm.value_and_grad(f)),
+        (False, vm.value_and_grad(f)),
+        (True, gradient),
+    ):
+        route(native)
+        with pytest.raises(vm.DomainError) as caught:
+            called(1000.0)
+        texts.append(str(caught.value))
+    assert re.fullmatch(
+        r"ode_rk45_tol: the solver stopped at t = \S+ after 40 steps .*: the steps .* are used up",
+        texts[0],
+    )
+    assert texts == texts[:1] * 3
+
+
+def test_solutions_that_leave_every_bound(each_route):
+    gradient = vm.recorded(
+        lambda k: vm.ode_rk45(lambda t, y, k: k * y**2, [1.0], 0.0, [2.0], k)[0, 0]
+    )
+    assert gradient(0.25)[0] == pytest.approx(2.0, rel=1e-5)
+    with pytest.raises(
+        vm.DomainError,
+        match=r"ode_rk45: the solver stopped at t = 1\.00000.*: Required step size is less",
+    ):
+        gradient(1.0)
+
+
+@pytest.mark.parametrize("sundials", [True, False])
+@pytest.mark.parametrize("method", ["rk45", "ckrk", "bdf", "adams"])
+def test_rates_that_are_not_finite_at_first(method, sundials, each_route, monkeypatch):
+    monkeypatch.setattr(steppers, "has_sundials", lambda: sundials and steppers._found("sksundae"))
+    with pytest.raises(vm.DomainError, match=f"^ode_{method}_tol: the solver stopped at t = 0"):
+        solver(method)(lambda t, y: np.log(y), [-1.0], 0.0, [1.0])
+
+
+def test_recordings_refuse_operands():
+    gradient = vm.recorded(
+        lambda x: np.sum(solver("rk45")(lotka_volterra, x[:2], x[2], x[3:5], x[5:]))
+    )
+    good = np.array([33.9, 5.9, 0.0, 1.0, 2.0, 0.55, 0.028, 0.84, 0.026])
+    gradient(good)
+    for i, bad, message in [
+        (0, np.inf, "y0[0] is inf, but must be finite!"),
+        (2, 1.0, "t0 is 1.0, but must be less than ts[0], 1.0!"),
+        (3, 3.0, "ts[1] is 2.0, but must not be below ts[0], 3.0!"),
+        (8, np.nan, "an argument of f has an element nan, but must be finite!"),
+    ]:
+        x = good.copy()
+        x[i] = bad
+        with pytest.raises(vm.DomainError, match=f"^{re.escape('ode_rk45_tol: ' + message)}$"):
+            gradient(x)
+
+
+def test_functions_that_have_no_program_are_called(each_route):
+    """Because they branch, or call what nobody knows the steps of; a recording calls Python for
+    these.
+    """
+
+    @vm.operation()
+    def doubled(y):
+        return 2.0 * y
+
+    @doubled.reverse
+    def _(g, r, y):
+        return 2.0 * g
+
+    @doubled.tangent
+    def _(r, y):
+        return lambda t: 2.0 * t
+
+    def after(f):
+        return lambda k: solver("rk45", 1e-9)(f, [1.0], 0.0, [0.5], k)[0, 0]
+
+    gradient = vm.recorded(after(lambda t, y, k: -0.5 * k * doubled(y)))
+    for called in (
+        gradient,
+        vm.value_and_grad(after(lambda t, y, k: -k * y if y[0] > 0.5 else 0.0 * y)),
+    ):
+        for k in (1.0, 0.5):
+            assert called(k) == (
+                pytest.approx(np.exp(-0.5 * k)),
+                pytest.approx(-0.5 * np.exp(-0.5 * k)),
+            )
+    assert gradient.program.python_steps()
+
+
+def test_without_the_native_runner(monkeypatch):
+    for module in (systems, initial_values):
+        monkeypatch.setattr(module, "native_pays", lambda count: False)
+    monkeypatch.setattr(systems, "has_native", lambda: False)
+    gradient = vm.recorded(weighted("rk45"), runner="numpy")
+    value, found = gradient(POINT)
+    assert gradient.program.python_steps()
+    expected, eager = vm.value_and_grad(weighted("rk45"))(POINT)
+    assert value == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(found, eager, rtol=1e-12)
+
+
+def test_a_step_cut_short_leaves_the_next_as_it_is(route, monkeypatch):
+    """Output times close to each other are one step more each."""
+    route(False)
+    taken = []
+    go = steppers._go
+    monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(1), go(*args)))
+    pairs = np.arange(1.0, 6.0)[:, None] + [0.0, 1e-9]
+
+    def steps(ts):
+        taken.clear()
+        solver("rk45", 1e-8)(lotka_volterra, POINT[4:6], 0.0, ts, POINT[:4])
+        return len(taken)
+
+    assert steps(pairs.ravel()) == steps(pairs[:, 0]) + 5
+
+
+def test_a_guard_of_native_rates_is_heard(monkeypatch):
+    """The native runner says so by its first output; the function is then called as it is
+    written.
+    """
+
+    def f(t, y, k):
+        return vm.normal_lpdf(0.0, 0.0, y[0] - t) * k * y
+
+    monkeypatch.setattr(systems, "native_pays", lambda count: True)
+    system = systems.System(Inner("ode_bdf", f, [vm.var(1.0)]), 1)
+    leaves = systems.Leaves([1.0])
+    for t in (0.0, 0.1, 0.2):
+        system.rate(t, np.ones(1), leaves)
+    with pytest.raises(vm.DomainError, match="Scale parameter is -1"):
+        system.rate(2.0, np.ones(1), leaves)

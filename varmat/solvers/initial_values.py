@@ -1,0 +1,377 @@
+"""Solutions of initial value problems as one operation, with its derivatives in initial state,
+times and parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.array_methods import ArrayMethods
+from varmat.core.errors import DomainError, ShapeError
+from varmat.core.operation import Saved, is_differentiable, operation
+from varmat.core.variables import VARIABLES, data
+from varmat.derivatives.structure import leaves_of
+from varmat.programs.one_step import Method, OneStep
+from varmat.programs.symbols import UntraceableError, called, require
+from varmat.solvers.inner import Inner, native_pays, value_now
+from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
+from varmat.solvers.systems import Along, Leaves, System, checked_rates
+
+__all__: list[str] = []
+
+# SciPy and SUNDIALS take no smaller relative tolerance.
+SMALLEST = 2.3e-14
+
+
+class Settings(NamedTuple):
+    """How an equation is solved: the method, and tolerances of the state and of what is integrated
+    backwards.
+    """
+
+    method: str
+    rtol: float
+    atol: float
+    max_steps: int
+    # Of the adjoint state and of the gradient, or None where sensitivities are integrated with the
+    # state.
+    backward: tuple[str, float, float] | None = None
+
+
+def solution(
+    name: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, args: Sequence[Any], how: Settings
+) -> Any:
+    """The states at the times, shape (T, n), of which operands and arguments may be variables."""
+    y0, ts = (
+        np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
+        for x in (y0, ts)
+    )
+    inner = Inner(name, f, args)
+    state, start, times = checked_start(name, y0, t0, ts, [*leaves_of(args)])
+    system = System(inner, state.size)
+    if not inner.leaves and not is_differentiable([y0, t0, ts]):
+        return integrated(system, how, state, start, times, Leaves(()), False)[0]
+    operands = [
+        x if is_differentiable(x) else p for x, p in ((y0, state), (t0, start), (ts, times))
+    ]
+    return ode_solution(
+        *operands, *inner.leaves, system=system, how=how, in_state=is_differentiable([y0, t0])
+    )
+
+
+def checked_start(
+    name: str, y0: Any, t0: Any, ts: Any, args: Sequence[Any], title: str = "y0"
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """The plain values of initial state, initial time and times, which must be possible."""
+    state, times = (
+        np.asarray(data(value_now(x), f"{name}: {what}")) for x, what in ((y0, title), (ts, "ts"))
+    )
+    start = data(value_now(t0), f"{name}: t0")
+    for x, what in ((state, title), (times, "ts")):
+        if x.ndim != 1:
+            raise ShapeError(f"{name}: {what} has shape {x.shape}, but must be a vector!")
+        if not x.size:
+            raise ShapeError(f"{name}: {what} has no elements, but must have at least one!")
+        if not np.isfinite(x).all():
+            i = int(np.flatnonzero(~np.isfinite(x))[0])
+            raise DomainError(f"{name}: {what}[{i}] is {float(x[i])!r}, but must be finite!")
+    if type(start) is not float:
+        raise ShapeError(f"{name}: t0 has shape {np.shape(start)}, but must be a scalar!")
+    if not np.isfinite(start):
+        raise DomainError(f"{name}: t0 is {start!r}, but must be finite!")
+    late = np.flatnonzero(np.diff(times) < 0.0)
+    if late.size:
+        i = int(late[0]) + 1
+        raise DomainError(
+            f"{name}: ts[{i}] is {float(times[i])!r}, but must not be below ts[{i - 1}], "
+            f"{float(times[i - 1])!r}!"
+        )
+    if not start < times[0]:
+        raise DomainError(
+            f"{name}: t0 is {start!r}, but must be less than ts[0], {float(times[0])!r}!"
+        )
+    for x in args:
+        values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            found = float(values[~np.isfinite(values)][0])
+            raise DomainError(
+                f"{name}: an argument of f has an element {found!r}, but must be finite!"
+            )
+    return np.array(state), start, np.array(times)
+
+
+def _problem(
+    system: System, how: Settings, leaves: Leaves, k: int = 0, in_state: bool = False
+) -> Problem:
+    """The equation of the state and of its derivatives in `k` directions."""
+    n, name = system.n, system.inner.name
+    limits = max(how.rtol, SMALLEST), how.atol, how.max_steps
+    if not k:
+        return Problem(
+            name,
+            lambda t, y: system.rate(t, y, leaves),
+            lambda t, y: system.jacobian(t, y, leaves)[None],
+            *limits,
+        )
+    return Problem(
+        name,
+        lambda t, z: system.coupled(t, z, leaves, in_state),
+        # Newton's method finds the state and the sensitivities with this alone; how the latter
+        # depend on the state is left out.
+        lambda t, z: np.repeat(system.jacobian(t, z[:n], leaves)[None], 1 + k, axis=0),
+        *limits,
+    )
+
+
+@operation(variadic=True)
+def ode_solution(
+    y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool
+) -> Any:
+    """`in_state` says whether derivatives with respect to the initial state or time will be asked
+    for.
+    """
+    y0, t0, ts = np.asarray(y0), float(t0), np.asarray(ts)
+    checked_start(system.inner.name, y0, t0, ts, leaves)  # a recording may bring others
+    given = Leaves(leaves)
+    if how.backward is not None:
+        states, between = integrate(
+            how.method, _problem(system, how, given), t0, y0, ts, dense=True
+        )
+        return Saved(np.ascontiguousarray(states), sensitivity=None, between=between)
+    states, sensitivity = integrated(system, how, y0, t0, ts, given, in_state)
+    return Saved(states, sensitivity=sensitivity, between=None)
+
+
+def integrated(
+    system: System,
+    how: Settings,
+    y0: np.ndarray,
+    t0: float,
+    ts: np.ndarray,
+    leaves: Leaves,
+    in_state: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers.
+
+    Where a native run ends, SciPy's way says why.
+    """
+    n, given = system.n, leaves.elements.size
+    k = n * in_state + given
+    start = np.concatenate([y0, *([np.eye(n).ravel()] if in_state else []), np.zeros(given * n)])
+    problem = _problem(system, how, leaves, k, in_state)
+    if native_pays(System.evaluations):
+        system.prepare(t0, start, leaves, in_state)
+        if how.method in ONE_STEP:
+            steps = system.native(_method(how), k, given, in_state)
+            found = None if steps is None else steps(y0, t0, ts, leaves.elements)
+            if found is not None:
+                return found[0], found[1]
+        else:
+            problem = problem._replace(native=system.native_rates(k, leaves, in_state))
+    whole, _ = integrate(how.method, problem, t0, start, ts)
+    sensitivity = whole[:, n:].reshape(ts.size, k, n).swapaxes(1, 2)
+    return np.ascontiguousarray(whole[:, :n]), np.ascontiguousarray(sensitivity)
+
+
+def _method(how: Settings) -> Method:
+    table = one_step(how.method)
+    return Method(
+        table.C, table.A, table.B, table.E, max(how.rtol, SMALLEST), how.atol, how.max_steps
+    )
+
+
+# As one step of a program, without Python; the rates come with the states, for derivatives in the
+# times.
+@ode_solution.straight
+def _(
+    y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool
+) -> Any:
+    n, count, sizes = system.n, np.shape(ts)[0], [*map(np.size, leaves)]
+    given = sum(sizes)
+    k = n * in_state + given
+    steps = system.native(_method(how), k, given, in_state) if how.method in ONE_STEP else None
+    if steps is None:
+        raise UntraceableError
+    for x in (y0, t0, ts, *leaves):
+        require(np.isfinite(x))
+    require(t0 < ts[0])
+    require(ts[1:] >= ts[:-1])
+    shapes = [np.shape(x) for x in leaves]
+
+    def solve(
+        y0: np.ndarray, t0: float, ts: np.ndarray, elements: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        parts = np.split(elements, np.cumsum(sizes)[:-1])
+        plain = Leaves(
+            [
+                x.reshape(shape) if shape else float(x[0])
+                for x, shape in zip(parts, shapes, strict=bool(shapes))
+            ]
+        )
+        states, sensitivity = integrated(system, how, y0, t0, ts, plain, in_state)
+        times = [t0, *ts.tolist()]
+        rates = [system.rate(t, y, plain) for t, y in zip(times, [y0, *states], strict=True)]
+        return states, sensitivity, np.stack(rates)
+
+    flat = np.concatenate(
+        [np.empty(0), *(np.reshape(x, (size,)) for x, size in zip(leaves, sizes, strict=True))]
+    )
+    states, sensitivity, rates, ended, _ = called(
+        OneStep(f"ode_{how.method}", steps, solve), y0, t0, ts, flat
+    )
+    require(np.equal(ended, 0.0))
+
+    def pull(g: Any) -> tuple[Any, ...]:
+        weights = np.reshape(g, (count * n,)) @ np.reshape(sensitivity, (count * n, k))
+        starts = np.cumsum([n * in_state, *sizes]).tolist()
+        parts = [weights[at : at + size] for at, size in zip(starts, sizes, strict=False)]
+        return (
+            lambda: weights[:n],
+            lambda: -(weights[:n] @ rates[0]),
+            lambda: np.sum(g * rates[1:], axis=1),
+            *(
+                np.reshape(part, shape) if shape else part[0]
+                for part, shape in zip(parts, shapes, strict=True)
+            ),
+        )
+
+    return states, pull
+
+
+@ode_solution.reverse
+def _(
+    g: Any,
+    r: Any,
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    *leaves: Any,
+    system: System,
+    how: Settings,
+    in_state: bool,
+    sensitivity: Any,
+    between: Any,
+) -> tuple[Any, ...]:
+    n, given = system.n, Leaves(leaves)
+    if sensitivity is not None:
+        weights = np.tensordot(g, sensitivity, 2)
+        if not in_state:
+            weights = np.concatenate([np.zeros(n), weights])
+    else:
+        weights = _backwards(g, y0, t0, ts, given, system, how, between)
+    parts = np.split(weights, np.cumsum([n, *map(np.size, leaves)]))
+    shaped = [
+        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
+        for part, x in zip(parts[1:], leaves, strict=False)
+    ]
+
+    def in_times() -> np.ndarray:
+        return np.array(
+            [row @ system.rate(float(t), y, given) for row, t, y in zip(g, ts, r, strict=True)]
+        )
+
+    return (parts[0], lambda: -float(parts[0] @ system.rate(t0, y0, given)), in_times, *shaped)
+
+
+def _backwards(
+    g: np.ndarray,
+    y0: np.ndarray,
+    t0: float,
+    ts: np.ndarray,
+    leaves: Leaves,
+    system: System,
+    how: Settings,
+    between: Any,
+) -> np.ndarray:
+    """The adjoint of the initial state and the gradient in the leaves, by integrating the adjoint
+    state back in time.
+    """
+    n, inner = system.n, system.inner
+    method, rtol, atol = how.backward  # type: ignore[misc]
+    size = n + sum(map(np.size, leaves))
+
+    def rate(t: float, w: np.ndarray) -> np.ndarray:
+        value, pullback = inner.pullback((t, between(t)), leaves)
+        weights = w[:n] if isinstance(value, np.ndarray) else type(value)(w[:n].tolist())
+        _, *parts = pullback(weights)
+        return -np.concatenate([np.ravel(part) for part in parts])
+
+    def jacobian(t: float, w: np.ndarray) -> np.ndarray:
+        matrix = np.zeros((1, size, size))
+        matrix[0, :n, :n] = -system.jacobian(t, between(t), leaves).T
+        return matrix
+
+    problem = Problem(inner.name, rate, jacobian, max(rtol, SMALLEST), atol, how.max_steps)
+    w = np.zeros(size)
+    for i in range(len(ts) - 1, -1, -1):
+        w[:n] += g[i]
+        end = ts[i - 1] if i else t0
+        if end != ts[i]:
+            w = np.array(integrate(method, problem, float(ts[i]), w, np.array([end]))[0][0])
+    return w
+
+
+@ode_solution.tangent
+def _(
+    r: Any,
+    y0: Any,
+    t0: Any,
+    ts: Any,
+    *leaves: Any,
+    system: System,
+    how: Settings,
+    in_state: bool,
+    sensitivity: Any,
+) -> tuple[Any, ...]:
+    inner, n = system.inner, system.n
+    ready = sensitivity is not None and not any(
+        type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (y0, t0, ts, *leaves)
+    )
+
+    def rate(t: Any, y: Any) -> Any:
+        return checked_rates(inner, inner((t, y), leaves), n)
+
+    def along(i: int | None, start: Any, t: Any) -> Any:
+        """The derivative of the states along one of initial state (None) and leaves: that of a
+        larger equation.
+        """
+        states = solution(
+            inner.name,
+            Along(inner, n, i),
+            np.concatenate([y0, start]),
+            t0,
+            ts,
+            [list(leaves), t],
+            how,
+        )
+        return states[:, n:]
+
+    def in_state_of(t: Any) -> Any:
+        return (
+            np.tensordot(sensitivity[:, :, :n], t, (2, 0))
+            if ready and in_state
+            else along(None, t, 0.0)
+        )
+
+    def in_leaf(i: int) -> Callable[[Any], Any]:
+        first = n * in_state + sum(map(np.size, leaves[:i]))
+        part: Any = (
+            None if sensitivity is None else sensitivity[:, :, first : first + np.size(leaves[i])]
+        )
+
+        def push(t: Any) -> Any:
+            return np.tensordot(part, np.ravel(t), (2, 0)) if ready else along(i, np.zeros(n), t)
+
+        return push
+
+    def in_times(t: Any) -> Any:
+        return np.stack([rate(ts[i], r[i]) * t[i] for i in range(np.size(ts))])
+
+    return (
+        in_state_of,
+        lambda t: in_state_of(-t * rate(t0, y0)),
+        in_times,
+        *map(in_leaf, range(len(leaves))),
+    )

@@ -1,0 +1,215 @@
+"""The right-hand sides of differential equations, with their sensitivities, as programs where they
+can be recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import is_differentiable
+from varmat.core.variables import data
+from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recording import lost
+from varmat.programs.one_step import Method, NativeRates, NativeSteps
+from varmat.programs.program import ElsewhereError, Program
+from varmat.programs.runners import has_native, runner_for
+from varmat.solvers.inner import MANY, Inner, native_pays
+
+__all__: list[str] = []
+
+
+class Leaves(tuple[Any, ...]):
+    """Plain numbers for the leaves, with all of their elements as one vector."""
+
+    elements: np.ndarray
+
+    def __new__(cls, leaves: Sequence[Any]) -> Leaves:
+        made = super().__new__(cls, leaves)
+        made.elements = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
+        return made
+
+
+class System:
+    """The rates of a state and of its sensitivities, at plain numbers, as programs if they can be
+    recorded.
+
+    Parameters
+    ----------
+    inner : Inner
+        ``f(t, y, *args)``.
+    n : int
+        The size of the state.
+    """
+
+    # Of all systems, in this process.
+    evaluations = 0
+
+    def __init__(self, inner: Inner, n: int) -> None:
+        self.inner, self.n = inner, n
+        self._programs: dict[Any, Program | None] = {}
+        self._runs: dict[Any, Any] = {}
+        self._counts: dict[Any, int] = {}
+        self._native: dict[Any, Any] = {}
+        self._steps: dict[Any, NativeSteps] = {}
+
+    def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
+        """The rates of the state."""
+        return self._run(*self._rates_of(0, False), t, y, leaves)
+
+    def _rate(self, t: Any, y: Any, leaves: Sequence[Any]) -> Any:
+        return checked_rates(self.inner, self.inner((t, y), leaves), self.n)
+
+    def coupled(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
+        """The rates of the state and of its derivatives, one after the other: by initial state, if
+        asked for, and by leaves.
+        """
+        return self._run(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
+
+    def _coupled(self, t: Any, z: Any, leaves: Sequence[Any], in_state: bool) -> Any:
+        k = np.size(z) // self.n - 1
+        y, s = z[: self.n], np.reshape(z[self.n :], (k, self.n))
+        directions: list[Any] = []
+        start = self.n if in_state else 0
+        for x in leaves:
+            units = np.zeros((k, np.size(x)))
+            units[start : start + np.size(x)] = np.eye(np.size(x))
+            directions.append(units.reshape((k, *np.shape(x))))
+            start += np.size(x)
+        value, rates = self.inner.along((t, y), (None, s, *directions), leaves)
+        value = checked_rates(self.inner, value, self.n)
+        rates = np.zeros((k, self.n)) if rates is None else rates
+        return np.concatenate([value, np.reshape(rates, (k * self.n,))])
+
+    def jacobian(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
+        """Derivatives of the rates with respect to the state."""
+        flat = self._run("jacobian", self._jacobian, t, y, leaves)
+        return flat.reshape(self.n, self.n).T
+
+    def _jacobian(self, t: Any, y: Any, leaves: Sequence[Any]) -> Any:
+        value, rows = self.inner.along(
+            (t, y), (None, np.eye(self.n), *[None] * len(leaves)), leaves
+        )
+        checked_rates(self.inner, value, self.n)
+        return np.zeros(self.n**2) if rows is None else np.reshape(rows, (self.n**2,))
+
+    def _run(
+        self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves
+    ) -> np.ndarray:
+        """What a function returns, by its program where it has one."""
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        System.evaluations += 1
+        if count in (2, MANY):
+            program = self._program(key, function, t, z, leaves)
+            runner = "auto" if native_pays(count) else "numpy"
+            self._runs[key] = None if program is None else runner_for(program, runner)
+        run = self._runs.get(key)
+        if run is not None:
+            point = np.empty(1 + z.size + leaves.elements.size)
+            point[0], point[1 : 1 + z.size], point[1 + z.size :] = t, z, leaves.elements
+            try:
+                # it is zero, or nan where a guard of the native runner does not hold
+                ended, found = run([point])
+            except (ArithmeticError, ValueError, ElsewhereError):
+                ended = np.nan
+            if ended == 0.0:
+                return found  # type: ignore[no-any-return]
+        with np.errstate(all="ignore"):  # as it is written
+            rates = function(t, z, leaves)
+        if is_differentiable(rates):
+            raise lost(self.inner.name, rates)
+        return np.ravel(data(rates, f"{self.inner.name}: what f returns"))
+
+    def _program(
+        self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves
+    ) -> Program | None:
+        """A function as a program of one vector, recorded when it is first asked for; None if it
+        cannot be.
+        """
+        if key not in self._programs:
+            point, size = np.concatenate([(t,), z, leaves.elements]), z.size
+            shapes = [np.shape(x) for x in leaves]
+
+            def of_vector(v: Any) -> list[Any]:
+                parts, start = [], 1 + size
+                for shape in shapes:
+                    end = start + int(np.prod(shape))
+                    parts.append(np.reshape(v[start:end], shape) if shape else v[start])
+                    start = end
+                return [function(v[0], v[1 : 1 + size], parts)]
+
+            try:
+                with np.errstate(all="ignore"):
+                    self._programs[key] = record_values(of_vector, point)[0]
+            except Exception:
+                self._programs[key] = None  # what it does is said by calling it
+        return self._programs[key]
+
+    def prepare(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> None:
+        """Record the rates of the state, or of it and its derivatives."""
+        self._program(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
+
+    def native(self, method: Method, k: int, given: int, in_state: bool) -> NativeSteps | None:
+        """All steps of a method as one native call; None if the rates have no program or call
+        Python.
+        """
+        runner = self._native_runner(k, in_state)
+        if runner is None:
+            return None
+        if (k, in_state) not in self._steps:
+            self._steps[k, in_state] = NativeSteps(runner, method, self.n, k, given, in_state)
+        return self._steps[k, in_state]
+
+    def native_rates(self, k: int, leaves: Leaves, in_state: bool) -> NativeRates | None:
+        """The rates as a function of arrays; None if they have no program or call Python."""
+        runner = self._native_runner(k, in_state)
+        return None if runner is None else NativeRates(runner, self.n * (1 + k), leaves.elements)
+
+    def _native_runner(self, k: int, in_state: bool) -> Any:
+        key, _ = self._rates_of(k, in_state)
+        program = self._programs.get(key)
+        if program is None or not has_native():
+            return None
+        if key not in self._native:
+            self._native[key] = runner_for(program, "native")
+        return None if self._native[key].calls_python else self._native[key]
+
+    def _rates_of(self, k: int, in_state: bool) -> tuple[Any, Callable[..., Any]]:
+        """The rates of the state and of its derivatives in `k` directions: their name here, and the
+        function.
+        """
+        if not k:
+            return "rate", self._rate
+        return ("coupled", in_state), lambda t, z, leaves: self._coupled(t, z, leaves, in_state)
+
+
+def checked_rates(inner: Inner, rates: Any, n: int) -> Any:
+    """What the user's function returns as a vector of the length of the state."""
+    if isinstance(rates, (list, tuple)):
+        rates = np.stack(rates)
+    if np.shape(rates) != (n,):
+        raise ShapeError(
+            f"{inner.name}: f returns rates of shape {np.shape(rates)}, but must return one for "
+            f"each state, ({n},)!"
+        )
+    return rates
+
+
+class Along:
+    """The rates of a state and of its derivative along the initial state (None), or along one of
+    the leaves of its equation.
+    """
+
+    def __init__(self, inner: Inner, n: int, i: int | None) -> None:
+        self.inner, self.n, self.i = inner, n, i
+
+    def __call__(self, t: Any, z: Any, leaves: Sequence[Any], direction: Any) -> Any:
+        tangents: list[Any] = [None] * len(leaves)
+        if self.i is not None:
+            tangents[self.i] = direction
+        value, rate = self.inner.along((t, z[: self.n]), (None, z[self.n :], *tangents), leaves)
+        value = checked_rates(self.inner, value, self.n)
+        return np.concatenate([value, np.zeros(self.n) if rate is None else rate])
