@@ -82,11 +82,10 @@ beta_neg_binomial_lpmf = univariate(
     points=[(3, 2.0, 1.5, 2.5), (0, 1.5, 0.5, 1.2), (12, 4.0, 3.0, 0.3), (40, 3.5, 12.0, 60.0)],
     tails=[(2, 1e-3, 1e3, 1e-2), (1000, 20.0, 3.0, 35.0), (3, 2.0, 1e6, 1e7)],
     outside=[(-1, 2.0, 1.5, 2.5), (0.5, 2.0, 1.5, 2.5), (float("inf"), 2.0, 1.5, 2.5)],
-    notes="""The log mass is :math:`\\log \\frac{\\Gamma(n + r)}{n!\\, \\Gamma(r)} + \\log B(\\alpha
-    + r, \\beta + n)
-    - \\log B(\\alpha, \\beta)`: that of the failures before the r-th success, whose probability has
-      a beta distribution of these
-    shapes. In SciPy ``scipy.stats.betanbinom(r, alpha, beta)``.""",
+    notes="""The log mass is :math:`\\log \\frac{\\Gamma(n + r)}{n!\\, \\Gamma(r)} +
+    \\log B(\\alpha + r, \\beta + n) - \\log B(\\alpha, \\beta)`: that of the failures before the
+    r-th success, whose probability has a beta distribution of these shapes. In SciPy
+    ``scipy.stats.betanbinom(r, alpha, beta)``.""",
     examples="""
 >>> import varmat as vm
 >>> round(vm.beta_neg_binomial_lpmf(0, 1.0, 1.0, 1.0), 12)

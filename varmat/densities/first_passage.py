@@ -17,8 +17,7 @@ those of a ratio of further ones. The leading exponential is left out.
 References
 ----------
 .. [1] D. J. Navarro and I. G. Fuss, "Fast and accurate calculations for first-passage times in
-       Wiener diffusion models", Journal of
-   Mathematical Psychology 53 (2009), 222-230.
+   Wiener diffusion models", Journal of Mathematical Psychology 53 (2009), 222-230.
 """
 
 from __future__ import annotations

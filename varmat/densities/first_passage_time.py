@@ -16,8 +16,8 @@ same weights.
 References
 ----------
 .. [1] S. P. Blurton, M. Kesselmeier and M. Gondan, "Fast and accurate calculations for cumulative
-       first-passage time distributions
-   in Wiener diffusion models", Journal of Mathematical Psychology 56 (2012), 470-475.
+   first-passage time distributions in Wiener diffusion models", Journal of Mathematical Psychology
+   56 (2012), 470-475.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     References
     ----------
     .. [1] K. V. Cartwright, "Simpson's rule cumulative integration with MS Excel and
-           irregularly-spaced data", Journal of
-       Mathematical Sciences and Mathematics Education 12, 2017.
+       irregularly-spaced data", Journal of Mathematical Sciences and Mathematics Education 12,
+       2017.
 
     Examples
     --------

@@ -73,8 +73,7 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> Any:
     References
     ----------
     .. [1] S. F. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
-           application in optimum
-       experimental design", 2010, arXiv:1001.1654.
+       application in optimum experimental design", 2010, arXiv:1001.1654.
 
     Examples
     --------

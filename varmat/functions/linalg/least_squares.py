@@ -50,8 +50,7 @@ def pinv(a: Any, rcond: Any = None, rtol: Any = None) -> Any:
     References
     ----------
     .. [1] G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
-           squares problems whose variables
-       separate", SIAM Journal on Numerical Analysis 10, 1973.
+       squares problems whose variables separate", SIAM Journal on Numerical Analysis 10, 1973.
 
     Examples
     --------

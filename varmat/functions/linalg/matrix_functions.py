@@ -39,8 +39,8 @@ def expm(a: Any) -> Any:
     References
     ----------
     .. [1] A. H. Al-Mohy and N. J. Higham, "Computing the Fréchet derivative of the matrix
-           exponential, with an application to
-       condition number estimation", SIAM Journal on Matrix Analysis and Applications 30, 2009.
+       exponential, with an application to condition number estimation", SIAM Journal on Matrix
+       Analysis and Applications 30, 2009.
 
     Examples
     --------

@@ -45,8 +45,7 @@ def qr_reduced(a: Any) -> Any:
     References
     ----------
     .. [1] S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions
-           with application in optimum
-       experimental design", arXiv:1001.1654, 2010.
+       with application in optimum experimental design", arXiv:1001.1654, 2010.
 
     Examples
     --------

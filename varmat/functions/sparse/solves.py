@@ -280,8 +280,7 @@ def sparse_log_determinant_spd(a: Any) -> Any:
     References
     ----------
     .. [1] Kazuhiro Takahashi, James Fagan, Mo-Shing Chen, "Formation of a sparse bus impedance
-           matrix and its application to short
-       circuit study", Proc. 8th PICA Conference, 1973.
+       matrix and its application to short circuit study", Proc. 8th PICA Conference, 1973.
 
     Examples
     --------
