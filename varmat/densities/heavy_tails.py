@@ -106,9 +106,8 @@ loglogistic_lpdf = univariate(
     tails=[(1e300, 1e-5, 2.0), (1e-300, 1e5, 3.0), (1.5, 1.0, 1e4)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],
     notes="""With :math:`u = y / \\alpha` the log density is :math:`\\log\\frac\\beta\\alpha +
-    (\\beta - 1) \\log u
-    - 2 \\log(1 + u^\\beta)`: scale :math:`\\alpha`, shape :math:`\\beta`. In SciPy
-      ``scipy.stats.fisk(beta, scale=alpha)``.""",
+    (\\beta - 1) \\log u - 2 \\log(1 + u^\\beta)`: scale :math:`\\alpha`, shape :math:`\\beta`.
+    In SciPy ``scipy.stats.fisk(beta, scale=alpha)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda alpha: vm.loglogistic_lpdf([0.5, 2.0], alpha, 3.0), 1.0)

@@ -80,9 +80,8 @@ scaled_inv_chi_square_lpdf = univariate(
     tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     notes="""The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) +
-    \\nu \\log s
-    - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2,
-      scale=nu * s**2 / 2)``.""",
+    \\nu \\log s - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy
+    ``scipy.stats.invgamma(nu / 2, scale=nu * s**2 / 2)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.gradient(lambda s: vm.scaled_inv_chi_square_lpdf([4.0, 4.0], 3.0, s), 2.0)

@@ -130,7 +130,8 @@ def _root(covariance: Any) -> Any:
     T=("Number of times", Scalar(nonnegative), "#"),
     notes="""A state, of the mean `m0` and the covariance `C0` before the first time, moves on as
     :math:`\\theta_t = G \\theta_{t-1} + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`,
-    with the covariances W of w and V of v, which may be singular. Row i of a draw is the series of the i-th observable, R by T as in Stan.""",
+    with the covariances W of w and V of v, which may be singular. Row i of a draw is the
+    series of the i-th observable, R by T as in Stan.""",
     examples="""
 >>> import varmat as vm
 >>> walk = vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], [[0.0]], [[1.0]], [0.0], [[0.0]], 5, rng=1)
