@@ -1,132 +1,121 @@
-"""Configuration of Sphinx, and the directives that make the reference from the library itself."""
+"""Configuration of Sphinx. The modules in `_ext` make what is made while the site is built."""
 
 from __future__ import annotations
 
-import importlib
-import re
+import os
+import shutil
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
-from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
+# One thread for BLAS, before NumPy is imported: the pages show times.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from varmat.core import dispatch
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "_ext")]
 
-sys.path.insert(0, str(Path(__file__).parent))
-from families import families
+from gallery import options_of, scraper, with_style  # noqa: E402 - found by the path above
 
 project = "varmat"
 author = "The varmat developers"
+copyright = "the varmat developers"
 version = release = installed_version("varmat")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
-exclude_patterns = ["_build", "coverage_table.md"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Exact gradients of NumPy code", "page_width": "64rem"}
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "reference",
+    "running",
+]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "coverage_table.md",
+    "examples/README.rst",
+    "examples/*.ipynb",
+]
+
+html_title = "varmat"
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = [("filter.js", {"defer": "defer"})]
+html_math_renderer = "mathml"
+html_favicon = "_static/logo.svg"
+html_show_sourcelink = False
+html_copy_source = False
+html_context = {"default_mode": "auto"}
+html_sidebars = {"index": [], "changes": []}
+html_theme_options = {
+    "logo": {
+        "text": "varmat",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+        "alt_text": "varmat",
+    },
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_depth": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+add_function_parentheses = False
+toc_object_entries_show_parents = "hide"
+# The docstrings say what is taken and returned, with shapes.
+autodoc_typehints = "none"
 autodoc_default_options = {"members": False}
 numpydoc_show_class_members = False
 # The pages are also read outside Sphinx, so links to files of the repository stay as they are.
-suppress_warnings = ["myst.xref_missing"]
+suppress_warnings = ["myst.xref_missing", "config.cache"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"\.py$",
+    "image_scrapers": (scraper,),
+    "reset_argv": options_of,
+    "reset_modules": (with_style,),
+    "reset_modules_order": "before",
+    "only_warn_on_example_error": False,
+    "abort_on_example_error": False,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+    "within_subsection_order": "FileNameSortKey",
+    "capture_repr": (),
+    "thumbnail_size": (440, 275),
+    "copyfile_regex": r"^$",
+}
+
+# What `asv publish` made, where somebody has called it, is copied into the site, and linked.
+HISTORY = HERE.parent / ".asv" / "html"
 
 
-# The classes whose members, and those of classes above them, are not told again.
-FOREIGN = "ArrayMethods, ndarray, ValueError, RuntimeError"
-
-
-def entries(module: str, names: list[str]) -> list[str]:
-    """What is printed of objects of a module: their names on top, then their docstrings."""
-    lines = [
-        " · ".join(f"{{py:obj}}`{name} <{module}.{name}>`" for name in names),
-        "",
-        "```{eval-rst}",
-    ]
-    for name in names:
-        thing = getattr(sys.modules[module], name)
-        if isinstance(thing, type):
-            lines += [
-                f".. autoclass:: {module}.{name}",
-                "   :members:",
-                f"   :inherited-members: {FOREIGN}",
-                "",
-            ]
-        else:
-            lines += [
-                f".. {'autofunction' if callable(thing) else 'autodata'}:: {module}.{name}",
-                "",
-            ]
-    return [*lines, "```", ""]
-
-
-class Reference(SphinxDirective):
-    """The public objects of a part of varmat, by family."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        lines: list[str] = []
-        for heading, names in families()[self.arguments[0]].items():
-            if names:
-                lines += [f"### {heading}", "", *entries("varmat", names)]
-        return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
-
-
-class ModuleReference(SphinxDirective):
-    """The public objects of a module that is imported by itself."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        name = self.arguments[0]
-        module = importlib.import_module(name)
-        names = [
-            each for each in module.__all__ if not isinstance(getattr(module, each), ModuleType)
-        ]
-        return self.parse_text_to_nodes("\n".join(entries(name, names)))
-
-
-class NumpyTable(SphinxDirective):
-    """What varmat answers when a NumPy function is called on variables."""
-
-    def run(self) -> list[nodes.Node]:
-        rows = [(_full_name(f), "supported") for f in dispatch.SUPPORTED if _is_numpy(f)]
-        rows += [(name.replace("numpy", "np", 1), "supported") for name in dispatch.BY_NAME]
-        rows += [(f"{_full_name(f)}.{method}", "supported") for f, method in dispatch.UFUNC_METHODS]
-        rows += [
-            (_full_name(f), "a constant: evaluated on the values")
-            for f in dispatch.CONSTANT
-            if _is_numpy(f)
-        ]
-        rows += [
-            (_full_name(f), f"refused: {sentence}")
-            for f, sentence in dispatch.REFUSED.items()
-            if _is_numpy(f)
-        ]
-        lines = ["| function | answer |", "|---|---|"]
-        for name, answer in sorted(set(rows)):
-            lines.append(f"| `{name}` | " + re.sub(r"([*_`|\[\]])", r"\\\1", answer) + " |")
-        return self.parse_text_to_nodes("\n".join(lines))
-
-
-def _is_numpy(function: Any) -> bool:
-    if isinstance(function, str):  # a whole module
-        return True
-    module = getattr(function, "__module__", None) or "numpy"
-    return module.startswith("numpy.") or (module == "numpy" and hasattr(np, function.__name__))
-
-
-def _full_name(function: Any) -> str:
-    if isinstance(function, str):
-        return f"{function}.*".replace("numpy", "np", 1)
-    module = getattr(function, "__module__", None) or "numpy"
-    return f"{module}.{function.__name__}".replace("numpy", "np", 1)
+def copy_history(app: Any, error: Exception | None) -> None:
+    if error is None and HISTORY.is_dir() and app.builder.format == "html":
+        shutil.copytree(HISTORY, Path(app.outdir) / "history", dirs_exist_ok=True)
 
 
 def setup(app: Any) -> None:
-    app.add_directive("varmat-reference", Reference)
-    app.add_directive("varmat-module-reference", ModuleReference)
-    app.add_directive("varmat-numpy-table", NumpyTable)
+    if HISTORY.is_dir():
+        app.tags.add("history")
+    app.connect("build-finished", copy_history)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from fnmatch import fnmatchcase
 
 import varmat
@@ -118,8 +119,14 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Transforms": {
         "Numbers and bounds": ("transforms.bounded", "transforms.elementwise"),
-        "Vectors": ("transforms.ordered", "transforms.simplexes", "transforms.sum_to_zero", "transforms.unit_vectors"),
-        "Matrices": ("transforms.correlation_matrices", "transforms.covariance_matrices", "transforms.readers"),
+        "Vectors": (
+            "transforms.ordered", "transforms.simplexes", "transforms.sum_to_zero",
+            "transforms.unit_vectors",
+        ),
+        "Matrices": (
+            "transforms.correlation_matrices", "transforms.covariance_matrices",
+            "transforms.readers",
+        ),
     },
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (
@@ -140,6 +147,11 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Errors": ("core.errors",),
     },
 }  # fmt: skip
+
+
+def slug(heading: str) -> str:
+    """The name of the page of a family."""
+    return re.sub(r"[^a-z0-9]+", "_", heading.lower()).strip("_")
 
 
 def homes() -> dict[str, str]:

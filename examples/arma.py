@@ -1,15 +1,20 @@
-"""A seasonal moving average: the airline passengers of Box and Jenkins, with a forecast.
+"""A seasonal moving average, with a forecast
+==========================================
+
+The airline passengers of Box and Jenkins: a model of three numbers, and the next two years.
 
 Passengers of international airlines, monthly, 1949 to 1960, in thousands (Box and Jenkins 1976,
 Time Series Analysis, series G). With w the series of decimal logarithms after differences over a
-month and over a year, the "airline model" is
+month and over a year, the "airline model" is ::
 
     w[t] = e[t] - theta e[t-1] - Theta (e[t-12] - theta e[t-13]),  e[t] ~ normal(0, sigma)
 
-and its shocks e come out of the series by a linear recurrence: `lfilter`, which takes variables as
-coefficients. What the recurrence needs from before the start are thirteen unknowns more, so that
+and its shocks e come out of the series by a linear recurrence: ``lfilter``, which takes variables
+as coefficients. What the recurrence needs from before the start are thirteen unknowns more, so that
 the likelihood is exact. R's ``arima`` gives the maximum likelihood estimates theta = 0.4018
 (0.0896), Theta = 0.5569 (0.0731), sigma = 0.01595.
+
+Run it with::
 
     python examples/arma.py [--quick] [--output FOLDER]
 """
@@ -17,11 +22,16 @@ the likelihood is exact. R's ``arima`` gives the maximum likelihood estimates th
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 
 import varmat as vm
+
+# %%
+# The data
+# --------
 
 PASSENGERS = np.array([
     112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118, 115, 126, 141, 135, 125, 149, 170,
@@ -45,6 +55,14 @@ ESTIMATES = {
 SERIES = np.log10(PASSENGERS)
 # Shocks from before the start, and months to forecast.
 BEFORE, MONTHS = 13, 24
+
+
+# %%
+# The model
+# ---------
+#
+# The shocks are a linear filter of the series, run backwards: ``vm.lfilter`` is one
+# operation, whatever the length of the series.
 
 
 def differences(y):
@@ -93,6 +111,11 @@ def forecast(theta, Theta, sigma, before, rng):
     return {"forecast": 10.0 ** y[len(SERIES) :]}
 
 
+# %%
+# The figure
+# ----------
+
+
 def plot(future, path):
     # Here, so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
@@ -132,10 +155,19 @@ def plot(future, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()

@@ -1,8 +1,9 @@
-"""Eight schools: a hierarchical model, sampled.
+"""Eight schools: a hierarchical model
+===================================
 
 Eight schools tried a coaching programme; each estimated its effect with a standard error (Rubin
 1981, Journal of Educational Statistics 6, 377-401). How far should the estimates be drawn together?
-The model, in its non-centred form:
+The model, in its non-centred form::
 
     theta_trans ~ normal(0, 1), mu ~ normal(0, 5), tau ~ cauchy(0, 5) restricted to tau > 0
     theta = mu + tau * theta_trans,  y ~ normal(theta, sigma)
@@ -11,18 +12,25 @@ The gradient is checked against finite differences, then nutpie draws from the p
 The means are compared with those of a long reference run in the posteriordb collection, and the
 plot shows how far the schools are drawn together.
 
+Run it with::
+
     python examples/eight_schools.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
 import varmat as vm
+
+# %%
+# The data
+# --------
 
 y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 sigma = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
@@ -33,6 +41,14 @@ REFERENCE = {
     "tau": 3.60,
     "theta": np.array([6.15, 4.94, 3.91, 4.80, 3.61, 4.05, 6.32, 4.88]),
 }
+
+
+# %%
+# The model
+# ---------
+#
+# ``effects`` computes what is derived of the parameters, and its results are arguments of
+# the log density.
 
 
 def effects(theta_trans, mu, tau):
@@ -59,6 +75,11 @@ def make_model():
         dims={"theta": ["school"]},
         recorded=True,
     )
+
+
+# %%
+# The figure
+# ----------
 
 
 def plot(theta, mu, path):
@@ -99,10 +120,19 @@ def plot(theta, mu, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()

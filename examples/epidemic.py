@@ -1,7 +1,10 @@
-"""An epidemic: the influenza in a boarding school of 1978, by a differential equation.
+"""An epidemic by a differential equation
+======================================
+
+The influenza in a boarding school of 1978: how fast it spread, and how many boys one boy infected.
 
 Boys who were in bed each day, of 763 in the school (British Medical Journal, 4 March 1978, p. 587).
-Who is susceptible meets the infected, and these recover:
+Who is susceptible meets the infected, and these recover::
 
     S' = -beta S I / N,   I' = beta S I / N - gamma I,   R' = gamma I
     in_bed[day] ~ neg_binomial_2(I(day), phi)
@@ -11,12 +14,15 @@ phi for how much counts vary beyond a Poisson distribution. The priors are those
 E. Semenova, C. Margossian and J. Riou, Bayesian workflow for disease transmission modeling in Stan,
 Statistics in Medicine 40, 2021, whose posterior means are 1.73 for beta and 0.54 for gamma.
 
+Run it with::
+
     python examples/epidemic.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import timeit
 from pathlib import Path
 
@@ -24,10 +30,22 @@ import numpy as np
 
 import varmat as vm
 
+# %%
+# The data
+# --------
+
 IN_BED = np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
 BOYS = 763
 DAYS = np.arange(1.0, 15.0)
 START = np.array([BOYS - 1.0, 1.0, 0.0])
+
+
+# %%
+# The model
+# ---------
+#
+# ``rates`` is the right-hand side of the equation. The solver gives the state on each day,
+# with its derivatives in both rates.
 
 
 def rates(t, y, beta, gamma):
@@ -58,6 +76,11 @@ def in_bed(beta, gamma, phi_inverse, rng):
     return vm.neg_binomial_2_rng(infected(beta, gamma), 1.0 / phi_inverse, rng=rng)
 
 
+# %%
+# The figure
+# ----------
+
+
 def plot(counts, path):
     # Here, so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
@@ -77,10 +100,19 @@ def plot(counts, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()

@@ -1,9 +1,11 @@
-"""Gaussian process regression: the head of a motorcyclist in a crash, with noise that changes over
-time.
+"""A Gaussian process whose noise changes
+======================================
+
+The head of a motorcyclist in a crash: a smooth curve, and noise that is not the same at all times.
 
 Accelerations of the head in simulated motorcycle accidents, used to test helmets (Silverman 1985,
 Journal of the Royal Statistical Society B 47, 1-52). The curve is a Gaussian process, integrated
-out of the likelihood:
+out of the likelihood::
 
     acceleration ~ multi_normal(0, K + diag(noise ** 2)),
     K[i, j] = amplitude**2 exp(-(t[i] - t[j])**2 / (2 length**2))
@@ -12,18 +14,25 @@ With the same noise everywhere the maximum of the likelihood is what scikit-lear
 first nothing shakes: in the second model the logarithm of the noise is itself a curve, piecewise
 linear with knots four milliseconds apart.
 
+Run it with::
+
     python examples/gaussian_process.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import timeit
 from pathlib import Path
 
 import numpy as np
 
 import varmat as vm
+
+# %%
+# The data
+# --------
 
 # Milliseconds after the impact, and accelerations in g.
 TIMES = np.array([
@@ -56,6 +65,13 @@ ACCELERATIONS = np.array([
     14.7, -1.3, 0, 10.7, 10.7, -26.8, -14.7, -13.3, 0, 10.7, -14.7, -2.7, 10.7, -2.7, 10.7,
 ])  # fmt: skip
 KNOTS = np.arange(0.0, 61.0, 4.0)
+
+
+# %%
+# Two models
+# ----------
+#
+# Both have one covariance matrix, so one Cholesky factorisation, in each evaluation.
 
 
 def between_knots(t):
@@ -117,6 +133,11 @@ def in_sklearn(amplitude, length, noise):
     return variance**0.5, length, noise**0.5, fit.log_marginal_likelihood_value_
 
 
+# %%
+# The figure
+# ----------
+
+
 def plot(fits, path):
     # Here, so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
@@ -151,10 +172,19 @@ def plot(fits, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer repeats in the timing")
     options = parser.parse_args()

@@ -1,9 +1,11 @@
-"""A generalised linear model: which measurements of cell nuclei tell a malignant tumour from a
-benign one?
+"""Logistic regression of real data
+================================
+
+Which measurements of cell nuclei tell a malignant tumour from a benign one?
 
 The Wisconsin breast cancer data that come with scikit-learn: 30 measurements of the nuclei in 569
 tissue samples (Street, Wolberg and Mangasarian 1993). Logistic regression with standard normal
-priors for the coefficients of standardised measurements:
+priors for the coefficients of standardised measurements::
 
     malignant ~ bernoulli_logit(alpha + X @ beta),  beta ~ normal(0, 1)
 
@@ -11,12 +13,15 @@ The fused density goes through X once for value and gradient. The posterior mode
 regression, so scikit-learn finds it too; the exact Hessian gives standard errors, and sampling
 shows how far those can be trusted.
 
+Run it with::
+
     python examples/glm.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +29,21 @@ from sklearn.datasets import load_breast_cancer
 
 import varmat as vm
 
+# %%
+# The data
+# --------
+
 data = load_breast_cancer()
 NAMES = [str(name) for name in data.feature_names]
 X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
 malignant = 1 - data.target
+
+
+# %%
+# The model
+# ---------
+#
+# The fused density takes the matrix itself, in place of the product ``X @ beta``.
 
 
 def log_density(alpha, beta):
@@ -43,6 +59,11 @@ def in_sklearn():
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, malignant).coef_[0]
+
+
+# %%
+# The figure
+# ----------
 
 
 def plot(mode, errors, draws, path):
@@ -86,10 +107,19 @@ def plot(mode, errors, draws, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()

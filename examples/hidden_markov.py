@@ -1,15 +1,20 @@
-"""A hidden Markov model: quiet and restless decades of the Earth.
+"""A hidden Markov model of earthquakes
+====================================
+
+Quiet and restless decades of the Earth.
 
 The numbers of major earthquakes (magnitude 7 or more) in the world, 1900 to 2006, are no Poisson
 series: their variance is 52, their mean 19, and years with many come together. Zucchini and
 MacDonald (2009, Hidden Markov Models for Time Series) let the rate of the Poisson distribution
-switch between three values, by a Markov chain in its stationary distribution:
+switch between three values, by a Markov chain in its stationary distribution::
 
     earthquakes[t] ~ poisson(rate[state[t]]),  state[t] ~ transitions[state[t - 1]]
 
-The states are summed over by `hmm_marginal`. First the maximum of the likelihood, which the book
+The states are summed over by ``hmm_marginal``. First the maximum of the likelihood, which the book
 gives to four decimals: 329.4603; then the posterior, with the probability of each state in each
 year.
+
+Run it with::
 
     python examples/hidden_markov.py [--quick] [--output FOLDER]
 """
@@ -17,11 +22,16 @@ year.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 
 import varmat as vm
+
+# %%
+# The data
+# --------
 
 YEARS = np.arange(1900, 2007)
 COUNTS = np.array([
@@ -37,6 +47,14 @@ COUNTS = np.array([
 STATES = 3
 # Zucchini and MacDonald (2009), section 3.6: the estimates, and minus the log likelihood.
 PUBLISHED_RATES, PUBLISHED_LOSS = np.array([13.146, 19.721, 29.714]), 329.4603
+
+
+# %%
+# The model
+# ---------
+#
+# ``vm.hmm_marginal`` wants the log density of each observation in each state, and the
+# transitions.
 
 
 def emissions(rates):
@@ -72,6 +90,11 @@ def make_model(log_density):
     )
 
 
+# %%
+# The figure
+# ----------
+
+
 def plot(probabilities, rates, path):
     # Here, so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
@@ -105,10 +128,19 @@ def plot(probabilities, rates, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()

@@ -1,8 +1,10 @@
-"""A hierarchical model: the growth of thirty rats, a straight line for each, drawn together by what
-they have in common.
+"""Growth curves of thirty rats
+============================
+
+A hierarchical model: a straight line for each rat, drawn together by what they have in common.
 
 The weights of 30 young rats, weekly for five weeks (Gelfand, Hills, Racine-Poon and Smith 1990,
-Journal of the American Statistical Association 85, 972-985). Rat i at an age of x days:
+Journal of the American Statistical Association 85, 972-985). Rat i at an age of x days::
 
     weight ~ normal(alpha[i] + beta[i] * (x - 22), sigma)
     alpha[i] ~ normal(mu_alpha, sigma_alpha),  beta[i] ~ normal(mu_beta, sigma_beta)
@@ -11,17 +13,24 @@ The gather ``alpha[rat]`` gives each observation the parameter of its group. The
 so the population's line should be the mean of the lines of least squares, and each rat's line
 should lie between its own and the population's.
 
+Run it with::
+
     python examples/hierarchical.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 
 import varmat as vm
+
+# %%
+# The data
+# --------
 
 AGES = np.array([8.0, 15.0, 22.0, 29.0, 36.0])
 WEIGHTS = np.array([
@@ -42,6 +51,14 @@ RATS = len(WEIGHTS) // len(AGES)
 # An observation a row: which rat, and its age from the middle of the study.
 rat = np.repeat(np.arange(RATS), len(AGES))
 age = np.tile(AGES - 22.0, RATS)
+
+
+# %%
+# The model
+# ---------
+#
+# The parameters of the rats are vectors of thirty, and the data know which rat they belong
+# to.
 
 
 def log_density(alpha, beta, mu_alpha, mu_beta, sigma_alpha, sigma_beta, sigma):
@@ -79,6 +96,11 @@ def least_squares():
     intercepts, slopes = y.mean(axis=1), y @ x / (x @ x)
     rest = y - intercepts[:, None] - slopes[:, None] * x
     return intercepts, slopes, np.sqrt(np.sum(rest**2) / (RATS * (len(AGES) - 2)))
+
+
+# %%
+# The figure
+# ----------
 
 
 def plot(draws, path):
@@ -124,10 +146,19 @@ def plot(draws, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()

@@ -1,8 +1,10 @@
-"""A Gaussian process of counts: the smooth rate of five hundred counts, with its 500 latent
-variables integrated out.
+"""Counts with a smooth rate
+=========================
+
+A Gaussian process of five hundred counts, with its 500 latent variables integrated out.
 
 The counts are simulated, of a rate that is known: two bumps on a slope. The log rate is a Gaussian
-process:
+process::
 
     counts[i] ~ poisson_log(level + theta[i]),  theta ~ multi_normal(0, K),
     K[i, j] = amplitude**2 exp(-(t[i] - t[j])**2 / (2 length**2))
@@ -11,18 +13,25 @@ The posterior of theta given the three parameters is nearly normal. Laplace's ap
 integrates it out, so that three unknowns are left in place of 503; draws of theta come from that
 normal distribution afterwards.
 
+Run it with::
+
     python examples/latent_counts.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import timeit
 from pathlib import Path
 
 import numpy as np
 
 import varmat as vm
+
+# %%
+# The data are simulated
+# ----------------------
 
 POINTS = 500
 
@@ -37,6 +46,14 @@ def simulated(points=POINTS, seed=20):
     """Times, and counts there."""
     t = np.linspace(0.0, 10.0, points)
     return t, np.random.default_rng(seed).poisson(true_rate(t))
+
+
+# %%
+# The model
+# ---------
+#
+# The density that is sampled or maximised has three arguments; Laplace's approximation does
+# the rest inside.
 
 
 def covariance(t, amplitude, length):
@@ -76,6 +93,11 @@ def rates(t, counts, draws, seed):
     return np.exp(np.array(theta))
 
 
+# %%
+# The figure
+# ----------
+
+
 def plot(t, counts, drawn, path):
     # Here, so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
@@ -94,10 +116,19 @@ def plot(t, counts, drawn, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer counts and draws, and one repeat of the timing"

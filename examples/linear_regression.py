@@ -1,9 +1,13 @@
-"""Bayesian linear regression on real data: gradient, posterior mode, and standard errors from the
-exact Hessian.
+"""Linear regression on real data
+==============================
+
+Gradient, posterior mode, and standard errors from the exact Hessian.
 
 The diabetes data of Efron, Hastie, Johnstone and Tibshirani (2004), which come with scikit-learn:
 the progression of the disease in 442 patients one year after ten measurements. The model is the
-function `log_posterior` below, in plain NumPy.
+function ``log_posterior`` below, in plain NumPy.
+
+Run it with::
 
     python examples/linear_regression.py [--quick] [--output FOLDER]
 """
@@ -11,6 +15,7 @@ function `log_posterior` below, in plain NumPy.
 from __future__ import annotations
 
 import argparse
+import sys
 import timeit
 from pathlib import Path
 
@@ -20,6 +25,10 @@ from sklearn.datasets import load_diabetes
 
 import varmat as vm
 
+# %%
+# The data
+# --------
+
 data = load_diabetes(scaled=False)
 NAMES = ["age", "sex", "body mass index", "blood pressure", "total cholesterol", "LDL", "HDL"]
 NAMES += ["total cholesterol / HDL", "log triglycerides", "glucose"]
@@ -27,6 +36,13 @@ NAMES += ["total cholesterol / HDL", "log triglycerides", "glucose"]
 X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
 y = (data.target - data.target.mean()) / data.target.std()
 n, k = X.shape
+
+
+# %%
+# The model, and its derivatives by hand
+# --------------------------------------
+#
+# The log density is a NumPy function. Its gradient by hand is here for comparison only.
 
 
 def normal(x, mean, scale):
@@ -65,6 +81,11 @@ def seconds(function, repeats):
     return min(timeit.repeat(function, number=repeats, repeat=7)) / repeats
 
 
+# %%
+# The figure
+# ----------
+
+
 def plot(mode, errors, ols, ols_errors, path):
     # Here, so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
@@ -96,10 +117,19 @@ def plot(mode, errors, ols, ols_errors, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer repeats in the timing")
     options = parser.parse_args()

@@ -1,6 +1,9 @@
-"""The way of a drug through the body: two compartments, doses by mouth, and one patient's samples.
+"""The way of a drug through the body
+==================================
 
-A dose is absorbed from the gut into the blood, goes to the tissue and back, and leaves the body:
+Two compartments, doses by mouth, and the samples of one patient.
+
+A dose is absorbed from the gut into the blood, goes to the tissue and back, and leaves the body::
 
     gut' = -ka gut
     blood' = ka gut - (CL + Q) blood / V1 + Q tissue / V2
@@ -12,18 +15,25 @@ rate ka per hour. A dose of 80 mg is taken every 12 hours, and each is added to 
 solutions. The concentrations are simulated, so that the truth is known. The equation is linear:
 where the solver and the exponential of its matrix agree, both are right.
 
+Run it with::
+
     python examples/pharmacokinetics.py [--quick] [--output FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 from scipy.linalg import expm
 
 import varmat as vm
+
+# %%
+# The data
+# --------
 
 DOSE, EVERY, DOSES = 80.0, 12.0, 4
 # Hours after each dose at which samples are taken.
@@ -32,6 +42,14 @@ TRUTH = {"CL": 5.0, "Q": 8.0, "V1": 20.0, "V2": 70.0, "ka": 1.2}
 SIGMA = 0.1
 HOURS = np.concatenate([EVERY * i + AFTER for i in range(DOSES)])
 NAMES = list(TRUTH)
+
+
+# %%
+# The model
+# ---------
+#
+# The solution of one interval is where the next one starts, so gradients go through all of
+# them.
 
 
 def amounts(t, y, CL, Q, V1, V2, ka):
@@ -87,6 +105,11 @@ def model_of(samples):
     return vm.Model(log_density, **{name: vm.positive() for name in NAMES}, sigma=vm.positive())
 
 
+# %%
+# The figure
+# ----------
+
+
 def plot(samples, curves, path):
     # Here, so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
@@ -105,10 +128,19 @@ def plot(samples, curves, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# All of it
+# ---------
+#
+# The page shows what the script prints with ``--quick``.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="folder for the plot"
+        "--output", type=Path, default=Path(sys.argv[0]).parent, help="folder for the plot"
     )
     parser.add_argument("--quick", action="store_true", help="fewer draws")
     options = parser.parse_args()

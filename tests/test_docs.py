@@ -4,6 +4,7 @@ docstring.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -86,10 +87,9 @@ def test_tutorial_is_short():
 def test_first_example_gives_the_gradient():
     namespace: dict[str, Any] = {}
     exec(blocks(ROOT / "README.md", "python")[0], namespace)
-    X, y = namespace["X"], namespace["y"]
-    # At zero: the coefficients get X'y, the logarithm of the scale the sum of squares less their
-    # number.
-    expected = np.append(X.T @ y, y @ y - y.size)
+    y, error = namespace["y"], namespace["error"]
+    # At zero tau is 1. Its logarithm gets -2 / 26 of the Cauchy density and 1 of the transform.
+    expected = np.concatenate([y / error**2, [np.sum(y / error**2), 1.0 - 2.0 / 26.0]])
     assert type(namespace["value"]) is float
     np.testing.assert_allclose(namespace["gradient"], expected, rtol=1e-13)
 
@@ -108,11 +108,110 @@ def test_reference_has_every_name_once(monkeypatch):
     assert sorted(printed) == sorted(parts)
     with pytest.raises(LookupError, match=r"no heading has a pattern for f, of varmat\.nowhere"):
         families.family("f", "nowhere")
+    pages = [families.slug(heading) for headings in parts.values() for heading in headings]
+    assert len(set(pages)) == len(pages)
 
 
-def test_links_of_the_readme_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
-        assert target.startswith("http") or (ROOT / target).exists(), target
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as MyST and code hosts make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#{1,3} (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    """Sphinx does not warn of them, for outside of the site links to any file are right."""
+    text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    made_at_build = ("reference/", "examples/", "history/")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if path.startswith(("http", "mailto")) or (
+            page.parent.name == "docs" and path.startswith(made_at_build)
+        ):
+            continue
+        file = page.parent / path if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+def toctree(page: Path) -> list[str]:
+    """The pages below a page, in the order of the navigation."""
+    found = []
+    for block in blocks(page, "{toctree}"):
+        lines = [line.strip() for line in block.splitlines()]
+        found += [
+            re.sub(r".*<(.*)>", r"\1", line) for line in lines if line and not line.startswith(":")
+        ]
+    return found
+
+
+def test_every_page_is_in_the_navigation():
+    reached, waiting = set(), ["index"]
+    while waiting:
+        name = waiting.pop()
+        assert name not in reached, f"{name} is in the navigation twice"
+        reached.add(name)
+        page = ROOT / "docs" / f"{name}.md"
+        waiting += toctree(page) if page.exists() else []
+    # The table of coverage is a part of another page.
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"coverage_table"}
+    assert reached == pages | {"examples/index", "reference/all_names"}
+
+
+@pytest.mark.parametrize("section", ["getting_started", "howto", "explanation"])
+def test_sections_link_their_pages(section):
+    page = ROOT / "docs" / f"{section}.md"
+    linked = set(re.findall(r"\]\((\w+)\.md\)", page.read_text()))
+    assert not set(toctree(page)) - linked
+
+
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda example: example.name
+)
+def test_example_is_fit_for_the_gallery(example):
+    """It has a title, cells and a figure, and asks for nothing that the gallery does not define."""
+    text = example.read_text()
+    tree = ast.parse(text)
+    title, line, *_ = ast.get_docstring(tree).splitlines()
+    assert line == "=" * len(title)
+    assert not title.endswith(".")
+    assert re.findall(r"^# %%\n# (.*)\n# -+$", text, flags=re.MULTILINE)[-2:] == [
+        "The figure",
+        "All of it",
+    ]
+    assert f'"{example.stem}.png"' in text
+    assert "__file__" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+@pytest.mark.parametrize("page", ["first_model.md", "index.md", "performance.md"])
+def test_blocks_that_run_at_build_say_what_they_draw(page):
+    """The build runs them. What it cannot see is what a figure shows."""
+    drawn = 0
+    for block in blocks(ROOT / "docs" / page, "{varmat-run}"):
+        options = re.match(r"(?::.*\n)*", block)[0]
+        ast.parse(block[len(options) :])
+        draws = re.search(r"plt\.(subplots|figure)\(", block)
+        assert bool(draws) == (":alt: " in options)
+        drawn += bool(draws)
+    assert drawn
+
+
+def test_speed_in_the_readme_is_that_of_the_documentation():
+    rows = [
+        line
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if re.match(r"\| .* [num]s \| ", line)
+    ]
+    assert len(rows) >= 5
+    assert not set(rows) - set((ROOT / "docs" / "performance.md").read_text().splitlines())
+
+
+@pytest.mark.parametrize("page", ["tutorial_engine.md", "tutorial_programs.md"])
+def test_modules_that_a_tutorial_names_exist(page):
+    modules = re.findall(r"`(\w+/[\w/]+\.py)`", (ROOT / "docs" / page).read_text())
+    assert len(modules) > 5
+    assert not [module for module in modules if not (ROOT / "varmat" / module).exists()]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -268,8 +268,7 @@ class PchipInterpolator(PPoly):
     References
     ----------
     .. [1] F. N. Fritsch and J. Butland, "A method for constructing local monotone piecewise cubic
-           interpolants", SIAM Journal on
-       Scientific and Statistical Computing 5, 1984.
+       interpolants", SIAM Journal on Scientific and Statistical Computing 5, 1984.
 
     Examples
     --------
@@ -343,8 +342,7 @@ class Akima1DInterpolator(PPoly):
     References
     ----------
     .. [1] H. Akima, "A new method of interpolation and smooth curve fitting based on local
-           procedures",
-       Journal of the ACM 17, 1970.
+       procedures", Journal of the ACM 17, 1970.
 
     Examples
     --------

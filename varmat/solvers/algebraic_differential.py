@@ -392,8 +392,7 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     References
     ----------
     .. [1] A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic equation
-           solvers, ACM Trans. Math.
-       Softw. 31, 2005.
+       solvers, ACM Trans. Math. Softw. 31, 2005.
 
     Examples
     --------

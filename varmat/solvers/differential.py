@@ -309,8 +309,7 @@ def ode_adjoint_tol_ctl(
     References
     ----------
     .. [1] Y. Cao, S. Li, L. Petzold and R. Serban, Adjoint sensitivity analysis for
-           differential-algebraic equations, SIAM J. Sci.
-       Comput. 24, 2003.
+       differential-algebraic equations, SIAM J. Sci. Comput. 24, 2003.
 
     Examples
     --------

@@ -324,8 +324,7 @@ LATENT = """ A draw is normal, of the mode and of the covariance (K^-1 + W)^-1 t
 REFERENCES = """.. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press,
        2006, algorithms 3.1 and 5.1.
     .. [2] C. Margossian, A. Vehtari, D. Simpson and R. Agrawal, Hamiltonian Monte Carlo using an
-           adjoint-differentiated Laplace
-       approximation, NeurIPS 33, 2020."""
+       adjoint-differentiated Laplace approximation, NeurIPS 33, 2020."""
 RAISES = """DomainError
         If an argument is outside its domain; if the mode is not found, or is none; if the Hessian
         has elements outside its blocks.

@@ -292,8 +292,7 @@ def hcubature(
     References
     ----------
     .. [1] A. C. Genz and A. A. Malik, An adaptive algorithm for numerical integration over an
-           n-dimensional rectangular region,
-       J. Comput. Appl. Math. 6, 1980.
+       n-dimensional rectangular region, J. Comput. Appl. Math. 6, 1980.
 
     Examples
     --------
