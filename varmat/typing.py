@@ -34,6 +34,7 @@ Operand: TypeAlias = Any  # Var, VarMat, Dual, MatVar, complex or sparse variabl
 Value: TypeAlias = Any  # a plain value: a float or a float64 array
 Adjoint: TypeAlias = Any  # a Value of the shape of the variable; None before the first contribution
 Index: TypeAlias = Any  # what NumPy takes in brackets
+Result: TypeAlias = Any  # what a function makes of operands: of the kind that they ask for
 Axis: TypeAlias = int | tuple[int, ...] | None
 Shape: TypeAlias = tuple[int, ...]
 Settings: TypeAlias = dict[str, Any]  # keywords of an operation, and what its value saved
