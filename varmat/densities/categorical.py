@@ -86,8 +86,8 @@ def categorical_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
 
     Notes
     -----
-    The log mass is :math:`\\log\\theta_n`. The derivative is :math:`1 / \\theta_k` for the category
-    that is observed and zero for others, as if the elements of theta were free. In SciPy
+    The log mass is :math:`\\log\\theta_n`. The derivative, with the elements of theta free, is
+    :math:`1 / \\theta_k` for the observed category and zero for others. In SciPy
     ``scipy.stats.multinomial(1, theta)`` of one-hot vectors.
 
     References

@@ -249,8 +249,8 @@ def gaussian_dlm_obs_lpdf(
 
     Notes
     -----
-    The Kalman filter gives the likelihood, one pass back its derivatives; those of V, W and C0 lie
-    in the lower triangles.
+    The Kalman filter computes the likelihood, and one backward pass its derivatives. Those with
+    respect to V, W and C0 lie in the lower triangles.
 
     References
     ----------

@@ -93,8 +93,8 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
     Notes
     -----
     The derivative with respect to `log_omegas` is the matrix of the posterior probabilities of the
-    states, see `hmm_hidden_state_prob`; those with respect to `Gamma` and `rho` are as if their
-    elements were free. They come from one pass backward, made in the reverse pass.
+    states (see `hmm_hidden_state_prob`). The derivatives with respect to `Gamma` and `rho` treat
+    their elements as free. One backward pass over the chain computes all of them.
 
     References
     ----------
@@ -209,8 +209,8 @@ def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 
     Notes
     -----
-    The gradient of `hmm_marginal` with respect to `log_omegas`. Of variables it is a composition,
-    one time after the other.
+    It is the gradient of `hmm_marginal` with respect to `log_omegas`. With variables it is composed
+    of differentiable functions, time by time.
 
     References
     ----------

@@ -225,9 +225,9 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Kept) -> Any:
     Notes
     -----
     The mass is the coefficient of :math:`x^y` in :math:`\\prod_k (1 - \\theta_k + \\theta_k x)`,
-    found by :math:`O(K^2)` steps of which none subtracts, in tilted trials, so that no mass is too
-    small. The derivative with respect to :math:`\\theta_k` is that of a polynomial of degree one.
-    With equal probabilities it is `binomial_lpmf`. In SciPy ``scipy.stats.poisson_binom(theta)``.
+    found in :math:`O(K^2)` steps. None of them subtracts, and the trials are tilted so that no mass
+    underflows. The mass is linear in each :math:`\\theta_k`. With equal probabilities it is
+    `binomial_lpmf`. In SciPy ``scipy.stats.poisson_binom(theta)``.
 
     References
     ----------

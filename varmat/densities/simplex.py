@@ -101,9 +101,9 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Kept) -> Any:
     -----
     The log density is :math:`\\log\\Gamma(\\sum_k \\alpha_k) + \\sum_k [(\\alpha_k - 1)
     \\log\\theta_k - \\log\\Gamma(\\alpha_k)]`, where a term with :math:`\\alpha_k = 1` has no
-    :math:`\\theta_k`. The derivatives are :math:`(\\alpha_k - 1) / \\theta_k`, of theta as if its
-    elements were free, and :math:`\\log\\theta_k + \\psi(\\sum_j \\alpha_j) - \\psi(\\alpha_k)`. In
-    SciPy ``scipy.stats.dirichlet(alpha)``.
+    :math:`\\theta_k`. The derivatives, with the elements of theta free, are :math:`(\\alpha_k - 1)
+    / \\theta_k` and :math:`\\log\\theta_k + \\psi(\\sum_j \\alpha_j) - \\psi(\\alpha_k)`. In SciPy
+    ``scipy.stats.dirichlet(alpha)``.
 
     References
     ----------

@@ -111,8 +111,9 @@ def truncated(density: Any, *, lower: Any = None, upper: Any = None) -> Truncate
     Notes
     -----
     The probability of an interval with both ends is a difference of two lower or of two upper
-    tails, whichever are smaller, so that intervals far out in a tail keep their digits. An interval
-    much narrower than the distribution is wide loses as many digits as its probability is small.
+    tails, whichever are smaller, so that intervals far out in a tail keep their digits. If the
+    interval is much narrower than the distribution, the result loses as many digits as the
+    probability of the interval is small.
 
     An observation that is only known to lie above a bound (which is *censored*) contributes
     ``lccdf(bound, ...)`` instead.

@@ -263,12 +263,12 @@ _DOC = """Log density of the Wiener first passage time distribution at the upper
     Notes
     -----
     The density is a series over images for short times and one over eigenfunctions for long ones;
-    derivatives are ratios of such series, right to 1e-13 for all starting points and times. The
+    derivatives are ratios of such series, accurate to 1e-13 for all starting points and times. The
     drift rate is integrated in closed form. With `var_beta` or `var_tau` the density is integrated
-    over starting points and nondecision times by rules of Gauss and Legendre: value and derivatives
-    are right to 1e-12, or 1e-8 if there are decision times next to zero and starting points next to
-    the upper boundary. The density at the lower boundary has ``1 - beta`` and ``-delta`` instead of
-    `beta` and `delta`.
+    over starting points and nondecision times by Gauss-Legendre rules. Value and derivatives are
+    then accurate to 1e-12, or to 1e-8 if there are decision times next to zero and starting points
+    next to the upper boundary. The density at the lower boundary has ``1 - beta`` and ``-delta``
+    instead of `beta` and `delta`.
 
     References
     ----------

@@ -350,11 +350,10 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
     The distribution is defective: the probabilities up to y and above it add up to that of a
     decision for the upper boundary, :math:`(1 - e^{{-2 \\alpha \\beta \\delta}}) / (1 - e^{{-2
     \\alpha \\delta}})`. Those of the lower boundary have ``1 - beta`` and ``-delta`` instead of
-    `beta` and `delta`. The density is integrated by rules of Gauss and Legendre over the logarithm
-    of the time, between the places where it is next to nothing, so that far tails have all digits:
-    value and derivatives are right to 1e-13, with variability between trials to 1e-12. Of the
-    logarithm of a probability next to one, and of derivatives next to zero, these are absolute
-    errors.
+    `beta` and `delta`. The density is integrated over the logarithm of the time by Gauss-Legendre
+    rules, on the range where it is not negligible, so that far tails have all digits. Value and
+    derivatives are accurate to 1e-13, with variability between trials to 1e-12. For the logarithm
+    of a probability next to one, and for derivatives next to zero, these are absolute errors.
 
     References
     ----------

@@ -175,8 +175,8 @@ _DOC = """{words}, {title}; {over} over all observations.
 
     Notes
     -----
-    The masses are added up in the domain of logarithms: as many as there are numbers of successes,
-    for each observation. See `{mass}`.
+    For each observation the masses of all numbers of successes on its side are added up on the
+    logarithmic scale. See `{mass}`.
 
     References
     ----------
