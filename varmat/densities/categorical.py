@@ -6,7 +6,7 @@ counts."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +19,13 @@ from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straig
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.programs.symbols import refuse, spread_back
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
 
 
-def categories(n: Any, k: int) -> Any:
+def categories(n: Operand, k: int) -> Result:
     """The categories 1, ..., k as integers 0, ..., k - 1; None if an element is no category."""
     n = np.asarray(n)
     with np.errstate(invalid="ignore"):
@@ -31,12 +34,12 @@ def categories(n: Any, k: int) -> Any:
     return numbers - 1 if inside else None
 
 
-def rows_of(shape: tuple[int, ...]) -> Any:
+def rows_of(shape: tuple[int, ...]) -> Result:
     """The places at which the vectors of a stack of this shape begin, when it is flattened."""
     return np.arange(0, math.prod(shape), shape[-1] or 1).reshape(shape[:-1])
 
 
-def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
+def tally(function: str, title: str, n: Operand, shape: tuple[int, ...]) -> Result:
     """How often each category is observed with each vector of parameters, in the shape of these.
 
     It is None if an observation is no category."""
@@ -50,13 +53,13 @@ def tally(function: str, title: str, n: Any, shape: tuple[int, ...]) -> Any:
     return None if which is None else count(rows_of(shape) + which, shape)
 
 
-def count(places: Any, shape: tuple[int, ...]) -> Any:
+def count(places: Operand, shape: tuple[int, ...]) -> Result:
     """How often each place of a flattened array occurs, in its shape."""
     return np.bincount(places.ravel(), minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
 
 @density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
-def categorical_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
+def categorical_lpmf(n: Operand, theta: Operand, keep: Kept) -> Result:
     """Log mass of the categorical distribution, summed over the observations.
 
     Parameters
@@ -108,7 +111,7 @@ def categorical_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
 
 
 @categorical_lpmf.straight
-def categorical_straight(n: Any, theta: Any, keep: Kept) -> Any:
+def categorical_straight(n: Operand, theta: Operand, keep: Kept) -> Result:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     places = refuse() if counts is None else np.flatnonzero(counts)
     some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
@@ -119,12 +122,14 @@ def categorical_straight(n: Any, theta: Any, keep: Kept) -> Any:
 
 
 @categorical_lpmf.reverse
-def categorical_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Kept, counts: Any) -> Any:
+def categorical_reverse(
+    g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: Kept, counts: Operand
+) -> Result:
     return None, lambda: ZERO if counts is None else g * ratios(counts, theta)
 
 
 @categorical_lpmf.tangent
-def categorical_tangent(r: Any, n: Any, theta: Any, keep: Kept) -> Any:
+def categorical_tangent(r: Operand, n: Operand, theta: Operand, keep: Kept) -> Result:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     return None, lambda t: 0.0 if counts is None else np.sum(ratios(counts, theta) * t)
 
@@ -134,7 +139,7 @@ def categorical_tangent(r: Any, n: Any, theta: Any, keep: Kept) -> Any:
     n=("categorical outcome out of support", not_nan),
     beta=("log odds parameter", finite_vector),
 )
-def categorical_logit_lpmf(n: Any, beta: Any, keep: Kept) -> Any:
+def categorical_logit_lpmf(n: Operand, beta: Operand, keep: Kept) -> Result:
     """Log mass of the categorical distribution with given log odds, summed over the observations.
 
     Parameters
@@ -187,7 +192,7 @@ def categorical_logit_lpmf(n: Any, beta: Any, keep: Kept) -> Any:
 
 
 @categorical_logit_lpmf.straight
-def categorical_logit_straight(n: Any, beta: Any, keep: Kept) -> Any:
+def categorical_logit_straight(n: Operand, beta: Operand, keep: Kept) -> Result:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         refuse()
@@ -198,9 +203,9 @@ def categorical_logit_straight(n: Any, beta: Any, keep: Kept) -> Any:
 
 @categorical_logit_lpmf.reverse
 def categorical_logit_reverse(
-    g: Any, r: Any, n: Any, beta: Any, keep: Kept, counts: Any, logs: Any
-) -> Any:
-    def of_beta() -> Any:
+    g: Adjoint, r: Operand, n: Operand, beta: Operand, keep: Kept, counts: Operand, logs: Operand
+) -> Result:
+    def of_beta() -> Result:
         c = np.exp(logs)
         c *= -g * add_reduce(counts, axis=-1, keepdims=True)
         c += g * counts
@@ -210,7 +215,7 @@ def categorical_logit_reverse(
 
 
 @categorical_logit_lpmf.tangent
-def categorical_logit_tangent(r: Any, n: Any, beta: Any, keep: Kept) -> Any:
+def categorical_logit_tangent(r: Operand, n: Operand, beta: Operand, keep: Kept) -> Result:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         return None, lambda t: 0.0

@@ -40,7 +40,7 @@ from varmat.core.operation import Operation, is_differentiable, operation
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import DensityCall
+    from varmat.typing import DensityCall, Operand, Result
 
 # The phrases are Stan's. The tests take floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
@@ -62,7 +62,7 @@ def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
 
 
-def ieee(values: Iterable[Any]) -> list[Any]:
+def ieee(values: Iterable[Any]) -> list[Result]:
     """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
 
@@ -217,7 +217,7 @@ class StructuredDensity(Density):
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 
-        def value(*values: Any, keep: Kept | None = None, **workspace: Any) -> Any:
+        def value(*values: Any, keep: Kept | None = None, **workspace: Any) -> Result:
             # A density of data alone has no terms left, but bad arguments are refused all the same.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result
@@ -228,15 +228,15 @@ class StructuredDensity(Density):
         )
         self.operation = self.made_of(value, arguments, keep=None, **workspace)
 
-    def reverse(self, rule: Any) -> Any:
+    def reverse(self, rule: Operand) -> Result:
         """Decorator: the reverse rule."""
         return self.operation.reverse(rule)
 
-    def tangent(self, rule: Any) -> Any:
+    def tangent(self, rule: Operand) -> Result:
         """Decorator: the tangent rule."""
         return self.operation.tangent(rule)
 
-    def straight(self, rule: Any) -> Any:
+    def straight(self, rule: Operand) -> Result:
         """Decorator: how the density is written into a program. The rule takes the arguments of the
         function.
         """

@@ -7,7 +7,7 @@ gradient zero."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from varmat.functions.checks import TOLERANCE, one
 from varmat.functions.linalg.lapack import cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import place_of
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 # The derivative for an observation outside the support, and for no observation at all.
 ZERO = np.zeros(())
@@ -30,7 +33,7 @@ class Scalar(Domain):
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain.phrase, domain.holds)
 
-    def check(self, function: str, name: str, value: Any) -> None:
+    def check(self, function: str, name: str, value: Operand) -> None:
         if np.ndim(value):
             raise ShapeError(
                 f"{function}: {name} has shape {np.shape(value)}, but must be a scalar!"
@@ -49,7 +52,7 @@ class Vector(Domain):
         super().__init__(phrase, holds)
         self.explain = explain
 
-    def check(self, function: str, name: str, value: Any) -> None:
+    def check(self, function: str, name: str, value: Operand) -> None:
         if not np.ndim(value):
             raise ShapeError(
                 f"{function}: {name} has shape (), but must be a vector (or a stack of them)!"
@@ -72,24 +75,24 @@ class Matrix(Domain):
         super().__init__(phrase, holds)
         self.refuse = refuse
 
-    def check(self, function: str, name: str, value: Any) -> None:
+    def check(self, function: str, name: str, value: Operand) -> None:
         shape = np.shape(value)
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix!")
         self.refuse(function, value, name)
 
 
-def check_simplex(function: str, x: Any, name: str) -> None:
+def check_simplex(function: str, x: Operand, name: str) -> None:
     """Raise `DomainError` unless vectors are nonnegative and sum to one."""
     nonnegative.check(function, name, x)
     one.check(function, f"sum({name})", np.add.reduce(x, axis=-1))
 
 
-def _increases(x: Any) -> Any:
+def _increases(x: Operand) -> Result:
     return x[..., 1:] > x[..., :-1]
 
 
-def _explain_ordered(function: str, x: Any, name: str) -> None:
+def _explain_ordered(function: str, x: Operand, name: str) -> None:
     finite.check(function, name, x)
     *row, i = np.argwhere(~_increases(x))[0]
     above, below = ((place_of((*row, k)), float(x[*row, k])) for k in (i + 1, i))
@@ -99,7 +102,7 @@ def _explain_ordered(function: str, x: Any, name: str) -> None:
     )
 
 
-def _refuse_factor(function: str, x: Any, name: str) -> None:
+def _refuse_factor(function: str, x: Operand, name: str) -> None:
     if not np.isfinite(x).all():
         finite.check(function, name, np.tril(x))
     if not (x.diagonal() > 0).all():
@@ -134,7 +137,7 @@ square_matrix = Matrix(
 )
 
 
-def factor_or_none(a: Any) -> Any:
+def factor_or_none(a: Operand) -> Result:
     """The lower Cholesky factor of an observation, None unless it is symmetric positive
     definite.
     """

@@ -23,12 +23,15 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
 from varmat.functions.rows import formula
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 
@@ -38,7 +41,7 @@ SHORT_TIME, FUNCTIONS = 0.2, 10
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def _hermite(n: int, z: Any) -> list[Any]:
+def _hermite(n: int, z: Operand) -> list[Result]:
     """The Hermite polynomials for the weight exp(-z**2 / 2), up to the degree n."""
     found = [np.ones_like(z), z]
     for k in range(1, n):
@@ -48,7 +51,7 @@ def _hermite(n: int, z: Any) -> list[Any]:
 
 # Two images lie at the same distance from a boundary. With an odd polynomial they nearly cancel for
 # a start next to the boundary, so their difference is taken term by term.
-def _pair(degree: int, centre: float, step: Any, root: Any) -> Any:
+def _pair(degree: int, centre: float, step: Operand, root: Operand) -> Result:
     """He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z = centre / root and s =
     step / root.
     """
@@ -63,7 +66,7 @@ def _pair(degree: int, centre: float, step: Any, root: Any) -> Any:
     return apart - above * np.expm1(-2.0 * z * s)
 
 
-def _by_images(n: int, u: Any, b: Any) -> Any:
+def _by_images(n: int, u: Operand, b: Operand) -> Result:
     """The derivative of order n with respect to b, by images, without a factor common to all
     orders.
     """
@@ -74,20 +77,20 @@ def _by_images(n: int, u: Any, b: Any) -> Any:
     return total * root ** (1 - n)
 
 
-def _images_around_zero(degree: int, u: Any, b: Any, root: Any) -> Any:
+def _images_around_zero(degree: int, u: Operand, b: Operand, root: Operand) -> Result:
     return sum(
         np.exp(-(m - 1) * ((m + 1) - 2.0 * b) / (2.0 * u)) * _pair(degree, m, b, root)
         for m in (1, 3, 5)
     )
 
 
-def _images_around_one(degree: int, u: Any, b: Any, root: Any) -> Any:
+def _images_around_one(degree: int, u: Operand, b: Operand, root: Operand) -> Result:
     w, sign = 1.0 - b, -1.0 if degree % 2 else 1.0
     pairs = sum(np.exp(-k * (k - 2.0 * w) / (2.0 * u)) * _pair(degree, k, w, root) for k in (2, 4))
     return _hermite(degree, w / root)[degree] + sign * pairs
 
 
-def _by_functions(n: int, u: Any, b: Any) -> Any:
+def _by_functions(n: int, u: Operand, b: Operand) -> Result:
     """The same by eigenfunctions, without another common factor."""
     is_near = b > 0.5
     # The angle from the nearer boundary has all its digits. From the boundary 1 the signs do not
@@ -114,7 +117,7 @@ def _by_functions(n: int, u: Any, b: Any) -> Any:
     return total
 
 
-def _where(u: Any, b: Any, small: Any, large: Any) -> Any:
+def _where(u: Operand, b: Operand, small: Operand, large: Operand) -> Result:
     """Call one function for small times and another for large ones."""
     u, b = np.broadcast_arrays(u, b)
     out, is_small = np.full(u.shape, np.nan), u <= SHORT_TIME
@@ -125,7 +128,7 @@ def _where(u: Any, b: Any, small: Any, large: Any) -> Any:
     return out
 
 
-def _log_density(u: Any, b: Any) -> Any:
+def _log_density(u: Operand, b: Operand) -> Result:
     return _where(
         u,
         b,
@@ -139,7 +142,7 @@ def _log_density(u: Any, b: Any) -> Any:
     )
 
 
-def _ratio(n: Any, u: Any, b: Any) -> Any:
+def _ratio(n: Operand, u: Operand, b: Operand) -> Result:
     n, u, b = np.broadcast_arrays(n, u, b)
     out = np.full(n.shape, np.nan)
     for order in np.unique(n).astype(int).tolist():

@@ -24,13 +24,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.densities.first_passage import first_passage_ratio, internal_row, log_first_passage
 from varmat.functions.special.quadrature import gauss
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 
@@ -42,7 +45,7 @@ DROP = 48.0
 NODES, PANEL, BLOCK = 32, 4.0, 512
 
 
-def time_range(upper: bool, u: Any, w: Any, c: Any) -> tuple[Any, Any]:
+def time_range(upper: bool, u: Operand, w: Operand, c: Operand) -> tuple[Result, Result]:
     """The range of s up to u, or from u on, where ``exp(-w**2 / (2 s) - c s / 2)`` is not
     negligible. Its ends may be 0 and infinity.
     """
@@ -57,13 +60,15 @@ def time_range(upper: bool, u: Any, w: Any, c: Any) -> tuple[Any, Any]:
     return (np.maximum(u, low), high) if upper else (low, np.minimum(u, high))
 
 
-def _panels(upper: bool, u: Any, b: Any, v: Any) -> tuple[Any, Any, Any]:
+def _panels(upper: bool, u: Operand, b: Operand, v: Operand) -> tuple[Result, Result, Result]:
     low, high = time_range(upper, u, 1.0 - b, v * v + math.pi**2)
     length = np.log(high) - np.log(low)
     return np.ceil(length / PANEL).clip(1, 100).astype(int), low, length
 
 
-def _weights(count: int, low: Any, length: Any, b: Any, v: Any) -> tuple[Any, Any, Any]:
+def _weights(
+    count: int, low: Operand, length: Operand, b: Operand, v: Operand
+) -> tuple[Result, Result, Result]:
     """Times, starts, and the logarithm of weight times density at each of them, panel by panel."""
     nodes, weights = gauss(NODES)
     places = ((np.arange(count)[:, None] + nodes) / count).reshape(-1)
@@ -73,7 +78,7 @@ def _weights(count: int, low: Any, length: Any, b: Any, v: Any) -> tuple[Any, An
     return times, starts, logs + np.log(np.tile(weights / count, count) * length[:, None])
 
 
-def _by_panels(upper: bool, code: Any, u: Any, b: Any, v: Any) -> Any:
+def _by_panels(upper: bool, code: Operand, u: Operand, b: Operand, v: Operand) -> Result:
     """The logarithm of the integral if `code` is negative. Otherwise a mean: the tens of `code` are
     the order of a ratio, its units a power of the time.
     """
@@ -96,7 +101,9 @@ def _by_panels(upper: bool, code: Any, u: Any, b: Any, v: Any) -> Any:
     return out.reshape(shape)[()]
 
 
-def _of_block(count: int, code: Any, low: Any, length: Any, b: Any, v: Any) -> Any:
+def _of_block(
+    count: int, code: Operand, low: Operand, length: Operand, b: Operand, v: Operand
+) -> Result:
     times, starts, logs = _weights(count, low, length, b, v)
     most = np.max(logs, axis=1)
     weights = np.exp(logs - most[:, None])

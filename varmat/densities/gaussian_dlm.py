@@ -8,7 +8,7 @@ directions, and programs of short series contain them time by time."""
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
 from varmat.programs.symbols import refuse, require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["gaussian_dlm_obs_lpdf"]
 
 # A series is written into programs if the multiplications of a matrix product, times the number of
@@ -28,7 +31,7 @@ __all__ = ["gaussian_dlm_obs_lpdf"]
 STRAIGHT = 4096
 
 
-def _check_semidefinite(function: str, x: Any, name: str) -> None:
+def _check_semidefinite(function: str, x: Operand, name: str) -> None:
     check_symmetric(function, x, name)
     smallest = float(np.linalg.eigvalsh(x)[0]) if x.size else 0.0
     # Stan allows for rounding in the same way.
@@ -39,7 +42,7 @@ def _check_semidefinite(function: str, x: Any, name: str) -> None:
         )
 
 
-def _check_noise(function: str, x: Any, name: str) -> None:
+def _check_noise(function: str, x: Operand, name: str) -> None:
     if x.ndim == 1:
         Domain("nonnegative and finite", lambda x: (x >= 0) & (x < math.inf)).check(
             function, name, x
@@ -48,7 +51,7 @@ def _check_noise(function: str, x: Any, name: str) -> None:
         semidefinite.check(function, name, x)
 
 
-def _holds(x: Any) -> Any:
+def _holds(x: Operand) -> Result:
     """The test of variances, or of a covariance, within a program."""
     if x.ndim == 1:
         return (x >= 0.0) & (x < math.inf)
@@ -66,7 +69,7 @@ class Noise(Vector):
 
     __slots__ = ()
 
-    def check(self, function: str, name: str, value: Any) -> None:
+    def check(self, function: str, name: str, value: Operand) -> None:
         if np.ndim(value) not in (1, 2):
             raise ShapeError(
                 f"{function}: {name} has shape {np.shape(value)}, but must be a matrix, or a "
@@ -101,7 +104,14 @@ class Moment(NamedTuple):
 #     m <- a + K e,  C <- R - K (R F)',
 #     log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
 def _filter(
-    y: Any, f: Any, g: Any, v: Any, w: Any, mean: Any, covariance: Any, factorise: Any
+    y: Operand,
+    f: Any,
+    g: Adjoint,
+    v: Operand,
+    w: Operand,
+    mean: Operand,
+    covariance: Operand,
+    factorise: Operand,
 ) -> tuple[Any, list[Moment]]:
     """The log likelihood without its constant, and the moments at all times."""
     value, moments = 0.0, []
@@ -127,7 +137,7 @@ def _filter(
 #     B~ = M u' - 2 S K,  R~ = S + F Q~ F' + sym(B~ F'),
 #     F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,  G~ = a~ m' + 2 R~ G C,
 # and then M <- G' a~,  S <- G' R~ G.
-def _back(f: Any, g: Any, moments: list[Moment]) -> list[Any]:
+def _back(f: Any, g: Adjoint, moments: list[Moment]) -> list[Result]:
     """The derivatives with respect to all arguments; those of symmetric matrices are symmetric."""
     n, (first, *_) = np.shape(g)[0], moments
     mean, covariance = np.zeros(n), np.zeros((n, n))
@@ -158,7 +168,9 @@ def _back(f: Any, g: Any, moments: list[Moment]) -> list[Any]:
     return [np.stack(errors[::-1], axis=1), in_f, in_g, in_v, in_w, mean, covariance]
 
 
-def _check_shapes(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> None:
+def _check_shapes(
+    y: Operand, f: Any, g: Adjoint, v: Operand, w: Operand, m0: Operand, c0: Operand
+) -> None:
     function = "gaussian_dlm_obs_lpdf"
     if np.ndim(f) != 2 or np.ndim(y) != 2:
         title, x = ("F", f) if np.ndim(f) != 2 else ("y", y)
@@ -180,20 +192,20 @@ def _check_shapes(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> N
             )
 
 
-def _factorised(q: Any) -> tuple[Any, Any]:
+def _factorised(q: Operand) -> tuple[Result, Result]:
     """The inverse of the covariance of an observation, and half the logarithm of its
     determinant.
     """
     return np.linalg.inv(q), np.sum(np.log(np.diagonal(np.linalg.cholesky(q))))
 
 
-def _factorised_plain(q: Any) -> tuple[Any, Any]:
+def _factorised_plain(q: Operand) -> tuple[Result, Result]:
     factor = cholesky_factor("gaussian_dlm_obs_lpdf", q, name="F.T @ (G @ C @ G.T + W) @ F + V")
     half = np.linalg.inv(factor)
     return half.T @ half, float(np.sum(np.log(factor.diagonal())))
 
 
-def _covariance(v: Any) -> Any:
+def _covariance(v: Operand) -> Result:
     """The covariance matrix: a vector of variances becomes its diagonal."""
     return v * np.eye(np.shape(v)[0]) if np.ndim(v) == 1 else v
 
@@ -208,8 +220,8 @@ def _covariance(v: Any) -> Any:
     C0=("C0", symmetric_matrix),
 )
 def gaussian_dlm_obs_lpdf(
-    y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any, keep: Kept
-) -> Any:
+    y: Operand, f: Any, g: Adjoint, v: Operand, w: Operand, m0: Operand, c0: Operand, keep: Kept
+) -> Result:
     """Log density of the observations of a Gaussian dynamic linear model, the states integrated
     out.
 
@@ -277,18 +289,18 @@ def gaussian_dlm_obs_lpdf(
 
 @gaussian_dlm_obs_lpdf.reverse
 def gaussian_dlm_obs_reverse(
-    g: Any,
-    r: Any,
-    y: Any,
-    F: Any,
-    G: Any,
-    V: Any,
-    W: Any,
-    m0: Any,
-    C0: Any,
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    F: Operand,
+    G: Operand,
+    V: Operand,
+    W: Operand,
+    m0: Operand,
+    C0: Operand,
     keep: Kept,
-    moments: Any,
-) -> Any:
+    moments: Operand,
+) -> Result:
     if moments is None:
         return (lambda: ZERO,) * 7
     parts = _back(F, G, moments)
@@ -299,8 +311,16 @@ def gaussian_dlm_obs_reverse(
 
 @gaussian_dlm_obs_lpdf.tangent
 def gaussian_dlm_obs_tangent(
-    r: Any, y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Kept
-) -> Any:
+    r: Operand,
+    y: Operand,
+    F: Operand,
+    G: Operand,
+    V: Operand,
+    W: Operand,
+    m0: Operand,
+    C0: Operand,
+    keep: Kept,
+) -> Result:
     if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
         return (lambda t: 0.0,) * 7
     diagonal = np.ndim(V) == 1
@@ -308,7 +328,7 @@ def gaussian_dlm_obs_tangent(
     _, moments = _filter(y, F, G, symmetrised[0], symmetrised[1], m0, symmetrised[2], _factorised)
     parts = _back(F, G, moments)
 
-    def of(i: int) -> Any:
+    def of(i: int) -> Result:
         if i == 3 and diagonal:
             return lambda t: np.sum(np.diagonal(parts[3]) * t)
         return lambda t: np.sum(parts[i] * (symmetric(t) if i in (3, 4, 6) else t))
@@ -318,8 +338,8 @@ def gaussian_dlm_obs_tangent(
 
 @gaussian_dlm_obs_lpdf.straight
 def gaussian_dlm_obs_straight(
-    y: Any, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, keep: Kept
-) -> Any:
+    y: Operand, F: Operand, G: Operand, V: Operand, W: Operand, m0: Operand, C0: Operand, keep: Kept
+) -> Result:
     _check_shapes(y, F, G, V, W, m0, C0)
     n, r = np.shape(F)
     times = np.shape(y)[1]
@@ -333,7 +353,7 @@ def gaussian_dlm_obs_straight(
     if keep is None or "constants" in keep:
         value = value - times * r * HALF_LOG_TWO_PI
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         parts = _back(F, G, moments)
         parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else _folded(parts[3])
         parts[4], parts[6] = _folded(parts[4]), _folded(parts[6])
@@ -342,7 +362,7 @@ def gaussian_dlm_obs_straight(
     return value, contributions
 
 
-def _folded(x: Any) -> Any:
+def _folded(x: Operand) -> Result:
     """A symmetric matrix folded onto its lower triangle."""
     k = np.shape(x)[0]
     return x * (2.0 * np.tri(k) - np.eye(k))

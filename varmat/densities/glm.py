@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.counts import log_factorials
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
@@ -63,7 +66,7 @@ class Pass:
 
     __slots__ = ("beta", "product", "recording", "rows", "size", "space", "weights", "x")
 
-    def __init__(self, x: Any, beta: Any, size: int, space: Any, recording: bool) -> None:
+    def __init__(self, x: Operand, beta: Operand, size: int, space: Any, recording: bool) -> None:
         self.x, self.beta, self.size, self.space, self.recording = x, beta, size, space, recording
         rows = BLOCK_BYTES // (8 * beta.size + 1)
         at_once = rows >= size <= MOST_ROWS or is_scipy_sparse(x)
@@ -117,7 +120,7 @@ class Pass:
         self.product = summed * row
 
 
-def part(x: Any, here: slice) -> Any:
+def part(x: Operand, here: slice) -> Result:
     """The elements of a block: a number stays one."""
     return x if type(x) is float or here is ALL else x[here]
 
@@ -129,9 +132,9 @@ class Glm(Density):
         self,
         family: Callable[..., Sums],
         arguments: Arguments,
-        support: Any,
-        partials: Any,
-        discrete: Any,
+        support: Operand,
+        partials: Operand,
+        discrete: Operand,
     ) -> None:
         super().__init__(family.__name__, arguments, discrete)
         update_wrapper(self, family)
@@ -145,7 +148,7 @@ class Glm(Density):
 
         def value(
             *values: Any, keep: frozenset[str] | None = None, workspace: Any = np.empty
-        ) -> Any:
+        ) -> Result:
             return self._value(values, keep, workspace)
 
         update_wrapper(value, family)
@@ -193,17 +196,19 @@ class Glm(Density):
         top.append((self.operation.rule, result, operands, {"keep": None, "sums": sums}))
         return result
 
-    def _with_other_kinds(self, args: Any, propto: bool, named: Any) -> Any:
+    def _with_other_kinds(self, args: Any, propto: bool, named: Operand) -> Result:
         if any(map(is_scipy_sparse, (*args[1:2], *named.values()))):
             return call_with_sparse(self, args, propto, named)
         return super().__call__(*args, propto=propto, **named)
 
-    def _value(self, values: tuple[Any, ...], keep: frozenset[str] | None, workspace: Any) -> Any:
+    def _value(
+        self, values: tuple[Any, ...], keep: frozenset[str] | None, workspace: Any
+    ) -> Result:
         value, sums = self._evaluate(values, keep, workspace)
         return Saved(value, sums=sums)
 
     def _evaluate(
-        self, values: Any, keep: frozenset[str] | None, workspace: Any
+        self, values: Operand, keep: frozenset[str] | None, workspace: Any
     ) -> tuple[float, Sums | None]:
         """The value, and what the reverse rule wants back: None if there are no rows, or an
         observation is impossible.
@@ -264,7 +269,7 @@ class Glm(Density):
 
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
-    def _contribution(self, i: int, g: float, values: Any, sums: Sums | None) -> Any:
+    def _contribution(self, i: int, g: float, values: Operand, sums: Sums | None) -> Result:
         """To the adjoint of an argument, a new array or a float."""
         if sums is None:
             return np.zeros(np.shape(values[i]))
@@ -286,11 +291,11 @@ class Glm(Density):
         )
 
     def _reverse(
-        self, g: Any, r: Any, *values: Any, keep: Any, sums: Sums | None
-    ) -> tuple[Any, ...]:
+        self, g: Adjoint, r: Operand, *values: Any, keep: Any, sums: Sums | None
+    ) -> tuple[Result, ...]:
         return tuple(partial(self._contribution, i, g, values, sums) for i in range(len(values)))
 
-    def _chain(self, result: Any, operands: Any, settings: Any) -> None:
+    def _chain(self, result: Operand, operands: Operand, settings: Any) -> None:
         """What the reverse pass does with an entry: as for every operation, but only for the
         variables.
         """
@@ -300,7 +305,7 @@ class Glm(Density):
             if type(x) in VARIABLES:
                 x._take(self._contribution(i, g, values, sums))
 
-    def _tangent(self, r: Any, *values: Any, keep: Any) -> tuple[Any, ...]:
+    def _tangent(self, r: Operand, *values: Any, keep: Any) -> tuple[Result, ...]:
         y, x, alpha, beta, *others = values
         if not self._size(values) or (self.support is not None and not self.support(y, *others)):
             return (_no_tangent,) * len(values)
@@ -315,7 +320,7 @@ class Glm(Density):
         return tuple(maps.get(name) for name in self.arguments)
 
 
-def _rows(x: Any, beta: Any, *others: Any) -> int:
+def _rows(x: Operand, beta: Operand, *others: Any) -> int:
     """The number of observations if there is a row of `x` for each, and all others are floats or
     vectors; otherwise zero.
     """
@@ -328,21 +333,21 @@ def _rows(x: Any, beta: Any, *others: Any) -> int:
     return 0
 
 
-def _number(x: Any) -> Any:
+def _number(x: Operand) -> Result:
     """A float instead of an array of one element."""
     return x if type(x) is np.ndarray and x.size != 1 else float(np.reshape(x, ()))
 
 
-def _inner(rate: Any, t: Any) -> Any:
+def _inner(rate: Operand, t: Operand) -> Result:
     return np.sum(rate * t)
 
 
-def _no_tangent(t: Any) -> float:
+def _no_tangent(t: Operand) -> float:
     return 0.0
 
 
 def glm(
-    partials: Any, support: Any = None, kind: Any = Glm, **arguments: Any
+    partials: Operand, support: Operand = None, kind: Any = Glm, **arguments: Any
 ) -> Callable[[Callable[..., Sums]], Glm]:
     """Make a density of a family.
 
@@ -371,7 +376,7 @@ def glm(
     )
 
 
-def titles(y: Any, **others: Any) -> Arguments:
+def titles(y: Operand, **others: Any) -> Arguments:
     """Titles and domains of the arguments, in Stan's words."""
     return {
         "y": ("Vector of dependent variables", y),
@@ -382,7 +387,7 @@ def titles(y: Any, **others: Any) -> Arguments:
     }
 
 
-def normal_partials(y: Any, eta: Any, sigma: Any) -> dict[str, Any]:
+def normal_partials(y: Operand, eta: Operand, sigma: Operand) -> dict[str, Any]:
     z = (y - eta) / sigma
     w = z / sigma
     return {"eta": w, "y": -w, "sigma": (z * z - 1.0) / sigma}
@@ -392,7 +397,7 @@ def normal_partials(y: Any, eta: Any, sigma: Any) -> dict[str, Any]:
 # d/deta = z / sigma,  d/dy = -z / sigma,  d/dsigma = (z**2 - 1) / sigma.
 @glm(normal_partials, **titles(finite, sigma=("Scale vector", positive_finite)))
 def normal_id_glm_lpdf(
-    one_pass: Pass, y: Any, alpha: Any, sigma: Any, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, sigma: Operand, keep: frozenset[str]
 ) -> Sums:
     """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
     through `X`.
@@ -446,7 +451,7 @@ def normal_id_glm_lpdf(
     # underflow.
     each = several or not 1e-100 < sigma < 1e100
 
-    def weigh(t: Any, here: slice) -> None:
+    def weigh(t: Operand, here: slice) -> None:
         nonlocal squares
         np.subtract(part(y, here), t, t)
         if alpha.__class__ is not float or alpha != 0.0:
@@ -475,14 +480,16 @@ def normal_id_glm_lpdf(
     )
 
 
-def bernoulli_partials(y: Any, eta: Any) -> dict[str, Any]:
+def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Any]:
     sign = 2.0 * y - 1.0
     return {"eta": sign * expit(-sign * eta)}
 
 
 # With s = 2 y - 1 and t = s eta:  log p = -log(1 + exp(-t)) = min(t, 0) - log(1 + exp(-abs(t))),  d/deta = s / (1 + exp(t)).
 @glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
-def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str]) -> Sums:
+def bernoulli_logit_glm_lpmf(
+    one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]
+) -> Sums:
     """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
     through `X`.
 
@@ -533,7 +540,7 @@ def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset
     # With half the sign there is one multiplication less: -t = (1/2 - y) (2 eta).
     half_sign, twice = 0.5 - y, 2.0 * alpha
 
-    def weigh(t: Any, here: slice) -> None:
+    def weigh(t: Operand, here: slice) -> None:
         nonlocal value
         if alpha.__class__ is not float or alpha != 0.0:
             t += part(twice, here)
@@ -558,7 +565,7 @@ def bernoulli_logit_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset
     return Sums(value, one_pass.weights, one_pass.product, -2.0)
 
 
-def poisson_partials(y: Any, eta: Any) -> dict[str, Any]:
+def poisson_partials(y: Operand, eta: Operand) -> dict[str, Any]:
     return {"eta": y - np.exp(eta)}
 
 
@@ -568,7 +575,7 @@ def poisson_partials(y: Any, eta: Any) -> dict[str, Any]:
     lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
     **titles(not_nan),
 )
-def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str]) -> Sums:
+def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]) -> Sums:
     """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.
 
@@ -616,7 +623,7 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Any, alpha: Any, keep: frozenset[str
     """
     value = 0.0
 
-    def weigh(t: Any, here: slice) -> None:
+    def weigh(t: Operand, here: slice) -> None:
         nonlocal value
         if alpha.__class__ is not float or alpha != 0.0:
             t += part(alpha, here)

@@ -5,7 +5,7 @@ independent variables.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.symbols import refuse, require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
 
 # Elements of the matrix from which one pass over it, block by block, is worth a call of Python.
@@ -30,7 +33,7 @@ LARGE = 1 << 17
 FAR, LARGEST = 300.0, 1e150
 
 
-def _observations(function: str, y: Any, x: Any) -> int:
+def _observations(function: str, y: Operand, x: Operand) -> int:
     """The number of observations, after the checks of their shape and that of the matrix."""
     shape = np.shape(y)
     if np.ndim(x) not in (1, 2):
@@ -50,7 +53,7 @@ def _observations(function: str, y: Any, x: Any) -> int:
     )
 
 
-def _check_shape(function: str, title: str, x: Any, shape: tuple[int, ...]) -> None:
+def _check_shape(function: str, title: str, x: Operand, shape: tuple[int, ...]) -> None:
     if np.shape(x) != shape:
         raise ShapeError(
             f"{function}: {title} has shape {np.shape(x)}, but must have the shape {shape}!"
@@ -67,7 +70,7 @@ def _check(f: Any, *values: Any) -> None:
             domain.check(f.name, title, x)
 
 
-def _each(which: Any, size: int) -> Any:
+def _each(which: Any, size: int) -> Result:
     """The category of each observation."""
     return (
         which.reshape(-1)
@@ -76,13 +79,13 @@ def _each(which: Any, size: int) -> Any:
     )
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: Operand) -> Result:
     return x.reshape(1, -1) if x.ndim == 1 else x
 
 
 # With eta = alpha + X @ beta and p = softmax(eta):  log p(y) = eta_y - log(sum(exp(eta))),  d/deta_k = [k = y] - p_k = w_k,
 # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
-def _shapes_of_logits(y: Any, x: Any, alpha: Any, beta: Any) -> tuple[int, int]:
+def _shapes_of_logits(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> tuple[int, int]:
     """The numbers of observations and of categories."""
     function = "categorical_logit_glm_lpmf"
     size = _observations(function, y, x)
@@ -104,8 +107,8 @@ def _shapes_of_logits(y: Any, x: Any, alpha: Any, beta: Any) -> tuple[int, int]:
     beta=("Weight vector", finite),
 )
 def categorical_logit_glm_lpmf(
-    y: Any, x: Any, alpha: Any, beta: Any, keep: Any, workspace: Any = np.empty
-) -> Any:
+    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Any, workspace: Any = np.empty
+) -> Result:
     """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.
 
@@ -169,14 +172,14 @@ def categorical_logit_glm_lpmf(
     return Saved(value, sums=(in_alpha, in_beta))
 
 
-def _blocks(size: int, x: Any, k: int) -> list[slice]:
+def _blocks(size: int, x: Operand, k: int) -> list[slice]:
     """The rows that go together, so that they stay in the cache with what is made of them."""
     step = min(size, max(8, min(MOST_ROWS, BLOCK_BYTES // (8 * (x.shape[1] + 2 * k)))))
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 def _pass(
-    which: Any, x: Any, alpha: Any, beta: Any, recording: bool, weights: Any = None
+    which: Any, x: Operand, alpha: Operand, beta: Operand, recording: bool, weights: Operand = None
 ) -> tuple[float, Any, Any]:
     """The log mass, and its derivatives with respect to alpha and beta; in blocks of columns, for
     sums along them are quick.
@@ -198,7 +201,7 @@ def _pass(
     return value, in_alpha, in_beta.T
 
 
-def _weigh(t: Any, which: Any) -> float:
+def _weigh(t: Operand, which: Any) -> float:
     """Replace the linear predictors of a block, in columns, by their weights, in place; the log
     mass of its observations.
     """
@@ -217,13 +220,20 @@ def _weigh(t: Any, which: Any) -> float:
 
 @categorical_logit_glm_lpmf.reverse
 def categorical_logit_glm_reverse(
-    g: Any, r: Any, y: Any, x: Any, alpha: Any, beta: Any, keep: Any, sums: Any
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    x: Operand,
+    alpha: Operand,
+    beta: Operand,
+    keep: Any,
+    sums: Operand,
+) -> Result:
     if sums is None:
         return None, *(lambda: ZERO,) * 3
     in_alpha, in_beta = sums
 
-    def of_x() -> Any:
+    def of_x() -> Result:
         size, k = _shapes_of_logits(y, x, alpha, beta)
         weights = np.empty((size, k))
         _pass(_each(categories(y, k), size), _rows(x), alpha, beta, False, weights)
@@ -234,7 +244,9 @@ def categorical_logit_glm_reverse(
 
 
 @categorical_logit_glm_lpmf.tangent
-def categorical_logit_glm_tangent(r: Any, y: Any, x: Any, alpha: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_glm_tangent(
+    r: Operand, y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Any
+) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
     if which is None or not size:
@@ -249,13 +261,15 @@ def categorical_logit_glm_tangent(r: Any, y: Any, x: Any, alpha: Any, beta: Any,
     )
 
 
-def _indicators(which: Any, k: int) -> Any:
+def _indicators(which: Any, k: int) -> Result:
     """A row for each observation, with a one for its category."""
     return (which[:, None] == np.arange(k)).astype(np.float64)
 
 
 @categorical_logit_glm_lpmf.straight
-def categorical_logit_glm_straight(y: Any, x: Any, alpha: Any, beta: Any, keep: Any) -> Any:
+def categorical_logit_glm_straight(
+    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Any
+) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
     if (
@@ -274,7 +288,7 @@ def categorical_logit_glm_straight(y: Any, x: Any, alpha: Any, beta: Any, keep: 
     total = np.sum(e, axis=1, keepdims=True)
     value = np.vdot(chosen, eta) - np.sum(np.log(total))
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         w = g * (chosen - e / total)
         return (
             None,
@@ -289,7 +303,7 @@ def categorical_logit_glm_straight(y: Any, x: Any, alpha: Any, beta: Any, keep: 
 # With eta = X @ beta, F the logistic function, b = F(low - eta), a = F(eta - high), and odds = 1 / (exp(high - low) - 1):
 # log p = log F(eta - low) + log F(high - eta) + log(1 - exp(low - high)),  d/deta = b - a = w,
 # d/dlow = -b - odds,  d/dhigh = a + odds.
-def _shapes_of_order(y: Any, x: Any, beta: Any) -> int:
+def _shapes_of_order(y: Operand, x: Operand, beta: Operand) -> int:
     size = _observations("ordered_logistic_glm_lpmf", y, x)
     _check_shape("ordered_logistic_glm_lpmf", "Weight vector", beta, np.shape(x)[-1:])
     return size
@@ -303,8 +317,8 @@ def _shapes_of_order(y: Any, x: Any, beta: Any) -> int:
     cutpoints=("Cut-points", ordered),
 )
 def ordered_logistic_glm_lpmf(
-    y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, workspace: Any = np.empty
-) -> Any:
+    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Any, workspace: Any = np.empty
+) -> Result:
     """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)``
     in one pass through `X`.
 
@@ -385,7 +399,7 @@ def ordered_logistic_glm_lpmf(
 # / (1 + a), F(eta - high) = b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a
 # b, and minus the logarithms of what is left add up to log(1 + d). So a block takes one
 # exponential, and all observations together one logarithm, unless one overflows or underflows.
-def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Any) -> tuple[Any, Any, float]:
+def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Operand) -> tuple[Any, Any, float]:
     """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for
     the widths of the cells.
     """
@@ -394,7 +408,7 @@ def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Any) -> tuple[Any, Any, 
     a, b, d = low.take(which), high.take(which), np.exp(bounds[:-1] - bounds[1:]).take(which)
     space = np.empty((2, one_pass.rows))
 
-    def weigh(t: Any, here: slice) -> None:
+    def weigh(t: Operand, here: slice) -> None:
         e, other = space[:, : len(t)]
         x, y, z = a[here], b[here], d[here]
         np.exp(t, e)
@@ -413,7 +427,7 @@ def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Any) -> tuple[Any, Any, 
     _check(ordered_logistic_glm_lpmf, None, one_pass.x, None, None)
     value = 0.0
 
-    def weigh_carefully(t: Any, here: slice) -> None:
+    def weigh_carefully(t: Operand, here: slice) -> None:
         nonlocal value
         x = bounds.take(which[here]) - t, t - bounds.take(which[here] + 1)
         value -= sum(
@@ -427,20 +441,27 @@ def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Any) -> tuple[Any, Any, 
     return a, b, value
 
 
-def _inner_counts(which: Any, cutpoints: Any) -> Any:
+def _inner_counts(which: Any, cutpoints: Operand) -> Result:
     """How many observations there are in each cell between two cutpoints."""
     return np.bincount(which, minlength=np.shape(cutpoints)[0] + 1)[1:-1].astype(np.float64)
 
 
 @ordered_logistic_glm_lpmf.reverse
 def ordered_logistic_glm_reverse(
-    g: Any, r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any, sums: Any
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    x: Operand,
+    beta: Operand,
+    cutpoints: Operand,
+    keep: Any,
+    sums: Operand,
+) -> Result:
     if sums is None:
         return None, *(lambda: ZERO,) * 3
     weights, product, in_cutpoints = sums
 
-    def of_x() -> Any:
+    def of_x() -> Result:
         if x.ndim == 1 or len(x) != len(weights):
             return (g * add_reduce(weights) * beta).reshape(x.shape)
         return np.multiply.outer(g * weights, beta)
@@ -450,8 +471,8 @@ def ordered_logistic_glm_reverse(
 
 @ordered_logistic_glm_lpmf.tangent
 def ordered_logistic_glm_tangent(
-    r: Any, y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any
-) -> Any:
+    r: Operand, y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Any
+) -> Result:
     size = _shapes_of_order(y, x, beta)
     which = categories(y, np.shape(cutpoints)[0] + 1)
     if which is None or not size or not np.size(cutpoints):
@@ -466,7 +487,7 @@ def ordered_logistic_glm_tangent(
     widths = np.diff(cutpoints)
     odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
 
-    def along(t: Any) -> Any:
+    def along(t: Operand) -> Result:
         first, second = cells.bounds(t, infinity=0.0)
         return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
 
@@ -474,7 +495,9 @@ def ordered_logistic_glm_tangent(
 
 
 @ordered_logistic_glm_lpmf.straight
-def ordered_logistic_glm_straight(y: Any, x: Any, beta: Any, cutpoints: Any, keep: Any) -> Any:
+def ordered_logistic_glm_straight(
+    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Any
+) -> Result:
     size, k = _shapes_of_order(y, x, beta), np.shape(cutpoints)[0]
     which = categories(y, k + 1)
     if (
@@ -509,14 +532,14 @@ def ordered_logistic_glm_straight(y: Any, x: Any, beta: Any, cutpoints: Any, kee
             counts, np.where(widths < 0.5, np.log(-np.expm1(-widths)), np.log1p(-apart))
         )
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         below, above = (
             here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
             for here, each, small in zip(has, t, e, strict=True)
         )
         w = g * (below - above)
 
-        def of_cutpoints() -> Any:
+        def of_cutpoints() -> Result:
             c = g * (
                 np.matmul(above, _indicators(places[1], k))
                 - np.matmul(below, _indicators(places[0], k))

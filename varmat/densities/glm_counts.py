@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,13 @@ from varmat.programs.counts import (
     log_rising_factorials,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
 
 
-def dotted(c: Any, x: Any) -> float:
+def dotted(c: Operand, x: Operand) -> float:
     """The sum of the products with a number, or with a vector."""
     return c * float(add_reduce(x)) if type(c) is float else float(c.dot(x))
 
@@ -45,7 +48,7 @@ class Odds(NamedTuple):
 # With the odds E = exp(t) the weights are a q - b p = (a - b E) / (1 + E), which takes the fewest
 # passes over a block. All else is made of the odds of all observations at once. If they overflow or
 # underflow somewhere, exp(-abs(t)) does not.
-def weigh_odds(one_pass: Pass, shift: Any, wins: Any, losses: Any) -> Odds:
+def weigh_odds(one_pass: Pass, shift: Operand, wins: Operand, losses: Operand) -> Odds:
     """Make the pass with the weights ``a q - b p`` of numbers a of wins and b of losses, and of the
     log odds with an intercept.
     """
@@ -55,7 +58,7 @@ def weigh_odds(one_pass: Pass, shift: Any, wins: Any, losses: Any) -> Odds:
         shift.__class__ is not float or shift != 0.0,
     )
 
-    def weigh(t: Any, here: slice) -> None:
+    def weigh(t: Operand, here: slice) -> None:
         if is_shifted:
             t += part(shift, here)
         e, other = odds[here], space[: len(t)]
@@ -71,10 +74,10 @@ def weigh_odds(one_pass: Pass, shift: Any, wins: Any, losses: Any) -> Odds:
     return _weigh_far_odds(one_pass, shift, wins, losses)
 
 
-def _weigh_far_odds(one_pass: Pass, shift: Any, wins: Any, losses: Any) -> Odds:
+def _weigh_far_odds(one_pass: Pass, shift: Operand, wins: Operand, losses: Operand) -> Odds:
     found = Odds(*np.empty((3, one_pass.size)))
 
-    def weigh(t: Any, here: slice) -> None:
+    def weigh(t: Operand, here: slice) -> None:
         t += part(shift, here)
         e, above = np.exp(-np.abs(t)), t > 0.0
         p, q, m = np.maximum(above, e) / (1.0 + e), np.maximum(~above, e) / (1.0 + e), np.log1p(e)
@@ -95,7 +98,12 @@ class Trials(Glm):
     """
 
     def __init__(
-        self, family: Any, arguments: Arguments, support: Any, partials: Any, discrete: Any
+        self,
+        family: Any,
+        arguments: Arguments,
+        support: Operand,
+        partials: Operand,
+        discrete: Operand,
     ) -> None:
         super().__init__(family, arguments, support, partials, ("n", "N"))
         n, x, alpha, beta, trials = self.names
@@ -122,11 +130,11 @@ class Trials(Glm):
         return super().__call__(n, x, alpha, beta, trials, propto=propto, **named)
 
 
-def binomial_partials(n: Any, eta: Any, trials: Any) -> dict[str, Any]:
+def binomial_partials(n: Operand, eta: Operand, trials: Operand) -> dict[str, Any]:
     return {"eta": n * expit(-eta) - (trials - n) * expit(eta)}
 
 
-def _are_successes(n: Any, trials: Any) -> Any:
+def _are_successes(n: Operand, trials: Operand) -> Result:
     return np.all((n >= 0.0) & (n <= trials) & (np.floor(n) == n) & (n < math.inf))
 
 
@@ -142,7 +150,7 @@ def _are_successes(n: Any, trials: Any) -> Any:
     N=("Population size parameter", nonnegative),
 )
 def binomial_logit_glm_lpmf(
-    one_pass: Pass, n: Any, alpha: Any, trials: Any, keep: frozenset[str]
+    one_pass: Pass, n: Operand, alpha: Operand, trials: Operand, keep: frozenset[str]
 ) -> Sums:
     """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one
     pass through `X`.
@@ -204,11 +212,11 @@ def binomial_logit_glm_lpmf(
     return Sums(value, one_pass.weights, one_pass.product)
 
 
-def _log_choices(trials: Any, n: Any) -> Any:
+def _log_choices(trials: Operand, n: Operand) -> Result:
     return log_binomials(*np.broadcast_arrays(trials, n))
 
 
-def neg_binomial_partials(y: Any, eta: Any, phi: Any) -> dict[str, Any]:
+def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, Any]:
     t = eta - np.log(phi)
     p, q = expit(t), expit(-t)
     softplus = np.maximum(t, 0.0) + np.log1p(np.exp(np.minimum(t, -t)))
@@ -227,7 +235,7 @@ def neg_binomial_partials(y: Any, eta: Any, phi: Any) -> dict[str, Any]:
     **titles(not_nan, phi=("Precision parameter", positive_finite)),
 )
 def neg_binomial_2_log_glm_lpmf(
-    one_pass: Pass, y: Any, alpha: Any, phi: Any, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, phi: Operand, keep: frozenset[str]
 ) -> Sums:
     """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta,
     phi)`` in one pass through `X`.
@@ -295,7 +303,7 @@ def neg_binomial_2_log_glm_lpmf(
     if "constants" in keep:
         value -= n * math.lgamma(y + 1.0) if type(y) is float else float(log_factorials(y))
 
-    def slope(w: Any) -> Any:
+    def slope(w: Operand) -> Result:
         each = odds.p - odds.minus_log_q
         if several:
             return each + y * odds.p / phi + (zeta_difference(1.0, phi, y) - y / phi)
@@ -307,7 +315,7 @@ def neg_binomial_2_log_glm_lpmf(
     return Sums(value, one_pass.weights, one_pass.product, 1.0, {"phi": slope})
 
 
-def _of_one_shape(phi: Any, y: Any) -> Any:
+def _of_one_shape(phi: Operand, y: Operand) -> Result:
     """A number stays one where the other is a vector of counts: then equal counts are taken
     together.
     """

@@ -16,7 +16,7 @@ cut, are a single piece. If the filter underflows too, it is run on logarithms."
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,12 +36,15 @@ from varmat.programs.kernels import Kernel
 from varmat.programs.program import FLOAT, Value
 from varmat.programs.symbols import called, refuse, require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 
 _NAMES = ("log_omegas", "Gamma", "rho")
 
 
-def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
+def _check(function: str, log_omegas: Operand, gamma: Operand, rho: Operand) -> None:
     states = np.shape(log_omegas)[0] if np.ndim(log_omegas) == 2 else 0
     for name, x, shape, rule in (
         (
@@ -65,7 +68,9 @@ def _check(function: str, log_omegas: Any, gamma: Any, rho: Any) -> None:
 
 
 @operation()
-def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empty) -> Any:  # noqa: N803 (the name in Stan)
+def hmm_marginal(
+    log_omegas: Operand, Gamma: Operand, rho: Operand, workspace: Any = np.empty
+) -> Result:  # noqa: N803 (the name in Stan)
     """Log likelihood of a hidden Markov model, summed over the hidden states.
 
     Parameters
@@ -117,8 +122,8 @@ def hmm_marginal(log_omegas: Any, Gamma: Any, rho: Any, workspace: Any = np.empt
 
 @hmm_marginal.reverse
 def hmm_marginal_reverse(
-    g: Any, r: Any, log_omegas: Any, gamma: Any, rho: Any, filtered: Any
-) -> Any:
+    g: Adjoint, r: Operand, log_omegas: Operand, gamma: Operand, rho: Operand, filtered: Operand
+) -> Result:
     parts = posterior_gradient(r, log_omegas, gamma, rho, filtered)
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
@@ -136,7 +141,7 @@ class Chain(Kernel):
         shapes = ((), emissions, gamma, rho, emissions[:1], (2, *rho))
         return [(shape, FLOAT) for shape in shapes]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: Any) -> tuple[Result, ...]:
         emissions, gamma, rho = map(np.array, operands)
         with np.errstate(all="ignore"):
             log_omegas = np.log(emissions.T)
@@ -151,7 +156,7 @@ class Chain(Kernel):
             np.zeros((2, len(rho))),
         )
 
-    def rows(self, table: Any, operands: Any, results: Any) -> None:
+    def rows(self, table: Any, operands: Operand, results: Operand) -> None:
         times, states = operands[0].shape
         table.call(table.own("chain"), [*operands, *results], (times, states), ())
 
@@ -162,7 +167,7 @@ CHAIN = Chain()
 # Emissions are scaled to a largest one of 1 at each time. If a probability still underflows, the
 # run ends.
 @hmm_marginal.straight
-def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
+def hmm_marginal_straight(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:  # noqa: N803
     if not np.size(log_omegas):
         refuse()
     for rows in (Gamma, rho):
@@ -179,14 +184,14 @@ def hmm_marginal_straight(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa
 
 
 @hmm_marginal.tangent
-def hmm_marginal_tangent(r: Any, log_omegas: Any, gamma: Any, rho: Any) -> Any:
+def hmm_marginal_tangent(r: Operand, log_omegas: Operand, gamma: Operand, rho: Operand) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     parts = differentiable_posterior(log_omegas, gamma, rho)
     return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)
 
 
-def hmm_hidden_state_prob(log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
+def hmm_hidden_state_prob(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:  # noqa: N803
     """Posterior probabilities of the states of a hidden Markov model at each time, given all
     observations.
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from varmat.core.operation import is_differentiable
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import fixed
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 
@@ -468,7 +471,9 @@ def _log_posterior(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[Floa
         return both.T, in_gamma, np.exp(u - logsumexp(np.log(rho) + u, 0))
 
 
-def differentiable_posterior(log_omegas: Any, gamma: Any, rho: Any) -> tuple[Any, Any, Any]:
+def differentiable_posterior(
+    log_omegas: Operand, gamma: Operand, rho: Operand
+) -> tuple[Result, Result, Result]:
     """The gradient of the log marginal, differentiable. With variables it goes time by time."""
     if not any(map(is_differentiable, (log_omegas, gamma, rho))):
         with np.errstate(all="ignore"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from varmat.programs.symbols import (
     triangle,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "lkj_cov_lpdf"]
 
 
@@ -50,13 +53,13 @@ def _lkj_constant(eta: float, k: int) -> float:
     )
 
 
-def _lkj_constant_slope(eta: Any, k: int) -> Any:
+def _lkj_constant_slope(eta: Operand, k: int) -> Result:
     """The derivative; differentiable."""
     half = 0.5 * np.arange(1.0, k)
     return np.sum(zeta_difference(1.0, eta + (half[::-1] - 0.5), half))
 
 
-def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
+def _lkj_straight(eta: Operand, k: int) -> tuple[Result, Result]:
     """The constant as steps of a program, and a function without arguments that returns its
     derivative.
     """
@@ -67,7 +70,7 @@ def _lkj_straight(eta: Any, k: int) -> tuple[Any, Any]:
 
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
-def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Kept) -> Any:
+def lkj_corr_cholesky_lpdf(factor: Operand, eta: Operand, keep: Kept) -> Result:
     """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
 
     Parameters
@@ -118,7 +121,7 @@ def lkj_corr_cholesky_lpdf(factor: Any, eta: Any, keep: Kept) -> Any:
     return value + _lkj_constant(float(eta), len(factor)) if "eta" in keep else value
 
 
-def _is_correlation_factor(x: Any) -> bool:
+def _is_correlation_factor(x: Operand) -> bool:
     norms = np.einsum("ij,ij->i", x, x)
     return bool(
         (x.diagonal() > 0).all()
@@ -128,20 +131,20 @@ def _is_correlation_factor(x: Any) -> bool:
 
 
 @lru_cache
-def _linear_powers(k: int) -> tuple[Any, Any]:
+def _linear_powers(k: int) -> tuple[Result, Result]:
     """The powers of the diagonal elements are linear in eta: their intercepts and slopes."""
     later = np.arange(k) > 0
     return np.where(later, np.arange(k - 3.0, -3.0, -1.0), 0.0), np.where(later, 2.0, 0.0)
 
 
-def _powers(k: int, eta: Any) -> Any:
+def _powers(k: int, eta: Operand) -> Result:
     """The powers of the diagonal elements; differentiable."""
     intercepts, slopes = _linear_powers(k)
     return intercepts + slopes * eta
 
 
 @lkj_corr_cholesky_lpdf.straight
-def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Kept) -> Any:
+def lkj_corr_cholesky_straight(factor: Operand, eta: Operand, keep: Kept) -> Result:
     k, diagonal = len(factor), np.diagonal(factor)
     require(diagonal > 0.0)
     require(abs(np.sum(np.square(factor), axis=-1) - 1.0) <= 2.0 * TOLERANCE)
@@ -149,7 +152,7 @@ def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Kept) -> Any:
     powers, logs, (constant, slope) = _powers(k, eta), np.log(diagonal), _lkj_straight(eta, k)
     value = np.sum(powers * logs)
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         in_eta = lambda: g * (2.0 * np.sum(logs[1:]) + slope())  # noqa: E731
         return lambda: spread_back(g * powers / diagonal, np.arange(k) * (k + 1), (k, k)), in_eta
 
@@ -157,12 +160,14 @@ def lkj_corr_cholesky_straight(factor: Any, eta: Any, keep: Kept) -> Any:
 
 
 @lkj_corr_cholesky_lpdf.reverse
-def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Kept) -> Any:
+def lkj_corr_cholesky_reverse(
+    g: Adjoint, r: Operand, factor: Operand, eta: Operand, keep: Kept
+) -> Result:
     if r == -math.inf:
         return (lambda: ZERO,) * 2
     k = len(factor)
 
-    def of_factor() -> Any:
+    def of_factor() -> Result:
         c = np.zeros((k, k))
         np.divide(g * _powers(k, eta), factor.diagonal(), diagonal_of(c))
         return c
@@ -170,12 +175,12 @@ def lkj_corr_cholesky_reverse(g: Any, r: Any, factor: Any, eta: Any, keep: Kept)
     return of_factor, lambda: g * _eta_slope(factor, eta)
 
 
-def _eta_slope(factor: Any, eta: Any) -> Any:
+def _eta_slope(factor: Operand, eta: Operand) -> Result:
     return 2.0 * np.sum(np.log(np.diagonal(factor)[1:])) + _lkj_constant_slope(eta, len(factor))
 
 
 @lkj_corr_cholesky_lpdf.tangent
-def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Kept) -> Any:
+def lkj_corr_cholesky_tangent(r: Operand, factor: Operand, eta: Operand, keep: Kept) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     slopes = _powers(len(factor), eta) / np.diagonal(factor)
@@ -183,7 +188,7 @@ def lkj_corr_cholesky_tangent(r: Any, factor: Any, eta: Any, keep: Kept) -> Any:
 
 
 @density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
-def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Kept) -> Any:
+def lkj_corr_lpdf(sigma: Operand, eta: Operand, keep: Kept) -> Result:
     """Log density of the LKJ distribution of a correlation matrix.
 
     Parameters
@@ -237,13 +242,13 @@ def lkj_corr_lpdf(sigma: Any, eta: Any, keep: Kept) -> Any:
 
 
 @lkj_corr_lpdf.straight
-def lkj_corr_straight(sigma: Any, eta: Any, keep: Kept) -> Any:
+def lkj_corr_straight(sigma: Operand, eta: Operand, keep: Kept) -> Result:
     require(one.holds(np.diagonal(sigma)))
     factor, (constant, slope) = positive_definite(sigma), _lkj_straight(eta, len(sigma))
     log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
     value = (eta - 1.0) * log_determinant
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         in_sigma = lambda: triangle(2.0 * g * (eta - 1.0) * inverse_lower(factor), half=True)  # noqa: E731
         return in_sigma, lambda: g * (log_determinant + slope())
 
@@ -251,7 +256,9 @@ def lkj_corr_straight(sigma: Any, eta: Any, keep: Kept) -> Any:
 
 
 @lkj_corr_lpdf.reverse
-def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Kept, factor: Any) -> Any:
+def lkj_corr_reverse(
+    g: Adjoint, r: Operand, sigma: Operand, eta: Operand, keep: Kept, factor: Operand
+) -> Result:
     if factor is None:
         return (lambda: ZERO,) * 2
     return (
@@ -261,7 +268,9 @@ def lkj_corr_reverse(g: Any, r: Any, sigma: Any, eta: Any, keep: Kept, factor: A
 
 
 @lkj_corr_lpdf.tangent
-def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Kept, factor: Any) -> Any:
+def lkj_corr_tangent(
+    r: Operand, sigma: Operand, eta: Operand, keep: Kept, factor: Operand
+) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     x = inverse_spd_of(sigma, factor)
@@ -282,7 +291,7 @@ def lkj_corr_tangent(r: Any, sigma: Any, eta: Any, keep: Kept, factor: Any) -> A
     sigma=("Scale parameter", positive_finite),
     eta=SHAPE,
 )
-def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept) -> Any:
+def lkj_cov_lpdf(matrix: Operand, mu: Operand, sigma: Operand, eta: Operand, keep: Kept) -> Result:
     """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
     of the correlations.
 
@@ -354,15 +363,22 @@ def lkj_cov_lpdf(matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept) -> Any:
 
 @lkj_cov_lpdf.reverse
 def lkj_cov_reverse(
-    g: Any, r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept, factor: Any
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    matrix: Operand,
+    mu: Operand,
+    sigma: Operand,
+    eta: Operand,
+    keep: Kept,
+    factor: Operand,
+) -> Result:
     if factor is None:
         return (lambda: ZERO,) * 4
     variances = matrix.diagonal()
     logs = 0.5 * np.log(variances)
     z = (logs - mu) / sigma
 
-    def of_matrix() -> Any:
+    def of_matrix() -> Result:
         c = half_diagonal(2.0 * g * (eta - 1.0) * inverse_triangle(factor))
         diagonal = diagonal_of(c)
         diagonal -= g * _cov_slopes(z, sigma, eta) / variances
@@ -382,7 +398,7 @@ def lkj_cov_reverse(
     )
 
 
-def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
+def _cov_slopes(z: Operand, sigma: Operand, eta: Operand) -> Result:
     """The variances times minus the derivative with respect to them, without the term of the
     determinant.
     """
@@ -391,8 +407,14 @@ def _cov_slopes(z: Any, sigma: Any, eta: Any) -> Any:
 
 @lkj_cov_lpdf.tangent
 def lkj_cov_tangent(
-    r: Any, matrix: Any, mu: Any, sigma: Any, eta: Any, keep: Kept, factor: Any
-) -> Any:
+    r: Operand,
+    matrix: Operand,
+    mu: Operand,
+    sigma: Operand,
+    eta: Operand,
+    keep: Kept,
+    factor: Operand,
+) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 4
     x, variances = inverse_spd_of(matrix, factor), np.diagonal(matrix)
@@ -400,7 +422,7 @@ def lkj_cov_tangent(
     z = (logs - mu) / sigma
     slopes = _cov_slopes(z, sigma, eta) / variances
 
-    def along_eta(t: Any) -> Any:
+    def along_eta(t: Operand) -> Result:
         half = log_determinant_spd_of(matrix, factor) - 2.0 * np.sum(logs)
         return t * (half + _lkj_constant_slope(eta, np.shape(matrix)[0]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from varmat.functions.linalg.symmetric_arguments import symmetric, to_triangle
 from varmat.functions.linalg.systems import inner
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]
 
 _Y = ("Random variable", not_nan)
@@ -40,7 +43,9 @@ _Y = ("Random variable", not_nan)
     Sigma=("Row precision matrix", symmetric_matrix),
     D=("Column precision matrix", symmetric_matrix),
 )
-def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept) -> Any:
+def matrix_normal_prec_lpdf(
+    y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: Kept
+) -> Result:
     """Log density of the matrix normal distribution with given precisions of rows and columns.
 
     Parameters
@@ -107,7 +112,7 @@ def matrix_normal_prec_lpdf(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept) -> 
     return Saved(-math.inf if value != value else value, factors=factors, z=z)
 
 
-def _check_matrix_shapes(y: Any, mu: Any, sigma: Any, d: Any) -> tuple[int, int]:
+def _check_matrix_shapes(y: Operand, mu: Operand, sigma: Operand, d: Operand) -> tuple[int, int]:
     shape, function = (np.shape(sigma)[0], np.shape(d)[0]), "matrix_normal_prec_lpdf"
     if np.shape(y) != shape:
         rule = f"have the shape {shape}, as the precision matrices say"
@@ -122,37 +127,45 @@ def _check_matrix_shapes(y: Any, mu: Any, sigma: Any, d: Any) -> tuple[int, int]
 
 @matrix_normal_prec_lpdf.reverse
 def matrix_normal_prec_reverse(
-    g: Any, r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Kept, factors: Any, z: Any
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    mu: Operand,
+    sigma: Operand,
+    d: Operand,
+    keep: Kept,
+    factors: Operand,
+    z: Operand,
+) -> Result:
     if r == -math.inf and not np.isfinite(y).all():
         return (lambda: ZERO,) * 4
     (m, n), (of_rows, of_columns) = y.shape, factors
 
-    def in_mu() -> Any:
+    def in_mu() -> Result:
         return g * of_rows.dot(z).dot(of_columns.T)
 
-    def in_precision(factor: Any, half: Any, times: int) -> Any:
+    def in_precision(factor: Operand, half: Operand, times: int) -> Result:
         return to_triangle(
             0.5 * g * (times * _mirrored(inverse_triangle(factor)) - half.dot(half.T))
         )
 
-    def in_rows() -> Any:
+    def in_rows() -> Result:
         return in_precision(of_rows, (y - mu).dot(of_columns), n)
 
-    def in_columns() -> Any:
+    def in_columns() -> Result:
         return in_precision(of_columns, (y - mu).T.dot(of_rows), m)
 
     return lambda: -in_mu(), in_mu, in_rows, in_columns
 
 
-def _mirrored(x: Any) -> Any:
+def _mirrored(x: Operand) -> Result:
     return x + np.tril(x, -1).T
 
 
 @matrix_normal_prec_lpdf.tangent
 def matrix_normal_prec_tangent(
-    r: Any, y: Any, mu: Any, sigma: Any, d: Any, keep: Kept, factors: Any
-) -> Any:
+    r: Operand, y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: Kept, factors: Operand
+) -> Result:
     residuals = y - mu
     if is_empty(r, residuals):
         return (lambda t: 0.0,) * 4
@@ -172,7 +185,9 @@ def matrix_normal_prec_tangent(
 
 
 @matrix_normal_prec_lpdf.straight
-def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept) -> Any:
+def matrix_normal_prec_straight(
+    y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: Kept
+) -> Result:
     m, n = _check_matrix_shapes(y, mu, sigma, d)
     if not 0 < max(m, n) <= UNROLLED or 0 in (m, n) or keep == frozenset():
         refuse()
@@ -192,10 +207,10 @@ def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept)
     if "constants" in keep:
         value = value - m * n * HALF_LOG_TWO_PI
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         c = g * np.matmul(np.matmul(factors[0], z), factors[1].T)
 
-        def precision(factor: Any, half: Any, times: int) -> Any:
+        def precision(factor: Operand, half: Operand, times: int) -> Result:
             k = np.shape(factor)[0]
             inverse = solve_lower(factor, solve_lower(factor, np.eye(k)), transposed=True)
             return g * (times * inverse - np.matmul(half, half.T)) * (np.tri(k) - 0.5 * np.eye(k))
@@ -217,7 +232,9 @@ def matrix_normal_prec_straight(y: Any, mu: Any, sigma: Any, d: Any, keep: Kept)
 # With q_i = y_i inv(Sigma) y_i':
 #     log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,
 #     d/dw_i = N / (2 w_i) - q_i / 2.
-def _gp(y: Any, matrix: Any, w: Any, keep: Kept, kind: Any, function: str, name: str) -> Any:
+def _gp(
+    y: Operand, matrix: Operand, w: Operand, keep: Kept, kind: Any, function: str, name: str
+) -> Result:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     scale = kind(function, matrix, k)
     with np.errstate(all="ignore"):
@@ -233,7 +250,9 @@ def _gp(y: Any, matrix: Any, w: Any, keep: Kept, kind: Any, function: str, name:
     return Saved(-math.inf if value != value else value, scale=scale, z=z, q=q)
 
 
-def _check_gp_shapes(y: Any, matrix: Any, w: Any, function: str, kind: Any) -> tuple[int, int]:
+def _check_gp_shapes(
+    y: Operand, matrix: Operand, w: Operand, function: str, kind: Any
+) -> tuple[int, int]:
     n: int = np.shape(matrix)[0]
     shape = np.shape(y)
     if len(shape) != 2 or shape[1] != n:
@@ -248,8 +267,16 @@ def _check_gp_shapes(y: Any, matrix: Any, w: Any, function: str, kind: Any) -> t
 
 
 def _gp_reverse(
-    g: Any, r: Any, y: Any, matrix: Any, w: Any, keep: Kept, scale: Any, z: Any, q: Any
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    matrix: Operand,
+    w: Operand,
+    keep: Kept,
+    scale: Operand,
+    z: Operand,
+    q: Operand,
+) -> Result:
     if is_empty(r, y):
         return (lambda: ZERO,) * 3
     weights = w[:, None]
@@ -260,7 +287,9 @@ def _gp_reverse(
     )
 
 
-def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Kept, scale: Any, kind: Any) -> Any:
+def _gp_tangent(
+    r: Operand, y: Operand, matrix: Operand, w: Operand, keep: Kept, scale: Operand, kind: Any
+) -> Result:
     if is_empty(r, y):
         return (lambda t: 0.0,) * 3
     k, n = np.shape(y)
@@ -275,8 +304,8 @@ def _gp_tangent(r: Any, y: Any, matrix: Any, w: Any, keep: Kept, scale: Any, kin
 
 
 def _gp_straight(
-    y: Any, matrix: Any, w: Any, keep: Kept, kind: Any, name: str, function: str
-) -> Any:
+    y: Operand, matrix: Operand, w: Operand, keep: Kept, kind: Any, name: str, function: str
+) -> Result:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     if not 0 < n <= UNROLLED or not k or keep == frozenset():
         refuse()
@@ -302,11 +331,11 @@ def _gp_straight(
     if "constants" in keep:
         value = value - k * n * HALF_LOG_TWO_PI
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         pulled = solve_lower(factor, z, transposed=True)
         weighted = g * (pulled * w)
 
-        def in_matrix() -> Any:
+        def in_matrix() -> Result:
             if kind is Cholesky:
                 return np.matmul(weighted, z.T) * mask - g * k * (np.eye(n) / diagonal)
             inverse = solve_lower(factor, solve_lower(factor, np.eye(n)), transposed=True)
@@ -367,7 +396,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
 def _gp_density(
     function: str, kind: Any, name: str, given: str, example: str, result: str
 ) -> StructuredDensity:
-    def value(y: Any, matrix: Any, w: Any, keep: Kept) -> Any:
+    def value(y: Operand, matrix: Operand, w: Operand, keep: Kept) -> Result:
         return _gp(y, matrix, w, keep, kind, function, name)
 
     value.__name__ = value.__qualname__ = function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,16 @@ from varmat.densities.density import not_nan, probability
 from varmat.functions.arrays.exponentials import logsumexp, logsumexp_straight
 from varmat.programs.symbols import require
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["log_mix"]
 
 # exp(LARGEST_EXPONENT) is nearly the largest float.
 LARGEST_EXPONENT = 709.78
 
 
-def log_mix(theta: Any, *log_densities: Any) -> Any:
+def log_mix(theta: Operand, *log_densities: Any) -> Result:
     """Log density of a mixture.
 
     ``log_mix(theta, lp1, lp2)`` is the mixture of two components, elementwise, and ``log_mix(theta,
@@ -81,19 +84,19 @@ def log_mix(theta: Any, *log_densities: Any) -> Any:
     )
 
 
-def _check(theta: Any, **log_densities: Any) -> None:
+def _check(theta: Operand, **log_densities: Any) -> None:
     for name, x in log_densities.items():
         not_nan.check("log_mix", name, x)
     probability.check("log_mix", "theta", theta)
 
 
-def _exponent(x: Any, total: Any) -> Any:
+def _exponent(x: Operand, total: Operand) -> Result:
     """``x - total``, and -inf where both are -inf."""
     impossible = total == -np.inf
     return np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total))
 
 
-def _share(theta: Any, exponent: Any) -> Any:
+def _share(theta: Operand, exponent: Operand) -> Result:
     """``theta * exp(exponent)``; it and its derivative are zero where theta is, even if the
     exponential overflows.
     """
@@ -103,7 +106,7 @@ def _share(theta: Any, exponent: Any) -> Any:
 # With l = log(theta exp(a) + (1 - theta) exp(b)):
 #     dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
 @operation()
-def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
+def log_mix_of_two(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
     """The mixture of two components, elementwise: see `log_mix`."""
     with np.errstate(all="ignore"):
         try:
@@ -126,13 +129,15 @@ def log_mix_of_two(theta: Any, lp1: Any, lp2: Any) -> Any:
         return Saved(result if np.ndim(result) else float(result), d=None, e=None)
 
 
-def _two_rates(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
+def _two_rates(r: Operand, theta: Operand, lp1: Operand, lp2: Operand) -> Result:
     first, second = _exponent(lp1, r), _exponent(lp2, r)
     return np.exp(first) - np.exp(second), _share(theta, first), _share(1.0 - theta, second)
 
 
 @log_mix_of_two.reverse
-def log_mix_of_two_reverse(g: Any, r: Any, theta: Any, lp1: Any, lp2: Any, d: Any, e: Any) -> Any:
+def log_mix_of_two_reverse(
+    g: Adjoint, r: Operand, theta: Operand, lp1: Operand, lp2: Operand, d: Operand, e: Operand
+) -> Result:
     if d is None or not np.all((theta > 0) & (theta < 1)):
         return tuple((lambda rate=rate: g * rate) for rate in _two_rates(r, theta, lp1, lp2))
     larger = 1.0 / (1.0 + e)
@@ -146,7 +151,7 @@ def log_mix_of_two_reverse(g: Any, r: Any, theta: Any, lp1: Any, lp2: Any, d: An
 
 
 @log_mix_of_two.straight
-def log_mix_of_two_straight(theta: Any, lp1: Any, lp2: Any) -> Any:
+def log_mix_of_two_straight(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
     require((theta > 0.0) & (theta < 1.0))
     first, second = np.log(theta) + lp1, np.log1p(-theta) + lp2
     d = first - second
@@ -154,7 +159,7 @@ def log_mix_of_two_straight(theta: Any, lp1: Any, lp2: Any) -> Any:
     r = np.maximum(first, second) + np.log1p(e)
     require(np.isfinite(r))
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         larger = 1.0 / (1.0 + e)
         smaller = e * larger
         first, second = np.where(d >= 0.0, larger, smaller), np.where(d >= 0.0, smaller, larger)
@@ -168,13 +173,13 @@ def log_mix_of_two_straight(theta: Any, lp1: Any, lp2: Any) -> Any:
 
 
 @log_mix_of_two.tangent
-def log_mix_of_two_tangent(r: Any, theta: Any, lp1: Any, lp2: Any) -> Any:
+def log_mix_of_two_tangent(r: Operand, theta: Operand, lp1: Operand, lp2: Operand) -> Result:
     return tuple((lambda t, rate=rate: t * rate) for rate in _two_rates(r, theta, lp1, lp2))
 
 
 # l = log(sum_k theta_k exp(l_k)):  dl/dtheta_k = exp(l_k - l),  dl/dl_k = theta_k exp(l_k - l).
 @operation()
-def log_mix_of_many(theta: Any, lps: Any) -> Any:
+def log_mix_of_many(theta: Operand, lps: Operand) -> Result:
     """The mixture of any number of components for each observation; the last axis is kept, with
     length one.
     """
@@ -190,20 +195,20 @@ def log_mix_of_many(theta: Any, lps: Any) -> Any:
 
 
 @log_mix_of_many.straight
-def log_mix_of_many_straight(theta: Any, lps: Any) -> Any:
+def log_mix_of_many_straight(theta: Operand, lps: Operand) -> Result:
     require((theta > 0.0) & (theta <= 1.0))
     r, _ = logsumexp_straight(np.log(theta) + lps, axis=-1, keepdims=True)
     return r, lambda g: (lambda: g * np.exp(lps - r), lambda: g * _share(theta, lps - r))
 
 
 @log_mix_of_many.reverse
-def log_mix_of_many_reverse(g: Any, r: Any, theta: Any, lps: Any) -> Any:
+def log_mix_of_many_reverse(g: Adjoint, r: Operand, theta: Operand, lps: Operand) -> Result:
     exponents = _exponent(lps, r)
     return (lambda: g * np.exp(exponents)), (lambda: g * _share(theta, exponents))
 
 
 @log_mix_of_many.tangent
-def log_mix_of_many_tangent(r: Any, theta: Any, lps: Any) -> Any:
+def log_mix_of_many_tangent(r: Operand, theta: Operand, lps: Operand) -> Result:
     exponents = _exponent(lps, r)
     return (
         (lambda t: np.sum(np.exp(exponents) * t, axis=-1, keepdims=True)),

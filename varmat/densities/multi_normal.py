@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from varmat.programs.symbols import (
     triangle,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = [
     "multi_normal_cholesky_lpdf",
     "multi_normal_lpdf",
@@ -50,7 +53,7 @@ LOG_TWO = math.log(2.0)
 HALF_LOG_PI = 0.5 * math.log(math.pi)
 
 
-def residuals(function: str, y: Any, mu: Any, title: str, k: int) -> Any:
+def residuals(function: str, y: Operand, mu: Operand, title: str, k: int) -> Result:
     """Check the shapes and return ``y - mu``, in the shape to which both broadcast."""
     for name, x in (("Random variable", y), ("Location parameter", mu)):
         shape = np.shape(x)
@@ -64,16 +67,18 @@ def residuals(function: str, y: Any, mu: Any, title: str, k: int) -> Any:
         raise ShapeError(f"{function}: Location parameter has shape {shapes}!") from None
 
 
-def whitened(scale: Any, rows: Any) -> Any:
+def whitened(scale: Operand, rows: Operand) -> Result:
     return scale.whiten(rows) if rows.size else rows
 
 
-def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int, ...]) -> Any:
+def parts(
+    g: float, y: Operand, mu: Operand, scale: Operand, weighted: Operand, shape: tuple[int, ...]
+) -> Result:
     """The contributions to `y` and `mu`, from whitened residuals times the weights of the
     observations.
     """
 
-    def of(x: Any, g: float) -> Any:
+    def of(x: Operand, g: float) -> Result:
         # If all observations share an argument, sum before the solve.
         if weighted.ndim > 1 and np.ndim(x) < 2:
             return scale.pull(g * add_reduce(weighted, axis=0, keepdims=True)).reshape(-1)
@@ -86,7 +91,7 @@ def parts(g: float, y: Any, mu: Any, scale: Any, weighted: Any, shape: tuple[int
 below_infinity = Domain("below infinity", lambda x: x != math.inf)
 
 
-def is_empty(r: Any, d: Any) -> bool:
+def is_empty(r: Operand, d: Operand) -> bool:
     """Whether the gradient is zero: there is no observation, or an infinite one."""
     return not np.size(d) or (not is_held(possible, r) and not np.isfinite(plain(d)).all())
 
@@ -105,7 +110,7 @@ class Form(NamedTuple):
             domain.check(self.function, title, x)
 
 
-def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
+def _is_one(y: Operand, mu: Operand, matrix: Operand) -> bool:
     """Whether there is a single observation and all shapes fit."""
     shape = np.shape(y)
     return (
@@ -118,7 +123,7 @@ def _is_one(y: Any, mu: Any, matrix: Any) -> bool:
 
 # A single observation stays a vector, and its arguments are checked only if the value is not
 # finite: that saves 10 us for a short vector.
-def _normal(y: Any, mu: Any, matrix: Any, keep: Kept, form: Form) -> Any:
+def _normal(y: Operand, mu: Operand, matrix: Operand, keep: Kept, form: Form) -> Result:
     kind = form.kind
     if one := _is_one(y, mu, matrix):
         n, k = 1, len(y)
@@ -151,8 +156,16 @@ def _normal(y: Any, mu: Any, matrix: Any, keep: Kept, form: Form) -> Any:
 
 
 def _normal_reverse(
-    g: Any, r: Any, y: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, z: Any, d: Any
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    mu: Operand,
+    matrix: Operand,
+    keep: Kept,
+    scale: Operand,
+    z: Operand,
+    d: Operand,
+) -> Result:
     if not (math.isfinite(r) and d.size) and is_empty(r, d):
         return (lambda: ZERO,) * 3
     return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(
@@ -165,7 +178,7 @@ class Columns:
     the columns of a matrix.
     """
 
-    def __init__(self, y: Any, mu: Any, matrix: Any, kind: Any) -> None:
+    def __init__(self, y: Operand, mu: Operand, matrix: Operand, kind: Any) -> None:
         self.matrix, self.kind, self.k = matrix, kind, np.shape(matrix)[-1]
         d = y - mu
         if not np.size(d) or np.shape(d)[-1] != self.k:
@@ -179,10 +192,10 @@ class Columns:
             require(lower_factor.holds(matrix))
         self.z = self.factor.T @ self.d if kind is Precision else solve_lower(self.factor, self.d)
 
-    def half_log_determinant(self) -> Any:
+    def half_log_determinant(self) -> Result:
         return self.kind.sign * self.n * np.sum(np.log(np.diagonal(self.factor)))
 
-    def partials(self, w: Any = 1.0) -> Any:
+    def partials(self, w: Operand = 1.0) -> Result:
         """Minus the derivative with respect to the residuals, and that with respect to the matrix.
 
         Observations are weighted. The second is a function without arguments, called only if the
@@ -194,7 +207,7 @@ class Columns:
         )
         weighted = w * p
 
-        def in_matrix() -> Any:
+        def in_matrix() -> Result:
             if self.kind is Cholesky:
                 return triangle(_outer(weighted, self.z)) - self.n * np.eye(self.k) / np.diagonal(
                     self.factor
@@ -207,11 +220,13 @@ class Columns:
         return np.reshape(weighted.T, self.shape), in_matrix
 
 
-def _outer(x: Any, y: Any) -> Any:
+def _outer(x: Operand, y: Operand) -> Result:
     return x[:, None] * y if np.ndim(x) == 1 else x @ y.T
 
 
-def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Kept, kind: Any, name: str) -> Any:
+def _normal_straight(
+    y: Operand, mu: Operand, matrix: Operand, keep: Kept, kind: Any, name: str
+) -> Result:
     columns = Columns(y, mu, matrix, kind)
     value = -0.5 * np.vdot(columns.z, columns.z)
     if name in keep:
@@ -219,14 +234,16 @@ def _normal_straight(y: Any, mu: Any, matrix: Any, keep: Kept, kind: Any, name: 
     if "constants" in keep:
         value = value - columns.n * columns.k * HALF_LOG_TWO_PI
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         in_mu, in_matrix = columns.partials()
         return lambda: -g * in_mu, lambda: g * in_mu, lambda: g * in_matrix()
 
     return value, contributions
 
 
-def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, kind: Any) -> Any:
+def _normal_tangent(
+    r: Operand, y: Operand, mu: Operand, matrix: Operand, keep: Kept, scale: Operand, kind: Any
+) -> Result:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 3
@@ -240,7 +257,7 @@ def _normal_tangent(r: Any, y: Any, mu: Any, matrix: Any, keep: Kept, scale: Any
     )
 
 
-def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Kept, form: Form) -> Any:
+def _student(y: Operand, nu: float, mu: Operand, matrix: Operand, keep: Kept, form: Form) -> Result:
     form.check(y, nu, mu, matrix)
     k = len(matrix)
     d = residuals(form.function, y, mu, form.kind.title, k)
@@ -266,8 +283,8 @@ def _student(y: Any, nu: float, mu: Any, matrix: Any, keep: Kept, form: Form) ->
 
 
 def _student_straight(
-    y: Any, nu: Any, mu: Any, matrix: Any, keep: Kept, kind: Any, name: str
-) -> Any:
+    y: Operand, nu: Operand, mu: Operand, matrix: Operand, keep: Kept, kind: Any, name: str
+) -> Result:
     require((nu > 0.0) & (nu < math.inf))
     columns = Columns(y, mu, matrix, kind)
     n, k = columns.n, columns.k
@@ -282,10 +299,10 @@ def _student_straight(
     if "constants" in keep:
         value = value - n * k * HALF_LOG_PI
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         in_mu, in_matrix = columns.partials((nu + k) / (nu + q))
 
-        def in_nu() -> Any:
+        def in_nu() -> Result:
             each = (q - k) / (nu + q) - np.log1p(q / nu)
             return g * 0.5 * (np.sum(each) + n * applied(zeta_difference, 1.0, 0.5 * nu, 0.5 * k))
 
@@ -297,18 +314,18 @@ def _student_straight(
 # The gradients are those of the normal density with observations weighted by w = (nu + K) / (nu +
 # q). With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
 def _student_reverse(
-    g: Any,
-    r: Any,
-    y: Any,
-    nu: Any,
-    mu: Any,
-    matrix: Any,
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    nu: Operand,
+    mu: Operand,
+    matrix: Operand,
     keep: Kept,
-    scale: Any,
-    z: Any,
-    d: Any,
-    q: Any,
-) -> Any:
+    scale: Operand,
+    z: Operand,
+    d: Operand,
+    q: Operand,
+) -> Result:
     if is_empty(r, d):
         return (lambda: ZERO,) * 4
     k = len(matrix)
@@ -322,7 +339,7 @@ def _student_reverse(
     )
 
 
-def _nu_slope(nu: Any, q: Any, k: int) -> Any:
+def _nu_slope(nu: Operand, q: Operand, k: int) -> Result:
     """The derivative with respect to nu, from the squared norms q of whitened residuals;
     differentiable.
     """
@@ -333,8 +350,15 @@ def _nu_slope(nu: Any, q: Any, k: int) -> Any:
 
 
 def _student_tangent(
-    r: Any, y: Any, nu: Any, mu: Any, matrix: Any, keep: Kept, scale: Any, kind: Any
-) -> Any:
+    r: Operand,
+    y: Operand,
+    nu: Operand,
+    mu: Operand,
+    matrix: Operand,
+    keep: Kept,
+    scale: Operand,
+    kind: Any,
+) -> Result:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 4
@@ -454,7 +478,7 @@ def multivariate(
     arguments = {**family.arguments, name: (kind.title, kind.domain)}
     form = Form(full, kind, name, arguments)
 
-    def function(*values: Any, keep: Kept) -> Any:
+    def function(*values: Any, keep: Kept) -> Result:
         return family.value(*values, keep, form)
 
     function.__name__ = function.__qualname__ = full

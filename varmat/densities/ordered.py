@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.symbols import Symbol, applied, refuse, require, spread_back
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
 
@@ -40,13 +43,13 @@ class Cells:
         cells = (*rows, cutpoints + 1)
         self.counts = count(np.broadcast_to(rows_of(cells) + which, full), cells)[..., 1:-1]
 
-    def bounds(self, cutpoints: Any, infinity: float = math.inf) -> tuple[Any, Any]:
+    def bounds(self, cutpoints: Operand, infinity: float = math.inf) -> tuple[Result, Result]:
         """The cutpoints below and above each observation; differentiable."""
         before, after = np.full(self.outer, -infinity), np.full(self.outer, infinity)
         flat = np.reshape(np.concatenate([before, cutpoints, after], axis=-1), (-1,))
         return flat[self.places], flat[self.places + 1]
 
-    def gather(self, below: Any, above: Any) -> Any:
+    def gather(self, below: Operand, above: Operand) -> Result:
         """The transpose of `bounds`: add up values below and above each observation by cutpoint."""
         size = math.prod(self.ends)
         places = np.broadcast_to(self.places, np.shape(below)).ravel()
@@ -58,7 +61,7 @@ class Cells:
 
 
 def _check_shapes(
-    n: Any, eta: Any, cutpoints: Any, function: str = "ordered_logistic_lpmf"
+    n: Operand, eta: Operand, cutpoints: Operand, function: str = "ordered_logistic_lpmf"
 ) -> tuple[int, ...]:
     shape: tuple[int, ...] = np.shape(cutpoints)[:-1]
     for title, x in (("Random variable", n), ("Location parameter", eta)):
@@ -77,7 +80,7 @@ def _check_shapes(
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
+def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
     """Log mass of the ordered logistic distribution, summed over the observations.
 
     Parameters
@@ -138,7 +141,7 @@ def ordered_logistic_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
 
 
 @ordered_logistic_lpmf.straight
-def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
+def ordered_logistic_straight(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -149,10 +152,10 @@ def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> A
     for x in (low - eta, eta - high):
         value = value - np.sum(np.broadcast_to(softplus(x), full))
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         below, above = applied(expit, low - eta), applied(expit, eta - high)
 
-        def in_cutpoints() -> Any:
+        def in_cutpoints() -> Result:
             places, odds, none = (
                 np.broadcast_to(cells.places, full),
                 cells.counts / np.expm1(widths),
@@ -177,14 +180,14 @@ def ordered_logistic_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> A
 # eta, -F(low - eta) - odds to the lower cutpoint, and F(eta - high) + odds to the upper one.
 @ordered_logistic_lpmf.reverse
 def ordered_logistic_reverse(
-    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept, cells: Any
-) -> Any:
+    g: Adjoint, r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: Kept, cells: Operand
+) -> Result:
     if cells is None:
         return None, lambda: ZERO, lambda: ZERO
     low, high = cells.bounds(cutpoints)
     below, above = expit(low - eta), expit(eta - high)
 
-    def of_cutpoints() -> Any:
+    def of_cutpoints() -> Result:
         c = cells.gather(-below, above)
         odds = cells.counts / np.expm1(np.diff(cutpoints))
         c[..., 1:] += odds
@@ -195,7 +198,9 @@ def ordered_logistic_reverse(
 
 
 @ordered_logistic_lpmf.tangent
-def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
+def ordered_logistic_tangent(
+    r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
+) -> Result:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -208,7 +213,7 @@ def ordered_logistic_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kep
     widths = np.diff(cutpoints)
     odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
 
-    def along(t: Any) -> Any:
+    def along(t: Operand) -> Result:
         first, second = cells.bounds(t, infinity=0.0)
         return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
 
@@ -248,7 +253,7 @@ ROOT_HALF, ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
 
 
 @cache
-def _nodes() -> tuple[Any, Any]:
+def _nodes() -> tuple[Result, Result]:
     """Nodes and weights of the rule on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(12)
     return 0.5 * (nodes + 1.0), 0.5 * weights
@@ -262,7 +267,7 @@ def _nodes() -> tuple[Any, Any]:
 # contains zero are added. The slopes phi / mass at the two ends are 1 / D and
 # exp(-w (a + w / 2)) / D.
 def normal_cell(
-    low: Any, high: Any, width: Any, has_low: Any, has_high: Any
+    low: Operand, high: Operand, width: Operand, has_low: Operand, has_high: Operand
 ) -> tuple[Any, Any, Any, Any]:
     """The log mass; the normal density over the mass at the lower end and at the upper one, zero
     where there is no end; and the difference of these two.
@@ -308,7 +313,7 @@ def normal_cell(
     )
 
 
-def _narrow(a: Any, w: Any, where: Any) -> Any:
+def _narrow(a: Operand, w: Operand, where: Any) -> Result:
     """D for narrow cells, one elsewhere."""
     nodes, weights = _nodes()
     if not isinstance(where, Symbol):
@@ -327,7 +332,9 @@ def _narrow(a: Any, w: Any, where: Any) -> Any:
 
 
 @operation()
-def log_normal_cell(low: Any, high: Any, width: Any, *, has_low: Any, has_high: Any) -> Any:
+def log_normal_cell(
+    low: Operand, high: Operand, width: Operand, *, has_low: Operand, has_high: Operand
+) -> Result:
     """The log mass of `normal_cell` as a function of the ends alone."""
     value, at_low, at_high, _ = normal_cell(low, high, width, has_low, has_high)
     return Saved(value, at_low=at_low, at_high=at_high)
@@ -335,28 +342,28 @@ def log_normal_cell(low: Any, high: Any, width: Any, *, has_low: Any, has_high: 
 
 @log_normal_cell.reverse
 def log_normal_cell_reverse(
-    g: Any,
-    r: Any,
-    low: Any,
-    high: Any,
-    width: Any,
-    has_low: Any,
-    has_high: Any,
-    at_low: Any,
-    at_high: Any,
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    low: Operand,
+    high: Operand,
+    width: Operand,
+    has_low: Operand,
+    has_high: Operand,
+    at_low: Operand,
+    at_high: Operand,
+) -> Result:
     return lambda: -g * at_low, lambda: g * at_high, lambda: np.zeros(np.shape(width))
 
 
 @log_normal_cell.tangent
 def log_normal_cell_tangent(
-    r: Any, low: Any, high: Any, width: Any, has_low: Any, has_high: Any
-) -> Any:
+    r: Operand, low: Operand, high: Operand, width: Operand, has_low: Operand, has_high: Operand
+) -> Result:
     at_low, at_high = _slopes(r, low, high, has_low, has_high)
     return lambda t: -at_low * t, lambda t: at_high * t, lambda t: 0.0 * t
 
 
-def _slopes(r: Any, low: Any, high: Any, has_low: Any, has_high: Any) -> Any:
+def _slopes(r: Operand, low: Operand, high: Operand, has_low: Operand, has_high: Operand) -> Result:
     """The normal density at the ends over the mass exp(r); differentiable."""
     return tuple(
         np.where(here, np.exp(-0.5 * x * x - HALF_LOG_TWO_PI - r), 0.0)
@@ -370,7 +377,7 @@ def _slopes(r: Any, low: Any, high: Any, has_low: Any, has_high: Any) -> Any:
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
+def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
     """Log mass of the ordered probit distribution, summed over the observations.
 
     Parameters
@@ -431,13 +438,19 @@ def ordered_probit_lpmf(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
 
 @ordered_probit_lpmf.reverse
 def ordered_probit_reverse(
-    g: Any, r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept, slopes: Any
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    n: Operand,
+    eta: Operand,
+    cutpoints: Operand,
+    keep: Kept,
+    slopes: Operand,
+) -> Result:
     if slopes is None:
         return None, lambda: ZERO, lambda: ZERO
     ends, at_low, at_high, in_eta = slopes
 
-    def of_cutpoints() -> Any:
+    def of_cutpoints() -> Result:
         low, high = (
             np.bincount(places.ravel(), at.ravel(), cutpoints.size)
             for places, at in ((ends.low, at_low), (ends.high, at_high))
@@ -448,7 +461,9 @@ def ordered_probit_reverse(
 
 
 @ordered_probit_lpmf.tangent
-def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
+def ordered_probit_tangent(
+    r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
+) -> Result:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -460,7 +475,7 @@ def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept)
     cell = log_normal_cell(low, high, last - first, has_low=ends.has_low, has_high=ends.has_high)
     at_low, at_high = _slopes(cell, low, high, ends.has_low, ends.has_high)
 
-    def along(t: Any) -> Any:
+    def along(t: Operand) -> Result:
         t = np.reshape(t, (-1,))
         return np.sum(at_high * t[ends.high]) - np.sum(at_low * t[ends.low])
 
@@ -468,7 +483,7 @@ def ordered_probit_tangent(r: Any, n: Any, eta: Any, cutpoints: Any, keep: Kept)
 
 
 @ordered_probit_lpmf.straight
-def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any:
+def ordered_probit_straight(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
     which = categories(n, shape[-1] + 1)
     if (
@@ -492,7 +507,7 @@ def ordered_probit_straight(n: Any, eta: Any, cutpoints: Any, keep: Kept) -> Any
     total = np.sum(value)
     require(np.isfinite(total))
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         indicators = [
             (places[:, None] == np.arange(shape[0])).astype(np.float64)
             for places in (ends.low, ends.high)

@@ -14,7 +14,7 @@ from varmat.densities.traced import names_in
 from varmat.programs.symbols import require, scope_of
 
 if TYPE_CHECKING:
-    from varmat.typing import PointwiseCall
+    from varmat.typing import Adjoint, Operand, PointwiseCall, Result
 
 
 class Pointwise(Density):
@@ -23,7 +23,7 @@ class Pointwise(Density):
     if TYPE_CHECKING:
         __call__: PointwiseCall  # type: ignore[assignment]
 
-    def __init__(self, summed: Any) -> None:
+    def __init__(self, summed: Operand) -> None:
         super().__init__(f"{summed.name}.pointwise", summed.arguments, summed.discrete)
         self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
         self.summed = summed
@@ -42,7 +42,7 @@ class Pointwise(Density):
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
 
-        def function(*values: Any, keep: Kept | None = None) -> Any:
+        def function(*values: Any, keep: Kept | None = None) -> Result:
             return self._evaluate(values, keep)
 
         function.__name__ = self.name
@@ -68,12 +68,12 @@ class Pointwise(Density):
         let = row.lets(row.quick if short else None)
         return {name: row.elementwise([text], given, let) for name, text in row.partials.items()}
 
-    def _outside(self, values: Any) -> Any:
+    def _outside(self, values: Operand) -> Result:
         """A mask, which broadcasts, of the elements outside the support; None if there are none."""
         inside = True if self._support is None else self._support(*values)[0]
         return None if np.all(inside) else np.logical_not(inside)
 
-    def _evaluate(self, values: Any, keep: Kept | None) -> Any:
+    def _evaluate(self, values: Operand, keep: Kept | None) -> Result:
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
         exact = ieee(values)
@@ -106,7 +106,7 @@ class Pointwise(Density):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
 
-    def _straight(self, *values: Any, keep: Kept | None) -> Any:
+    def _straight(self, *values: Any, keep: Kept | None) -> Result:
         """Write the density into a program, whose run ends at an element that is not finite."""
         row = self.summed
         scope = scope_of(values, self.arguments, row.let)
@@ -125,26 +125,26 @@ class Pointwise(Density):
 
     def _reverse(
         self,
-        g: Any,
-        r: Any,
+        g: Adjoint,
+        r: Operand,
         *values: Any,
         keep: Kept | None,
-        outside: Any,
-        abbreviations: Any,
+        outside: Operand,
+        abbreviations: Operand,
         short: bool,
-    ) -> Any:
+    ) -> Result:
         exact = [*ieee(values), *abbreviations]
         partials = self._partials(self._terms(keep, short)[1], short)
 
-        def contribution(name: str) -> Any:
+        def contribution(name: str) -> Result:
             c = g * partials[name](*exact)[0]
             return c if outside is None else np.where(outside, 0.0, c)
 
         # Discrete arguments are never variables, so their entries are not called.
         return tuple(partial(contribution, name) for name in self.arguments)
 
-    def _tangent(self, r: Any, *values: Any, keep: Kept | None, outside: Any) -> Any:
-        def push(name: str, t: Any) -> Any:
+    def _tangent(self, r: Operand, *values: Any, keep: Kept | None, outside: Operand) -> Result:
+        def push(name: str, t: Operand) -> Result:
             rate = self._partials((), False)[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)
 

@@ -10,7 +10,7 @@ product of the trials before it and that of the trials behind it, and so take as
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import Kept, density, not_nan, probability
 from varmat.functions.arrays.reductions import add_reduce
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["poisson_binomial_lpmf"]
 
@@ -49,17 +52,17 @@ class Trials(NamedTuple):
     behind: Any
 
     @property
-    def masses(self) -> Any:
+    def masses(self) -> Result:
         """The masses after tilting."""
         return add_reduce(self.before[0] * self.behind[0], -1)
 
-    def slopes(self) -> Any:
+    def slopes(self) -> Result:
         """The derivatives of the log tilted mass with respect to the tilted probabilities."""
         return (
             np.moveaxis(_inner(self.before[:-1], self.behind[1:]), 0, -1) / self.masses[..., None]
         )
 
-    def gradient(self) -> Any:
+    def gradient(self) -> Result:
         """The derivatives of the log mass with respect to the probabilities."""
         with_one, without = (
             add_reduce(self.before[:-1] * x, -1)
@@ -69,7 +72,7 @@ class Trials(NamedTuple):
             self.up * np.moveaxis(with_one, 0, -1) - self.down * np.moveaxis(without, 0, -1)
         ) / self.masses[..., None]
 
-    def curvature(self, v: Any) -> Any:
+    def curvature(self, v: Operand) -> Result:
         """The product of the second derivatives and a vector for each observation."""
         slopes, (rise, spread) = self.slopes(), (self.up - self.down, self.up * self.down)
         d = spread * v
@@ -94,21 +97,21 @@ class Trials(NamedTuple):
         return change * spread - (rise * rise + 2.0 * slopes * spread * rise) * v
 
 
-def _shifted(x: Any) -> Any:
+def _shifted(x: Operand) -> Result:
     """Masses moved up by one success."""
     return np.concatenate([np.zeros((*x.shape[:-1], 1)), x[..., :-1]], axis=-1)
 
 
-def _unshifted(x: Any) -> Any:
+def _unshifted(x: Operand) -> Result:
     return np.concatenate([x[..., 1:], np.zeros((*x.shape[:-1], 1))], axis=-1)
 
 
-def _inner(before: Any, behind: Any) -> Any:
+def _inner(before: Operand, behind: Operand) -> Result:
     """The change of the mass by one more success."""
     return add_reduce(before * (_unshifted(behind) - behind), -1)
 
 
-def _tilt(log_odds: Any, n: Any) -> Any:
+def _tilt(log_odds: Operand, n: Operand) -> Result:
     """The number s for which the probabilities of the log odds + s sum to about n. It is far out if
     n is 0 or the number of trials.
     """
@@ -125,7 +128,7 @@ def _tilt(log_odds: Any, n: Any) -> Any:
     return 0.5 * (low + high)
 
 
-def _trials(n: Any, theta: Any, limit: int) -> tuple[Any, Trials]:
+def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Any, Trials]:
     """The log masses without those of the tilted trials, and the tilted trials."""
     with np.errstate(divide="ignore", over="ignore"):
         log_theta, log_rest = np.log(theta), np.log1p(-theta)
@@ -149,7 +152,7 @@ def _trials(n: Any, theta: Any, limit: int) -> tuple[Any, Trials]:
     return add_reduce(log_sum, -1) - s[..., 0] * n, Trials(wins, losses, up, down, before, behind)
 
 
-def _observed(y: Any, theta: Any) -> tuple[Any, Any]:
+def _observed(y: Operand, theta: Operand) -> tuple[Result, Result]:
     """The observations, None if one is not among 0, ..., K, and the probabilities for each."""
     function = "poisson_binomial_lpmf"
     if not np.ndim(theta):
@@ -168,7 +171,7 @@ def _observed(y: Any, theta: Any) -> tuple[Any, Any]:
     return (n if inside else None), np.broadcast_to(theta, (*shape, count))
 
 
-def _solved(y: Any, theta: Any) -> tuple[float, Trials | None]:
+def _solved(y: Operand, theta: Operand) -> tuple[float, Trials | None]:
     """The sum of the log masses, and the trials: None if there are none or an observation is
     impossible.
     """
@@ -183,7 +186,7 @@ def _solved(y: Any, theta: Any) -> tuple[float, Trials | None]:
     return float(add_reduce(base + np.log(trials.masses), None)), trials
 
 
-def _collected(x: Any, shape: tuple[int, ...]) -> Any:
+def _collected(x: Operand, shape: tuple[int, ...]) -> Result:
     """Derivatives for each observation, summed to the shape of the probabilities."""
     x = add_reduce(x, tuple(range(x.ndim - len(shape))))
     return (
@@ -194,7 +197,7 @@ def _collected(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 @density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
-def poisson_binomial_lpmf(y: Any, theta: Any, keep: Kept) -> Any:
+def poisson_binomial_lpmf(y: Operand, theta: Operand, keep: Kept) -> Result:
     """Log mass of the Poisson binomial distribution, summed over the observations.
 
     Parameters
@@ -248,7 +251,9 @@ def poisson_binomial_lpmf(y: Any, theta: Any, keep: Kept) -> Any:
 
 
 @poisson_binomial_lpmf.reverse
-def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Kept, trials: Any) -> Any:
+def poisson_binomial_reverse(
+    g: Adjoint, r: Operand, y: Operand, theta: Operand, keep: Kept, trials: Operand
+) -> Result:
     return (
         None,
         lambda: (
@@ -260,13 +265,13 @@ def poisson_binomial_reverse(g: Any, r: Any, y: Any, theta: Any, keep: Kept, tri
 
 
 @poisson_binomial_lpmf.tangent
-def poisson_binomial_tangent(r: Any, y: Any, theta: Any, keep: Kept) -> Any:
+def poisson_binomial_tangent(r: Operand, y: Operand, theta: Operand, keep: Kept) -> Result:
     return None, lambda t: np.sum(poisson_binomial_slopes(theta, y=y) * t)
 
 
 # The gradient as an operation, for second derivatives. Their matrix in theta is symmetric.
 @operation()
-def poisson_binomial_slopes(theta: Any, y: Any = None) -> Any:
+def poisson_binomial_slopes(theta: Operand, y: Operand = None) -> Result:
     trials = _solved(y, theta)[1]
     return Saved(
         np.zeros(theta.shape) if trials is None else _collected(trials.gradient(), theta.shape),
@@ -274,23 +279,23 @@ def poisson_binomial_slopes(theta: Any, y: Any = None) -> Any:
     )
 
 
-def _product(trials: Trials | None, v: Any) -> Any:
+def _product(trials: Trials | None, v: Operand) -> Result:
     if trials is None:
         return np.zeros(v.shape)
     return _collected(trials.curvature(np.broadcast_to(v, trials.wins.shape)), v.shape)
 
 
 @poisson_binomial_slopes.reverse
-def slopes_reverse(g: Any, r: Any, theta: Any, y: Any, trials: Any) -> Any:
+def slopes_reverse(g: Adjoint, r: Operand, theta: Operand, y: Operand, trials: Operand) -> Result:
     return (lambda: _product(trials, g),)
 
 
 @poisson_binomial_slopes.tangent
-def slopes_tangent(r: Any, theta: Any, y: Any) -> Any:
+def slopes_tangent(r: Operand, theta: Operand, y: Operand) -> Result:
     return lambda t: poisson_binomial_curvature(theta, t, y=y)
 
 
 @operation()
-def poisson_binomial_curvature(theta: Any, v: Any, y: Any = None) -> Any:
+def poisson_binomial_curvature(theta: Operand, v: Operand, y: Operand = None) -> Result:
     """The product of the second derivatives and a vector."""
     return _product(_solved(y, theta)[1], v)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from varmat.programs.program import Shape, Value
 from varmat.programs.sparse import product_step
 from varmat.programs.symbols import Scope, Symbol, apply_row, lift
 from varmat.programs.tape_programs import WRITERS, TapeProgram, writes
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
 COUNTED = ("log_rising_factorial", "zeta_difference")
@@ -96,7 +99,7 @@ class Traced:
         program: TapeProgram,
         density: Univariate,
         values: Mapping[str, Value],
-        variables: Any,
+        variables: Operand,
         shape: Shape,
         keep: Any,
         dropping: Sequence[str] | None = None,
@@ -163,7 +166,9 @@ class Traced:
 
 
 @writes(Univariate)
-def _density(program: TapeProgram, rule: Any, result: Any, active: Any, saved: Any) -> None:
+def _density(
+    program: TapeProgram, rule: Operand, result: Operand, active: Operand, saved: Operand
+) -> None:
     density: Univariate = rule.op
     _, plain, shape, use = saved
     builder, variables = program.builder, iter(active)
@@ -204,7 +209,7 @@ class SparseData:
     matrix : sparse array or matrix of SciPy
     """
 
-    def __init__(self, program: TapeProgram, matrix: Any) -> None:
+    def __init__(self, program: TapeProgram, matrix: Operand) -> None:
         rows = matrix.tocsr()
         self.program, self.shape, self.size = program, rows.shape, rows.shape[0]
         self._parts = rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
@@ -224,7 +229,9 @@ def _glm(
     A long matrix is gone through once, by `varmat.programs.blocks`.
     """
 
-    def write(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
+    def write(
+        program: TapeProgram, rule: Operand, result: Operand, args: Any, settings: Any
+    ) -> None:
         operands: list[Any] = [
             (SparseData(program, x), None) if is_scipy_sparse(x) else program.operand(x)
             for x in args
@@ -297,7 +304,9 @@ def _glm(
 
 
 @writes(SparseGlm)
-def _sparse_glm(program: TapeProgram, rule: Any, result: Any, args: Any, settings: Any) -> None:
+def _sparse_glm(
+    program: TapeProgram, rule: Operand, result: Operand, args: Any, settings: Any
+) -> None:
     """As the same model with a dense matrix, if that is written in the way above."""
     writer = WRITERS.get(rule.op.model.operation.rule)
     if writer is None:

@@ -3,7 +3,7 @@ precision."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import clear_above, diagonal_of, half_diagonal, triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__: list[str] = []
 
 
@@ -33,7 +36,7 @@ class Covariance:
     # The sign with which log det of the matrix enters log det of the covariance.
     sign = 1.0
 
-    def __init__(self, function: str, matrix: Any, rows: int) -> None:
+    def __init__(self, function: str, matrix: Operand, rows: int) -> None:
         self.factor = self.factorise(function, matrix)
         self.inverse: Any = None
         self._pulled: Any = (None, None)
@@ -41,13 +44,13 @@ class Covariance:
             # Fortran sees the transpose, and does not read above the diagonal.
             self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)
 
-    def factorise(self, function: str, matrix: Any) -> Any:
+    def factorise(self, function: str, matrix: Operand) -> Result:
         return cholesky_factor(function, matrix, name=self.title)
 
     def half_log_determinant(self) -> float:
         return self.sign * float(log_diagonal(self.factor))
 
-    def solve(self, rows: Any, trans: bool = False) -> Any:
+    def solve(self, rows: Operand, trans: bool = False) -> Result:
         """Solve with the factor, or its transpose, for each row or for a single vector."""
         if rows.ndim == 1:
             return triangular_solve(self.factor, rows, True, trans)
@@ -55,16 +58,16 @@ class Covariance:
             return triangular_solve(self.factor, rows, lower=True, trans=not trans, right=True)
         return rows.dot(self.inverse if trans else self.inverse.T)
 
-    def whiten(self, d: Any) -> Any:
+    def whiten(self, d: Operand) -> Result:
         return self.solve(d)
 
-    def pull(self, z: Any) -> Any:
+    def pull(self, z: Operand) -> Result:
         """The derivatives of half the squares in the residuals, from weighted whitened
         residuals.
         """
         return self.solve(z, trans=True)
 
-    def pulled(self, z: Any) -> Any:
+    def pulled(self, z: Operand) -> Result:
         """The same, kept for the next call, since several derivatives need it."""
         if self._pulled[0] is not z:
             self._pulled = z, self.pull(z)
@@ -72,7 +75,7 @@ class Covariance:
 
     # With S = L L^T and d = L z this is the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T
     # - 1) inv(L) / 2.
-    def gradient(self, z: Any, g: float, n: int) -> Any:
+    def gradient(self, z: Operand, g: float, n: int) -> Result:
         """The derivative of the log density with respect to the matrix, times g."""
         if self.inverse is None:
             return folded(self.factor, self.pulled(z), g, n)
@@ -81,7 +84,7 @@ class Covariance:
         return half_diagonal(clear_above(g * self.inverse.T.dot(middle.dot(self.inverse))))
 
     @staticmethod
-    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
+    def tangent(matrix: Operand, d: Operand, factor: Operand) -> Result:
         """The derivative of half the squares with respect to d, and the derivatives along t of half
         the squares and of half the log determinant.
         """
@@ -105,11 +108,11 @@ class Cholesky(Covariance):
 
     title, domain, where = "Cholesky factor", lower_factor, "; here :math:`\\Sigma = L L^T`"
 
-    def factorise(self, function: str, matrix: Any) -> Any:
+    def factorise(self, function: str, matrix: Operand) -> Result:
         return matrix
 
     # This is the sum of inv(L)^T z z^T - 1 / diag(L).
-    def gradient(self, z: Any, g: float, n: int) -> Any:
+    def gradient(self, z: Operand, g: float, n: int) -> Result:
         if z.ndim == 1:
             c = lower_outer(self.pulled(z), z, g)
         elif self.inverse is None:
@@ -121,11 +124,11 @@ class Cholesky(Covariance):
         return c
 
     @staticmethod
-    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
+    def tangent(matrix: Operand, d: Operand, factor: Operand) -> Result:
         z = solve_triangular(matrix, d.T, lower=True)
         a = solve_triangular(matrix, z, lower=True, trans=1).T
 
-        def along(t: Any) -> Any:
+        def along(t: Operand) -> Result:
             return -np.sum(a * (np.where(triangle_mask(np.shape(t)), t, 0.0) @ z).T, axis=-1)
 
         return a, along, lambda t: np.sum(np.diagonal(t) / np.diagonal(matrix))
@@ -142,21 +145,21 @@ class Precision(Covariance):
         -1.0,
     )
 
-    def __init__(self, function: str, matrix: Any, rows: int) -> None:
+    def __init__(self, function: str, matrix: Operand, rows: int) -> None:
         super().__init__(function, matrix, 0)
 
-    def whiten(self, d: Any) -> Any:
+    def whiten(self, d: Operand) -> Result:
         self.residuals = d
         return d.dot(self.factor)
 
-    def pull(self, z: Any) -> Any:
+    def pull(self, z: Operand) -> Result:
         return z.dot(self.factor.T)
 
-    def gradient(self, z: Any, g: float, n: int) -> Any:
+    def gradient(self, z: Operand, g: float, n: int) -> Result:
         return folded(self.factor, self.residuals, -g, n)
 
     @staticmethod
-    def tangent(matrix: Any, d: Any, factor: Any) -> Any:
+    def tangent(matrix: Operand, d: Operand, factor: Operand) -> Result:
         x, precision = inverse_spd_of(matrix, factor), symmetric(matrix)
         return (
             d @ precision,
@@ -165,7 +168,7 @@ class Precision(Covariance):
         )
 
 
-def folded(factor: Any, rows: Any, g: float, n: int) -> Any:
+def folded(factor: Operand, rows: Operand, g: float, n: int) -> Result:
     """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle. A vector is a
     single row.
     """

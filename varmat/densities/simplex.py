@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from varmat.functions.checks import check_values
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import digamma, zeta_difference
 from varmat.programs.symbols import applied, refuse, require
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "dirichlet_lpdf",
@@ -35,7 +38,7 @@ positive_finite_vector = Vector(
 
 
 def check_shapes(
-    function: str, title: str, x: Any, other_title: str, other: Any
+    function: str, title: str, x: Operand, other_title: str, other: Any
 ) -> tuple[int, ...]:
     """Check the lengths of last axes, and return the shape to which the arguments broadcast."""
     shape, other_shape = np.shape(x), np.shape(other)
@@ -50,12 +53,12 @@ def check_shapes(
     )
 
 
-def repeats(shape: tuple[int, ...], x: Any) -> float:
+def repeats(shape: tuple[int, ...], x: Operand) -> float:
     """How often each vector of a stack is used when the stack is broadcast to a shape."""
     return float(math.prod(shape[:-1]) / max(1, math.prod(x.shape[:-1])))
 
 
-def log_products(n: Any, theta: Any) -> Any:
+def log_products(n: Operand, theta: Operand) -> Result:
     """``n log(theta)``, and zero where n is zero, for plain arrays that broadcast."""
     n, theta = np.broadcast_arrays(n, theta)
     some = n != 0
@@ -65,14 +68,14 @@ def log_products(n: Any, theta: Any) -> Any:
         )
 
 
-def ratios(n: Any, theta: Any) -> Any:
+def ratios(n: Operand, theta: Operand) -> Result:
     """``n / theta``, and zero where n is zero; differentiable."""
     some = n != 0
     return np.where(some, n / np.where(some, theta, 1.0), 0.0)
 
 
 @density(theta=("probabilities", not_nan), alpha=("prior sample sizes", positive))
-def dirichlet_lpdf(theta: Any, alpha: Any, keep: Kept) -> Any:
+def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: Kept) -> Result:
     """Log density of the Dirichlet distribution, summed over the observations.
 
     Parameters
@@ -135,7 +138,7 @@ def dirichlet_lpdf(theta: Any, alpha: Any, keep: Kept) -> Any:
 
 
 @dirichlet_lpdf.straight
-def dirichlet_straight(theta: Any, alpha: Any, keep: Kept) -> Any:
+def dirichlet_straight(theta: Operand, alpha: Operand, keep: Kept) -> Result:
     shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)
     require(simplex.holds(theta))
     logs, totals = np.log(theta), np.sum(alpha, axis=-1, keepdims=True)
@@ -145,7 +148,7 @@ def dirichlet_straight(theta: Any, alpha: Any, keep: Kept) -> Any:
             np.sum(applied(gammaln, totals)) - np.sum(applied(gammaln, alpha))
         )
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         return (
             lambda: g * ratios(alpha - 1.0, theta),
             lambda: g * (logs + (applied(digamma, totals) - applied(digamma, alpha))),
@@ -155,7 +158,9 @@ def dirichlet_straight(theta: Any, alpha: Any, keep: Kept) -> Any:
 
 
 @dirichlet_lpdf.reverse
-def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Kept, logs: Any) -> Any:
+def dirichlet_reverse(
+    g: Adjoint, r: Operand, theta: Operand, alpha: Operand, keep: Kept, logs: Operand
+) -> Result:
     if logs is None:
         return (lambda: ZERO,) * 2
     # The logarithms are already summed over observations that share alpha.
@@ -163,12 +168,12 @@ def dirichlet_reverse(g: Any, r: Any, theta: Any, alpha: Any, keep: Kept, logs: 
     return lambda: g * ratios(alpha - 1.0, theta), lambda: g * (logs + times * _alpha_slopes(alpha))
 
 
-def _alpha_slopes(alpha: Any) -> Any:
+def _alpha_slopes(alpha: Operand) -> Result:
     return digamma(np.sum(alpha, axis=-1, keepdims=True)) - digamma(alpha)
 
 
 @dirichlet_lpdf.tangent
-def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Kept) -> Any:
+def dirichlet_tangent(r: Operand, theta: Operand, alpha: Operand, keep: Kept) -> Result:
     if not check_values(simplex.holds, theta):
         return (lambda t: 0.0,) * 2
     return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum(
@@ -177,7 +182,7 @@ def dirichlet_tangent(r: Any, theta: Any, alpha: Any, keep: Kept) -> Any:
 
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
-def multinomial_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
+def multinomial_lpmf(n: Operand, theta: Operand, keep: Kept) -> Result:
     """Log mass of the multinomial distribution, summed over the observations.
 
     Parameters
@@ -232,19 +237,19 @@ def multinomial_lpmf(n: Any, theta: Any, keep: Kept) -> Any:
     return value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value
 
 
-def _log_arrangements(n: Any) -> float:
+def _log_arrangements(n: Operand) -> float:
     """The logarithms of the multinomial coefficients, summed."""
     return float(
         add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None)
     )
 
 
-def _are_counts(n: Any) -> bool:
+def _are_counts(n: Operand) -> bool:
     return bool(((n >= 0) & (n == np.floor(n)) & (n < np.inf)).all())
 
 
 @multinomial_lpmf.straight
-def multinomial_straight(n: Any, theta: Any, keep: Kept) -> Any:
+def multinomial_straight(n: Operand, theta: Operand, keep: Kept) -> Result:
     if not _are_counts(n):
         refuse()
     shape = check_shapes("multinomial_lpmf", "", n, "", theta)
@@ -257,18 +262,18 @@ def multinomial_straight(n: Any, theta: Any, keep: Kept) -> Any:
 
 
 @multinomial_lpmf.reverse
-def multinomial_reverse(g: Any, r: Any, n: Any, theta: Any, keep: Kept) -> Any:
+def multinomial_reverse(g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: Kept) -> Result:
     return None, lambda: g * ratios(n, theta) if _are_counts(n) else ZERO
 
 
 @multinomial_lpmf.tangent
-def multinomial_tangent(r: Any, n: Any, theta: Any, keep: Kept) -> Any:
+def multinomial_tangent(r: Operand, n: Operand, theta: Operand, keep: Kept) -> Result:
     slopes = ratios(n, theta) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)
 
 
 @density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
-def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Kept) -> Any:
+def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: Kept) -> Result:
     """Log mass of the multinomial distribution with given log odds, summed over the observations.
 
     Parameters
@@ -328,7 +333,9 @@ def multinomial_logit_lpmf(n: Any, gamma: Any, keep: Kept) -> Any:
 
 
 @multinomial_logit_lpmf.reverse
-def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Kept, logs: Any) -> Any:
+def multinomial_logit_reverse(
+    g: Adjoint, r: Operand, n: Operand, gamma: Operand, keep: Kept, logs: Operand
+) -> Result:
     return (
         None,
         lambda: (
@@ -338,7 +345,7 @@ def multinomial_logit_reverse(g: Any, r: Any, n: Any, gamma: Any, keep: Kept, lo
 
 
 @multinomial_logit_lpmf.tangent
-def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Kept) -> Any:
+def multinomial_logit_tangent(r: Operand, n: Operand, gamma: Operand, keep: Kept) -> Result:
     if not _are_counts(plain(n)):
         return None, lambda t: 0.0
     slopes = n - add_reduce(n, axis=-1, keepdims=True) * softmax(gamma, axis=-1)
@@ -346,7 +353,7 @@ def multinomial_logit_tangent(r: Any, n: Any, gamma: Any, keep: Kept) -> Any:
 
 
 @multinomial_logit_lpmf.straight
-def multinomial_logit_straight(n: Any, gamma: Any, keep: Kept) -> Any:
+def multinomial_logit_straight(n: Operand, gamma: Operand, keep: Kept) -> Result:
     shape = check_shapes(
         "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
     )
@@ -369,7 +376,7 @@ def multinomial_logit_straight(n: Any, gamma: Any, keep: Kept) -> Any:
 #     log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
 # Written with gamma functions, the terms would cancel.
 @density("n", n=TRIALS, alpha=("Prior size parameter", positive_finite_vector))
-def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Kept) -> Any:
+def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: Kept) -> Result:
     """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
 
     Parameters
@@ -431,12 +438,12 @@ def dirichlet_multinomial_lpmf(n: Any, alpha: Any, keep: Kept) -> Any:
     return value
 
 
-def _log_betas(alpha: Any, n: Any) -> Any:
+def _log_betas(alpha: Operand, n: Operand) -> Result:
     """``log(B(alpha, n))``, and zero where n is zero."""
     return np.where(n > 0, betaln(alpha, np.maximum(n, 1.0)), 0.0)
 
 
-def _count_slopes(n: Any, alpha: Any) -> Any:
+def _count_slopes(n: Operand, alpha: Operand) -> Result:
     """The derivative with respect to alpha; differentiable."""
     of_sums = zeta_difference(
         1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True)
@@ -445,11 +452,13 @@ def _count_slopes(n: Any, alpha: Any) -> Any:
 
 
 @dirichlet_multinomial_lpmf.reverse
-def dirichlet_multinomial_reverse(g: Any, r: Any, n: Any, alpha: Any, keep: Kept) -> Any:
+def dirichlet_multinomial_reverse(
+    g: Adjoint, r: Operand, n: Operand, alpha: Operand, keep: Kept
+) -> Result:
     return None, lambda: g * _count_slopes(n, alpha) if _are_counts(n) else ZERO
 
 
 @dirichlet_multinomial_lpmf.tangent
-def dirichlet_multinomial_tangent(r: Any, n: Any, alpha: Any, keep: Kept) -> Any:
+def dirichlet_multinomial_tangent(r: Operand, n: Operand, alpha: Operand, keep: Kept) -> Result:
     slopes = _count_slopes(n, alpha) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from functools import update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from varmat.core.errors import Domain
 from varmat.core.operation import Operation, is_differentiable
 from varmat.functions.sparse.products import checked_matrix
 from varmat.functions.sparse.variable import as_sparse
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
 
 __all__: list[str] = []
 
@@ -29,8 +32,10 @@ class SparseGlm(Operation):
         The density.
     """
 
-    def __init__(self, model: Any, value: Any, early: Any) -> None:
-        def function(*values: Any, matrix: Any, keep: Any = None, workspace: Any = np.empty) -> Any:
+    def __init__(self, model: Any, value: Operand, early: Operand) -> None:
+        def function(
+            *values: Any, matrix: Operand, keep: Any = None, workspace: Any = np.empty
+        ) -> Result:
             return value(values[0], matrix, *values[1:], keep=keep, workspace=workspace)
 
         update_wrapper(function, value)
@@ -46,21 +51,30 @@ class SparseGlm(Operation):
         self.tangent(self._tangent_of_model)
 
     def _reverse_of_model(
-        self, g: Any, r: Any, y: Any, *values: Any, matrix: Any, keep: Any, sums: Any
-    ) -> Any:
+        self,
+        g: Adjoint,
+        r: Operand,
+        y: Operand,
+        *values: Any,
+        matrix: Operand,
+        keep: Any,
+        sums: Operand,
+    ) -> Result:
         of_y, _, *others = self.model.operation.reverse_rule(
             g, r, y, matrix, *values, keep=keep, sums=sums
         )
         return of_y, *others
 
-    def _tangent_of_model(self, r: Any, y: Any, *values: Any, matrix: Any, keep: Any) -> Any:
+    def _tangent_of_model(
+        self, r: Operand, y: Operand, *values: Any, matrix: Operand, keep: Any
+    ) -> Result:
         of_y, _, *others = self.model.operation.push(
             r, (y, as_sparse(matrix), *values), {"keep": keep}
         )
         return of_y, *others
 
 
-def call_with_sparse(model: Any, args: Any, propto: bool, named: Any) -> Any:
+def call_with_sparse(model: Any, args: Any, propto: bool, named: Operand) -> Result:
     """Call a model whose second argument is sparse."""
     y, x, *others = model.__signature__.bind(*args, **named).args
     x = checked_matrix(model.name, "X", x)
@@ -76,7 +90,7 @@ def call_with_sparse(model: Any, args: Any, propto: bool, named: Any) -> Any:
     return model.with_sparse(*values.values(), matrix=x, keep=keep)
 
 
-def check_elements(function: str, title: str, domain: Domain, matrix: Any) -> None:
+def check_elements(function: str, title: str, domain: Domain, matrix: Operand) -> None:
     """Raise an error, with its place, for a non-zero element outside a domain."""
     places = matrix.tocoo()
     for i in np.flatnonzero(~domain.holds(places.data)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from varmat.programs.emit import Unless
 from varmat.programs.kernels import Function, Reduce, ufunc_kernel
 from varmat.programs.program import Program, Value
 from varmat.programs.symbols import Scope, Symbol, compiled, lift
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.
@@ -157,16 +160,16 @@ def _function(row: Elementwise) -> Function:
 
 
 @cache
-def _slope(name: str, slope: Any) -> Function:
+def _slope(name: str, slope: Operand) -> Function:
     return Function(f"{name}_of_value", slope)
 
 
 def traced(
-    density: Any,
+    density: Operand,
     vectors: set[str],
     active: Sequence[str],
     terms: Sequence[str],
-    quick: Any,
+    quick: Operand,
     careful: Callable[..., Any] | None,
 ) -> Program:
     """The program that computes the value, and the partials in the active arguments, from the

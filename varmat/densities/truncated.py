@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.density import typed
 from varmat.densities.univariate import Univariate
 from varmat.functions.special.logistic_functions import log_diff_exp
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = ["truncated"]
 
@@ -25,7 +28,7 @@ class Truncated:
     lower, upper : float, array, variable or None
     """
 
-    def __init__(self, density: Univariate, lower: Any, upper: Any) -> None:
+    def __init__(self, density: Univariate, lower: Operand, upper: Operand) -> None:
         self.density, self.lower, self.upper = density, lower, upper
         self.__name__ = self.__qualname__ = f"truncated({density.name})"
         self.__signature__ = density.__signature__.replace(parameters=density.parameters)
@@ -55,7 +58,7 @@ class Truncated:
         result = total - np.sum(log) * (math.prod(shape) / math.prod(np.shape(log)))
         return float(result) if isinstance(result, np.floating) else result
 
-    def _outside(self, y: Any) -> Any:
+    def _outside(self, y: Operand) -> Result:
         outside: Any = False
         if self.lower is not None:
             outside = np.less(y, self.lower)
@@ -63,7 +66,7 @@ class Truncated:
             outside = np.logical_or(outside, np.greater(y, self.upper))
         return outside
 
-    def log_probability(self, *parameters: Any) -> Any:
+    def log_probability(self, *parameters: Any) -> Result:
         """The log probability of the interval, for each element of bounds and parameters."""
         below, above = self.density.lcdf.pointwise, self.density.lccdf.pointwise
         lower, upper = self.lower, self.upper
@@ -83,7 +86,7 @@ class Truncated:
         return log_diff_exp(np.where(left, pairs[0], pairs[2]), np.where(left, pairs[1], pairs[3]))
 
 
-def truncated(density: Any, *, lower: Any = None, upper: Any = None) -> Truncated:
+def truncated(density: Operand, *, lower: Operand = None, upper: Operand = None) -> Truncated:
     """Restrict a density or mass to an interval.
 
     Parameters

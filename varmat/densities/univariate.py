@@ -25,7 +25,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from varmat.densities.traced import abbreviations, names_in, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.emit import function_of_program
 from varmat.programs.program import ElsewhereError, Value
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes
 # as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
@@ -62,7 +65,7 @@ Keep = frozenset[str] | None
 Compiled = tuple[Any, Any, list[int] | None, int]
 
 
-def as_number(x: Any) -> tuple[Any, int] | None:
+def as_number(x: Operand) -> tuple[Any, int] | None:
     """A number or an array of integers as floats, with its kind; None for anything else."""
     kind = type(x)
     if kind is int or kind is np.float64:
@@ -127,7 +130,7 @@ class Univariate(Density, Operation):
         dropping: Sequence[str],
         quick: Quick | None,
     ) -> None:
-        def function(*values: Any) -> Any:
+        def function(*values: Any) -> Result:
             return self(*values)
 
         function.__name__ = name
@@ -207,7 +210,7 @@ class Univariate(Density, Operation):
         tape.append((self.rule, result, active, (partials, values, shape, use)))
         return result
 
-    def again(self, active: Any, saved: Any) -> Any:
+    def again(self, active: Operand, saved: Operand) -> Result:
         """Call it with what an entry on the tape holds, and other operands in place of its
         variables.
         """
@@ -219,7 +222,7 @@ class Univariate(Density, Operation):
         ]
         return self(*args, keep=use[1] if isinstance(use, tuple) else None)
 
-    def _broadcast(self, args: Any, keep: Keep) -> Any:
+    def _broadcast(self, args: Any, keep: Keep) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
             return self._general(args, {"keep": keep})
@@ -258,7 +261,7 @@ class Univariate(Density, Operation):
         return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * count)
 
     def _compute(
-        self, function: Any, exact: Any, values: list[Any], shape: Any
+        self, function: Any, exact: Operand, values: list[Any], shape: Any
     ) -> tuple[float, list[Any]]:
         try:
             if shape is None:
@@ -277,7 +280,7 @@ class Univariate(Density, Operation):
             domain.check(self.name, title, v)
         self.check_demand(self.name, values)
 
-    def check_demand(self, function: str, values: Any) -> None:
+    def check_demand(self, function: str, values: Operand) -> None:
         """Refuse values of which not one alone is wrong."""
         if self.demand is not None:
             name, condition, phrase = self.demand
@@ -299,7 +302,7 @@ class Univariate(Density, Operation):
 
     def elementwise(
         self, expressions: list[str], given: tuple[str, ...] = (), let: dict[str, str] | None = None
-    ) -> Any:
+    ) -> Result:
         """A function of the arguments, of any kinds, and of given abbreviations, to a tuple of
         elementwise values.
         """
@@ -370,7 +373,7 @@ class Univariate(Density, Operation):
 
     def _functions(
         self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Result, Result]:
         """The functions for one use, and what makes those for long arrays."""
         made: Any = cache(lambda: self._functions(arrays, active, keep, None)[0])
 
@@ -393,7 +396,7 @@ class Univariate(Density, Operation):
             lambda: function_of_program(*given, by_blocks=True)
         )
 
-    def chain(self, result: Any, active: Any, saved: Any) -> None:
+    def chain(self, result: Operand, active: Operand, saved: Operand) -> None:
         """What the reverse pass does with an entry: the partials times the adjoint of the
         result.
         """
@@ -422,7 +425,7 @@ class Univariate(Density, Operation):
                 x._take(p)
 
     # The tangent rule of every density of one variable: the sum of partial times tangent.
-    def _maps(self, r: Any, *values: Any, keep: Keep) -> tuple[Any, ...]:
+    def _maps(self, r: Operand, *values: Any, keep: Keep) -> tuple[Result, ...]:
         if self._pushes is None:
             self._pushes = {
                 name: self.elementwise([expression]) for name, expression in self.partials.items()
@@ -430,11 +433,11 @@ class Univariate(Density, Operation):
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
         inside = is_held(possible, r) or self._in_support([plain(v) for v in values])
 
-        def directional(name: str) -> Any:
+        def directional(name: str) -> Result:
             # Once for all directions.
             partial = cache(lambda: self._pushes[name](*ieee(values))[0])
 
-            def push(t: Any) -> Any:
+            def push(t: Operand) -> Result:
                 if name in self.discrete:
                     self.refuse_variable(name)
                 if not inside or not size:

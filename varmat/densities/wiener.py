@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from varmat.densities.density import Density, not_nan, probability, typed
 from varmat.densities.univariate import univariate
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = ["wiener_lpdf"]
 
@@ -107,13 +110,13 @@ of_time = univariate(
 
 
 @cache
-def gauss_rule(size: int) -> tuple[Any, Any]:
+def gauss_rule(size: int) -> tuple[Result, Result]:
     """Nodes and log weights of the Gauss-Legendre rule on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(size)
     return 0.5 * (nodes + 1.0), np.log(0.5 * weights)
 
 
-def check_starts(beta: Any, var_beta: Any, name: str = _NAME) -> None:
+def check_starts(beta: Operand, var_beta: Operand, name: str = _NAME) -> None:
     """Raise an error if starting points reach beyond a boundary."""
     for room, what in ((beta, "A-priori bias"), (1.0 - np.asarray(beta), "(1 - A-priori bias)")):
         most, given = np.broadcast_arrays(2.0 * np.asarray(room), var_beta)
@@ -133,8 +136,15 @@ def check_starts(beta: Any, var_beta: Any, name: str = _NAME) -> None:
 # variable is the fourth root of t, because the density may rise and fall within a small part of the
 # interval next to zero.
 def _averaged(
-    y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any
-) -> Any:
+    y: Operand,
+    alpha: Operand,
+    tau: Operand,
+    beta: Operand,
+    delta: Operand,
+    var_delta: Operand,
+    var_beta: Operand,
+    var_tau: Operand,
+) -> Result:
     args = [y, alpha, tau, beta, delta, var_delta, var_beta, var_tau]
     titles = {**ARGUMENTS, **VARIABILITIES}
     args = [as_operand(x, f"wiener_lpdf: {name}") for x, name in zip(args, titles, strict=True)]
@@ -169,7 +179,7 @@ def _averaged(
 
 
 def _are_slow(
-    y: Any, alpha: Any, tau: Any, beta: Any, var_beta: Any, var_tau: Any
+    y: Operand, alpha: Operand, tau: Operand, beta: Operand, var_beta: Operand, var_tau: Operand
 ) -> tuple[bool, bool]:
     """Whether the density changes slowly over starting points, and over decision times."""
     last = np.asarray(y - tau)
@@ -182,12 +192,12 @@ def _are_slow(
     )
 
 
-def is_zero(x: Any) -> bool:
+def is_zero(x: Operand) -> bool:
     """Whether x is data and zero, so that there is nothing to integrate."""
     return not is_differentiable(x) and not np.any(x)
 
 
-def _is_inside(y: Any, tau: Any) -> bool:
+def _is_inside(y: Operand, tau: Operand) -> bool:
     return bool(np.all((y > tau) & (y < np.inf)))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from varmat.densities.wiener import (
 )
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = ["wiener_lccdf_unnorm", "wiener_lcdf_unnorm"]
 
@@ -80,8 +83,8 @@ def _log_passage(name: str, word: str, sign: str, support: str) -> Univariate:
 
 
 def _range(
-    upper: bool, time: Any, alpha: Any, b: Any, delta: Any, var_delta: Any
-) -> tuple[Any, Any]:
+    upper: bool, time: Operand, alpha: Operand, b: Operand, delta: Operand, var_delta: Operand
+) -> tuple[Result, Result]:
     """The range of times up to `time`, or from `time` on, where the density is not negligible."""
     square = alpha * alpha
     u, w, v, s = time / square, 1.0 - b, delta * alpha, (var_delta * alpha) ** 2
@@ -112,7 +115,7 @@ def _count_of(*lengths: Any) -> int:
     return int(min(max(math.ceil(most / PANEL), 1), 100))
 
 
-def _nodes(length: Any) -> tuple[Any, Any]:
+def _nodes(length: Operand) -> tuple[Result, Result]:
     """Places between 0 and 1, and their log weights."""
     count = check_values(_count_of, length)
     nodes, logs = gauss_rule(NODES)
@@ -130,11 +133,11 @@ class _Model:
         self,
         upper: bool,
         count: int,
-        alpha: Any,
-        beta: Any,
-        delta: Any,
-        var_delta: Any,
-        var_beta: Any,
+        alpha: Operand,
+        beta: Operand,
+        delta: Operand,
+        var_delta: Operand,
+        var_beta: Operand,
     ) -> None:
         self.upper = upper
         self.starts, self.log_starts = gauss_rule(count)
@@ -144,7 +147,7 @@ class _Model:
         self.args = alpha, beta + var_beta * (self.starts[:, None] - 0.5), delta, var_delta
         self.fixed = [fixed(x) for x in self.args]
 
-    def integral(self, bottom: Any, apart: Any, weight: Any = None) -> Any:
+    def integral(self, bottom: Operand, apart: Operand, weight: Operand = None) -> Result:
         """The logarithm of the integral of the density from `bottom` to ``bottom + apart``."""
         length = np.log1p(apart / bottom)
         places, log_weights = _nodes(length)
@@ -156,7 +159,7 @@ class _Model:
         logs = logs + np.log(times) + of_time.pointwise(times, alpha, 0.0, *others)
         return logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
 
-    def passed(self, time: Any) -> Any:
+    def passed(self, time: Operand) -> Result:
         """The log probability of a decision before a time, or after it."""
         time = _with_axes(time)
         now = np.maximum(fixed(time), 0.0)
@@ -167,7 +170,7 @@ class _Model:
         is_cut = now < high
         return self.integral(low, np.where(is_cut, np.where(is_cut, time, 1.0), high) - low)
 
-    def late(self, time: Any, var_tau: Any) -> Any:
+    def late(self, time: Operand, var_tau: Operand) -> Result:
         """The same for a nondecision time that is uniform on an interval: decision times at its
         ends are `time` and ``time - var_tau``.
         """
@@ -189,7 +192,7 @@ class _Model:
         )
         apart = np.where(of_all, width, top - bottom)
 
-        def weight(bottom: Any, apart: Any, length: Any, places: Any) -> Any:
+        def weight(bottom: Operand, apart: Operand, length: Operand, places: Operand) -> Result:
             if self.upper:
                 before = np.where(
                     starts_inside | ~something,
@@ -208,11 +211,13 @@ class _Model:
         return self.integral(bottom, apart, weight)
 
 
-def _with_axes(x: Any) -> Any:
+def _with_axes(x: Operand) -> Result:
     return np.reshape(x, (*np.shape(x), 1, 1)) if np.ndim(x) else x
 
 
-def _log_probability(upper: bool, y: Any, tau: Any, var_tau: Any, model: _Model) -> Any:
+def _log_probability(
+    upper: bool, y: Operand, tau: Operand, var_tau: Operand, model: _Model
+) -> Result:
     """The log probability at each element."""
     high = y - tau
     if is_zero(var_tau):
@@ -235,11 +240,11 @@ def _log_probability(upper: bool, y: Any, tau: Any, var_tau: Any, model: _Model)
     return np.where(has_passed, np.logaddexp(np.where(has_passed, passed, late), late), late)
 
 
-def _has_zero(var_tau: Any) -> bool:
+def _has_zero(var_tau: Operand) -> bool:
     return not np.all(var_tau)
 
 
-def _count_of_starts(y: Any, tau: Any, alpha: Any, var_beta: Any) -> int:
+def _count_of_starts(y: Operand, tau: Operand, alpha: Operand, var_beta: Operand) -> int:
     width, times = alpha * np.asarray(var_beta), np.asarray(y - tau)
     most = float(
         np.max(np.where(times > 0.0, width * width / np.where(times > 0.0, times, 1.0), 0.0))
@@ -247,7 +252,7 @@ def _count_of_starts(y: Any, tau: Any, alpha: Any, var_beta: Any) -> int:
     return next(count for limit, count in STARTS_BY_WIDTH if most <= limit)
 
 
-def _count_of_times(high: Any, var_tau: Any) -> int:
+def _count_of_times(high: Operand, var_tau: Operand) -> int:
     return FEW_TIMES if np.all(1000.0 * np.asarray(var_tau) < np.abs(high)) else MANY_TIMES
 
 
@@ -282,7 +287,7 @@ class WienerCumulative:
             return self.row(*values[:5])
         return self._averaged([0.0 if x is None else x for x in values])
 
-    def _averaged(self, args: list[Any]) -> Any:
+    def _averaged(self, args: list[Any]) -> Result:
         args = [
             as_operand(x, f"{self.name}: {name}")
             for x, name in zip(args, self.arguments, strict=True)
@@ -300,11 +305,11 @@ class WienerCumulative:
         return np.sum(result + np.zeros(shape)) if shape else result
 
 
-def _is_after(y: Any, tau: Any) -> bool:
+def _is_after(y: Operand, tau: Operand) -> bool:
     return bool(np.all(y > tau))
 
 
-def _is_before(y: Any, tau: Any) -> bool:
+def _is_before(y: Operand, tau: Operand) -> bool:
     return bool(np.all(y < np.inf))
 
 

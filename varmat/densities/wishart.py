@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from varmat.programs.symbols import (
     triangle,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["inv_wishart_lpdf", "wishart_lpdf"]
 
 QUARTER_LOG_PI = 0.25 * math.log(math.pi)
@@ -52,7 +55,7 @@ DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
 #     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2
 #         - nu K / 2 log 2 - log gamma_K(nu / 2),
 # where (M, P) = (W, S) for Wishart and (S, W) for inverse Wishart.
-def _wishart(w: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) -> Any:
+def _wishart(w: Operand, nu: float, s: Operand, keep: Kept, function: str, sign: float) -> Result:
     k = len(s)
     if w.shape != s.shape:
         raise ShapeError(
@@ -81,7 +84,7 @@ def _wishart(w: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) 
     return Saved(value, factors=factors, root=root)
 
 
-def _wishart_straight(w: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
+def _wishart_straight(w: Operand, nu: Operand, s: Operand, keep: Kept, sign: float) -> Result:
     k = len(s)
     require((nu > k - 1.0) & (nu < math.inf))
     factors = positive_definite(w), positive_definite(s)
@@ -101,17 +104,17 @@ def _wishart_straight(w: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
             - np.sum(applied(gammaln, 0.5 * (nu - np.arange(k))))
         )
 
-    def contributions(g: Any) -> Any:
-        def of_m() -> Any:
+    def contributions(g: Adjoint) -> Result:
+        def of_m() -> Result:
             return triangle(
                 g * (_power_of_m(nu, k, sign) * inverse_lower(m) - inverse_lower(p)), half=True
             )
 
-        def of_p() -> Any:
+        def of_p() -> Result:
             x = solve_lower(p, root, transposed=True)
             return triangle(g * (x @ x.T - _power_of_p(nu, k, sign) * inverse_lower(p)), half=True)
 
-        def of_nu() -> Any:
+        def of_nu() -> Result:
             return g * (
                 sign * (half_w - half_s)
                 - k * HALF_LOG_TWO
@@ -124,24 +127,32 @@ def _wishart_straight(w: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
 
 
 def _wishart_reverse(
-    g: Any, r: Any, w: Any, nu: Any, s: Any, keep: Kept, factors: Any, root: Any, sign: float
-) -> Any:
+    g: Adjoint,
+    r: Operand,
+    w: Operand,
+    nu: Operand,
+    s: Operand,
+    keep: Kept,
+    factors: Operand,
+    root: Operand,
+    sign: float,
+) -> Result:
     if factors is None:
         return (lambda: ZERO,) * 3
     k = len(s)
     m, p = factors if sign > 0 else factors[::-1]
 
-    def of_m() -> Any:
+    def of_m() -> Result:
         return half_diagonal(
             g * (_power_of_m(nu, k, sign) * inverse_triangle(m) - inverse_triangle(p))
         )
 
-    def of_p() -> Any:
+    def of_p() -> Result:
         return folded(
             p, triangular_solve(p, root, lower=True, trans=True).T, g, _power_of_p(nu, k, sign)
         )
 
-    def of_nu() -> Any:
+    def of_nu() -> Result:
         return g * nu_slope(
             sign * 2.0 * (log_diagonal(factors[0]) - log_diagonal(factors[1])), nu, k
         )
@@ -149,35 +160,37 @@ def _wishart_reverse(
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
 
-def _power_of_m(nu: Any, k: int, sign: float) -> Any:
+def _power_of_m(nu: Operand, k: int, sign: float) -> Result:
     """Twice the power of the determinant of M."""
     return nu - k - 1.0 if sign > 0 else nu
 
 
-def _power_of_p(nu: Any, k: int, sign: float) -> Any:
+def _power_of_p(nu: Operand, k: int, sign: float) -> Result:
     """Twice the power of the determinant of P, which divides."""
     return nu if sign > 0 else nu + k + 1.0
 
 
-def nu_slope(log_ratio: Any, nu: Any, k: int) -> Any:
+def nu_slope(log_ratio: Operand, nu: Operand, k: int) -> Result:
     """The derivative with respect to the degrees of freedom; differentiable."""
     return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
 
 
-def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Kept, factors: Any, sign: float) -> Any:
+def _wishart_tangent(
+    r: Operand, w: Operand, nu: Operand, s: Operand, keep: Kept, factors: Operand, sign: float
+) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = len(s)
     m, p = (w, s) if sign > 0 else (s, w)
     y, x = map(inverse_spd_of, (m, p), factors if sign > 0 else factors[::-1])
 
-    def along_m(t: Any) -> Any:
+    def along_m(t: Operand) -> Result:
         return 0.5 * inner(_power_of_m(nu, k, sign) * y - x, symmetric(t))
 
-    def along_p(t: Any) -> Any:
+    def along_p(t: Operand) -> Result:
         return 0.5 * inner(x @ symmetric(m) @ x - _power_of_p(nu, k, sign) * x, symmetric(t))
 
-    def along_nu(t: Any) -> Any:
+    def along_nu(t: Operand) -> Result:
         log_w, log_s = map(log_determinant_spd_of, (w, s), factors)
         return t * nu_slope(sign * (log_w - log_s), nu, k)
 
@@ -185,7 +198,7 @@ def _wishart_tangent(r: Any, w: Any, nu: Any, s: Any, keep: Kept, factors: Any, 
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Kept) -> Any:
+def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
     """Log density of the Wishart distribution.
 
     Parameters
@@ -235,7 +248,7 @@ def wishart_lpdf(w: Any, nu: Any, s: Any, keep: Kept) -> Any:
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def inv_wishart_lpdf(w: Any, nu: Any, s: Any, keep: Kept) -> Any:
+def inv_wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
     """Log density of the inverse Wishart distribution.
 
     Parameters

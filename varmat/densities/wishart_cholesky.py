@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.functions.special.gamma_functions import lmgamma
 from varmat.programs.symbols import UNROLLED, refuse, require, solve_lower
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["inv_wishart_cholesky_lpdf", "wishart_cholesky_lpdf"]
 
 _OBSERVATION, _SCALE = "Cholesky random variable", "Cholesky Scale matrix"
@@ -35,13 +38,13 @@ _OBSERVATION, _SCALE = "Cholesky random variable", "Cholesky Scale matrix"
 #     sum((s nu - i) log(Y_ii) - s nu log(S_ii), i = 1, ..., K) - sum(A**2) / 2
 #         - nu K / 2 log 2 - log gamma_K(nu / 2) + K log 2,
 # where A = inv(P) M, and (M, P) = (Y, S) for Wishart, (S, Y) for inverse Wishart.
-def _powers(nu: Any, k: int, sign: float) -> tuple[Any, Any]:
+def _powers(nu: Operand, k: int, sign: float) -> tuple[Result, Result]:
     """The powers of the diagonal elements of M and P."""
     of_y, of_s = sign * nu - np.arange(1.0, k + 1.0), -sign * nu * np.ones(k)
     return (of_y, of_s) if sign > 0 else (of_s, of_y)
 
 
-def _check(function: str, y: Any, nu: Any, s: Any) -> int:
+def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
     k = len(s)
     if y.shape != s.shape:
         raise ShapeError(
@@ -55,8 +58,14 @@ def _check(function: str, y: Any, nu: Any, s: Any) -> int:
 
 
 def _log_density(
-    k: int, nu: Any, squares: Any, logs: Any, keep: Kept, normaliser: Any, sign: float
-) -> Any:
+    k: int,
+    nu: Operand,
+    squares: Operand,
+    logs: Operand,
+    keep: Kept,
+    normaliser: Operand,
+    sign: float,
+) -> Result:
     """The log density, from the sum of squares and the log diagonals of Y and S."""
     value = (
         -0.5 * squares
@@ -71,7 +80,7 @@ def _log_density(
     return value
 
 
-def _value(y: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) -> Any:
+def _value(y: Operand, nu: float, s: Operand, keep: Kept, function: str, sign: float) -> Result:
     k = _check(function, y, nu, s)
     if not (y.diagonal() > 0).all() or y[above(k)].any() or not np.isfinite(y).all():
         return Saved(-math.inf, root=None)
@@ -90,34 +99,43 @@ def _value(y: Any, nu: float, s: Any, keep: Kept, function: str, sign: float) ->
     return Saved(float(value), root=root)
 
 
-def _reverse(g: Any, r: Any, y: Any, nu: Any, s: Any, keep: Kept, root: Any, sign: float) -> Any:
+def _reverse(
+    g: Adjoint,
+    r: Operand,
+    y: Operand,
+    nu: Operand,
+    s: Operand,
+    keep: Kept,
+    root: Operand,
+    sign: float,
+) -> Result:
     if root is None:
         return (lambda: ZERO,) * 3
     k = len(s)
     m, p = (y, s) if sign > 0 else (s, y)
     powers = _powers(nu, k, sign)
 
-    def with_diagonal(c: Any, power: Any, x: Any) -> Any:
+    def with_diagonal(c: Operand, power: Operand, x: Operand) -> Result:
         diagonal = diagonal_of(c)
         diagonal += g * power / x.diagonal()
         return c
 
-    def of_m() -> Any:
+    def of_m() -> Result:
         return with_diagonal(
             clear_above(-g * triangular_solve(p, root, lower=True, trans=True)), powers[0], m
         )
 
-    def of_p() -> Any:
+    def of_p() -> Result:
         c = triangular_solve(p, root, lower=True, trans=True).dot(root.T)
         return with_diagonal(clear_above(g * c), powers[1], p)
 
-    def of_nu() -> Any:
+    def of_nu() -> Result:
         return g * nu_slope(sign * 2.0 * (log_diagonal(y) - log_diagonal(s)), nu, k)
 
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
 
-def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
+def _tangent(r: Operand, y: Operand, nu: Operand, s: Operand, keep: Kept, sign: float) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = np.shape(s)[0]
@@ -128,24 +146,24 @@ def _tangent(r: Any, y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     pulled = solve_triangular(p, root, lower=True, trans=1)
     powers = _powers(nu, k, sign)
 
-    def along_m(t: Any) -> Any:
+    def along_m(t: Operand) -> Result:
         return np.sum(powers[0] * np.diagonal(t) / np.diagonal(m)) - np.sum(
             pulled * np.where(mask, t, 0.0)
         )
 
-    def along_p(t: Any) -> Any:
+    def along_p(t: Operand) -> Result:
         return np.sum(powers[1] * np.diagonal(t) / np.diagonal(p)) + np.sum(
             (pulled @ root.T) * np.where(mask, t, 0.0)
         )
 
-    def along_nu(t: Any) -> Any:
+    def along_nu(t: Operand) -> Result:
         log_y, log_s = (np.sum(np.log(np.diagonal(x))) for x in (y, s))
         return t * nu_slope(sign * 2.0 * (log_y - log_s), nu, k)
 
     return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
 
 
-def _straight(y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
+def _straight(y: Operand, nu: Operand, s: Operand, keep: Kept, sign: float) -> Result:
     from scipy.special import gammaln, psi
 
     k = np.shape(s)[0]
@@ -163,23 +181,23 @@ def _straight(y: Any, nu: Any, s: Any, keep: Kept, sign: float) -> Any:
     halves = 0.5 * np.arange(k)
     keep = keep if keep is not None else {"L_Y", "nu", "L_S", "constants"}
 
-    def normaliser(nu: Any) -> Any:
+    def normaliser(nu: Operand) -> Result:
         return k * (k - 1) * QUARTER_LOG_PI + np.sum(gammaln(0.5 * nu - halves))
 
-    def contributions(g: Any) -> Any:
+    def contributions(g: Adjoint) -> Result:
         pulled, powers = solve_lower(p, root, transposed=True), _powers(nu, k, sign)
 
-        def of_m() -> Any:
+        def of_m() -> Result:
             return g * mask * (np.eye(k) * (powers[0] / np.diagonal(m)) - pulled)
 
-        def of_p() -> Any:
+        def of_p() -> Result:
             return (
                 g
                 * mask
                 * (np.eye(k) * (powers[1] / np.diagonal(p)) + np.matmul(pulled, np.transpose(root)))
             )
 
-        def of_nu() -> Any:
+        def of_nu() -> Result:
             slope = sign * (np.sum(logs[0]) - np.sum(logs[1])) - k * HALF_LOG_TWO
             return g * (slope - 0.5 * np.sum(psi(0.5 * nu - halves)))
 
@@ -238,7 +256,7 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
 def _cholesky_density(
     name: str, sign: float, family: str, formula: str, first: str, second: str
 ) -> StructuredDensity:
-    def function(y: Any, nu: Any, s: Any, keep: Kept) -> Any:
+    def function(y: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
         return _value(y, nu, s, keep, name, sign)
 
     function.__name__ = function.__qualname__ = name

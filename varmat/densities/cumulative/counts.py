@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,13 +10,16 @@ from varmat.densities.bernoulli import bernoulli_lpmf
 from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.finite_populations import discrete_range_lpmf
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__ = [
     "bernoulli_cdf", "bernoulli_lccdf", "bernoulli_lcdf", "discrete_range_cdf",
      "discrete_range_lccdf", "discrete_range_lcdf",
 ]  # fmt: skip
 
 
-def _up_to(n: Any, theta: Any) -> Any:
+def _up_to(n: Operand, theta: Operand) -> Result:
     return np.where(np.less(n, 0.0), 0.0, np.where(np.less(n, 1.0), 1.0 - theta, 1.0))
 
 

@@ -9,7 +9,7 @@ then stands at the end at which it is zero and costs nothing."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from varmat.densities.cumulative.row import Tail, cumulative
 from varmat.densities.location_scale import student_t_lpdf
 from varmat.functions.special import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
 from varmat.functions.special.incomplete_functions import betaincc
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "beta_cdf", "beta_lccdf", "beta_lcdf", "beta_proportion_cdf", "beta_proportion_lccdf",
@@ -130,7 +133,7 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
 )
 
 
-def _up_to(n: Any, N: Any, theta: Any) -> Any:
+def _up_to(n: Operand, N: Operand, theta: Operand) -> Result:
     inside = np.logical_and(np.greater_equal(n, 0.0), np.less(n, N))
     within = betaincc(
         np.where(inside, n, 0.0) + 1.0, np.where(inside, np.subtract(N, n), 1.0), theta

@@ -21,7 +21,7 @@ import math
 import sys
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from varmat.core.variables import Var
 from varmat.densities.density import positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.univariate import Quick, Univariate, argument_lines
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = ["LESS", "WITHIN", "Cumulative", "LogCumulative", "Tail", "cumulative"]
 
@@ -110,7 +113,7 @@ class Cumulative:
         derivative perhaps not.
     """
 
-    def __init__(self, log: LogCumulative, at_zero: Any = None) -> None:
+    def __init__(self, log: LogCumulative, at_zero: Operand = None) -> None:
         self.log, self.at_zero = log, at_zero
         self.__name__ = self.__qualname__ = self.name = log.name
         self.__module__ = log.__module__
@@ -133,11 +136,11 @@ class Cumulative:
         return np.exp(log)
 
     @cached_property
-    def pointwise(self) -> Any:
+    def pointwise(self) -> Result:
         """The probability at each element, instead of their product."""
         log = Pointwise(self.log)
 
-        def pointwise(*args: Any, **named: Any) -> Any:
+        def pointwise(*args: Any, **named: Any) -> Result:
             return np.exp(log(*args, **named))
 
         return pointwise
@@ -173,7 +176,7 @@ def cumulative(
     inside: str = "1.0",
     quick: dict[str, str] | None = None,
     when: str = "",
-    at_zero: Any = None,
+    at_zero: Operand = None,
 ) -> tuple[Cumulative, LogCumulative, LogCumulative]:
     """Make the three cumulative functions of a density of one variable: one row of the table.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from varmat.densities.random_numbers.row import Generator, Shape, vectors
 from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "inv_wishart_cholesky_rng",
@@ -33,7 +36,7 @@ FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
 # --- correlations ---
 
 
-def correlation_factors(rng: Generator, shape: Shape, k: int, eta: float) -> Any:
+def correlation_factors(rng: Generator, shape: Shape, k: int, eta: float) -> Result:
     """Lower factors with rows of unit length: normal numbers, and the root of a gamma number on the
     diagonal.
     """
@@ -69,7 +72,7 @@ ONION = """The rows of the Cholesky factor are drawn one after the other, which 
 True
 """,
 )
-def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any:
+def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Result:
     return correlation_factors(rng, shape, int(K), eta)
 
 
@@ -89,7 +92,7 @@ def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any
 True
 """,
 )
-def lkj_corr_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any:
+def lkj_corr_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Result:
     factors = correlation_factors(rng, shape, int(K), eta)
     draws, i = products(factors), np.arange(int(K))
     draws[..., i, i] = 1.0
@@ -99,20 +102,20 @@ def lkj_corr_rng(rng: Generator, shape: Shape, K: Any, eta: Any) -> Any:
 # --- Wishart ---
 
 
-def check_degrees(function: str, nu: Any, rows: int) -> None:
+def check_degrees(function: str, nu: Operand, rows: int) -> None:
     """Raise an error for degrees of freedom with which there is no density."""
     Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < np.inf)).check(
         function, DEGREES[0], nu
     )
 
 
-def products(factors: Any) -> Any:
+def products(factors: Operand) -> Result:
     """``L @ L.T``, symmetric to the last digit."""
     lower = np.tril(factors @ factors.mT)
     return lower + np.tril(lower, -1).mT
 
 
-def bartlett(rng: Generator, shape: Shape, degrees: Any) -> Any:
+def bartlett(rng: Generator, shape: Shape, degrees: Operand) -> Result:
     """Lower triangles of normal numbers, with roots of chi-square numbers on the diagonal."""
     k = len(degrees)
     triangles, i = np.tril(rng.standard_normal((*shape, k, k)), -1), np.arange(k)
@@ -120,13 +123,17 @@ def bartlett(rng: Generator, shape: Shape, degrees: Any) -> Any:
     return triangles
 
 
-def wishart_factors(function: str, rng: Generator, shape: Shape, nu: Any, factor: Any) -> Any:
+def wishart_factors(
+    function: str, rng: Generator, shape: Shape, nu: Operand, factor: Operand
+) -> Result:
     k = len(factor)
     check_degrees(function, nu, k)
     return factor @ bartlett(rng, shape, nu - np.arange(k))
 
 
-def inv_wishart_factors(function: str, rng: Generator, shape: Shape, nu: Any, factor: Any) -> Any:
+def inv_wishart_factors(
+    function: str, rng: Generator, shape: Shape, nu: Operand, factor: Operand
+) -> Result:
     """Lower triangular factors L inv(B). B has its degrees of freedom in reverse order, so that B.T
     @ B has a Wishart distribution.
     """
@@ -163,7 +170,7 @@ TRIANGLE_EXAMPLE = """
     notes=BARTLETT.format(""),
     examples=MATRIX_EXAMPLE.format("wishart_rng"),
 )
-def wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
+def wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Result:
     factor = cholesky_factor("wishart_rng", S, name="scale parameter")
     return products(wishart_factors("wishart_rng", rng, shape, nu, factor))
 
@@ -177,7 +184,7 @@ def wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
     notes=BARTLETT.format("") + " It is the Cholesky factor of what `wishart_rng` draws.",
     examples=TRIANGLE_EXAMPLE.format("wishart_cholesky_rng"),
 )
-def wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Any, L_S: Any) -> Any:  # noqa: N803
+def wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Operand, L_S: Operand) -> Result:  # noqa: N803
     return wishart_factors("wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))
 
 
@@ -190,7 +197,7 @@ def wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Any, L_S: Any) -> Any
     notes=BARTLETT.format(", by which the factor of the scale is divided"),
     examples=MATRIX_EXAMPLE.format("inv_wishart_rng"),
 )
-def inv_wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
+def inv_wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Result:
     factor = cholesky_factor("inv_wishart_rng", S, name="scale parameter")
     return products(inv_wishart_factors("inv_wishart_rng", rng, shape, nu, factor))
 
@@ -205,5 +212,5 @@ def inv_wishart_rng(rng: Generator, shape: Shape, nu: Any, S: Any) -> Any:
     + " It is the Cholesky factor of what `inv_wishart_rng` draws.",
     examples=TRIANGLE_EXAMPLE.format("inv_wishart_cholesky_rng"),
 )
-def inv_wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Any, L_S: Any) -> Any:  # noqa: N803
+def inv_wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Operand, L_S: Operand) -> Result:  # noqa: N803
     return inv_wishart_factors("inv_wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from varmat.densities.random_numbers.row import Generator, Shape, vectors
 from varmat.densities.random_numbers.vectors import chosen, solved
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.linalg.lapack import cholesky_factor
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "gaussian_dlm_obs_rng",
@@ -59,7 +62,9 @@ GP = (
 (2, 3)
 """,
 )
-def matrix_normal_prec_rng(rng: Generator, shape: Shape, mu: Any, Sigma: Any, D: Any) -> Any:
+def matrix_normal_prec_rng(
+    rng: Generator, shape: Shape, mu: Operand, Sigma: Operand, D: Operand
+) -> Result:
     rows, columns = (
         cholesky_factor("matrix_normal_prec_rng", x, name=name)
         for x, (name, *_) in ((Sigma, ROW_PRECISION), (D, COLUMN_PRECISION))
@@ -81,7 +86,7 @@ def matrix_normal_prec_rng(rng: Generator, shape: Shape, mu: Any, Sigma: Any, D:
 (3, 2)
 """,
 )
-def multi_gp_rng(rng: Generator, shape: Shape, Sigma: Any, w: Any) -> Any:
+def multi_gp_rng(rng: Generator, shape: Shape, Sigma: Operand, w: Operand) -> Result:
     return _processes(
         rng, shape, cholesky_factor("multi_gp_rng", Sigma, name="Covariance matrix"), w
     )
@@ -100,11 +105,11 @@ def multi_gp_rng(rng: Generator, shape: Shape, Sigma: Any, w: Any) -> Any:
 (3, 2)
 """,
 )
-def multi_gp_cholesky_rng(rng: Generator, shape: Shape, L: Any, w: Any) -> Any:
+def multi_gp_cholesky_rng(rng: Generator, shape: Shape, L: Operand, w: Operand) -> Result:
     return _processes(rng, shape, np.tril(L), w)
 
 
-def _processes(rng: Generator, shape: Shape, factor: Any, w: Any) -> Any:
+def _processes(rng: Generator, shape: Shape, factor: Operand, w: Operand) -> Result:
     z = rng.standard_normal((*shape, np.shape(w)[-1], len(factor)))
     return z @ factor.T / np.sqrt(w)[..., None]
 
@@ -112,7 +117,7 @@ def _processes(rng: Generator, shape: Shape, factor: Any, w: Any) -> Any:
 # --- linear dynamics ---
 
 
-def _root(covariance: Any) -> Any:
+def _root(covariance: Operand) -> Result:
     """A matrix whose product with its transpose is the covariance, which may be singular."""
     if np.ndim(covariance) == 1:
         return np.diag(np.sqrt(covariance))
@@ -143,8 +148,16 @@ def _root(covariance: Any) -> Any:
 """,
 )
 def gaussian_dlm_obs_rng(
-    rng: Generator, shape: Shape, F: Any, G: Any, V: Any, W: Any, m0: Any, C0: Any, T: Any
-) -> Any:
+    rng: Generator,
+    shape: Shape,
+    F: Operand,
+    G: Operand,
+    V: Operand,
+    W: Operand,
+    m0: Operand,
+    C0: Operand,
+    T: Operand,
+) -> Result:
     state = m0 + rng.standard_normal((*shape, len(G))) @ _root(C0).T
     moves = rng.standard_normal((int(T), *shape, len(G))) @ _root(W).T
     y = rng.standard_normal((int(T), *shape, F.shape[1])) @ _root(V).T
@@ -176,7 +189,9 @@ below_infinity = Domain("below infinity", lambda x: x < math.inf)
 array([1, 1, 1])
 """,
 )
-def hmm_latent_rng(rng: Generator, shape: Shape, log_omegas: Any, Gamma: Any, rho: Any) -> Any:  # noqa: N803
+def hmm_latent_rng(
+    rng: Generator, shape: Shape, log_omegas: Operand, Gamma: Operand, rho: Operand
+) -> Result:  # noqa: N803
     states = np.empty((*shape, log_omegas.shape[1]), np.int64)
     if not log_omegas.size:
         return states

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from varmat.densities.random_numbers.row import Generator, Shape, log_gamma, poi
 from varmat.densities.random_numbers.vectors import cell, chosen
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.special.logistic_functions import expit
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "bernoulli_logit_glm_rng",
@@ -41,7 +44,7 @@ EXAMPLE = """
 """
 
 
-def predictors(shape: Shape, x: Any, alpha: Any, beta: Any) -> tuple[Shape, Any]:
+def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple[Shape, Any]:
     """The shape of all observations, and the linear predictors."""
     eta = alpha + (beta @ x.mT if np.ndim(x) == 2 else np.einsum("...nk,...k->...n", x, beta))
     return (*shape, np.shape(x)[-2]), eta
@@ -59,8 +62,8 @@ def predictors(shape: Shape, x: Any, alpha: Any, beta: Any) -> tuple[Shape, Any]
     examples=EXAMPLE.format("normal_id", "X, 0.5, [1.0, -0.5], 2.0"),
 )
 def normal_id_glm_rng(
-    rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any, sigma: Any
-) -> Any:
+    rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand, sigma: Operand
+) -> Result:
     shape, eta = predictors(shape, X, alpha, beta)
     return eta + sigma * rng.standard_normal(shape)
 
@@ -76,7 +79,9 @@ def normal_id_glm_rng(
     notes=NOTES.format("``bernoulli_logit_rng(eta)``"),
     examples=EXAMPLE.format("bernoulli_logit", "X, 0.5, [1.0, -0.5]"),
 )
-def bernoulli_logit_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any) -> Any:
+def bernoulli_logit_glm_rng(
+    rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
+) -> Result:
     shape, eta = predictors(shape, X, alpha, beta)
     return rng.random(shape) < expit(eta)
 
@@ -94,8 +99,8 @@ def bernoulli_logit_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, be
     examples=EXAMPLE.format("binomial_logit", "10, X, 0.5, [1.0, -0.5]"),
 )
 def binomial_logit_glm_rng(
-    rng: Generator, shape: Shape, N: Any, X: Any, alpha: Any, beta: Any
-) -> Any:
+    rng: Generator, shape: Shape, N: Operand, X: Operand, alpha: Operand, beta: Operand
+) -> Result:
     shape, eta = predictors(shape, X, alpha, beta)
     return rng.binomial(N, expit(eta), shape)
 
@@ -111,7 +116,9 @@ def binomial_logit_glm_rng(
     notes=NOTES.format("``poisson_log_rng(eta)``"),
     examples=EXAMPLE.format("poisson_log", "X, 0.5, [1.0, -0.5]"),
 )
-def poisson_log_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any) -> Any:
+def poisson_log_glm_rng(
+    rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
+) -> Result:
     shape, eta = predictors(shape, X, alpha, beta)
     return poisson_counts("poisson_log_glm_rng", rng, np.exp(eta), shape)
 
@@ -129,8 +136,8 @@ def poisson_log_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, beta: 
     examples=EXAMPLE.format("neg_binomial_2_log", "X, 0.5, [1.0, -0.5], 2.0"),
 )
 def neg_binomial_2_log_glm_rng(
-    rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any, phi: Any
-) -> Any:
+    rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand, phi: Operand
+) -> Result:
     shape, eta = predictors(shape, X, alpha, beta)
     rate = np.exp(eta + log_gamma(rng, phi, shape) - np.log(phi))
     return poisson_counts("neg_binomial_2_log_glm_rng", rng, rate, shape)
@@ -148,8 +155,8 @@ def neg_binomial_2_log_glm_rng(
     examples=EXAMPLE.format("ordered_logistic", "X, [1.0, -0.5], [-1.0, 1.0]"),
 )
 def ordered_logistic_glm_rng(
-    rng: Generator, shape: Shape, X: Any, beta: Any, cutpoints: Any
-) -> Any:
+    rng: Generator, shape: Shape, X: Operand, beta: Operand, cutpoints: Operand
+) -> Result:
     shape, eta = predictors(shape, X, 0.0, beta)
     return cell(eta + rng.logistic(size=shape), cutpoints[..., None, :])
 
@@ -165,6 +172,8 @@ def ordered_logistic_glm_rng(
     notes=NOTES.format("``categorical_logit_rng(eta)``, row by row"),
     examples=EXAMPLE.format("categorical_logit", "X, [0.0, 0.5], [[1.0, -0.5], [0.0, 0.0]]"),
 )
-def categorical_logit_glm_rng(rng: Generator, shape: Shape, X: Any, alpha: Any, beta: Any) -> Any:
+def categorical_logit_glm_rng(
+    rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
+) -> Result:
     weights = softmax(X @ beta + alpha[..., None, :], axis=-1)
     return chosen(rng, (*shape, np.shape(X)[-2]), weights)

@@ -21,7 +21,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from varmat.densities.density import Arguments, not_nan, positional
 from varmat.densities.domains import Matrix, Scalar
 from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 Generator = np.random.Generator
 Shape = tuple[int, ...]
@@ -119,7 +122,7 @@ class RandomNumbers:
         draws = np.asarray(draws, np.int64 if self.integer else np.float64)
         return draws if draws.ndim else draws.item()
 
-    def _value(self, name: str, x: Any) -> Any:
+    def _value(self, name: str, x: Operand) -> Result:
         """Check an argument and return its plain value: floats, or 64-bit integers."""
         title, domain = self.arguments[name]
         if is_differentiable(x):
@@ -147,7 +150,7 @@ class RandomNumbers:
     def _cores_of(self, name: str) -> list[str]:
         return self.cores.get(name, "").removesuffix("!").split("/")
 
-    def _core(self, name: str, value: Any) -> str:
+    def _core(self, name: str, value: Operand) -> str:
         """The letters of the last axes of an argument."""
         first, *others = self._cores_of(name)
         return next((each for each in others if len(each) == np.ndim(value)), first)
@@ -212,13 +215,13 @@ def without_infinities(domain: Domain) -> Domain:
     return domain
 
 
-def poisson_counts(function: str, rng: Generator, rate: Any, shape: Shape) -> Any:
+def poisson_counts(function: str, rng: Generator, rate: Operand, shape: Shape) -> Result:
     """Poisson counts. Rates for which they do not fit into 64 bits are refused."""
     countable.check(function, "the rate of a count", rate)
     return rng.poisson(rate, shape)
 
 
-def log_gamma(rng: Generator, alpha: Any, shape: Shape) -> Any:
+def log_gamma(rng: Generator, alpha: Operand, shape: Shape) -> Result:
     """Logarithms of standard gamma draws, even where these underflow: a draw of shape alpha + 1 is
     multiplied by U**(1 / alpha).
     """
@@ -286,7 +289,7 @@ def vectors(
     *,
     notes: str,
     examples: str,
-    density: Any = None,
+    density: Operand = None,
     integer: bool = False,
     **arguments: tuple[str, Domain] | tuple[str, Domain, str],
 ) -> Callable[[Callable[..., Any]], RandomNumbers]:

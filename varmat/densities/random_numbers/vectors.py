@@ -4,7 +4,7 @@ of K categories.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from varmat.densities.simplex import (
 )
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.linalg.lapack import cholesky_factor
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "categorical_logit_rng",
@@ -62,18 +65,18 @@ chances = Domain(probability.phrase, probability.holds)
 # --- normal and Student t ---
 
 
-def normal_vectors(rng: Generator, shape: Shape, mu: Any) -> Any:
+def normal_vectors(rng: Generator, shape: Shape, mu: Operand) -> Result:
     """Standard normal vectors."""
     return rng.standard_normal((*shape, np.shape(mu)[-1]))
 
 
-def student_factors(rng: Generator, shape: Shape, nu: Any) -> Any:
+def student_factors(rng: Generator, shape: Shape, nu: Operand) -> Result:
     """The factors that turn normal vectors into vectors with Student's distribution."""
     degrees = np.where(np.isinf(nu), 1.0, nu)
     return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
 
 
-def solved(factor: Any, z: Any) -> Any:
+def solved(factor: Operand, z: Operand) -> Result:
     """``inv(factor).T @ z`` for vectors along the last axis."""
     return (
         np.linalg.solve(factor.T, z.reshape(-1, len(factor)).T).T.reshape(z.shape) if z.size else z
@@ -101,7 +104,7 @@ EXAMPLE_MATRIX, EXAMPLE_TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.
     notes=NORMAL.format("``mu + L @ z`` with the Cholesky factor L of the covariance"),
     examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=EXAMPLE_MATRIX),
 )
-def multi_normal_rng(rng: Generator, shape: Shape, mu: Any, Sigma: Any) -> Any:
+def multi_normal_rng(rng: Generator, shape: Shape, mu: Operand, Sigma: Operand) -> Result:
     factor = cholesky_factor("multi_normal_rng", Sigma, name="Covariance matrix")
     return mu + normal_vectors(rng, shape, mu) @ factor.T
 
@@ -115,7 +118,7 @@ def multi_normal_rng(rng: Generator, shape: Shape, mu: Any, Sigma: Any) -> Any:
     notes=NORMAL.format("``mu + L @ z``"),
     examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=EXAMPLE_TRIANGLE),
 )
-def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Any, L: Any) -> Any:
+def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Operand, L: Operand) -> Result:
     return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T
 
 
@@ -128,7 +131,7 @@ def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Any, L: Any) -> 
     notes=NORMAL.format("``mu + inv(L).T @ z`` with the Cholesky factor L of the precision"),
     examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=EXAMPLE_MATRIX),
 )
-def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Any, Omega: Any) -> Any:  # noqa: N803
+def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Operand, Omega: Operand) -> Result:  # noqa: N803
     factor = cholesky_factor("multi_normal_prec_rng", Omega, name="Precision matrix")
     return mu + solved(factor, normal_vectors(rng, shape, mu))
 
@@ -146,7 +149,9 @@ def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Any, Omega: Any) -> 
     ),
     examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=EXAMPLE_MATRIX),
 )
-def multi_student_t_rng(rng: Generator, shape: Shape, nu: Any, mu: Any, Sigma: Any) -> Any:
+def multi_student_t_rng(
+    rng: Generator, shape: Shape, nu: Operand, mu: Operand, Sigma: Operand
+) -> Result:
     factor = cholesky_factor("multi_student_t_rng", Sigma, name="Scale parameter")
     return mu + normal_vectors(rng, shape, mu) @ factor.T * student_factors(rng, shape, nu)
 
@@ -163,21 +168,23 @@ def multi_student_t_rng(rng: Generator, shape: Shape, nu: Any, mu: Any, Sigma: A
         name="multi_student_t_cholesky_rng", given="4.0, ", matrix=EXAMPLE_TRIANGLE
     ),
 )
-def multi_student_t_cholesky_rng(rng: Generator, shape: Shape, nu: Any, mu: Any, L: Any) -> Any:
+def multi_student_t_cholesky_rng(
+    rng: Generator, shape: Shape, nu: Operand, mu: Operand, L: Operand
+) -> Result:
     return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T * student_factors(rng, shape, nu)
 
 
 # --- simplexes, and counts of K categories ---
 
 
-def simplexes(rng: Generator, shape: Shape, alpha: Any) -> Any:
+def simplexes(rng: Generator, shape: Shape, alpha: Operand) -> Result:
     """Vectors with a Dirichlet distribution, from log gamma numbers: these do not underflow for
     small shapes.
     """
     return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
 
 
-def multinomial_counts(rng: Generator, shape: Shape, theta: Any, trials: Any) -> Any:
+def multinomial_counts(rng: Generator, shape: Shape, theta: Operand, trials: Operand) -> Result:
     """Multinomial counts. Probabilities are scaled, since NumPy tolerates less in their sum than we
     do.
     """
@@ -200,7 +207,7 @@ def multinomial_counts(rng: Generator, shape: Shape, theta: Any, trials: Any) ->
 True
 """,
 )
-def dirichlet_rng(rng: Generator, shape: Shape, alpha: Any) -> Any:
+def dirichlet_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
     return simplexes(rng, shape, alpha)
 
 
@@ -219,7 +226,7 @@ def dirichlet_rng(rng: Generator, shape: Shape, alpha: Any) -> Any:
 array([10])
 """,
 )
-def multinomial_rng(rng: Generator, shape: Shape, theta: Any, N: Any) -> Any:
+def multinomial_rng(rng: Generator, shape: Shape, theta: Operand, N: Operand) -> Result:
     return multinomial_counts(rng, shape, theta, N)
 
 
@@ -238,7 +245,7 @@ def multinomial_rng(rng: Generator, shape: Shape, theta: Any, N: Any) -> Any:
 array([10])
 """,
 )
-def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Any, N: Any) -> Any:
+def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Operand, N: Operand) -> Result:
     return multinomial_counts(rng, shape, softmax(gamma, axis=-1), N)
 
 
@@ -257,7 +264,7 @@ def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Any, N: Any) -> A
 array([10])
 """,
 )
-def dirichlet_multinomial_rng(rng: Generator, shape: Shape, alpha: Any, N: Any) -> Any:
+def dirichlet_multinomial_rng(rng: Generator, shape: Shape, alpha: Operand, N: Operand) -> Result:
     return multinomial_counts(rng, shape, simplexes(rng, shape, alpha), N)
 
 
@@ -274,14 +281,14 @@ def dirichlet_multinomial_rng(rng: Generator, shape: Shape, alpha: Any, N: Any) 
 2
 """,
 )
-def poisson_binomial_rng(rng: Generator, shape: Shape, theta: Any) -> Any:
+def poisson_binomial_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
     return np.sum(rng.random((*shape, np.shape(theta)[-1])) < theta, axis=-1)
 
 
 # --- one of K categories, from 1 to K ---
 
 
-def chosen(rng: Generator, shape: Shape, weights: Any) -> Any:
+def chosen(rng: Generator, shape: Shape, weights: Operand) -> Result:
     """Categories 1, 2, ... with probabilities proportional to weights, by inversion."""
     sums = np.cumsum(weights, axis=-1)
     # A number below the sum, even after rounding, never chooses a category of probability zero.
@@ -307,7 +314,7 @@ CATEGORIES = "A draw is one of the categories 1, ..., K, as in Stan and in the m
 array([2, 3])
 """,
 )
-def categorical_rng(rng: Generator, shape: Shape, theta: Any) -> Any:
+def categorical_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
     return chosen(rng, shape, theta)
 
 
@@ -324,11 +331,11 @@ def categorical_rng(rng: Generator, shape: Shape, theta: Any) -> Any:
 array([2, 3])
 """,
 )
-def categorical_logit_rng(rng: Generator, shape: Shape, beta: Any) -> Any:
+def categorical_logit_rng(rng: Generator, shape: Shape, beta: Operand) -> Result:
     return chosen(rng, shape, softmax(beta, axis=-1))
 
 
-def cell(latent: Any, cutpoints: Any) -> Any:
+def cell(latent: Operand, cutpoints: Operand) -> Result:
     """The cell between cutpoints, counted from 1, in which each number lies."""
     return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
 
@@ -354,7 +361,7 @@ LATENT = (
 array([1, 2, 3])
 """,
 )
-def ordered_logistic_rng(rng: Generator, shape: Shape, eta: Any, cutpoints: Any) -> Any:
+def ordered_logistic_rng(rng: Generator, shape: Shape, eta: Operand, cutpoints: Operand) -> Result:
     return cell(eta + np.asarray(rng.logistic(size=shape)), cutpoints)
 
 
@@ -372,5 +379,5 @@ def ordered_logistic_rng(rng: Generator, shape: Shape, eta: Any, cutpoints: Any)
 array([1, 2, 3])
 """,
 )
-def ordered_probit_rng(rng: Generator, shape: Shape, eta: Any, cutpoints: Any) -> Any:
+def ordered_probit_rng(rng: Generator, shape: Shape, eta: Operand, cutpoints: Operand) -> Result:
     return cell(eta + np.asarray(rng.standard_normal(shape)), cutpoints)
