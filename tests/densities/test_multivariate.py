@@ -35,7 +35,9 @@ def fold(c: Any, function: str) -> Any:
 # which its formula gives infinities or nan, is zero here; and so is the derivative of 0 log(0), a
 # term that is not in the sum, where Stan has nan.
 @pytest.mark.parametrize("entry", [
-    p for p in stan.entries("multivariate") if p.values[0]["id"] not in ("multi_normal_cholesky_lpdf#6", "multinomial_lpmf#4")
+    p
+    for p in stan.entries("multivariate")
+    if p.values[0]["id"] not in ("multi_normal_cholesky_lpdf#6", "multinomial_lpmf#4")
 ])  # fmt: skip
 def test_stan(entry: Any) -> None:
     name, propto = entry["function"], entry.get("propto", False)

@@ -269,7 +269,8 @@ def test_refuses_what_stan_refuses(entry):
      ("hypergeometric_rng: Successes in population parameter is 1000000000.0, but must be "
      "nonnegative and less than 10**9!")),
     (lambda: vm.normal_rng(np.zeros(2), np.ones(3)), vm.ShapeError,
-     "normal_rng: Scale parameter has shape (3,), but must be of a shape that broadcasts with (2,)!"),
+     ("normal_rng: Scale parameter has shape (3,), but must be of a shape that broadcasts with "
+      "(2,)!")),
     (lambda: vm.normal_rng(np.zeros(2), 1.0, size=3), vm.ShapeError,
      ("normal_rng: size is (3,), but must be a shape to which that of the arguments, (2,), "
      "broadcasts!")),

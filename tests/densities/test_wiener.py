@@ -314,6 +314,6 @@ def test_names() -> None:
     assert wiener_lpdf(Y, A, delta=0.6, beta=B, tau=0.1) == wiener_lpdf(Y, A, 0.1, B, 0.6)
     with pytest.raises(
         TypeError,
-        match=r"^wiener_lpdf: missing a required argument: 'tau'; the signature is wiener_lpdf\(y, ",
+        match=r"^wiener_lpdf: missing a required argument: 'tau'; the signature is wiener_lpdf\(y",
     ):
         wiener_lpdf(Y, A)

@@ -329,7 +329,7 @@ def test_processes_that_cannot_start_or_load(monkeypatch):
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Elsewhere)
     with pytest.warns(
         UserWarning,
-        match="another process cannot have the model: ModuleNotFoundError: No module named 'no_such",
+        match="another process cannot have the model: ModuleNotFoundError: No module named 'no_su",
     ):
         make(recorded=False).sample(**SETTINGS, cores=2)
 

@@ -17,16 +17,6 @@ from transforms.constraints import X2, X, gradient_of, inf, nan
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
-from varmat.transforms import (
-    bounded,
-    correlation_matrices,
-    covariance_matrices,
-    elementwise,
-    ordered,
-    simplexes,
-    sum_to_zero,
-    unit_vectors,
-)
 
 X6 = np.array([-1.2, 0.4, 2.3, 0.1, -0.6, 0.9])
 X62 = np.stack([X6, 0.5 * X6[::-1]])
@@ -35,49 +25,49 @@ ONE, NONE, EMPTY, NOTHING = X[:1], np.empty(0), np.empty((0, 2)), np.empty((2, 0
 
 # Function -> its arguments. What is neither a float nor an array of floats is a size.
 CONSTRAIN: list[tuple[Any, list[tuple[Any, ...]]]] = [
-    (bounded.lb_constrain, [
+    (vm.lb_constrain, [
         (X, 1.5), (X, 0.0), (0.4, -1.0), (X, LOW), (0.3, -inf), (X, -inf),
          (X2, np.array([[1.0], [2.0]])), (NONE, 1.0),
     ]),
-    (bounded.ub_constrain, [(X, 1.5), (0.4, -1.0), (X, HIGH), (0.3, inf), (X2, X), (NONE, 1.0)]),
-    (bounded.lub_constrain, [
+    (vm.ub_constrain, [(X, 1.5), (0.4, -1.0), (X, HIGH), (0.3, inf), (X2, X), (NONE, 1.0)]),
+    (vm.lub_constrain, [
         (X, -1.0, 1.5), (0.4, -1.0, 2.0), (X, LOW, HIGH), (0.3, -inf, inf), (0.3, -inf, 2.0),
          (0.3, 1.0, inf), (X, -inf, HIGH),
         (X2, np.array([[1.0], [-inf]]), np.array([2.0, inf, 3.0])),
          (X2, np.array([[1.0], [2.0]]), 5.0), (NONE, 1.0, 2.0),
     ]),
-    (elementwise.offset_multiplier_constrain, [
+    (vm.offset_multiplier_constrain, [
         (X, 1.5, 2.0), (0.4, -1.0, 2.0), (X, X, np.exp(X)), (X2, 0.0, np.ones((2, 1))),
          (NONE, 1.0, 2.0), (EMPTY, 1.0, X[1:]),
     ]),
-    *((f, [(X,), (0.3,), (X2,), (EMPTY,)]) for f in (elementwise.positive_constrain, elementwise.prob_constrain,
-        elementwise.corr_constrain)),
-    (ordered.ordered_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,)]),
-    (ordered.positive_ordered_constrain, [(X,), (X2,), (NONE,), (ONE,)]),
-    (simplexes.simplex_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,), (X2[None],)]),
-    (simplexes.stochastic_column_constrain, [(X2,), (X2[None],)]),
-    (sum_to_zero.sum_to_zero_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (ONE,)]),
-    (unit_vectors.unit_vector_constrain, [(X,), (X2,), (ONE,), (EMPTY,)]),
-    (correlation_matrices.cholesky_corr_constrain, [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1),
+    *((f, [(X,), (0.3,), (X2,), (EMPTY,)]) for f in (vm.positive_constrain, vm.prob_constrain,
+        vm.corr_constrain)),
+    (vm.ordered_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,)]),
+    (vm.positive_ordered_constrain, [(X,), (X2,), (NONE,), (ONE,)]),
+    (vm.simplex_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,), (X2[None],)]),
+    (vm.stochastic_column_constrain, [(X2,), (X2[None],)]),
+    (vm.sum_to_zero_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (ONE,)]),
+    (vm.unit_vector_constrain, [(X,), (X2,), (ONE,), (EMPTY,)]),
+    (vm.cholesky_corr_constrain, [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1),
         (np.empty((0, 3)), 3)]),
-    (correlation_matrices.corr_matrix_constrain, [(X6, 4), (X62, 4), (NONE, 1)]),
-    (covariance_matrices.cov_matrix_constrain, [(X6, 3), (X62, 3), (NONE, 0)]),
-    (covariance_matrices.cholesky_factor_constrain, [(X6, 3), (X62, 3), (X62[:, :3], 2, 2),
+    (vm.corr_matrix_constrain, [(X6, 4), (X62, 4), (NONE, 1)]),
+    (vm.cov_matrix_constrain, [(X6, 3), (X62, 3), (NONE, 0)]),
+    (vm.cholesky_factor_constrain, [(X6, 3), (X62, 3), (X62[:, :3], 2, 2),
         (np.append(X6, 0.3), 4, 2), (NONE, 3, 0)]),
 ]  # fmt: skip
 FREE: list[tuple[Any, list[tuple[Any, ...]]]] = [
-    (bounded.lb_free, [(X, -1.5), (X, LOW - 1.0), (0.3, -inf), (0.4, -1.0)]),
-    (bounded.ub_free, [(X, 3.5), (X, HIGH), (0.3, inf)]),
+    (vm.lb_free, [(X, -1.5), (X, LOW - 1.0), (0.3, -inf), (0.4, -1.0)]),
+    (vm.ub_free, [(X, 3.5), (X, HIGH), (0.3, inf)]),
     (
-        bounded.lub_free,
+        vm.lub_free,
         [(X, -1.5, 3.0), (X, LOW - 1.0, HIGH), (0.3, -inf, inf), (0.3, 0.0, inf), (0.3, -inf, 1.0)],
     ),
-    (elementwise.offset_multiplier_free, [(X, -1.5, 3.0)]),
-    (elementwise.positive_free, [(np.exp(X),)]),
-    (elementwise.prob_free, [(np.array([0.1, 0.7]),), (0.2,)]),
-    (elementwise.corr_free, [(np.array([0.1, -0.7]),), (0.2,)]),
-    (ordered.ordered_free, [(np.array([-1.0, 0.5, 0.75]),), (NONE,), (ONE,)]),
-    (ordered.positive_ordered_free, [(np.array([1.0, 1.5, 4.0]),), (NONE,)]),
+    (vm.offset_multiplier_free, [(X, -1.5, 3.0)]),
+    (vm.positive_free, [(np.exp(X),)]),
+    (vm.prob_free, [(np.array([0.1, 0.7]),), (0.2,)]),
+    (vm.corr_free, [(np.array([0.1, -0.7]),), (0.2,)]),
+    (vm.ordered_free, [(np.array([-1.0, 0.5, 0.75]),), (NONE,), (ONE,)]),
+    (vm.positive_ordered_free, [(np.array([1.0, 1.5, 4.0]),), (NONE,)]),
 ]
 
 
@@ -97,7 +87,7 @@ def test_all_routes(f: Any, args: Any, jacobian: bool) -> None:
 
     expect_ad(g, *args)
     # A scalar bound from which is selected becomes a varmat, so with it the result is one.
-    if f is not bounded.lub_constrain or np.ndim(args[1]) == np.ndim(args[2]):
+    if f is not vm.lub_constrain or np.ndim(args[1]) == np.ndim(args[2]):
         expect_ad_matvar(g, *args)
 
 
@@ -109,28 +99,29 @@ def test_all_routes_back(f: Any, args: Any) -> None:
 
 # There and back, so that finite differences stay in the set: the identity.
 WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ...]]] = {
-    "ordered": (ordered.ordered_constrain, ordered.ordered_free, 4, ()),
-    "positive_ordered": (ordered.positive_ordered_constrain, ordered.positive_ordered_free, 4, ()),
-    "simplex": (simplexes.simplex_constrain, simplexes.simplex_free, 4, ()),
+    "ordered": (vm.ordered_constrain, vm.ordered_free, 4, ()),
+    "positive_ordered": (vm.positive_ordered_constrain, vm.positive_ordered_free, 4, ()),
+    "simplex": (vm.simplex_constrain, vm.simplex_free, 4, ()),
     "stochastic_column": (
-        lambda x, jacobian=False: simplexes.stochastic_column_constrain(np.reshape(x, (2, 2)),
+        lambda x, jacobian=False: vm.stochastic_column_constrain(np.reshape(x, (2, 2)),
          jacobian=jacobian),
-        lambda y: np.reshape(simplexes.stochastic_column_free(y), -1), 4, (),
+        lambda y: np.reshape(vm.stochastic_column_free(y), -1), 4, (),
     ),
-    "sum_to_zero": (sum_to_zero.sum_to_zero_constrain, sum_to_zero.sum_to_zero_free, 4, ()),
-    "cholesky_corr": (correlation_matrices.cholesky_corr_constrain, correlation_matrices.cholesky_corr_free, 6, (4,)),
-    "corr_matrix": (correlation_matrices.corr_matrix_constrain, correlation_matrices.corr_matrix_free, 6, (4,)),
-    "cov_matrix": (covariance_matrices.cov_matrix_constrain, covariance_matrices.cov_matrix_free, 6, (3,)),
-    "cholesky_factor": (covariance_matrices.cholesky_factor_constrain, covariance_matrices.cholesky_factor_free, 7, (4, 2)),
-    "lb": (bounded.lb_constrain, lambda y: bounded.lb_free(y, 1.5), 3, (1.5,)),
-    "ub": (bounded.ub_constrain, lambda y: bounded.ub_free(y, 1.5), 3, (1.5,)),
-    "lub": (bounded.lub_constrain, lambda y: bounded.lub_free(y, -1.0, 2.0), 3, (-1.0, 2.0)),
-    "partly bounded": (bounded.lub_constrain, lambda y: bounded.lub_free(y, LOW, HIGH), 3, (LOW, HIGH)),
-    "offset_multiplier": (elementwise.offset_multiplier_constrain, lambda y: elementwise.offset_multiplier_free(y, 1.0,
+    "sum_to_zero": (vm.sum_to_zero_constrain, vm.sum_to_zero_free, 4, ()),
+    "cholesky_corr": (vm.cholesky_corr_constrain, vm.cholesky_corr_free, 6, (4,)),
+    "corr_matrix": (vm.corr_matrix_constrain, vm.corr_matrix_free, 6, (4,)),
+    "cov_matrix": (vm.cov_matrix_constrain, vm.cov_matrix_free, 6, (3,)),
+    "cholesky_factor": (vm.cholesky_factor_constrain, vm.cholesky_factor_free, 7, (4, 2)),
+    "lb": (vm.lb_constrain, lambda y: vm.lb_free(y, 1.5), 3, (1.5,)),
+    "ub": (vm.ub_constrain, lambda y: vm.ub_free(y, 1.5), 3, (1.5,)),
+    "lub": (vm.lub_constrain, lambda y: vm.lub_free(y, -1.0, 2.0), 3, (-1.0, 2.0)),
+    "partly bounded": (vm.lub_constrain, lambda y: vm.lub_free(y, LOW, HIGH), 3, (LOW, HIGH)),
+    "offset_multiplier": (vm.offset_multiplier_constrain,
+        lambda y: vm.offset_multiplier_free(y, 1.0,
         X + 2.0), 3, (1.0, X + 2.0)),
-    "positive": (elementwise.positive_constrain, elementwise.positive_free, 3, ()),
-    "prob": (elementwise.prob_constrain, elementwise.prob_free, 3, ()),
-    "corr": (elementwise.corr_constrain, elementwise.corr_free, 3, ()),
+    "positive": (vm.positive_constrain, vm.positive_free, 3, ()),
+    "prob": (vm.prob_constrain, vm.prob_free, 3, ()),
+    "corr": (vm.corr_constrain, vm.corr_free, 3, ()),
 }  # fmt: skip
 
 
@@ -171,20 +162,14 @@ def test_there_and_back(name: str, data: Any) -> None:
 def test_back_from_far_out() -> None:
     x = np.array([-700.0, -300.0, 300.0, 700.0])
     np.testing.assert_allclose(
-        bounded.lub_free(bounded.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], rtol=1e-14
+        vm.lub_free(vm.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], rtol=1e-14
     )
     np.testing.assert_allclose(
-        bounded.lub_free(bounded.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], rtol=1e-14
+        vm.lub_free(vm.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], rtol=1e-14
     )
+    np.testing.assert_allclose(vm.simplex_free(vm.simplex_constrain(x[:2])), x[:2], rtol=1e-14)
     np.testing.assert_allclose(
-        simplexes.simplex_free(simplexes.simplex_constrain(x[:2])), x[:2], rtol=1e-14
-    )
-    np.testing.assert_allclose(
-        correlation_matrices.cholesky_corr_free(
-            correlation_matrices.cholesky_corr_constrain(x[1:2], 2)
-        ),
-        x[1:2],
-        rtol=1e-14,
+        vm.cholesky_corr_free(vm.cholesky_corr_constrain(x[1:2], 2)), x[1:2], rtol=1e-14
     )
 
 
@@ -246,12 +231,12 @@ def test_a_stack_is_many_at_once(name: str) -> None:
 def test_nothing_is_nan_far_out() -> None:
     x = np.array([-700.0, 700.0, -750.0, 1e4, -1e4, 0.0])
     functions = [
-        lambda x: bounded.lub_constrain(x, 0.0, 1.0, jacobian=True),
-         lambda x: elementwise.prob_constrain(x, jacobian=True),
-        lambda x: elementwise.corr_constrain(x, jacobian=True), lambda x: simplexes.simplex_constrain(x,
+        lambda x: vm.lub_constrain(x, 0.0, 1.0, jacobian=True),
+         lambda x: vm.prob_constrain(x, jacobian=True),
+        lambda x: vm.corr_constrain(x, jacobian=True), lambda x: vm.simplex_constrain(x,
          jacobian=True),
-        lambda x: correlation_matrices.cholesky_corr_constrain(x, 4, jacobian=True),
-         lambda x: correlation_matrices.corr_matrix_constrain(x, 4, jacobian=True),
+        lambda x: vm.cholesky_corr_constrain(x, 4, jacobian=True),
+         lambda x: vm.corr_matrix_constrain(x, 4, jacobian=True),
     ]  # fmt: skip
     for f in functions:
         y, log_jacobian = f(x)
@@ -264,136 +249,137 @@ def test_nothing_is_nan_far_out() -> None:
 
 def test_at_the_edge_of_the_set() -> None:
     assert (
-        bounded.lb_free(1.0, 1.0)
-        == bounded.ub_free(1.0, 1.0)
-        == bounded.lub_free(1.0, 1.0, 2.0)
-        == elementwise.prob_free(0.0)
+        vm.lb_free(1.0, 1.0)
+        == vm.ub_free(1.0, 1.0)
+        == vm.lub_free(1.0, 1.0, 2.0)
+        == vm.prob_free(0.0)
         == -inf
     )
-    assert bounded.lub_free(2.0, 1.0, 2.0) == elementwise.corr_free(1.0) == inf
-    np.testing.assert_array_equal(simplexes.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
+    assert vm.lub_free(2.0, 1.0, 2.0) == vm.corr_free(1.0) == inf
+    np.testing.assert_array_equal(vm.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
 
 
 # --- refusals ---
 
 DOMAIN, SHAPE = vm.DomainError, vm.ShapeError
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
-    (bounded.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
-    (bounded.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN,
+    (vm.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
+    (vm.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN,
      r"lb_constrain: lb\[1\] is nan, but must be less than inf!"),
-    (bounded.lb_constrain, (X, X2), SHAPE,
+    (vm.lb_constrain, (X, X2), SHAPE,
      r"lb_constrain: lb has shape \(2, 3\), but must broadcast to the shape \(3,\)!"),
-    (bounded.lb_constrain, (0.5, X), SHAPE,
+    (vm.lb_constrain, (0.5, X), SHAPE,
      r"lb_constrain: lb has shape \(3,\), but must broadcast to the shape \(\)!"),
-    (bounded.lb_free, (X, 0.0), DOMAIN,
+    (vm.lb_free, (X, 0.0), DOMAIN,
      r"lb_free: Lower bounded variable\[0\] is -1.2, but must be greater than or equal to 0.0!"),
-    (bounded.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN,
+    (vm.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN,
      r"variable\[1\] is 0.4, but must be greater than or equal to 1.0!"),
-    (bounded.lb_free, (nan, 0.0), DOMAIN,
+    (vm.lb_free, (nan, 0.0), DOMAIN,
      "lb_free: Lower bounded variable is nan, but must be greater than or equal to 0.0!"),
-    (bounded.ub_constrain, (X, -inf), DOMAIN, "ub_constrain: ub is -inf, but must be greater than -inf!"),
-    (bounded.ub_free, (2.0, 1.5), DOMAIN,
+    (vm.ub_constrain, (X, -inf), DOMAIN,
+     "ub_constrain: ub is -inf, but must be greater than -inf!"),
+    (vm.ub_free, (2.0, 1.5), DOMAIN,
      "ub_free: Upper bounded variable is 2.0, but must be less than or equal to 1.5!"),
-    (bounded.lub_constrain, (X, 2.0, 1.0), DOMAIN,
+    (vm.lub_constrain, (X, 2.0, 1.0), DOMAIN,
      "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
-    (bounded.lub_constrain, (X, X, X), DOMAIN,
+    (vm.lub_constrain, (X, X, X), DOMAIN,
      r"lub_constrain: lb\[0\] is -1.2, but must be less than ub, which is -1.2!"),
-    (bounded.lub_constrain, (X, 0.0, nan), DOMAIN,
+    (vm.lub_constrain, (X, 0.0, nan), DOMAIN,
      "lub_constrain: ub is nan, but must be greater than -inf!"),
-    (bounded.lub_free, (2.0, 0.0, 1.5), DOMAIN,
+    (vm.lub_free, (2.0, 0.0, 1.5), DOMAIN,
      r"lub_free: Bounded variable is 2.0, but must be in the interval \[0.0, 1.5\]!"),
-    (bounded.lub_free, (2.0, 1.5, 0.0), DOMAIN,
+    (vm.lub_free, (2.0, 1.5, 0.0), DOMAIN,
      "lub_free: lb is 1.5, but must be less than ub, which is 0.0!"),
-    (elementwise.offset_multiplier_constrain, (X, inf, 1.0), DOMAIN, "offset is inf, but must be finite!"),
-    (elementwise.offset_multiplier_constrain, (X, 0.0, -X), DOMAIN,
+    (vm.offset_multiplier_constrain, (X, inf, 1.0), DOMAIN, "offset is inf, but must be finite!"),
+    (vm.offset_multiplier_constrain, (X, 0.0, -X), DOMAIN,
      r"multiplier\[1\] is -0.4, but must be positive finite!"),
-    (elementwise.offset_multiplier_free, (inf, 0.0, 1.0), DOMAIN,
+    (vm.offset_multiplier_free, (inf, 0.0, 1.0), DOMAIN,
      "Affinely transformed variable is inf, but must be finite!"),
-    (elementwise.positive_free, (0.0,), DOMAIN,
+    (vm.positive_free, (0.0,), DOMAIN,
      "positive_free: Positive variable is 0.0, but must be positive!"),
-    (elementwise.prob_free, (1.5,), DOMAIN,
+    (vm.prob_free, (1.5,), DOMAIN,
      r"prob_free: Probability variable is 1.5, but must be in the interval \[0.0, 1.0\]!"),
-    (elementwise.corr_free, (-1.5,), DOMAIN,
+    (vm.corr_free, (-1.5,), DOMAIN,
      r"corr_free: Correlation variable is -1.5, but must be in the interval \[-1, 1\]!"),
-    (ordered.ordered_constrain, (1.0,), SHAPE,
+    (vm.ordered_constrain, (1.0,), SHAPE,
      r"ordered_constrain: x has shape \(\), but must be a vector or a stack of them!"),
     *((f, (1.0,), SHAPE, rf"{f.__name__}: \w has shape \(\), but must be a vector") for f in (
-        ordered.ordered_free, ordered.positive_ordered_constrain, ordered.positive_ordered_free, simplexes.simplex_free,
-         sum_to_zero.sum_to_zero_free,
-        unit_vectors.unit_vector_constrain, unit_vectors.unit_vector_free,
+        vm.ordered_free, vm.positive_ordered_constrain, vm.positive_ordered_free, vm.simplex_free,
+         vm.sum_to_zero_free,
+        vm.unit_vector_constrain, vm.unit_vector_free,
     )),
-    (ordered.ordered_free, (-X2,), DOMAIN,
+    (vm.ordered_free, (-X2,), DOMAIN,
      r"Ordered variable\[0, 2\] is -0.5, but must be greater than the element before it!"),
-    (ordered.positive_ordered_free, (X,), DOMAIN,
+    (vm.positive_ordered_free, (X,), DOMAIN,
      r"\[0\] is -1.2, but must be positive and greater than the element before it!"),
-    (simplexes.simplex_constrain, (1.0,), SHAPE,
+    (vm.simplex_constrain, (1.0,), SHAPE,
      r"simplex_constrain: x has shape \(\), but must be a vector"),
-    (simplexes.simplex_free, (NONE,), SHAPE,
+    (vm.simplex_free, (NONE,), SHAPE,
      r"simplex_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
-    (simplexes.simplex_free, ([1.5, -0.5],), DOMAIN,
+    (vm.simplex_free, ([1.5, -0.5],), DOMAIN,
      r"simplex_free: Simplex variable\[1\] is -0.5, but must be nonnegative!"),
-    (simplexes.simplex_free, ([0.75, 0.5],), DOMAIN,
+    (vm.simplex_free, ([0.75, 0.5],), DOMAIN,
      r"simplex_free: sum\(Simplex variable\) is 1.25, but must be 1 to within 1e-08!"),
-    (simplexes.stochastic_column_constrain, (X,), SHAPE,
+    (vm.stochastic_column_constrain, (X,), SHAPE,
      r"^stochastic_column_constrain: x has shape .*, but must be a matrix or"),
-    (simplexes.stochastic_column_free, (X,), SHAPE,
+    (vm.stochastic_column_free, (X,), SHAPE,
      r"^stochastic_column_free: y has shape .*, but must be a matrix with 1"),
-    (simplexes.stochastic_column_free, (EMPTY,), SHAPE,
+    (vm.stochastic_column_free, (EMPTY,), SHAPE,
      r"y has shape \(0, 2\), but must be a matrix with 1 or more rows!"),
-    (simplexes.stochastic_column_free, ([[0.5, -0.5], [0.5, 1.5]],), DOMAIN,
+    (vm.stochastic_column_free, ([[0.5, -0.5], [0.5, 1.5]],), DOMAIN,
      r"^stochastic_column_free: .*\[0, 1\] is -0.5, but"),
-    (simplexes.stochastic_column_free, ([[0.5, 0.5], [0.5, 0.25]],), DOMAIN,
+    (vm.stochastic_column_free, ([[0.5, 0.5], [0.5, 0.25]],), DOMAIN,
      r"sum\(column of Stochastic .*\)\[1\] is 0.75, but must be 1"),
-    (sum_to_zero.sum_to_zero_free, (NONE,), SHAPE,
+    (vm.sum_to_zero_free, (NONE,), SHAPE,
      r"sum_to_zero_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
-    (sum_to_zero.sum_to_zero_free, ([1.0, 0.5],), DOMAIN,
+    (vm.sum_to_zero_free, ([1.0, 0.5],), DOMAIN,
      r"sum\(Zero sum variable\) is 1.5, but must be 0 to within 1e-08!"),
-    (sum_to_zero.sum_to_zero_constrain, (1.0,), SHAPE,
+    (vm.sum_to_zero_constrain, (1.0,), SHAPE,
      r"sum_to_zero_constrain: x has shape \(\), but must be a vector"),
-    (unit_vectors.unit_vector_constrain, (np.zeros((2, 3)),), DOMAIN,
+    (vm.unit_vector_constrain, (np.zeros((2, 3)),), DOMAIN,
      r"unit_vector_constrain: norm\(x\)\[0\] is 0.0, but must be positive!"),
-    (unit_vectors.unit_vector_constrain, (NONE,), SHAPE,
+    (vm.unit_vector_constrain, (NONE,), SHAPE,
      "unit_vector_constrain: .* a vector of size 1 or more!"),
-    (unit_vectors.unit_vector_free, ([1.0, 0.5],), DOMAIN,
+    (vm.unit_vector_free, ([1.0, 0.5],), DOMAIN,
      r"sum\(Unit vector variable\*\*2\) is 1.25, but must be 1 to within 1e-08!"),
-    (correlation_matrices.cholesky_corr_constrain, (X, 4), SHAPE,
+    (vm.cholesky_corr_constrain, (X, 4), SHAPE,
      r"x has shape \(3,\), but must be a vector of size 6!"),
-    (correlation_matrices.cholesky_corr_constrain, (X, 2.5), DOMAIN,
+    (vm.cholesky_corr_constrain, (X, 2.5), DOMAIN,
      "cholesky_corr_constrain: K is 2.5, but must be a nonnegative integer!"),
-    (correlation_matrices.cholesky_corr_free, (X2,), SHAPE,
+    (vm.cholesky_corr_free, (X2,), SHAPE,
      r"cholesky_corr_free: y has shape \(2, 3\), but must be a square matrix"),
-    (correlation_matrices.cholesky_corr_free, (np.ones((2, 2)),), DOMAIN,
+    (vm.cholesky_corr_free, (np.ones((2, 2)),), DOMAIN,
      r"correlation matrix\[0, 1\] is 1.0, but must be 0 above the diagonal!"),
-    (correlation_matrices.cholesky_corr_free, (np.diag([1.0, -1.0]),), DOMAIN,
+    (vm.cholesky_corr_free, (np.diag([1.0, -1.0]),), DOMAIN,
      r"diagonal of .*\[1\] is -1.0, but must be positive!"),
-    (correlation_matrices.cholesky_corr_free, (np.tril(np.ones((2, 2))),), DOMAIN,
+    (vm.cholesky_corr_free, (np.tril(np.ones((2, 2))),), DOMAIN,
      r"\[1\] is 2.0, but must be 1 to within 1e-08!"),
-    (correlation_matrices.corr_matrix_constrain, (X, 4), SHAPE,
+    (vm.corr_matrix_constrain, (X, 4), SHAPE,
      r"corr_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
-    (correlation_matrices.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN,
+    (vm.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN,
      r"diagonal of Correlation matrix variable\[1\] is 2.0, but must be 1"),
-    (correlation_matrices.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
+    (vm.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
      (r"corr_matrix_free: Correlation matrix variable\[0, 1\] is 0.0, but must be 1.0, as "
      r"Correlation matrix variable\[1, 0\] is")),
-    (correlation_matrices.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
+    (vm.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
      ("corr_matrix_free: Correlation matrix variable has the eigenvalue -1, but must be positive "
      "definite!")),
-    (covariance_matrices.cov_matrix_constrain, (X, 3), SHAPE,
+    (vm.cov_matrix_constrain, (X, 3), SHAPE,
      r"cov_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
-    (covariance_matrices.cov_matrix_free, (-np.eye(2),), DOMAIN,
+    (vm.cov_matrix_free, (-np.eye(2),), DOMAIN,
      ("cov_matrix_free: Covariance matrix variable has the eigenvalue -1, but must be positive "
      "definite!")),
-    (covariance_matrices.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
+    (vm.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
      r"cov_matrix_free: Covariance matrix variable\[0, 1\] is nan, but must be finite!"),
-    (covariance_matrices.cov_matrix_free, (X2,), SHAPE,
+    (vm.cov_matrix_free, (X2,), SHAPE,
      r"cov_matrix_free: y has shape \(2, 3\), but must be a square matrix"),
-    (covariance_matrices.cholesky_factor_constrain, (X, 1, 2), DOMAIN,
+    (vm.cholesky_factor_constrain, (X, 1, 2), DOMAIN,
      "cholesky_factor_constrain: M is 1, but must be at least N, which is 2!"),
-    (covariance_matrices.cholesky_factor_constrain, (X, 3), SHAPE,
+    (vm.cholesky_factor_constrain, (X, 3), SHAPE,
      r"x has shape \(3,\), but must be a vector of size 6!"),
-    (covariance_matrices.cholesky_factor_free, (X2,), SHAPE,
+    (vm.cholesky_factor_free, (X2,), SHAPE,
      r"y has shape \(2, 3\), but must have at least as many rows as columns!"),
-    (covariance_matrices.cholesky_factor_free, (np.diag([1.0, 0.0]),), DOMAIN,
+    (vm.cholesky_factor_free, (np.diag([1.0, 0.0]),), DOMAIN,
      r"variable\[1\] is 0.0, but must be positive!"),
 ]  # fmt: skip
 
@@ -413,23 +399,23 @@ def test_refusals(f: Any, args: Any, error: Any, text: str) -> None:
 def test_nan_goes_through() -> None:
     x = np.array([nan, 0.3, 0.2])
     for f in (
-        elementwise.prob_constrain,
-        ordered.ordered_constrain,
-        simplexes.simplex_constrain,
-        unit_vectors.unit_vector_constrain,
-        sum_to_zero.sum_to_zero_constrain,
+        vm.prob_constrain,
+        vm.ordered_constrain,
+        vm.simplex_constrain,
+        vm.unit_vector_constrain,
+        vm.sum_to_zero_constrain,
     ):
         assert np.isnan(f(x)).any()
-    assert np.isnan(covariance_matrices.cov_matrix_constrain(x, 2)).any()
-    assert np.isnan(correlation_matrices.cholesky_corr_constrain(x, 3)).any()
+    assert np.isnan(vm.cov_matrix_constrain(x, 2)).any()
+    assert np.isnan(vm.cholesky_corr_constrain(x, 3)).any()
 
 
 def test_array_likes() -> None:
-    np.testing.assert_array_equal(bounded.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
-    np.testing.assert_array_equal(elementwise.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
-    assert type(bounded.lub_constrain(0, -1, 1)) is float
+    np.testing.assert_array_equal(vm.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
+    np.testing.assert_array_equal(vm.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
+    assert type(vm.lub_constrain(0, -1, 1)) is float
     x = vm.var(2.0)
-    np.testing.assert_allclose(vm.value(ordered.ordered_constrain([x, 0.0])), [2.0, 3.0])
+    np.testing.assert_allclose(vm.value(vm.ordered_constrain([x, 0.0])), [2.0, 3.0])
     vm.recover_memory()
 
 

@@ -127,7 +127,8 @@ binomial_lpmf = univariate(
 """,
 )
 
-# With e = exp(-|alpha|):  log(expit(alpha)) = min(alpha, 0) - log(1 + e), and of the complement min(-alpha, 0) - log(1 + e).
+# With e = exp(-|alpha|):  log(expit(alpha)) = min(alpha, 0) - log(1 + e), and of the complement
+# min(-alpha, 0) - log(1 + e).
 binomial_logit_lpmf = univariate(
     "binomial_logit_lpmf",
     "binomial distribution of the log odds",

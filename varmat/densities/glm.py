@@ -485,7 +485,8 @@ def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Any]:
     return {"eta": sign * expit(-sign * eta)}
 
 
-# With s = 2 y - 1 and t = s eta:  log p = -log(1 + exp(-t)) = min(t, 0) - log(1 + exp(-abs(t))),  d/deta = s / (1 + exp(t)).
+# With s = 2 y - 1 and t = s eta:  log p = -log(1 + exp(-t)) = min(t, 0) - log(1 + exp(-abs(t))),
+# d/deta = s / (1 + exp(t)).
 @glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
 def bernoulli_logit_glm_lpmf(
     one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]

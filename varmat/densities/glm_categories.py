@@ -83,7 +83,8 @@ def _rows(x: Operand) -> Result:
     return x.reshape(1, -1) if x.ndim == 1 else x
 
 
-# With eta = alpha + X @ beta and p = softmax(eta):  log p(y) = eta_y - log(sum(exp(eta))),  d/deta_k = [k = y] - p_k = w_k,
+# With eta = alpha + X @ beta and p = softmax(eta):  log p(y) = eta_y - log(sum(exp(eta))),
+# d/deta_k = [k = y] - p_k = w_k,
 # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
 def _shapes_of_logits(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> tuple[int, int]:
     """The numbers of observations and of categories."""
@@ -154,7 +155,8 @@ def categorical_logit_glm_lpmf(
     --------
     >>> import numpy as np, varmat as vm
     >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 2])
-    >>> vm.gradient(lambda alpha: vm.categorical_logit_glm_lpmf(y, X, alpha, np.eye(2)), np.zeros(2))
+    >>> f = lambda alpha: vm.categorical_logit_glm_lpmf(y, X, alpha, np.eye(2))
+    >>> vm.gradient(f, np.zeros(2))
     array([ 0.46211716, -0.46211716])
     """
     _check(categorical_logit_glm_lpmf, y, None, alpha, beta)
@@ -300,7 +302,8 @@ def categorical_logit_glm_straight(
     return value, contributions
 
 
-# With eta = X @ beta, F the logistic function, b = F(low - eta), a = F(eta - high), and odds = 1 / (exp(high - low) - 1):
+# With eta = X @ beta, F the logistic function, b = F(low - eta), a = F(eta - high), and
+# odds = 1 / (exp(high - low) - 1):
 # log p = log F(eta - low) + log F(high - eta) + log(1 - exp(low - high)),  d/deta = b - a = w,
 # d/dlow = -b - odds,  d/dhigh = a + odds.
 def _shapes_of_order(y: Operand, x: Operand, beta: Operand) -> int:

@@ -138,7 +138,9 @@ def _are_successes(n: Operand, trials: Operand) -> Result:
     return np.all((n >= 0.0) & (n <= trials) & (np.floor(n) == n) & (n < math.inf))
 
 
-# With p = 1 / (1 + exp(-eta)) and q = 1 - p:  log p(n) = log(N choose n) + n log(p) + (N - n) log(q),  d/deta = n q - (N - n) p.
+# With p = 1 / (1 + exp(-eta)) and q = 1 - p:
+# log p(n) = log(N choose n) + n log(p) + (N - n) log(q),
+# d/deta = n q - (N - n) p.
 @glm(
     binomial_partials,
     _are_successes,
@@ -228,7 +230,8 @@ def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, A
 
 # With t = eta - log(phi), p = 1 / (1 + exp(-t)) and q = 1 - p:
 # log p(y) = log(gamma(phi + y) / (gamma(phi) y!)) + y log(p) + phi log(q),
-# d/deta = y q - phi p,  d/dphi = digamma(phi + y) - digamma(phi) - y / phi + p + log(q) + y p / phi.
+# d/deta = y q - phi p,
+# d/dphi = digamma(phi + y) - digamma(phi) - y / phi + p + log(q) + y p / phi.
 @glm(
     neg_binomial_partials,
     lambda y, phi: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),

@@ -70,7 +70,7 @@ def _check(function: str, log_omegas: Operand, gamma: Operand, rho: Operand) -> 
 @operation()
 def hmm_marginal(
     log_omegas: Operand, Gamma: Operand, rho: Operand, workspace: Any = np.empty
-) -> Result:  # noqa: N803 (the name in Stan)
+) -> Result:
     """Log likelihood of a hidden Markov model, summed over the hidden states.
 
     Parameters
@@ -167,7 +167,7 @@ CHAIN = Chain()
 # Emissions are scaled to a largest one of 1 at each time. If a probability still underflows, the
 # run ends.
 @hmm_marginal.straight
-def hmm_marginal_straight(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:  # noqa: N803
+def hmm_marginal_straight(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:
     if not np.size(log_omegas):
         refuse()
     for rows in (Gamma, rho):
@@ -191,7 +191,7 @@ def hmm_marginal_tangent(r: Operand, log_omegas: Operand, gamma: Operand, rho: O
     return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)
 
 
-def hmm_hidden_state_prob(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:  # noqa: N803
+def hmm_hidden_state_prob(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:
     """Posterior probabilities of the states of a hidden Markov model at each time, given all
     observations.
 

@@ -35,7 +35,8 @@ bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
     end="n < 1.0",
     after=[(1, 0.5), (2, 0.5)],
     inside="0.0",
-    notes="""The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In SciPy ``scipy.stats.bernoulli(theta)``.""",
+    notes="""The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In
+    SciPy ``scipy.stats.bernoulli(theta)``.""",
     examples="""
 >>> import varmat as vm
 >>> vm.bernoulli_cdf([0, 1], 0.25)

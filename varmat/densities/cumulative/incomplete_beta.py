@@ -193,7 +193,8 @@ def negative(a: str, partials: dict[str, str], reference: str) -> tuple[Tail, Ta
     ):
         operands, others = f"{one}, where(low, p, {at[0]})", f"{other}, where(low, {at[1]}, q)"
         derivatives = {
-            "in_a": f"({first}_derivative(100.0, {operands}) + {second}_derivative(10.0, {others}))",
+            "in_a": f"({first}_derivative(100.0, {operands}) + "
+            f"{second}_derivative(10.0, {others}))",
             "in_p": f"({first}_derivative(1.0, {operands}) - {second}_derivative(1.0, {others}))",
             "in_phi": f"negative_binomial_{'below' if first == 'log_betainc' else 'above'}(1.0, "
             "phi, mu, m)",

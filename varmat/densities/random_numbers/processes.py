@@ -191,7 +191,7 @@ array([1, 1, 1])
 )
 def hmm_latent_rng(
     rng: Generator, shape: Shape, log_omegas: Operand, Gamma: Operand, rho: Operand
-) -> Result:  # noqa: N803
+) -> Result:
     states = np.empty((*shape, log_omegas.shape[1]), np.int64)
     if not log_omegas.size:
         return states
