@@ -18,7 +18,7 @@ from scipy.special import digamma, expit, gammaln
 from timing import duration, timings
 
 import varmat as vm
-from varmat.core.errors import Domain
+from varmat.core.domains import Domain
 from workloads.vectors import SCALARS, SIZES, warm
 from workloads.workload import FAMILIES, Workload
 

@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
-from varmat.core.errors import Domain, DomainError, finite, nonnegative, positive, positive_finite
+from varmat.core.domains import Domain, finite, nonnegative, positive, positive_finite
+from varmat.core.errors import DomainError
 from varmat.densities.density import not_nan, probability
 
 DOMAINS = [positive, nonnegative, finite, positive_finite, not_nan, probability]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.core.errors import finite, positive
+from varmat.core.domains import finite, positive
 from varmat.core.operation import OPERATIONS
 from varmat.densities.density import not_nan
 from varmat.densities.normal import normal_lpdf, std_normal_lpdf

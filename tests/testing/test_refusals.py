@@ -7,7 +7,7 @@ import pytest
 from testing.operations import A, M
 
 import varmat as vm
-from varmat.core.errors import positive
+from varmat.core.domains import positive
 from varmat.testing import expect_ad, expect_ad_matvar
 
 

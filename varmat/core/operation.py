@@ -41,7 +41,7 @@ from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
 
 if TYPE_CHECKING:
-    from varmat.core.errors import Domain
+    from varmat.core.domains import Domain
     from varmat.typing import Function, Linear, Operand, Settings, Value
 
 __all__ = ["Operation", "Saved", "operation"]

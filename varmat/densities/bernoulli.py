@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from varmat.core.errors import finite, nonnegative
+from varmat.core.domains import finite, nonnegative
 from varmat.densities.density import not_nan, probability
 from varmat.densities.univariate import Quick, univariate
 

@@ -3,7 +3,7 @@ binomial."""
 
 from __future__ import annotations
 
-from varmat.core.errors import nonnegative, positive_finite
+from varmat.core.domains import nonnegative, positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import univariate
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from varmat.core.errors import Domain, finite, positive_finite
+from varmat.core.domains import Domain, finite, positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Quick, univariate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from varmat.core.errors import Domain, finite
+from varmat.core.domains import Domain, finite
 from varmat.densities.univariate import univariate
 
 __all__ = ["von_mises_lpdf"]

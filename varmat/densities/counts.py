@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from varmat.core.errors import finite, nonnegative, positive_finite
+from varmat.core.domains import finite, nonnegative, positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Quick, univariate
 

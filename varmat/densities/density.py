@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError, called
+from varmat.core.domains import Domain
+from varmat.core.errors import ShapeError, called
 from varmat.core.operation import Operation, is_differentiable, operation
 from varmat.functions.checks import check_values
 

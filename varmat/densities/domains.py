@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import Domain, DomainError, ShapeError, finite, nonnegative, positive
+from varmat.core.domains import Domain, finite, nonnegative, positive
+from varmat.core.errors import DomainError, ShapeError
 from varmat.densities.density import not_nan
 from varmat.functions.checks import TOLERANCE, one
 from varmat.functions.linalg.lapack import cholesky_factor

@@ -3,7 +3,7 @@ integers."""
 
 from __future__ import annotations
 
-from varmat.core.errors import finite, nonnegative
+from varmat.core.domains import finite, nonnegative
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import univariate
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError, finite
+from varmat.core.domains import Domain, finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
 from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix

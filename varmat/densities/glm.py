@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import ShapeError, finite, positive_finite
+from varmat.core.domains import finite, positive_finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result

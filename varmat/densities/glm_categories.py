@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError, finite
+from varmat.core.domains import finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
 from varmat.densities.density import density, not_nan

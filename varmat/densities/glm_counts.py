@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import finite, nonnegative, positive_finite
+from varmat.core.domains import finite, nonnegative, positive_finite
 from varmat.densities.density import Arguments, not_nan, positional, typed
 from varmat.densities.glm import Glm, Pass, Sums, glm, part, titles
 from varmat.functions.arrays.reductions import add_reduce

@@ -8,7 +8,7 @@ and log(u), which loses no more than the rounding of u does."""
 
 from __future__ import annotations
 
-from varmat.core.errors import positive_finite
+from varmat.core.domains import positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Quick, univariate
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError, finite, positive_finite
+from varmat.core.domains import finite, positive_finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError, finite, positive_finite
+from varmat.core.domains import finite, positive_finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Kept, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, symmetric_matrix

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, ShapeError, finite, positive
+from varmat.core.domains import Domain, finite, positive
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Density, Kept, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, lower_factor

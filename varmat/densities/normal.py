@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from varmat.core.errors import Domain, finite, positive, positive_finite
+from varmat.core.domains import Domain, finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
 from varmat.densities.univariate import Quick, univariate
 

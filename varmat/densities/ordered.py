@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import ShapeError, finite
+from varmat.core.domains import finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan

@@ -4,7 +4,7 @@ Weibull, Rayleigh.
 
 from __future__ import annotations
 
-from varmat.core.errors import finite, positive, positive_finite
+from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
 from varmat.densities.univariate import Quick, univariate
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import ShapeError, positive, positive_finite
+from varmat.core.domains import positive, positive_finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import Kept, density, not_nan
 from varmat.densities.domains import ZERO, Vector, finite_vector, simplex

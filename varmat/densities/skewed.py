@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from varmat.core.errors import finite, positive, positive_finite
+from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan, probability
 from varmat.densities.univariate import univariate
 from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import Domain
+from varmat.core.domains import Domain
 from varmat.core.operation import Operation, is_differentiable
 from varmat.functions.sparse.products import checked_matrix
 from varmat.functions.sparse.variable import as_sparse

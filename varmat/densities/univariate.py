@@ -31,8 +31,8 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import plain
+from varmat.core.domains import Domain
 from varmat.core.elementwise import for_arrays
-from varmat.core.errors import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.rules import function_of
 from varmat.core.tape import join

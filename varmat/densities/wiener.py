@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import Domain, DomainError, finite, positive_finite
+from varmat.core.domains import Domain, finite, positive_finite
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.densities import first_passage  # noqa: F401 - its rows are named in the expressions below
 from varmat.densities.density import Density, not_nan, probability, typed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import Domain
+from varmat.core.domains import Domain
 from varmat.core.operation import as_operand
 from varmat.densities import first_passage_time  # noqa: F401 - its rows are named in the expressions below
 from varmat.densities.density import Density, positional

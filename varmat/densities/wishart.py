@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.domains import Domain
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import Kept, density, not_nan, possible
 from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix

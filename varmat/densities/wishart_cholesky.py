@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.domains import Domain
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import Kept, StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, square_matrix

@@ -14,8 +14,9 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import Standing, plain, refuse_dtype, refuse_plain_out
+from varmat.core.domains import Domain
 from varmat.core.dual import Dual
-from varmat.core.errors import Domain, DomainError, ShapeError, called
+from varmat.core.errors import DomainError, ShapeError, called
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError, nonnegative, positive_finite
+from varmat.core.domains import nonnegative, positive_finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, fixed
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.arena import LARGE
-from varmat.core.errors import ShapeError, finite, positive_finite
+from varmat.core.domains import finite, positive_finite
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.plain_arrays import ones

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.domains import Domain
 from varmat.core.elementwise import ROWS
-from varmat.core.errors import Domain
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.functions.rows import formula, row

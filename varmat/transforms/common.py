@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64, ArrayMethods
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.domains import Domain
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import TOLERANCE, check_values
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import Domain, DomainError, positive
+from varmat.core.domains import Domain, positive
+from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_square, check_values, one
 from varmat.functions.linalg.gram_matrices import tcrossprod

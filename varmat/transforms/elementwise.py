@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import finite, positive_finite
+from varmat.core.domains import finite, positive_finite
 from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.bounded import (
     _check_bound,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import Domain
+from varmat.core.domains import Domain
 from varmat.core.operation import Saved, operation
 from varmat.transforms.common import (
     check_inside,

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError, positive_finite
+from varmat.core.domains import Domain, positive_finite
+from varmat.core.errors import ShapeError
 from varmat.functions.checks import check_values
 from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.transforms.common import check_vector, operand

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError, nonnegative
+from varmat.core.domains import nonnegative
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import one
 from varmat.functions.special.logistic_functions import expit

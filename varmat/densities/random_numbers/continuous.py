@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from varmat.core.errors import Domain
+from varmat.core.domains import Domain
 from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf, uniform_lpdf
 from varmat.densities.circular import von_mises_lpdf
 from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf

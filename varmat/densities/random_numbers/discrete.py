@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from varmat.core.errors import Domain
+from varmat.core.domains import Domain
 from varmat.densities.bernoulli import (
     bernoulli_logit_lpmf,
     bernoulli_lpmf,

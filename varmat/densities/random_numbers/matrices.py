@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import Domain, positive_finite
+from varmat.core.domains import Domain, positive_finite
 from varmat.densities.domains import Scalar, lower_factor, symmetric_matrix
 from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
 from varmat.densities.random_numbers.row import Generator, Shape, vectors

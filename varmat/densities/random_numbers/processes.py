@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import Domain, DomainError, finite, nonnegative, positive_finite
+from varmat.core.domains import Domain, finite, nonnegative, positive_finite
+from varmat.core.errors import DomainError
 from varmat.densities.domains import Scalar, finite_vector, lower_factor, simplex, symmetric_matrix
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf, noise, semidefinite
 from varmat.densities.hmm_filter import log_filter

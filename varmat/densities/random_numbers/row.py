@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import Domain, DomainError, ShapeError, finite, positive, positive_finite
+from varmat.core.domains import Domain, finite, positive, positive_finite
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
 from varmat.densities.density import Arguments, not_nan, positional

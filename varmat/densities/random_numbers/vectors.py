@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import Domain, finite, nonnegative, positive, positive_finite
+from varmat.core.domains import Domain, finite, nonnegative, positive, positive_finite
 from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
 from varmat.densities.density import probability
 from varmat.densities.domains import finite_vector, lower_factor, ordered, simplex, symmetric_matrix

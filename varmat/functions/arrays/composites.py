@@ -13,7 +13,8 @@ from numpy._core import umath
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.dispatch import SUPPORTED, implements, plain, refuse_settings
-from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.domains import Domain
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, like

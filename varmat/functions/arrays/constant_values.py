@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative
+from varmat.core.domains import Domain, nonnegative
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.orderings import descending_order, number, stable_order
 from varmat.functions.checks import check_values, integer

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import Domain, DomainError, ShapeError
+from varmat.core.domains import Domain
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import DomainError, ShapeError, nonnegative
+from varmat.core.domains import nonnegative
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite, nonzero
 from varmat.functions.arrays.constant import named

@@ -10,8 +10,9 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
+from varmat.core.domains import nonnegative
 from varmat.core.elementwise import ROWS
-from varmat.core.errors import ShapeError, called, nonnegative
+from varmat.core.errors import ShapeError, called
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.arrays.reduction_names import answer_reduce, reduction
 from varmat.functions.arrays.reductions import add_reduce, axes_of, max_reduce, restored

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, nonnegative
+from varmat.core.domains import Domain, nonnegative
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.composites import composite, nonzero
 from varmat.functions.checks import check_settings

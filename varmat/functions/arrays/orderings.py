@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.errors import Domain, DomainError
+from varmat.core.domains import Domain
+from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_array, check_values
 

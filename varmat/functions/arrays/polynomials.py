@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError, nonnegative
+from varmat.core.domains import nonnegative
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import check_values

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import Domain, DomainError, ShapeError, nonnegative, positive_finite
+from varmat.core.domains import Domain, nonnegative, positive_finite
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import check_settings, delivered

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import Domain, ShapeError
+from varmat.core.domains import Domain
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 

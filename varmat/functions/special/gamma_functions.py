@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError, positive
+from varmat.core.domains import positive
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import ZERO
 from varmat.functions.checks import broadcastable
