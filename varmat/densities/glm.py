@@ -438,7 +438,8 @@ def normal_id_glm_lpdf(
 
     References
     ----------
-    Stan Functions Reference, "Normal-id generalized linear model".
+    Stan Functions Reference, "Normal-id generalized linear model (linear regression)"; P. McCullagh
+    and J. A. Nelder, "Generalized Linear Models", 2nd edition, Chapman & Hall 1989, chapter 3.
 
     Examples
     --------
@@ -529,7 +530,9 @@ def bernoulli_logit_glm_lpmf(
 
     References
     ----------
-    Stan Functions Reference, "Bernoulli-logit generalized linear model".
+    Stan Functions Reference, "Bernoulli-logit generalized linear model (Logistic Regression)"; P.
+    McCullagh and J. A. Nelder, "Generalized Linear Models", 2nd edition, Chapman & Hall 1989,
+    chapter 4.
 
     Examples
     --------
@@ -614,7 +617,9 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: froze
 
     References
     ----------
-    Stan Functions Reference, "Poisson-log generalized linear model".
+    Stan Functions Reference, "Poisson-log generalized linear model (Poisson regression)"; P.
+    McCullagh and J. A. Nelder, "Generalized Linear Models", 2nd edition, Chapman & Hall 1989,
+    chapter 6.
 
     Examples
     --------

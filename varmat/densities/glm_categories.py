@@ -150,7 +150,9 @@ def categorical_logit_glm_lpmf(
 
     References
     ----------
-    Stan Functions Reference, "Categorical-logit generalized linear model (softmax regression)".
+    Stan Functions Reference, "Categorical logit generalized linear model (softmax regression)"; P.
+    McCullagh and J. A. Nelder, "Generalized Linear Models", 2nd edition, Chapman & Hall 1989,
+    chapter 5.
 
     Examples
     --------
@@ -363,7 +365,9 @@ def ordered_logistic_glm_lpmf(
 
     References
     ----------
-    Stan Functions Reference, "Ordered logistic generalized linear model (ordinal regression)".
+    Stan Functions Reference, "Ordered logistic generalized linear model (ordinal regression)"; P.
+    McCullagh, "Regression models for ordinal data", Journal of the Royal Statistical Society B 42
+    (1980), 109-142.
 
     Examples
     --------

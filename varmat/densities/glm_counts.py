@@ -194,7 +194,9 @@ def binomial_logit_glm_lpmf(
 
     References
     ----------
-    Stan Functions Reference, "Binomial-logit generalized linear model".
+    Stan Functions Reference, "Binomial-logit generalized linear model (Logistic Regression)"; P.
+    McCullagh and J. A. Nelder, "Generalized Linear Models", 2nd edition, Chapman & Hall 1989,
+    chapter 4.
 
     Examples
     --------
@@ -282,7 +284,9 @@ def neg_binomial_2_log_glm_lpmf(
 
     References
     ----------
-    Stan Functions Reference, "Negative-binomial-2-log generalized linear model".
+    Stan Functions Reference, "Negative-binomial-2-log generalized linear model (negative binomial
+    regression)"; A. C. Cameron and P. K. Trivedi, "Regression Analysis of Count Data", 2nd edition,
+    Cambridge University Press 2013, chapter 3.
 
     Examples
     --------

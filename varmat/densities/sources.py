@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-__all__ = ["references", "source_of"]
+__all__ = ["reference_section", "references", "source_of"]
 
 # --- the works ---
 
@@ -249,3 +249,10 @@ def references(function: str) -> str:
         subsequent_indent=indent,
         break_on_hyphens=False,
     )
+
+
+def reference_section(function: str) -> str:
+    """The whole section of a docstring, and nothing for a function that is not in the table."""
+    if _ENDING.sub("", function) not in SOURCES:
+        return ""
+    return f"\n    References\n    ----------\n{references(function)}\n"

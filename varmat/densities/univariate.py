@@ -39,6 +39,7 @@ from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
 from varmat.densities.density import Arguments, Density, ieee, not_nan, positional, possible, typed
 from varmat.densities.pointwise import Pointwise
+from varmat.densities.sources import reference_section
 from varmat.densities.traced import abbreviations, names_in, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.emit import function_of_program
@@ -549,6 +550,7 @@ def univariate(
         name=row.proportional.name,
         arguments=argument_lines(arguments),
         notes=notes.strip(),
+        references=reference_section(name),
         examples=examples.strip().replace("\n", "\n    "),
         outside=f" Where ``{support}`` does not hold the value is -inf and the gradient zero."
         if support
@@ -589,11 +591,7 @@ _DOC = """Log {kind} of the {title}, summed over all elements.
     Notes
     -----
     {notes}
-
-    References
-    ----------
-    Stan Functions Reference, "{title}".
-
+{references}
     Examples
     --------
     {examples}

@@ -28,6 +28,7 @@ import numpy as np
 from varmat.core.variables import Var
 from varmat.densities.density import positional, typed
 from varmat.densities.pointwise import Pointwise
+from varmat.densities.sources import reference_section
 from varmat.densities.univariate import Quick, Univariate, argument_lines
 
 if TYPE_CHECKING:
@@ -273,6 +274,7 @@ def cumulative(
             outside=outside,
             full=function.name,
             notes=notes.strip(),
+            references=reference_section(function.name),
             examples=examples.strip().replace("\n", "\n    "),
         )
     density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
@@ -301,11 +303,7 @@ _DOC = """{of} an observation, {title}; {over} over all elements.
     Notes
     -----
     {notes}
-
-    References
-    ----------
-    Stan Functions Reference, "{title}".
-
+{references}
     Examples
     --------
     {examples}
