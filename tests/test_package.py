@@ -63,7 +63,7 @@ BELOW = {
     },
 }
 # The last one counts code: no blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 600, 60, 2460
+MODULE_LINES, FUNCTION_LINES, CORE_LINES = 600, 60, 2470
 
 # Modules that are tables: a row is read alone.
 TABLES = ["functions/elementwise.py"]
