@@ -108,8 +108,8 @@ log1m = row("log1m", "-g / (1.0 - x)", "``log(1 - x)``, exact near 0",
 log1m_exp = row("log1m_exp", "-g * exp(x) / (0.0 - expm1(x))",
     "``log(1 - exp(x))`` without cancellation",
     _log1m_exp_of_number, "log1p(-exp(x))", (-0.5, -1e-12, -40.0, -700.0, -0.7), -1.54149,
-    source=("Maechler (2012), Accurately computing ``log(1 - exp(-abs(a)))``, vignette of the R package "
-    "Rmpfr; Stan Composed functions"), domain="x < 0", ufunc=_log1m_exp)
+    source=("Maechler (2012), Accurately computing ``log(1 - exp(-abs(a)))``, vignette of the R "
+    "package Rmpfr; Stan Composed functions"), domain="x < 0", ufunc=_log1m_exp)
 # exp(y) / (exp(x) - exp(y)). The difference is subtracted from 0 so that at x = y it is a positive
 # zero, as for x > y nearby.
 _ODDS = "exp(y - x) / (0.0 - expm1(y - x))"
