@@ -15,7 +15,7 @@ import pytest
 import stan
 
 import varmat as vm
-from varmat.densities import glm
+from varmat.densities import glm, row_pass
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.testing import expect_ad, expect_ad_matvar
 
@@ -194,11 +194,12 @@ def test_many_blocks(name, rows, layout, monkeypatch):
     rng = np.random.default_rng(5)
     n, m = 9001, 7
     monkeypatch.setattr(
-        glm,
+        row_pass,
         "BLOCK_BYTES",
-        {"small blocks": 1000, "one wide block": 1 << 30}.get(layout, glm.BLOCK_BYTES),
+        {"small blocks": 1000, "one wide block": 1 << 30}.get(layout, row_pass.BLOCK_BYTES),
     )
-    monkeypatch.setattr(glm, "MOST_ROWS", 1 << 20 if layout == "one wide block" else glm.MOST_ROWS)
+    most = 1 << 20 if layout == "one wide block" else row_pass.MOST_ROWS
+    monkeypatch.setattr(row_pass, "MOST_ROWS", most)
     x = rng.normal(size=(n, m))
     x = (
         np.asfortranarray(x)

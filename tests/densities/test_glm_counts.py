@@ -16,7 +16,7 @@ from functions.matrices import worst_error
 from recordings import agree
 
 import varmat as vm
-from varmat.densities import glm
+from varmat.densities import glm, row_pass
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.testing import expect_ad, expect_ad_matvar
 
@@ -122,7 +122,8 @@ def test_matvars_agree(name: str) -> None:
 def test_many_blocks(name: str, rows: bool, layout: str, monkeypatch: Any) -> None:
     rng = np.random.default_rng(5)
     n, m = 9001, 5
-    monkeypatch.setattr(glm, "BLOCK_BYTES", 1000 if layout == "small blocks" else glm.BLOCK_BYTES)
+    small = 1000 if layout == "small blocks" else row_pass.BLOCK_BYTES
+    monkeypatch.setattr(row_pass, "BLOCK_BYTES", small)
     x = rng.normal(size=(n, m))
     x = np.asfortranarray(x) if layout == "fortran" else x
     beta, alpha = rng.normal(size=m) / 3, rng.normal(size=n) / 3 if rows else 0.4

@@ -15,8 +15,8 @@ from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, ordered
-from varmat.densities.glm import BLOCK_BYTES, MOST_ROWS, Pass
 from varmat.densities.ordered import Cells
+from varmat.densities.row_pass import BLOCK_BYTES, MOST_ROWS, Pass
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit, log1m_exp

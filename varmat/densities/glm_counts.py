@@ -12,7 +12,8 @@ import numpy as np
 
 from varmat.core.domains import finite, nonnegative, positive_finite
 from varmat.densities.density import Arguments, not_nan, positional, typed
-from varmat.densities.glm import Glm, Pass, Sums, glm, part, titles
+from varmat.densities.glm import Glm, glm, titles
+from varmat.densities.row_pass import Pass, Sums, part
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.gamma_functions import lchoose
 from varmat.functions.special.logistic_functions import expit

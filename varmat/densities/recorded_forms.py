@@ -220,6 +220,32 @@ class SparseData:
         return product_step(*self._parts, self.shape, self.program.symbol(full), transposed).value
 
 
+def _is_matrix_for(x: Any, others: Sequence[Value]) -> bool:
+    """Whether this is a matrix with elements, and the others are numbers or vectors of one for each
+    row.
+    """
+    return len(x.shape) == 2 and bool(x.size) and all(v.shape in ((), x.shape[:1]) for v in others)
+
+
+def _predictor_contributions(program: TapeProgram, operands: Sequence[Any], slope: Value) -> None:
+    """What the matrix, the intercept and the weights get from the derivative with respect to the
+    linear predictor.
+    """
+    builder = program.builder
+    (x, x_node), (_, alpha_node), (beta, beta_node) = operands
+    if x_node is not None:
+        rows = builder.reshaped(builder.broadcast(slope, x.shape[:1]), (x.shape[0], 1))
+        program.contribute(x_node, builder.ufunc(np.multiply, rows, beta), x.shape)
+    if alpha_node is not None:
+        program.contribute(alpha_node, slope, x.shape[:1])
+    if beta_node is not None:
+        if isinstance(x, SparseData):
+            product = x.times(slope, True)
+        else:
+            product = builder.matmul(builder.transposed(x), builder.broadcast(slope, x.shape[:1]))
+        program.contribute(beta_node, product, beta_node.shape)
+
+
 def _glm(
     density: Univariate, predictor: str, dropping: Sequence[str] | None = None
 ) -> Callable[..., Any]:
@@ -236,16 +262,9 @@ def _glm(
             (SparseData(program, x), None) if is_scipy_sparse(x) else program.operand(x)
             for x in args
         ]
-        (y, _), (x, x_node), (alpha, _), (beta, _), *others = operands
+        (y, _), (x, _), (alpha, _), (beta, _), *others = operands
         is_sparse = isinstance(x, SparseData)
-        if (
-            len(x.shape) != 2
-            or not x.size
-            or any(
-                v.shape not in ((), x.shape[:1])
-                for v in (y, alpha, *(value for value, _ in others))
-            )
-        ):
+        if not _is_matrix_for(x, [y, alpha, *(value for value, _ in others)]):
             structured(
                 program,
                 rule,
@@ -279,19 +298,7 @@ def _glm(
             g: Any = program.adjoint(node)
             traced.guard_value(g)
             slope = builder.ufunc(np.multiply, g, traced.partial(predictor))
-            if x_node is not None:
-                rows = builder.reshaped(builder.broadcast(slope, x.shape[:1]), (x.shape[0], 1))
-                program.contribute(x_node, builder.ufunc(np.multiply, rows, beta), x.shape)
-            for place, c in ((2, slope), (3, None)):
-                operand = operands[place][1]
-                if operand is not None:
-                    if c is None and is_sparse:
-                        c = x.times(slope, True)
-                    elif c is None:
-                        c = builder.matmul(
-                            builder.transposed(x), builder.broadcast(slope, x.shape[:1])
-                        )
-                    program.contribute(operand, c, operand.shape if place == 3 else x.shape[:1])
+            _predictor_contributions(program, operands[1:4], slope)
             for name in active:
                 operand = nodes[name]
                 program.contribute(

@@ -30,6 +30,48 @@ from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 
 
+def _check_dicts(arguments: dict[str, Any]) -> None:
+    """Refuse what is neither a mapping nor None; the keys are titles."""
+    for title, each in arguments.items():
+        if each is not None and not isinstance(each, Mapping):
+            kind = type(each).__name__
+            raise TypeError(
+                f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in "
+                "x=varmat.real(3)!"
+            )
+
+
+def _declared(
+    parameters: Mapping[str, Transform], named: Mapping[str, Transform], given: Mapping[str, Any]
+) -> dict[str, Transform]:
+    """All parameters, from the second argument and by name; refuses a name that is no string, that
+    data have too, or that comes twice.
+    """
+    declared = {**parameters, **named}
+    for name in declared:
+        if not isinstance(name, str):
+            raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
+        if name in given:
+            raise TypeError(f"Model: {name} is both a parameter and data")
+        if name in named and name in parameters:
+            raise TypeError(
+                f"Model: {name} is declared twice, in the second argument and by itself"
+            )
+    return declared
+
+
+def _observed(observed: str | Sequence[str] | None, given: Mapping[str, Any]) -> list[str]:
+    """The names of the observed data; refuses one that is not among the data."""
+    names = [observed] if isinstance(observed, str) else list(observed or ())
+    for name in names:
+        if name not in given:
+            raise TypeError(
+                f"Model: observed has {name!r}, but must have data: "
+                f"{', '.join(given) or 'there are none'}!"
+            )
+    return names
+
+
 class DensityModel:
     """The log density of named parameters, its derivatives, and the ways between parameters and
     unconstrained vectors.
@@ -53,31 +95,11 @@ class DensityModel:
         recorded: bool | None = None,
         **named: Transform,
     ) -> None:
-        for title, each in (
-            ("the second argument", parameters),
-            ("data", data),
-            ("coords", coords),
-            ("dims", dims),
-        ):
-            if each is not None and not isinstance(each, Mapping):
-                kind = type(each).__name__
-                raise TypeError(
-                    f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in "
-                    "x=varmat.real(3)!"
-                )
-        declared = {**(parameters or {}), **named}
+        _check_dicts(
+            {"the second argument": parameters, "data": data, "coords": coords, "dims": dims}
+        )
         given = dict(data or {})
-        for name in declared:
-            if not isinstance(name, str):
-                raise TypeError(
-                    f"Model: the name of a parameter is {name!r}, but must be a string!"
-                )
-            if name in given:
-                raise TypeError(f"Model: {name} is both a parameter and data")
-            if name in named and name in (parameters or {}):
-                raise TypeError(
-                    f"Model: {name} is declared twice, in the second argument and by itself"
-                )
+        declared = _declared(parameters or {}, named, given)
         self._layout = Layout(declared, given)
         self._shape = (self._layout.size,)
         # With and without transformed parameters and generated quantities, the shapes of what
@@ -90,13 +112,7 @@ class DensityModel:
         self._generated = generated_quantities and Named(
             "generated_quantities", generated_quantities, given
         )
-        self.observed = [observed] if isinstance(observed, str) else list(observed or ())
-        for name in self.observed:
-            if name not in given:
-                raise TypeError(
-                    f"Model: observed has {name!r}, but must have data: "
-                    f"{', '.join(given) or 'there are none'}!"
-                )
+        self.observed = _observed(observed, given)
         self._likelihood = self._likelihood_of(log_likelihood, declared, given)
         if self._transformed:
             self._transformed.check(declared)

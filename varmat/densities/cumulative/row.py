@@ -160,6 +160,59 @@ class _Inner(LogCumulative):
         return getattr, (getattr(sys.modules[self.__module__], self.name), "log")
 
 
+def _in_terms(
+    tail: Tail,
+    let: dict[str, str],
+    shorter: dict[str, str],
+    when: str,
+    observation: str,
+    inside: str,
+    demand: Any,
+    other: str | None,
+) -> tuple[Tail, dict[str, str], Quick | None]:
+    """The tail, the abbreviations and the quick form of a logarithm, with the probability 1 where
+    the condition `other` of the opposite end does not hold.
+    """
+    conditions = [f"({other})"] if other else []
+    conditions += [when] if when else []
+    if other is not None:  # beyond the other end the probability is 1
+        let["x"], shorter["x"] = f"where({other}, {observation}, {inside})", observation
+        parts = {"chosen": tail.term} | {
+            f"in_{name}_chosen": partial for name, partial in tail.partials.items()
+        }
+        let |= {name: f"where({other}, {text}, 0.0)" for name, text in parts.items()}
+        shorter |= parts
+        tail = Tail("chosen", {name: f"in_{name}_chosen" for name in tail.partials}, tail.reference)
+    if demand is not None:  # a value that is not finite has all arguments looked at
+        tail = tail._replace(term=f"where({demand[1]}, {tail.term}, nan)")
+    return tail, let, Quick(shorter, when=" & ".join(conditions) or None) if shorter else None
+
+
+def _docstring(
+    density: Univariate, function: Any, of: str, condition: str | None, notes: str, examples: str
+) -> str:
+    """What one of the three functions says of itself."""
+    product = isinstance(function, Cumulative)
+    outside = (
+        f" Where ``{condition}`` does not hold the value is -inf and the gradient zero."
+        if condition
+        else ""
+    )
+    return _DOC.format(
+        of=of,
+        title=density.title,
+        over="multiplied" if product else "summed",
+        arguments=argument_lines(density.arguments),
+        what="product" if product else "sum",
+        neutral="one" if product else "zero",
+        outside=outside,
+        full=function.name,
+        notes=notes.strip(),
+        references=reference_section(function.name),
+        examples=examples.strip().replace("\n", "\n    "),
+    )
+
+
 def cumulative(
     density: Univariate,
     *,
@@ -221,28 +274,15 @@ def cumulative(
     """
     module = sys._getframe(1).f_globals["__name__"]
     family, _, _ = density.name.rpartition("_")
-    title = density.title
-    let, observation = let or {}, next(iter(density.arguments))
+    observation = next(iter(density.arguments))
 
     def made(
         kind: type[LogCumulative], suffix: str, tail: Tail, support: str | None, other: str | None
     ) -> LogCumulative:
-        here, shorter = {"x": observation} | let, dict(quick or {})
-        conditions = [f"({other})"] if other else []
-        conditions += [when] if when else []
-        if other is not None:  # beyond the other end the probability is 1
-            here["x"], shorter["x"] = f"where({other}, {observation}, {inside})", observation
-            parts = {"chosen": tail.term} | {
-                f"in_{name}_chosen": partial for name, partial in tail.partials.items()
-            }
-            here |= {name: f"where({other}, {text}, 0.0)" for name, text in parts.items()}
-            shorter |= parts
-            tail = Tail(
-                "chosen", {name: f"in_{name}_chosen" for name in tail.partials}, tail.reference
-            )
-        if density.demand is not None:  # a value that is not finite has all arguments looked at
-            tail = tail._replace(term=f"where({density.demand[1]}, {tail.term}, nan)")
-        short = Quick(shorter, when=" & ".join(conditions) or None) if shorter else None
+        here = {"x": observation} | (let or {})
+        tail, here, short = _in_terms(
+            tail, here, dict(quick or {}), when, observation, inside, density.demand, other
+        )
         row = kind(f"{family}_{suffix}", density, here, tail, support, short)
         row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
         return row
@@ -255,28 +295,12 @@ def cumulative(
     inner.outside = lcdf.outside = tuple(before)
     lccdf.outside = tuple(after)
     cdf = Cumulative(inner, at_zero)
-    functions: tuple[Any, ...] = (cdf, lcdf, lccdf)
-    words = ("Probability up to", "Log probability up to", "Log probability above")
-    for function, of, condition in zip(functions, words, (None, start, end), strict=True):
-        product = function is cdf
-        outside = (
-            f" Where ``{condition}`` does not hold the value is -inf and the gradient zero."
-            if condition
-            else ""
-        )
-        function.__doc__ = _DOC.format(
-            of=of,
-            title=title,
-            over="multiplied" if product else "summed",
-            arguments=argument_lines(density.arguments),
-            what="product" if product else "sum",
-            neutral="one" if product else "zero",
-            outside=outside,
-            full=function.name,
-            notes=notes.strip(),
-            references=reference_section(function.name),
-            examples=examples.strip().replace("\n", "\n    "),
-        )
+    for function, of, condition in (
+        (cdf, "Probability up to", None),
+        (lcdf, "Log probability up to", start),
+        (lccdf, "Log probability above", end),
+    ):
+        function.__doc__ = _docstring(density, function, of, condition, notes, examples)
     density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
     return cdf, lcdf, lccdf
 

@@ -20,21 +20,23 @@ from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
-from varmat.programs.runners import compiled
-from varmat.programs.runners.compiled import (
-    ABSOLUTE,
-    ARGUMENT,
+from varmat.programs.runners import addresses, compiled
+from varmat.programs.runners.addresses import (
     DOUBLES,
-    HEADER,
-    OUTPUT,
-    SCRATCH,
     WORDS,
     address_of,
     after,
-    bases_on_stack,
-    call_table,
     doubles_at,
     words_at,
+)
+from varmat.programs.runners.compiled import (
+    ABSOLUTE,
+    ARGUMENT,
+    HEADER,
+    OUTPUT,
+    SCRATCH,
+    bases_on_stack,
+    call_table,
 )
 from varmat.programs.runners.native import Frame, NativeRunner
 
@@ -154,7 +156,8 @@ def _functions(version: int) -> tuple[Any, Any]:
     return log_density, expand
 
 
-log_density, expand = _functions(zlib.crc32(Path(compiled.__file__).read_bytes()))
+_MADE_OF = addresses.__file__, compiled.__file__
+log_density, expand = _functions(zlib.crc32(b"".join(Path(each).read_bytes() for each in _MADE_OF)))
 
 _ELSEWHERE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 

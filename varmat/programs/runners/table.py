@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -325,72 +326,55 @@ class Table:
     def _loop_row(
         self, kernel: Any, step: Any, places: dict[int, Any], total: Value | None
     ) -> list[int]:
-        def argument(value: Value) -> tuple[list[int], int]:
-            """The base, the offset, and the bytes of an element from block to block and inside."""
-            size = value.dtype.itemsize
-            key = id(value) if id(value) in places else id(value.base)
-            if key in kernel.place_of_temporary:
-                kind, number = kernel.place_of_temporary[key]
-                return [SCRATCH, self._blocks_at[kind] + number * BLOCK * size, 0], size
-            _, now = places[key]
-            stride = kernel.stride(value)
-            return [*self.place(now), stride], stride
-
-        rows: list[int] = []
-
-        def add(
-            loop: Loop,
-            arguments: list[tuple[list[int], int]],
-            steps: Sequence[int] = (),
-            vectors: bool = False,
-        ) -> None:
-            """A row, which is given the number of elements, or the dimensions of an inner product
-            of vectors.
-            """
-            start = 8 + 3 * len(arguments)
-            inner = [*(steps or [inside for _, inside in arguments])]
-            row = [CALL, start + len(inner), *loop, len(arguments), int(vectors), start, 0]
-            rows.extend([*row, *(word for each, _ in arguments for word in each), *inner])
-
+        """The rows of a step within a block; `total` gets the sum of what it makes."""
+        argument = partial(self._argument, kernel, places)
         operands, product = [argument(v) for v in step.operands], product_of(step)
         if product is not None:
             matrix, vector = operands[product.matrix], operands[1 - product.matrix]
             columns = step.operands[product.matrix].shape[1 - product.axis]
             out = argument(step.results[0]) if total is None else ([*self.place(total), 0], 0)
-            add(
+            return _block_row(
                 self.own("add_rows" if product.is_sum else "times_rows"),
                 [matrix, vector, out],
                 (matrix[1], columns),
             )
-            return rows
         if total is not None:
             out, loop = ([*self.place(total), 0], 0), self.loop_of(np.add, "dd->d")
             if len(operands) == 1:
-                add(loop, [out, operands[0], out])
-            else:
-                share = ([SCRATCH, self._share, 0], 0)
-                add(
-                    self.loop_of(np.matmul, "dd->d"),
-                    [*operands, share],
-                    (0, 0, 0, 8, 8, 8, 8, 8, 8),
-                    vectors=True,
-                )
-                add(loop, [out, share, out], (0, 0, 0), vectors=True)
-            return rows
+                return _block_row(loop, [out, operands[0], out])
+            share = ([SCRATCH, self._share, 0], 0)
+            product_row = _block_row(
+                self.loop_of(np.matmul, "dd->d"),
+                [*operands, share],
+                (0, 0, 0, 8, 8, 8, 8, 8, 8),
+                vectors=True,
+            )
+            return product_row + _block_row(loop, [out, share, out], (0, 0, 0), vectors=True)
         result = argument(step.results[0])
         if isinstance(step.kernel, Sum):
             loop, total_so_far = self.loop_of(np.add, "dd->d"), operands[0]
+            rows: list[int] = []
             for each in operands[1:]:
-                add(loop, [total_so_far, each, result])
+                rows += _block_row(loop, [total_so_far, each, result])
                 total_so_far = result
-        elif isinstance(step.kernel, Ufunc):
-            add(
-                self.loop_of(step.kernel.ufunc, step.kernel.signature(step.operands, step.results)),
-                [*operands, result],
-            )
+            return rows
+        if isinstance(step.kernel, Ufunc):
+            signature = step.kernel.signature(step.operands, step.results)
+            loop = self.loop_of(step.kernel.ufunc, signature)
         else:
-            add(self.own("select"), [*operands, result])
-        return rows
+            loop = self.own("select")
+        return _block_row(loop, [*operands, result])
+
+    def _argument(self, kernel: Any, places: dict[int, Any], value: Value) -> tuple[list[int], int]:
+        """The base, the offset, and the bytes of an element from block to block and inside."""
+        size = value.dtype.itemsize
+        key = id(value) if id(value) in places else id(value.base)
+        if key in kernel.place_of_temporary:
+            kind, number = kernel.place_of_temporary[key]
+            return [SCRATCH, self._blocks_at[kind] + number * BLOCK * size, 0], size
+        _, now = places[key]
+        stride = kernel.stride(value)
+        return [*self.place(now), stride], stride
 
     def guard(self, condition: Value) -> None:
         for shape, offset, stride in _lines(condition):
@@ -401,6 +385,21 @@ class Table:
         bounds = np.array([low, high])
         self.held.append(bounds)
         self.words += [BETWEEN, 5, *self.place(x), bounds.ctypes.data]
+
+
+def _block_row(
+    loop: Loop,
+    arguments: Sequence[tuple[list[int], int]],
+    steps: Sequence[int] = (),
+    vectors: bool = False,
+) -> list[int]:
+    """A row within a block, which is given the number of elements, or the dimensions of an inner
+    product of vectors.
+    """
+    start = 8 + 3 * len(arguments)
+    inner = [*(steps or [inside for _, inside in arguments])]
+    row = [CALL, start + len(inner), *loop, len(arguments), int(vectors), start, 0]
+    return [*row, *(word for each, _ in arguments for word in each), *inner]
 
 
 def _lines(value: Value) -> list[tuple[int, int, int]]:
