@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.derivatives.hessians import hessian
-from varmat.derivatives.recording import output
+from varmat.derivatives.inputs_and_outputs import output
 from varmat.derivatives.reverse import gradient
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
 

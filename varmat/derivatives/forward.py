@@ -16,6 +16,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import to_varmat
 from varmat.core.tape import Tape, current_tape
 from varmat.core.variables import VARIABLES, make_leaf
+from varmat.derivatives.inputs_and_outputs import lost, output, plain_copy, recording
 from varmat.derivatives.nested import (
     adopt,
     check_scalar,
@@ -24,7 +25,6 @@ from varmat.derivatives.nested import (
     own,
     refuse_finished,
 )
-from varmat.derivatives.recording import lost, output, plain_copy, recording
 from varmat.derivatives.reverse import ABSENT, Derived, named
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 

@@ -11,8 +11,8 @@ import numpy as np
 from varmat.core.dual import Level, attached
 from varmat.core.tape import Tape, sweep
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
+from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result, stand_in
-from varmat.derivatives.recording import adjoint_of, recording, scalar_result
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import (
     derivative_block,

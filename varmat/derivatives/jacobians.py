@@ -12,8 +12,8 @@ from varmat.core.dual import Dual
 from varmat.core.tape import Tape, start_sweep, sweep
 from varmat.core.variables import VARIABLES
 from varmat.derivatives.forward import call_with_tangents, forward_scope, plain_parts
+from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
-from varmat.derivatives.recording import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
 

@@ -12,10 +12,10 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import VARIABLES, borrow_leaf, data
+from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
+from varmat.derivatives.recorded_base import Recording, Recordings, recording_to_write, watched
 from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctional
-from varmat.derivatives.recording import leaf_tree, outputs, scalar_result
-from varmat.derivatives.recordings import Recording, Recordings, recording_to_write, watched
 from varmat.derivatives.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.passes import optimised

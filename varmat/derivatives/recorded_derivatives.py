@@ -10,15 +10,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from varmat.derivatives.derivative_programs import (
+from varmat.derivatives.inputs_and_outputs import plain_copy
+from varmat.derivatives.nested import holds_outer
+from varmat.derivatives.recorded_base import Recording, Recordings
+from varmat.derivatives.recorded_programs import (
     part_of,
     product_program,
     tangent_program,
     weighted_program,
 )
-from varmat.derivatives.nested import holds_outer
-from varmat.derivatives.recording import plain_copy
-from varmat.derivatives.recordings import Recording, Recordings
 from varmat.derivatives.reverse import Derived, is_plain
 from varmat.derivatives.structure import (
     derivative_block,

@@ -18,16 +18,7 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
 from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, make_leaf
-from varmat.derivatives.nested import (
-    bottom,
-    check_scalar,
-    gradients_of,
-    holds_outer,
-    is_outer_result,
-    refuse_complex,
-)
-from varmat.derivatives.nested import own as own_copy
-from varmat.derivatives.recording import (
+from varmat.derivatives.inputs_and_outputs import (
     adjoint_of,
     held,
     leaf_tree,
@@ -37,6 +28,15 @@ from varmat.derivatives.recording import (
     recording,
     scalar_result,
 )
+from varmat.derivatives.nested import (
+    bottom,
+    check_scalar,
+    gradients_of,
+    holds_outer,
+    is_outer_result,
+    refuse_complex,
+)
+from varmat.derivatives.nested import own as own_copy
 from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:

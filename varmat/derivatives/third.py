@@ -14,7 +14,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.tape import sweep
 from varmat.core.variables import borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
-from varmat.derivatives.recording import adjoint_of, recording, scalar_result
+from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
 from varmat.derivatives.structure import plain_tree
 
 __all__ = ["grad_hessian", "grad_tr_mat_times_hessian"]

@@ -17,8 +17,8 @@ from varmat.core.dual import Dual
 from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
-from varmat.derivatives.called_tangents import called_tangent
-from varmat.derivatives.recording import held, recording
+from varmat.derivatives.inputs_and_outputs import held, recording
+from varmat.derivatives.recorded_tangents import called_tangent
 from varmat.derivatives.reverse import Derived
 from varmat.programs.conditions import compared, refuse_look
 from varmat.programs.program import ElsewhereError, Program, RecordingError

@@ -14,7 +14,7 @@ from varmat.core.dual import Dual, Level, paired
 from varmat.core.operation import Operation
 from varmat.core.tape import nested, start_sweep, sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
-from varmat.derivatives.recording import adjoint_of
+from varmat.derivatives.inputs_and_outputs import adjoint_of
 
 
 def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:

@@ -13,9 +13,9 @@ from varmat.core.dual import attached
 from varmat.core.tape import Tape
 from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
+from varmat.derivatives.inputs_and_outputs import outputs, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
-from varmat.derivatives.recording import outputs, scalar_result
-from varmat.derivatives.recordings import recording_to_write, watched
+from varmat.derivatives.recorded_base import recording_to_write, watched
 from varmat.derivatives.structure import leaves_of, rebuilt
 from varmat.programs.passes import optimised
 from varmat.programs.program import FLOAT, Program
