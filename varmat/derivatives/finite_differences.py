@@ -4,7 +4,7 @@ derivatives of a lower order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from varmat.derivatives.hessians import hessian
 from varmat.derivatives.inputs_and_outputs import output
 from varmat.derivatives.reverse import gradient
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
+
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Tree
+    from varmat.typing import Function, Operand, Value
+
 
 __all__ = [
     "finite_diff_grad_hessian",
@@ -29,7 +34,7 @@ __all__ = [
 _STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))
 
 
-def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
+def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree:
     """The gradient of a scalar function from central differences of order six.
 
     Parameters
@@ -69,7 +74,7 @@ def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
     )
 
 
-def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
+def finite_diff_hessian(f: Function, x: Tree, eps: float = 5e-3) -> np.ndarray:
     """The Hessian of a scalar function from central differences of order six of its values.
 
     Parameters
@@ -107,7 +112,7 @@ def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
     """
     points = plain_tree("finite_diff_hessian", "x", x)
     function, vector = _of_vector("finite_diff_hessian", f, points), _flat(points)
-    rows: Any = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
+    rows: list[Value] = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
     matrix = np.reshape(np.array(rows), (vector.size, vector.size))
     return np.asarray((matrix + matrix.T) / 2)
 
@@ -116,7 +121,7 @@ def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
 finite_diff_gradient_auto = finite_diff_gradient
 
 
-def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
+def finite_diff_hessian_auto(f: Function, x: Tree) -> np.ndarray:
     """The Hessian of a scalar function from central differences of order six of its gradient.
 
     Parameters
@@ -157,7 +162,7 @@ def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
+def finite_diff_hessian_times_vector_auto(f: Function, x: Tree, v: Tree) -> Tree:
     """The Hessian of a scalar function times a vector, from central differences of order six of its
     gradient.
 
@@ -212,7 +217,7 @@ def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
     return _rebuilt_from(points, sum(parts) / h)
 
 
-def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
+def finite_diff_grad_hessian(f: Function, x: Tree, eps: float = 1e-3) -> np.ndarray:
     """The derivatives of the Hessian of a scalar function, from central differences of order six of
     the exact Hessian.
 
@@ -252,7 +257,7 @@ def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
     return _grad_hessian("finite_diff_grad_hessian", f, x, eps)
 
 
-def finite_diff_grad_hessian_auto(f: Any, x: Any) -> np.ndarray:
+def finite_diff_grad_hessian_auto(f: Function, x: Tree) -> np.ndarray:
     """`finite_diff_grad_hessian` with steps chosen by the size of the elements.
 
     Parameters
@@ -319,11 +324,11 @@ def finite_diff_stepsize(u: float) -> float:
 _STEP = 1e-3
 
 
-def _gradient_of_vector(f: Any, points: Any) -> Any:
+def _gradient_of_vector(f: Function, points: Tree) -> Function:
     return lambda vector: _flat(gradient(f, _rebuilt_from(points, vector)))
 
 
-def _grad_hessian(function: str, f: Any, x: Any, eps: float) -> np.ndarray:
+def _grad_hessian(function: str, f: Function, x: Tree, eps: float) -> np.ndarray:
     vector = plain_tree(function, "x", np.asarray(x) if isinstance(x, (list, tuple)) else x)
     if np.ndim(vector) != 1:
         raise ShapeError(f"{function}: x has shape {np.shape(vector)}, but must be a vector!")
@@ -333,11 +338,11 @@ def _grad_hessian(function: str, f: Any, x: Any, eps: float) -> np.ndarray:
     )
 
 
-def _flat(points: Any) -> np.ndarray:
+def _flat(points: Tree) -> np.ndarray:
     return np.concatenate([np.ravel(x) for x in leaves_of(points)] or [np.empty(0)])
 
 
-def _rebuilt_from(points: Any, vector: np.ndarray) -> Any:
+def _rebuilt_from(points: Tree, vector: np.ndarray) -> Tree:
     leaves, start = [], 0
     for x in leaves_of(points):
         part = vector[start : start + size_of(x)]
@@ -346,7 +351,7 @@ def _rebuilt_from(points: Any, vector: np.ndarray) -> Any:
     return rebuilt(points, leaves)
 
 
-def _of_vector(name: str, f: Any, points: Any) -> Any:
+def _of_vector(name: str, f: Function, points: Tree) -> Function:
     def function(vector: np.ndarray) -> float:
         y = output(name, f(_rebuilt_from(points, vector)))
         if np.shape(y):
@@ -358,19 +363,19 @@ def _of_vector(name: str, f: Any, points: Any) -> Any:
     return function
 
 
-def _gradient(function: Any, vector: np.ndarray, eps: float) -> np.ndarray:
+def _gradient(function: Function, vector: np.ndarray, eps: float) -> np.ndarray:
     return np.array(_central(function, vector, eps), dtype=np.float64)
 
 
-def _central(function: Any, vector: np.ndarray, eps: float) -> list[Any]:
+def _central(function: Function, vector: np.ndarray, eps: float) -> list[Operand]:
     """The central difference of `function` along each axis."""
 
-    def along(i: int) -> Any:
+    def along(i: int) -> Value:
         h = eps * max(1.0, abs(vector[i]))
         # A step that the arithmetic represents exactly at this point.
         h = (vector[i] + h) - vector[i]
 
-        def at(steps: int) -> Any:
+        def at(steps: int) -> Value:
             moved = vector.copy()
             moved[i] += steps * h
             return function(moved)

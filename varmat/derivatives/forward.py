@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -28,10 +28,15 @@ from varmat.derivatives.nested import (
 from varmat.derivatives.reverse import ABSENT, Derived, named
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Function, Operand, Settings
+
+
 __all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
 
 
-def _dual(x: Any, t: Any, level: Level) -> Any:
+def _dual(x: Operand, t: Operand, level: Level) -> Operand:
     """The dual of a point and a direction, which both may depend on what is outside."""
     x, t = own(x), own(t)
     # As `Dual` does it: variables may be assigned into the tangent.
@@ -42,13 +47,13 @@ def _dual(x: Any, t: Any, level: Level) -> Any:
 
 def call_with_tangents(
     function: str,
-    f: Any,
-    points: Any,
-    tangents: list[Any],
-    args: Any = (),
-    kwargs: Any = None,
-    make: Any = _dual,
-) -> tuple[Any, list[tuple[Any, Any]]]:
+    f: Function,
+    points: Tree,
+    tangents: list[Operand],
+    args: Arguments = (),
+    kwargs: Settings | None = None,
+    make: Function = _dual,
+) -> tuple[Tree, list[tuple[Operand, Operand]]]:
     """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points`, the tangents
     and a new level.
 
@@ -72,7 +77,7 @@ def call_with_tangents(
     return y, parts
 
 
-def _taken_apart(function: str, y: Any, level: Level, tape: Tape) -> tuple[Any, Any]:
+def _taken_apart(function: str, y: Operand, level: Level, tape: Tape) -> tuple[Operand, Operand]:
     if not isinstance(y, Dual):
         return output(function, y), None
     if y.level is not level or type(y.val) is Dual or type(y.tan) is Dual:
@@ -85,8 +90,8 @@ _PLAIN = frozenset({float, np.ndarray, type(None)})
 
 
 def plain_parts(
-    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None = None
-) -> list[tuple[Any, Any]]:
+    function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None = None
+) -> list[tuple[Operand, Operand]]:
     """Values and tangents as floats and new arrays, tangents with a leading axis if there are `k`
     directions.
 
@@ -100,8 +105,11 @@ def plain_parts(
 
 
 def scalar_parts(
-    function: str, y: Any, parts: list[tuple[Any, Any]], other: str = "jacobian or varmat.vjp"
-) -> tuple[Any, Any]:
+    function: str,
+    y: Operand,
+    parts: list[tuple[Operand, Operand]],
+    other: str = "jacobian or varmat.vjp",
+) -> tuple[Operand, Operand]:
     """Value and tangent of what must be one scalar."""
     if len(parts) != 1 or isinstance(y, (tuple, list, dict)):
         parts = [(output(function, y), None)]  # which refuses it, or makes an array of numbers
@@ -109,7 +117,7 @@ def scalar_parts(
     return parts[0]
 
 
-def _tangent(value: Any, tangent: Any, k: int | None) -> Any:
+def _tangent(value: Operand, tangent: Operand, k: int | None) -> Operand:
     return (
         tangent
         if tangent is not None
@@ -118,8 +126,8 @@ def _tangent(value: Any, tangent: Any, k: int | None) -> Any:
 
 
 def _outer_parts(
-    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None
-) -> list[tuple[Any, Any]]:
+    function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None
+) -> list[tuple[Operand, Operand]]:
     parts = [(to_varmat(value), to_varmat(t)) for value, t in parts]
     found = [x for pair in parts for x in pair if holds_variables(x)]
     parent: Any = tape.parent
@@ -142,10 +150,12 @@ def forward_scope() -> AbstractContextManager[Tape]:
 
 
 @overload
-def jvp(f: Any) -> Derived[tuple[Any, Any]]: ...
+def jvp(f: Function) -> Derived[tuple[Operand, Operand]]: ...
 @overload
-def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]: ...
-def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
+def jvp(f: Function, primals: Tree, tangents: Tree) -> tuple[Operand, Operand]: ...
+def jvp(
+    f: Function, primals: Tree = ABSENT, tangents: Tree = ABSENT
+) -> Derived[tuple[Tree, Tree]] | tuple[Tree, Tree]:
     """The value of a function and its derivative in a direction: the Jacobian times a vector.
 
     Parameters
@@ -191,7 +201,7 @@ def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
     return _jvp(f, primals, tangents)
 
 
-def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _jvp(f: Function, primals: Tree, tangents: Tree) -> tuple[Operand, Operand]:
     if not isinstance(primals, (tuple, list)):
         raise TypeError(
             f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the "
@@ -205,7 +215,9 @@ def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return rebuilt(y, (value for value, _ in parts)), rebuilt(y, (tangent for _, tangent in parts))
 
 
-def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> float:
+def gradient_dot_vector(
+    f: Function, x: Operand, v: Tree, /, *args: object, **kwargs: object
+) -> float:
     """The directional derivative of a scalar function, the gradient times a vector, without the
     gradient.
 
@@ -238,7 +250,9 @@ def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) ->
     return _directional("gradient_dot_vector", f, x, v, args, kwargs)
 
 
-def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> float:
+def _directional(
+    name: str, f: Function, x: Operand, v: Tree, args: Arguments, kwargs: Settings
+) -> float:
     points = (plain_tree(name, "x", x, outer_too=True),)
     tangents = matching_leaves(name, "v", v, points[0], outer_too=True)
     with forward_scope() as tape:
@@ -248,7 +262,7 @@ def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> f
 
 
 def partial_derivative(
-    f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, **kwargs: Any
+    f: Function, x: Operand, n: int | tuple[int, ...], /, *args: object, **kwargs: object
 ) -> float:
     """The derivative of a scalar function with respect to one element of its argument.
 
@@ -297,7 +311,7 @@ def partial_derivative(
     return _directional("partial_derivative", f, point, direction, args, kwargs)
 
 
-def derivative(f: Any, x: float, /, *args: Any, **kwargs: Any) -> float:
+def derivative(f: Function, x: float, /, *args: object, **kwargs: object) -> float:
     """The derivative of a scalar function of one number, in forward mode.
 
     Parameters

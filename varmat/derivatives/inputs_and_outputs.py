@@ -5,9 +5,10 @@ happen in between.
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from varmat.core.tape import Tape, nested
 from varmat.core.variables import VARIABLES, data, outsiders, var
 from varmat.derivatives.nested import stand_in
 from varmat.derivatives.structure import map_leaves, plain_tree
+
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Tree
+    from varmat.typing import Operand, Value
 
 
 @contextmanager
@@ -41,7 +46,7 @@ def recording() -> Iterator[Tape]:
 
 
 @contextmanager
-def held(lock: Any) -> Iterator[None]:
+def held(lock: threading.RLock) -> Iterator[None]:
     """Hold an `RLock`. From Python 3.14 on an interrupt can come between the entry of ``with lock``
     and its block.
     """
@@ -53,13 +58,13 @@ def held(lock: Any) -> Iterator[None]:
             lock.release()
 
 
-def leaf_tree(function: str, title: str, tree: Any, tape: Tape, complex_too: bool = False) -> Any:
+def leaf_tree(function: str, title: str, tree: Tree, tape: Tape, complex_too: bool = False) -> Tree:
     """The structure with variables on `tape`, which is the current one, in place of its numbers."""
     plain = plain_tree(function, title, tree, complex_too, outer_too=True)
     return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)
 
 
-def scalar_result(function: str, y: Any, tape: Tape) -> Any:
+def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
     """What a function returned where a scalar is needed: a `Var` on `tape`, or a float if it does
     not depend on the arguments.
     """
@@ -72,7 +77,7 @@ def scalar_result(function: str, y: Any, tape: Tape) -> Any:
     return y
 
 
-def outputs(function: str, results: Sequence[Any], tape: Tape) -> list[Any]:
+def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Operand]:
     """Results of a function as variables of `tape`, floats and arrays."""
     checked = [output(function, y) for y in results]
     for y in checked:
@@ -83,7 +88,7 @@ def outputs(function: str, results: Sequence[Any], tape: Tape) -> list[Any]:
     return checked
 
 
-def output(function: str, y: Any) -> Any:
+def output(function: str, y: Operand) -> Operand:
     """One result of a function as a variable, a float or an array."""
     y = y._settled if isinstance(y, Standing) else y
     if type(y) in VARIABLES:
@@ -118,7 +123,7 @@ def check_closed(function: str, tape: Tape) -> None:
             raise lost(function, operand)
 
 
-def lost(function: str, outsider: Any) -> TapeError:
+def lost(function: str, outsider: Operand) -> TapeError:
     """The error for a function that depends on something differentiable besides its arguments."""
     return TapeError(
         f"{function}: the function uses a {type(outsider).__name__} of shape {np.shape(outsider)} "
@@ -129,7 +134,7 @@ def lost(function: str, outsider: Any) -> TapeError:
     )
 
 
-def adjoint_of(leaf: Any) -> Any:
+def adjoint_of(leaf: Operand) -> Value:
     """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares; of a complex
     leaf a complex one.
     """
@@ -139,7 +144,7 @@ def adjoint_of(leaf: Any) -> Any:
     return g if g.base is None else np.array(g, order="C")
 
 
-def plain_copy(y: Any) -> Any:
+def plain_copy(y: Operand) -> Operand:
     """The value of a result as a float, or as a C-contiguous array that nobody shares."""
     value = y._val if type(y) in VARIABLES else y
     return (

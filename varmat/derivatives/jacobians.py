@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,6 +16,11 @@ from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
 
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Entry, Function, Operand, Settings
+
+
 __all__ = ["jacobian"]
 
 # What joins arrays treats duals by itself.
@@ -24,10 +28,10 @@ _JOINS = ("concatenate", "stack")
 
 
 @overload
-def jacobian(f: Callable[..., Any], /) -> Derived[Any]: ...
+def jacobian(f: Function, /) -> Derived[Any]: ...
 @overload
-def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def jacobian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
+def jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Tree: ...
+def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: object) -> Tree:
     """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
 
     Parameters
@@ -75,7 +79,7 @@ def jacobian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: An
     return _jacobian(f, x, *args, **kwargs)
 
 
-def _jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Tree:
     points = plain_tree("jacobian", "x", x, outer_too=True)
     with recording() as tape:
         result = _by_sweeps(f, points, args, kwargs, tape)
@@ -86,11 +90,11 @@ def _jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _by_directions(f, points, args, kwargs)
 
 
-def _assembled(y: Any, points: Any, blocks: list[list[Any]]) -> Any:
+def _assembled(y: Operand, points: Tree, blocks: list[list[Operand]]) -> Tree:
     return rebuilt(y, (rebuilt(points, row) for row in blocks))
 
 
-def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
+def _by_sweeps(f: Function, points: Tree, args: Arguments, kwargs: Settings, tape: Tape) -> Tree:
     """A reverse pass per output, in a tuple of one; None if all directions at once will be faster.
 
     A function that makes it, after the scope, where it depends on what is outside.
@@ -129,7 +133,9 @@ def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     return (_assembled(y, points, blocks),)
 
 
-def _each_of_outer(found: list[Any], y: Any, points: Any, variables: list[Any], tape: Tape) -> Any:
+def _each_of_outer(
+    found: list[Operand], y: Operand, points: Tree, variables: list[Operand], tape: Tape
+) -> Tree:
     """Makes the blocks, after the scope, of results that depend on what is outside."""
     leaves = leaves_of(points)
     finishes = [
@@ -140,7 +146,7 @@ def _each_of_outer(found: list[Any], y: Any, points: Any, variables: list[Any], 
         for result in found
     ]
 
-    def finish() -> Any:
+    def finish() -> Tree:
         blocks = []
         for result, each in zip(found, finishes, strict=True):
             rows = [one()[1:] for one in each]
@@ -180,7 +186,7 @@ def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
     )
 
 
-def _largest(entry: Any) -> int:
+def _largest(entry: Entry) -> int:
     """The size of the largest array of an entry, which may be data."""
     parts = [
         part
@@ -190,7 +196,7 @@ def _largest(entry: Any) -> int:
     return max(getattr(part, "size", 1) for part in parts)
 
 
-def _each_output(result: Any, tape: Tape) -> Any:
+def _each_output(result: Operand, tape: Tape) -> Tree:
     """Sweep from each element of a result in turn; a constant one leaves all adjoints zero."""
     shape = np.shape(result)
     for i in range(size_of(result)):
@@ -205,11 +211,11 @@ def _each_output(result: Any, tape: Tape) -> Any:
         yield i
 
 
-def _takes_one_direction(entry: Any) -> bool:
+def _takes_one_direction(entry: Entry) -> bool:
     return entry[0].name not in _JOINS and not getattr(entry[0].op, "stacked", True)
 
 
-def has_no_tangent(entry: Any) -> bool:
+def has_no_tangent(entry: Entry) -> bool:
     """Whether an entry of the tape has no forward rule."""
     rule = entry[0]
     return rule in CALLBACKS or (
@@ -217,7 +223,7 @@ def has_no_tangent(entry: Any) -> bool:
     )
 
 
-def _by_directions(f: Any, points: Any, args: Any, kwargs: Any) -> Any:
+def _by_directions(f: Function, points: Tree, args: Arguments, kwargs: Settings) -> Tree:
     """One evaluation with all unit directions."""
     leaves = leaves_of(points)
     bounds = np.cumsum([0, *map(size_of, leaves)])

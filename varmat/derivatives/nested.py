@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -37,15 +37,20 @@ from varmat.core.variables import (
 )
 from varmat.derivatives.structure import leaves_of
 
-Finish = Callable[[], Any]
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Adjoint, Entry, Function, Operand, Result, Settings, Value
 
 
-def is_outer(x: Any) -> bool:
+Finish: TypeAlias = Callable[[], Any]  # makes, after its scope, a value and its gradients
+
+
+def is_outer(x: Operand) -> bool:
     """Whether a number or an array has derivatives of its own."""
     return isinstance(x, (ArrayMethods, MatVar))
 
 
-def holds_outer(args: Any) -> bool:
+def holds_outer(args: Arguments) -> bool:
     """Whether there is something with derivatives of its own among arguments of any structure."""
     return any(map(is_outer, leaves_of(args)))
 
@@ -53,7 +58,7 @@ def holds_outer(args: Any) -> bool:
 # --- arguments and results ---
 
 
-def stand_in(x: Any, tape: Tape) -> Any:
+def stand_in(x: Operand, tape: Tape) -> Operand:
     """A leaf of the tape for a plain number or array, or what depends on nothing but a variable
     from outside.
     """
@@ -66,7 +71,7 @@ def stand_in(x: Any, tape: Tape) -> Any:
     return np.positive(x) if type(x) is Var else np.copy(x)
 
 
-def own(x: Any) -> Any:
+def own(x: Operand) -> Operand:
     """An argument that a function may write into."""
     if type(x) is np.ndarray:
         return np.array(x, order="C")
@@ -77,14 +82,14 @@ def own(x: Any) -> Any:
     return np.copy(x) if type(x) in ARRAYS else x
 
 
-def bottom(x: Any) -> Any:
+def bottom(x: Operand) -> Operand:
     """What a dual, or one of duals, is the value of."""
     while isinstance(x, Dual):
         x = x.val
     return x
 
 
-def refuse_finished(function: str, y: Any, tape: Tape, level: Level | None = None) -> None:
+def refuse_finished(function: str, y: Operand, tape: Tape, level: Level | None = None) -> None:
     """Refuse a result that is a dual of a run that is over, or made by hand in the function
     itself.
     """
@@ -107,17 +112,17 @@ def refuse_finished(function: str, y: Any, tape: Tape, level: Level | None = Non
 # --- functions that are kept ---
 
 
-def root_of(x: Any) -> Any:
+def root_of(x: Operand) -> Operand:
     return x._root if isinstance(x, View) else x
 
 
-def _parts(*fields: Any) -> list[Any]:
+def _parts(*fields: object) -> list[Operand]:
     """The variables of an entry."""
     flat = [each for x in fields for each in (x if isinstance(x, (list, tuple)) else (x,))]
     return [x for x in flat if type(x) in VARIABLES]
 
 
-def _sources(entry: Any) -> list[Any]:
+def _sources(entry: Entry) -> list[Operand]:
     rule, _, x, y = entry
     return (
         [source for _, source, _ in y if type(source) in VARIABLES]
@@ -140,7 +145,7 @@ class Kept:
     """
 
     def __init__(
-        self, y: Var, wrt: Sequence[Any], tape: Tape, operands: Sequence[Any] | None = None
+        self, y: Var, wrt: Sequence[Operand], tape: Tape, operands: Sequence[Operand] | None = None
     ) -> None:
         self.y, self.wrt = y, list(wrt)
         self.entries, roots = _needed(tape, y)
@@ -161,10 +166,10 @@ class Kept:
 
     def again(
         self,
-        operands: Sequence[Any],
+        operands: Sequence[Operand],
         level: Level | None = None,
-        seeds: Sequence[Any] | None = None,
-    ) -> tuple[Any, list[Any]]:
+        seeds: Sequence[Operand] | None = None,
+    ) -> tuple[Operand, list[Operand]]:
         """The scalar, and what it is to be differentiated with respect to, on the current tape, for
         operands of any kind.
 
@@ -178,9 +183,9 @@ class Kept:
         """
         tape = current_tape()
         places = {id(x): i for i, x in enumerate(self.wrt)}
-        env: dict[int, Any] = {}
+        env: dict[int, Operand] = {}
 
-        def define(variable: Any, x: Any) -> None:
+        def define(variable: Operand, x: Operand) -> None:
             place = places.get(id(variable))
             if place is not None and not is_outer(x):
                 x = borrow_leaf(x if type(x) is np.ndarray else float(x), tape)
@@ -206,7 +211,7 @@ class Kept:
         return _found(env, self.y), [env[id(x)] for x in self.wrt]
 
 
-def _needed(tape: Tape, y: Any) -> tuple[list[Any], dict[int, Any]]:
+def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
     """The entries that a variable depends on, in order, and the roots of all variables that they
     use.
     """
@@ -222,7 +227,7 @@ def _needed(tape: Tape, y: Any) -> tuple[list[Any], dict[int, Any]]:
     return entries[::-1], roots
 
 
-def _found(env: dict[int, Any], x: Any) -> Any:
+def _found(env: dict[int, Operand], x: Operand) -> Operand:
     """An operand of an entry, with what now stands for the variables in it."""
     if type(x) in VARIABLES:
         known = env.get(id(x))
@@ -234,14 +239,14 @@ def _found(env: dict[int, Any], x: Any) -> Any:
     return x
 
 
-def _seen(x: Any, how: Any) -> Any:
+def _seen(x: Operand, how: Function) -> Any:
     """A part of an array of any kind, which is a view where that of plain arrays is one."""
     if isinstance(x, Dual):
         return paired(_seen(x.val, how), _seen(x.tan, how), x.level)
     return make_view(x, how, how(x._val)) if type(x) in ARRAYS else how(x)
 
 
-def _writable(x: Any, tape: Tape, level: Level | None) -> Any:
+def _writable(x: Operand, tape: Tape, level: Level | None) -> Operand:
     """An array into which variables, and duals of the level, can be written."""
     if isinstance(x, Dual):
         return paired(_writable(x.val, tape, None), _writable(x.tan, tape, None), x.level)
@@ -256,10 +261,10 @@ def _writable(x: Any, tape: Tape, level: Level | None) -> Any:
 class Gradients(Operation):
     """The value and the gradients of a function that was kept, as an operation of its operands."""
 
-    twin_of: Any = None
+    twin_of: Operation | None = None
 
     def __init__(self, name: str, kept: Kept) -> None:
-        def value_and_gradients(*values: Any) -> Any:
+        def value_and_gradients(*values: Operand) -> tuple[Value, ...]:
             with nested() as tape:
                 y, wrt = kept.again(values)
                 return _swept(y, wrt, tape)
@@ -281,12 +286,12 @@ class Gradients(Operation):
     def rule(self, _: Rule) -> None:
         pass
 
-    def known(self, value: Any, *args: Any, **settings: Any) -> Any:
+    def known(self, value: Operand, *args: object, **settings: Any) -> Result:
         twin = self._computing(lambda *_, **__: value)
         twin.twin_of = self  # type: ignore[attr-defined]
         return twin(*args, **settings)
 
-    def _general(self, args: Any, settings: Any) -> Any:
+    def _general(self, args: Sequence[Operand], settings: Settings) -> Result:
         duals = [x for x in args if isinstance(x, Dual)]
         if not duals:
             return super()._general(args, settings)
@@ -303,7 +308,7 @@ class Gradients(Operation):
             rates = tuple(np.stack(parts) for parts in zip(*each, strict=True))
         return tuple(paired(r, t, level) for r, t in zip(results, rates, strict=True))
 
-    def _pushed(self, values: list[Any], mine: list[bool], tangents: list[Any]) -> Any:
+    def _pushed(self, values: list[Operand], mine: list[bool], tangents: list[Operand]) -> Result:
         """The derivative of value and gradients in a direction: those of the derivative of the
         function.
         """
@@ -323,7 +328,9 @@ class Gradients(Operation):
         return made(*given)
 
 
-def _contributions(name: str, kept: Kept, g: Any, r: Any, *values: Any) -> tuple[Any, ...]:
+def _contributions(
+    name: str, kept: Kept, g: Adjoint, r: Value, *values: Operand
+) -> tuple[Operand, ...]:
     """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c
     y`` plus the derivative of `y` along `w`."""
     c, *adjoints = g
@@ -344,16 +351,16 @@ def _contributions(name: str, kept: Kept, g: Any, r: Any, *values: Any) -> tuple
         return tuple(_swept(slope, leaves, tape)[1:])
 
 
-def _number(x: Any) -> Any:
+def _number(x: Operand) -> Operand:
     x = bottom(x)
     return x._val if type(x) in VARIABLES else x
 
 
-def _copied(x: Any) -> Any:
+def _copied(x: Operand) -> Operand:
     return np.array(x, order="C") if isinstance(x, np.ndarray) and x.ndim else float(x)
 
 
-def _swept(y: Any, wrt: Sequence[Any], tape: Tape) -> tuple[Any, ...]:
+def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...]:
     """The number and its gradients, as plain arrays."""
     if type(y) is not Var or y._tape is not tape:
         return (float(_number(y)), *(_copied(np.zeros(np.shape(x))) for x in wrt))
@@ -364,7 +371,7 @@ def _swept(y: Any, wrt: Sequence[Any], tape: Tape) -> tuple[Any, ...]:
     return (value, *(_copied(bottom(x).adj) for x in wrt))
 
 
-def gradients_of(function: str, y: Any, wrt: Sequence[Any], tape: Tape) -> Finish:
+def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) -> Finish:
     """What makes, after the scope has ended, the value of a scalar of any kind and its gradients.
 
     Parameters
@@ -398,7 +405,7 @@ def gradients_of(function: str, y: Any, wrt: Sequence[Any], tape: Tape) -> Finis
     return _operation_of(function, y, wrt, tape)
 
 
-def _operation_of(function: str, y: Var, wrt: Sequence[Any], tape: Tape) -> Finish:
+def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> Finish:
     entries, roots = _needed(tape, y)
     outside = [x for x in roots.values() if x._tape is not tape]
     if outside:
@@ -419,7 +426,9 @@ def _operation_of(function: str, y: Var, wrt: Sequence[Any], tape: Tape) -> Fini
     return lambda: made.known(results, *made.kept.operands)
 
 
-def _refuse_what_cannot(function: str, entries: list[Any], outside: list[Any], tape: Tape) -> None:
+def _refuse_what_cannot(
+    function: str, entries: list[Operand], outside: list[Operand], tape: Tape
+) -> None:
     """Refuse what could not be differentiated once more."""
     parent: Any = tape.parent
     if any(each.sweeping for each in tape.chain()[1:]) or parent is None:
@@ -443,7 +452,7 @@ def _refuse_what_cannot(function: str, entries: list[Any], outside: list[Any], t
             )
 
 
-def refuse_complex(function: str, x: Any) -> None:
+def refuse_complex(function: str, x: Operand) -> None:
     """Refuse complex points where the gradient depends on what is outside."""
     if isinstance(x, ComplexKind):
         raise TypeError(
@@ -453,7 +462,7 @@ def refuse_complex(function: str, x: Any) -> None:
         )
 
 
-def check_scalar(function: str, y: Any, other: str = "jacobian or varmat.vjp") -> None:
+def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
     """Refuse an array where a scalar is needed."""
     shape = getattr(y, "shape", ())
     if shape:
@@ -463,7 +472,7 @@ def check_scalar(function: str, y: Any, other: str = "jacobian or varmat.vjp") -
         )
 
 
-def is_outer_result(y: Any, tape: Tape) -> bool:
+def is_outer_result(y: Operand, tape: Tape) -> bool:
     """Whether a result has derivatives in what is outside of a scope, or is computed where
     something outside is used.
     """
@@ -478,7 +487,7 @@ def is_outer_result(y: Any, tape: Tape) -> bool:
 # --- forward mode ---
 
 
-def adopt(tape: Tape, results: Sequence[Any]) -> None:
+def adopt(tape: Tape, results: Sequence[Operand]) -> None:
     """Hand what stands on the tape of a scope, and results that are views, over to the scope around
     it.
     """
@@ -503,13 +512,13 @@ def adopt(tape: Tape, results: Sequence[Any]) -> None:
         stack.clear()
 
 
-def _flattened(results: Sequence[Any]) -> list[Any]:
+def _flattened(results: Sequence[Operand]) -> list[Operand]:
     flat = []
     for x in results:
         flat += _flattened((x.val, x.tan)) if isinstance(x, Dual) else _parts(x)
     return flat
 
 
-def holds_variables(x: Any) -> bool:
+def holds_variables(x: Operand) -> bool:
     """Whether a number or array, or what a dual is made of, is a variable."""
     return bool(_flattened([x]))

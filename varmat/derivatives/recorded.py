@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import VARIABLES, borrow_leaf, data
 from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
-from varmat.derivatives.recorded_base import Recording, Recordings, recording_to_write, watched
+from varmat.derivatives.recorded_base import (
+    Others,
+    Recording,
+    Recordings,
+    recording_to_write,
+    watched,
+)
 from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctional
 from varmat.derivatives.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
@@ -24,6 +30,11 @@ from varmat.programs.runners import runner_for
 from varmat.programs.tape_programs import program_of
 from varmat.programs.values import values_of
 
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Argnums, Tree
+    from varmat.typing import Function, Operand, Settings
+
+
 __all__ = ["recorded"]
 
 T = TypeVar("T")
@@ -32,19 +43,19 @@ T = TypeVar("T")
 class Recorded(Recordings):
     """A function recorded once; made by `recorded`."""
 
-    def __init__(self, function: Any, argnums: int | tuple[int, ...], runner: str = "auto") -> None:
+    def __init__(self, function: Function, argnums: Argnums, runner: str = "auto") -> None:
         super().__init__(function, runner)
         self.argnums = argnums
         self._eager = value_and_grad(function, argnums)
         # For one array, with nothing else or truth values, the most common calls: what runs the
         # recording, by shape and values.
-        self._by_shape: dict[tuple[Any, ...], Any] = {}
+        self._by_shape: dict[tuple[object, ...], Function] = {}
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         # Programs are not pickled, but written anew.
         return type(self), (self.function, self.argnums, self.runner)
 
-    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
         if (
             not named
             and self.argnums == 0
@@ -65,7 +76,7 @@ class Recorded(Recordings):
                     return self._eager(*args)
                 return (value, gradient) if math.isfinite(value) else self._eager(*args)
         positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
-        leaves: Any = [
+        leaves: list[Operand] = [
             args[i]
             for i in positions
             if type(i) is int and 0 <= i < len(args) and is_plain(args[i])
@@ -80,7 +91,7 @@ class Recorded(Recordings):
             trees = [plain_tree("recorded", f"argument {i + 1}", args[i]) for i in positions]
             leaves = leaves_of(trees)
             structures = tuple(map(structure_of, trees))
-        settings: dict[Any, Any] = named
+        settings: Others = named
         if len(args) > len({*positions}):
             settings = {**named, **{i: x for i, x in enumerate(args) if i not in positions}}
         known = self._found(structures, settings)
@@ -104,7 +115,7 @@ class Recorded(Recordings):
             ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
-    def map(self, points: Any, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def map(self, points: Tree, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Values and gradients at many points, in threads where the native runner is installed.
 
         Parameters
@@ -144,9 +155,9 @@ class Recorded(Recordings):
         if not len(points):
             return values, gradients
         values[0], gradients[0] = self(points[0] if points.ndim > 1 else float(points[0]))
-        run: Any = self._by_shape.get((points.shape[1:],))
+        run: Function | None = self._by_shape.get((points.shape[1:],))
         many = getattr(run, "map", None)
-        rest: Any = range(1, len(points))
+        rest: Iterable[int] = range(1, len(points))
         if many is not None and points.ndim > 1:
             many(points[1:], values[1:], gradients[1:], workers or len(os.sched_getaffinity(0)))
             # As it is written where the program ends, or is not finite.
@@ -155,11 +166,11 @@ class Recorded(Recordings):
             values[i], gradients[i] = self(points[i] if points.ndim > 1 else float(points[i]))
         return values, gradients
 
-    def known(self, x: np.ndarray, *others: Any) -> Recording | None:
+    def known(self, x: np.ndarray, *others: object) -> Recording | None:
         """The recording that there is for calls with an array and other arguments like these."""
         return self._found((x.shape,), dict(enumerate(others, 1)))
 
-    def _made(self, *call: Any) -> tuple[Program, Any]:
+    def _made(self, *call: Operand) -> tuple[Program, Function]:
         program = record(self.function, *call)
         return program, runner_for(program, self.runner)
 
@@ -185,7 +196,7 @@ class RecordedIfPossible(Recorded):
     # while it is recorded.
     obstacle: Exception | None = None
 
-    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
         obstacle = self.obstacle
         if obstacle is None:
             try:
@@ -200,7 +211,7 @@ class RecordedIfPossible(Recorded):
 
 
 def record(
-    function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]
+    function: Function, positions: Sequence[int], args: Sequence[Operand], named: Settings
 ) -> Program:
     """The program of the value and the gradients with respect to the arguments at some positions.
 
@@ -217,7 +228,7 @@ def record(
 
 
 def record_values(
-    function: Callable[..., Any], point: np.ndarray, copies: int = 1
+    function: Function, point: np.ndarray, copies: int = 1
 ) -> tuple[Program, list[bool]]:
     """The program of several results of a function of one vector, forward only; errors are those of
     `record`.
@@ -258,17 +269,15 @@ class RecordedGradient(RecordedFunctional[T]):
         """
         return self._recorded.program
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: object, **named: Any) -> T:
         return self._recorded(*args, **named)[1]  # type: ignore[no-any-return]
 
 
 @overload
 def recorded(f: Derived[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
 @overload
-def recorded(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, runner: str = "auto"
-) -> Recorded: ...
-def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: str = "auto") -> Any:
+def recorded(f: Function, argnums: Argnums = 0, *, runner: str = "auto") -> Recorded: ...
+def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto") -> Recordings:
     """A function, or a functional of one, that is recorded once, and evaluated without it
     afterwards.
 
@@ -368,8 +377,8 @@ def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: st
         )
     if f.functional == "value_and_grad":
         return Recorded(f.__wrapped__, f.argnums, runner)
-    return _RECORDED[f.functional](f, runner)
+    return _RECORDED[f.functional](f, runner)  # type: ignore[no-any-return]
 
 
 # By the name of the functional.
-_RECORDED: dict[str, Callable[..., Any]] = {**DERIVATIVES, "grad": RecordedGradient}
+_RECORDED: dict[str, Function] = {**DERIVATIVES, "grad": RecordedGradient}

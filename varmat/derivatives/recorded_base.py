@@ -5,10 +5,10 @@ made.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,8 +25,17 @@ from varmat.programs.program import ElsewhereError, Program, RecordingError
 from varmat.programs.runners import check_runner
 from varmat.programs.tape_programs import writer_of
 
+if TYPE_CHECKING:
+    from varmat.core.elementwise import Elementwise
+    from varmat.core.operation import Operation
+    from varmat.derivatives.structure import Tree
+    from varmat.typing import Entry, Function, Operand, Result, Settings, Thunk
+
+
 # Recordings that one function keeps, for so many combinations of shapes and of other arguments.
 MOST_RECORDINGS = 16
+Made: TypeAlias = tuple[Any, ...]  # a program, what runs it, and what else there is to know
+Others: TypeAlias = dict[Any, Any]  # arguments by position or name
 _SAME_IF_EQUAL = (int, float, str, bool, type(None))
 
 
@@ -47,19 +56,19 @@ class Recording(NamedTuple):
         What else the recorded function wants to know about it.
     """
 
-    structures: tuple[Any, ...]
-    others: dict[Any, Any]
+    structures: tuple[Operand, ...]
+    others: Others
     program: Program
     run: Any
-    more: Any = None
+    more: Tree = None
 
-    def holds_for(self, structures: Any, others: dict[Any, Any]) -> bool:
+    def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
         if self.structures != structures or len(self.others) != len(others):
             return False
         return all(key in others and _is_same(x, others[key]) for key, x in self.others.items())
 
 
-def _is_same(x: Any, y: Any) -> bool:
+def _is_same(x: Operand, y: Operand) -> bool:
     if x is y:
         return True
     if type(x) is not type(y):
@@ -81,7 +90,7 @@ class Recordings:
     runner : str
     """
 
-    def __init__(self, function: Any, runner: str) -> None:
+    def __init__(self, function: Function, runner: str) -> None:
         if not callable(function):
             raise TypeError(
                 f"recorded: the argument is a {type(function).__name__}, but must be a function!"
@@ -103,13 +112,15 @@ class Recordings:
         """
         return self._recordings[0].program if self._recordings else None
 
-    def _found(self, structures: Any, others: dict[Any, Any]) -> Recording | None:
+    def _found(self, structures: tuple[object, ...], others: Others) -> Recording | None:
         for known in self._recordings:
             if known.holds_for(structures, others):
                 return known
         return None
 
-    def _recording(self, structures: Any, others: dict[Any, Any], *call: Any) -> Recording:
+    def _recording(
+        self, structures: tuple[object, ...], others: Others, *call: Operand
+    ) -> Recording:
         """What several threads want at once is recorded by one of them."""
         with held(self._lock):
             known = self._found(structures, others)
@@ -122,7 +133,7 @@ class Recordings:
     def _keep(self, recordings: list[Recording]) -> None:
         self._recordings = recordings
 
-    def _made(self, *call: Any) -> tuple[Any, ...]:
+    def _made(self, *call: Operand) -> Made:
         """For a call the program, what runs it, and what else there is to know."""
         raise NotImplementedError
 
@@ -132,28 +143,36 @@ class WatchedTape(Tape):
 
     __slots__ = ()
 
-    def append(self, entry: Any) -> None:
+    def append(self, entry: Entry) -> None:
         writer_of(entry[0])
         super().append(entry)
 
-    def tangent(self, by_rule: Callable[[], Any], op: Any, args: Any, settings: Any) -> Any:
+    def tangent(
+        self,
+        by_rule: Thunk,
+        op: Operation | Elementwise,
+        args: Sequence[Operand],
+        settings: Settings,
+    ) -> Result:
         """The tangent of the result of an operation of duals: by its rule, or by a call of it where
         the rule looks at a value.
 
         Of a user's rule nobody knows that it depends on its operands alone, and not on what was
         saved at the recorded point."""
         if not getattr(op, "is_traceable", True):
-            return called_tangent(op, args, settings)
+            return called_tangent(op, tuple(args), settings)
         entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
         try:
             return by_rule()
         except RecordingError:
             del self[entries:], self.assignments[assignments:]
             refusals.of_looks = looks
-            return called_tangent(op, args, settings)
+            return called_tangent(op, tuple(args), settings)
 
 
-def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:
+def _looked_at(
+    variable: Operand, ufunc: Operand = None, operands: Sequence[Operand] = ()
+) -> Result:
     """The outcome of a comparison; other looks are refused, but at what a nested scope computes
     without the variables here.
     """

@@ -5,7 +5,7 @@ as arguments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from varmat.derivatives.structure import leaves_of, rebuilt
 from varmat.programs.passes import optimised
 from varmat.programs.program import FLOAT, Program
 from varmat.programs.tape_programs import TapeProgram
+
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Function, Operand, Settings
 
 
 class Written(NamedTuple):
@@ -36,11 +40,13 @@ class Written(NamedTuple):
     """
 
     program: Program
-    template: Any
+    template: Tree
     only_reverse: bool
 
 
-def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Program:
+def product_program(
+    name: str, f: Function, points: Tree, args: Arguments, named: Settings
+) -> Program:
     """The program of the Hessian of a scalar function times a vector, with the point and the vector
     as arguments.
     """
@@ -56,7 +62,9 @@ def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Pr
         return optimised(written(tape, [*variables, *tangents], (), (slope,), variables))
 
 
-def tangent_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
+def tangent_program(
+    name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
+) -> Written:
     """The program of values and of their derivatives in a direction, with the point and the
     direction as arguments.
 
@@ -78,7 +86,9 @@ def tangent_program(name: str, f: Any, points: Any, args: Any = (), named: Any =
         return Written(program, _template(y, values), False)
 
 
-def weighted_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
+def weighted_program(
+    name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
+) -> Written:
     """The program of values and of the gradients of their weighted sum, with the point and the
     weights as arguments.
     """
@@ -105,20 +115,20 @@ def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
     )
 
 
-def _variables(points: Any, tape: Tape) -> list[Any]:
+def _variables(points: Tree, tape: Tape) -> list[Operand]:
     return [borrow_leaf(x, tape) for x in leaves_of(points)]
 
 
-def _template(y: Any, values: Sequence[Any]) -> Any:
+def _template(y: Operand, values: Sequence[Operand]) -> Tree:
     return rebuilt(y, [np.broadcast_to(0.0, x.shape) if np.shape(x) else 0.0 for x in values])
 
 
 def written(
     tape: Tape,
-    leaves: Sequence[Any],
-    values: Sequence[Any],
-    pulled: Sequence[Any] = (),
-    wanted: Sequence[Any] = (),
+    leaves: Sequence[Operand],
+    values: Sequence[Operand],
+    pulled: Sequence[Operand] = (),
+    wanted: Sequence[Operand] = (),
     weighted: bool = False,
 ) -> Program:
     """The program of what was recorded, as a function of leaves.

@@ -8,7 +8,7 @@ contributions."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from varmat.core.dual import Dual, Level, paired
 from varmat.core.operation import Operation
@@ -16,8 +16,14 @@ from varmat.core.tape import nested, start_sweep, sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import adjoint_of
 
+if TYPE_CHECKING:
+    from varmat.core.elementwise import Elementwise
+    from varmat.typing import Operand, Result, Settings
 
-def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
+
+def called_tangent(
+    op: Operation | Elementwise, args: tuple[Operand, ...], settings: Settings
+) -> Result:
     """The tangent of the result of an operation, or a tuple of them, recorded as one call.
 
     Parameters
@@ -36,7 +42,11 @@ def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
 
 
 def _operation(
-    op: Any, count: int, places: list[int], variable: list[bool], settings: Any
+    op: Operation | Elementwise,
+    count: int,
+    places: list[int],
+    variable: list[bool],
+    settings: Settings,
 ) -> Operation:
     """The tangent of an operation as an operation of the operands and of the tangents of those at
     some places.
@@ -44,14 +54,14 @@ def _operation(
 
     level = Level(op.name)
 
-    def tangent(*given: Any) -> Any:
+    def tangent(*given: Operand) -> Result:
         operands = list(given[:count])
         for i, t in zip(places, given[count:], strict=True):
             operands[i] = paired(operands[i], t, level)
         y = op(*operands, **settings)
         return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
 
-    def reverse(g: Any, r: Any, *given: Any) -> tuple[Any, ...]:
+    def reverse(g: Operand, r: Operand, *given: Operand) -> tuple[Operand, ...]:
         with nested() as tape:
             leaves = [
                 borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)

@@ -40,18 +40,19 @@ from varmat.derivatives.nested import own as own_copy
 from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
-    from varmat.typing import Derivative, ValueAndGrad
+    from varmat.derivatives.nested import Finish
+    from varmat.derivatives.structure import Argnums, Arguments, Tree
+    from varmat.typing import Derivative, Function, Operand, Result, Settings, ValueAndGrad
+
 
 __all__ = ["grad", "gradient", "value_and_grad", "vjp"]
 
 
 @overload
-def value_and_grad(f: Callable[..., Any]) -> ValueAndGrad: ...
+def value_and_grad(f: Function) -> ValueAndGrad: ...
 @overload
-def value_and_grad(
-    f: Callable[..., Any], argnums: int | tuple[int, ...]
-) -> Callable[..., tuple[float, Any]]: ...
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Any:
+def value_and_grad(f: Function, argnums: Argnums) -> Callable[..., tuple[float, Tree]]: ...
+def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     """The function that computes a scalar function together with its gradient.
 
     Parameters
@@ -125,17 +126,17 @@ class Derived(partial[T]):
     """
 
     functional: str
-    argnums: int | tuple[int, ...]
+    argnums: Argnums
     __name__: str
-    __wrapped__: Callable[..., Any]
+    __wrapped__: Function
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Function:
         return self if instance is None else MethodType(self, instance)
 
 
 if TYPE_CHECKING:
 
-    class Gradient(Derived[Any]):
+    class Gradient(Derived[Tree]):
         """What `grad` makes of a function, if it differentiates with respect to the first
         argument.
         """
@@ -154,8 +155,12 @@ ABSENT: Any = Absent()
 
 
 def named(
-    function: Any, f: Any, functional: str, argnums: int | tuple[int, ...] = 0, like: Any = None
-) -> Any:
+    function: Derived[T],
+    f: Function,
+    functional: str,
+    argnums: Argnums = 0,
+    like: Function | None = None,
+) -> Derived[T]:
     """A `Derived` that says what it is; its signature is that of `f`, or of the partial `like`
     it.
     """
@@ -167,11 +172,11 @@ def named(
     function.__name__ = f"{functional}({getattr(f, '__name__', 'function')})"
     function.functional, function.argnums = functional, argnums
     if like is not None:
-        function.__signature__ = signature(like)
+        function.__signature__ = signature(like)  # type: ignore[attr-defined]
     return function
 
 
-def check_alone(functional: str, *others: Any) -> None:
+def check_alone(functional: str, *others: object) -> None:
     """Refuse arguments beside a function that is given without a point."""
     if any(others):
         raise TypeError(
@@ -181,18 +186,18 @@ def check_alone(functional: str, *others: Any) -> None:
 
 
 def _differentiated(
-    name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any
-) -> tuple[float, Any]:
+    name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
+) -> tuple[float, Tree]:
     """Value and gradients with respect to some arguments; without detours for plain arrays and
     floats.
     """
-    positions = argnums if type(argnums) is tuple else (argnums,)
+    positions: tuple[int, ...] = argnums if type(argnums) is tuple else (argnums,)  # type: ignore[assignment]
     for i in positions:
         if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len(
             {*positions}
         ) < len(positions):
             return _of_structures(name, f, argnums, args, kwargs)
-    finish: Any = None
+    finish: Finish | None = None
     collecting = gc.isenabled()
     try:
         gc.disable()  # as in `recording`
@@ -234,7 +239,7 @@ def _differentiated(
             gc.enable()
 
 
-def _outer_gradients(name: str, y: Any, leaves: list[Any], tape: Tape) -> Any:
+def _outer_gradients(name: str, y: Operand, leaves: list[Operand], tape: Tape) -> Result:
     """Makes value and gradients, after the scope, of a result that has derivatives outside of it;
     None if it has none.
     """
@@ -248,7 +253,7 @@ def _outer_gradients(name: str, y: Any, leaves: list[Any], tape: Tape) -> Any:
     return gradients_of(name, y, [bottom(x) for x in leaves], tape)
 
 
-def is_plain(x: Any) -> bool:
+def is_plain(x: Operand) -> bool:
     """Whether an argument needs no conversion: a float, or an array of them."""
     return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 
@@ -261,7 +266,7 @@ class Terms(tuple[Any, ...]):
     __slots__ = ()
 
 
-def _swept(y: Any, tape: Tape) -> Any:
+def _swept(y: Operand, tape: Tape) -> Result:
     """Run the reverse pass from a scalar result, or the sum of terms, and return its value."""
     if y.__class__ is float:
         return y
@@ -289,14 +294,18 @@ def _seeded(terms: Terms) -> float:
     return total
 
 
-def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> tuple[float, Any]:
+def _of_structures(
+    name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings
+) -> tuple[float, Tree]:
     """Value and gradients with respect to any arguments of any structure."""
     with recording() as tape:
         found = _record_and_sweep(name, f, argnums, args, kwargs, tape)
     return found() if callable(found) else found  # type: ignore[no-any-return]
 
 
-def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
+def _record_and_sweep(
+    name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings, tape: Tape
+) -> Any:
     """Value and gradients, or a function that makes them, after the scope, of what they depend on
     outside.
     """
@@ -326,8 +335,8 @@ def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, t
 
 
 def _of_outer(
-    finish: Any, args: Any, argnums: Any, chosen: list[int], counts: dict[int, int]
-) -> tuple[Any, Any]:
+    finish: Finish, args: Arguments, argnums: Argnums, chosen: list[int], counts: dict[int, int]
+) -> tuple[Operand, Operand]:
     value, *leaves = finish()
     following = iter(leaves)
     found = {i: [next(following) for _ in range(count)] for i, count in counts.items()}
@@ -335,7 +344,7 @@ def _of_outer(
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
-def positions_of(name: str, argnums: Any, count: int) -> list[int]:
+def positions_of(name: str, argnums: Argnums, count: int) -> list[int]:
     positions = []
     for i in argnums if isinstance(argnums, tuple) else (argnums,):
         if not isinstance(i, (int, np.integer)):
@@ -352,12 +361,12 @@ def positions_of(name: str, argnums: Any, count: int) -> list[int]:
 
 
 @overload
-def gradient(f: Callable[..., Any], x: float, /, *args: Any, **kwargs: Any) -> float: ...
+def gradient(f: Function, x: float, /, *args: object, **kwargs: object) -> float: ...
 @overload
-def gradient(f: Callable[..., Any], x: np.ndarray, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+def gradient(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> np.ndarray: ...
 @overload
-def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
+def gradient(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree: ...
+def gradient(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree:
     """The gradient of a scalar function at a point.
 
     Parameters
@@ -393,10 +402,10 @@ def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
 @overload
 def grad(f: Variable) -> None: ...
 @overload
-def grad(f: Callable[..., Any]) -> Gradient: ...
+def grad(f: Function) -> Gradient: ...
 @overload
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...]) -> Derived[Any]: ...
-def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+def grad(f: Function, argnums: Argnums) -> Derived[Tree]: ...
+def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tree] | None:
     """For a function its gradient function; for a scalar variable the reverse pass.
 
     Parameters
@@ -430,7 +439,7 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     6.0
     """
     if isinstance(f, Variable):
-        return f.grad()
+        return f.grad()  # type: ignore[no-any-return]
     if not callable(f):
         raise TypeError(
             f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar "
@@ -439,17 +448,17 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     return named(Derived(_gradients, f, argnums), f, "grad", argnums)
 
 
-def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _gradients(f: Function, argnums: Argnums, /, *args: object, **kwargs: object) -> Tree:
     return _differentiated("grad", f, argnums, *args, **kwargs)[1]
 
 
 @overload
-def vjp(f: Callable[..., Any], /) -> Derived[tuple[Any, Callable[[Any], tuple[Any, ...]]]]: ...
+def vjp(f: Function, /) -> Derived[tuple[Tree, Callable[[Tree], tuple[Tree, ...]]]]: ...
 @overload
 def vjp(
-    f: Callable[..., Any], x: Any, /, *primals: Any
-) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
-def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
+    f: Function, x: Tree, /, *primals: Tree
+) -> tuple[Tree, Callable[[Tree], tuple[Tree, ...]]]: ...
+def vjp(f: Function, /, *primals: Tree) -> object:
     """The value of a function, and the function that multiplies a vector with its Jacobian.
 
     Parameters
@@ -494,7 +503,7 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
     return _pulled_back(f, *primals) if primals else named(Derived(_pulled_back, f), f, "vjp")
 
 
-def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
+def _pulled_back(f: Function, /, *primals: Tree) -> tuple[Operand, Operand]:
     points = plain_tree("vjp", "primals", primals, outer_too=True)
     made = None
     if not holds_outer(points):
@@ -504,7 +513,7 @@ def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
     return _outer_pullback(f, points) if made is None else made
 
 
-def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
+def _outer_pullback(f: Function, points: Tree) -> tuple[Operand, Operand]:
     """Value and pull-back where there are derivatives in what is outside: the function is called
     again by the pull-back.
     """
@@ -514,10 +523,10 @@ def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
         y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results]
     )
 
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
+    def pullback(cotangent: Tree) -> tuple[Operand, ...]:
         weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
 
-        def product(*given: Any) -> Any:
+        def product(*given: Operand) -> Operand:
             return sum(
                 np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True)
             )
@@ -527,7 +536,9 @@ def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
     return rebuilt(y, results), pullback
 
 
-def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any, Any] | None:
+def _recorded_pullback(
+    f: Function, points: Tree, tape: Tape, own: Tape
+) -> tuple[Operand, Operand] | None:
     given = map_leaves(
         lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points
     )
@@ -561,7 +572,12 @@ class _Pullback:
     __slots__ = ("_lock", "_points", "_results", "_tape", "_template", "_variables")
 
     def __init__(
-        self, tape: Tape, points: Any, variables: list[Any], value: Any, results: list[Any]
+        self,
+        tape: Tape,
+        points: Tree,
+        variables: list[Operand],
+        value: Operand,
+        results: list[Operand],
     ) -> None:
         self._tape = tape
         self._points = points
@@ -573,7 +589,7 @@ class _Pullback:
         self._results = results
         self._lock = threading.RLock()
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangent: Tree) -> tuple[Operand, ...]:
         parts = matching_leaves("vjp", "the cotangent", cotangent, self._template)
         with held(self._lock):
             start_sweep(self._tape)
@@ -584,5 +600,5 @@ class _Pullback:
             adjoints = [
                 np.array(x.adj, order="C") if x.shape else float(x.adj) for x in self._variables
             ]
-        result: tuple[Any, ...] = rebuilt(self._points, adjoints)
+        result: tuple[Operand, ...] = rebuilt(self._points, adjoints)
         return result

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Settings, Value
+
 
 # At so many places at most the distribution of the ranks is looked at.
 _PLACES = 128
@@ -65,13 +69,13 @@ class Calibration:
 
 def calibration(
     prior: Callable[[np.random.Generator], Mapping[str, Any]],
-    simulate: Callable[..., Any],
+    simulate: Function,
     model_of_data: Callable[[Any], Any],
     *,
     simulations: int = 100,
     draws: int = 63,
     thin: int = 4,
-    seed: Any = None,
+    seed: int | np.random.Generator | None = None,
     sample: Callable[[Any, int, int], Mapping[str, Any]] | None = None,
     **settings: Any,
 ) -> Calibration:
@@ -189,7 +193,7 @@ def calibration(
     return Calibration(ranks, draws, statistics, p_values)
 
 
-def _sampler(thin: int, settings: dict[str, Any]) -> Callable[[Any, int, int], Mapping[str, Any]]:
+def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping[str, Any]]:
     """Draws from one chain of `Model.sample`."""
 
     def sample(model: Any, draws: int, seed: int) -> Mapping[str, Any]:
@@ -201,8 +205,8 @@ def _sampler(thin: int, settings: dict[str, Any]) -> Callable[[Any, int, int], M
 
 
 def _ranks(
-    name: str, truth: Any, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator
-) -> Any:
+    name: str, truth: np.ndarray, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator
+) -> Iterator[tuple[str, int, bool]]:
     """For each element of a parameter its label, the rank of its true value, and whether there are
     different draws of it.
     """
@@ -231,7 +235,7 @@ def _places(draws: int) -> np.ndarray:
     return np.unique(np.linspace(0, draws - 1, min(draws, _PLACES)).round().astype(int))
 
 
-def _tails(counts: Any, simulations: int, chances: Any) -> Any:
+def _tails(counts: np.ndarray, simulations: int, chances: Value) -> Value:
     """Of binomial counts, the smaller of the probabilities of at most, and of at least, as many."""
     from scipy.special import bdtr, bdtrc
 
