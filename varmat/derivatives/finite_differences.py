@@ -1,10 +1,10 @@
-"""Derivatives from differences: of function values alone, to check the others against, or of
-derivatives of a lower order.
+"""Finite differences: of values, to check other derivatives against, or of derivatives of a lower
+order.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -34,6 +34,12 @@ __all__ = [
 _STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))
 
 
+@overload
+def finite_diff_gradient(f: Function, x: float, eps: float = 1e-3) -> float: ...
+@overload
+def finite_diff_gradient(f: Function, x: np.ndarray, eps: float = 1e-3) -> np.ndarray: ...
+@overload
+def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree: ...
 def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree:
     """The gradient of a scalar function from central differences of order six.
 
@@ -61,6 +67,11 @@ def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree:
     -----
     The error is about ``eps**6`` times the seventh derivative over 140, plus ``1e-16 / eps`` times
     the function.
+
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
 
     Examples
     --------
@@ -103,6 +114,11 @@ def finite_diff_hessian(f: Function, x: Tree, eps: float = 5e-3) -> np.ndarray:
     The error is about ``eps**6`` times eighth derivatives over 70, plus ``1e-16 / eps**2`` times
     the function.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -117,7 +133,7 @@ def finite_diff_hessian(f: Function, x: Tree, eps: float = 5e-3) -> np.ndarray:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-# Its step is in units of the elements, and so chosen by itself.
+# The step is in units of the elements already.
 finite_diff_gradient_auto = finite_diff_gradient
 
 
@@ -146,6 +162,11 @@ def finite_diff_hessian_auto(f: Function, x: Tree) -> np.ndarray:
     The steps are 0.001 times ``max(1, |x_i|)`` for element ``x_i``, so that the error is about
     1e-18 times seventh derivatives of the gradient, plus 1e-13 times the gradient. `varmat.hessian`
     is exact.
+
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
 
     Examples
     --------
@@ -189,6 +210,11 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: Tree, v: Tree) -> Tree
     The step along `v` is 0.001 times ``max(1, max(|x|)) / max(|v|)``. `varmat.hessian_times_vector`
     is exact.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -206,7 +232,7 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: Tree, v: Tree) -> Tree
     )
     longest = np.max(np.abs(direction), initial=0.0)
     if not longest:
-        gradient(f, points)  # which refuses what is no scalar function
+        gradient(f, points)  # refuses a function that is not scalar
         return _rebuilt_from(points, np.zeros(vector.size))
     h = _STEP * max(1.0, np.max(np.abs(vector), initial=0.0)) / longest
     slope = _gradient_of_vector(f, points)
@@ -246,6 +272,11 @@ def finite_diff_grad_hessian(f: Function, x: Tree, eps: float = 1e-3) -> np.ndar
     The error is about ``eps**6`` times ninth derivatives, plus ``1e-16 / eps`` times the Hessian.
     `varmat.grad_hessian` is exact.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -282,6 +313,11 @@ def finite_diff_grad_hessian_auto(f: Function, x: Tree) -> np.ndarray:
     -----
     The steps are 0.001 times ``max(1, |x_i|)`` for element ``x_i``. `varmat.grad_hessian` is exact.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -311,6 +347,11 @@ def finite_diff_stepsize(u: float) -> float:
     About 6.1e-6 for moderate numbers. The functions of this module, whose differences are of order
     six, take longer steps.
 
+    References
+    ----------
+    W. H. Press, S. A. Teukolsky, W. T. Vetterling and B. P. Flannery (2007), Numerical Recipes,
+    third edition, Cambridge University Press, section 5.7.
+
     Examples
     --------
     >>> import varmat as vm
@@ -320,7 +361,7 @@ def finite_diff_stepsize(u: float) -> float:
     return float(np.cbrt(np.finfo(np.float64).eps) * max(1.0, abs(float(u))))
 
 
-# Of differences of derivatives, in units of the elements.
+# The step for differences of derivatives, in units of the elements.
 _STEP = 1e-3
 
 
@@ -372,7 +413,7 @@ def _central(function: Function, vector: np.ndarray, eps: float) -> list[Operand
 
     def along(i: int) -> Value:
         h = eps * max(1.0, abs(vector[i]))
-        # A step that the arithmetic represents exactly at this point.
+        # Rounded so that adding it to the element is exact.
         h = (vector[i] + h) - vector[i]
 
         def at(steps: int) -> Value:

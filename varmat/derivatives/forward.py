@@ -1,6 +1,4 @@
-"""Directional derivatives, by one pass with dual numbers; nothing is recorded but what the function
-records of its own.
-"""
+"""Directional derivatives, by one pass with dual numbers. The functional itself records nothing."""
 
 from __future__ import annotations
 
@@ -37,9 +35,9 @@ __all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
 
 
 def _dual(x: Operand, t: Operand, level: Level) -> Operand:
-    """The dual of a point and a direction, which both may depend on what is outside."""
+    """The dual of a point and a direction; both may depend on variables from outside."""
     x, t = own(x), own(t)
-    # As `Dual` does it: variables may be assigned into the tangent.
+    # A tangent is a variable where the value is one, so that variables can be assigned into it.
     return attached(
         x, make_leaf(t, x._tape.top) if type(x) in VARIABLES and not is_outer(t) else t, level
     )
@@ -54,11 +52,10 @@ def call_with_tangents(
     kwargs: Settings | None = None,
     make: Function = _dual,
 ) -> tuple[Tree, list[tuple[Operand, Operand]]]:
-    """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points`, the tangents
-    and a new level.
+    """Call `f` in a scope, at the duals that `make` makes of leaves, tangents and a new level.
 
-    Returns what it returns, and value and tangent of each leaf of that; the tangent is None if the
-    leaf is constant."""
+    Returns the result of `f`, and a pair for each of its leaves: the value, and the tangent or None
+    if the leaf is constant."""
     level, tape = Level(function), current_tape()
     before, tape.by_hand, start = tape.by_hand, [], len(tape)
     try:
@@ -92,11 +89,11 @@ _PLAIN = frozenset({float, np.ndarray, type(None)})
 def plain_parts(
     function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None = None
 ) -> list[tuple[Operand, Operand]]:
-    """Values and tangents as floats and new arrays, tangents with a leading axis if there are `k`
-    directions.
+    """Values and tangents as floats and new arrays; with `k` directions tangents have a leading
+    axis.
 
-    What depends on variables from outside stays what it is, and what was recorded in the scope goes
-    to the one around it."""
+    A value or tangent that depends on variables from outside stays as it is. The entries of the
+    scope then move to the scope around it."""
     if not _PLAIN.issuperset([type(x) for pair in parts for x in pair]) and any(
         is_outer(x) for pair in parts for x in pair
     ):
@@ -110,9 +107,9 @@ def scalar_parts(
     parts: list[tuple[Operand, Operand]],
     other: str = "jacobian or varmat.vjp",
 ) -> tuple[Operand, Operand]:
-    """Value and tangent of what must be one scalar."""
+    """Value and tangent of a result that must be one scalar."""
     if len(parts) != 1 or isinstance(y, (tuple, list, dict)):
-        parts = [(output(function, y), None)]  # which refuses it, or makes an array of numbers
+        parts = [(output(function, y), None)]  # refused, or an array of numbers
     check_scalar(function, parts[0][0], other)
     return parts[0]
 
@@ -144,7 +141,9 @@ def _outer_parts(
 
 
 def forward_scope() -> AbstractContextManager[Tape]:
-    """A scope for duals; a recording, which is to have all that is computed, is one for itself."""
+    """A scope for duals. A recording that becomes a program needs all entries, so it is its own
+    scope.
+    """
     tape = current_tape()
     return recording() if tape.watch is None else nullcontext(tape)
 
@@ -185,6 +184,10 @@ def jvp(
     -----
     Inside a function that is differentiated itself primals, tangents and what `f` uses from outside
     may be variables or duals; so are value and tangent then.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
 
     Examples
     --------
@@ -241,6 +244,10 @@ def gradient_dot_vector(
     ShapeError
         If `v` does not fit `x`, or `f` returns an array.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -288,6 +295,10 @@ def partial_derivative(
     ShapeError
         If `f` returns an array.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -331,6 +342,10 @@ def derivative(f: Function, x: float, /, *args: object, **kwargs: object) -> flo
     ------
     ShapeError
         If `x` is not a scalar, or `f` returns an array.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
 
     Examples
     --------

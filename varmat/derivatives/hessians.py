@@ -80,6 +80,13 @@ def hessian_times_vector(
     few times the cost of a gradient, whatever the dimension. What is to be a constant in `f` is
     ``varmat.value(x)``; ``x.val`` is a variable there.
 
+    References
+    ----------
+    B. A. Pearlmutter (1994), "Fast exact multiplication by the Hessian", Neural Computation 6,
+    147-160.
+
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 5.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -125,6 +132,11 @@ def hessp(f: Function) -> Derived[np.ndarray]:
         If `f` is not a function.
     ShapeError
         If `f` returns an array, or `p` does not fit `x`; both when the product is computed.
+
+    References
+    ----------
+    B. A. Pearlmutter (1994), "Fast exact multiplication by the Hessian", Neural Computation 6,
+    147-160.
 
     Examples
     --------
@@ -183,6 +195,10 @@ def hessian(f: Function, x: Tree = ABSENT, /, *args: object, **kwargs: object) -
     Notes
     -----
     One product with each unit vector, see `hessian_times_vector`.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 5.
 
     Examples
     --------
@@ -251,13 +267,13 @@ def _record_and_sweep(
     kwargs: Settings,
     tape: Tape,
 ) -> Tree:
-    """The product as a list of leaves, or a function that makes it, after the scope, of what it
-    depends on outside.
+    """The product as a list of leaves; or, if it depends on variables from outside, a function that
+    makes it after the scope.
     """
     variables: list[Operand] = []
 
     def make(x: Tree, t: Operand, level: Level) -> Tree:
-        # The tangent is a variable too, so that the function can assign variables into it.
+        # The tangent is a variable too, so that variables can be assigned into it.
         x, t = stand_in(x, tape), stand_in(t, tape)
         variables.append(bottom(x))
         return attached(x, t, level)

@@ -1,5 +1,5 @@
-"""Recording a function for the functionals: leaves, what the function returned, and what must not
-happen in between.
+"""What functionals do before and after they call a function: leaves for its arguments, checks of
+what it returned, and the scope in between.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 def recording() -> Iterator[Tape]:
     """A nested scope with the cyclic collector paused.
 
-    Entries live as long as the tape and are never garbage before: on a tape of 10^6 entries the
-    collector, looking through all of them again and again, takes several times as long as the
-    recording."""
+    Entries live as long as the tape, so the collector finds nothing there. On a tape of 10^6
+    entries it would still search them again and again, for several times as long as the recording
+    takes."""
     collecting = gc.isenabled()
     try:
         gc.disable()
@@ -47,8 +47,8 @@ def recording() -> Iterator[Tape]:
 
 @contextmanager
 def held(lock: threading.RLock) -> Iterator[None]:
-    """Hold an `RLock`. From Python 3.14 on an interrupt can come between the entry of ``with lock``
-    and its block.
+    """Hold an `RLock`. A plain ``with lock`` is not enough: from Python 3.14 on an interrupt can
+    come between its entry and its block.
     """
     try:
         lock.acquire()
@@ -59,14 +59,14 @@ def held(lock: threading.RLock) -> Iterator[None]:
 
 
 def leaf_tree(function: str, title: str, tree: Tree, tape: Tape, complex_too: bool = False) -> Tree:
-    """The structure with variables on `tape`, which is the current one, in place of its numbers."""
+    """The tree with variables in place of its numbers. `tape` must be the current one."""
     plain = plain_tree(function, title, tree, complex_too, outer_too=True)
     return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)
 
 
 def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
-    """What a function returned where a scalar is needed: a `Var` on `tape`, or a float if it does
-    not depend on the arguments.
+    """The scalar that a function returned: a `Var` on `tape`, or a float if it does not depend on
+    the arguments.
     """
     (y,) = outputs(function, [y], tape)
     if y.__class__ is not float and y.shape:
@@ -78,7 +78,7 @@ def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
 
 
 def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Operand]:
-    """Results of a function as variables of `tape`, floats and arrays."""
+    """The results of a function, each a variable of `tape`, a float or an array."""
     checked = [output(function, y) for y in results]
     for y in checked:
         if type(y) in VARIABLES and y._tape is not tape:
@@ -114,8 +114,8 @@ def output(function: str, y: Operand) -> Operand:
 
 
 def check_closed(function: str, tape: Tape) -> None:
-    """Refuse what was recorded with variables of an outer scope: their derivatives would be lost in
-    silence.
+    """Refuse a recording that uses variables of an outer scope: their derivatives would be lost
+    silently.
     """
     outer: Any = tape.parent
     if outer or outer.leaves or outer.parent is not None:
@@ -135,8 +135,8 @@ def lost(function: str, outsider: Operand) -> TapeError:
 
 
 def adjoint_of(leaf: Operand) -> Value:
-    """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares; of a complex
-    leaf a complex one.
+    """The adjoint of a leaf: a float, or a C-contiguous array that nobody else holds; complex for a
+    complex leaf.
     """
     g = leaf.adj
     if type(g) is not np.ndarray:
@@ -145,7 +145,7 @@ def adjoint_of(leaf: Operand) -> Value:
 
 
 def plain_copy(y: Operand) -> Operand:
-    """The value of a result as a float, or as a C-contiguous array that nobody shares."""
+    """The value of a result: a float, or a C-contiguous array that nobody else holds."""
     value = y._val if type(y) in VARIABLES else y
     return (
         np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)

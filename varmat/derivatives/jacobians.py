@@ -1,4 +1,4 @@
-"""Jacobians, in the direction that needs fewer passes."""
+"""Jacobians, by rows or by columns: whichever is expected to take less time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["jacobian"]
 
-# What joins arrays treats duals by itself.
+# The rules of these joins have no tangent rule: they handle duals themselves.
 _JOINS = ("concatenate", "stack")
 
 
@@ -63,6 +63,10 @@ def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: objec
     operation that has no forward rule). What is likely to take less time is chosen: directions if
     there are more outputs than inputs, or about as many and more than some twenty.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -95,9 +99,10 @@ def _assembled(y: Operand, points: Tree, blocks: list[list[Operand]]) -> Tree:
 
 
 def _by_sweeps(f: Function, points: Tree, args: Arguments, kwargs: Settings, tape: Tape) -> Tree:
-    """A reverse pass per output, in a tuple of one; None if all directions at once will be faster.
+    """The Jacobian by a reverse pass for each output, in a tuple of one; None if forward mode will
+    be faster.
 
-    A function that makes it, after the scope, where it depends on what is outside.
+    If it depends on variables from outside: a function that makes it after the scope.
     """
     given = leaf_tree("jacobian", "x", points, tape)
     variables = list(map(bottom, leaves_of(given)))
@@ -136,7 +141,9 @@ def _by_sweeps(f: Function, points: Tree, args: Arguments, kwargs: Settings, tap
 def _each_of_outer(
     found: list[Operand], y: Operand, points: Tree, variables: list[Operand], tape: Tape
 ) -> Tree:
-    """Makes the blocks, after the scope, of results that depend on what is outside."""
+    """A function that makes the Jacobian, after the scope, of results that depend on variables from
+    outside.
+    """
     leaves = leaves_of(points)
     finishes = [
         [
@@ -175,8 +182,8 @@ def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
     backward = outputs * (3.0 + 0.6 * len(tape) + 5.0 * loops)
     if forward >= 1.2 * backward:
         return False
-    # Tangents of all directions together leave the cache; products with all of them go through an
-    # operand at a better rate than one reverse pass after another.
+    # The tangents of all directions together do not fit the cache. In products, on the other hand,
+    # an operand is read once for all directions.
     results, operands = (
         sum(getattr(entry[1], "size", 1) for entry in tape),
         sum(map(_largest, tape)),
@@ -197,7 +204,7 @@ def _largest(entry: Entry) -> int:
 
 
 def _each_output(result: Operand, tape: Tape) -> Tree:
-    """Sweep from each element of a result in turn; a constant one leaves all adjoints zero."""
+    """Sweep from each element of a result in turn; a constant result leaves all adjoints zero."""
     shape = np.shape(result)
     for i in range(size_of(result)):
         start_sweep(tape)
@@ -224,7 +231,7 @@ def has_no_tangent(entry: Entry) -> bool:
 
 
 def _by_directions(f: Function, points: Tree, args: Arguments, kwargs: Settings) -> Tree:
-    """One evaluation with all unit directions."""
+    """The Jacobian by one evaluation with all unit directions."""
     leaves = leaves_of(points)
     bounds = np.cumsum([0, *map(size_of, leaves)])
     k = int(bounds[-1])

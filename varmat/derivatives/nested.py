@@ -1,11 +1,12 @@
 """Derivatives of derivatives: functionals inside functions that are differentiated themselves.
 
-In forward mode there is nothing to do: duals of one level have duals of others, or variables, as
-their parts. A reverse pass gives numbers. Where a function that is differentiated in reverse mode
-uses variables from outside, its value and gradients are made an operation of these: the part of its
-tape that they depend on is kept, and computed again for the derivatives of the gradient, with duals
-in the direction of their adjoints, for the derivative of ``w @ gradient`` is the gradient of the
-derivative along `w`. The user's function is not called again."""
+In forward mode there is nothing to do: the parts of a dual may be duals of other levels, or
+variables. A reverse pass, however, gives numbers. If a function that is differentiated in reverse
+mode uses variables from outside, its value and gradients become the results of one operation on
+these variables. The operation keeps the entries of the tape that the value depends on. Its own
+derivatives compute these entries again, on duals whose tangents are the adjoints `w` of the
+gradient: the derivative of ``w @ gradient`` is the gradient of the derivative along `w`. The user's
+function is not called again."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def is_outer(x: Operand) -> bool:
 
 
 def holds_outer(args: Arguments) -> bool:
-    """Whether there is something with derivatives of its own among arguments of any structure."""
+    """Whether any leaf of the arguments has derivatives of its own."""
     return any(map(is_outer, leaves_of(args)))
 
 
@@ -59,8 +60,8 @@ def holds_outer(args: Arguments) -> bool:
 
 
 def stand_in(x: Operand, tape: Tape) -> Operand:
-    """A leaf of the tape for a plain number or array, or what depends on nothing but a variable
-    from outside.
+    """A leaf of the tape for a plain number or array; for a variable from outside, a copy of it that
+    only this call uses.
     """
     if type(x) is float or type(x) is np.ndarray:
         return borrow_leaf(x, tape)
@@ -72,7 +73,7 @@ def stand_in(x: Operand, tape: Tape) -> Operand:
 
 
 def own(x: Operand) -> Operand:
-    """An argument that a function may write into."""
+    """A copy of an argument, into which a function may write."""
     if type(x) is np.ndarray:
         return np.array(x, order="C")
     if isinstance(x, Dual):
@@ -83,15 +84,15 @@ def own(x: Operand) -> Operand:
 
 
 def bottom(x: Operand) -> Operand:
-    """What a dual, or one of duals, is the value of."""
+    """The innermost value of a dual, or of duals of duals."""
     while isinstance(x, Dual):
         x = x.val
     return x
 
 
 def refuse_finished(function: str, y: Operand, tape: Tape, level: Level | None = None) -> None:
-    """Refuse a result that is a dual of a run that is over, or made by hand in the function
-    itself.
+    """Refuse a result that is a dual of a call that has ended, or one that the function made by
+    hand.
     """
     while isinstance(y, Dual):
         if y.level in tape.by_hand:
@@ -141,7 +142,7 @@ class Kept:
         Of the tape, with respect to which its gradients are wanted.
     tape : Tape
     operands : sequence of variables, optional
-        What it is a function of; by default the variables from outside.
+        The variables that it is a function of; by default those from outside.
     """
 
     def __init__(
@@ -170,8 +171,8 @@ class Kept:
         level: Level | None = None,
         seeds: Sequence[Operand] | None = None,
     ) -> tuple[Operand, list[Operand]]:
-        """The scalar, and what it is to be differentiated with respect to, on the current tape, for
-        operands of any kind.
+        """The scalar, and the variables `wrt`, computed again on the current tape for other
+        operands.
 
         Parameters
         ----------
@@ -179,7 +180,7 @@ class Kept:
             Variables, plain numbers and arrays, or duals of the level.
         level : Level, optional
         seeds : sequence, optional
-            Tangents of that level for the variables `wrt`, with which they become duals.
+            Tangents for the variables `wrt`, which become duals of that level.
         """
         tape = current_tape()
         places = {id(x): i for i, x in enumerate(self.wrt)}
@@ -212,15 +213,13 @@ class Kept:
 
 
 def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
-    """The entries that a variable depends on, in order, and the roots of all variables that they
-    use.
-    """
+    """The entries that a variable depends on, in order, and the roots of all variables in them."""
     roots = {id(root_of(y)): root_of(y)}
     entries = []
     for entry in reversed(tape):
         rule, result, target, _ = entry
         here = [target] if rule is ASSIGN else [] if result is ALWAYS else _parts(result)
-        # What is checked, and refused, is so at other points too.
+        # Checks are kept: what they refuse is refused at other points too.
         if (result is ALWAYS and rule is not ASSIGN) or any(id(root_of(x)) in roots for x in here):
             entries.append(entry)
             roots.update({id(root_of(x)): root_of(x) for x in _sources(entry)})
@@ -228,7 +227,7 @@ def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
 
 
 def _found(env: dict[int, Operand], x: Operand) -> Operand:
-    """An operand of an entry, with what now stands for the variables in it."""
+    """An operand of an entry, with its variables replaced by what `env` has for them."""
     if type(x) in VARIABLES:
         known = env.get(id(x))
         if known is None and isinstance(x, View):
@@ -240,7 +239,7 @@ def _found(env: dict[int, Operand], x: Operand) -> Operand:
 
 
 def _seen(x: Operand, how: Function) -> Any:
-    """A part of an array of any kind, which is a view where that of plain arrays is one."""
+    """A part of an array of any kind; a view if the part of a plain array would be one."""
     if isinstance(x, Dual):
         return paired(_seen(x.val, how), _seen(x.tan, how), x.level)
     return make_view(x, how, how(x._val)) if type(x) in ARRAYS else how(x)
@@ -259,7 +258,7 @@ def _writable(x: Operand, tape: Tape, level: Level | None) -> Operand:
 
 
 class Gradients(Operation):
-    """The value and the gradients of a function that was kept, as an operation of its operands."""
+    """The value and the gradients of a kept scalar, as an operation on its operands."""
 
     twin_of: Operation | None = None
 
@@ -273,9 +272,10 @@ class Gradients(Operation):
         super().__init__(value_and_gradients, None, variadic=True, stacked=False, native=False)
         self.is_traceable = False  # in a program it is a call
         self.kept = kept
-        # Nothing here refers to the operation itself: what is kept would wait for the collector.
+        # A partial, not a method: if the operation referred to itself, what it keeps would wait for
+        # the cyclic collector.
         self.reverse_rule = partial(_contributions, name, kept)
-        self._tangent = True  # it has one, but for all operands at once
+        self._tangent = True  # `_general` is the tangent rule, for all operands at once
 
     @property
     def rule(self) -> Rule:
@@ -309,8 +309,8 @@ class Gradients(Operation):
         return tuple(paired(r, t, level) for r, t in zip(results, rates, strict=True))
 
     def _pushed(self, values: list[Operand], mine: list[bool], tangents: list[Operand]) -> Result:
-        """The derivative of value and gradients in a direction: those of the derivative of the
-        function.
+        """The derivative of value and gradients in a direction: the value and the gradients of the
+        directional derivative.
         """
         given = [*values, *tangents]
         with nested() as tape:
@@ -372,7 +372,7 @@ def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...
 
 
 def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) -> Finish:
-    """What makes, after the scope has ended, the value of a scalar of any kind and its gradients.
+    """A function that makes, after the scope, the value of a scalar of any kind and its gradients.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> 
             x._adj = None
         results = _swept(y, wrt, tape)
     finally:
-        for x, adjoint in before:  # which may be those of a pass that is under way
+        for x, adjoint in before:  # a pass that is under way may need them
             x._adj = adjoint
     if not outside:
         return lambda: results
@@ -429,7 +429,7 @@ def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> 
 def _refuse_what_cannot(
     function: str, entries: list[Operand], outside: list[Operand], tape: Tape
 ) -> None:
-    """Refuse what could not be differentiated once more."""
+    """Refuse a gradient that could not be differentiated in the variables from outside."""
     parent: Any = tape.parent
     if any(each.sweeping for each in tape.chain()[1:]) or parent is None:
         x = outside[0]
@@ -453,7 +453,7 @@ def _refuse_what_cannot(
 
 
 def refuse_complex(function: str, x: Operand) -> None:
-    """Refuse complex points where the gradient depends on what is outside."""
+    """Refuse complex points if the gradient depends on variables from outside."""
     if isinstance(x, ComplexKind):
         raise TypeError(
             f"{function}: an argument is complex, but must be real where the function uses "
@@ -473,9 +473,7 @@ def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp
 
 
 def is_outer_result(y: Operand, tape: Tape) -> bool:
-    """Whether a result has derivatives in what is outside of a scope, or is computed where
-    something outside is used.
-    """
+    """Whether a result depends on variables from outside, or the scope has used some."""
     if isinstance(y, Dual):
         return True
     outer: Any = tape.parent
@@ -488,9 +486,7 @@ def is_outer_result(y: Operand, tape: Tape) -> bool:
 
 
 def adopt(tape: Tape, results: Sequence[Operand]) -> None:
-    """Hand what stands on the tape of a scope, and results that are views, over to the scope around
-    it.
-    """
+    """Move the entries of a scope, and results that are views, to the scope around it."""
     parent: Any = tape.parent
     found = [x for _, result, x, y in tape for x in _parts(result, x, y)]
     found += [*tape.leaves, *_parts(tape.kept), *_flattened(results)]
@@ -520,5 +516,5 @@ def _flattened(results: Sequence[Operand]) -> list[Operand]:
 
 
 def holds_variables(x: Operand) -> bool:
-    """Whether a number or array, or what a dual is made of, is a variable."""
+    """Whether something is a variable, or a dual with a variable among its parts."""
     return bool(_flattened([x]))

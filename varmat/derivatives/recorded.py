@@ -32,7 +32,7 @@ from varmat.programs.values import values_of
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Argnums, Tree
-    from varmat.typing import Function, Operand, Settings
+    from varmat.typing import Function, Operand, Settings, ValueAndGrad
 
 
 __all__ = ["recorded"]
@@ -47,12 +47,12 @@ class Recorded(Recordings):
         super().__init__(function, runner)
         self.argnums = argnums
         self._eager = value_and_grad(function, argnums)
-        # For one array, with nothing else or truth values, the most common calls: what runs the
-        # recording, by shape and values.
+        # The shortcut for the most common calls, which take one array and perhaps truth values:
+        # the runner by shape and truth values.
         self._by_shape: dict[tuple[object, ...], Function] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Programs are not pickled, but written anew.
+        # Programs are not pickled: the function is recorded anew.
         return type(self), (self.function, self.argnums, self.runner)
 
     def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
@@ -105,8 +105,8 @@ class Recorded(Recordings):
             if not math.isfinite(value):
                 raise ElsewhereError
         except (ArithmeticError, ValueError, ElsewhereError):
-            # Where Python's floats raise, an argument is refused, a density is zero, or a sum
-            # without its factor overflows: as it is written.
+            # Python's floats raised, an argument is refused, a density is zero, or a sum overflows
+            # before it is scaled. The function itself decides what happens.
             return self._eager(*args, **named)
         if not direct:
             following = iter(gradients)
@@ -160,14 +160,14 @@ class Recorded(Recordings):
         rest: Iterable[int] = range(1, len(points))
         if many is not None and points.ndim > 1:
             many(points[1:], values[1:], gradients[1:], workers or len(os.sched_getaffinity(0)))
-            # As it is written where the program ends, or is not finite.
+            # Where the program ended early or is not finite, the function itself is called.
             rest = 1 + np.flatnonzero(~np.isfinite(values[1:]))
         for i in rest:
             values[i], gradients[i] = self(points[i] if points.ndim > 1 else float(points[i]))
         return values, gradients
 
     def known(self, x: np.ndarray, *others: object) -> Recording | None:
-        """The recording that there is for calls with an array and other arguments like these."""
+        """The recording for calls with such an array and these other arguments, if there is one."""
         return self._found((x.shape,), dict(enumerate(others, 1)))
 
     def _made(self, *call: Operand) -> tuple[Program, Function]:
@@ -189,11 +189,19 @@ class Recorded(Recordings):
         }
 
 
+if TYPE_CHECKING:
+
+    class RecordedOfPoint(Recorded):
+        """A function recorded once, to be differentiated with respect to its first argument."""
+
+        __call__: ValueAndGrad  # type: ignore[assignment]
+
+
 class RecordedIfPossible(Recorded):
     """A function recorded once; evaluated anew each time if it cannot be."""
 
-    # What was raised when it was tried: of the function, or because a comparison is another object
-    # while it is recorded.
+    # What the attempt to record raised. The function may raise it too: while it is recorded, a
+    # comparison is not a truth value.
     obstacle: Exception | None = None
 
     def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
@@ -215,8 +223,8 @@ def record(
 ) -> Program:
     """The program of the value and the gradients with respect to the arguments at some positions.
 
-    Raises `ElsewhereError` if the function catches the refusal of a value: where nothing is refused
-    it goes another way."""
+    Raises `ElsewhereError` if the function catches the refusal of a value: at points where nothing
+    is refused it would take another path."""
     with recording_to_write() as tape:
         given = list(args)
         for i in dict.fromkeys(positions):
@@ -230,8 +238,8 @@ def record(
 def record_values(
     function: Function, point: np.ndarray, copies: int = 1
 ) -> tuple[Program, list[bool]]:
-    """The program of several results of a function of one vector, forward only; errors are those of
-    `record`.
+    """The program of several results of a function of one vector, without derivatives. It raises
+    what `record` raises.
 
     Parameters
     ----------
@@ -239,7 +247,7 @@ def record_values(
         Returns a list of variables and plain values.
     point : ndarray of float64
     copies : int
-        How many times the function is given the vector: into each of them it may write.
+        How many copies of the vector the function is given. It may write into each.
 
     Returns
     -------
@@ -276,7 +284,9 @@ class RecordedGradient(RecordedFunctional[T]):
 @overload
 def recorded(f: Derived[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
 @overload
-def recorded(f: Function, argnums: Argnums = 0, *, runner: str = "auto") -> Recorded: ...
+def recorded(f: Function, *, runner: str = "auto") -> RecordedOfPoint: ...
+@overload
+def recorded(f: Function, argnums: Argnums, *, runner: str = "auto") -> Recorded: ...
 def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto") -> Recordings:
     """A function, or a functional of one, that is recorded once, and evaluated without it
     afterwards.

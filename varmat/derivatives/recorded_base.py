@@ -1,6 +1,4 @@
-"""What all recorded functions share: the recordings that each keeps, and the scope in which one is
-made.
-"""
+"""What all recorded functions share: the recordings they keep, and the scope that makes one."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from varmat.typing import Entry, Function, Operand, Result, Settings, Thunk
 
 
-# Recordings that one function keeps, for so many combinations of shapes and of other arguments.
+# The most recordings that one function keeps.
 MOST_RECORDINGS = 16
 Made: TypeAlias = tuple[Any, ...]  # a program, what runs it, and what else there is to know
 Others: TypeAlias = dict[Any, Any]  # arguments by position or name
@@ -45,15 +43,14 @@ class Recording(NamedTuple):
     Attributes
     ----------
     structures : tuple
-        Of the arguments that are differentiated with respect to: a shape is that of a number or an
-        array.
+        Of the arguments to differentiate with respect to; for a number or an array its shape.
     others : dict
         All other arguments, by position or name.
     program : Program
     run : callable
         Takes the list of numbers and arrays; returns the list of outputs.
     more : object
-        What else the recorded function wants to know about it.
+        What the subclass has to remember about the program.
     """
 
     structures: tuple[Operand, ...]
@@ -75,14 +72,14 @@ def _is_same(x: Operand, y: Operand) -> bool:
         return False
     if type(x) is tuple:
         return len(x) == len(y) and all(map(_is_same, x, y))
-    # Zeros are equal, and have signs; so are a day and 24 hours, and have units.
+    # 0.0 equals -0.0, and a day equals 24 hours: equal values must look the same too.
     comparable = type(x) in _SAME_IF_EQUAL or (isinstance(x, np.generic) and x.dtype == y.dtype)
     return comparable and bool(x == y) and bool(x or repr(x) == repr(y))
 
 
 class Recordings:
-    """A function that is recorded for each combination of shapes and of other arguments; the base
-    of all of them.
+    """The base of recorded functions: one recording for each combination of shapes and of other
+    arguments.
 
     Parameters
     ----------
@@ -121,7 +118,7 @@ class Recordings:
     def _recording(
         self, structures: tuple[object, ...], others: Others, *call: Operand
     ) -> Recording:
-        """What several threads want at once is recorded by one of them."""
+        """The recording for a call. If several threads ask at once, one of them records."""
         with held(self._lock):
             known = self._found(structures, others)
             if known is None:
@@ -134,12 +131,12 @@ class Recordings:
         self._recordings = recordings
 
     def _made(self, *call: Operand) -> Made:
-        """For a call the program, what runs it, and what else there is to know."""
+        """The program for a call, its runner, and what `Recording.more` is to be."""
         raise NotImplementedError
 
 
 class WatchedTape(Tape):
-    """A tape that refuses entries which cannot be written as a program, where they are made."""
+    """A tape that refuses an entry at once if no program can have it as a step."""
 
     __slots__ = ()
 
@@ -154,11 +151,11 @@ class WatchedTape(Tape):
         args: Sequence[Operand],
         settings: Settings,
     ) -> Result:
-        """The tangent of the result of an operation of duals: by its rule, or by a call of it where
-        the rule looks at a value.
+        """The tangent of an operation on duals: recorded step by step, or as one call if the rule
+        looks at a value.
 
-        Of a user's rule nobody knows that it depends on its operands alone, and not on what was
-        saved at the recorded point."""
+        A user's rule is always recorded as a call: it may use what it saved at the recorded point.
+        """
         if not getattr(op, "is_traceable", True):
             return called_tangent(op, tuple(args), settings)
         entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
@@ -173,22 +170,22 @@ class WatchedTape(Tape):
 def _looked_at(
     variable: Operand, ufunc: Operand = None, operands: Sequence[Operand] = ()
 ) -> Result:
-    """The outcome of a comparison; other looks are refused, but at what a nested scope computes
-    without the variables here.
+    """The outcome of a comparison. Any other look at a value is refused, unless a nested scope
+    looks at what it computed without the variables of the recording.
     """
     scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, variable._tape.chain()))
     if scopes and not any(type(x._tape) is WatchedTape for tape in scopes for x in outsiders(tape)):
         return None
-    # Whoever compares duals compares their values.
+    # Duals are compared by their values.
     return compared(ufunc, tuple([x.val if isinstance(x, Dual) else x for x in operands]))
 
 
 @contextmanager
 def recording_to_write() -> Iterator[Tape]:
-    """A scope of its own memory, of which a program is to be written."""
+    """A scope with memory of its own, for a recording that becomes a program."""
     with recording() as tape:
-        # The memory of a recording goes back to the system: its program does not want it, nor
-        # perhaps anything else in this thread.
+        # The program does not use the memory of the recording, and this thread may never again
+        # need so much: with an arena of its own it goes back to the system.
         tape.arena.release(tape.mark)
         tape.arena = Arena()
         tape.mark = tape.arena.mark()
@@ -197,9 +194,9 @@ def recording_to_write() -> Iterator[Tape]:
 
 @contextmanager
 def watched(tape: Tape) -> Iterator[None]:
-    """Refuse what no program can do on a tape, and functions that catch a refusal."""
+    """Refuse what no program can do, and a function that catches such a refusal."""
     of_values, of_looks = refusals.of_values, refusals.of_looks
-    # The scope is open already, and all its variables know this tape.
+    # The scope is open and its variables refer to this tape: it changes its class.
     tape.__class__, tape.watch = WatchedTape, _looked_at
     yield
     if refusals.of_looks != of_looks:

@@ -1,6 +1,4 @@
-"""Functionals recorded once: products with Hessians and Jacobians, and these themselves, by
-programs.
-"""
+"""Recorded Hessians and Jacobians, and recorded products with them."""
 
 from __future__ import annotations
 
@@ -70,8 +68,8 @@ class RecordedFunctional(Recordings, Generic[T]):
     def _known(
         self, points: Tree, args: Sequence[object] = (), named: Settings | None = None
     ) -> Recording:
-        """The recording for arguments like these; `ElsewhereError` if there is none, for the
-        function caught a refusal.
+        """The recording for arguments like these. Raises `ElsewhereError` if the function caught a
+        refusal, so that there is none.
         """
         structures = (points.shape,) if type(points) is np.ndarray else (structure_of(points),)
         others: Others = {**(named or {}), **dict(enumerate(args, 1))}
@@ -84,15 +82,15 @@ class RecordedFunctional(Recordings, Generic[T]):
 
 
 def _is_inside(args: Arguments) -> bool:
-    """Whether arguments have derivatives of their own, inside another functional: there nothing is
-    recorded.
+    """Whether arguments have derivatives of their own. Inside another functional they do, and
+    nothing is recorded.
     """
     return not all(map(is_plain, args)) and holds_outer(args)
 
 
 @contextmanager
 def _held_to_its_line() -> Iterator[None]:
-    """Where Python's floats raise, or an argument is refused, a program has ended."""
+    """Raise `ElsewhereError` where Python's floats raise or an argument is refused."""
     try:
         yield
     except (ArithmeticError, ValueError) as error:
@@ -100,7 +98,7 @@ def _held_to_its_line() -> Iterator[None]:
 
 
 def _outputs(run: Function, arguments: Sequence[Operand]) -> list[Operand]:
-    """What a run returns after the zero; `ElsewhereError` unless all of it is finite."""
+    """The outputs of a run, without the zero. Raises `ElsewhereError` unless all are finite."""
     with _held_to_its_line():
         found: list[Operand] = run(arguments)
     for x in found:
@@ -110,8 +108,8 @@ def _outputs(run: Function, arguments: Sequence[Operand]) -> list[Operand]:
 
 
 def _rows(known: Recording, leaves: list[Operand], like: list[Operand]) -> np.ndarray:
-    """The outputs of a program as rows of a matrix: for each unit vector, of the shapes `like`, as
-    the remaining arguments.
+    """The outputs of a program as rows of a matrix, one for each unit vector. The vectors have the
+    shapes of `like` and are the last arguments of the program.
     """
     n, width = sum(map(size_of, like)), sum(v.size for v in known.program.outputs[1:])
     values, rows = np.zeros(n), np.empty((n, width))
@@ -136,8 +134,8 @@ def _rows(known: Recording, leaves: list[Operand], like: list[Operand]) -> np.nd
 
 
 def _blocks(matrix: np.ndarray, y: Tree, points: Tree) -> Tree:
-    """A matrix of derivatives of all results with respect to all elements of the point, as the
-    structure of both.
+    """The matrix of derivatives of all results with respect to all elements of the point, taken
+    apart into the structure of both.
     """
     results, leaves = leaves_of(y), leaves_of(points)
     ends = np.cumsum([0, *map(size_of, leaves)]).tolist()

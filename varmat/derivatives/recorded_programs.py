@@ -1,6 +1,4 @@
-"""The programs of derivatives: products with Hessians and Jacobians, with the point and the vector
-as arguments.
-"""
+"""Programs of products with Hessians and Jacobians, as functions of the point and the vector."""
 
 from __future__ import annotations
 
@@ -32,9 +30,9 @@ class Written(NamedTuple):
     Attributes
     ----------
     program : Program
-        Before any pass. It returns a zero first, which is another number where a run ends early.
+        Before optimisation. Its first output is zero; after a run that ended early it is not.
     template : object
-        The structure that the function returned, with zeros of the same shapes.
+        What the function returned, with zeros in place of the numbers.
     only_reverse : bool
         Whether there is an operation without a forward rule.
     """
@@ -103,9 +101,7 @@ def weighted_program(
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
-    """A program that returns a zero and some of the outputs, and takes some of the arguments, which
-    are all that those need.
-    """
+    """The program of the zero and some of the outputs. `arguments` must be all that these need."""
     return optimised(
         Program(
             program.arguments[arguments],
@@ -137,19 +133,19 @@ def written(
     ----------
     tape : Tape
     leaves : sequence of variables
-        What is an argument; other leaves are constants.
+        The arguments of the program; other leaves become constants.
     values : sequence of variables and plain values
-        What it returns, after a zero.
+        The outputs, after a zero.
     pulled, wanted : sequences of variables
-        Then come the gradients of the sum of those with respect to these.
+        Further outputs: the gradients of the sum of `pulled` with respect to `wanted`.
     weighted : bool
-        Whether the sum has weights, which are further arguments.
+        Whether the program takes weights for the sum as further arguments.
     """
     program = TapeProgram()
     builder = program.builder
     nodes = {id(x): program.node(x, builder.argument(x.shape)) for x in leaves}
-    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads
-    # the variables any more.
+    # Writing an assignment as a step needs the values from before it. Nobody reads the variables
+    # after this, so all assignments can be undone.
     for assignment in reversed(tape.assignments):
         assignment.undo()
     for leaf in tape.leaves:
@@ -157,7 +153,7 @@ def written(
             program.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
     for entry in tape:
         program.entry(*entry)
-    # The nodes of views, too, come before the reverse pass, of which they have a part.
+    # The nodes of views take part in the reverse pass, so they are made before it.
     returned = [
         program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
         for y in values

@@ -1,10 +1,9 @@
-"""Tangents in recordings by rules that look at values: one operation, which calls the rule anew at
-every run.
+"""Recorded tangents of operations whose tangent rule looks at values.
 
-A tangent rule may choose a formula by the values of its operands, as that of the determinant does
-for singular matrices. What it chooses at the recorded point is not right at others, so the whole
-tangent is one call of Python then: forward mode for the value, and forward over reverse for the
-contributions."""
+A tangent rule may choose a formula by the values of its operands: that of the determinant treats
+singular matrices apart. The choice made at the recorded point can be wrong at other points. Such a
+tangent is therefore recorded as one operation, which calls the rule anew at every run: in forward
+mode for its value, and in forward over reverse mode for its contributions."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def called_tangent(
     op: Operation | Elementwise, args: tuple[Operand, ...], settings: Settings
 ) -> Result:
-    """The tangent of the result of an operation, or a tuple of them, recorded as one call.
+    """Record the tangent of the result of an operation, or a tuple of tangents, as one call.
 
     Parameters
     ----------
@@ -48,8 +47,8 @@ def _operation(
     variable: list[bool],
     settings: Settings,
 ) -> Operation:
-    """The tangent of an operation as an operation of the operands and of the tangents of those at
-    some places.
+    """The tangent as an operation of its own: its operands are those of `op`, followed by the
+    tangents of the operands at `places`.
     """
 
     level = Level(op.name)

@@ -96,6 +96,13 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     What `f` assigns into its argument does not change the caller's array. Nothing remains on the
     tape, also when `f` raises.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
+    B. Carpenter and others (2015), "The Stan Math Library: Reverse-mode automatic differentiation
+    in C++", arXiv:1509.07164.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -137,9 +144,7 @@ class Derived(partial[T]):
 if TYPE_CHECKING:
 
     class Gradient(Derived[Tree]):
-        """What `grad` makes of a function, if it differentiates with respect to the first
-        argument.
-        """
+        """A gradient, or a functional like it, as a function of the point: the first argument."""
 
         __call__: Derivative
 
@@ -161,9 +166,7 @@ def named(
     argnums: Argnums = 0,
     like: Function | None = None,
 ) -> Derived[T]:
-    """A `Derived` that says what it is; its signature is that of `f`, or of the partial `like`
-    it.
-    """
+    """Give a `Derived` its name, and the signature of `f`, or of `like` if that is given."""
     if not callable(f):
         raise TypeError(
             f"{functional}: the argument is a {type(f).__name__}, but must be a function!"
@@ -188,8 +191,8 @@ def check_alone(functional: str, *others: object) -> None:
 def _differentiated(
     name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
 ) -> tuple[float, Tree]:
-    """Value and gradients with respect to some arguments; without detours for plain arrays and
-    floats.
+    """Value and gradients with respect to some arguments: the short way for floats and plain
+    arrays.
     """
     positions: tuple[int, ...] = argnums if type(argnums) is tuple else (argnums,)  # type: ignore[assignment]
     for i in positions:
@@ -221,7 +224,7 @@ def _differentiated(
                 finish = _outer_gradients(name, y, [given[i] for i in positions], tape)
                 y = scalar_result(name, y, tape) if finish is None else 0.0
             value = _swept(y, tape)
-            # References to variables would keep their memory from being used again.
+            # The memory of the tape is used again only once nobody refers to its variables.
             del y
             gradients = tuple([adjoint_of(given[i]) for i in positions])
             del given
@@ -240,8 +243,8 @@ def _differentiated(
 
 
 def _outer_gradients(name: str, y: Operand, leaves: list[Operand], tape: Tape) -> Result:
-    """Makes value and gradients, after the scope, of a result that has derivatives outside of it;
-    None if it has none.
+    """What makes value and gradients, after the scope, if the result depends on variables from
+    outside; None if it does not.
     """
     if not isinstance(y, Dual):
         y = output(name, y)
@@ -259,8 +262,8 @@ def is_plain(x: Operand) -> bool:
 
 
 class Terms(tuple[Any, ...]):
-    """What a function may return instead of its sum: for a sum nothing needs to be recorded, each
-    term gets the adjoint one.
+    """What a function may return instead of the sum of its terms. The sum need not be recorded:
+    every term has the adjoint one.
     """
 
     __slots__ = ()
@@ -283,7 +286,7 @@ def _swept(y: Operand, tape: Tape) -> Result:
 
 
 def _seeded(terms: Terms) -> float:
-    """Give all elements of all terms the adjoint one; their sum."""
+    """Give all elements of all terms the adjoint one, and return their sum."""
     total = 0.0
     for y in terms:
         is_variable = type(y) in VARIABLES
@@ -306,14 +309,14 @@ def _of_structures(
 def _record_and_sweep(
     name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings, tape: Tape
 ) -> Any:
-    """Value and gradients, or a function that makes them, after the scope, of what they depend on
-    outside.
+    """Value and gradients; or, if they depend on variables from outside, a function that makes
+    them after the scope.
     """
     chosen = positions_of(name, argnums, len(args))
     given, variables = list(args), {}
     for i in chosen:
         given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
-        # The function may take its argument apart, so the leaves are remembered here.
+        # The function may change the containers, so the leaves are kept here too.
         variables[i] = leaves_of(given[i])
     y = f(*given, **kwargs)
     finish = _outer_gradients(name, y, [x for i in variables for x in variables[i]], tape)
@@ -328,7 +331,7 @@ def _record_and_sweep(
         )
     value = _swept(scalar_result(name, y, tape), tape)
     del y
-    # Of an argument named twice each gradient is an array of its own.
+    # Each gradient is an array of its own, even if an argument is named twice.
     adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: copy(adjoint_of(x))
     gradients = tuple(rebuilt(args[i], map(adjoint, map(bottom, variables[i]))) for i in chosen)
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
@@ -388,6 +391,10 @@ def gradient(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree:
     ShapeError, TypeError, TapeError
         As by `value_and_grad`.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -427,6 +434,10 @@ def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tre
         If `f` is neither a function nor a scalar variable.
     ShapeError
         If `f` is a variable with more than one element.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
 
     Examples
     --------
@@ -488,6 +499,10 @@ def vjp(f: Function, /, *primals: Tree) -> object:
     collected. The primals are copied; other arrays that `f` reads must not be changed before the
     last call. Inside a function that is differentiated itself the pull-back calls `f` again.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -514,8 +529,8 @@ def _pulled_back(f: Function, /, *primals: Tree) -> tuple[Operand, Operand]:
 
 
 def _outer_pullback(f: Function, points: Tree) -> tuple[Operand, Operand]:
-    """Value and pull-back where there are derivatives in what is outside: the function is called
-    again by the pull-back.
+    """Value and pull-back where the result depends on variables from outside. The pull-back calls
+    the function again.
     """
     y = f(*map_leaves(lambda x, _: own_copy(x), points))
     results = [x if isinstance(x, Dual) else output("vjp", x) for x in leaves_of(y)]
@@ -550,8 +565,8 @@ def _recorded_pullback(
         return None
     results = outputs("vjp", leaves_of(y), tape)
     value = rebuilt(y, map(plain_copy, results))
-    # The scope ends here, the recording does not: what stands on its tape moves to the tape of the
-    # pull-back. The arena leaves memory that somebody refers to alone.
+    # The recording outlives the scope: its entries move to the tape of the pull-back. The arena
+    # does not use memory again that somebody still refers to.
     own.extend(tape)
     for mine, theirs in (
         (own.leaves, tape.leaves),
@@ -560,14 +575,14 @@ def _recorded_pullback(
     ):
         mine.extend(theirs)
     own.swept = tape.swept
-    # nothing is recorded on it any more; a tape that held itself would keep its arrays until the
-    # collector comes
+    # Nothing more is recorded on it. If it referred to itself, its arrays would wait for the cyclic
+    # collector.
     own.top = None
     return value, _Pullback(own, points, variables, value, results)
 
 
 class _Pullback:
-    """Cotangent to cotangents of the primals, by a reverse pass over a recording of its own."""
+    """Maps a cotangent to those of the primals, by a reverse pass over its own recording."""
 
     __slots__ = ("_lock", "_points", "_results", "_tape", "_template", "_variables")
 
@@ -582,7 +597,7 @@ class _Pullback:
         self._tape = tape
         self._points = points
         self._variables = variables
-        # The user may change the value; only its shapes are needed.
+        # The user may change the value, so its shapes are kept apart from it.
         self._template = map_leaves(
             lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value
         )

@@ -1,6 +1,4 @@
-"""Nested arguments: dicts, lists, tuples and named tuples of scalars and arrays, and results of the
-same structure.
-"""
+"""Trees: scalars and arrays in dicts, lists, tuples and named tuples, to any depth."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ def map_leaves(function: Callable[[Operand, str], object], tree: Tree, path: str
 
 
 def structure_of(tree: Tree) -> object:
-    """The types, keys and shapes of `tree`: equal for trees in which a leaf of one stands for that
-    of the other.
-    """
+    """The types, keys and shapes of `tree`: equal for trees that have the same structure."""
     if isinstance(tree, dict):
         return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
     if isinstance(tree, (list, tuple)):
@@ -66,10 +62,9 @@ def rebuilt(tree: Tree, leaves: Iterable[object]) -> Tree:
 def plain_tree(
     function: str, title: str, tree: Tree, complex_too: bool = False, outer_too: bool = False
 ) -> Tree:
-    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain
-    real value, or complex one.
+    """The tree with floats and float64 arrays as leaves; anything else is refused.
 
-    With `outer_too` what has derivatives of its own stays as it is.
+    With `complex_too` leaves may be complex. With `outer_too` a variable or dual stays as it is.
     """
 
     def plain(leaf: Operand, path: str) -> Operand:
@@ -134,7 +129,7 @@ def size_of(leaf: Operand) -> int:
 
 
 def unit_directions(leaves: list[Operand]) -> Iterator[list[Operand]]:
-    """For every element of the leaves in turn: one there and zero everywhere else."""
+    """For each element of the leaves a direction that is one there and zero elsewhere."""
     for i, leaf in enumerate(leaves):
         for k in range(size_of(leaf)):
             direction: list[Operand] = [
@@ -148,8 +143,8 @@ def unit_directions(leaves: list[Operand]) -> Iterator[list[Operand]]:
 
 
 def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:
-    """The derivative of an output with given shape with respect to `leaf`, of numbers in that
-    order.
+    """The derivative of an output of a given shape with respect to `leaf`: `rows` has a row for
+    each element of the output.
     """
     if isinstance(rows, ArrayMethods) or (
         isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)

@@ -1,5 +1,5 @@
-"""Exact third derivatives: a reverse pass over the second derivative along two directions, of duals
-of duals.
+"""Exact third derivatives: a reverse pass over the second derivative along two directions, which
+duals of duals compute.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) 
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the third derivative in elements `i`, `j` and `k` of `x`; the first
-        axis is that in which Stan's list of matrices goes.
+        Element ``[i, j, k]`` is the third derivative in elements `i`, `j` and `k` of `x`. In Stan
+        it is a list of matrices, along the first axis.
 
     Raises
     ------
@@ -105,6 +105,10 @@ def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) 
     -----
     Forward over forward over reverse: for each pair of elements one evaluation at duals of duals
     over variables, and one reverse pass.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 5.
 
     Examples
     --------
@@ -157,6 +161,11 @@ def grad_tr_mat_times_hessian(
     The sum of third derivatives ``m[j, i] * f[i, j, k]``, as one needs it for Laplace
     approximations and Riemannian samplers: one evaluation at duals of duals over variables, and one
     reverse pass, for each row of the matrix that is not zero.
+
+    References
+    ----------
+    M. Betancourt (2013), "A general metric for Riemannian manifold Hamiltonian Monte Carlo",
+    arXiv:1212.4693.
 
     Examples
     --------

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "Tolerances"]
 
-# An element far below the largest one of its array is compared on the scale of this fraction of the
-# largest.
+# An element below this fraction of the largest one of its array is compared on that scale.
 SMALL = 1e-3
 
 
@@ -84,7 +83,7 @@ def difference(a: Value, b: Value, floor: Value = 0.0, slack: Value = 0.0) -> np
     """Elementwise relative difference; zero for two nans or equal infinities, infinite if only one
     is not finite.
 
-    `floor` is a smallest scale to be relative to, `slack` an absolute difference that is forgiven.
+    `floor` is the smallest scale, `slack` an absolute difference that is forgiven.
     """
     with np.errstate(all="ignore"):
         finite = np.isfinite(a) & np.isfinite(b)

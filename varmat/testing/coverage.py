@@ -56,8 +56,8 @@ COLUMNS = (
     "tails",
     "errors",
 )
-# What is defined there is no differentiable function: the engine, functionals, solvers, tools, and
-# what takes plain values.
+# Modules without differentiable functions: the engine, functionals, solvers, tools, and functions of
+# plain values.
 EXEMPT = (
     *(
         "core",
@@ -96,7 +96,7 @@ class Row:
     def __init__(self, function: Function, module: str) -> None:
         self.function = function
         self.module = module
-        # What it is called by: the function itself, and NumPy's functions for which it answers.
+        # The function itself, and the functions of NumPy that it implements for variables.
         self.callables = [function]
         self.names: list[str] = []
         self.errors: dict[str, float] = {}
@@ -115,8 +115,8 @@ class Row:
         return max(self.errors.values(), default=0.0)
 
     def cells(self) -> list[str]:
-        """What stands in the table: the names, for each column the worst error (or the count of
-        refusals), the worst of all.
+        """The cells of the row: names, the worst error of each column (of refusals their count), and
+        the worst of all.
         """
         marks = [
             _figure(self.errors[column]) if column in self.errors else "" for column in COLUMNS[:-1]
@@ -220,9 +220,7 @@ class Recorder:
                 row.refusals += 1
 
     def notes(self) -> Notes:
-        """What was noted, in plain types: a process that runs a part of the tests hands it to the
-        one that adds up.
-        """
+        """What was noted, in plain types, for the process that adds up what others have noted."""
         return {
             key: (dict(row.errors), row.refusals)
             for key, row in self._by_key().items()
@@ -238,7 +236,7 @@ class Recorder:
                 rows[key].note(column, error)
 
     def _by_key(self) -> dict[str, Row]:
-        """The rows by what they are called in every process."""
+        """The rows by a name that is the same in every process."""
         return {f"{row.module}: {row.names[0]}": row for row in self.rows}
 
     def called(
@@ -316,13 +314,13 @@ class Observer:
         self.recorder = recorder
         self.found: dict[int, Row] = {}
         self.tape: Any = None
-        # The frame of the public function that is running, and the length of the tape up to which
-        # entries are accounted for.
+        # The frame of the public function that is running, and how many entries of the tape are
+        # accounted for.
         self.inside: FrameType | None = None
         self.known = 0
 
     def watch(self, f: Function, args: Sequence[Operand], tape: Tape) -> None:
-        """Call the function; what it raises is its own affair."""
+        """Call the function. If it raises, nothing is found."""
         self.tape, before = tape, sys.getprofile()
         self.known = len(tape)
         try:
@@ -348,9 +346,7 @@ class Observer:
             self.inside = frame
 
     def recorded_directly(self) -> None:
-        """Operators record without a call that has a name: they are known by their entries on the
-        tape.
-        """
+        """Note operators, which the profiling hook cannot see, by their entries on the tape."""
         for entry in self.tape[self.known :]:
             if row := self.recorder.by_rule.get(entry[0].name):
                 self.found[id(row)] = row
@@ -404,8 +400,7 @@ def note(
     f : callable
         A public function of varmat or NumPy, or one that calls such functions.
     args : sequence, optional
-        Where `f` can be called, if it is not itself a public function. Those numbers are variables
-        that `active` says.
+        Arguments for a call of `f`, if it is not itself a public function.
     active : iterable of int, optional
         Positions of the arguments that are variables; by default those of floats and float arrays.
     **errors : float

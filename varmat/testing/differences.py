@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from varmat.typing import Value
 
 
-# Relative to a size; each is a quarter of the one before, so that two extrapolations remove the
-# terms in h**2 and h**4. Powers of two, like the sizes, so that adding them to an argument is
-# exact.
+# Steps relative to a size. Each is a quarter of the one before: two extrapolations remove the terms
+# in h**2 and h**4. All are powers of two, so that adding them to an argument is exact.
 STEPS = (2.0**-4, 2.0**-6, 2.0**-8)
 # Rounding of the function, relative to its magnitude.
 NOISE = 2e-15
@@ -23,8 +22,7 @@ GOOD = 1e-8
 # So does one whose error is this small against the magnitude of the function: the derivative is
 # zero.
 NOTHING = 1e-10
-# With an error as small as this, relatively, there is a finite derivative, whatever the exact rule
-# says.
+# With a relative error as small as this there is a finite derivative, whatever the rule says.
 SURE = 1e-4
 # Sizes of step along a direction whose elements are of the order of the argument's.
 SIZES = tuple(2.0**-k for k in (27, 22, 17, 12, 7, 2))
@@ -84,7 +82,7 @@ def slope(function: Callable[[float], Value], sizes: Sequence[float]) -> tuple[V
 def _doubted(
     estimate: Value, error: Value, size: float, nearer: list[tuple[float, Value, float]]
 ) -> Value:
-    """The error of an estimate, increased where smaller steps say clearly something else."""
+    """The error of an estimate, increased where smaller steps clearly disagree with it."""
     for smaller, rough, noise in nearer:
         gap = np.abs(estimate - rough)
         if smaller < size:
@@ -93,8 +91,8 @@ def _doubted(
 
 
 def conclusive(exact: Value, estimate: Value, error: Value) -> Value:
-    """Where an estimate may be compared with a derivative: one that is not finite is only put in
-    doubt by a good estimate.
+    """Where an estimate may be compared with a derivative. Only a good estimate can refute a
+    derivative that is not finite.
     """
     with np.errstate(all="ignore"):
         needed = np.where(np.isfinite(exact), np.inf, SURE * (1.0 + np.abs(estimate)))
@@ -105,8 +103,8 @@ def _extrapolate(function: Callable[[float], Value], size: float) -> tuple[Value
     (d0, _), (d1, _), (d2, magnitude) = (_difference(function, h * size) for h in STEPS)
     once, again = (16.0 * d1 - d0) / 15.0, (16.0 * d2 - d1) / 15.0
     twice = (256.0 * again - once) / 255.0
-    # Truncation is overestimated by this, rounding is not underestimated: the last extrapolation
-    # hardly changes it.
+    # This overestimates truncation, and does not underestimate rounding, which the last
+    # extrapolation hardly changes.
     error = 0.1 * np.abs(again - once) + NOISE * magnitude / (STEPS[-1] * size)
     return twice, np.where(np.isfinite(twice) & np.isfinite(error), error, np.inf), magnitude
 

@@ -80,6 +80,11 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
     AttributeError, NameError
         If plain NumPy raises them: that is a mistake in `f`, not a refusal.
 
+    References
+    ----------
+    W. H. Press, S. A. Teukolsky, W. T. Vetterling and B. P. Flannery (2007), Numerical Recipes,
+    third edition, Cambridge University Press, section 5.7.
+
     Examples
     --------
     >>> import numpy as np
