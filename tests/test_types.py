@@ -40,7 +40,7 @@ def test_functionals() -> None:
         vm.value_and_grad(log_density)(START), tuple[float, npt.NDArray[np.float64]]
     )
     recorded, same = assert_type(
-        vm.recorded(lambda theta: np.sum(theta**2))(START), tuple[float, Any]
+        vm.recorded(lambda theta: np.sum(theta**2))(START), tuple[float, npt.NDArray[np.float64]]
     )
     np.testing.assert_array_equal(
         assert_type(vm.gradient(log_density, START), np.ndarray), gradient

@@ -175,4 +175,4 @@ def test_hessp_is_a_function_as_the_other_functionals_make_them():
         vm.hessp(3)
 
     assert vm.hessp(np.sum).__name__ == "hessp(sum)"
-    assert str(inspect.signature(vm.hessp(rosenbrock))).startswith("(x: 'Any', p: 'Any', /, *args")
+    assert str(inspect.signature(vm.hessp(rosenbrock))).startswith("(x: 'Tree', p: 'Tree', /, *args")

@@ -1,5 +1,5 @@
-"""Functionals: gradients, Jacobians, Hessians and products with them, as plain numbers that outlive
-the tape.
+"""Gradients, Jacobians, Hessians and products with them: functionals, which take functions and
+return plain numbers.
 """
 
 from varmat.derivatives.finite_differences import (

@@ -1,18 +1,23 @@
-"""Derivatives from differences: of function values alone, to check the others against, or of
-derivatives of a lower order.
+"""Finite differences: of values, to check other derivatives against, or of derivatives of a lower
+order.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.derivatives.hessians import hessian
-from varmat.derivatives.recording import output
+from varmat.derivatives.inputs_and_outputs import output
 from varmat.derivatives.reverse import gradient
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
+
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Tree
+    from varmat.typing import Function, Operand, Value
+
 
 __all__ = [
     "finite_diff_grad_hessian",
@@ -29,7 +34,13 @@ __all__ = [
 _STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))
 
 
-def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
+@overload
+def finite_diff_gradient(f: Function, x: float, eps: float = 1e-3) -> float: ...
+@overload
+def finite_diff_gradient(f: Function, x: np.ndarray, eps: float = 1e-3) -> np.ndarray: ...
+@overload
+def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree: ...
+def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree:
     """The gradient of a scalar function from central differences of order six.
 
     Parameters
@@ -57,6 +68,11 @@ def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
     The error is about ``eps**6`` times the seventh derivative over 140, plus ``1e-16 / eps`` times
     the function.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -69,7 +85,7 @@ def finite_diff_gradient(f: Any, x: Any, eps: float = 1e-3) -> Any:
     )
 
 
-def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
+def finite_diff_hessian(f: Function, x: Tree, eps: float = 5e-3) -> np.ndarray:
     """The Hessian of a scalar function from central differences of order six of its values.
 
     Parameters
@@ -98,6 +114,11 @@ def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
     The error is about ``eps**6`` times eighth derivatives over 70, plus ``1e-16 / eps**2`` times
     the function.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -107,16 +128,16 @@ def finite_diff_hessian(f: Any, x: Any, eps: float = 5e-3) -> np.ndarray:
     """
     points = plain_tree("finite_diff_hessian", "x", x)
     function, vector = _of_vector("finite_diff_hessian", f, points), _flat(points)
-    rows: Any = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
+    rows: list[Value] = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
     matrix = np.reshape(np.array(rows), (vector.size, vector.size))
     return np.asarray((matrix + matrix.T) / 2)
 
 
-# Its step is in units of the elements, and so chosen by itself.
+# The step is in units of the elements already.
 finite_diff_gradient_auto = finite_diff_gradient
 
 
-def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
+def finite_diff_hessian_auto(f: Function, x: Tree) -> np.ndarray:
     """The Hessian of a scalar function from central differences of order six of its gradient.
 
     Parameters
@@ -142,6 +163,11 @@ def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
     1e-18 times seventh derivatives of the gradient, plus 1e-13 times the gradient. `varmat.hessian`
     is exact.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -157,7 +183,7 @@ def finite_diff_hessian_auto(f: Any, x: Any) -> np.ndarray:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
+def finite_diff_hessian_times_vector_auto(f: Function, x: Tree, v: Tree) -> Tree:
     """The Hessian of a scalar function times a vector, from central differences of order six of its
     gradient.
 
@@ -184,6 +210,11 @@ def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
     The step along `v` is 0.001 times ``max(1, max(|x|)) / max(|v|)``. `varmat.hessian_times_vector`
     is exact.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -201,7 +232,7 @@ def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
     )
     longest = np.max(np.abs(direction), initial=0.0)
     if not longest:
-        gradient(f, points)  # which refuses what is no scalar function
+        gradient(f, points)  # refuses a function that is not scalar
         return _rebuilt_from(points, np.zeros(vector.size))
     h = _STEP * max(1.0, np.max(np.abs(vector), initial=0.0)) / longest
     slope = _gradient_of_vector(f, points)
@@ -212,7 +243,7 @@ def finite_diff_hessian_times_vector_auto(f: Any, x: Any, v: Any) -> Any:
     return _rebuilt_from(points, sum(parts) / h)
 
 
-def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
+def finite_diff_grad_hessian(f: Function, x: Tree, eps: float = 1e-3) -> np.ndarray:
     """The derivatives of the Hessian of a scalar function, from central differences of order six of
     the exact Hessian.
 
@@ -241,6 +272,11 @@ def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
     The error is about ``eps**6`` times ninth derivatives, plus ``1e-16 / eps`` times the Hessian.
     `varmat.grad_hessian` is exact.
 
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -252,7 +288,7 @@ def finite_diff_grad_hessian(f: Any, x: Any, eps: float = 1e-3) -> np.ndarray:
     return _grad_hessian("finite_diff_grad_hessian", f, x, eps)
 
 
-def finite_diff_grad_hessian_auto(f: Any, x: Any) -> np.ndarray:
+def finite_diff_grad_hessian_auto(f: Function, x: Tree) -> np.ndarray:
     """`finite_diff_grad_hessian` with steps chosen by the size of the elements.
 
     Parameters
@@ -276,6 +312,11 @@ def finite_diff_grad_hessian_auto(f: Any, x: Any) -> np.ndarray:
     Notes
     -----
     The steps are 0.001 times ``max(1, |x_i|)`` for element ``x_i``. `varmat.grad_hessian` is exact.
+
+    References
+    ----------
+    B. Fornberg (1988), "Generation of finite difference formulas on arbitrarily spaced grids",
+    Mathematics of Computation 51, 699-706.
 
     Examples
     --------
@@ -306,6 +347,11 @@ def finite_diff_stepsize(u: float) -> float:
     About 6.1e-6 for moderate numbers. The functions of this module, whose differences are of order
     six, take longer steps.
 
+    References
+    ----------
+    W. H. Press, S. A. Teukolsky, W. T. Vetterling and B. P. Flannery (2007), Numerical Recipes,
+    third edition, Cambridge University Press, section 5.7.
+
     Examples
     --------
     >>> import varmat as vm
@@ -315,15 +361,15 @@ def finite_diff_stepsize(u: float) -> float:
     return float(np.cbrt(np.finfo(np.float64).eps) * max(1.0, abs(float(u))))
 
 
-# Of differences of derivatives, in units of the elements.
+# The step for differences of derivatives, in units of the elements.
 _STEP = 1e-3
 
 
-def _gradient_of_vector(f: Any, points: Any) -> Any:
+def _gradient_of_vector(f: Function, points: Tree) -> Function:
     return lambda vector: _flat(gradient(f, _rebuilt_from(points, vector)))
 
 
-def _grad_hessian(function: str, f: Any, x: Any, eps: float) -> np.ndarray:
+def _grad_hessian(function: str, f: Function, x: Tree, eps: float) -> np.ndarray:
     vector = plain_tree(function, "x", np.asarray(x) if isinstance(x, (list, tuple)) else x)
     if np.ndim(vector) != 1:
         raise ShapeError(f"{function}: x has shape {np.shape(vector)}, but must be a vector!")
@@ -333,11 +379,11 @@ def _grad_hessian(function: str, f: Any, x: Any, eps: float) -> np.ndarray:
     )
 
 
-def _flat(points: Any) -> np.ndarray:
+def _flat(points: Tree) -> np.ndarray:
     return np.concatenate([np.ravel(x) for x in leaves_of(points)] or [np.empty(0)])
 
 
-def _rebuilt_from(points: Any, vector: np.ndarray) -> Any:
+def _rebuilt_from(points: Tree, vector: np.ndarray) -> Tree:
     leaves, start = [], 0
     for x in leaves_of(points):
         part = vector[start : start + size_of(x)]
@@ -346,7 +392,7 @@ def _rebuilt_from(points: Any, vector: np.ndarray) -> Any:
     return rebuilt(points, leaves)
 
 
-def _of_vector(name: str, f: Any, points: Any) -> Any:
+def _of_vector(name: str, f: Function, points: Tree) -> Function:
     def function(vector: np.ndarray) -> float:
         y = output(name, f(_rebuilt_from(points, vector)))
         if np.shape(y):
@@ -358,19 +404,19 @@ def _of_vector(name: str, f: Any, points: Any) -> Any:
     return function
 
 
-def _gradient(function: Any, vector: np.ndarray, eps: float) -> np.ndarray:
+def _gradient(function: Function, vector: np.ndarray, eps: float) -> np.ndarray:
     return np.array(_central(function, vector, eps), dtype=np.float64)
 
 
-def _central(function: Any, vector: np.ndarray, eps: float) -> list[Any]:
+def _central(function: Function, vector: np.ndarray, eps: float) -> list[Operand]:
     """The central difference of `function` along each axis."""
 
-    def along(i: int) -> Any:
+    def along(i: int) -> Value:
         h = eps * max(1.0, abs(vector[i]))
-        # A step that the arithmetic represents exactly at this point.
+        # Rounded so that adding it to the element is exact.
         h = (vector[i] + h) - vector[i]
 
-        def at(steps: int) -> Any:
+        def at(steps: int) -> Value:
             moved = vector.copy()
             moved[i] += steps * h
             return function(moved)

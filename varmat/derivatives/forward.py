@@ -1,12 +1,10 @@
-"""Directional derivatives, by one pass with dual numbers; nothing is recorded but what the function
-records of its own.
-"""
+"""Directional derivatives, by one pass with dual numbers. The functional itself records nothing."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import to_varmat
 from varmat.core.tape import Tape, current_tape
 from varmat.core.variables import VARIABLES, make_leaf
+from varmat.derivatives.inputs_and_outputs import lost, output, plain_copy, recording
 from varmat.derivatives.nested import (
     adopt,
     check_scalar,
@@ -24,17 +23,21 @@ from varmat.derivatives.nested import (
     own,
     refuse_finished,
 )
-from varmat.derivatives.recording import lost, output, plain_copy, recording
 from varmat.derivatives.reverse import ABSENT, Derived, named
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
+
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Function, Operand, Settings
+
 
 __all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
 
 
-def _dual(x: Any, t: Any, level: Level) -> Any:
-    """The dual of a point and a direction, which both may depend on what is outside."""
+def _dual(x: Operand, t: Operand, level: Level) -> Operand:
+    """The dual of a point and a direction; both may depend on variables from outside."""
     x, t = own(x), own(t)
-    # As `Dual` does it: variables may be assigned into the tangent.
+    # A tangent is a variable where the value is one, so that variables can be assigned into it.
     return attached(
         x, make_leaf(t, x._tape.top) if type(x) in VARIABLES and not is_outer(t) else t, level
     )
@@ -42,18 +45,17 @@ def _dual(x: Any, t: Any, level: Level) -> Any:
 
 def call_with_tangents(
     function: str,
-    f: Any,
-    points: Any,
-    tangents: list[Any],
-    args: Any = (),
-    kwargs: Any = None,
-    make: Any = _dual,
-) -> tuple[Any, list[tuple[Any, Any]]]:
-    """Call `f`, in a scope, at the duals that `make` makes of the leaves of `points`, the tangents
-    and a new level.
+    f: Function,
+    points: Tree,
+    tangents: list[Operand],
+    args: Arguments = (),
+    kwargs: Settings | None = None,
+    make: Function = _dual,
+) -> tuple[Tree, list[tuple[Operand, Operand]]]:
+    """Call `f` in a scope, at the duals that `make` makes of leaves, tangents and a new level.
 
-    Returns what it returns, and value and tangent of each leaf of that; the tangent is None if the
-    leaf is constant."""
+    Returns the result of `f`, and a pair for each of its leaves: the value, and the tangent or None
+    if the leaf is constant."""
     level, tape = Level(function), current_tape()
     before, tape.by_hand, start = tape.by_hand, [], len(tape)
     try:
@@ -72,7 +74,7 @@ def call_with_tangents(
     return y, parts
 
 
-def _taken_apart(function: str, y: Any, level: Level, tape: Tape) -> tuple[Any, Any]:
+def _taken_apart(function: str, y: Operand, level: Level, tape: Tape) -> tuple[Operand, Operand]:
     if not isinstance(y, Dual):
         return output(function, y), None
     if y.level is not level or type(y.val) is Dual or type(y.tan) is Dual:
@@ -85,13 +87,13 @@ _PLAIN = frozenset({float, np.ndarray, type(None)})
 
 
 def plain_parts(
-    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None = None
-) -> list[tuple[Any, Any]]:
-    """Values and tangents as floats and new arrays, tangents with a leading axis if there are `k`
-    directions.
+    function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None = None
+) -> list[tuple[Operand, Operand]]:
+    """Values and tangents as floats and new arrays; with `k` directions tangents have a leading
+    axis.
 
-    What depends on variables from outside stays what it is, and what was recorded in the scope goes
-    to the one around it."""
+    A value or tangent that depends on variables from outside stays as it is. The entries of the
+    scope then move to the scope around it."""
     if not _PLAIN.issuperset([type(x) for pair in parts for x in pair]) and any(
         is_outer(x) for pair in parts for x in pair
     ):
@@ -100,16 +102,19 @@ def plain_parts(
 
 
 def scalar_parts(
-    function: str, y: Any, parts: list[tuple[Any, Any]], other: str = "jacobian or varmat.vjp"
-) -> tuple[Any, Any]:
-    """Value and tangent of what must be one scalar."""
+    function: str,
+    y: Operand,
+    parts: list[tuple[Operand, Operand]],
+    other: str = "jacobian or varmat.vjp",
+) -> tuple[Operand, Operand]:
+    """Value and tangent of a result that must be one scalar."""
     if len(parts) != 1 or isinstance(y, (tuple, list, dict)):
-        parts = [(output(function, y), None)]  # which refuses it, or makes an array of numbers
+        parts = [(output(function, y), None)]  # refused, or an array of numbers
     check_scalar(function, parts[0][0], other)
     return parts[0]
 
 
-def _tangent(value: Any, tangent: Any, k: int | None) -> Any:
+def _tangent(value: Operand, tangent: Operand, k: int | None) -> Operand:
     return (
         tangent
         if tangent is not None
@@ -118,8 +123,8 @@ def _tangent(value: Any, tangent: Any, k: int | None) -> Any:
 
 
 def _outer_parts(
-    function: str, parts: list[tuple[Any, Any]], tape: Tape, k: int | None
-) -> list[tuple[Any, Any]]:
+    function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None
+) -> list[tuple[Operand, Operand]]:
     parts = [(to_varmat(value), to_varmat(t)) for value, t in parts]
     found = [x for pair in parts for x in pair if holds_variables(x)]
     parent: Any = tape.parent
@@ -136,16 +141,20 @@ def _outer_parts(
 
 
 def forward_scope() -> AbstractContextManager[Tape]:
-    """A scope for duals; a recording, which is to have all that is computed, is one for itself."""
+    """A scope for duals. A recording that becomes a program needs all entries, so it is its own
+    scope.
+    """
     tape = current_tape()
     return recording() if tape.watch is None else nullcontext(tape)
 
 
 @overload
-def jvp(f: Any) -> Derived[tuple[Any, Any]]: ...
+def jvp(f: Function) -> Derived[tuple[Operand, Operand]]: ...
 @overload
-def jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]: ...
-def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
+def jvp(f: Function, primals: Tree, tangents: Tree) -> tuple[Operand, Operand]: ...
+def jvp(
+    f: Function, primals: Tree = ABSENT, tangents: Tree = ABSENT
+) -> Derived[tuple[Tree, Tree]] | tuple[Tree, Tree]:
     """The value of a function and its derivative in a direction: the Jacobian times a vector.
 
     Parameters
@@ -176,6 +185,10 @@ def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
     Inside a function that is differentiated itself primals, tangents and what `f` uses from outside
     may be variables or duals; so are value and tangent then.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -191,7 +204,7 @@ def jvp(f: Any, primals: Any = ABSENT, tangents: Any = ABSENT) -> Any:
     return _jvp(f, primals, tangents)
 
 
-def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _jvp(f: Function, primals: Tree, tangents: Tree) -> tuple[Operand, Operand]:
     if not isinstance(primals, (tuple, list)):
         raise TypeError(
             f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the "
@@ -205,7 +218,9 @@ def _jvp(f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return rebuilt(y, (value for value, _ in parts)), rebuilt(y, (tangent for _, tangent in parts))
 
 
-def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> float:
+def gradient_dot_vector(
+    f: Function, x: Operand, v: Tree, /, *args: object, **kwargs: object
+) -> float:
     """The directional derivative of a scalar function, the gradient times a vector, without the
     gradient.
 
@@ -229,6 +244,10 @@ def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) ->
     ShapeError
         If `v` does not fit `x`, or `f` returns an array.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -238,7 +257,9 @@ def gradient_dot_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) ->
     return _directional("gradient_dot_vector", f, x, v, args, kwargs)
 
 
-def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> float:
+def _directional(
+    name: str, f: Function, x: Operand, v: Tree, args: Arguments, kwargs: Settings
+) -> float:
     points = (plain_tree(name, "x", x, outer_too=True),)
     tangents = matching_leaves(name, "v", v, points[0], outer_too=True)
     with forward_scope() as tape:
@@ -248,7 +269,7 @@ def _directional(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> f
 
 
 def partial_derivative(
-    f: Any, x: Any, n: int | tuple[int, ...], /, *args: Any, **kwargs: Any
+    f: Function, x: Operand, n: int | tuple[int, ...], /, *args: object, **kwargs: object
 ) -> float:
     """The derivative of a scalar function with respect to one element of its argument.
 
@@ -274,6 +295,10 @@ def partial_derivative(
     ShapeError
         If `f` returns an array.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -297,7 +322,7 @@ def partial_derivative(
     return _directional("partial_derivative", f, point, direction, args, kwargs)
 
 
-def derivative(f: Any, x: float, /, *args: Any, **kwargs: Any) -> float:
+def derivative(f: Function, x: float, /, *args: object, **kwargs: object) -> float:
     """The derivative of a scalar function of one number, in forward mode.
 
     Parameters
@@ -317,6 +342,10 @@ def derivative(f: Any, x: float, /, *args: Any, **kwargs: Any) -> float:
     ------
     ShapeError
         If `x` is not a scalar, or `f` returns an array.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
 
     Examples
     --------

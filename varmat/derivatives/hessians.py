@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from varmat.core.dual import Level, attached
 from varmat.core.tape import Tape, sweep
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
-from varmat.derivatives.nested import bottom, gradients_of, is_outer_result, stand_in
-from varmat.derivatives.recording import adjoint_of, recording, scalar_result
+from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
+from varmat.derivatives.nested import Finish, bottom, gradients_of, is_outer_result, stand_in
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import (
     derivative_block,
@@ -23,26 +22,32 @@ from varmat.derivatives.structure import (
     unit_directions,
 )
 
+if TYPE_CHECKING:
+    from varmat.derivatives.reverse import Gradient
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Function, Operand, Settings
+
+
 __all__ = ["hessian", "hessian_times_vector", "hessp"]
 
 
 @overload
-def hessian_times_vector(f: Callable[..., Any], /) -> Derived[Any]: ...
+def hessian_times_vector(f: Function, /) -> Gradient: ...
 @overload
 def hessian_times_vector(
-    f: Callable[..., Any], x: float, v: Any, /, *args: Any, **kwargs: Any
+    f: Function, x: float, v: Tree, /, *args: object, **kwargs: object
 ) -> float: ...
 @overload
 def hessian_times_vector(
-    f: Callable[..., Any], x: np.ndarray, v: Any, /, *args: Any, **kwargs: Any
+    f: Function, x: np.ndarray, v: Tree, /, *args: object, **kwargs: object
 ) -> np.ndarray: ...
 @overload
 def hessian_times_vector(
-    f: Callable[..., Any], x: Any, v: Any, /, *args: Any, **kwargs: Any
-) -> Any: ...
+    f: Function, x: Tree, v: Tree, /, *args: object, **kwargs: object
+) -> Tree: ...
 def hessian_times_vector(
-    f: Callable[..., Any], x: Any = ABSENT, v: Any = ABSENT, /, *args: Any, **kwargs: Any
-) -> Any:
+    f: Function, x: Tree = ABSENT, v: Tree = ABSENT, /, *args: object, **kwargs: object
+) -> Tree:
     """The Hessian of a scalar function times a vector, exact and without the Hessian.
 
     Parameters
@@ -75,6 +80,13 @@ def hessian_times_vector(
     few times the cost of a gradient, whatever the dimension. What is to be a constant in `f` is
     ``varmat.value(x)``; ``x.val`` is a variable there.
 
+    References
+    ----------
+    B. A. Pearlmutter (1994), "Fast exact multiplication by the Hessian", Neural Computation 6,
+    147-160.
+
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 5.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -96,11 +108,11 @@ def hessian_times_vector(
     return _times_vector(f, x, v, *args, **kwargs)
 
 
-def _times_vector(f: Any, x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _times_vector(f: Function, x: Tree, v: Tree, /, *args: object, **kwargs: object) -> Tree:
     return _product("hessian_times_vector", f, x, v, args, kwargs)
 
 
-def hessp(f: Callable[..., Any]) -> Derived[np.ndarray]:
+def hessp(f: Function) -> Derived[np.ndarray]:
     """The Hessian product of a scalar function in the form that `scipy.optimize.minimize` takes as
     its argument ``hessp``.
 
@@ -121,6 +133,11 @@ def hessp(f: Callable[..., Any]) -> Derived[np.ndarray]:
     ShapeError
         If `f` returns an array, or `p` does not fit `x`; both when the product is computed.
 
+    References
+    ----------
+    B. A. Pearlmutter (1994), "Fast exact multiplication by the Hessian", Neural Computation 6,
+    147-160.
+
     Examples
     --------
     >>> import numpy as np, scipy.optimize, varmat as vm
@@ -137,19 +154,19 @@ def hessp(f: Callable[..., Any]) -> Derived[np.ndarray]:
     return function
 
 
-def _hessp(f: Any, x: Any, p: Any, /, *args: Any) -> Any:
+def _hessp(f: Function, x: Tree, p: Tree, /, *args: object) -> Tree:
     return _product("hessp", f, x, p, args, {})
 
 
 @overload
-def hessian(f: Callable[..., Any], /) -> Derived[Any]: ...
+def hessian(f: Function, /) -> Gradient: ...
 @overload
-def hessian(f: Callable[..., Any], x: float, /, *args: Any, **kwargs: Any) -> float: ...
+def hessian(f: Function, x: float, /, *args: object, **kwargs: object) -> float: ...
 @overload
-def hessian(f: Callable[..., Any], x: np.ndarray, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+def hessian(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> np.ndarray: ...
 @overload
-def hessian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def hessian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
+def hessian(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree: ...
+def hessian(f: Function, x: Tree = ABSENT, /, *args: object, **kwargs: object) -> Tree:
     """The exact Hessian of a scalar function.
 
     Parameters
@@ -179,6 +196,10 @@ def hessian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any
     -----
     One product with each unit vector, see `hessian_times_vector`.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 5.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -196,7 +217,7 @@ def hessian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any
     return _hessian(f, x, *args, **kwargs)
 
 
-def _hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _hessian(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree:
     points = plain_tree("hessian", "x", x, outer_too=True)
     leaves = leaves_of(points)
     rows = [
@@ -214,7 +235,7 @@ def _hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     return rebuilt(points, blocks)
 
 
-def _product(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> Any:
+def _product(name: str, f: Function, x: Tree, v: Tree, args: Arguments, kwargs: Settings) -> Tree:
     points = plain_tree(name, "x", x, outer_too=True)
     return rebuilt(
         points,
@@ -225,23 +246,34 @@ def _product(name: str, f: Any, x: Any, v: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _leaf_products(
-    name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any
-) -> list[Any]:
+    name: str,
+    f: Function,
+    points: Tree,
+    direction: list[Operand],
+    args: Arguments,
+    kwargs: Settings,
+) -> list[Operand]:
     with recording() as tape:
         found = _record_and_sweep(name, f, points, direction, args, kwargs, tape)
     return found() if callable(found) else found  # type: ignore[no-any-return]
 
 
 def _record_and_sweep(
-    name: str, f: Any, points: Any, direction: list[Any], args: Any, kwargs: Any, tape: Tape
-) -> Any:
-    """The product as a list of leaves, or a function that makes it, after the scope, of what it
-    depends on outside.
+    name: str,
+    f: Function,
+    points: Tree,
+    direction: list[Operand],
+    args: Arguments,
+    kwargs: Settings,
+    tape: Tape,
+) -> Tree:
+    """The product as a list of leaves; or, if it depends on variables from outside, a function that
+    makes it after the scope.
     """
-    variables: list[Any] = []
+    variables: list[Operand] = []
 
-    def make(x: Any, t: Any, level: Level) -> Any:
-        # The tangent is a variable too, so that the function can assign variables into it.
+    def make(x: Tree, t: Operand, level: Level) -> Tree:
+        # The tangent is a variable too, so that variables can be assigned into it.
         x, t = stand_in(x, tape), stand_in(t, tape)
         variables.append(bottom(x))
         return attached(x, t, level)
@@ -253,7 +285,7 @@ def _record_and_sweep(
             _gradients, gradients_of(name, 0.0 if tangent is None else tangent, variables, tape)
         )
     scalar_result(name, value, tape)
-    slope: Any = 0.0 if tangent is None else scalar_result(name, tangent, tape)
+    slope: Operand = 0.0 if tangent is None else scalar_result(name, tangent, tape)
     if tape.swept:
         tape.drop_adjoints()
     if type(slope) is not float:
@@ -263,5 +295,5 @@ def _record_and_sweep(
     return [adjoint_of(x) for x in variables]
 
 
-def _gradients(finish: Any) -> list[Any]:
+def _gradients(finish: Finish) -> list[Operand]:
     return list(finish()[1:])

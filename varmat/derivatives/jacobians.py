@@ -1,9 +1,8 @@
-"""Jacobians, in the direction that needs fewer passes."""
+"""Jacobians, by rows or by columns: whichever is expected to take less time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -12,22 +11,27 @@ from varmat.core.dual import Dual
 from varmat.core.tape import Tape, start_sweep, sweep
 from varmat.core.variables import VARIABLES
 from varmat.derivatives.forward import call_with_tangents, forward_scope, plain_parts
+from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
-from varmat.derivatives.recording import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
 
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Entry, Function, Operand, Settings
+
+
 __all__ = ["jacobian"]
 
-# What joins arrays treats duals by itself.
+# The rules of these joins have no tangent rule: they handle duals themselves.
 _JOINS = ("concatenate", "stack")
 
 
 @overload
-def jacobian(f: Callable[..., Any], /) -> Derived[Any]: ...
+def jacobian(f: Function, /) -> Derived[Any]: ...
 @overload
-def jacobian(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def jacobian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
+def jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Tree: ...
+def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: object) -> Tree:
     """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
 
     Parameters
@@ -59,6 +63,10 @@ def jacobian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: An
     operation that has no forward rule). What is likely to take less time is chosen: directions if
     there are more outputs than inputs, or about as many and more than some twenty.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -75,7 +83,7 @@ def jacobian(f: Callable[..., Any], x: Any = ABSENT, /, *args: Any, **kwargs: An
     return _jacobian(f, x, *args, **kwargs)
 
 
-def _jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Tree:
     points = plain_tree("jacobian", "x", x, outer_too=True)
     with recording() as tape:
         result = _by_sweeps(f, points, args, kwargs, tape)
@@ -86,14 +94,15 @@ def _jacobian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _by_directions(f, points, args, kwargs)
 
 
-def _assembled(y: Any, points: Any, blocks: list[list[Any]]) -> Any:
+def _assembled(y: Operand, points: Tree, blocks: list[list[Operand]]) -> Tree:
     return rebuilt(y, (rebuilt(points, row) for row in blocks))
 
 
-def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
-    """A reverse pass per output, in a tuple of one; None if all directions at once will be faster.
+def _by_sweeps(f: Function, points: Tree, args: Arguments, kwargs: Settings, tape: Tape) -> Tree:
+    """The Jacobian by a reverse pass for each output, in a tuple of one; None if forward mode will
+    be faster.
 
-    A function that makes it, after the scope, where it depends on what is outside.
+    If it depends on variables from outside: a function that makes it after the scope.
     """
     given = leaf_tree("jacobian", "x", points, tape)
     variables = list(map(bottom, leaves_of(given)))
@@ -129,8 +138,12 @@ def _by_sweeps(f: Any, points: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     return (_assembled(y, points, blocks),)
 
 
-def _each_of_outer(found: list[Any], y: Any, points: Any, variables: list[Any], tape: Tape) -> Any:
-    """Makes the blocks, after the scope, of results that depend on what is outside."""
+def _each_of_outer(
+    found: list[Operand], y: Operand, points: Tree, variables: list[Operand], tape: Tape
+) -> Tree:
+    """A function that makes the Jacobian, after the scope, of results that depend on variables from
+    outside.
+    """
     leaves = leaves_of(points)
     finishes = [
         [
@@ -140,7 +153,7 @@ def _each_of_outer(found: list[Any], y: Any, points: Any, variables: list[Any], 
         for result in found
     ]
 
-    def finish() -> Any:
+    def finish() -> Tree:
         blocks = []
         for result, each in zip(found, finishes, strict=True):
             rows = [one()[1:] for one in each]
@@ -169,8 +182,8 @@ def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
     backward = outputs * (3.0 + 0.6 * len(tape) + 5.0 * loops)
     if forward >= 1.2 * backward:
         return False
-    # Tangents of all directions together leave the cache; products with all of them go through an
-    # operand at a better rate than one reverse pass after another.
+    # The tangents of all directions together do not fit the cache. In products, on the other hand,
+    # an operand is read once for all directions.
     results, operands = (
         sum(getattr(entry[1], "size", 1) for entry in tape),
         sum(map(_largest, tape)),
@@ -180,7 +193,7 @@ def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
     )
 
 
-def _largest(entry: Any) -> int:
+def _largest(entry: Entry) -> int:
     """The size of the largest array of an entry, which may be data."""
     parts = [
         part
@@ -190,8 +203,8 @@ def _largest(entry: Any) -> int:
     return max(getattr(part, "size", 1) for part in parts)
 
 
-def _each_output(result: Any, tape: Tape) -> Any:
-    """Sweep from each element of a result in turn; a constant one leaves all adjoints zero."""
+def _each_output(result: Operand, tape: Tape) -> Tree:
+    """Sweep from each element of a result in turn; a constant result leaves all adjoints zero."""
     shape = np.shape(result)
     for i in range(size_of(result)):
         start_sweep(tape)
@@ -205,11 +218,11 @@ def _each_output(result: Any, tape: Tape) -> Any:
         yield i
 
 
-def _takes_one_direction(entry: Any) -> bool:
+def _takes_one_direction(entry: Entry) -> bool:
     return entry[0].name not in _JOINS and not getattr(entry[0].op, "stacked", True)
 
 
-def has_no_tangent(entry: Any) -> bool:
+def has_no_tangent(entry: Entry) -> bool:
     """Whether an entry of the tape has no forward rule."""
     rule = entry[0]
     return rule in CALLBACKS or (
@@ -217,8 +230,8 @@ def has_no_tangent(entry: Any) -> bool:
     )
 
 
-def _by_directions(f: Any, points: Any, args: Any, kwargs: Any) -> Any:
-    """One evaluation with all unit directions."""
+def _by_directions(f: Function, points: Tree, args: Arguments, kwargs: Settings) -> Tree:
+    """The Jacobian by one evaluation with all unit directions."""
     leaves = leaves_of(points)
     bounds = np.cumsum([0, *map(size_of, leaves)])
     k = int(bounds[-1])

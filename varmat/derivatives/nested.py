@@ -1,17 +1,18 @@
 """Derivatives of derivatives: functionals inside functions that are differentiated themselves.
 
-In forward mode there is nothing to do: duals of one level have duals of others, or variables, as
-their parts. A reverse pass gives numbers. Where a function that is differentiated in reverse mode
-uses variables from outside, its value and gradients are made an operation of these: the part of its
-tape that they depend on is kept, and computed again for the derivatives of the gradient, with duals
-in the direction of their adjoints, for the derivative of ``w @ gradient`` is the gradient of the
-derivative along `w`. The user's function is not called again."""
+In forward mode there is nothing to do: the parts of a dual may be duals of other levels, or
+variables. A reverse pass, however, gives numbers. If a function that is differentiated in reverse
+mode uses variables from outside, its value and gradients become the results of one operation on
+these variables. The operation keeps the entries of the tape that the value depends on. Its own
+derivatives compute these entries again, on duals whose tangents are the adjoints `w` of the
+gradient: the derivative of ``w @ gradient`` is the gradient of the derivative along `w`. The user's
+function is not called again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -37,25 +38,30 @@ from varmat.core.variables import (
 )
 from varmat.derivatives.structure import leaves_of
 
-Finish = Callable[[], Any]
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Adjoint, Entry, Function, Operand, Result, Settings, Value
 
 
-def is_outer(x: Any) -> bool:
+Finish: TypeAlias = Callable[[], Any]  # makes, after its scope, a value and its gradients
+
+
+def is_outer(x: Operand) -> bool:
     """Whether a number or an array has derivatives of its own."""
     return isinstance(x, (ArrayMethods, MatVar))
 
 
-def holds_outer(args: Any) -> bool:
-    """Whether there is something with derivatives of its own among arguments of any structure."""
+def holds_outer(args: Arguments) -> bool:
+    """Whether any leaf of the arguments has derivatives of its own."""
     return any(map(is_outer, leaves_of(args)))
 
 
 # --- arguments and results ---
 
 
-def stand_in(x: Any, tape: Tape) -> Any:
-    """A leaf of the tape for a plain number or array, or what depends on nothing but a variable
-    from outside.
+def stand_in(x: Operand, tape: Tape) -> Operand:
+    """A leaf of the tape for a plain number or array; for a variable from outside, a copy of it that
+    only this call uses.
     """
     if type(x) is float or type(x) is np.ndarray:
         return borrow_leaf(x, tape)
@@ -66,8 +72,8 @@ def stand_in(x: Any, tape: Tape) -> Any:
     return np.positive(x) if type(x) is Var else np.copy(x)
 
 
-def own(x: Any) -> Any:
-    """An argument that a function may write into."""
+def own(x: Operand) -> Operand:
+    """A copy of an argument, into which a function may write."""
     if type(x) is np.ndarray:
         return np.array(x, order="C")
     if isinstance(x, Dual):
@@ -77,16 +83,16 @@ def own(x: Any) -> Any:
     return np.copy(x) if type(x) in ARRAYS else x
 
 
-def bottom(x: Any) -> Any:
-    """What a dual, or one of duals, is the value of."""
+def bottom(x: Operand) -> Operand:
+    """The innermost value of a dual, or of duals of duals."""
     while isinstance(x, Dual):
         x = x.val
     return x
 
 
-def refuse_finished(function: str, y: Any, tape: Tape, level: Level | None = None) -> None:
-    """Refuse a result that is a dual of a run that is over, or made by hand in the function
-    itself.
+def refuse_finished(function: str, y: Operand, tape: Tape, level: Level | None = None) -> None:
+    """Refuse a result that is a dual of a call that has ended, or one that the function made by
+    hand.
     """
     while isinstance(y, Dual):
         if y.level in tape.by_hand:
@@ -107,17 +113,17 @@ def refuse_finished(function: str, y: Any, tape: Tape, level: Level | None = Non
 # --- functions that are kept ---
 
 
-def root_of(x: Any) -> Any:
+def root_of(x: Operand) -> Operand:
     return x._root if isinstance(x, View) else x
 
 
-def _parts(*fields: Any) -> list[Any]:
+def _parts(*fields: object) -> list[Operand]:
     """The variables of an entry."""
     flat = [each for x in fields for each in (x if isinstance(x, (list, tuple)) else (x,))]
     return [x for x in flat if type(x) in VARIABLES]
 
 
-def _sources(entry: Any) -> list[Any]:
+def _sources(entry: Entry) -> list[Operand]:
     rule, _, x, y = entry
     return (
         [source for _, source, _ in y if type(source) in VARIABLES]
@@ -136,11 +142,11 @@ class Kept:
         Of the tape, with respect to which its gradients are wanted.
     tape : Tape
     operands : sequence of variables, optional
-        What it is a function of; by default the variables from outside.
+        The variables that it is a function of; by default those from outside.
     """
 
     def __init__(
-        self, y: Var, wrt: Sequence[Any], tape: Tape, operands: Sequence[Any] | None = None
+        self, y: Var, wrt: Sequence[Operand], tape: Tape, operands: Sequence[Operand] | None = None
     ) -> None:
         self.y, self.wrt = y, list(wrt)
         self.entries, roots = _needed(tape, y)
@@ -161,12 +167,12 @@ class Kept:
 
     def again(
         self,
-        operands: Sequence[Any],
+        operands: Sequence[Operand],
         level: Level | None = None,
-        seeds: Sequence[Any] | None = None,
-    ) -> tuple[Any, list[Any]]:
-        """The scalar, and what it is to be differentiated with respect to, on the current tape, for
-        operands of any kind.
+        seeds: Sequence[Operand] | None = None,
+    ) -> tuple[Operand, list[Operand]]:
+        """The scalar, and the variables `wrt`, computed again on the current tape for other
+        operands.
 
         Parameters
         ----------
@@ -174,13 +180,13 @@ class Kept:
             Variables, plain numbers and arrays, or duals of the level.
         level : Level, optional
         seeds : sequence, optional
-            Tangents of that level for the variables `wrt`, with which they become duals.
+            Tangents for the variables `wrt`, which become duals of that level.
         """
         tape = current_tape()
         places = {id(x): i for i, x in enumerate(self.wrt)}
-        env: dict[int, Any] = {}
+        env: dict[int, Operand] = {}
 
-        def define(variable: Any, x: Any) -> None:
+        def define(variable: Operand, x: Operand) -> None:
             place = places.get(id(variable))
             if place is not None and not is_outer(x):
                 x = borrow_leaf(x if type(x) is np.ndarray else float(x), tape)
@@ -206,24 +212,22 @@ class Kept:
         return _found(env, self.y), [env[id(x)] for x in self.wrt]
 
 
-def _needed(tape: Tape, y: Any) -> tuple[list[Any], dict[int, Any]]:
-    """The entries that a variable depends on, in order, and the roots of all variables that they
-    use.
-    """
+def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
+    """The entries that a variable depends on, in order, and the roots of all variables in them."""
     roots = {id(root_of(y)): root_of(y)}
     entries = []
     for entry in reversed(tape):
         rule, result, target, _ = entry
         here = [target] if rule is ASSIGN else [] if result is ALWAYS else _parts(result)
-        # What is checked, and refused, is so at other points too.
+        # Checks are kept: what they refuse is refused at other points too.
         if (result is ALWAYS and rule is not ASSIGN) or any(id(root_of(x)) in roots for x in here):
             entries.append(entry)
             roots.update({id(root_of(x)): root_of(x) for x in _sources(entry)})
     return entries[::-1], roots
 
 
-def _found(env: dict[int, Any], x: Any) -> Any:
-    """An operand of an entry, with what now stands for the variables in it."""
+def _found(env: dict[int, Operand], x: Operand) -> Operand:
+    """An operand of an entry, with its variables replaced by what `env` has for them."""
     if type(x) in VARIABLES:
         known = env.get(id(x))
         if known is None and isinstance(x, View):
@@ -234,14 +238,14 @@ def _found(env: dict[int, Any], x: Any) -> Any:
     return x
 
 
-def _seen(x: Any, how: Any) -> Any:
-    """A part of an array of any kind, which is a view where that of plain arrays is one."""
+def _seen(x: Operand, how: Function) -> Any:
+    """A part of an array of any kind; a view if the part of a plain array would be one."""
     if isinstance(x, Dual):
         return paired(_seen(x.val, how), _seen(x.tan, how), x.level)
     return make_view(x, how, how(x._val)) if type(x) in ARRAYS else how(x)
 
 
-def _writable(x: Any, tape: Tape, level: Level | None) -> Any:
+def _writable(x: Operand, tape: Tape, level: Level | None) -> Operand:
     """An array into which variables, and duals of the level, can be written."""
     if isinstance(x, Dual):
         return paired(_writable(x.val, tape, None), _writable(x.tan, tape, None), x.level)
@@ -254,12 +258,12 @@ def _writable(x: Any, tape: Tape, level: Level | None) -> Any:
 
 
 class Gradients(Operation):
-    """The value and the gradients of a function that was kept, as an operation of its operands."""
+    """The value and the gradients of a kept scalar, as an operation on its operands."""
 
-    twin_of: Any = None
+    twin_of: Operation | None = None
 
     def __init__(self, name: str, kept: Kept) -> None:
-        def value_and_gradients(*values: Any) -> Any:
+        def value_and_gradients(*values: Operand) -> tuple[Value, ...]:
             with nested() as tape:
                 y, wrt = kept.again(values)
                 return _swept(y, wrt, tape)
@@ -268,9 +272,10 @@ class Gradients(Operation):
         super().__init__(value_and_gradients, None, variadic=True, stacked=False, native=False)
         self.is_traceable = False  # in a program it is a call
         self.kept = kept
-        # Nothing here refers to the operation itself: what is kept would wait for the collector.
+        # A partial, not a method: if the operation referred to itself, what it keeps would wait for
+        # the cyclic collector.
         self.reverse_rule = partial(_contributions, name, kept)
-        self._tangent = True  # it has one, but for all operands at once
+        self._tangent = True  # `_general` is the tangent rule, for all operands at once
 
     @property
     def rule(self) -> Rule:
@@ -281,12 +286,12 @@ class Gradients(Operation):
     def rule(self, _: Rule) -> None:
         pass
 
-    def known(self, value: Any, *args: Any, **settings: Any) -> Any:
+    def known(self, value: Operand, *args: object, **settings: Any) -> Result:
         twin = self._computing(lambda *_, **__: value)
         twin.twin_of = self  # type: ignore[attr-defined]
         return twin(*args, **settings)
 
-    def _general(self, args: Any, settings: Any) -> Any:
+    def _general(self, args: Sequence[Operand], settings: Settings) -> Result:
         duals = [x for x in args if isinstance(x, Dual)]
         if not duals:
             return super()._general(args, settings)
@@ -303,9 +308,9 @@ class Gradients(Operation):
             rates = tuple(np.stack(parts) for parts in zip(*each, strict=True))
         return tuple(paired(r, t, level) for r, t in zip(results, rates, strict=True))
 
-    def _pushed(self, values: list[Any], mine: list[bool], tangents: list[Any]) -> Any:
-        """The derivative of value and gradients in a direction: those of the derivative of the
-        function.
+    def _pushed(self, values: list[Operand], mine: list[bool], tangents: list[Operand]) -> Result:
+        """The derivative of value and gradients in a direction: the value and the gradients of the
+        directional derivative.
         """
         given = [*values, *tangents]
         with nested() as tape:
@@ -323,7 +328,9 @@ class Gradients(Operation):
         return made(*given)
 
 
-def _contributions(name: str, kept: Kept, g: Any, r: Any, *values: Any) -> tuple[Any, ...]:
+def _contributions(
+    name: str, kept: Kept, g: Adjoint, r: Value, *values: Operand
+) -> tuple[Operand, ...]:
     """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c
     y`` plus the derivative of `y` along `w`."""
     c, *adjoints = g
@@ -344,16 +351,16 @@ def _contributions(name: str, kept: Kept, g: Any, r: Any, *values: Any) -> tuple
         return tuple(_swept(slope, leaves, tape)[1:])
 
 
-def _number(x: Any) -> Any:
+def _number(x: Operand) -> Operand:
     x = bottom(x)
     return x._val if type(x) in VARIABLES else x
 
 
-def _copied(x: Any) -> Any:
+def _copied(x: Operand) -> Operand:
     return np.array(x, order="C") if isinstance(x, np.ndarray) and x.ndim else float(x)
 
 
-def _swept(y: Any, wrt: Sequence[Any], tape: Tape) -> tuple[Any, ...]:
+def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...]:
     """The number and its gradients, as plain arrays."""
     if type(y) is not Var or y._tape is not tape:
         return (float(_number(y)), *(_copied(np.zeros(np.shape(x))) for x in wrt))
@@ -364,8 +371,8 @@ def _swept(y: Any, wrt: Sequence[Any], tape: Tape) -> tuple[Any, ...]:
     return (value, *(_copied(bottom(x).adj) for x in wrt))
 
 
-def gradients_of(function: str, y: Any, wrt: Sequence[Any], tape: Tape) -> Finish:
-    """What makes, after the scope has ended, the value of a scalar of any kind and its gradients.
+def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) -> Finish:
+    """A function that makes, after the scope, the value of a scalar of any kind and its gradients.
 
     Parameters
     ----------
@@ -398,7 +405,7 @@ def gradients_of(function: str, y: Any, wrt: Sequence[Any], tape: Tape) -> Finis
     return _operation_of(function, y, wrt, tape)
 
 
-def _operation_of(function: str, y: Var, wrt: Sequence[Any], tape: Tape) -> Finish:
+def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> Finish:
     entries, roots = _needed(tape, y)
     outside = [x for x in roots.values() if x._tape is not tape]
     if outside:
@@ -411,7 +418,7 @@ def _operation_of(function: str, y: Var, wrt: Sequence[Any], tape: Tape) -> Fini
             x._adj = None
         results = _swept(y, wrt, tape)
     finally:
-        for x, adjoint in before:  # which may be those of a pass that is under way
+        for x, adjoint in before:  # a pass that is under way may need them
             x._adj = adjoint
     if not outside:
         return lambda: results
@@ -419,8 +426,10 @@ def _operation_of(function: str, y: Var, wrt: Sequence[Any], tape: Tape) -> Fini
     return lambda: made.known(results, *made.kept.operands)
 
 
-def _refuse_what_cannot(function: str, entries: list[Any], outside: list[Any], tape: Tape) -> None:
-    """Refuse what could not be differentiated once more."""
+def _refuse_what_cannot(
+    function: str, entries: list[Operand], outside: list[Operand], tape: Tape
+) -> None:
+    """Refuse a gradient that could not be differentiated in the variables from outside."""
     parent: Any = tape.parent
     if any(each.sweeping for each in tape.chain()[1:]) or parent is None:
         x = outside[0]
@@ -443,8 +452,8 @@ def _refuse_what_cannot(function: str, entries: list[Any], outside: list[Any], t
             )
 
 
-def refuse_complex(function: str, x: Any) -> None:
-    """Refuse complex points where the gradient depends on what is outside."""
+def refuse_complex(function: str, x: Operand) -> None:
+    """Refuse complex points if the gradient depends on variables from outside."""
     if isinstance(x, ComplexKind):
         raise TypeError(
             f"{function}: an argument is complex, but must be real where the function uses "
@@ -453,7 +462,7 @@ def refuse_complex(function: str, x: Any) -> None:
         )
 
 
-def check_scalar(function: str, y: Any, other: str = "jacobian or varmat.vjp") -> None:
+def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
     """Refuse an array where a scalar is needed."""
     shape = getattr(y, "shape", ())
     if shape:
@@ -463,10 +472,8 @@ def check_scalar(function: str, y: Any, other: str = "jacobian or varmat.vjp") -
         )
 
 
-def is_outer_result(y: Any, tape: Tape) -> bool:
-    """Whether a result has derivatives in what is outside of a scope, or is computed where
-    something outside is used.
-    """
+def is_outer_result(y: Operand, tape: Tape) -> bool:
+    """Whether a result depends on variables from outside, or the scope has used some."""
     if isinstance(y, Dual):
         return True
     outer: Any = tape.parent
@@ -478,10 +485,8 @@ def is_outer_result(y: Any, tape: Tape) -> bool:
 # --- forward mode ---
 
 
-def adopt(tape: Tape, results: Sequence[Any]) -> None:
-    """Hand what stands on the tape of a scope, and results that are views, over to the scope around
-    it.
-    """
+def adopt(tape: Tape, results: Sequence[Operand]) -> None:
+    """Move the entries of a scope, and results that are views, to the scope around it."""
     parent: Any = tape.parent
     found = [x for _, result, x, y in tape for x in _parts(result, x, y)]
     found += [*tape.leaves, *_parts(tape.kept), *_flattened(results)]
@@ -503,13 +508,13 @@ def adopt(tape: Tape, results: Sequence[Any]) -> None:
         stack.clear()
 
 
-def _flattened(results: Sequence[Any]) -> list[Any]:
+def _flattened(results: Sequence[Operand]) -> list[Operand]:
     flat = []
     for x in results:
         flat += _flattened((x.val, x.tan)) if isinstance(x, Dual) else _parts(x)
     return flat
 
 
-def holds_variables(x: Any) -> bool:
-    """Whether a number or array, or what a dual is made of, is a variable."""
+def holds_variables(x: Operand) -> bool:
+    """Whether something is a variable, or a dual with a variable among its parts."""
     return bool(_flattened([x]))

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import VARIABLES, borrow_leaf, data
+from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
+from varmat.derivatives.recorded_base import (
+    Others,
+    Recording,
+    Recordings,
+    recording_to_write,
+    watched,
+)
 from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctional
-from varmat.derivatives.recording import leaf_tree, outputs, scalar_result
-from varmat.derivatives.recordings import Recording, Recordings, recording_to_write, watched
 from varmat.derivatives.reverse import Derived, is_plain, positions_of, value_and_grad
 from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.passes import optimised
@@ -23,6 +29,11 @@ from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import runner_for
 from varmat.programs.tape_programs import program_of
 from varmat.programs.values import values_of
+
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Argnums, Tree
+    from varmat.typing import Function, Operand, Settings, ValueAndGrad
+
 
 __all__ = ["recorded"]
 
@@ -32,19 +43,19 @@ T = TypeVar("T")
 class Recorded(Recordings):
     """A function recorded once; made by `recorded`."""
 
-    def __init__(self, function: Any, argnums: int | tuple[int, ...], runner: str = "auto") -> None:
+    def __init__(self, function: Function, argnums: Argnums, runner: str = "auto") -> None:
         super().__init__(function, runner)
         self.argnums = argnums
         self._eager = value_and_grad(function, argnums)
-        # For one array, with nothing else or truth values, the most common calls: what runs the
-        # recording, by shape and values.
-        self._by_shape: dict[tuple[Any, ...], Any] = {}
+        # The shortcut for the most common calls, which take one array and perhaps truth values:
+        # the runner by shape and truth values.
+        self._by_shape: dict[tuple[object, ...], Function] = {}
 
-    def __reduce__(self) -> Any:
-        # Programs are not pickled, but written anew.
+    def __reduce__(self) -> tuple[object, ...]:
+        # Programs are not pickled: the function is recorded anew.
         return type(self), (self.function, self.argnums, self.runner)
 
-    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
         if (
             not named
             and self.argnums == 0
@@ -65,7 +76,7 @@ class Recorded(Recordings):
                     return self._eager(*args)
                 return (value, gradient) if math.isfinite(value) else self._eager(*args)
         positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
-        leaves: Any = [
+        leaves: list[Operand] = [
             args[i]
             for i in positions
             if type(i) is int and 0 <= i < len(args) and is_plain(args[i])
@@ -80,7 +91,7 @@ class Recorded(Recordings):
             trees = [plain_tree("recorded", f"argument {i + 1}", args[i]) for i in positions]
             leaves = leaves_of(trees)
             structures = tuple(map(structure_of, trees))
-        settings: dict[Any, Any] = named
+        settings: Others = named
         if len(args) > len({*positions}):
             settings = {**named, **{i: x for i, x in enumerate(args) if i not in positions}}
         known = self._found(structures, settings)
@@ -94,8 +105,8 @@ class Recorded(Recordings):
             if not math.isfinite(value):
                 raise ElsewhereError
         except (ArithmeticError, ValueError, ElsewhereError):
-            # Where Python's floats raise, an argument is refused, a density is zero, or a sum
-            # without its factor overflows: as it is written.
+            # Python's floats raised, an argument is refused, a density is zero, or a sum overflows
+            # before it is scaled. The function itself decides what happens.
             return self._eager(*args, **named)
         if not direct:
             following = iter(gradients)
@@ -104,7 +115,7 @@ class Recorded(Recordings):
             ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
-    def map(self, points: Any, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def map(self, points: Tree, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Values and gradients at many points, in threads where the native runner is installed.
 
         Parameters
@@ -144,22 +155,22 @@ class Recorded(Recordings):
         if not len(points):
             return values, gradients
         values[0], gradients[0] = self(points[0] if points.ndim > 1 else float(points[0]))
-        run: Any = self._by_shape.get((points.shape[1:],))
+        run: Function | None = self._by_shape.get((points.shape[1:],))
         many = getattr(run, "map", None)
-        rest: Any = range(1, len(points))
+        rest: Iterable[int] = range(1, len(points))
         if many is not None and points.ndim > 1:
             many(points[1:], values[1:], gradients[1:], workers or len(os.sched_getaffinity(0)))
-            # As it is written where the program ends, or is not finite.
+            # Where the program ended early or is not finite, the function itself is called.
             rest = 1 + np.flatnonzero(~np.isfinite(values[1:]))
         for i in rest:
             values[i], gradients[i] = self(points[i] if points.ndim > 1 else float(points[i]))
         return values, gradients
 
-    def known(self, x: np.ndarray, *others: Any) -> Recording | None:
-        """The recording that there is for calls with an array and other arguments like these."""
+    def known(self, x: np.ndarray, *others: object) -> Recording | None:
+        """The recording for calls with such an array and these other arguments, if there is one."""
         return self._found((x.shape,), dict(enumerate(others, 1)))
 
-    def _made(self, *call: Any) -> tuple[Program, Any]:
+    def _made(self, *call: Operand) -> tuple[Program, Function]:
         program = record(self.function, *call)
         return program, runner_for(program, self.runner)
 
@@ -178,14 +189,22 @@ class Recorded(Recordings):
         }
 
 
+if TYPE_CHECKING:
+
+    class RecordedOfPoint(Recorded):
+        """A function recorded once, to be differentiated with respect to its first argument."""
+
+        __call__: ValueAndGrad  # type: ignore[assignment]
+
+
 class RecordedIfPossible(Recorded):
     """A function recorded once; evaluated anew each time if it cannot be."""
 
-    # What was raised when it was tried: of the function, or because a comparison is another object
-    # while it is recorded.
+    # What the attempt to record raised. The function may raise it too: while it is recorded, a
+    # comparison is not a truth value.
     obstacle: Exception | None = None
 
-    def __call__(self, *args: Any, **named: Any) -> tuple[float, Any]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
         obstacle = self.obstacle
         if obstacle is None:
             try:
@@ -200,12 +219,12 @@ class RecordedIfPossible(Recorded):
 
 
 def record(
-    function: Any, positions: Sequence[int], args: Sequence[Any], named: dict[str, Any]
+    function: Function, positions: Sequence[int], args: Sequence[Operand], named: Settings
 ) -> Program:
     """The program of the value and the gradients with respect to the arguments at some positions.
 
-    Raises `ElsewhereError` if the function catches the refusal of a value: where nothing is refused
-    it goes another way."""
+    Raises `ElsewhereError` if the function catches the refusal of a value: at points where nothing
+    is refused it would take another path."""
     with recording_to_write() as tape:
         given = list(args)
         for i in dict.fromkeys(positions):
@@ -217,10 +236,10 @@ def record(
 
 
 def record_values(
-    function: Callable[..., Any], point: np.ndarray, copies: int = 1
+    function: Function, point: np.ndarray, copies: int = 1
 ) -> tuple[Program, list[bool]]:
-    """The program of several results of a function of one vector, forward only; errors are those of
-    `record`.
+    """The program of several results of a function of one vector, without derivatives. It raises
+    what `record` raises.
 
     Parameters
     ----------
@@ -228,7 +247,7 @@ def record_values(
         Returns a list of variables and plain values.
     point : ndarray of float64
     copies : int
-        How many times the function is given the vector: into each of them it may write.
+        How many copies of the vector the function is given. It may write into each.
 
     Returns
     -------
@@ -258,17 +277,17 @@ class RecordedGradient(RecordedFunctional[T]):
         """
         return self._recorded.program
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: object, **named: Any) -> T:
         return self._recorded(*args, **named)[1]  # type: ignore[no-any-return]
 
 
 @overload
 def recorded(f: Derived[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
 @overload
-def recorded(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, runner: str = "auto"
-) -> Recorded: ...
-def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: str = "auto") -> Any:
+def recorded(f: Function, *, runner: str = "auto") -> RecordedOfPoint: ...
+@overload
+def recorded(f: Function, argnums: Argnums, *, runner: str = "auto") -> Recorded: ...
+def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto") -> Recordings:
     """A function, or a functional of one, that is recorded once, and evaluated without it
     afterwards.
 
@@ -368,8 +387,8 @@ def recorded(f: Any, argnums: int | tuple[int, ...] | None = None, *, runner: st
         )
     if f.functional == "value_and_grad":
         return Recorded(f.__wrapped__, f.argnums, runner)
-    return _RECORDED[f.functional](f, runner)
+    return _RECORDED[f.functional](f, runner)  # type: ignore[no-any-return]
 
 
 # By the name of the functional.
-_RECORDED: dict[str, Callable[..., Any]] = {**DERIVATIVES, "grad": RecordedGradient}
+_RECORDED: dict[str, Function] = {**DERIVATIVES, "grad": RecordedGradient}

@@ -1,24 +1,22 @@
-"""Functionals recorded once: products with Hessians and Jacobians, and these themselves, by
-programs.
-"""
+"""Recorded Hessians and Jacobians, and recorded products with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from varmat.derivatives.derivative_programs import (
+from varmat.derivatives.inputs_and_outputs import plain_copy
+from varmat.derivatives.nested import holds_outer
+from varmat.derivatives.recorded_base import Recording, Recordings
+from varmat.derivatives.recorded_programs import (
     part_of,
     product_program,
     tangent_program,
     weighted_program,
 )
-from varmat.derivatives.nested import holds_outer
-from varmat.derivatives.recording import plain_copy
-from varmat.derivatives.recordings import Recording, Recordings
 from varmat.derivatives.reverse import Derived, is_plain
 from varmat.derivatives.structure import (
     derivative_block,
@@ -31,6 +29,12 @@ from varmat.derivatives.structure import (
 )
 from varmat.programs.program import ElsewhereError
 from varmat.programs.runners import runner_for
+
+if TYPE_CHECKING:
+    from varmat.derivatives.recorded_base import Made, Others
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Function, Operand, Settings
+
 
 T = TypeVar("T")
 
@@ -50,60 +54,62 @@ class RecordedFunctional(Recordings, Generic[T]):
 
     def __init__(self, functional: Derived[T], runner: str = "auto") -> None:
         super().__init__(functional, runner)
-        self.function: Any = functional.__wrapped__
+        self.function: Function = functional.__wrapped__
         self._eager = functional
         self._name = functional.functional
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         # Programs are not pickled, but written anew.
         return type(self), (self._eager, self.runner)
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: object, **named: object) -> T:
         raise NotImplementedError
 
-    def _known(self, points: Any, args: Any = (), named: Any = None) -> Recording:
-        """The recording for arguments like these; `ElsewhereError` if there is none, for the
-        function caught a refusal.
+    def _known(
+        self, points: Tree, args: Sequence[object] = (), named: Settings | None = None
+    ) -> Recording:
+        """The recording for arguments like these. Raises `ElsewhereError` if the function caught a
+        refusal, so that there is none.
         """
         structures = (points.shape,) if type(points) is np.ndarray else (structure_of(points),)
-        others = {**(named or {}), **dict(enumerate(args, 1))}
+        others: Others = {**(named or {}), **dict(enumerate(args, 1))}
         return self._found(structures, others) or self._recording(
             structures, others, points, args, named
         )
 
-    def _points(self, x: Any) -> Any:
+    def _points(self, x: Tree) -> Tree:
         return x if is_plain(x) else plain_tree(self._name, self.title, x)
 
 
-def _is_inside(args: Any) -> bool:
-    """Whether arguments have derivatives of their own, inside another functional: there nothing is
-    recorded.
+def _is_inside(args: Arguments) -> bool:
+    """Whether arguments have derivatives of their own. Inside another functional they do, and
+    nothing is recorded.
     """
     return not all(map(is_plain, args)) and holds_outer(args)
 
 
 @contextmanager
 def _held_to_its_line() -> Iterator[None]:
-    """Where Python's floats raise, or an argument is refused, a program has ended."""
+    """Raise `ElsewhereError` where Python's floats raise or an argument is refused."""
     try:
         yield
     except (ArithmeticError, ValueError) as error:
         raise ElsewhereError from error
 
 
-def _outputs(run: Any, arguments: Any) -> list[Any]:
-    """What a run returns after the zero; `ElsewhereError` unless all of it is finite."""
+def _outputs(run: Function, arguments: Sequence[Operand]) -> list[Operand]:
+    """The outputs of a run, without the zero. Raises `ElsewhereError` unless all are finite."""
     with _held_to_its_line():
-        found: list[Any] = run(arguments)
+        found: list[Operand] = run(arguments)
     for x in found:
         if not np.isfinite(x).all():
             raise ElsewhereError
     return found[1:]
 
 
-def _rows(known: Recording, leaves: list[Any], like: list[Any]) -> np.ndarray:
-    """The outputs of a program as rows of a matrix: for each unit vector, of the shapes `like`, as
-    the remaining arguments.
+def _rows(known: Recording, leaves: list[Operand], like: list[Operand]) -> np.ndarray:
+    """The outputs of a program as rows of a matrix, one for each unit vector. The vectors have the
+    shapes of `like` and are the last arguments of the program.
     """
     n, width = sum(map(size_of, like)), sum(v.size for v in known.program.outputs[1:])
     values, rows = np.zeros(n), np.empty((n, width))
@@ -127,9 +133,9 @@ def _rows(known: Recording, leaves: list[Any], like: list[Any]) -> np.ndarray:
     return rows
 
 
-def _blocks(matrix: np.ndarray, y: Any, points: Any) -> Any:
-    """A matrix of derivatives of all results with respect to all elements of the point, as the
-    structure of both.
+def _blocks(matrix: np.ndarray, y: Tree, points: Tree) -> Tree:
+    """The matrix of derivatives of all results with respect to all elements of the point, taken
+    apart into the structure of both.
     """
     results, leaves = leaves_of(y), leaves_of(points)
     ends = np.cumsum([0, *map(size_of, leaves)]).tolist()
@@ -148,7 +154,7 @@ def _blocks(matrix: np.ndarray, y: Any, points: Any) -> Any:
 class RecordedProduct(RecordedFunctional[T]):
     """`varmat.hessian_times_vector` and `varmat.hessp`, recorded once."""
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: object, **named: object) -> T:
         if len(args) < 2 or _is_inside(args):
             return self._eager(*args, **named)  # which says what is missing
         x, v, *others = args
@@ -162,7 +168,7 @@ class RecordedProduct(RecordedFunctional[T]):
             return self._eager(*args, **named)
         return rebuilt(points, products)  # type: ignore[no-any-return]
 
-    def _made(self, points: Any, args: Any, named: Any) -> Any:
+    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
         program = product_program(self._name, self.function, points, args, named or {})
         return program, runner_for(program, self.runner)
 
@@ -170,7 +176,7 @@ class RecordedProduct(RecordedFunctional[T]):
 class RecordedHessian(RecordedFunctional[T]):
     """`varmat.hessian`, recorded once: the product with each unit vector."""
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: object, **named: object) -> T:
         if not args or _is_inside(args):
             return self._eager(*args, **named)
         points = self._points(args[0])
@@ -187,7 +193,7 @@ class RecordedHessian(RecordedFunctional[T]):
 class RecordedJacobian(RecordedFunctional[T]):
     """`varmat.jacobian`, recorded once: a product for each input or for each output."""
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: object, **named: object) -> T:
         if not args or _is_inside(args):
             return self._eager(*args, **named)
         points = self._points(args[0])
@@ -200,7 +206,7 @@ class RecordedJacobian(RecordedFunctional[T]):
             return self._eager(*args, **named)
         return _blocks(matrix.T if by_inputs else matrix, template, points)  # type: ignore[no-any-return]
 
-    def _made(self, points: Any, args: Any, named: Any) -> Any:
+    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
         made = weighted_program(self._name, self.function, (points,), args, named)
         results = len(leaves_of(made.template))
         arguments, outputs, by_inputs = slice(None), slice(1 + results, None), False
@@ -213,7 +219,7 @@ class RecordedJacobian(RecordedFunctional[T]):
         return program, runner_for(program, self.runner), (made.template, by_inputs)
 
 
-def size_of_all(tree: Any) -> int:
+def size_of_all(tree: Tree) -> int:
     """The number of elements of all leaves."""
     return sum(map(size_of, leaves_of(tree)))
 
@@ -223,10 +229,10 @@ class RecordedTangent(RecordedFunctional[T]):
 
     title = "primals"
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: object, **named: object) -> T:
         return self._at(*args, **named)  # type: ignore[no-any-return]
 
-    def _at(self, primals: Any, tangents: Any) -> Any:
+    def _at(self, primals: Tree, tangents: Tree) -> Tree:
         if not isinstance(primals, (tuple, list)) or _is_inside((*primals, tangents)):
             return self._eager(primals, tangents)
         points = plain_tree(self._name, self.title, primals)
@@ -239,7 +245,7 @@ class RecordedTangent(RecordedFunctional[T]):
         results = len(found) // 2
         return rebuilt(known.more, found[:results]), rebuilt(known.more, found[results:])
 
-    def _made(self, points: Any, args: Any, named: Any) -> Any:
+    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
         made = tangent_program(self._name, self.function, points)
         program = part_of(made.program, slice(None), slice(1, None))
         return program, runner_for(program, self.runner), made.template
@@ -252,7 +258,7 @@ class RecordedPullback(RecordedFunctional[T]):
 
     title = "primals"
 
-    def __call__(self, *primals: Any, **named: Any) -> T:
+    def __call__(self, *primals: object, **named: object) -> T:
         if named or _is_inside(primals):
             return self._eager(*primals, **named)
         points = rebuilt(
@@ -266,7 +272,7 @@ class RecordedPullback(RecordedFunctional[T]):
         except ElsewhereError:
             return self._eager(*points)
 
-        def pullback(cotangent: Any) -> tuple[Any, ...]:
+        def pullback(cotangent: Tree) -> tuple[Operand, ...]:
             weights = matching_leaves(self._name, "the cotangent", cotangent, template)
             try:
                 found = _outputs(known.run, [*leaves, *weights])
@@ -276,7 +282,7 @@ class RecordedPullback(RecordedFunctional[T]):
 
         return rebuilt(template, values), pullback  # type: ignore[return-value]
 
-    def _made(self, points: Any, args: Any, named: Any) -> Any:
+    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
         made = weighted_program(self._name, self.function, points)
         leaves, results = len(leaves_of(points)), len(leaves_of(made.template))
         values = part_of(made.program, slice(leaves), slice(1, 1 + results))
@@ -289,7 +295,7 @@ class RecordedPullback(RecordedFunctional[T]):
 
 
 # By the name of the functional.
-DERIVATIVES: dict[str, Callable[..., Any]] = {
+DERIVATIVES: dict[str, Function] = {
     "hessian": RecordedHessian, "hessian_times_vector": RecordedProduct, "hessp": RecordedProduct,
      "jacobian": RecordedJacobian,
     "jvp": RecordedTangent, "vjp": RecordedPullback,

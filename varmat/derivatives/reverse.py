@@ -18,16 +18,7 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
 from varmat.core.tape import Tape, close_scope, open_scope, start_sweep, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, make_leaf
-from varmat.derivatives.nested import (
-    bottom,
-    check_scalar,
-    gradients_of,
-    holds_outer,
-    is_outer_result,
-    refuse_complex,
-)
-from varmat.derivatives.nested import own as own_copy
-from varmat.derivatives.recording import (
+from varmat.derivatives.inputs_and_outputs import (
     adjoint_of,
     held,
     leaf_tree,
@@ -37,21 +28,31 @@ from varmat.derivatives.recording import (
     recording,
     scalar_result,
 )
+from varmat.derivatives.nested import (
+    bottom,
+    check_scalar,
+    gradients_of,
+    holds_outer,
+    is_outer_result,
+    refuse_complex,
+)
+from varmat.derivatives.nested import own as own_copy
 from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
-    from varmat.typing import Derivative, ValueAndGrad
+    from varmat.derivatives.nested import Finish
+    from varmat.derivatives.structure import Argnums, Arguments, Tree
+    from varmat.typing import Derivative, Function, Operand, Result, Settings, ValueAndGrad
+
 
 __all__ = ["grad", "gradient", "value_and_grad", "vjp"]
 
 
 @overload
-def value_and_grad(f: Callable[..., Any]) -> ValueAndGrad: ...
+def value_and_grad(f: Function) -> ValueAndGrad: ...
 @overload
-def value_and_grad(
-    f: Callable[..., Any], argnums: int | tuple[int, ...]
-) -> Callable[..., tuple[float, Any]]: ...
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Any:
+def value_and_grad(f: Function, argnums: Argnums) -> Callable[..., tuple[float, Tree]]: ...
+def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     """The function that computes a scalar function together with its gradient.
 
     Parameters
@@ -95,6 +96,13 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     What `f` assigns into its argument does not change the caller's array. Nothing remains on the
     tape, also when `f` raises.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
+    B. Carpenter and others (2015), "The Stan Math Library: Reverse-mode automatic differentiation
+    in C++", arXiv:1509.07164.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -125,20 +133,18 @@ class Derived(partial[T]):
     """
 
     functional: str
-    argnums: int | tuple[int, ...]
+    argnums: Argnums
     __name__: str
-    __wrapped__: Callable[..., Any]
+    __wrapped__: Function
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Function:
         return self if instance is None else MethodType(self, instance)
 
 
 if TYPE_CHECKING:
 
-    class Gradient(Derived[Any]):
-        """What `grad` makes of a function, if it differentiates with respect to the first
-        argument.
-        """
+    class Gradient(Derived[Tree]):
+        """A gradient, or a functional like it, as a function of the point: the first argument."""
 
         __call__: Derivative
 
@@ -154,11 +160,13 @@ ABSENT: Any = Absent()
 
 
 def named(
-    function: Any, f: Any, functional: str, argnums: int | tuple[int, ...] = 0, like: Any = None
-) -> Any:
-    """A `Derived` that says what it is; its signature is that of `f`, or of the partial `like`
-    it.
-    """
+    function: Derived[T],
+    f: Function,
+    functional: str,
+    argnums: Argnums = 0,
+    like: Function | None = None,
+) -> Derived[T]:
+    """Give a `Derived` its name, and the signature of `f`, or of `like` if that is given."""
     if not callable(f):
         raise TypeError(
             f"{functional}: the argument is a {type(f).__name__}, but must be a function!"
@@ -167,11 +175,11 @@ def named(
     function.__name__ = f"{functional}({getattr(f, '__name__', 'function')})"
     function.functional, function.argnums = functional, argnums
     if like is not None:
-        function.__signature__ = signature(like)
+        function.__signature__ = signature(like)  # type: ignore[attr-defined]
     return function
 
 
-def check_alone(functional: str, *others: Any) -> None:
+def check_alone(functional: str, *others: object) -> None:
     """Refuse arguments beside a function that is given without a point."""
     if any(others):
         raise TypeError(
@@ -181,18 +189,18 @@ def check_alone(functional: str, *others: Any) -> None:
 
 
 def _differentiated(
-    name: str, f: Any, argnums: Any, /, *args: Any, **kwargs: Any
-) -> tuple[float, Any]:
-    """Value and gradients with respect to some arguments; without detours for plain arrays and
-    floats.
+    name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
+) -> tuple[float, Tree]:
+    """Value and gradients with respect to some arguments: the short way for floats and plain
+    arrays.
     """
-    positions = argnums if type(argnums) is tuple else (argnums,)
+    positions: tuple[int, ...] = argnums if type(argnums) is tuple else (argnums,)  # type: ignore[assignment]
     for i in positions:
         if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len(
             {*positions}
         ) < len(positions):
             return _of_structures(name, f, argnums, args, kwargs)
-    finish: Any = None
+    finish: Finish | None = None
     collecting = gc.isenabled()
     try:
         gc.disable()  # as in `recording`
@@ -216,7 +224,7 @@ def _differentiated(
                 finish = _outer_gradients(name, y, [given[i] for i in positions], tape)
                 y = scalar_result(name, y, tape) if finish is None else 0.0
             value = _swept(y, tape)
-            # References to variables would keep their memory from being used again.
+            # The memory of the tape is used again only once nobody refers to its variables.
             del y
             gradients = tuple([adjoint_of(given[i]) for i in positions])
             del given
@@ -234,9 +242,9 @@ def _differentiated(
             gc.enable()
 
 
-def _outer_gradients(name: str, y: Any, leaves: list[Any], tape: Tape) -> Any:
-    """Makes value and gradients, after the scope, of a result that has derivatives outside of it;
-    None if it has none.
+def _outer_gradients(name: str, y: Operand, leaves: list[Operand], tape: Tape) -> Result:
+    """What makes value and gradients, after the scope, if the result depends on variables from
+    outside; None if it does not.
     """
     if not isinstance(y, Dual):
         y = output(name, y)
@@ -248,20 +256,20 @@ def _outer_gradients(name: str, y: Any, leaves: list[Any], tape: Tape) -> Any:
     return gradients_of(name, y, [bottom(x) for x in leaves], tape)
 
 
-def is_plain(x: Any) -> bool:
+def is_plain(x: Operand) -> bool:
     """Whether an argument needs no conversion: a float, or an array of them."""
     return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 
 
 class Terms(tuple[Any, ...]):
-    """What a function may return instead of its sum: for a sum nothing needs to be recorded, each
-    term gets the adjoint one.
+    """What a function may return instead of the sum of its terms. The sum need not be recorded:
+    every term has the adjoint one.
     """
 
     __slots__ = ()
 
 
-def _swept(y: Any, tape: Tape) -> Any:
+def _swept(y: Operand, tape: Tape) -> Result:
     """Run the reverse pass from a scalar result, or the sum of terms, and return its value."""
     if y.__class__ is float:
         return y
@@ -278,7 +286,7 @@ def _swept(y: Any, tape: Tape) -> Any:
 
 
 def _seeded(terms: Terms) -> float:
-    """Give all elements of all terms the adjoint one; their sum."""
+    """Give all elements of all terms the adjoint one, and return their sum."""
     total = 0.0
     for y in terms:
         is_variable = type(y) in VARIABLES
@@ -289,22 +297,26 @@ def _seeded(terms: Terms) -> float:
     return total
 
 
-def _of_structures(name: str, f: Any, argnums: Any, args: Any, kwargs: Any) -> tuple[float, Any]:
+def _of_structures(
+    name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings
+) -> tuple[float, Tree]:
     """Value and gradients with respect to any arguments of any structure."""
     with recording() as tape:
         found = _record_and_sweep(name, f, argnums, args, kwargs, tape)
     return found() if callable(found) else found  # type: ignore[no-any-return]
 
 
-def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
-    """Value and gradients, or a function that makes them, after the scope, of what they depend on
-    outside.
+def _record_and_sweep(
+    name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings, tape: Tape
+) -> Any:
+    """Value and gradients; or, if they depend on variables from outside, a function that makes
+    them after the scope.
     """
     chosen = positions_of(name, argnums, len(args))
     given, variables = list(args), {}
     for i in chosen:
         given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
-        # The function may take its argument apart, so the leaves are remembered here.
+        # The function may change the containers, so the leaves are kept here too.
         variables[i] = leaves_of(given[i])
     y = f(*given, **kwargs)
     finish = _outer_gradients(name, y, [x for i in variables for x in variables[i]], tape)
@@ -319,15 +331,15 @@ def _record_and_sweep(name: str, f: Any, argnums: Any, args: Any, kwargs: Any, t
         )
     value = _swept(scalar_result(name, y, tape), tape)
     del y
-    # Of an argument named twice each gradient is an array of its own.
+    # Each gradient is an array of its own, even if an argument is named twice.
     adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: copy(adjoint_of(x))
     gradients = tuple(rebuilt(args[i], map(adjoint, map(bottom, variables[i]))) for i in chosen)
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
 def _of_outer(
-    finish: Any, args: Any, argnums: Any, chosen: list[int], counts: dict[int, int]
-) -> tuple[Any, Any]:
+    finish: Finish, args: Arguments, argnums: Argnums, chosen: list[int], counts: dict[int, int]
+) -> tuple[Operand, Operand]:
     value, *leaves = finish()
     following = iter(leaves)
     found = {i: [next(following) for _ in range(count)] for i, count in counts.items()}
@@ -335,7 +347,7 @@ def _of_outer(
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
-def positions_of(name: str, argnums: Any, count: int) -> list[int]:
+def positions_of(name: str, argnums: Argnums, count: int) -> list[int]:
     positions = []
     for i in argnums if isinstance(argnums, tuple) else (argnums,):
         if not isinstance(i, (int, np.integer)):
@@ -352,12 +364,12 @@ def positions_of(name: str, argnums: Any, count: int) -> list[int]:
 
 
 @overload
-def gradient(f: Callable[..., Any], x: float, /, *args: Any, **kwargs: Any) -> float: ...
+def gradient(f: Function, x: float, /, *args: object, **kwargs: object) -> float: ...
 @overload
-def gradient(f: Callable[..., Any], x: np.ndarray, /, *args: Any, **kwargs: Any) -> np.ndarray: ...
+def gradient(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> np.ndarray: ...
 @overload
-def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any: ...
-def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any:
+def gradient(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree: ...
+def gradient(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree:
     """The gradient of a scalar function at a point.
 
     Parameters
@@ -379,6 +391,10 @@ def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
     ShapeError, TypeError, TapeError
         As by `value_and_grad`.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -393,10 +409,10 @@ def gradient(f: Callable[..., Any], x: Any, /, *args: Any, **kwargs: Any) -> Any
 @overload
 def grad(f: Variable) -> None: ...
 @overload
-def grad(f: Callable[..., Any]) -> Gradient: ...
+def grad(f: Function) -> Gradient: ...
 @overload
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...]) -> Derived[Any]: ...
-def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
+def grad(f: Function, argnums: Argnums) -> Derived[Tree]: ...
+def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tree] | None:
     """For a function its gradient function; for a scalar variable the reverse pass.
 
     Parameters
@@ -419,6 +435,10 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     ShapeError
         If `f` is a variable with more than one element.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -430,7 +450,7 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     6.0
     """
     if isinstance(f, Variable):
-        return f.grad()
+        return f.grad()  # type: ignore[no-any-return]
     if not callable(f):
         raise TypeError(
             f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar "
@@ -439,17 +459,17 @@ def grad(f: Any, argnums: int | tuple[int, ...] = 0) -> Any:
     return named(Derived(_gradients, f, argnums), f, "grad", argnums)
 
 
-def _gradients(f: Any, argnums: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _gradients(f: Function, argnums: Argnums, /, *args: object, **kwargs: object) -> Tree:
     return _differentiated("grad", f, argnums, *args, **kwargs)[1]
 
 
 @overload
-def vjp(f: Callable[..., Any], /) -> Derived[tuple[Any, Callable[[Any], tuple[Any, ...]]]]: ...
+def vjp(f: Function, /) -> Derived[tuple[Tree, Callable[[Tree], tuple[Tree, ...]]]]: ...
 @overload
 def vjp(
-    f: Callable[..., Any], x: Any, /, *primals: Any
-) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
-def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
+    f: Function, x: Tree, /, *primals: Tree
+) -> tuple[Tree, Callable[[Tree], tuple[Tree, ...]]]: ...
+def vjp(f: Function, /, *primals: Tree) -> object:
     """The value of a function, and the function that multiplies a vector with its Jacobian.
 
     Parameters
@@ -479,6 +499,10 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
     collected. The primals are copied; other arrays that `f` reads must not be changed before the
     last call. Inside a function that is differentiated itself the pull-back calls `f` again.
 
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 3.
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -494,7 +518,7 @@ def vjp(f: Callable[..., Any], /, *primals: Any) -> Any:
     return _pulled_back(f, *primals) if primals else named(Derived(_pulled_back, f), f, "vjp")
 
 
-def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
+def _pulled_back(f: Function, /, *primals: Tree) -> tuple[Operand, Operand]:
     points = plain_tree("vjp", "primals", primals, outer_too=True)
     made = None
     if not holds_outer(points):
@@ -504,9 +528,9 @@ def _pulled_back(f: Callable[..., Any], /, *primals: Any) -> tuple[Any, Any]:
     return _outer_pullback(f, points) if made is None else made
 
 
-def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
-    """Value and pull-back where there are derivatives in what is outside: the function is called
-    again by the pull-back.
+def _outer_pullback(f: Function, points: Tree) -> tuple[Operand, Operand]:
+    """Value and pull-back where the result depends on variables from outside. The pull-back calls
+    the function again.
     """
     y = f(*map_leaves(lambda x, _: own_copy(x), points))
     results = [x if isinstance(x, Dual) else output("vjp", x) for x in leaves_of(y)]
@@ -514,10 +538,10 @@ def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
         y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results]
     )
 
-    def pullback(cotangent: Any) -> tuple[Any, ...]:
+    def pullback(cotangent: Tree) -> tuple[Operand, ...]:
         weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
 
-        def product(*given: Any) -> Any:
+        def product(*given: Operand) -> Operand:
             return sum(
                 np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True)
             )
@@ -527,7 +551,9 @@ def _outer_pullback(f: Any, points: Any) -> tuple[Any, Any]:
     return rebuilt(y, results), pullback
 
 
-def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any, Any] | None:
+def _recorded_pullback(
+    f: Function, points: Tree, tape: Tape, own: Tape
+) -> tuple[Operand, Operand] | None:
     given = map_leaves(
         lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points
     )
@@ -539,8 +565,8 @@ def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any,
         return None
     results = outputs("vjp", leaves_of(y), tape)
     value = rebuilt(y, map(plain_copy, results))
-    # The scope ends here, the recording does not: what stands on its tape moves to the tape of the
-    # pull-back. The arena leaves memory that somebody refers to alone.
+    # The recording outlives the scope: its entries move to the tape of the pull-back. The arena
+    # does not use memory again that somebody still refers to.
     own.extend(tape)
     for mine, theirs in (
         (own.leaves, tape.leaves),
@@ -549,31 +575,36 @@ def _recorded_pullback(f: Any, points: Any, tape: Tape, own: Tape) -> tuple[Any,
     ):
         mine.extend(theirs)
     own.swept = tape.swept
-    # nothing is recorded on it any more; a tape that held itself would keep its arrays until the
-    # collector comes
+    # Nothing more is recorded on it. If it referred to itself, its arrays would wait for the cyclic
+    # collector.
     own.top = None
     return value, _Pullback(own, points, variables, value, results)
 
 
 class _Pullback:
-    """Cotangent to cotangents of the primals, by a reverse pass over a recording of its own."""
+    """Maps a cotangent to those of the primals, by a reverse pass over its own recording."""
 
     __slots__ = ("_lock", "_points", "_results", "_tape", "_template", "_variables")
 
     def __init__(
-        self, tape: Tape, points: Any, variables: list[Any], value: Any, results: list[Any]
+        self,
+        tape: Tape,
+        points: Tree,
+        variables: list[Operand],
+        value: Operand,
+        results: list[Operand],
     ) -> None:
         self._tape = tape
         self._points = points
         self._variables = variables
-        # The user may change the value; only its shapes are needed.
+        # The user may change the value, so its shapes are kept apart from it.
         self._template = map_leaves(
             lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value
         )
         self._results = results
         self._lock = threading.RLock()
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangent: Tree) -> tuple[Operand, ...]:
         parts = matching_leaves("vjp", "the cotangent", cotangent, self._template)
         with held(self._lock):
             start_sweep(self._tape)
@@ -584,5 +615,5 @@ class _Pullback:
             adjoints = [
                 np.array(x.adj, order="C") if x.shape else float(x.adj) for x in self._variables
             ]
-        result: tuple[Any, ...] = rebuilt(self._points, adjoints)
+        result: tuple[Operand, ...] = rebuilt(self._points, adjoints)
         return result

@@ -1,12 +1,10 @@
-"""Nested arguments: dicts, lists, tuples and named tuples of scalars and arrays, and results of the
-same structure.
-"""
+"""Trees: scalars and arrays in dicts, lists, tuples and named tuples, to any depth."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,8 +14,15 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.variables import data, like
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Shape
 
-def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -> Any:
+Tree: TypeAlias = Any  # a scalar or an array, or a dict, list or tuple of trees
+Arguments: TypeAlias = tuple[Any, ...]  # of a user's function, of any kind
+Argnums: TypeAlias = int | tuple[int, ...]  # positions of arguments
+
+
+def map_leaves(function: Callable[[Operand, str], object], tree: Tree, path: str = "") -> Tree:
     """Apply ``function(leaf, path)`` to every scalar and array of `tree`; the result has the
     structure of `tree`.
     """
@@ -32,10 +37,8 @@ def map_leaves(function: Callable[[Any, str], Any], tree: Any, path: str = "") -
     return function(tree._settled if isinstance(tree, Standing) else tree, path)
 
 
-def structure_of(tree: Any) -> Any:
-    """The types, keys and shapes of `tree`: equal for trees in which a leaf of one stands for that
-    of the other.
-    """
+def structure_of(tree: Tree) -> object:
+    """The types, keys and shapes of `tree`: equal for trees that have the same structure."""
     if isinstance(tree, dict):
         return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
     if isinstance(tree, (list, tuple)):
@@ -43,29 +46,28 @@ def structure_of(tree: Any) -> Any:
     return np.shape(tree)
 
 
-def leaves_of(tree: Any) -> list[Any]:
+def leaves_of(tree: Tree) -> list[Operand]:
     """The scalars and arrays of `tree`, in order."""
-    found: list[Any] = []
+    found: list[Operand] = []
     map_leaves(lambda leaf, _: found.append(leaf), tree)
     return found
 
 
-def rebuilt(tree: Any, leaves: Any) -> Any:
+def rebuilt(tree: Tree, leaves: Iterable[object]) -> Tree:
     """The structure of `tree` with other leaves, given in order."""
     following = iter(leaves)
     return map_leaves(lambda *_: next(following), tree)
 
 
 def plain_tree(
-    function: str, title: str, tree: Any, complex_too: bool = False, outer_too: bool = False
-) -> Any:
-    """The structure with floats and float64 arrays as leaves; refuses everything that has no plain
-    real value, or complex one.
+    function: str, title: str, tree: Tree, complex_too: bool = False, outer_too: bool = False
+) -> Tree:
+    """The tree with floats and float64 arrays as leaves; anything else is refused.
 
-    With `outer_too` what has derivatives of its own stays as it is.
+    With `complex_too` leaves may be complex. With `outer_too` a variable or dual stays as it is.
     """
 
-    def plain(leaf: Any, path: str) -> Any:
+    def plain(leaf: Operand, path: str) -> Operand:
         if isinstance(leaf, (ArrayMethods, MatVar)):
             if outer_too:
                 return leaf
@@ -86,15 +88,17 @@ def plain_tree(
 
 
 def matching_leaves(
-    function: str, title: str, other: Any, tree: Any, outer_too: bool = False
-) -> list[Any]:
+    function: str, title: str, other: Tree, tree: Tree, outer_too: bool = False
+) -> list[Operand]:
     """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the
     plain structure `tree`.
     """
     return list(_matching(function, title, other, tree, outer_too))
 
 
-def _matching(function: str, title: str, other: Any, tree: Any, outer_too: bool) -> Iterator[Any]:
+def _matching(
+    function: str, title: str, other: Tree, tree: Tree, outer_too: bool
+) -> Iterator[Operand]:
     if isinstance(tree, (dict, list, tuple)):
         if _described(other) != _described(tree):
             raise ShapeError(
@@ -111,7 +115,7 @@ def _matching(function: str, title: str, other: Any, tree: Any, outer_too: bool)
     yield leaf
 
 
-def _described(tree: Any) -> str:
+def _described(tree: Tree) -> str:
     if isinstance(tree, dict):
         return f"a dict with the keys {sorted(map(repr, tree))}"
     if isinstance(tree, (list, tuple)):
@@ -119,16 +123,18 @@ def _described(tree: Any) -> str:
     return f"a {type(tree).__name__}"
 
 
-def size_of(leaf: Any) -> int:
+def size_of(leaf: Operand) -> int:
     """The number of elements of a float or an array."""
     return int(np.size(leaf))
 
 
-def unit_directions(leaves: list[Any]) -> Iterator[list[Any]]:
-    """For every element of the leaves in turn: one there and zero everywhere else."""
+def unit_directions(leaves: list[Operand]) -> Iterator[list[Operand]]:
+    """For each element of the leaves a direction that is one there and zero elsewhere."""
     for i, leaf in enumerate(leaves):
         for k in range(size_of(leaf)):
-            direction: list[Any] = [np.zeros(np.shape(x)) if np.shape(x) else 0.0 for x in leaves]
+            direction: list[Operand] = [
+                np.zeros(np.shape(x)) if np.shape(x) else 0.0 for x in leaves
+            ]
             if not np.shape(leaf):
                 direction[i] = 1.0
             else:
@@ -136,9 +142,9 @@ def unit_directions(leaves: list[Any]) -> Iterator[list[Any]]:
             yield direction
 
 
-def derivative_block(rows: Any, shape: tuple[int, ...], leaf: Any) -> Any:
-    """The derivative of an output with given shape with respect to `leaf`, of numbers in that
-    order.
+def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:
+    """The derivative of an output of a given shape with respect to `leaf`: `rows` has a row for
+    each element of the output.
     """
     if isinstance(rows, ArrayMethods) or (
         isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)

@@ -1,11 +1,11 @@
-"""Exact third derivatives: a reverse pass over the second derivative along two directions, of duals
-of duals.
+"""Exact third derivatives: a reverse pass over the second derivative along two directions, which
+duals of duals compute.
 """
 
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +14,20 @@ from varmat.core.errors import ShapeError
 from varmat.core.tape import sweep
 from varmat.core.variables import borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
-from varmat.derivatives.recording import adjoint_of, recording, scalar_result
+from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
 from varmat.derivatives.structure import plain_tree
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Function, Operand, Settings
+
 
 __all__ = ["grad_hessian", "grad_tr_mat_times_hessian"]
 
 
-def _point(function: str, x: Any) -> np.ndarray:
+def _point(function: str, x: Operand) -> np.ndarray:
     point = plain_tree(function, "x", np.asarray(x) if isinstance(x, (list, tuple)) else x)
     if type(point) is not np.ndarray or point.ndim != 1:
         what = (
@@ -33,15 +40,21 @@ def _point(function: str, x: Any) -> np.ndarray:
 
 
 def _gradient_of_second(
-    function: str, f: Any, x: np.ndarray, u: np.ndarray, v: np.ndarray, args: Any, kwargs: Any
+    function: str,
+    f: Function,
+    x: np.ndarray,
+    u: np.ndarray,
+    v: np.ndarray,
+    args: Arguments,
+    kwargs: Settings,
 ) -> np.ndarray:
     """The gradient of the second derivative of `f` along `u` and `v`."""
     with recording() as tape:
-        variables: list[Any] = []
+        variables: list[Operand] = []
 
         inner = Level(function)
 
-        def make(point: Any, direction: Any, level: Level) -> Any:
+        def make(point: Operand, direction: Operand, level: Level) -> Operand:
             # All four parts are variables, so that the function can assign variables into them.
             pairs = ((point, v), (direction, np.zeros_like(v)))
             parts = [paired(borrow_leaf(a, tape), borrow_leaf(b, tape), inner) for a, b in pairs]
@@ -52,7 +65,7 @@ def _gradient_of_second(
         value, slope = scalar_parts(function, y, found)
         scalar_result(function, taken_apart(value, inner)[0], tape)
         slope = taken_apart(slope, inner)[1]
-        second: Any = 0.0 if slope is None else scalar_result(function, slope, tape)
+        second: Operand = 0.0 if slope is None else scalar_result(function, slope, tape)
         if tape.swept:
             tape.drop_adjoints()
         if type(second) is not float:
@@ -63,7 +76,7 @@ def _gradient_of_second(
         return gradient
 
 
-def grad_hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> np.ndarray:
+def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) -> np.ndarray:
     """The derivatives of the Hessian of a scalar function, exactly: all third derivatives.
 
     Parameters
@@ -78,8 +91,8 @@ def grad_hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the third derivative in elements `i`, `j` and `k` of `x`; the first
-        axis is that in which Stan's list of matrices goes.
+        Element ``[i, j, k]`` is the third derivative in elements `i`, `j` and `k` of `x`. In Stan
+        it is a list of matrices, along the first axis.
 
     Raises
     ------
@@ -92,6 +105,10 @@ def grad_hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> np.ndarray:
     -----
     Forward over forward over reverse: for each pair of elements one evaluation at duals of duals
     over variables, and one reverse pass.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 5.
 
     Examples
     --------
@@ -112,7 +129,9 @@ def grad_hessian(f: Any, x: Any, /, *args: Any, **kwargs: Any) -> np.ndarray:
     return result
 
 
-def grad_tr_mat_times_hessian(f: Any, x: Any, m: Any, /, *args: Any, **kwargs: Any) -> np.ndarray:
+def grad_tr_mat_times_hessian(
+    f: Function, x: ArrayLike, m: ArrayLike, /, *args: object, **kwargs: object
+) -> np.ndarray:
     """The gradient of the trace of a matrix times the Hessian of a scalar function, exactly.
 
     Parameters
@@ -142,6 +161,11 @@ def grad_tr_mat_times_hessian(f: Any, x: Any, m: Any, /, *args: Any, **kwargs: A
     The sum of third derivatives ``m[j, i] * f[i, j, k]``, as one needs it for Laplace
     approximations and Riemannian samplers: one evaluation at duals of duals over variables, and one
     reverse pass, for each row of the matrix that is not zero.
+
+    References
+    ----------
+    M. Betancourt (2013), "A general metric for Riemannian manifold Hamiltonian Monte Carlo",
+    arXiv:1212.4693.
 
     Examples
     --------

@@ -17,8 +17,8 @@ from varmat.core.errors import ShapeError
 from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.hessians import hessian, hessian_times_vector
+from varmat.derivatives.inputs_and_outputs import recording, scalar_result
 from varmat.derivatives.recorded import Recorded
-from varmat.derivatives.recording import recording, scalar_result
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient

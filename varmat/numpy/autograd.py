@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,16 +16,20 @@ from varmat.derivatives.hessians import hessian
 from varmat.derivatives.jacobians import jacobian
 from varmat.derivatives.reverse import grad, value_and_grad
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
+
 __all__: list[str] = []
 
 
-def _at_first(functional: Any) -> Any:
+def _at_first(functional: Function) -> Function:
     """A functional that takes ``argnum``, of one that differentiates with respect to the first
     argument.
     """
 
-    def of(fun: Any, argnum: int = 0) -> Any:
-        def derived(*args: Any, **kwargs: Any) -> Any:
+    def of(fun: Function, argnum: int = 0) -> Function:
+        def derived(*args: Operand, **kwargs: object) -> Operand:
             before, after = args[:argnum], args[argnum + 1 :]
             return functional(
                 lambda x, /, **named: fun(*before, x, *after, **named), args[argnum], **kwargs
@@ -36,10 +40,10 @@ def _at_first(functional: Any) -> Any:
     return of
 
 
-def elementwise_grad(fun: Any, argnum: int = 0) -> Any:
+def elementwise_grad(fun: Function, argnum: int = 0) -> Function:
     """The derivative of a function of arrays, element by element: with a tangent of ones."""
 
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def derived(*args: Operand, **kwargs: object) -> Operand:
         x = args[argnum]
         dual = Dual(x, np.ones(np.shape(x)))
         y = fun(*args[:argnum], dual, *args[argnum + 1 :], **kwargs)
@@ -48,7 +52,7 @@ def elementwise_grad(fun: Any, argnum: int = 0) -> Any:
     return derived
 
 
-def flatten(value: Any) -> tuple[Any, Any]:
+def flatten(value: Operand) -> tuple[Operand, Function]:
     """The numbers of nested containers as one vector, and the function that makes such containers
     of a vector.
     """
@@ -58,7 +62,7 @@ def flatten(value: Any) -> tuple[Any, Any]:
     ), lambda vector: _unflatten(value, vector)
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: Operand) -> Iterator[Operand]:
     if isinstance(value, dict):
         value = [value[key] for key in sorted(value)]
     if isinstance(value, (list, tuple)):
@@ -68,12 +72,12 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _unflatten(value: Any, vector: Any) -> Any:
+def _unflatten(value: Operand, vector: Operand) -> Operand:
     sizes = [int(np.size(x)) for x in _leaves(value)]
     ends = np.cumsum(sizes, dtype=int).tolist()
     parts = (vector[end - size : end] for size, end in zip(sizes, ends, strict=True))
 
-    def build(value: Any) -> Any:
+    def build(value: Operand) -> Operand:
         if isinstance(value, dict):
             built = {key: build(value[key]) for key in sorted(value)}
             return {key: built[key] for key in value}
@@ -90,11 +94,11 @@ def _special(name: str) -> Any:
     return getattr(scipy.special, name)
 
 
-def _standardised(function: Any) -> Any:
+def _standardised(function: Function) -> Function:
     return lambda x, loc=0.0, scale=1.0: function((np.subtract(x, loc)) / scale, scale)
 
 
-def _logpdf(z: Any, scale: Any) -> Any:
+def _logpdf(z: Operand, scale: Operand) -> Operand:
     return -0.5 * z * z - np.log(scale) - 0.5 * np.log(2.0 * np.pi)
 
 
@@ -116,7 +120,7 @@ FUNCTIONALS = {
 }
 
 
-def stand_ins(autograd: ModuleType) -> Iterator[tuple[Any, Any]]:
+def stand_ins(autograd: ModuleType) -> Iterator[tuple[object, object]]:
     """Functions and modules of autograd, and what replaces each."""
     for name, function in FUNCTIONALS.items():
         yield getattr(autograd, name), function

@@ -9,9 +9,9 @@ from then on it stands for a variable of that kind, and its parts for views of t
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from operator import attrgetter, itemgetter, methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,12 @@ from varmat.core.dispatch import ComplexKind, Standing
 from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.plain_arrays import is_basic, is_sparse_product
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Function, Index, Operand, Settings
 
 __all__ = ["Buffer"]
 
@@ -61,7 +67,7 @@ _VIEWS = frozenset(
 _WRITERS = frozenset({np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask})
 
 
-def settled(x: Any) -> Any:
+def settled(x: Operand) -> Operand:
     """What stands for `x` now: for a buffer its array or its variable, through tuples, lists and
     dicts.
     """
@@ -75,7 +81,7 @@ def settled(x: Any) -> Any:
     return x
 
 
-def made(array: Any) -> Any:
+def made(array: Operand) -> Operand:
     """A new array as one that waits for variables, if it is of floating-point numbers."""
     if type(array) is np.ndarray and array.ndim and array.dtype.kind in "fc":
         return Buffer(array)
@@ -99,20 +105,17 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     __array_priority__ = 950.0
 
     def __init__(
-        self,
-        array: np.ndarray,
-        parent: Buffer | None = None,
-        how: Callable[[Any], Any] | None = None,
+        self, array: np.ndarray, parent: Buffer | None = None, how: Function | None = None
     ) -> None:
         self._array, self._parent, self._how = array, parent, how
         self._root: Buffer = self if parent is None else parent._root
         # Of the whole, the variable; of a part, the variable of the whole of which `_part` was
         # taken.
-        self._variable: Any = None
-        self._part: Any = None
+        self._variable: Operand = None
+        self._part: Operand = None
 
     @property
-    def _settled(self) -> Any:
+    def _settled(self) -> Operand:
         """The plain array, or the variable: for a part the view of it."""
         variable = self._root._variable
         if variable is None:
@@ -124,7 +127,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             chain.append(part)
             part = part._parent
         for each in reversed(chain):
-            above: Any = each._parent
+            above: Operand = each._parent
             how: Any = each._how
             each._part = how(above._part if above._parent is not None else variable)
             each._variable = variable
@@ -135,11 +138,11 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         return self._root._variable is None
 
     @property
-    def _plain(self) -> Any:
+    def _plain(self) -> Operand:
         x = self._settled
         return getattr(x, "_plain", x)
 
-    def _receive(self, source: Any) -> None:
+    def _receive(self, source: Operand) -> None:
         """Make this able to hold a variable, or what else is differentiable."""
         root = self._root
         if not self._array.flags.writeable:
@@ -156,7 +159,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             both = np.ravel(source)[0] + np.ravel(old)[0]
             root._variable = _filled(np.zeros_like(both, shape=shape), old)
 
-    def _taken(self, how: Callable[[Any], Any]) -> Any:
+    def _taken(self, how: Function) -> Operand:
         """What a function that may give a view gives of this."""
         array = how(self._array)
         if type(array) is np.ndarray and array.ndim and np.may_share_memory(array, self._array):
@@ -165,7 +168,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
 
     # --- parts ---
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Operand:
         if is_basic(index):
             part = self._array[index]
             if type(part) is np.ndarray and part.ndim:
@@ -174,7 +177,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         index = settled(index)
         return made(self._array[index]) if self._is_plain else self._settled[index]
 
-    def __setitem__(self, index: Any, source: Any) -> None:
+    def __setitem__(self, index: Index, source: Operand) -> None:
         if type(source) not in _NUMBERS:
             source = settled(source)
             if is_differentiable(source):
@@ -187,25 +190,27 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def __len__(self) -> int:
         return len(self._array)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Operand]:
         return (self[i] for i in range(len(self._array)))
 
-    def __contains__(self, item: Any) -> bool:
+    def __contains__(self, item: Operand) -> bool:
         return settled(item) in self._settled
 
     @property
-    def flat(self) -> Any:
+    def flat(self) -> Operand:
         return self.reshape(-1)
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: Operand) -> None:
         self[...] = value
 
-    def dot(self, b: Any, out: Any = None) -> Any:
+    def dot(self, b: Operand, out: Operand = None) -> Operand:
         return np.dot(self, b, out)
 
     # --- NumPy's functions ---
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Operand, **settings: Any
+    ) -> Operand:
         if method == "at":
             return self._at(ufunc, *inputs)
         if method == "__call__" and not settings:
@@ -231,7 +236,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         getattr(ufunc, method)(*operands, **settled(settings), out=settled(out))
         return out[0] if len(out) == 1 else out
 
-    def _at(self, ufunc: Any, target: Any, index: Any, *others: Any) -> None:
+    def _at(self, ufunc: np.ufunc, target: Operand, index: Index, *others: Operand) -> None:
         """``ufunc.at``, which writes into its first operand."""
         others = _copied(others)
         for each in others:
@@ -239,7 +244,9 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
                 target._receive(as_operand(each, "the second operand"))
         ufunc.at(settled(target), settled(index), *others)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Function, types: object, args: Arguments, kwargs: Settings
+    ) -> Operand:
         if function in _VIEWS and args and args[0] is self and type(args) is tuple:
             others, named = settled(args[1:]), settled(kwargs)
             return self._taken(lambda a: function(a, *others, **named))
@@ -257,15 +264,14 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         result = function(*plain_args, **plain_kwargs)
         return out if out is not None else _owned(result, self._array)
 
-    def _written(self, function: Any, args: Any, kwargs: Any) -> Any:
+    def _written(self, function: Function, args: Arguments, kwargs: Settings) -> Operand:
         """A function that writes into its first argument."""
-        args, named = list(args), dict(kwargs)
-        first = args[0] if args else next(iter(named.values()))
-        others = settled([*args, *named.values()])
+        first = args[0] if args else next(iter(kwargs.values()))
+        others = settled([*args, *kwargs.values()])
         variables = [x for x in others if is_differentiable(x)]
         if variables and type(first) is Buffer:
             first._receive(as_operand(variables[-1], "the assigned value"))
-        return function(*settled(args), **settled(named))
+        return function(*settled(args), **settled(kwargs))
 
     # --- what an array has besides ---
 
@@ -285,7 +291,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def dtype(self) -> Any:
         return self._settled.dtype
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operand:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in _ATTRIBUTES:
@@ -299,14 +305,14 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         if type(x) is not np.ndarray:
             return lambda *args, **kwargs: attribute(*settled(args), **settled(kwargs))
 
-        def method(*args: Any, **kwargs: Any) -> Any:
+        def method(*args: Operand, **kwargs: object) -> Operand:
             if is_differentiable(settled([*args, *kwargs.values()])):
                 return getattr(np, name)(self, *args, **kwargs)
             return _owned(attribute(*settled(args), **settled(kwargs)), x)
 
         return method
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Operand:
         x = self._settled
         if type(x) is not np.ndarray:
             # The products of sparse matrices leave to the other side what is an array of objects.
@@ -329,10 +335,10 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def __bool__(self) -> bool:
         return bool(self._settled)
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Operand:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Operand:
         return self.copy()
 
     def __reduce__(self) -> Any:
@@ -348,7 +354,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         return format(self._settled, spec)
 
 
-def _is_beyond(source: Any, old: Any) -> bool:
+def _is_beyond(source: Operand, old: Operand) -> bool:
     """Whether a dual, or a variable, comes after something that can hold none."""
     if not isinstance(old, Dual):
         return isinstance(source, Dual)
@@ -356,7 +362,7 @@ def _is_beyond(source: Any, old: Any) -> bool:
     return type(old.val) is np.ndarray and isinstance(value, ArrayMethods)
 
 
-def _filled(variable: Any, values: Any) -> Any:
+def _filled(variable: Operand, values: Operand) -> Operand:
     """A variable of zeros with the values of an array, or of another variable."""
     if type(values) is not np.ndarray:
         variable[...] = values
@@ -368,7 +374,7 @@ def _filled(variable: Any, values: Any) -> Any:
     return variable
 
 
-def _separate(given: Any, operands: list[Any]) -> list[Any]:
+def _separate(given: Operand, operands: list[Operand]) -> list[Operand]:
     """Operands that meet variables: plain buffers are copied, for the tape holds data by reference,
     and they may be changed.
     """
@@ -378,7 +384,7 @@ def _separate(given: Any, operands: list[Any]) -> list[Any]:
     ]
 
 
-def _copied(x: Any) -> Any:
+def _copied(x: Operand) -> Operand:
     """As `settled`, with copies of plain arrays."""
     kind = type(x)
     if kind is Buffer:
@@ -391,7 +397,7 @@ def _copied(x: Any) -> Any:
     return x
 
 
-def _owned(result: Any, array: np.ndarray) -> Any:
+def _owned(result: Operand, array: np.ndarray) -> Operand:
     """What a function of plain arrays gave: an array that waits for variables, or one into which
     nobody can write at all.
     """

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +12,12 @@ from varmat.core.dispatch import ComplexKind, refuse_dtype
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.numpy.buffers import Buffer, made, settled
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function, Index, Operand, Shape
+
 
 __all__ = [
     "array",
@@ -48,7 +53,7 @@ def is_differentiating() -> bool:
     return tape is not None and (tape.parent is not None or bool(tape.leaves) or bool(tape))
 
 
-def holds(x: Any) -> bool:
+def holds(x: Operand) -> bool:
     """Whether `x` is, or has among its parts, something that NumPy cannot make an array of:
     variables, and buffers.
     """
@@ -61,14 +66,14 @@ def holds(x: Any) -> bool:
     return kind is Buffer or (kind not in _PLAIN and is_differentiable(x))
 
 
-def _new(array: Any) -> Any:
+def _new(array: Operand) -> Operand:
     return made(array) if is_differentiating() else array
 
 
 # --- of given values ---
 
 
-def _values(function: str, x: Any) -> Any:
+def _values(function: str, x: Operand) -> Operand:
     """One variable, buffer or array of what holds some: a list is stacked, other things are as they
     are.
     """
@@ -77,7 +82,7 @@ def _values(function: str, x: Any) -> Any:
     return np.array(settled(x)) if isinstance(x, (list, tuple)) else x
 
 
-def _stacked(function: str, x: Any) -> Any:
+def _stacked(function: str, x: Operand) -> Operand:
     if isinstance(x, (list, tuple)):
         if any(type(item) is not float and isinstance(item, (complex, ComplexKind)) for item in x):
             return np.stack(list(x))
@@ -85,7 +90,7 @@ def _stacked(function: str, x: Any) -> Any:
     return as_operand(x, f"{function}: an element") if not isinstance(x, complex) else x
 
 
-def _typed(function: Callable[..., Any], x: Any, dtype: Any) -> Any:
+def _typed(function: Function, x: Operand, dtype: DTypeLike | None) -> Operand:
     """A variable as what a dtype asks for: itself, a complex variable, constants, or an array of
     objects.
     """
@@ -106,15 +111,20 @@ def _typed(function: Callable[..., Any], x: Any, dtype: Any) -> Any:
     return x
 
 
-def _with_axes(x: Any, ndmin: int) -> Any:
+def _with_axes(x: Operand, ndmin: int) -> Operand:
     missing = ndmin - np.ndim(x)
     return np.reshape(x, (1,) * missing + np.shape(x)) if missing > 0 else x
 
 
 @wraps(np.array)
 def array(
-    object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **settings: Any
-) -> Any:
+    object: Operand,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: Any = True,
+    ndmin: int = 0,
+    **settings: Any,
+) -> Operand:
     if not holds(object):
         result = np.array(object, dtype, copy=copy, ndmin=ndmin, **settings)
         return result if result is object else _new(result)
@@ -128,13 +138,15 @@ def array(
     return _with_axes(np.copy(x) if copy and x is object and np.ndim(x) else x, ndmin)
 
 
-def _given(function: Any, least: int = 0) -> Any:
+def _given(function: Function, least: int = 0) -> Function:
     """A function that makes an array only of what is none: a variable, or a buffer, is handed
     through.
     """
 
     @wraps(function)
-    def given(a: Any, dtype: Any = None, *args: Any, **settings: Any) -> Any:
+    def given(
+        a: Operand, dtype: DTypeLike | None = None, *args: Operand, **settings: Any
+    ) -> Operand:
         if not holds(a):
             result = function(a, dtype, *args, **settings)
             return result if result is a or isinstance(a, np.ndarray) else _new(result)
@@ -150,14 +162,16 @@ asfortranarray = _given(np.asfortranarray, 1)
 
 
 @wraps(np.require)
-def require(a: Any, dtype: Any = None, requirements: Any = None, **settings: Any) -> Any:
+def require(
+    a: Operand, dtype: DTypeLike | None = None, requirements: Any = None, **settings: Any
+) -> Operand:
     # What is asked for of the memory of arrays, the memory of variables has.
     return asarray(a, dtype) if holds(a) else np.require(a, dtype, requirements, **settings)
 
 
-def _at_least(function: Any) -> Any:
+def _at_least(function: Function) -> Function:
     @wraps(function)
-    def at_least(*arys: Any) -> Any:
+    def at_least(*arys: Operand) -> Operand:
         return function(
             *(asarray(x) if isinstance(x, (list, tuple)) and holds(x) else x for x in arys)
         )
@@ -171,7 +185,7 @@ atleast_3d = _at_least(np.atleast_3d)
 
 
 @wraps(np.copy)
-def copy(a: Any, *args: Any, **settings: Any) -> Any:
+def copy(a: Operand, *args: Operand, **settings: Any) -> Operand:
     if holds(a):
         return np.copy(asarray(a))
     return _new(np.copy(a, *args, **settings))
@@ -180,9 +194,9 @@ def copy(a: Any, *args: Any, **settings: Any) -> Any:
 # --- of a shape ---
 
 
-def _maker(function: Any) -> Any:
+def _maker(function: Function) -> Function:
     @wraps(function)
-    def make(*args: Any, **settings: Any) -> Any:
+    def make(*args: Operand, **settings: Any) -> Operand:
         return _new(function(*args, **settings))
 
     return make
@@ -195,13 +209,19 @@ identity = _maker(np.identity)
 
 
 @wraps(np.empty)
-def empty(shape: Any, dtype: Any = float, *args: Any, **settings: Any) -> Any:
+def empty(shape: Shape | int, dtype: DTypeLike = float, *args: Operand, **settings: Any) -> Operand:
     # What happens to lie in memory would be written into the variable that this may become.
     return _new((np.zeros if is_differentiating() else np.empty)(shape, dtype, *args, **settings))
 
 
 @wraps(np.full)
-def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **settings: Any) -> Any:
+def full(
+    shape: Shape | int,
+    fill_value: Operand,
+    dtype: DTypeLike | None = None,
+    *args: Operand,
+    **settings: Any,
+) -> Operand:
     if not holds(fill_value):
         return _new(np.full(shape, fill_value, dtype, *args, **settings))
     x = _typed(full, settled(asarray(fill_value)), dtype)
@@ -209,16 +229,16 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **settings:
     return np.copy(np.broadcast_to(x, tuple(shape))) if shape else x
 
 
-def _like(function: Any, make: Any) -> Any:
+def _like(function: Function, make: Function) -> Function:
     @wraps(function)
     def like(
-        a: Any,
-        dtype: Any = None,
+        a: Operand,
+        dtype: DTypeLike | None = None,
         order: Any = "K",
         subok: bool = True,
-        shape: Any = None,
+        shape: Shape | int | None = None,
         **settings: Any,
-    ) -> Any:
+    ) -> Operand:
         if not holds(a):
             result = function(a, dtype, order, subok, shape, **settings)
             return _new(result)
@@ -235,14 +255,14 @@ empty_like = _like(np.empty_like, empty)
 
 @wraps(np.full_like)
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    a: Operand,
+    fill_value: Operand,
+    dtype: DTypeLike | None = None,
     order: Any = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: Shape | int | None = None,
     **settings: Any,
-) -> Any:
+) -> Operand:
     if not holds(a) and not holds(fill_value):
         return _new(np.full_like(a, fill_value, dtype, order, subok, shape, **settings))
     a = asarray(a)
@@ -261,13 +281,13 @@ class _Joined:
     def __init__(self, plain: Any, axis: int, ndmin: int) -> None:
         self._plain, self._axis, self._ndmin = plain, axis, ndmin
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Index) -> Operand:
         items = key if type(key) is tuple else (key,)
         if not any(map(holds, items)):
             return _new(self._plain[key])
         return np.concatenate([self._part(item) for item in items], self._axis)
 
-    def _part(self, item: Any) -> Any:
+    def _part(self, item: Operand) -> Operand:
         if isinstance(item, str):
             raise TypeError(
                 f"np.r_: {item!r} is given with variables, but must be left out: use "
@@ -280,7 +300,7 @@ class _Joined:
             return np.reshape(x, (-1, 1))
         return _with_axes(x, self._ndmin)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operand:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._plain, name)

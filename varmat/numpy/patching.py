@@ -7,21 +7,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.numpy import making
 from varmat.numpy.autograd import stand_ins
 
+if TYPE_CHECKING:
+    from varmat.typing import Settings
+
+
 _lock = threading.Lock()
 # Id of a module -> how many blocks have it patched, and the names it had.
-_patched: dict[int, tuple[int, dict[str, Any]]] = {}
+_patched: dict[int, tuple[int, Settings]] = {}
 
 
-def replacements(ours: ModuleType) -> dict[int, Any]:
+def replacements(ours: ModuleType) -> dict[int, object]:
     """Id of an object of NumPy, or of a module that wraps it -> what stands in its place."""
-    found: dict[int, Any] = {
+    found: dict[int, object] = {
         id(getattr(np, name)): getattr(making, name) for name in making.__all__
     }
     found[id(np)] = ours
@@ -38,7 +42,7 @@ def replacements(ours: ModuleType) -> dict[int, Any]:
     return found
 
 
-def _modules(given: tuple[Any, ...]) -> list[ModuleType]:
+def _modules(given: tuple[object, ...]) -> list[ModuleType]:
     """The modules, and for a package all that are imported of it."""
     found: dict[int, ModuleType] = {}
     for module in given:
@@ -90,7 +94,8 @@ def patched(*modules: ModuleType) -> Iterator[None]:
     --------
     >>> import types, numpy, varmat as vm
     >>> library = types.ModuleType("library")
-    >>> exec("import numpy as np\\ndef f(x): return np.sum(np.array([x[0], 2.0 * x[1]]) ** 2)", vars(library))
+    >>> code = "import numpy as np\\ndef f(x): return np.sum(np.array([x[0], 2.0 * x[1]]) ** 2)"
+    >>> exec(code, vars(library))
     >>> with vm.numpy.patched(library):
     ...     vm.gradient(library.f, numpy.array([1.0, 2.0]))
     array([ 2., 16.])
@@ -112,7 +117,7 @@ def patched(*modules: ModuleType) -> Iterator[None]:
                 _leave(module)
 
 
-def _enter(module: ModuleType, table: dict[int, Any]) -> None:
+def _enter(module: ModuleType, table: dict[int, object]) -> None:
     count, names = _patched.get(id(module), (0, {}))
     if not count:
         names = {name: thing for name, thing in list(vars(module).items()) if id(thing) in table}

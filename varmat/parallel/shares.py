@@ -21,8 +21,8 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import like
+from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import RecordedIfPossible
-from varmat.derivatives.recording import lost
 from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner, value_now
 

@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
-from varmat.derivatives.recording import lost
+from varmat.derivatives.inputs_and_outputs import lost
 from varmat.solvers.inner import Inner
 
 __all__: list[str] = []

@@ -12,8 +12,8 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
+from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import record_values
-from varmat.derivatives.recording import lost
 from varmat.programs.one_step import Method, NativeRates, NativeSteps
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for

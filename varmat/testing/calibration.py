@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-# At so many places at most the distribution of the ranks is looked at.
+if TYPE_CHECKING:
+    from varmat.typing import Function, Settings, Value
+
+
+# The most places at which the distribution of the ranks is compared.
 _PLACES = 128
 # Bins of the printed histogram.
 _BINS = 8
@@ -24,12 +28,11 @@ class Calibration:
     ranks : dict of str to ndarray of int, shape (simulations,)
         For each element of the parameters, ``beta[0]``: how many draws are below the true value.
     draws : int
-        Among how many: ranks are from 0 to this number.
+        The number of draws; ranks are from 0 to this number.
     statistics : dict of str to float
-        The smallest of the probabilities, over the places of the distribution of the ranks, that so
-        many or so few ranks are up to there.
+        The smallest tail probability of the number of ranks up to a place, over all places.
     p_values : dict of str to float
-        The probabilities that uniform ranks have a statistic that is as small.
+        The probability that the statistic of uniform ranks is as small.
     """
 
     ranks: dict[str, np.ndarray]
@@ -65,21 +68,21 @@ class Calibration:
 
 def calibration(
     prior: Callable[[np.random.Generator], Mapping[str, Any]],
-    simulate: Callable[..., Any],
+    simulate: Function,
     model_of_data: Callable[[Any], Any],
     *,
     simulations: int = 100,
     draws: int = 63,
     thin: int = 4,
-    seed: Any = None,
+    seed: int | np.random.Generator | None = None,
     sample: Callable[[Any, int, int], Mapping[str, Any]] | None = None,
     **settings: Any,
 ) -> Calibration:
     """Check by simulation that draws from posteriors have the right distribution.
 
-    Parameters drawn from the prior, and draws from the posterior given data simulated with them,
-    have the same distribution: the rank of the one among the others is uniform, if densities,
-    Jacobians, gradients, sampler and simulation are right.
+    Parameters are drawn from the prior, data are simulated with them, and the posterior given these
+    data is sampled. If densities, Jacobians, gradients, sampler and simulation are right, the
+    parameters and the draws have the same distribution: the rank of the parameters is uniform.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ def calibration(
         How many draws from each posterior there are, nearly independent; one less than a power of 2
         is printed best.
     thin : int
-        Every so many-th of the draws of a chain is taken.
+        One draw of a chain in so many is taken.
     seed : int or numpy.random.Generator, optional
     sample : callable, optional
         Called with the model, the number of draws and a seed; returns a dict of arrays of shape
@@ -189,7 +192,7 @@ def calibration(
     return Calibration(ranks, draws, statistics, p_values)
 
 
-def _sampler(thin: int, settings: dict[str, Any]) -> Callable[[Any, int, int], Mapping[str, Any]]:
+def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping[str, Any]]:
     """Draws from one chain of `Model.sample`."""
 
     def sample(model: Any, draws: int, seed: int) -> Mapping[str, Any]:
@@ -201,10 +204,10 @@ def _sampler(thin: int, settings: dict[str, Any]) -> Callable[[Any, int, int], M
 
 
 def _ranks(
-    name: str, truth: Any, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator
-) -> Any:
-    """For each element of a parameter its label, the rank of its true value, and whether there are
-    different draws of it.
+    name: str, truth: np.ndarray, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator
+) -> Iterator[tuple[str, int, bool]]:
+    """For each element of a parameter its label, the rank of its true value, and whether its draws
+    differ.
     """
     if name not in posterior:
         raise TypeError(
@@ -225,14 +228,14 @@ def _ranks(
 
 
 def _places(draws: int) -> np.ndarray:
-    """Ranks up to which the ranks are counted, all of them if they are few; the last one is no
-    news.
+    """The places up to which ranks are counted: every rank if there are few. All ranks are up to the
+    last one, so it is left out.
     """
     return np.unique(np.linspace(0, draws - 1, min(draws, _PLACES)).round().astype(int))
 
 
-def _tails(counts: Any, simulations: int, chances: Any) -> Any:
-    """Of binomial counts, the smaller of the probabilities of at most, and of at least, as many."""
+def _tails(counts: np.ndarray, simulations: int, chances: Value) -> Value:
+    """The smaller tail probability of binomial counts: of at most, or of at least, as many."""
     from scipy.special import bdtr, bdtrc
 
     at_least = np.where(counts > 0, bdtrc(np.maximum(counts - 1.0, 0.0), simulations, chances), 1.0)
@@ -256,7 +259,7 @@ def _p_value(statistic: float, simulations: int, draws: int) -> float:
     every = np.arange(simulations + 1)
     before, inside, last = np.zeros(1), np.ones(1), 0.0
     for chance in chances:
-        # The digits of a probability that was computed in another way differ.
+        # Probabilities computed in two ways differ in their last digits.
         now = every[
             _tails(every.astype(float), simulations, chance) > statistic * (1 + 1e-9)
         ].astype(float)

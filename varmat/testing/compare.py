@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from varmat.typing import Index, Value
+
+
 __all__ = ["Report", "Tolerances"]
 
-# An element far below the largest one of its array is compared on the scale of this fraction of the
-# largest.
+# An element below this fraction of the largest one of its array is compared on that scale.
 SMALL = 1e-3
 
 
@@ -76,11 +79,11 @@ class Report:
         return "\n".join(f"{name:{width}}  {error:.1e}" for name, error in self.errors.items())
 
 
-def difference(a: Any, b: Any, floor: Any = 0.0, slack: Any = 0.0) -> np.ndarray:
+def difference(a: Value, b: Value, floor: Value = 0.0, slack: Value = 0.0) -> np.ndarray:
     """Elementwise relative difference; zero for two nans or equal infinities, infinite if only one
     is not finite.
 
-    `floor` is a smallest scale to be relative to, `slack` an absolute difference that is forgiven.
+    `floor` is the smallest scale, `slack` an absolute difference that is forgiven.
     """
     with np.errstate(all="ignore"):
         finite = np.isfinite(a) & np.isfinite(b)
@@ -109,11 +112,11 @@ class Comparison:
         self,
         pair: tuple[str, str],
         what: str,
-        a: Any,
-        b: Any,
+        a: Value,
+        b: Value,
         tolerance: float,
-        floor: Any = 0.0,
-        slack: Any = 0.0,
+        floor: Value = 0.0,
+        slack: Value = 0.0,
         hint: Callable[[Any], str] | None = None,
     ) -> None:
         """Demand that `a`, by the first of two routes, agrees with `b`, by the second.
@@ -143,6 +146,6 @@ class Comparison:
         raise AssertionError(f"{self.title}: {pair[0]} and {pair[1]} disagree: {sentence}")
 
 
-def at(index: Any) -> str:
+def at(index: Index) -> str:
     """An index in brackets; nothing for a scalar."""
     return f"[{', '.join(map(str, index))}]" if index else ""

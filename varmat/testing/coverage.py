@@ -24,15 +24,23 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.core.operation import OPERATIONS
-from varmat.core.tape import nested
+from varmat.core.tape import Tape, nested
 from varmat.testing import routes
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
+
+# By row: the worst error by column, and the count of refusals.
+Notes: TypeAlias = Mapping[str, tuple[dict[str, float], int]]
 
 __all__ = ["COLUMNS", "Recorder", "note", "note_refusal", "start", "stop"]
 
@@ -48,8 +56,8 @@ COLUMNS = (
     "tails",
     "errors",
 )
-# What is defined there is no differentiable function: the engine, functionals, solvers, tools, and
-# what takes plain values.
+# Modules without differentiable functions: the engine, functionals, solvers, tools, and functions of
+# plain values.
 EXEMPT = (
     *(
         "core",
@@ -72,7 +80,7 @@ DISPATCHERS = {
 }
 
 
-def _is_discrete(row: Any) -> bool:
+def _is_discrete(row: Row) -> bool:
     """Whether no argument of a function can be a variable."""
     arguments, discrete = (getattr(row.function, name, ()) for name in ("arguments", "discrete"))
     return row.names[0] in ("csr_extract_u", "csr_extract_v") or bool(
@@ -85,10 +93,10 @@ class Row:
     column.
     """
 
-    def __init__(self, function: Any, module: str) -> None:
+    def __init__(self, function: Function, module: str) -> None:
         self.function = function
         self.module = module
-        # What it is called by: the function itself, and NumPy's functions for which it answers.
+        # The function itself, and the functions of NumPy that it implements for variables.
         self.callables = [function]
         self.names: list[str] = []
         self.errors: dict[str, float] = {}
@@ -107,8 +115,8 @@ class Row:
         return max(self.errors.values(), default=0.0)
 
     def cells(self) -> list[str]:
-        """What stands in the table: the names, for each column the worst error (or the count of
-        refusals), the worst of all.
+        """The cells of the row: names, the worst error of each column (of refusals their count), and
+        the worst of all.
         """
         marks = [
             _figure(self.errors[column]) if column in self.errors else "" for column in COLUMNS[:-1]
@@ -128,7 +136,7 @@ def public_functions() -> list[Row]:
     rows: dict[int, Row] = {}
     row_of_call = {id(row.call): row for row in ROWS.values()}
 
-    def add(called: Any, answer: Any, name: str) -> None:
+    def add(called: Function, answer: Function, name: str) -> None:
         # A density without its constants, which knows the full one, is the same function.
         function = row_of_call.get(id(answer), getattr(answer, "density", answer))
         module = _home(function)
@@ -154,7 +162,7 @@ def public_functions() -> list[Row]:
     )
 
 
-def _home(function: Any) -> str:
+def _home(function: Function) -> str:
     """The module in which a function is defined, without the name of the package."""
     if isinstance(function, Elementwise):
         # The class is that of the engine, the row is in a table.
@@ -164,7 +172,7 @@ def _home(function: Any) -> str:
     return str(getattr(function, "__module__", None) or type(function).__module__).partition(".")[2]
 
 
-def _public_name(function: Any) -> str:
+def _public_name(function: Function) -> str:
     """The name under which users of NumPy find a function; empty if there is none."""
     name = function.__name__
     for place in (np, np.linalg, np.fft, np.lib.stride_tricks):
@@ -184,7 +192,7 @@ class Recorder:
             for table in (OPERATIONS, ROWS)
             for name, op in table.items()
         }
-        self.by_code: dict[Any, list[Row]] = {}
+        self.by_code: dict[CodeType, list[Row]] = {}
         self.by_name: dict[str, list[Row]] = {}
         for row in self.rows:
             if hasattr(row.function, "__code__"):
@@ -195,8 +203,8 @@ class Recorder:
 
     def note(
         self,
-        f: Any,
-        args: Sequence[Any],
+        f: Function,
+        args: Sequence[Operand],
         errors: Mapping[str, float],
         active: Iterable[int] | None = None,
     ) -> None:
@@ -211,17 +219,15 @@ class Recorder:
             for row in self.by_name.get(match[1], ()):
                 row.refusals += 1
 
-    def notes(self) -> dict[str, Any]:
-        """What was noted, in plain types: a process that runs a part of the tests hands it to the
-        one that adds up.
-        """
+    def notes(self) -> Notes:
+        """What was noted, in plain types, for the process that adds up what others have noted."""
         return {
             key: (dict(row.errors), row.refusals)
             for key, row in self._by_key().items()
             if row.errors or row.refusals
         }
 
-    def add(self, notes: Mapping[str, Any]) -> None:
+    def add(self, notes: Notes) -> None:
         """Add what another process noted."""
         rows = self._by_key()
         for key, (errors, refusals) in notes.items():
@@ -230,10 +236,12 @@ class Recorder:
                 rows[key].note(column, error)
 
     def _by_key(self) -> dict[str, Row]:
-        """The rows by what they are called in every process."""
+        """The rows by a name that is the same in every process."""
         return {f"{row.module}: {row.names[0]}": row for row in self.rows}
 
-    def called(self, f: Any, args: Sequence[Any], active: Iterable[int] | None) -> list[Row]:
+    def called(
+        self, f: Function, args: Sequence[Operand], active: Iterable[int] | None
+    ) -> list[Row]:
         """The public functions that `f` is or calls itself; those that its public functions call in
         turn do not count.
         """
@@ -306,13 +314,13 @@ class Observer:
         self.recorder = recorder
         self.found: dict[int, Row] = {}
         self.tape: Any = None
-        # The frame of the public function that is running, and the length of the tape up to which
-        # entries are accounted for.
-        self.inside: Any = None
+        # The frame of the public function that is running, and how many entries of the tape are
+        # accounted for.
+        self.inside: FrameType | None = None
         self.known = 0
 
-    def watch(self, f: Any, args: Sequence[Any], tape: Any) -> None:
-        """Call the function; what it raises is its own affair."""
+    def watch(self, f: Function, args: Sequence[Operand], tape: Tape) -> None:
+        """Call the function. If it raises, nothing is found."""
         self.tape, before = tape, sys.getprofile()
         self.known = len(tape)
         try:
@@ -327,7 +335,7 @@ class Observer:
         else:
             self.recorded_directly()
 
-    def __call__(self, frame: Any, event: str, _: Any) -> None:
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
         if self.inside is not None:
             if event == "return" and frame is self.inside:
                 self.inside = None
@@ -338,15 +346,13 @@ class Observer:
             self.inside = frame
 
     def recorded_directly(self) -> None:
-        """Operators record without a call that has a name: they are known by their entries on the
-        tape.
-        """
+        """Note operators, which the profiling hook cannot see, by their entries on the tape."""
         for entry in self.tape[self.known :]:
             if row := self.recorder.by_rule.get(entry[0].name):
                 self.found[id(row)] = row
         self.known = len(self.tape)
 
-    def row_of(self, frame: Any) -> Row | None:
+    def row_of(self, frame: FrameType) -> Row | None:
         """The public function whose frame it is."""
         code = frame.f_code
         if code in DISPATCHERS:
@@ -380,7 +386,12 @@ def stop() -> None:
 
 
 def note(
-    f: Any, args: Sequence[Any] = (), /, *, active: Iterable[int] | None = None, **errors: float
+    f: Function,
+    args: Sequence[Operand] = (),
+    /,
+    *,
+    active: Iterable[int] | None = None,
+    **errors: float,
 ) -> None:
     """Note, if a recorder is there, that a test has found relative errors of a function.
 
@@ -389,8 +400,7 @@ def note(
     f : callable
         A public function of varmat or NumPy, or one that calls such functions.
     args : sequence, optional
-        Where `f` can be called, if it is not itself a public function. Those numbers are variables
-        that `active` says.
+        Arguments for a call of `f`, if it is not itself a public function.
     active : iterable of int, optional
         Positions of the arguments that are variables; by default those of floats and float arrays.
     **errors : float

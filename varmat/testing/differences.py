@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-# Relative to a size; each is a quarter of the one before, so that two extrapolations remove the
-# terms in h**2 and h**4. Powers of two, like the sizes, so that adding them to an argument is
-# exact.
+if TYPE_CHECKING:
+    from varmat.typing import Value
+
+
+# Steps relative to a size. Each is a quarter of the one before: two extrapolations remove the terms
+# in h**2 and h**4. All are powers of two, so that adding them to an argument is exact.
 STEPS = (2.0**-4, 2.0**-6, 2.0**-8)
 # Rounding of the function, relative to its magnitude.
 NOISE = 2e-15
@@ -19,8 +22,7 @@ GOOD = 1e-8
 # So does one whose error is this small against the magnitude of the function: the derivative is
 # zero.
 NOTHING = 1e-10
-# With an error as small as this, relatively, there is a finite derivative, whatever the exact rule
-# says.
+# With a relative error as small as this there is a finite derivative, whatever the rule says.
 SURE = 1e-4
 # Sizes of step along a direction whose elements are of the order of the argument's.
 SIZES = tuple(2.0**-k for k in (27, 22, 17, 12, 7, 2))
@@ -40,7 +42,7 @@ def sizes_at(x: float) -> list[float]:
     return [s for s, before in zip(ascending, [0.0, *ascending], strict=False) if s > 4.0 * before]
 
 
-def slope(function: Callable[[float], Any], sizes: Sequence[float]) -> tuple[Any, Any]:
+def slope(function: Callable[[float], Value], sizes: Sequence[float]) -> tuple[Value, Value]:
     """The derivative of ``function(h)`` at zero, and its estimated error, from central differences
     extrapolated twice.
 
@@ -48,8 +50,8 @@ def slope(function: Callable[[float], Any], sizes: Sequence[float]) -> tuple[Any
     larger one could reach across a kink or a pole. A size at which the function raises is passed
     over."""
     refusal: Exception | None = None
-    best: tuple[Any, Any] | None = None
-    nearer: list[tuple[float, Any, float]] = []
+    best: tuple[Value, Value] | None = None
+    nearer: list[tuple[float, Value, float]] = []
     with np.errstate(all="ignore"):
         for size in sizes:
             try:
@@ -77,8 +79,10 @@ def slope(function: Callable[[float], Any], sizes: Sequence[float]) -> tuple[Any
     return best
 
 
-def _doubted(estimate: Any, error: Any, size: float, nearer: list[tuple[float, Any, float]]) -> Any:
-    """The error of an estimate, increased where smaller steps say clearly something else."""
+def _doubted(
+    estimate: Value, error: Value, size: float, nearer: list[tuple[float, Value, float]]
+) -> Value:
+    """The error of an estimate, increased where smaller steps clearly disagree with it."""
     for smaller, rough, noise in nearer:
         gap = np.abs(estimate - rough)
         if smaller < size:
@@ -86,30 +90,30 @@ def _doubted(estimate: Any, error: Any, size: float, nearer: list[tuple[float, A
     return error
 
 
-def conclusive(exact: Any, estimate: Any, error: Any) -> Any:
-    """Where an estimate may be compared with a derivative: one that is not finite is only put in
-    doubt by a good estimate.
+def conclusive(exact: Value, estimate: Value, error: Value) -> Value:
+    """Where an estimate may be compared with a derivative. Only a good estimate can refute a
+    derivative that is not finite.
     """
     with np.errstate(all="ignore"):
         needed = np.where(np.isfinite(exact), np.inf, SURE * (1.0 + np.abs(estimate)))
         return np.isfinite(estimate) & np.isfinite(error) & (error <= needed)
 
 
-def _extrapolate(function: Callable[[float], Any], size: float) -> tuple[Any, Any, float]:
+def _extrapolate(function: Callable[[float], Value], size: float) -> tuple[Value, Value, float]:
     (d0, _), (d1, _), (d2, magnitude) = (_difference(function, h * size) for h in STEPS)
     once, again = (16.0 * d1 - d0) / 15.0, (16.0 * d2 - d1) / 15.0
     twice = (256.0 * again - once) / 255.0
-    # Truncation is overestimated by this, rounding is not underestimated: the last extrapolation
-    # hardly changes it.
+    # This overestimates truncation, and does not underestimate rounding, which the last
+    # extrapolation hardly changes.
     error = 0.1 * np.abs(again - once) + NOISE * magnitude / (STEPS[-1] * size)
     return twice, np.where(np.isfinite(twice) & np.isfinite(error), error, np.inf), magnitude
 
 
-def _difference(function: Callable[[float], Any], h: float) -> tuple[Any, float]:
+def _difference(function: Callable[[float], Value], h: float) -> tuple[Value, float]:
     """A central difference, and the magnitude of what was subtracted."""
     ahead, behind = np.asarray(function(h)), np.asarray(function(-h))
     return (ahead - behind) / (2.0 * h), _largest(ahead) + _largest(behind)
 
 
-def _largest(x: Any) -> float:
+def _largest(x: Value) -> float:
     return float(np.max(np.abs(x), initial=0.0))

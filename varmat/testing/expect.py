@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from varmat.testing.refusals import (
     plain_values,
     variable_mixtures,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand, Value
+
 
 __all__ = ["expect_ad"]
 
@@ -38,7 +43,7 @@ RECORDED = "a recording made elsewhere"
 HESSIAN_DIFFERENCE = "finite difference of the reverse gradient"
 
 
-def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Report:
+def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None) -> Report:
     """Demand that all routes to the derivatives of a function agree at a point.
 
     For every mixture of constant and variable arguments: the value is that of plain NumPy; the
@@ -74,6 +79,11 @@ def expect_ad(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Repor
         much.
     AttributeError, NameError
         If plain NumPy raises them: that is a mistake in `f`, not a refusal.
+
+    References
+    ----------
+    W. H. Press, S. A. Teukolsky, W. T. Vetterling and B. P. Flannery (2007), Numerical Recipes,
+    third edition, Cambridge University Press, section 5.7.
 
     Examples
     --------
@@ -178,7 +188,13 @@ class _Check:
                 self.layout(layout, [m for m in mixtures if len(m) >= len(self.case.active) - 1])
 
     def attempt(
-        self, route: str, call: str, function: Any, mixture: Any, *args: Any, **kwargs: Any
+        self,
+        route: str,
+        call: str,
+        function: Function,
+        mixture: Mapping[int, object],
+        *args: Operand,
+        **kwargs: Any,
     ) -> Any:
         return attempt(self.comparison, route, call, function, self.case, mixture, *args, **kwargs)
 
@@ -293,12 +309,12 @@ class _Check:
         self,
         pair: tuple[str, str],
         what: str,
-        exact: Any,
-        estimate: Any,
-        error: Any,
+        exact: Value,
+        estimate: Value,
+        error: Value,
         tolerance: float,
         floor: float,
-        hint: Any,
+        hint: Function | None,
     ) -> None:
         """Compare with finite differences, beyond their own error and where they tell something."""
         known = conclusive(exact, estimate, error)
@@ -307,20 +323,20 @@ class _Check:
         )
         self.comparison.close(pair, what, exact, estimate, tolerance, floor, slack, hint)
 
-    def third_opinion(self, i: int, index: Any) -> str:
+    def third_opinion(self, i: int, index: Index) -> str:
         try:
             third = f"forward mode gives {self.pushed(self.unit(i, index)):.10g}"
         except Exception as failure:
             third = f"forward mode raises {type(failure).__name__}"
         return f"; the second is the finite difference, {third}"
 
-    def unit(self, i: int, index: Any) -> dict[int, np.ndarray]:
+    def unit(self, i: int, index: Index) -> dict[int, np.ndarray]:
         """The direction of one element of one argument."""
         unit = np.zeros(np.shape(self.case.args[i]))
         unit[index] = 1.0
         return {i: unit}
 
-    def pushed(self, tangents: Any) -> float:
+    def pushed(self, tangents: routes.Gradients) -> float:
         """The weighted sum of the tangents of the results."""
         rates = routes.forward(self.case, tangents)[1]
         return float(sum(np.sum(w * t) for w, t in zip(self.weights, rates, strict=True)))
@@ -353,11 +369,11 @@ class _Check:
         self,
         pair: tuple[str, str],
         what: str,
-        left: Any,
-        right: Any,
+        left: Sequence[Value],
+        right: Sequence[Value],
         tolerance: float,
         floor: float,
-        hint: Any = None,
+        hint: Function | None = None,
     ) -> None:
         """Compare two sums, relative to the sizes of their terms."""
         with np.errstate(all="ignore"):
@@ -366,7 +382,7 @@ class _Check:
         floor = max(floor, *(scale for scale in scales if np.isfinite(scale)), 0.0)
         self.comparison.close(pair, what, a, b, tolerance, floor, hint=hint)
 
-    def worst(self, mixture: Mixture, gradient: routes.Gradients, _: Any) -> str:
+    def worst(self, mixture: Mixture, gradient: routes.Gradients, _: Index) -> str:
         """Where forward and reverse mode disagree most."""
         found = [(0.0, "")]
         for i in mixture:
@@ -416,7 +432,9 @@ class _Check:
             )
             self.same(RECORDED, call, gradient, other)
 
-    def recorded_hessian(self, mixture: Mixture, call: str, v: Any, hv: Any, floor: float) -> None:
+    def recorded_hessian(
+        self, mixture: Mixture, call: str, v: routes.Gradients, hv: Value, floor: float
+    ) -> None:
         """The Hessian times a vector, as the gradient of a recorded derivative along it."""
         found = self.attempt(RECORDED, call, routes.recorded, mixture, self.weights, v)
         if found is not None and np.all(np.isfinite(hv)):
@@ -458,7 +476,7 @@ class _Check:
         pair, hint = (HESSIAN, HESSIAN_DIFFERENCE), "; the second is the finite difference"
         self.against(pair, what, hv, estimate, error, tolerance, floor, lambda _: hint)
 
-    def direction(self, i: int, seed: int) -> Any:
+    def direction(self, i: int, seed: int) -> Value:
         """Powers of two, not large against the elements of the argument, so that steps along them
         are exact.
         """
@@ -510,7 +528,7 @@ class _Check:
             )
 
 
-def _largest(x: Any) -> float:
+def _largest(x: Value) -> float:
     """The largest finite absolute value."""
     x = np.abs(x)
     return float(np.max(np.where(np.isfinite(x), x, 0.0), initial=0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from varmat.core.variables import VarMat
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, Tolerances, at
 from varmat.testing.refusals import ALL_MIXTURES, MATVAR, NUMPY, REVERSE, attempt, plain_values
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
 
 __all__ = ["expect_ad_matvar"]
 
@@ -22,7 +26,7 @@ MOST_ROWS = 64
 ROUNDING = 1e-15
 
 
-def expect_ad_matvar(f: Any, *args: Any, tolerances: Tolerances | None = None) -> Report:
+def expect_ad_matvar(f: Function, *args: Operand, tolerances: Tolerances | None = None) -> Report:
     """Demand that a function of matvars, and of mixtures of matvar, varmat and data, agrees with
     that of varmats.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from varmat.core.variables import var
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
+
 __all__ = ["expect_reference"]
 
 VALUE = "reference value"
@@ -19,13 +23,13 @@ GRADIENT = "reference gradient"
 
 
 def expect_reference(
-    f: Any,
-    args: Sequence[Any],
-    output: Any,
-    gradients: Sequence[Any],
+    f: Function,
+    args: Sequence[Operand],
+    output: Operand,
+    gradients: Sequence[Operand],
     weights: Any = None,
     rtol: float = 1e-9,
-    fold: Any = None,
+    fold: Function | None = None,
 ) -> Report:
     """Demand that value and gradients of a function are those of a reference.
 

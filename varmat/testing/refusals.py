@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from varmat.core.matvar import MatVar
 from varmat.core.tape import nested
 from varmat.testing import routes
 from varmat.testing.compare import Comparison
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
 
 # Up to so many differentiable arguments every mixture is tried; of more, the small and the nearly
 # full ones.
@@ -95,7 +99,7 @@ def _expect_refusal(
 
 
 def attempt(
-    comparison: Comparison, route: str, call: str, function: Any, *args: Any, **kwargs: Any
+    comparison: Comparison, route: str, call: str, function: Function, *args: Operand, **kwargs: Any
 ) -> Any:
     """Run a route; what it raises where plain NumPy has a value is a failure."""
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from varmat.programs.runners import RUNNERS, has_native, runner_for
 from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand, Settings, Value
+
+
 # Argument position -> "varmat" or "matvar"; an argument that does not appear is data.
 Mixture = Mapping[int, str]
 Arrays = list[np.ndarray]
@@ -46,20 +50,20 @@ MOST_ELEMENTS = 100
 MOST_WATCHED = 1_000_000
 
 
-def reversed_axes(a: Any) -> Any:
+def reversed_axes(a: Operand) -> Operand:
     return a[(slice(None, None, -1),) * a.ndim]
 
 
-def every_other(a: Any) -> Any:
+def every_other(a: Operand) -> Operand:
     return a[..., ::2]
 
 
-def transposed(a: Any) -> Any:
+def transposed(a: Operand) -> Operand:
     return a.T
 
 
 # A layout is a view that every array argument becomes, and the shape of what it is a view of.
-LAYOUTS: dict[str, tuple[Any, Any]] = {
+LAYOUTS: dict[str, tuple[Function, Function]] = {
     "reversed": (reversed_axes, lambda shape: shape),
     "strided": (every_other, lambda shape: (*shape[:-1], 2 * shape[-1])),
     "transposed": (transposed, lambda shape: shape[::-1]),
@@ -73,14 +77,14 @@ class ContractError(AssertionError):
 class Case:
     """A function at a point, with what all routes share."""
 
-    def __init__(self, f: Any, args: Sequence[Any]) -> None:
+    def __init__(self, f: Function, args: Sequence[Operand]) -> None:
         self.f = f
         self.name = getattr(f, "__name__", None) or repr(f)
         self.args = [_normal(x) for x in args]
         self.active = [i for i, x in enumerate(self.args) if type(x) is float or _is_float_array(x)]
         self.arrays = [i for i in self.active if type(self.args[i]) is not float]
 
-    def at(self, args: Mapping[int, Any]) -> Case:
+    def at(self, args: Mapping[int, Operand]) -> Case:
         """The same function with some arguments replaced."""
         return Case(self.f, [args.get(i, x) for i, x in enumerate(self.args)])
 
@@ -126,17 +130,17 @@ def random_weights(values: Arrays) -> Arrays:
     return [random(x.shape, 1 + i) for i, x in enumerate(values)]
 
 
-def outputs(result: Any) -> list[Any]:
+def outputs(result: Operand) -> list[Operand]:
     """The results of a function as a list."""
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-def numbers(result: Any) -> Arrays:
+def numbers(result: Operand) -> Arrays:
     """The plain values of results as a list of float64 arrays."""
     return [np.asarray(value(x), np.float64) for x in outputs(result)]
 
 
-def _normal(x: Any) -> Any:
+def _normal(x: Operand) -> Operand:
     if isinstance(x, (float, np.floating)):
         return float(x)
     if isinstance(x, np.ndarray) and x.dtype.kind == "f":
@@ -144,11 +148,11 @@ def _normal(x: Any) -> Any:
     return x
 
 
-def _is_float_array(x: Any) -> bool:
+def _is_float_array(x: Operand) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.float64
 
 
-def _copied(x: Any) -> Any:
+def _copied(x: Operand) -> Operand:
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
@@ -163,7 +167,7 @@ class Call:
         same: tuple[int, int] | None = None,
     ) -> None:
         self.case = case
-        self.args: list[Any] = []
+        self.args: list[Operand] = []
         for i, x in enumerate(case.args):
             if same is not None and i == same[1]:
                 self.args.append(self.args[same[0]])
@@ -173,7 +177,7 @@ class Call:
                 )
 
     @staticmethod
-    def _argument(x: Any, kind: str | None, layout: str | None) -> Any:
+    def _argument(x: Operand, kind: str | None, layout: str | None) -> Operand:
         if layout is not None:
             how, shape = LAYOUTS[layout]
             whole = np.full(shape(x.shape), np.nan)
@@ -193,7 +197,7 @@ class Call:
             ):
                 raise ContractError(f"argument {i} was changed by the call or by the reverse pass")
 
-    def check_unshared(self, results: list[Any]) -> None:
+    def check_unshared(self, results: list[Operand]) -> None:
         """What an operation returns owns its values; only views share them."""
         for result in results:
             for i, x in enumerate(self.args):
@@ -245,8 +249,8 @@ def watch(tape: Tape) -> None:
             tape[k] = (Rule(rule.name, _watched(rule, held), rule.op), result, x, y)
 
 
-def _watched(rule: Any, held: dict[str, Any]) -> Any:
-    def chain(result: Any, x: Any, y: Any) -> None:
+def _watched(rule: Rule, held: dict[str, Operand]) -> Function:
+    def chain(result: Operand, x: Operand, y: Operand) -> None:
         arrays = {
             **held,
             **_parts("the result", result._val),
@@ -262,7 +266,7 @@ def _watched(rule: Any, held: dict[str, Any]) -> Any:
     return chain
 
 
-def _parts(name: str, x: Any) -> dict[str, Any]:
+def _parts(name: str, x: Operand) -> Settings:
     return {f"{name} {i}": part for i, part in enumerate(x)} if isinstance(x, tuple) else {name: x}
 
 
@@ -274,7 +278,7 @@ def reverse(
     layout: str | None = None,
     same: tuple[int, int] | None = None,
     watched: bool = False,
-) -> tuple[list[Any], Arrays, list[Gradients]]:
+) -> tuple[list[Operand], Arrays, list[Gradients]]:
     """Reverse mode, twice over the same tape.
 
     Returns the types of the results, their values, and the gradients by a first and a second
@@ -306,7 +310,7 @@ def reverse(
 
 
 def recorded(
-    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any] | None = None
+    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand] | None = None
 ) -> tuple[float, Gradients] | None:
     """The weighted sum and its gradient by a recording made at a point nearby; None if there is
     none that holds here.
@@ -314,11 +318,11 @@ def recorded(
     With `directions` it is the derivative of the sum along them, of which the gradient is the
     Hessian times a vector."""
 
-    def argument(i: int, given: Mapping[int, Any]) -> Any:
+    def argument(i: int, given: Mapping[int, Operand]) -> Operand:
         x = given.get(i, _copied(case.args[i]))
         return Dual(x, directions[i]) if directions is not None and i in given else x
 
-    def weighted(*variables: Any) -> Any:
+    def weighted(*variables: Operand) -> Operand:
         given = dict(zip(mixture, variables, strict=True))
         results = outputs(case.f(*(argument(i, given) for i in range(len(case.args)))))
         if directions is not None:
@@ -339,7 +343,7 @@ def recorded(
             except (ArithmeticError, ValueError):  # not in the domain
                 if not distance:
                     raise
-        found: list[Any] = []
+        found: list[Operand] = []
         for name, run in runners_of(program).items():
             try:
                 found.append((name, *run(here)))
@@ -356,7 +360,7 @@ def recorded(
     return value, dict(zip(mixture, gradients, strict=True))
 
 
-def runners_of(program: Program) -> dict[str, Any]:
+def runners_of(program: Program) -> Settings:
     """Everything that runs a program, by name."""
     runners = {
         name: runner_for(program, name)
@@ -366,7 +370,7 @@ def runners_of(program: Program) -> dict[str, Any]:
     return runners | {"interpreter": lambda arguments: interpret(program, *arguments)}
 
 
-def _check_same(first: str, expected: list[Any], second: str, made: list[Any]) -> None:
+def _check_same(first: str, expected: list[Operand], second: str, made: list[Operand]) -> None:
     """What runs a program gives the same, but for the order in which sums are taken."""
     if (expected[0] is None) != (made[0] is None):
         raise ContractError(
@@ -381,7 +385,7 @@ def _check_same(first: str, expected: list[Any], second: str, made: list[Any]) -
                 )
 
 
-def _seed(result: Any, w: np.ndarray) -> None:
+def _seed(result: Operand, w: np.ndarray) -> None:
     if isinstance(result, MatVar):
         for item, c in zip(result.ravel().tolist(), w.ravel().tolist(), strict=True):
             _seed(item, c)
@@ -394,7 +398,7 @@ def _seed(result: Any, w: np.ndarray) -> None:
 
 
 def forward(
-    case: Case, tangents: Mapping[int, Any], k: int | None = None, twice: bool = False
+    case: Case, tangents: Mapping[int, Operand], k: int | None = None, twice: bool = False
 ) -> tuple[Arrays, Arrays]:
     """Forward mode: values, and tangents of the results, with a leading axis if there are `k`
     directions.
@@ -402,7 +406,7 @@ def forward(
     With `twice` a second call must not return what the first one did.
     """
 
-    def called() -> list[Any]:
+    def called() -> list[Operand]:
         args = [
             Dual(x, tangents[i]) if i in tangents else _copied(x) for i, x in enumerate(case.args)
         ]
@@ -431,12 +435,12 @@ def forward(
     return [numbers(x)[0] for x in results], rates
 
 
-def _unchanged(now: Any, before: Any) -> bool:
+def _unchanged(now: Operand, before: Operand) -> bool:
     return np.array_equal(now, before, equal_nan=True)
 
 
 def hessian_times_vector(
-    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]
+    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand]
 ) -> Gradients:
     """The Hessian of the weighted sum times a vector: the tangent, computed on variables,
     differentiated in reverse.
@@ -471,7 +475,7 @@ def difference_gradient(
             if not np.isfinite(x[index]):
                 continue
 
-            def moved(h: float, i: int = i, x: Any = x, index: Any = index) -> float:
+            def moved(h: float, i: int = i, x: Operand = x, index: Index = index) -> float:
                 y = x.copy()
                 y[index] += h
                 return case.at({i: y}).weighted(weights)
@@ -492,13 +496,13 @@ def difference_gradient(
 
 
 def difference_hessian(
-    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Any]
-) -> tuple[Any, Any]:
+    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand]
+) -> tuple[Value, Value]:
     """Finite differences of the reverse gradient along a direction, with estimated errors, all
     arguments in one vector.
     """
 
-    def moved(h: float) -> Any:
+    def moved(h: float) -> Value:
         moved_case = case.at({i: case.args[i] + h * directions[i] for i in mixture})
         _, values, (gradient, _) = reverse(moved_case, mixture, weights)
         # A formula for the derivative may go on where the function has ended.
@@ -511,6 +515,6 @@ def difference_hessian(
     return slope(moved, SIZES)
 
 
-def flat(gradients: Mapping[int, Any]) -> np.ndarray:
+def flat(gradients: Mapping[int, Operand]) -> np.ndarray:
     """Gradients with respect to all arguments as one vector."""
     return np.concatenate([np.ravel(g) for g in gradients.values()]) if gradients else np.zeros(0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from varmat.core.tape import nested
 from varmat.core.variables import backward, var
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, at
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Value
+
 
 __all__ = ["expect_value"]
 
@@ -24,7 +29,9 @@ TINY = 1e-300
 ORACLE = "50-digit reference"
 
 
-def expect_value(f: Any, reference: Any, points: Sequence[Any], rtol: float = 1e-12) -> Report:
+def expect_value(
+    f: Function, reference: Operand, points: Sequence[Operand], rtol: float = 1e-12
+) -> Report:
     """Demand that value and first derivatives of a scalar function agree with a 50-digit reference.
 
     The function is called with scalars (`Var`), one point at a time, and with arrays (`VarMat`) of
@@ -82,7 +89,11 @@ def expect_value(f: Any, reference: Any, points: Sequence[Any], rtol: float = 1e
 
 
 def _expect_arrays(
-    f: Any, comparison: Comparison, points: Sequence[Any], exact: list[Any], rtol: float
+    f: Function,
+    comparison: Comparison,
+    points: Sequence[Operand],
+    exact: list[tuple[float, list[float]]],
+    rtol: float,
 ) -> None:
     call = f"arrays of {len(points)} points"
     value, partials = _evaluate(f, [_column(column) for column in zip(*points, strict=True)])
@@ -104,7 +115,7 @@ def _expect_arrays(
     )
 
 
-def _column(column: tuple[Any, ...]) -> Any:
+def _column(column: tuple[float, ...]) -> Value:
     same_integer = isinstance(column[0], int) and len(set(column)) == 1
     return column[0] if same_integer else np.array(column)
 
@@ -113,9 +124,9 @@ def _demand(
     comparison: Comparison,
     kind: str,
     call: str,
-    result: Any,
-    value: Any,
-    partials: Any,
+    result: Operand,
+    value: Operand,
+    partials: Operand,
     rtol: float,
 ) -> None:
     """Elementwise relative agreement of value and derivatives: every element on its own scale."""
@@ -134,7 +145,7 @@ def _demand(
             )
 
 
-def _evaluate(f: Any, point: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
+def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Value, dict[int, Value]]:
     """Value of `f` and the derivatives of the sum of its elements."""
     with nested(), np.errstate(all="ignore"):
         args = [x if np.asarray(x).dtype.kind in "iu" else var(x) for x in point]
@@ -145,14 +156,14 @@ def _evaluate(f: Any, point: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
         return value, {i: np.array(x.adj) for i, x in enumerate(args) if hasattr(x, "adj")}
 
 
-def _function(expression: str, mpmath: Any) -> Callable[..., Any]:
+def _function(expression: str, mpmath: ModuleType) -> Function:
     code = compile(expression, "<reference>", "eval")
     # The text is that of a test, written beside the function it is about.
     return lambda *args: eval(code, {**vars(mpmath), **dict(zip(NAMES, args, strict=False))})
 
 
 def _exact(
-    function: Callable[..., Any], point: tuple[Any, ...], mpmath: Any
+    function: Function, point: tuple[float, ...], mpmath: ModuleType
 ) -> tuple[float, list[float]]:
     """Value and partial derivatives at a point, rounded once, to float64."""
     exact = [x if isinstance(x, int) else mpmath.mpf(float(x)) for x in point]
@@ -169,7 +180,7 @@ def _exact(
     return _real(value), partials
 
 
-def _real(x: Any) -> float:
+def _real(x: Operand) -> float:
     number = complex(x)
     if abs(number.imag) > 1e-30 * abs(number.real):
         raise ValueError(f"expect_value: the reference is complex there: {x}")

@@ -1,13 +1,14 @@
-"""Recording a function for the functionals: leaves, what the function returned, and what must not
-happen in between.
+"""What functionals do before and after they call a function: leaves for its arguments, checks of
+what it returned, and the scope in between.
 """
 
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,14 +22,18 @@ from varmat.core.variables import VARIABLES, data, outsiders, var
 from varmat.derivatives.nested import stand_in
 from varmat.derivatives.structure import map_leaves, plain_tree
 
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Tree
+    from varmat.typing import Operand, Value
+
 
 @contextmanager
 def recording() -> Iterator[Tape]:
     """A nested scope with the cyclic collector paused.
 
-    Entries live as long as the tape and are never garbage before: on a tape of 10^6 entries the
-    collector, looking through all of them again and again, takes several times as long as the
-    recording."""
+    Entries live as long as the tape, so the collector finds nothing there. On a tape of 10^6
+    entries it would still search them again and again, for several times as long as the recording
+    takes."""
     collecting = gc.isenabled()
     try:
         gc.disable()
@@ -41,9 +46,9 @@ def recording() -> Iterator[Tape]:
 
 
 @contextmanager
-def held(lock: Any) -> Iterator[None]:
-    """Hold an `RLock`. From Python 3.14 on an interrupt can come between the entry of ``with lock``
-    and its block.
+def held(lock: threading.RLock) -> Iterator[None]:
+    """Hold an `RLock`. A plain ``with lock`` is not enough: from Python 3.14 on an interrupt can
+    come between its entry and its block.
     """
     try:
         lock.acquire()
@@ -53,15 +58,15 @@ def held(lock: Any) -> Iterator[None]:
             lock.release()
 
 
-def leaf_tree(function: str, title: str, tree: Any, tape: Tape, complex_too: bool = False) -> Any:
-    """The structure with variables on `tape`, which is the current one, in place of its numbers."""
+def leaf_tree(function: str, title: str, tree: Tree, tape: Tape, complex_too: bool = False) -> Tree:
+    """The tree with variables in place of its numbers. `tape` must be the current one."""
     plain = plain_tree(function, title, tree, complex_too, outer_too=True)
     return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)
 
 
-def scalar_result(function: str, y: Any, tape: Tape) -> Any:
-    """What a function returned where a scalar is needed: a `Var` on `tape`, or a float if it does
-    not depend on the arguments.
+def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
+    """The scalar that a function returned: a `Var` on `tape`, or a float if it does not depend on
+    the arguments.
     """
     (y,) = outputs(function, [y], tape)
     if y.__class__ is not float and y.shape:
@@ -72,8 +77,8 @@ def scalar_result(function: str, y: Any, tape: Tape) -> Any:
     return y
 
 
-def outputs(function: str, results: Sequence[Any], tape: Tape) -> list[Any]:
-    """Results of a function as variables of `tape`, floats and arrays."""
+def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Operand]:
+    """The results of a function, each a variable of `tape`, a float or an array."""
     checked = [output(function, y) for y in results]
     for y in checked:
         if type(y) in VARIABLES and y._tape is not tape:
@@ -83,7 +88,7 @@ def outputs(function: str, results: Sequence[Any], tape: Tape) -> list[Any]:
     return checked
 
 
-def output(function: str, y: Any) -> Any:
+def output(function: str, y: Operand) -> Operand:
     """One result of a function as a variable, a float or an array."""
     y = y._settled if isinstance(y, Standing) else y
     if type(y) in VARIABLES:
@@ -109,8 +114,8 @@ def output(function: str, y: Any) -> Any:
 
 
 def check_closed(function: str, tape: Tape) -> None:
-    """Refuse what was recorded with variables of an outer scope: their derivatives would be lost in
-    silence.
+    """Refuse a recording that uses variables of an outer scope: their derivatives would be lost
+    silently.
     """
     outer: Any = tape.parent
     if outer or outer.leaves or outer.parent is not None:
@@ -118,7 +123,7 @@ def check_closed(function: str, tape: Tape) -> None:
             raise lost(function, operand)
 
 
-def lost(function: str, outsider: Any) -> TapeError:
+def lost(function: str, outsider: Operand) -> TapeError:
     """The error for a function that depends on something differentiable besides its arguments."""
     return TapeError(
         f"{function}: the function uses a {type(outsider).__name__} of shape {np.shape(outsider)} "
@@ -129,9 +134,9 @@ def lost(function: str, outsider: Any) -> TapeError:
     )
 
 
-def adjoint_of(leaf: Any) -> Any:
-    """The adjoint of a leaf as a float, or as a C-contiguous array that nobody shares; of a complex
-    leaf a complex one.
+def adjoint_of(leaf: Operand) -> Value:
+    """The adjoint of a leaf: a float, or a C-contiguous array that nobody else holds; complex for a
+    complex leaf.
     """
     g = leaf.adj
     if type(g) is not np.ndarray:
@@ -139,8 +144,8 @@ def adjoint_of(leaf: Any) -> Any:
     return g if g.base is None else np.array(g, order="C")
 
 
-def plain_copy(y: Any) -> Any:
-    """The value of a result as a float, or as a C-contiguous array that nobody shares."""
+def plain_copy(y: Operand) -> Operand:
+    """The value of a result: a float, or a C-contiguous array that nobody else holds."""
     value = y._val if type(y) in VARIABLES else y
     return (
         np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)

@@ -1,24 +1,29 @@
-"""Tangents in recordings by rules that look at values: one operation, which calls the rule anew at
-every run.
+"""Recorded tangents of operations whose tangent rule looks at values.
 
-A tangent rule may choose a formula by the values of its operands, as that of the determinant does
-for singular matrices. What it chooses at the recorded point is not right at others, so the whole
-tangent is one call of Python then: forward mode for the value, and forward over reverse for the
-contributions."""
+A tangent rule may choose a formula by the values of its operands: that of the determinant treats
+singular matrices apart. The choice made at the recorded point can be wrong at other points. Such a
+tangent is therefore recorded as one operation, which calls the rule anew at every run: in forward
+mode for its value, and in forward over reverse mode for its contributions."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from varmat.core.dual import Dual, Level, paired
 from varmat.core.operation import Operation
 from varmat.core.tape import nested, start_sweep, sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
-from varmat.derivatives.recording import adjoint_of
+from varmat.derivatives.inputs_and_outputs import adjoint_of
+
+if TYPE_CHECKING:
+    from varmat.core.elementwise import Elementwise
+    from varmat.typing import Operand, Result, Settings
 
 
-def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
-    """The tangent of the result of an operation, or a tuple of them, recorded as one call.
+def called_tangent(
+    op: Operation | Elementwise, args: tuple[Operand, ...], settings: Settings
+) -> Result:
+    """Record the tangent of the result of an operation, or a tuple of tangents, as one call.
 
     Parameters
     ----------
@@ -36,22 +41,26 @@ def called_tangent(op: Any, args: tuple[Any, ...], settings: Any) -> Any:
 
 
 def _operation(
-    op: Any, count: int, places: list[int], variable: list[bool], settings: Any
+    op: Operation | Elementwise,
+    count: int,
+    places: list[int],
+    variable: list[bool],
+    settings: Settings,
 ) -> Operation:
-    """The tangent of an operation as an operation of the operands and of the tangents of those at
-    some places.
+    """The tangent as an operation of its own: its operands are those of `op`, followed by the
+    tangents of the operands at `places`.
     """
 
     level = Level(op.name)
 
-    def tangent(*given: Any) -> Any:
+    def tangent(*given: Operand) -> Result:
         operands = list(given[:count])
         for i, t in zip(places, given[count:], strict=True):
             operands[i] = paired(operands[i], t, level)
         y = op(*operands, **settings)
         return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
 
-    def reverse(g: Any, r: Any, *given: Any) -> tuple[Any, ...]:
+    def reverse(g: Operand, r: Operand, *given: Operand) -> tuple[Operand, ...]:
         with nested() as tape:
             leaves = [
                 borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)

@@ -1,11 +1,9 @@
-"""The programs of derivatives: products with Hessians and Jacobians, with the point and the vector
-as arguments.
-"""
+"""Programs of products with Hessians and Jacobians, as functions of the point and the vector."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,13 +11,17 @@ from varmat.core.dual import attached
 from varmat.core.tape import Tape
 from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
+from varmat.derivatives.inputs_and_outputs import outputs, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
-from varmat.derivatives.recording import outputs, scalar_result
-from varmat.derivatives.recordings import recording_to_write, watched
+from varmat.derivatives.recorded_base import recording_to_write, watched
 from varmat.derivatives.structure import leaves_of, rebuilt
 from varmat.programs.passes import optimised
 from varmat.programs.program import FLOAT, Program
 from varmat.programs.tape_programs import TapeProgram
+
+if TYPE_CHECKING:
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Function, Operand, Settings
 
 
 class Written(NamedTuple):
@@ -28,19 +30,21 @@ class Written(NamedTuple):
     Attributes
     ----------
     program : Program
-        Before any pass. It returns a zero first, which is another number where a run ends early.
+        Before optimisation. Its first output is zero; after a run that ended early it is not.
     template : object
-        The structure that the function returned, with zeros of the same shapes.
+        What the function returned, with zeros in place of the numbers.
     only_reverse : bool
         Whether there is an operation without a forward rule.
     """
 
     program: Program
-    template: Any
+    template: Tree
     only_reverse: bool
 
 
-def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Program:
+def product_program(
+    name: str, f: Function, points: Tree, args: Arguments, named: Settings
+) -> Program:
     """The program of the Hessian of a scalar function times a vector, with the point and the vector
     as arguments.
     """
@@ -56,7 +60,9 @@ def product_program(name: str, f: Any, points: Any, args: Any, named: Any) -> Pr
         return optimised(written(tape, [*variables, *tangents], (), (slope,), variables))
 
 
-def tangent_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
+def tangent_program(
+    name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
+) -> Written:
     """The program of values and of their derivatives in a direction, with the point and the
     direction as arguments.
 
@@ -78,7 +84,9 @@ def tangent_program(name: str, f: Any, points: Any, args: Any = (), named: Any =
         return Written(program, _template(y, values), False)
 
 
-def weighted_program(name: str, f: Any, points: Any, args: Any = (), named: Any = None) -> Written:
+def weighted_program(
+    name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
+) -> Written:
     """The program of values and of the gradients of their weighted sum, with the point and the
     weights as arguments.
     """
@@ -93,9 +101,7 @@ def weighted_program(name: str, f: Any, points: Any, args: Any = (), named: Any 
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
-    """A program that returns a zero and some of the outputs, and takes some of the arguments, which
-    are all that those need.
-    """
+    """The program of the zero and some of the outputs. `arguments` must be all that these need."""
     return optimised(
         Program(
             program.arguments[arguments],
@@ -105,20 +111,20 @@ def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
     )
 
 
-def _variables(points: Any, tape: Tape) -> list[Any]:
+def _variables(points: Tree, tape: Tape) -> list[Operand]:
     return [borrow_leaf(x, tape) for x in leaves_of(points)]
 
 
-def _template(y: Any, values: Sequence[Any]) -> Any:
+def _template(y: Operand, values: Sequence[Operand]) -> Tree:
     return rebuilt(y, [np.broadcast_to(0.0, x.shape) if np.shape(x) else 0.0 for x in values])
 
 
 def written(
     tape: Tape,
-    leaves: Sequence[Any],
-    values: Sequence[Any],
-    pulled: Sequence[Any] = (),
-    wanted: Sequence[Any] = (),
+    leaves: Sequence[Operand],
+    values: Sequence[Operand],
+    pulled: Sequence[Operand] = (),
+    wanted: Sequence[Operand] = (),
     weighted: bool = False,
 ) -> Program:
     """The program of what was recorded, as a function of leaves.
@@ -127,19 +133,19 @@ def written(
     ----------
     tape : Tape
     leaves : sequence of variables
-        What is an argument; other leaves are constants.
+        The arguments of the program; other leaves become constants.
     values : sequence of variables and plain values
-        What it returns, after a zero.
+        The outputs, after a zero.
     pulled, wanted : sequences of variables
-        Then come the gradients of the sum of those with respect to these.
+        Further outputs: the gradients of the sum of `pulled` with respect to `wanted`.
     weighted : bool
-        Whether the sum has weights, which are further arguments.
+        Whether the program takes weights for the sum as further arguments.
     """
     program = TapeProgram()
     builder = program.builder
     nodes = {id(x): program.node(x, builder.argument(x.shape)) for x in leaves}
-    # Assignments are undone, so that each has its own values beside what it overwrote; nobody reads
-    # the variables any more.
+    # Writing an assignment as a step needs the values from before it. Nobody reads the variables
+    # after this, so all assignments can be undone.
     for assignment in reversed(tape.assignments):
         assignment.undo()
     for leaf in tape.leaves:
@@ -147,7 +153,7 @@ def written(
             program.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
     for entry in tape:
         program.entry(*entry)
-    # The nodes of views, too, come before the reverse pass, of which they have a part.
+    # The nodes of views take part in the reverse pass, so they are made before it.
     returned = [
         program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
         for y in values

@@ -1,14 +1,12 @@
-"""What all recorded functions share: the recordings that each keeps, and the scope in which one is
-made.
-"""
+"""What all recorded functions share: the recordings they keep, and the scope that makes one."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,16 +15,25 @@ from varmat.core.dual import Dual
 from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
-from varmat.derivatives.called_tangents import called_tangent
-from varmat.derivatives.recording import held, recording
+from varmat.derivatives.inputs_and_outputs import held, recording
+from varmat.derivatives.recorded_tangents import called_tangent
 from varmat.derivatives.reverse import Derived
 from varmat.programs.conditions import compared, refuse_look
 from varmat.programs.program import ElsewhereError, Program, RecordingError
 from varmat.programs.runners import check_runner
 from varmat.programs.tape_programs import writer_of
 
-# Recordings that one function keeps, for so many combinations of shapes and of other arguments.
+if TYPE_CHECKING:
+    from varmat.core.elementwise import Elementwise
+    from varmat.core.operation import Operation
+    from varmat.derivatives.structure import Tree
+    from varmat.typing import Entry, Function, Operand, Result, Settings, Thunk
+
+
+# The most recordings that one function keeps.
 MOST_RECORDINGS = 16
+Made: TypeAlias = tuple[Any, ...]  # a program, what runs it, and what else there is to know
+Others: TypeAlias = dict[Any, Any]  # arguments by position or name
 _SAME_IF_EQUAL = (int, float, str, bool, type(None))
 
 
@@ -36,44 +43,43 @@ class Recording(NamedTuple):
     Attributes
     ----------
     structures : tuple
-        Of the arguments that are differentiated with respect to: a shape is that of a number or an
-        array.
+        Of the arguments to differentiate with respect to; for a number or an array its shape.
     others : dict
         All other arguments, by position or name.
     program : Program
     run : callable
         Takes the list of numbers and arrays; returns the list of outputs.
     more : object
-        What else the recorded function wants to know about it.
+        What the subclass has to remember about the program.
     """
 
-    structures: tuple[Any, ...]
-    others: dict[Any, Any]
+    structures: tuple[Operand, ...]
+    others: Others
     program: Program
     run: Any
-    more: Any = None
+    more: Tree = None
 
-    def holds_for(self, structures: Any, others: dict[Any, Any]) -> bool:
+    def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
         if self.structures != structures or len(self.others) != len(others):
             return False
         return all(key in others and _is_same(x, others[key]) for key, x in self.others.items())
 
 
-def _is_same(x: Any, y: Any) -> bool:
+def _is_same(x: Operand, y: Operand) -> bool:
     if x is y:
         return True
     if type(x) is not type(y):
         return False
     if type(x) is tuple:
         return len(x) == len(y) and all(map(_is_same, x, y))
-    # Zeros are equal, and have signs; so are a day and 24 hours, and have units.
+    # 0.0 equals -0.0, and a day equals 24 hours: equal values must look the same too.
     comparable = type(x) in _SAME_IF_EQUAL or (isinstance(x, np.generic) and x.dtype == y.dtype)
     return comparable and bool(x == y) and bool(x or repr(x) == repr(y))
 
 
 class Recordings:
-    """A function that is recorded for each combination of shapes and of other arguments; the base
-    of all of them.
+    """The base of recorded functions: one recording for each combination of shapes and of other
+    arguments.
 
     Parameters
     ----------
@@ -81,7 +87,7 @@ class Recordings:
     runner : str
     """
 
-    def __init__(self, function: Any, runner: str) -> None:
+    def __init__(self, function: Function, runner: str) -> None:
         if not callable(function):
             raise TypeError(
                 f"recorded: the argument is a {type(function).__name__}, but must be a function!"
@@ -103,14 +109,16 @@ class Recordings:
         """
         return self._recordings[0].program if self._recordings else None
 
-    def _found(self, structures: Any, others: dict[Any, Any]) -> Recording | None:
+    def _found(self, structures: tuple[object, ...], others: Others) -> Recording | None:
         for known in self._recordings:
             if known.holds_for(structures, others):
                 return known
         return None
 
-    def _recording(self, structures: Any, others: dict[Any, Any], *call: Any) -> Recording:
-        """What several threads want at once is recorded by one of them."""
+    def _recording(
+        self, structures: tuple[object, ...], others: Others, *call: Operand
+    ) -> Recording:
+        """The recording for a call. If several threads ask at once, one of them records."""
         with held(self._lock):
             known = self._found(structures, others)
             if known is None:
@@ -122,54 +130,62 @@ class Recordings:
     def _keep(self, recordings: list[Recording]) -> None:
         self._recordings = recordings
 
-    def _made(self, *call: Any) -> tuple[Any, ...]:
-        """For a call the program, what runs it, and what else there is to know."""
+    def _made(self, *call: Operand) -> Made:
+        """The program for a call, its runner, and what `Recording.more` is to be."""
         raise NotImplementedError
 
 
 class WatchedTape(Tape):
-    """A tape that refuses entries which cannot be written as a program, where they are made."""
+    """A tape that refuses an entry at once if no program can have it as a step."""
 
     __slots__ = ()
 
-    def append(self, entry: Any) -> None:
+    def append(self, entry: Entry) -> None:
         writer_of(entry[0])
         super().append(entry)
 
-    def tangent(self, by_rule: Callable[[], Any], op: Any, args: Any, settings: Any) -> Any:
-        """The tangent of the result of an operation of duals: by its rule, or by a call of it where
-        the rule looks at a value.
+    def tangent(
+        self,
+        by_rule: Thunk,
+        op: Operation | Elementwise,
+        args: Sequence[Operand],
+        settings: Settings,
+    ) -> Result:
+        """The tangent of an operation on duals: recorded step by step, or as one call if the rule
+        looks at a value.
 
-        Of a user's rule nobody knows that it depends on its operands alone, and not on what was
-        saved at the recorded point."""
+        A user's rule is always recorded as a call: it may use what it saved at the recorded point.
+        """
         if not getattr(op, "is_traceable", True):
-            return called_tangent(op, args, settings)
+            return called_tangent(op, tuple(args), settings)
         entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
         try:
             return by_rule()
         except RecordingError:
             del self[entries:], self.assignments[assignments:]
             refusals.of_looks = looks
-            return called_tangent(op, args, settings)
+            return called_tangent(op, tuple(args), settings)
 
 
-def _looked_at(variable: Any, ufunc: Any = None, operands: Any = ()) -> Any:
-    """The outcome of a comparison; other looks are refused, but at what a nested scope computes
-    without the variables here.
+def _looked_at(
+    variable: Operand, ufunc: Operand = None, operands: Sequence[Operand] = ()
+) -> Result:
+    """The outcome of a comparison. Any other look at a value is refused, unless a nested scope
+    looks at what it computed without the variables of the recording.
     """
     scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, variable._tape.chain()))
     if scopes and not any(type(x._tape) is WatchedTape for tape in scopes for x in outsiders(tape)):
         return None
-    # Whoever compares duals compares their values.
+    # Duals are compared by their values.
     return compared(ufunc, tuple([x.val if isinstance(x, Dual) else x for x in operands]))
 
 
 @contextmanager
 def recording_to_write() -> Iterator[Tape]:
-    """A scope of its own memory, of which a program is to be written."""
+    """A scope with memory of its own, for a recording that becomes a program."""
     with recording() as tape:
-        # The memory of a recording goes back to the system: its program does not want it, nor
-        # perhaps anything else in this thread.
+        # The program does not use the memory of the recording, and this thread may never again
+        # need so much: with an arena of its own it goes back to the system.
         tape.arena.release(tape.mark)
         tape.arena = Arena()
         tape.mark = tape.arena.mark()
@@ -178,9 +194,9 @@ def recording_to_write() -> Iterator[Tape]:
 
 @contextmanager
 def watched(tape: Tape) -> Iterator[None]:
-    """Refuse what no program can do on a tape, and functions that catch a refusal."""
+    """Refuse what no program can do, and a function that catches such a refusal."""
     of_values, of_looks = refusals.of_values, refusals.of_looks
-    # The scope is open already, and all its variables know this tape.
+    # The scope is open and its variables refer to this tape: it changes its class.
     tape.__class__, tape.watch = WatchedTape, _looked_at
     yield
     if refusals.of_looks != of_looks:
