@@ -69,7 +69,7 @@ def test_seeds_of_chains():
 
 
 def test_draws_of_processes_are_those_of_one_process():
-    scale = np.array(2.0)  # in a closure, of which processes get a copy
+    scale = np.array(2.0)  # processes get a copy of the closure
 
     def log_density(x, y):
         return refusing(x * scale, y)
@@ -217,7 +217,7 @@ def test_an_interrupt_before_there_is_a_draw(monkeypatch):
         make().sample(**SETTINGS, cores=1)
 
 
-# What hinders processes.
+# Reasons why there are no processes.
 
 
 @pytest.mark.parametrize("recorded", [None, False])

@@ -21,7 +21,7 @@ from varmat.models.chains import SECONDS, STOP
 from varmat.parallel import executors
 
 loky = pytest.importorskip("loky", reason="loky is not installed")
-# A worker that imports nutpie late has grown by more than loky likes.
+# loky restarts a worker that grows, as one does that imports nutpie late.
 pytestmark = pytest.mark.filterwarnings("ignore:A worker was restarted:UserWarning")
 
 HERE = os.getpid()
@@ -244,7 +244,7 @@ def test_a_chain_that_is_not_seen_is_given_up_after_an_interrupt(monkeypatch):
     chains._board[1, SECONDS] = 1.0
     running.set_result("draws")
     assert chains._result(1, running) == "draws"
-    assert chains._result(2, Future()) is None  # cancelled, for it has not begun
+    assert chains._result(2, Future()) is None  # it has not begun, so it is cancelled
     elsewhere = shared_chains.SharedJob(None, "another machine", "", 3)
     assert elsewhere._board().shape == (4, 5)
     assert (
@@ -278,7 +278,7 @@ def test_what_cannot_be_together_is_refused():
 
 @pytest.mark.parametrize("recorded", [None, True, False])
 def test_many_points_are_as_one_by_one(pool, recorded):
-    # which refuses small scales
+    # It refuses small scales.
     model = make(lambda mu, sigma, y: density(mu, sigma - 0.5, y), recorded=recorded)
     points = np.random.default_rng(1).uniform(-2.0, 2.0, (20, 2))
     values, gradients = model.log_density_gradient.map(points)

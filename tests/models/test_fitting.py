@@ -18,7 +18,7 @@ METHODS = ["L-BFGS-B", "BFGS", "CG", "Newton-CG", "trust-ncg", "trust-krylov", "
 @pytest.mark.parametrize("jacobian", [False, True])
 def test_mode_in_closed_form(method, jacobian):
     found = GAUSSIAN.optimize({"mu": 0.0, "sigma": 2.0}, jacobian=jacobian, method=method)
-    # The Jacobian adds log(sigma): one residual less.
+    # The Jacobian adds log(sigma), so there is one residual less.
     sigma = np.sqrt(np.sum((Y - Y.mean()) ** 2) / (Y.size - jacobian))
     assert found.success
     np.testing.assert_allclose(
@@ -64,7 +64,7 @@ def test_success_does_not_depend_on_a_constant(constant):
     assert not model.optimize([0.0, 0.0], maxfun=2).success
     assert model.optimize([0.0, 0.0]).success
     assert model.optimize([0.0, 0.0], method="BFGS", gtol=1e-300).success
-    # From the limit on, Newton's method.
+    # From the limit on, Newton's method is used.
     assert model.laplace([0.0, 0.0], maxiter=1, draws=1).mode.success
 
 
@@ -72,7 +72,7 @@ def test_success_does_not_depend_on_a_constant(constant):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_no_success_where_there_is_no_mode(method):
     assert not vm.Model(lambda a: a, a=vm.real()).optimize(seed=0, method=method).success
-    # The last number before it overflows.
+    # The largest number that does not overflow.
     found = vm.Model(lambda s: -np.log(s), s=vm.positive()).optimize(seed=0, method=method)
     assert not found.success
     assert found.gradient[0] == pytest.approx(-1.0)
@@ -151,7 +151,7 @@ def test_laplace_on_the_unconstrained_scale():
 
 
 def test_mode_is_a_start_for_everything():
-    # Its values hold a transformed parameter, which is none of a start.
+    # Its values hold a transformed parameter, which a start does not have.
     model = vm.Model(
         lambda x, y: -np.sum(x * y), x=vm.real(2), transformed_parameters=lambda x: {"y": 2.0 * x}
     )

@@ -69,7 +69,7 @@ def test_parameters_that_are_found_missing_when_the_transformed_ones_are_known()
             match="Model: the log density takes 'nu', but must take parameters and data: x, y!",
         ):
             method([0.5])
-    # Another error is what it is.
+    # Another error is unchanged.
     with pytest.raises(TypeError, match="add: operand 2 has dtype"):
         vm.Model(
             lambda x, y: x + str(y), x=vm.real(), transformed_parameters=lambda x: {"y": x}

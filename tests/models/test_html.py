@@ -25,7 +25,7 @@ class WellFormed(HTMLParser):
         self.open, self.tags, self.cells = [], set(), []
 
     def handle_starttag(self, tag, attributes):
-        assert not attributes  # above all, no colours, which may be those of the background
+        assert not attributes  # above all no colours, which may not contrast with the background
         self.tags.add(tag)
         if tag in ("td", "th", "p", "caption"):
             self.cells.append("")
@@ -126,7 +126,7 @@ def chains(shift=0.0):
 def test_summary():
     pytest.importorskip("arviz")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ArviZ, about its future
+        warnings.simplefilter("ignore")  # ArviZ warns about its future
         found = GAUSSIAN.summary(chains())
     assert found.names == ["mu", "w.1", "w.2"]
     flat = chains()["w"].reshape(-1, 2)

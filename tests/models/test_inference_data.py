@@ -87,13 +87,13 @@ def expected(of):
 
 
 @pytest.mark.parametrize("runner", ["auto", "numpy"])
-@pytest.mark.parametrize("shape", [(2, 3), (2, 600)])  # called at every draw, and recorded
+@pytest.mark.parametrize("shape", [(2, 3), (2, 600)])  # without and with a recording
 def test_terms_at_draws(monkeypatch, shape, runner):
     runner_for = inference_data.runner_for
     monkeypatch.setattr(inference_data, "runner_for", lambda program: runner_for(program, runner))
     of, calls, model = draws(shape), [], make()
     of["mu"][1, 2:4] = of["tau"][1, 2:4] = np.nan
-    of["z"][1, 2:4] = np.nan  # of an interrupted chain
+    of["z"][1, 2:4] = np.nan  # as in an interrupted chain
     model = make(log_likelihood=lambda theta, y, sigma: calls.append(1) or terms(theta, y, sigma))
     found = model._likelihood.of_draws(model, of, shape, lambda error: False)
     np.testing.assert_allclose(found["y"], expected(of), rtol=1e-13)
@@ -135,7 +135,7 @@ def test_laplace():
     np.testing.assert_allclose(found["log_likelihood"]["y"], expected(of), rtol=1e-13)
     assert {group: list(found[group]) for group in ("observed_data", "constant_data")} == {
         "observed_data": ["y"],
-        "constant_data": ["sigma"],  # a function is no array
+        "constant_data": ["sigma"],  # a function is left out
     }
 
 
@@ -219,7 +219,7 @@ def groups_of(data):
 def test_to_arviz_of_all_kinds_of_draws(arviz):
     model = make(generated_quantities=lambda theta, rng: {"new": rng.normal(theta, 1.0)})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ArviZ, about its future
+        warnings.simplefilter("ignore")  # ArviZ warns about its future
         of = draws((2, 50))
         named = model.to_arviz(of, seed=1)
         q = [

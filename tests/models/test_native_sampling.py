@@ -183,7 +183,7 @@ def test_sampling_stops_with_the_error_of_the_model():
 
 def test_error_where_the_recording_does_not_hold():
     def log_density(x):
-        if count:  # only where the recording ends
+        if count:  # only where the recording does not hold
             raise KeyError("later")
         count.append(x)
         return vm.std_normal_lpdf(x) + vm.normal_lpdf(0.0, 0.0, 0.5 - x)
@@ -204,7 +204,7 @@ def test_error_where_the_recording_does_not_hold():
 )
 def test_errors_at_draws(of, error):
     def values(x):
-        if isinstance(x, float) and x > 1.0:  # no variable
+        if isinstance(x, float) and x > 1.0:  # a float is no variable
             raise error("far out")
         return {"t": [x]}
 
@@ -231,7 +231,7 @@ def test_values_that_are_refused_during_adaptation_only(monkeypatch):
 
 @pytest.mark.parametrize("quantities", [None, lambda t: {"z": t}])
 def test_values_that_are_refused_at_draws_that_are_kept(quantities):
-    def values(x):  # recorded, it does not see that a logarithm is nan
+    def values(x):  # its recording does not see that a logarithm is nan
         if isinstance(x, float) and x < 0.0:
             raise vm.DomainError(f"{x} has no logarithm")
         return {"t": np.log(x)}

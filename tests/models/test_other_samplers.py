@@ -72,13 +72,13 @@ def test_sampler(package, words, moments):
         pytest.skip(f"{package} is not installed: pip install {package}")
     np.random.seed(1)  # noqa: NPY002 - emcee's and dynesty's own
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of these packages, about others
+        warnings.simplefilter("ignore")  # these packages warn about others
         found = namespace(*words)
         q, model = np.asarray(found["q"]), found["model"]
         assert q.shape[2] == 2
         values = np.stack([q[..., 0], np.exp(q[..., 1])])
         means, deviations = moments
-        # Some hundred effective draws.
+        # There are some hundred effective draws.
         np.testing.assert_array_less(np.abs(np.mean(values, axis=(1, 2)) - means), 0.5 * deviations)
         np.testing.assert_array_less(np.abs(np.std(values, axis=(1, 2)) / deviations - 1.0), 0.6)
         if importlib.util.find_spec("arviz") is not None:

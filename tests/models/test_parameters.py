@@ -112,8 +112,8 @@ def triangle(alpha, beta):
     return np.log(alpha) + 2 * np.log(beta) + 3 * np.log(1 - alpha - beta) + np.log(gamma(9) / 12)
 
 
-# A normalised density of the parameters: of the unconstrained vector it must have the integral 1
-# too.
+# A normalised density of the parameters. As a density of the unconstrained vector it must integrate
+# to 1 too.
 DENSITIES = {
     "real": (lambda x: normal(x), {"x": vm.real(2)}),
     "positive": (lambda x: gamma_3(x), {"x": vm.positive()}),
@@ -156,7 +156,7 @@ def test_change_of_variables(name):
     axes = np.meshgrid(*[step * (np.arange(-14 / step, 14 / step) + 0.25)] * dimensions)
     with np.errstate(all="ignore"):
         values = [model.log_density(q) for q in np.stack([axis.ravel() for axis in axes], axis=-1)]
-    # Where a parameter is at its bound to rounding there is no mass.
+    # There is no mass where a parameter is rounded to its bound.
     mass = np.sum(np.exp(values), where=~np.isnan(values)) * step**dimensions
     assert abs(mass - 1) < 1e-9
 
@@ -186,7 +186,7 @@ def test_bound_that_depends_by_hand():
         lambda lo, *, k=1: lo[k],
         lambda lo, /, k=1: lo[k],
         lambda lo, y, unknown=0: lo[y],
-        lambda lo, y=0: lo[y],  # what is known is passed on
+        lambda lo, y=0: lo[y],  # a default is replaced by what is known
         lambda unknown=0, *, lo: lo[1 + unknown],
         functools.partial(lambda lo, k: lo[k], k=1),
         functools.partial(lambda k, lo: lo[k], 1),

@@ -16,7 +16,7 @@ from models.small_models import broken
 import varmat as vm
 from varmat.models.callbacks import Callbacks
 
-# Of the models here that look at their parameters: see the test of the warning.
+# The models here that look at their parameters give this warning, which has a test of its own.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Model.sample. the log density cannot be recorded:UserWarning"
 )
@@ -60,7 +60,7 @@ def test_other_error_is_kept_with_the_line_of_the_model():
     calls = Callbacks(vm.Model(broken, x=vm.real()), 1)
     f = calls.make_log_density()
     for _ in range(2):
-        # Recoverable, and from now on at every point.
+        # The error is recoverable, and raised at every later point.
         with pytest.raises(vm.DomainError, match="the model has failed"):
             f(np.array([1.0]))
     (failure,) = calls.failures
@@ -84,7 +84,7 @@ def test_values_at_a_draw():
         assert {name: value.shape for name, value in draw.items()} == calls.shapes
         assert all(value.dtype == np.float64 for value in draw.values())
         assert draw["x"] == x[0]
-    # New random numbers at a draw that is repeated, and the same ones in a second run.
+    # A repeated draw gets new random numbers; a second run gets the same ones.
     assert np.all(draws[1]["replicate"] != draws[2]["replicate"])
     again = make().make_expand()
     for x, draw in zip(q, draws, strict=True):
@@ -194,7 +194,7 @@ def test_what_the_sampler_gets():
     assert values.keys() == {"x", "replicate"}
     assert (names, shapes, dtypes) == (["x", "replicate"], [(), (2,)], [np.dtype(float)] * 2)
     assert abs(labels.pop("make_initial_point_fn")(7)[0] - 0.25) < 2.0
-    assert type(labels["coords"].pop("k")) is np.ndarray  # a list of numbers is refused by nutpie
+    assert type(labels["coords"].pop("k")) is np.ndarray  # nutpie refuses a list of numbers
     assert labels == {"coords": {"of": ["a", "b"]}, "dims": {"replicate": ("k",)}}
     np.testing.assert_array_equal(settings.pop("init_mean"), [0.25])
     expected = {
@@ -391,7 +391,7 @@ def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evalua
     model = vm.Model(log_density, x=vm.real(), recorded=recorded)
     model.sample(chains=1)
     assert len(count) == evaluations
-    if recorded is None:  # elsewhere a model sees what has changed
+    if recorded is None:  # otherwise a model sees the change
         model.log_density_gradient(np.zeros(1))
         model.log_density_gradient(np.zeros(1))
         assert len(count) == evaluations + 2
@@ -416,7 +416,7 @@ def test_what_cannot_be_recorded_is_said_once_with_the_reason():
 def test_sampling_what_only_a_recording_refuses():
     side = np.array([1.0, 2.0])
 
-    def log_density(x):  # recorded, the index is a variable
+    def log_density(x):  # in a recording the index is a variable
         return -0.5 * np.square(x) + np.sum(side[np.where(side < x - 10.0, 1, 0)]) - 2.0
 
     vm.Model(log_density, x=vm.real()).sample(chains=1)

@@ -44,7 +44,7 @@ def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
     assert names.count("parameters") == 1
     assert names.count("sum_of_terms") == 1
     assert not {"exp", "getitem"} & {*names}
-    # A gradient needs no sum.
+    # The gradient does not need the sum.
     assert entries_of(model._terms, q) == names[:-1]
     expect_ad(lambda x: model._target(x, False, True), q)
     expect_ad(lambda x: model._target(x, False, False), q)
@@ -52,11 +52,11 @@ def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
     assert entries_of(small._terms, q[:1]) == ["parameters", "negative"]
     assert entries_of(small._target, q[:1]) == ["parameters", "negative", "sum_of_terms"]
     assert entries_of(vm.Model(lambda b: -b, b=vm.real(2))._target, q[:2]) == ["negative"]
-    # The fused way is that of variables; plain arrays go from one transform to the other.
+    # Variables take the fused way; plain arrays go through each transform.
     assert model.log_density_gradient(q)[0] == pytest.approx(model.log_density(q), rel=1e-14)
 
 
-# Parameters for which there is one operation, of which `used` is any function.
+# Parameters that one operation makes; `used` is any function of them.
 MAPPED = {
     "interval": vm.lower_upper(-1.0, 2.5),
     "intervals": vm.lower_upper(0.0, 1.0, 2, 3),
@@ -157,7 +157,7 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
             lambda a: -a * a, a=vm.real(), b=vm.real(), recorded=recorded
         ).log_density_gradient(q[:2])
         assert (value, *gradient) == (-0.25, -1.0, 0.0)
-    # Far out they are infinite, which nobody sees either.
+    # Far out they are infinite, which has no effect either.
     parameters = {"a": vm.real(), "x": vm.positive(), "y": vm.upper(1.0, 2)}
     for each in (
         vm.Model(lambda a: -a * a, parameters, recorded=recorded) for recorded in (False, True)

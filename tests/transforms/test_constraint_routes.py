@@ -23,7 +23,7 @@ X62 = np.stack([X6, 0.5 * X6[::-1]])
 LOW, HIGH = np.array([-1.0, -inf, 0.0]), np.array([1.5, 2.0, inf])
 ONE, NONE, EMPTY, NOTHING = X[:1], np.empty(0), np.empty((0, 2)), np.empty((2, 0))
 
-# Function -> its arguments. What is neither a float nor an array of floats is a size.
+# Function -> its arguments. Those that are neither floats nor arrays of floats are sizes.
 CONSTRAIN: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (vm.lb_constrain, [
         (X, 1.5), (X, 0.0), (0.4, -1.0), (X, LOW), (0.3, -inf), (X, -inf),
@@ -86,7 +86,7 @@ def test_all_routes(f: Any, args: Any, jacobian: bool) -> None:
         return f(*args, jacobian=jacobian)
 
     expect_ad(g, *args)
-    # A scalar bound from which is selected becomes a varmat, so with it the result is one.
+    # A scalar bound becomes a varmat when elements are selected from it, and so does the result.
     if f is not vm.lub_constrain or np.ndim(args[1]) == np.ndim(args[2]):
         expect_ad_matvar(g, *args)
 
@@ -97,7 +97,7 @@ def test_all_routes_back(f: Any, args: Any) -> None:
     expect_ad_matvar(f, *args)
 
 
-# There and back, so that finite differences stay in the set: the identity.
+# Each function goes there and back, which is the identity, so finite differences stay in the set.
 WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ...]]] = {
     "ordered": (vm.ordered_constrain, vm.ordered_free, 4, ()),
     "positive_ordered": (vm.positive_ordered_constrain, vm.positive_ordered_free, 4, ()),
@@ -154,7 +154,7 @@ def test_there_and_back(name: str, data: Any) -> None:
     x = data.draw(arrays(np.float64, n, elements=st.floats(-2.0, 2.0)))
     y = there(x, *sizes)
     again = back(y)
-    # Differences of elements lose what the elements have too many digits before the point.
+    # Differences of large elements lose digits.
     np.testing.assert_allclose(again, x, rtol=1e-9, atol=1e-8)
     np.testing.assert_allclose(there(again, *sizes), y, rtol=1e-12, atol=1e-13 * np.max(np.abs(y)))
 
@@ -196,7 +196,7 @@ def test_log_jacobian_is_that_of_the_coordinates(name: str) -> None:
     _, log_jacobian = there(x, *sizes, jacobian=True)
     determinant = np.linalg.slogdet(vm.jacobian(lambda x: coordinates(name, there(x, *sizes)), x))
     assert abs(determinant.logabsdet - log_jacobian) < 1e-13 * max(1.0, abs(log_jacobian))
-    if n == 3:  # each element alone: the sum of the logarithms of the derivatives
+    if n == 3:  # elementwise: the sum of the logarithms of the derivatives
         assert abs(determinant.sign) == 1.0
 
 
@@ -459,7 +459,7 @@ _FACTOR, _SIMPLEX, _ASCENDING = (
     np.array([1.0, 2.0, 3.5]),
 )
 _SUM_TO_ZERO = np.array([[1.0, -2.0, 1.0], [-1.0, 0.5, 0.5], [0.0, 1.5, -1.5]])
-# Name -> arguments, of which the first is a variable, and one that is refused.
+# Name -> arguments, the first of which is a variable, and a first argument that is refused.
 BACK = {
     "corr_free": ((np.array([0.3]),), np.array([1.3])),
     "identity_free": ((_ASCENDING,), None),

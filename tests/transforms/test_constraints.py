@@ -111,7 +111,7 @@ def mp_factor(x: list[Any], places: list[tuple[int, int]], size: int) -> tuple[A
         for j in range(i):
             log_jacobian += mp.log(rest) / 2 if j else 0
             factor[i, j] = z[i, j] * mp.sqrt(rest)
-            # Not 1 - sum of squares, in which all digits may go.
+            # 1 - sum of squares might lose all digits.
             rest /= mp.cosh(x[places.index((i, j))]) ** 2
         factor[i, i] = mp.sqrt(rest)
     return factor, log_jacobian
@@ -124,7 +124,7 @@ def mp_cholesky_corr(x: list[Any]) -> tuple[list[Any], Any]:
 
 def mp_corr_matrix(x: list[Any]) -> tuple[list[Any], Any]:
     factor, log_jacobian = mp_factor(x, [(i, j) for j in range(4) for i in range(j + 1, 4)], 4)
-    # Below the diagonal, one factor L[j, j] for each later row.
+    # The elements below the diagonal give one factor L[j, j] for each later row.
     return list(factor * factor.T), log_jacobian + sum(
         (3 - j) * mp.log(factor[j, j]) for j in range(1, 3)
     )
@@ -168,7 +168,7 @@ def mp_log_slope(x: Any) -> Any:
 EXACT: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
     "lb_constrain": ((1.0,), mp_each(lambda a: mp.exp(a) + 1, lambda a: a), [X, [-40.0, 700.0]]),
     "ub_constrain": ((3.0,), mp_each(lambda a: 3 - mp.exp(a), lambda a: a), [X, [-40.0, 700.0]]),
-    # Close to the upper bound, 0, as exact as close to the lower one.
+    # Close to the upper bound 0 the result is as exact as close to the lower one.
     "lub_constrain": ((-1.0, 0.0), mp_each(lambda a: -mp_logistic(-a), mp_log_slope),
      [X, [-700.0, -40.0, 1e-9, 40.0, 700.0]]),
     "prob_constrain": ((), mp_each(mp_logistic, mp_log_slope),
@@ -193,7 +193,7 @@ EXACT: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
      [[*X6, 0.3], [-700.0, 1.0, 700.0, 2.0, 3.0, 4.0, 5.0]]),
     "cov_matrix_constrain": ((3,), mp_cov_matrix, [X6, 30.0 * X6]),
 }  # fmt: skip
-# Their elements are sums in which digits may go, and as exact as the largest.
+# Elements of these are sums that may lose digits. They are as exact as the largest one.
 SUMS = {"ub_constrain", "sum_to_zero_constrain", "corr_matrix_constrain", "cov_matrix_constrain"}
 POINTS = [(name, x) for name, (_, _, points) in EXACT.items() for x in points]
 MODERATE = [(name, x) for name, x in POINTS if 1e-10 < np.max(np.abs(x)) < 100]
@@ -210,7 +210,7 @@ def test_values_to_the_last_digits(name: str, x: Any) -> None:
             float(expected_log_jacobian),
         )
     scale = np.max(np.abs(expected)) if name in SUMS else np.abs(expected)
-    # The argument of an exponential is rounded where something is subtracted from it first.
+    # The argument of the exponential is a difference, which is rounded.
     tolerance = 4e-15 + (2.3e-16 * np.max(np.abs(x)) if name == "simplex_constrain" else 0.0)
     assert np.all(np.abs(np.ravel(y) - expected) <= tolerance * scale)
     assert abs(log_jacobian - expected_log_jacobian) <= 4e-15 * abs(expected_log_jacobian)

@@ -111,7 +111,7 @@ def test_ways_there_and_back() -> None:
     for x in (X, 2.0 * X, STACK):
         again = vm.cov_matrix_free_lkj(vm.cov_matrix_constrain_lkj(x, 3))
         np.testing.assert_allclose(again, x, rtol=1e-10)
-    # A covariance matrix by its parts, which are those of the transforms with other names.
+    # A covariance matrix is made from its parts, by the transforms of other names.
     m = 3
     np.testing.assert_allclose(
         vm.cov_matrix_constrain_lkj(X, 3),

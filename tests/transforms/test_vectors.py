@@ -31,8 +31,8 @@ def test_sum_to_zero_is_an_isometry(n: int) -> None:
 
 
 def test_unit_vector_has_the_density_of_the_length() -> None:
-    # In polar coordinates: with y[0] = cos(phi), the measure dx is r dr dphi, and exp(-r^2 / 2)
-    # makes it proper.
+    # In polar coordinates with y[0] = cos(phi) the measure dx is r dr dphi. The factor
+    # exp(-r^2 / 2) makes it proper.
     x = np.array([1.5, 0.8])
     y, log_density = unit_vectors.unit_vector_constrain(x, jacobian=True)
     np.testing.assert_allclose(y, x / 1.7, rtol=1e-15)

@@ -1,16 +1,22 @@
-"""Draws and points in blocks: what is computed of each, here or by the workers of an executor."""
+"""Draws and points in blocks, computed in this thread or by the workers of an executor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-# Draws in a block that has random numbers of its own: they must not depend on how many workers
-# there are.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from varmat.typing import Operand, Result, Value
+
+# The number of draws in a block with random numbers of its own. It is fixed, so that the numbers do
+# not depend on how many workers there are.
 RANDOM = 100
-# How many blocks there are for each worker if there is no other rule.
+# The number of blocks for each worker otherwise.
 FOR_EACH = 4
 
 
@@ -28,26 +34,26 @@ class Draws(NamedTuple):
     """
 
     start: int
-    rows: Any
+    rows: Operand
     seed: int = 0
 
-    def each(self) -> Any:
+    def each(self) -> Iterator[tuple[int, dict[str, Value]]]:
         """The draws of named values, with their numbers."""
         for i in range(_count(self.rows)):
             yield self.start + i, {name: x[i] for name, x in self.rows.items()}
 
 
-def _count(rows: Any) -> int:
+def _count(rows: Operand) -> int:
     return len(next(iter(rows.values())) if isinstance(rows, Mapping) else rows)
 
 
 def of_blocks(
     name: str,
-    function: Callable[[Draws], Any],
-    rows: Any,
-    executor: Any = None,
+    function: Callable[[Draws], Result],
+    rows: Operand,
+    executor: Executor | str | None = None,
     rng: np.random.Generator | None = None,
-) -> list[Any]:
+) -> list[Result]:
     """The results of a function of `Draws` for all blocks, in order.
 
     Parameters
@@ -72,7 +78,7 @@ def of_blocks(
     most = FOR_EACH * workers_of(executor) if executor is not None else 1
     blocks = -(-count // RANDOM) if rng is not None else min(count, most)
     seeds = [0] * blocks if rng is None else rng.integers(2**63, size=blocks).tolist()
-    # With random numbers of their own blocks have a size of their own too.
+    # Blocks with random numbers of their own have a fixed size.
     ends = (
         [*range(0, count, RANDOM), count]
         if rng is not None

@@ -1,13 +1,16 @@
-"""Bounds of a parameter that depend on other parameters."""
+"""Bounds of a parameter that depend on other parameters or on data."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 from varmat.core.errors import ShapeError
 from varmat.transforms import Transform
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand, Result, Shape
 
 __all__: list[str] = []
 
@@ -21,7 +24,7 @@ class BoundFunction:
         The names of its parameters without and with defaults.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Function) -> None:
         parameters = inspect.signature(function).parameters.values()
         self._function = function
         self.needed = [p.name for p in parameters if p.default is p.empty]
@@ -37,7 +40,7 @@ class BoundFunction:
             name for name in [*self.needed, *self.optional] if name not in self._in_place
         ]
 
-    def at(self, values: Mapping[str, Any]) -> Any:
+    def at(self, values: Mapping[str, Operand]) -> Result:
         """The bound where parameters and data have these values."""
         named = {name: values[name] for name in self._by_name if name in values}
         return self._function(*[values[name] for name in self._in_place], **named)
@@ -58,14 +61,14 @@ class Dependent(Transform):
     """
 
     def __init__(
-        self, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[int, ...]
+        self, make: Callable[..., Transform], bounds: tuple[Operand, ...], shape: Shape
     ) -> None:
         super().__init__(shape, shape)
         self._make = make
         self._bounds = [BoundFunction(bound) if callable(bound) else bound for bound in bounds]
         self.functions = [bound for bound in self._bounds if isinstance(bound, BoundFunction)]
 
-    def at(self, values: Mapping[str, Any]) -> Transform:
+    def at(self, values: Mapping[str, Operand]) -> Transform:
         """The transform where the parameters before it have these values."""
         bounds = (
             bound.at(values) if isinstance(bound, BoundFunction) else bound
@@ -73,16 +76,16 @@ class Dependent(Transform):
         )
         return self._make(*bounds, self.shape)
 
-    def _constrain(self, x: Any, jacobian: bool) -> Any:
+    def _constrain(self, x: Operand, jacobian: bool) -> Result:
         names = ", ".join(name for function in self.functions for name in function.needed)
         raise TypeError(f"the bounds depend on {names}: use this transform in a varmat.Model")
 
-    def _unconstrain(self, y: Any) -> Any:
+    def _unconstrain(self, y: Operand) -> Result:
         return self._constrain(y, False)
 
 
-def checked_shape(function: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
-    if len(shape) == 1 and isinstance(shape[0], tuple):  # as NumPy's functions have it
+def checked_shape(function: str, shape: tuple[Index, ...]) -> Shape:
+    if len(shape) == 1 and isinstance(shape[0], tuple):  # one tuple, as NumPy's functions take it
         (shape,) = shape
     for n in shape:
         if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
@@ -91,7 +94,10 @@ def checked_shape(function: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def with_bounds(
-    function: str, make: Callable[..., Transform], bounds: tuple[Any, ...], shape: tuple[Any, ...]
+    function: str,
+    make: Callable[..., Transform],
+    bounds: tuple[Operand, ...],
+    shape: tuple[Index, ...],
 ) -> Transform:
     checked = checked_shape(function, shape)
     return (

@@ -1,16 +1,17 @@
-"""What a sampler calls in Python, and what becomes of errors.
+"""The Python functions that a sampler calls, and what becomes of their errors.
 
-nutpie calls from worker threads, one per chain. An error that says ``is_recoverable`` rejects the
-point, as a `DomainError` does. Any other ends the sampling: it is kept here, with the line of the
-model in its traceback, and from then on every point is refused, by which all chains come to their
-end at once. (Handed to nutpie it would panic in the worker threads.)"""
+nutpie calls them from worker threads, one per chain. An error whose ``is_recoverable`` is true
+(`DomainError`) rejects the point. Any other ends the sampling. It is kept here, with the line of
+the model in its traceback, and every later point is refused, so that all chains end at once. The
+threads of nutpie would panic if they were given the error.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +20,12 @@ from varmat.models.functions import of_values, recoverable
 from varmat.models.results import check_shapes, optional
 from varmat.models.starts import names_at, random_start
 
-# What nutpie is told of a derivative that is zero; `varmat.programs.runners.pointers` has it too.
+if TYPE_CHECKING:
+    from varmat.models.model import Model
+    from varmat.models.results import Dims, Labels
+    from varmat.typing import Shape
+
+# nutpie is given this for a derivative that is zero; `varmat.programs.runners.pointers` has it too.
 _FLAT = 1e-10
 
 
@@ -47,19 +53,24 @@ class Callbacks:
     """
 
     def __init__(
-        self, model: Any, seed: int, centre: np.ndarray | None = None, tune: int = 0, chain: int = 0
+        self,
+        model: Model,
+        seed: int,
+        centre: np.ndarray | None = None,
+        tune: int = 0,
+        chain: int = 0,
     ) -> None:
         self.model = model
         self.seed = seed
         self.centre = centre
         self.tune = tune
-        self.shapes: dict[str, tuple[int, ...]] = model.shapes(include_tp=True, include_gq=True)
+        self.shapes: dict[str, Shape] = model.shapes(include_tp=True, include_gq=True)
         self.failures: list[BaseException] = []
         self.expansions = count(chain)
 
     def initial_point(self, seed: int) -> np.ndarray:
-        """For one chain: where it starts. nutpie's own choice knows no centre, and does not say
-        what is wrong if there is none.
+        """Where a chain starts. nutpie's own choice has no centre, and does not say why it finds
+        none.
         """
 
         def accepts(q: np.ndarray) -> bool:
@@ -82,49 +93,49 @@ class Callbacks:
             raise
 
     def start(self) -> np.ndarray | None:
-        """A point with a density; None if there is none, which is among the failures."""
+        """A point with a density. None if there is none, with the error among the failures."""
         try:
             return self.initial_point(self.seed)
         except DomainError:
             return None
 
     def rng(self, draws: int, q: np.ndarray, chain: int = 0) -> np.random.Generator:
-        """The random numbers of the quantities at a draw, the number of which in its chain is
-        given.
+        """The random numbers for the quantities at a draw, given its number in the chain.
 
-        They are of the draw itself, so that they do not depend on which thread ran which chain;
-        nutpie does not say which chain it is, and draws of no parameters are alike."""
+        They depend on the draw, not on which thread ran the chain, for nutpie does not say which
+        chain it is. The number tells draws of no parameters apart.
+        """
         return np.random.default_rng(
             [self.seed, draws, zlib.crc32(q.tobytes()) if q.size else chain]
         )
 
     def make_log_density(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        """For one chain: the log density and its gradient."""
+        """A function for one chain that gives the log density and its gradient."""
         return self.log_density
 
     def log_density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        """The log density and its gradient; whatever it raises is recoverable."""
+        """The log density and its gradient; all errors that it raises are recoverable."""
         value, gradient = self._density_at(q)
-        # nutpie gives up where the density is flat. Any field of gradients is right: the density
-        # accepts points.
+        # nutpie gives up where the density is flat. Any gradients are correct there, because points
+        # are accepted by the density.
         return value, gradient if gradient.all() else np.where(gradient == 0.0, _FLAT, gradient)
 
     def _density_at(self, q: np.ndarray) -> tuple[float, np.ndarray]:
         if self.failures:
             raise DomainError("the model has failed")
         try:
-            # A sampler tries points at which things overflow; that is no news to the user.
+            # A sampler tries points that overflow, which need not concern the user.
             with np.errstate(all="ignore"):
                 result: tuple[float, np.ndarray] = self.model.log_density_gradient(q)
                 return result
-        except BaseException as error:  # also what ends a program, or a test
+        except BaseException as error:  # SystemExit too, and what ends a test
             if recoverable(error):
                 raise
             self.failures.append(error)
             raise DomainError("the model has failed") from error
 
     def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-        """For one chain: all named values at a draw."""
+        """A function for one chain that gives all named values at a draw."""
         draws, number = 0, next(self.expansions)
 
         def expand(q: np.ndarray) -> dict[str, np.ndarray]:
@@ -143,7 +154,7 @@ class Callbacks:
 
         return expand
 
-    def compiled(self, coords: dict[str, Any], dims: dict[str, Any]) -> Any:
+    def compiled(self, coords: Labels, dims: Dims) -> Any:
         """The model as nutpie takes it."""
         # nutpie writes into the dict of dimensions.
         from_pyfunc, dims = (

@@ -1,8 +1,8 @@
 """Chains, each sampled by itself: by threads of this process, or by processes of their own.
 
-Threads sample recorded models, which run without Python. Where Python evaluates the model at every
-point they would wait for one another, because only one of them at a time runs Python: there each
-chain has a process. The processes are those of loky: they are new ones instead of copies of this
+Threads sample recorded models, which run without Python. If Python evaluates the model at every
+point, threads would wait for one another, because only one at a time runs Python. Then each chain
+has a process. The processes are those of loky: they are new ones instead of copies of this
 one with its threads, they take functions that are defined in a notebook, and their death is
 noticed. With one core, or where processes cannot be had, these chains are sampled in this process,
 one after the other. Chains on an executor of the user are in `varmat.models.shared_chains`.
@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,12 +37,17 @@ from varmat.models.results import joined_chains, optional
 from varmat.parallel.executors import processors
 from varmat.parallel.shares import here
 
-# The processes tell what their chains do, and are told to stop, by numbers in a file that all of
-# them map: a row for each chain, and one more. A lock would stay locked if the process that holds
-# it is killed.
+if TYPE_CHECKING:
+    from varmat.models.model import Model
+    from varmat.models.results import ArvizData, Dims, Labels
+    from varmat.typing import Settings
+
+# The processes report on their chains, and are told to stop, by numbers in a file that all of them
+# map: the board, with a row for each chain and one more. There is no lock, because it would stay
+# locked if its process were killed.
 _DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, SECONDS = range(5)
 STOP = -1
-# Seconds between two looks at a chain.
+# Seconds between two reports on a chain.
 BETWEEN = 0.1
 
 
@@ -69,7 +74,7 @@ class _Watched(Callbacks):
 
     board: np.ndarray
     is_busy = False
-    # The thread of nutpie, which calls for a start first of all.
+    # The identity of nutpie's thread, which asks for a start before anything else.
     thread = 0
 
     def initial_point(self, seed: int) -> np.ndarray:
@@ -90,25 +95,27 @@ class _Watched(Callbacks):
 
 @dataclass(frozen=True)
 class Job:
-    """All that it takes to sample any of the chains, here or in another process."""
+    """Everything that is needed to sample any of the chains, here or in another process."""
 
-    model: Any
+    model: Model
     seed: int
     centre: np.ndarray | None
-    coords: dict[str, Any]
-    dims: dict[str, Any]
-    settings: dict[str, Any]
+    coords: Labels
+    dims: Dims
+    settings: Settings
     is_watched: bool
     is_busy: bool = False
 
-    def run(self, chain: int, board: np.ndarray, tick: Callable[[], None]) -> tuple[Any, bool]:
-        """Sample one chain: the result, and whether it is complete. Calls a function now and then,
-        which may interrupt it.
+    def run(
+        self, chain: int, board: np.ndarray, tick: Callable[[], None]
+    ) -> tuple[ArvizData, bool]:
+        """Sample one chain. Returns the result, and whether it is complete. `tick` is called now
+        and then, and may interrupt it by an error.
         """
         calls = _Watched(self.model, self.seed, self.centre, self.settings["tune"], chain)
         calls.board, calls.is_busy = board[chain], self.is_busy
-        calls.board[:] = 0.0  # there may be what a worker wrote that was lost
-        calls.board[SECONDS] = 1e-9  # it has begun
+        calls.board[:] = 0.0  # a worker that was lost may have written here
+        calls.board[SECONDS] = 1e-9  # not 0: the chain has begun
         native = prepared(calls, {**self.settings, "chains": 1, "cores": 1})
         if calls.failures:
             raise calls.failures[0]
@@ -126,8 +133,8 @@ class Job:
         chain: int,
         row: np.ndarray,
         tick: Callable[[], None],
-    ) -> tuple[Any, bool]:
-        """Sample one chain of a model as nutpie takes it; raises the first of the failures of its
+    ) -> tuple[ArvizData, bool]:
+        """Sample one chain of nutpie's form of the model; raises the first failure of its
         functions.
         """
         nutpie, result, begun = optional("nutpie", "Model.sample"), None, time.monotonic()
@@ -153,7 +160,7 @@ class Job:
                 tick()
         except KeyboardInterrupt:
             return (sampler.abort() if result is None else result), result is not None
-        except BaseException:  # what panics in nutpie is no Exception
+        except BaseException:  # a panic in nutpie is no Exception
             if not failures:
                 raise
         if failures:
@@ -166,8 +173,8 @@ class Job:
 
 
 def _look(sampler: Any, row: np.ndarray) -> float:
-    """Write down the statistics of a chain that is being sampled; returns when to do so again: it
-    costs a copy of the draws.
+    """Write the statistics of a running chain to its row. Returns when to do so again, because each
+    time costs a copy of the draws.
     """
     begun = time.monotonic()
     with warnings.catch_warnings():
@@ -176,12 +183,12 @@ def _look(sampler: Any, row: np.ndarray) -> float:
     return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
 
 
-def _write(trace: Any, row: np.ndarray) -> None:
-    """Write down the statistics of draws."""
+def _write(trace: ArvizData, row: np.ndarray) -> None:
+    """Write the statistics of draws to a row of the board."""
     statistics = [
         trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace
     ]
-    # Where Python is called at each draw it counts them itself, and is ahead.
+    # If Python is called at each draw, its own count of draws is ahead of this one.
     row[_DRAWS] = max(row[_DRAWS], sum(each.sizes["draw"] for each in statistics))
     row[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
     for each in statistics:
@@ -196,15 +203,15 @@ def _write(trace: Any, row: np.ndarray) -> None:
 
 
 def _begin() -> None:
-    """Leave an interrupt to the process that started this one: the terminal sends it to all."""
+    """Ignore interrupts: the terminal sends them to all processes, and the parent handles them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # which is said by what comes next; here all processes do it at the same time
+    # All processes import nutpie now, at the same time. A failure is reported when it is used.
     with suppress(Exception):
         optional("nutpie", "Model.sample")
 
 
 def _loads(job: bytes) -> str:
-    """What is wrong if the model cannot be had in this process."""
+    """Why the model cannot be loaded in this process; empty if it can."""
     try:
         optional("nutpie", "Model.sample")
         pickle.loads(job)
@@ -213,7 +220,7 @@ def _loads(job: bytes) -> str:
     return ""
 
 
-def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Any, bool] | None:
+def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[ArvizData, bool] | None:
     board = np.memmap(path, float, "r+", shape=(chains + 1, 5))
 
     def tick() -> None:
@@ -231,8 +238,8 @@ def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Any, bool] | N
 
 
 def _travels(error: BaseException) -> bool:
-    """Whether an error arrives in another process as it is: not if its class is made of other
-    arguments than it hands on.
+    """Whether an error can be pickled. It cannot if its class takes other arguments than it passes
+    to `Exception`.
     """
     try:
         there = pickle.loads(optional("cloudpickle", "Model.sample").dumps(error))
@@ -245,7 +252,7 @@ def _travels(error: BaseException) -> bool:
 
 
 class Watching:
-    """Chains that are waited for, and what is shown of them meanwhile.
+    """Waits for chains, and shows their progress.
 
     Parameters
     ----------
@@ -263,12 +270,12 @@ class Watching:
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         seed: int,
         centre: np.ndarray | None,
-        coords: dict[str, Any],
-        dims: dict[str, Any],
-        settings: dict[str, Any],
+        coords: Labels,
+        dims: Dims,
+        settings: Settings,
         is_busy: bool = False,
     ) -> None:
         own = dict(settings)
@@ -281,9 +288,9 @@ class Watching:
         self._job = Job(model, seed, centre, coords, dims, own, is_watched, is_busy)
         self._display = progress.Display(is_watched)
 
-    def _collected(self, runs: list[Future[Any]], board: np.ndarray) -> dict[int, Any]:
-        """The results of chains by number; of those that there are, if it is interrupted. Raises
-        the first error.
+    def _collected(self, runs: list[Future[ArvizData]], board: np.ndarray) -> dict[int, ArvizData]:
+        """The results of chains by number; after an interrupt, of those that have one. Raises the
+        first error.
         """
         try:
             self._wait(runs, board)
@@ -296,7 +303,7 @@ class Watching:
         results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
         return {i: result[0] for i, result in results.items() if result is not None}
 
-    def _wait(self, runs: list[Future[Any]], board: np.ndarray) -> None:
+    def _wait(self, runs: list[Future[ArvizData]], board: np.ndarray) -> None:
         """Wait for chains; raises the first error."""
         done, others = wait(runs, 0.0, FIRST_EXCEPTION)
         while True:
@@ -307,7 +314,7 @@ class Watching:
             self._show(board)
             done, others = wait(others, BETWEEN, FIRST_EXCEPTION)
 
-    def _of(self, run: Future[Any]) -> Any:
+    def _of(self, run: Future[ArvizData]) -> ArvizData:
         return run.result()
 
     def _show(self, board: np.ndarray, at_once: bool = False) -> None:
@@ -336,13 +343,15 @@ class Watching:
 class ThreadedChains(Watching):
     """The chains of a recorded model, in threads of this process; parameters as in `Watching`."""
 
-    def sample(self, compiled: Any = None, failures: list[BaseException] | None = None) -> Any:
-        """The draws of all chains; those that there are, if it is interrupted.
+    def sample(
+        self, compiled: Any = None, failures: list[BaseException] | None = None
+    ) -> ArvizData:
+        """The draws of all chains; after an interrupt, those that were made.
 
         Parameters
         ----------
         compiled : object, optional
-            The model as nutpie takes it, if all chains may call the same functions.
+            nutpie's form of the model, if all chains may call the same functions.
         failures : list of BaseException, optional
             Where these keep their errors.
         """
@@ -352,7 +361,7 @@ class ThreadedChains(Watching):
             if board[STOP, 0]:
                 raise KeyboardInterrupt
 
-        def run(chain: int) -> tuple[Any, bool] | None:
+        def run(chain: int) -> tuple[ArvizData, bool] | None:
             if board[STOP, 0]:
                 return None
             if compiled is None or failures is None:
@@ -380,19 +389,19 @@ class Chains(Watching):
     Attributes
     ----------
     workers : int
-        How many processes there are; none if chains are sampled here.
+        The number of processes; 0 if chains are sampled here.
     hindrance : str
-        Why there are none, if they were wanted.
+        Why there are none although they were wanted.
     """
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         seed: int,
         centre: np.ndarray | None,
-        coords: dict[str, Any],
-        dims: dict[str, Any],
-        settings: dict[str, Any],
+        coords: Labels,
+        dims: Dims,
+        settings: Settings,
     ) -> None:
         super().__init__(model, seed, centre, coords, dims, settings)
         self._executor: Any = None
@@ -401,7 +410,7 @@ class Chains(Watching):
             self.hindrance = self._begin(self._cores)
 
     def _begin(self, cores: int | None) -> str:
-        """Start processes; what hinders it, if something does."""
+        """Start processes. Returns why there are none; empty if there are."""
         try:
             loky, cloudpickle = (
                 optional("loky", "Model.sample"),
@@ -435,14 +444,14 @@ class Chains(Watching):
         if self._executor is not None:
             self._executor.shutdown(wait=True, kill_workers=True)
 
-    def sample(self) -> Any:
-        """The draws of all chains; those that there are, if it is interrupted."""
+    def sample(self) -> ArvizData:
+        """The draws of all chains; after an interrupt, those that were made."""
         found = self._sample_there() if self.workers else self._sample_here()
         if not found:
             raise KeyboardInterrupt
         return joined_chains(found)
 
-    def _sample_here(self) -> dict[int, Any]:
+    def _sample_here(self) -> dict[int, ArvizData]:
         board, found = np.zeros((self._chains + 1, 5)), {}
         for chain in range(self._chains):
             found[chain], is_complete = self._job.run(chain, board, lambda: self._show(board))
@@ -451,8 +460,8 @@ class Chains(Watching):
         self._show(board, True)
         return found
 
-    def _sample_there(self) -> dict[int, Any]:
-        # Where a file that is mapped cannot be removed, it is left to the system.
+    def _sample_there(self) -> dict[int, ArvizData]:
+        # On some systems a mapped file cannot be removed. Then the system removes it later.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "board")
             board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
@@ -462,7 +471,7 @@ class Chains(Watching):
             ]
             return self._collected(runs, board)
 
-    def _of(self, run: Future[Any]) -> Any:
+    def _of(self, run: Future[ArvizData]) -> ArvizData:
         try:
             return run.result()
         except optional("loky", "Model.sample").BrokenProcessPool as error:
@@ -475,12 +484,10 @@ class Chains(Watching):
             ) from error
 
 
-def unpicklable(model: Any, cloudpickle: Any) -> str:
-    """What it is in a model that cannot be pickled: data by name, or what one of its functions
-    reads.
-    """
+def unpicklable(model: Model, cloudpickle: Any) -> str:
+    """The part of a model that cannot be pickled: data by name, or something a function reads."""
 
-    def error_of(thing: Any) -> str:
+    def error_of(thing: object) -> str:
         try:
             cloudpickle.dumps(thing)
         except Exception as error:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat import html
 from varmat.derivatives.finite_differences import finite_diff_gradient
 from varmat.models.functions import recoverable
+
+if TYPE_CHECKING:
+    from varmat.models.model import Model
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,7 +116,7 @@ class GradientCheck:
 
 
 def compare_gradient(
-    model: Any, q: np.ndarray, tolerance: float, eps: float, jacobian: bool
+    model: Model, q: np.ndarray, tolerance: float, eps: float, jacobian: bool
 ) -> GradientCheck:
     """Evaluate a model and its derivatives in both ways."""
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)

@@ -1,13 +1,11 @@
-"""Named, constrained parameters and a log density of them: what a model is, before anything is done
-with it.
-"""
+"""The log density of named, constrained parameters, without what optimisers and samplers do."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +26,10 @@ from varmat.models.results import check_names, check_shapes
 from varmat.models.starts import random_start
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
+
+if TYPE_CHECKING:
+    from varmat.models.results import Labels
+    from varmat.typing import Function, Operand, Result, Shape, Value
 
 
 def _check_dicts(arguments: dict[str, Any]) -> None:
@@ -76,21 +78,21 @@ class DensityModel:
     """The log density of named parameters, its derivatives, and the ways between parameters and
     unconstrained vectors.
 
-    A `Model` is one with what optimisers and samplers do; parameters as there.
+    `Model` adds optimisers and samplers, and describes the parameters.
     """
 
     def __init__(
         self,
-        log_density: Callable[..., Any],
+        log_density: Function,
         parameters: Mapping[str, Transform] | None = None,
         /,
         *,
-        data: Mapping[str, Any] | None = None,
-        transformed_parameters: Callable[..., Any] | None = None,
-        generated_quantities: Callable[..., Any] | None = None,
-        log_likelihood: Callable[..., Any] | None = None,
+        data: Mapping[str, Operand] | None = None,
+        transformed_parameters: Function | None = None,
+        generated_quantities: Function | None = None,
+        log_likelihood: Function | None = None,
         observed: str | Sequence[str] | None = None,
-        coords: Mapping[str, Sequence[Any]] | None = None,
+        coords: Labels | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
         recorded: bool | None = None,
         **named: Transform,
@@ -102,9 +104,9 @@ class DensityModel:
         declared = _declared(parameters or {}, named, given)
         self._layout = Layout(declared, given)
         self._shape = (self._layout.size,)
-        # With and without transformed parameters and generated quantities, the shapes of what
-        # `param_constrain` returns.
-        self._known: dict[tuple[bool, bool], dict[str, tuple[int, ...]]] = {}
+        # The shapes of what `param_constrain` returns, with and without transformed parameters and
+        # generated quantities.
+        self._known: dict[tuple[bool, bool], dict[str, Shape]] = {}
         self._density = Named("the log density", log_density, given)
         self._transformed = transformed_parameters and Named(
             "transformed_parameters", transformed_parameters, given
@@ -136,7 +138,10 @@ class DensityModel:
         )
 
     def _likelihood_of(
-        self, function: Any, declared: Mapping[str, Any], given: Mapping[str, Any]
+        self,
+        function: Function | None,
+        declared: Mapping[str, Operand],
+        given: Mapping[str, Operand],
     ) -> LogLikelihood | None:
         if function is None:
             return None
@@ -149,7 +154,8 @@ class DensityModel:
         return LogLikelihood(Named(LOG_LIKELIHOOD, function, given), self.observed)
 
     def __repr__(self) -> str:
-        return f"Model({', '.join(f'{name}={transform!r}' for name, transform in self._layout.parameters.items())})"
+        parameters = (f"{name}={each!r}" for name, each in self._layout.parameters.items())
+        return f"Model({', '.join(parameters)})"
 
     def _repr_html_(self) -> str:
         layout = self._layout
@@ -176,7 +182,7 @@ class DensityModel:
 
     # --- evaluation ---
 
-    def _terms(self, q: Any, propto: bool, jacobian: bool) -> Any:
+    def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         """The terms whose sum is the log density."""
         values, log_jacobians = self._layout.unpack(q, jacobian)
         if self._transformed is not None:
@@ -192,14 +198,14 @@ class DensityModel:
                 f"Model: the log density returned {missing}, but must return a scalar!"
             )
             raise self._density.explained(error, values)
-        # What is returned alone must be a scalar, and is looked at later.
+        # A single result must be a scalar, which is checked later.
         return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
 
-    def _target(self, q: Any, propto: bool, jacobian: bool) -> Any:
+    def _target(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         terms = self._terms(q, propto, jacobian)
         return sum_of_terms(*terms) if type(terms) is Terms else terms
 
-    def _point(self, function: str, q: Any, title: str = "q") -> np.ndarray:
+    def _point(self, function: str, q: Operand, title: str = "q") -> np.ndarray:
         if type(q) is not np.ndarray or q.dtype is not FLOAT64:
             q = plain_data(q, f"{function}: {title}")
         if np.shape(q) != self._shape:
@@ -209,7 +215,7 @@ class DensityModel:
         point: np.ndarray = q
         return point
 
-    def log_density(self, q: Any, propto: bool = True, jacobian: bool = True) -> float:
+    def log_density(self, q: Operand, propto: bool = True, jacobian: bool = True) -> float:
         """The log density at an unconstrained point.
 
         Parameters
@@ -233,7 +239,7 @@ class DensityModel:
             If `q` has another shape, or the function of the user returned an array.
         """
         point = self._point("log_density", q)
-        # Of plain numbers a density without constants would drop everything.
+        # Called with plain numbers and propto, a density would drop all its terms.
         with recording() as tape:
             y = scalar_result(
                 "log_density", self._target(borrow_leaf(point, tape), propto, jacobian), tape
@@ -250,14 +256,14 @@ class DensityModel:
         and an executor: ``log_density_gradient.map(points)``, see `LogDensityGradient`."""
         return LogDensityGradient(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made of: it has a gradient of its own."""
+    def __getstate__(self) -> dict[str, Operand]:
+        """The state without the gradient, which a copy makes anew."""
         state = dict(vars(self))
         state.pop("log_density_gradient", None)
         return state
 
     def log_density_hessian(
-        self, q: Any, propto: bool = True, jacobian: bool = True
+        self, q: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """The log density, its gradient and its exact Hessian; parameters and errors as in
         `log_density`.
@@ -274,7 +280,7 @@ class DensityModel:
         )
 
     def log_density_hessian_vector_product(
-        self, q: Any, v: Any, propto: bool = True, jacobian: bool = True
+        self, q: Operand, v: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray]:
         """The log density and its exact Hessian times a vector, without the Hessian.
 
@@ -292,18 +298,18 @@ class DensityModel:
         """
         function = "log_density_hessian_vector_product"
         q, v = self._point(function, q), self._point(function, v, "v")
-        product = hessian_times_vector(self._target, q, v, propto, jacobian)
+        product: Value = hessian_times_vector(self._target, q, v, propto, jacobian)
         return self.log_density(q, propto, jacobian), product
 
     # --- from the unconstrained vector to parameters and back ---
 
     def constrain(
         self,
-        q: Any,
+        q: Operand,
         include_tp: bool = False,
         include_gq: bool = False,
         rng: np.random.Generator | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Operand]:
         """The parameters by name at an unconstrained point.
 
         Parameters
@@ -320,7 +326,7 @@ class DensityModel:
         """
         values, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
         chosen = dict(values)
-        # What makes quantities gets copies, which it may sort or overwrite.
+        # The functions for quantities get copies, because they may sort or overwrite them.
         if self._transformed is not None and (include_tp or include_gq):
             transformed = self._transformed.named_values(copy.deepcopy(values))
             values.update(transformed)
@@ -333,7 +339,7 @@ class DensityModel:
 
     def param_constrain(
         self,
-        q: Any,
+        q: Operand,
         include_tp: bool = False,
         include_gq: bool = False,
         rng: np.random.Generator | None = None,
@@ -346,8 +352,8 @@ class DensityModel:
         ndarray, shape (param_num(include_tp, include_gq),)
         """
         values, which = self.constrain(q, include_tp, include_gq, rng), (include_tp, include_gq)
-        # Functions may return their quantities in another order, and data may have another size
-        # than before.
+        # A function may return its quantities in another order, and data may have changed their
+        # size.
         if {name: np.shape(value) for name, value in values.items()} != self._known.get(which):
             self._known[which] = self.shapes(*which)
             check_shapes("param_constrain", values, self._known[which])
@@ -355,7 +361,7 @@ class DensityModel:
             [np.empty(0), *(np.ravel(values[name]) for name in self._known[which])]
         )
 
-    def param_unconstrain(self, values: Any) -> np.ndarray:
+    def param_unconstrain(self, values: Operand) -> np.ndarray:
         """The unconstrained point at which the parameters have given values.
 
         Parameters
@@ -389,9 +395,7 @@ class DensityModel:
 
     # --- names and numbers ---
 
-    def shapes(
-        self, include_tp: bool = False, include_gq: bool = False
-    ) -> dict[str, tuple[int, ...]]:
+    def shapes(self, include_tp: bool = False, include_gq: bool = False) -> dict[str, Shape]:
         """The shape of every parameter, and of transformed parameters and generated quantities if
         asked for, by name.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,26 +14,33 @@ from varmat.models.layout import indexed
 from varmat.models.results import check_shapes, coordinates, shapes_in, to_arviz
 from varmat.models.summary import columns
 
-# Methods of SciPy that take second derivatives, and in which form.
+if TYPE_CHECKING:
+    from varmat.models.inference_data import Groups
+    from varmat.models.model import Model
+    from varmat.models.results import ArvizData, Dims, Labels
+    from varmat.typing import Linear, Operand, Settings
+
+# SciPy's methods that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 _WITH_MATRIX = ("trust-exact", "dogleg")
-# Until nothing can be gained: the gradient is exact.
+# The search goes on until nothing can be gained, for the gradient is exact.
 _TIGHT = {"l-bfgs-b": {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000}}
-# How SciPy says that no step leads any further: a line search that ended abnormally, a model that
-# promises nothing.
+# SciPy's words for a search that can go no further: the line search ended abnormally, or the
+# quadratic model promises no gain.
 _STUCK = dict.fromkeys(
     ("l-bfgs-b", "bfgs", "cg", "newton-cg", "trust-ncg", "trust-krylov", "trust-exact", "dogleg"), 2
 )
 _STUCK |= {"tnc": 4, "slsqp": 8}
-# A gain in log density that is none, and one that is too little for a search that calls itself a
-# success to have failed.
+# A gain in log density that counts as none, and one so small that a search which claims success is
+# believed.
 _NO_GAIN, _LITTLE_GAIN = 1e-8, 1e-3
-# Up to so many parameters the whole Hessian may be asked; curvatures and slopes that are none.
+# The most parameters for which the whole Hessian is computed; curvatures and slopes that count as
+# none.
 _FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
-# How often a search begins anew that has ended at a point which the model refuses, or with
-# something left to be gained.
+# How often a search is started again if it ended at a point that the model refuses, or with
+# something left to gain.
 _RESTARTS = 10
-# So far does the approximation go on with Newton's method by itself.
+# The most Newton steps that the approximation takes by itself.
 _NEWTON_STEPS = 20
 
 
@@ -61,7 +68,7 @@ class Optimum:
         Whether the log-Jacobian belongs to the log density.
     """
 
-    values: dict[str, Any]
+    values: dict[str, Operand]
     q: np.ndarray
     value: float
     gradient: np.ndarray
@@ -92,10 +99,11 @@ class _Objective:
     """The negative log density for a minimiser.
 
     Where the model refuses a point, or the log density is not finite, a line search needs a number
-    from which it can tell how far to go back. It gets what a parabola through the best point would
-    have there, with its minimum at a quarter of the step."""
+    that tells it how far to go back. It gets the value of a parabola through the best point with
+    its minimum at a quarter of the step.
+    """
 
-    def __init__(self, model: Any, jacobian: bool) -> None:
+    def __init__(self, model: Model, jacobian: bool) -> None:
         self.model = model
         self.jacobian = jacobian
         self.best: tuple[float, np.ndarray, np.ndarray] | None = None
@@ -120,7 +128,7 @@ class _Objective:
         return hessian
 
 
-def density_at(model: Any, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
+def density_at(model: Model, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
     """The log density and its gradient; -inf and zero where the model refuses the point."""
     try:
         with np.errstate(all="ignore"):
@@ -133,14 +141,14 @@ def density_at(model: Any, q: np.ndarray, jacobian: bool) -> tuple[float, np.nda
 
 
 def maximise(
-    model: Any, start: np.ndarray, jacobian: bool, method: str, options: dict[str, Any]
+    model: Model, start: np.ndarray, jacobian: bool, method: str, options: Settings
 ) -> Optimum:
     """Find a mode with one of SciPy's minimisers."""
     from scipy import optimize
 
     objective = _Objective(model, jacobian)
     kind = method.lower()
-    second: dict[str, Any] = {"hessp": objective.product} if kind in _WITH_PRODUCTS else {}
+    second: dict[str, Operand] = {"hessp": objective.product} if kind in _WITH_PRODUCTS else {}
     if kind in _WITH_MATRIX:
         second = {"hess": objective.hessian}
     options = {**_TIGHT.get(kind, {}), **options}
@@ -166,22 +174,22 @@ def maximise(
     return _optimum(model, found.x, jacobian, success, message, iterations)
 
 
-# What a parabola with the gradient g and the curvature h would gain is g**2 / (2 h). It means the
-# same whatever the scale of the parameters and however large a constant is, beside which every
-# gradient would be small in units of the log density.
+# A parabola with the gradient g and the curvature h would gain g**2 / (2 h). This does not depend
+# on the scale of the parameters, nor on constants of the log density, beside which any gradient
+# would look small.
 def _gain(
-    model: Any,
+    model: Model,
     q: np.ndarray,
     value: float,
     gradient: np.ndarray,
     jacobian: bool,
-    inverse: Any = None,
+    inverse: Linear | np.ndarray | None = None,
 ) -> float:
-    """How much the log density would grow if it were quadratic; infinite where it has no maximum as
-    such.
+    """How much the log density would grow if it were quadratic; infinite if that has no maximum.
 
-    The Hessian is asked only where something seems to be left, by the inverse that the optimiser
-    guessed or along the gradient."""
+    The Hessian is computed only if something seems left to gain by the optimiser's own inverse
+    Hessian or along the gradient.
+    """
     if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
         return np.inf
     guess = _gain_along(gradient, model, q, jacobian)
@@ -195,8 +203,8 @@ def _gain(
         return guess
     if not np.all(np.isfinite(h)):
         return guess
-    # In units in which all curvatures are 1. Where there is none, nothing may be left: a parameter
-    # has no influence.
+    # All curvatures are scaled to 1. Where the curvature is 0 the slope must be 0 too: such a
+    # parameter has no influence.
     curved = np.diag(h) > 0.0
     scale = 1.0 / np.sqrt(np.diag(h)[curved])
     curvatures, axes = np.linalg.eigh(scale[:, None] * h[np.ix_(curved, curved)] * scale)
@@ -207,8 +215,8 @@ def _gain(
     return float(0.5 * np.sum(slopes[~flat] ** 2 / curvatures[~flat]))
 
 
-def _gain_along(gradient: np.ndarray, model: Any, q: np.ndarray, jacobian: bool) -> float:
-    """The gain along the gradient alone, by a difference of gradients."""
+def _gain_along(gradient: np.ndarray, model: Model, q: np.ndarray, jacobian: bool) -> float:
+    """The gain along the gradient alone, from a difference of gradients."""
     length = float(np.linalg.norm(gradient))
     if length == 0.0:
         return 0.0
@@ -219,11 +227,10 @@ def _gain_along(gradient: np.ndarray, model: Any, q: np.ndarray, jacobian: bool)
 
 
 def _optimum(
-    model: Any, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int
+    model: Model, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int
 ) -> Optimum:
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
-    # A search that begins where the density is zero, and knows no way from there, ends there
-    # content.
+    # A search that begins where the density is zero finds no way from there, and reports success.
     success = success and bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
     return Optimum(
         model.constrain(q, include_tp=True),
@@ -263,10 +270,10 @@ class LaplaceApproximation:
     draws: dict[str, np.ndarray]
     log_density: np.ndarray
     log_approximation: np.ndarray
-    coords: dict[str, Any] = field(default_factory=dict)
-    dims: dict[str, Any] = field(default_factory=dict)
+    coords: Labels = field(default_factory=dict)
+    dims: Dims = field(default_factory=dict)
     # Log-likelihood and data, if the model has them.
-    beside: dict[str, dict[str, Any]] = field(default_factory=dict)
+    beside: Groups = field(default_factory=dict)
 
     def __repr__(self) -> str:
         lines = [f"{len(self.q)} draws around the {self.mode!r}"]
@@ -288,7 +295,7 @@ class LaplaceApproximation:
         rows = ((name, *(f"{x[i]:.4g}" for x in found.values())) for i, name in enumerate(names))
         return title + html.table(["", *found], rows)
 
-    def groups(self) -> dict[str, dict[str, Any]]:
+    def groups(self) -> Groups:
         """The groups of ArviZ, with the draws as one chain."""
         posterior = {name: values[np.newaxis] for name, values in self.draws.items()}
         stats = {
@@ -297,7 +304,7 @@ class LaplaceApproximation:
         }
         return {"posterior": posterior, "sample_stats": stats, **self.beside}
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self) -> ArvizData:
         """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1,
         ``DataTree``.
         """
@@ -311,12 +318,12 @@ def _factor(precision: np.ndarray) -> np.ndarray | None:
         factor = np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
         return None
-    # Each pivot against what it was subtracted from, which is free of the scale of the parameters.
+    # Each pivot is compared with the diagonal element it came from, so scales do not matter.
     pivots = np.diag(factor) ** 2
     return factor if np.all(pivots > 1e-14 * np.diag(precision)) else None
 
 
-def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
+def _newton(model: Model, mode: Optimum) -> tuple[Optimum, np.ndarray]:
     """The mode, improved by Newton's method while the gradient becomes smaller, and the Cholesky
     factor of the precision there.
     """
@@ -340,7 +347,7 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
             break
         q, gradient, factor = moved, slope, better
     else:
-        if mode.success:  # there would be nothing left to be gained
+        if mode.success:  # nothing is left to gain
             raise DomainError(
                 f"laplace: {_NEWTON_STEPS} steps of Newton's method from the point that was found "
                 "have led on and on, so there is "
@@ -357,14 +364,14 @@ def _newton(model: Any, mode: Optimum) -> tuple[Optimum, np.ndarray]:
     return _optimum(model, q, jacobian, success, mode.message, mode.iterations), factor
 
 
-def _named_draws(model: Any, q: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """All named values at draws; where they fail for the values of a draw, nan, except for the
-    parameters if those can be had.
+def _named_draws(model: Model, q: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """All named values at draws. Where a function fails at a draw its values are nan; parameters
+    are kept if they can be computed.
     """
 
-    def at(x: np.ndarray, whole: bool) -> dict[str, Any] | None:
+    def at(x: np.ndarray, whole: bool) -> dict[str, Operand] | None:
         try:
-            values: dict[str, Any] = model.constrain(x, whole, whole, rng)
+            values: dict[str, Operand] = model.constrain(x, whole, whole, rng)
             return values
         except Exception as error:
             if not of_values(error):
@@ -391,7 +398,7 @@ def _named_draws(model: Any, q: np.ndarray, rng: np.random.Generator) -> dict[st
     }
 
 
-def approximate(model: Any, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:
+def approximate(model: Model, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:
     """The normal approximation around a mode, and draws from it."""
     mode, factor = _newton(model, mode)
     rng = np.random.default_rng(seed)

@@ -1,10 +1,13 @@
-"""The functions that a user gives to a model, called with the values that they name."""
+"""The functions that a user gives to a model. They are called with the values that they name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 # What a function may take besides parameters and data.
 OPTIONS = ("propto", "rng")
@@ -12,8 +15,8 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class Named:
-    """A function, to be called with what its parameters name; with a dict of everything if it takes
-    one other parameter.
+    """A function that is called with what its parameters name, or with a dict of everything if it
+    takes one parameter of another name.
 
     Parameters
     ----------
@@ -24,7 +27,7 @@ class Named:
         Data.
     """
 
-    def __init__(self, title: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    def __init__(self, title: str, function: Function, given: Mapping[str, Operand]) -> None:
         if not callable(function):
             raise TypeError(
                 f"Model: {title} is a {type(function).__name__}, but must be a function!"
@@ -52,7 +55,7 @@ class Named:
         self._varying = tuple(name for name in self.names if name not in given)
 
     def check(self, known: Iterable[str]) -> None:
-        """Refuse a function that asks for something that there is not."""
+        """Raise `TypeError` if the function takes something that the model does not have."""
         known = [*known, *self._given]
         for name in self._required:
             if name not in known and self._dict is None:
@@ -62,7 +65,7 @@ class Named:
                     f"{names}!"
                 ) from None
 
-    def __call__(self, values: dict[str, Any], **options: Any) -> Any:
+    def __call__(self, values: dict[str, Operand], **options: Any) -> Result:
         by_dict = self._takes_dict(values)
         if not (by_dict or self._everything):
             arguments = self._fixed.copy()
@@ -74,7 +77,7 @@ class Named:
             try:
                 return self.function(**arguments)
             except TypeError:
-                # What a model with transformed parameters has is known only now.
+                # The names of transformed parameters are known only now.
                 self.check(values)
                 raise
         chosen = {name: option for name, option in options.items() if name in self.names}
@@ -87,12 +90,12 @@ class Named:
                 self.explained(error, values)
             raise
 
-    def _takes_dict(self, values: Mapping[str, Any]) -> bool:
+    def _takes_dict(self, values: Mapping[str, Operand]) -> bool:
         return self._dict is not None and self._dict not in values and self._dict not in self._fixed
 
-    def explained(self, error: Exception, values: Mapping[str, Any]) -> Exception:
-        """An error, with a note if the function was called with a dict where perhaps one of the
-        values was meant.
+    def explained(self, error: Exception, values: Mapping[str, Operand]) -> Exception:
+        """The error, with a note if the function was called with a dict: perhaps it was meant for
+        one of the values.
         """
         if self._takes_dict(values):
             names = ", ".join([*self._given, *values])
@@ -102,7 +105,7 @@ class Named:
             )
         return error
 
-    def named_values(self, values: dict[str, Any], **options: Any) -> dict[str, Any]:
+    def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
         """What the function returns, which must be a dict."""
         result = self(values, **options)
         if not isinstance(result, Mapping):
@@ -123,14 +126,12 @@ class Named:
 
 
 def recoverable(error: BaseException) -> bool:
-    """Whether an error says that the point is outside the domain of the model, so that a sampler
-    goes on elsewhere.
-    """
+    """Whether an error means that the point is outside the domain: a sampler tries another."""
     return bool(getattr(error, "is_recoverable", False))
 
 
 def of_values(error: BaseException) -> bool:
-    """Whether an error may be due to the values at one point, as those of random number generators
-    far from the data are.
+    """Whether an error may be due to the values at one point: random number generators raise such
+    errors far from the data.
     """
     return recoverable(error) or isinstance(error, (ValueError, ArithmeticError))

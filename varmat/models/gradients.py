@@ -1,12 +1,10 @@
-"""The log density of a model and its gradient: at a point, and at many points by the workers of an
-executor.
-"""
+"""The log density of a model and its gradient, at one point or at many, also on an executor."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +15,14 @@ from varmat.derivatives.recorded import Recorded, RecordedIfPossible
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
 
-# Points for which it pays to record.
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import Executor
+
+    from varmat.models.density import DensityModel
+    from varmat.typing import Operand
+
+# From this number of points on, a recording pays.
 _FEW = 8
 
 
@@ -30,14 +35,14 @@ class LogDensityGradient:
     model : Model
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: DensityModel) -> None:
         self._model, self._shape = model, model._shape
 
     def __repr__(self) -> str:
         return f"{self._model!r}.log_density_gradient"
 
     def __call__(
-        self, q: Any, propto: bool = True, jacobian: bool = True
+        self, q: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray]:
         """The log density and its gradient; parameters and errors as in `Model.log_density`.
 
@@ -48,11 +53,15 @@ class LogDensityGradient:
         """
         if type(q) is not np.ndarray or q.dtype is not FLOAT64 or q.shape != self._shape:
             q = self._model._point("log_density_gradient", q)
-        result: tuple[float, np.ndarray] = self._model._value_and_grad(q, propto, jacobian)
+        result: tuple[float, Any] = self._model._value_and_grad(q, propto, jacobian)
         return result
 
     def map(
-        self, points: Any, executor: Any = None, propto: bool = True, jacobian: bool = True
+        self,
+        points: Operand,
+        executor: Executor | str | None = None,
+        propto: bool = True,
+        jacobian: bool = True,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The log density and its gradient at many points.
 
@@ -118,13 +127,13 @@ class LogDensityGradient:
 
 
 class _Block:
-    """What workers have: the values and gradients at a block of points."""
+    """Sent to the workers; gives the values and gradients at a block of points."""
 
     def __init__(
-        self, model: Any, propto: bool, jacobian: bool, count: int, is_alone: bool
+        self, model: DensityModel, propto: bool, jacobian: bool, count: int, is_alone: bool
     ) -> None:
         self._options, self._is_alone = (propto, jacobian), is_alone
-        # Nobody can change what the functions read while they are at it.
+        # A recording is safe here: nobody changes what the functions read during the call.
         self._f = (
             RecordedIfPossible(model._target, 0)
             if model._recorded is None and count >= _FEW
@@ -132,22 +141,22 @@ class _Block:
         )
 
     def __call__(self, block: Draws) -> tuple[np.ndarray, np.ndarray]:
-        # The type of numbers that were sent is an equal one, not the same.
+        # An array that was sent has an equal dtype, not the same object.
         start, points = block.start, plain_data(block.rows, "log_density_gradient.map: points")
         values, gradients = np.full(len(points), np.nan), np.full(points.shape, np.nan)
-        left: Any = range(len(points))
+        left: Iterable[int] = range(len(points))
         if len(points) and isinstance(self._f, Recorded):
             self._at(points, 0, start, values, gradients)  # records it
             known = self._f.known(points[0], *self._options)
             if known is not None and hasattr(known.run, "map"):
-                with suppress(Exception):  # of a step that calls Python: its point is told below
+                with suppress(Exception):  # the loop below names the point
                     known.run.map(
                         points,
                         values,
                         gradients,
                         len(os.sched_getaffinity(0)) if self._is_alone else 1,
                     )
-                # As it is written where the program ends, or is not finite.
+                # The function itself is called where the program stopped, or is not finite.
                 left = np.flatnonzero(~np.isfinite(values)).tolist()
         for i in left:
             self._at(points, i, start, values, gradients)
@@ -156,7 +165,7 @@ class _Block:
     def _at(
         self, points: np.ndarray, i: int, start: int, values: np.ndarray, gradients: np.ndarray
     ) -> None:
-        """Write down the value and the gradient at one point."""
+        """Store the value and the gradient at one point."""
         try:
             values[i], gradients[i] = self._f(points[i], *self._options)
         except Exception as error:

@@ -1,5 +1,5 @@
-"""All that ArviZ wants to know of a model beside its parameters: pointwise log-likelihoods, data,
-draws of other samplers.
+"""Groups of ArviZ besides the posterior: pointwise log-likelihoods and data. Draws of other
+samplers as ArviZ data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,12 +26,19 @@ from varmat.models.starts import random_start
 from varmat.programs.program import ElsewhereError
 from varmat.programs.runners import runner_for
 
-Arrays = dict[str, np.ndarray]
-Groups = dict[str, dict[str, Any]]
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
-# What the log density is given if it asks for it, and the group of ArviZ.
+    from varmat.models.model import Model
+    from varmat.models.results import ArvizData
+    from varmat.typing import Operand, Result, Shape
+
+Arrays = dict[str, np.ndarray]
+Groups: TypeAlias = dict[str, dict[str, Any]]
+
+# The name of a parameter of the log density, and of the group of ArviZ.
 LOG_LIKELIHOOD = "log_likelihood"
-# Draws from which the terms are recorded: numba takes a second to import.
+# From this number of draws on, the terms are recorded: numba takes a second to import.
 _MANY = 1000
 
 
@@ -48,10 +55,10 @@ class LogLikelihood:
 
     def __init__(self, function: Named, observed: Sequence[str]) -> None:
         self.function = function
-        # ArviZ calls terms like the observations to which they belong.
+        # In ArviZ a term has the name of the observations to which it belongs.
         self._name = observed[0] if len(observed) == 1 else LOG_LIKELIHOOD
 
-    def at(self, values: dict[str, Any]) -> dict[str, Any]:
+    def at(self, values: dict[str, Operand]) -> dict[str, Operand]:
         """The terms by name."""
         result = self.function(values)
         if result is None:
@@ -61,9 +68,9 @@ class LogLikelihood:
             )
         return dict(result) if isinstance(result, Mapping) else {self._name: result}
 
-    def shapes(self, model: Any) -> dict[str, tuple[int, ...]]:
+    def shapes(self, model: Model) -> dict[str, Shape]:
         """The shapes of the terms, by calling the function near zero."""
-        found: dict[str, tuple[int, ...]] = {}
+        found: dict[str, Shape] = {}
 
         def is_allowed(q: np.ndarray) -> bool:
             found.update(
@@ -77,11 +84,11 @@ class LogLikelihood:
 
     def of_draws(
         self,
-        model: Any,
+        model: Model,
         arrays: Arrays,
         shape: tuple[int, int],
         allows: Callable[[Exception], bool],
-        executor: Any = None,
+        executor: Executor | str | None = None,
     ) -> Arrays:
         """The terms at draws of the parameters, arrays of shape (chains, draws, ...); nan where an
         error is allowed.
@@ -105,7 +112,7 @@ class LogLikelihood:
             else {}
         )
 
-    def _plain(self, model: Any, values: dict[str, Any]) -> Arrays:
+    def _plain(self, model: Model, values: dict[str, Operand]) -> Arrays:
         """The terms at plain values, of which the functions get copies."""
         values = copy.deepcopy(values)
         if model._transformed is not None:
@@ -140,25 +147,25 @@ class _Pointwise:
     def __init__(
         self,
         terms: LogLikelihood,
-        model: Any,
-        inner: dict[str, tuple[int, ...]],
+        model: Model,
+        inner: dict[str, Shape],
         allows: Callable[[Exception], bool],
         is_recorded: bool,
         is_alone: bool,
     ) -> None:
         self._terms, self._model, self._inner, self._allows = terms, model, inner, allows
         self._is_recorded, self._is_alone = is_recorded, is_alone
-        # The runner of the terms, their names and their shapes; None before they were recorded,
-        # empty if they cannot be.
+        # The runner of the terms, their names and their shapes. None until they are recorded; empty
+        # if they cannot be.
         self._known: tuple[Any, ...] | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Operand]:
         return {**vars(self), "_known": None}
 
-    def __call__(self, block: Draws) -> list[dict[str, Any] | None]:
+    def __call__(self, block: Draws) -> list[dict[str, Operand] | None]:
         points = block.rows
-        rows: list[dict[str, Any] | None] = [None] * len(points)
-        done = np.isnan(points).all(axis=1)  # of a chain that was interrupted
+        rows: list[dict[str, Operand] | None] = [None] * len(points)
+        done = np.isnan(points).all(axis=1)  # the chain was interrupted
         if self._is_recorded and not done.all():
             found = self._by_program(points[~done])
             for i, row in zip(np.flatnonzero(~done).tolist(), found, strict=True):
@@ -175,7 +182,7 @@ class _Pointwise:
                     raise
         return rows
 
-    def _parts(self, point: Any) -> dict[str, Any]:
+    def _parts(self, point: Operand) -> dict[str, Operand]:
         """The parameters by name."""
         found, start = {}, 0
         for name, shape in self._inner.items():
@@ -190,9 +197,9 @@ class _Pointwise:
         """
         names: list[str] = []
 
-        def terms(point: Any, again: Any) -> list[Any]:
+        def terms(point: Operand, again: Operand) -> list[Result]:
             values = self._parts(point)
-            if self._model._transformed is not None:  # which may write into what it is given
+            if self._model._transformed is not None:  # it may write into its arguments
                 values.update(self._model._transformed.named_values(self._parts(again)))
             found = self._terms.at(values)
             names[:] = found
@@ -201,18 +208,17 @@ class _Pointwise:
         try:
             program, _ = record_values(terms, point.copy(), 2)
             runner = runner_for(program)
-        # of the functions themselves, or because they cannot be recorded: they are called at every
-        # draw
+        # An error of the functions, or they cannot be recorded: they are called at each draw.
         except Exception:
             return ()
         shapes = [v.shape for v in program.outputs[1:]]
         return (runner, names, shapes) if shapes else ()
 
-    def _by_program(self, points: np.ndarray) -> list[dict[str, Any] | None]:
+    def _by_program(self, points: np.ndarray) -> list[dict[str, Operand] | None]:
         """The terms at all points by a program; None where it does not hold, everywhere if they
         cannot be recorded.
         """
-        found: list[dict[str, Any] | None] = [None] * len(points)
+        found: list[dict[str, Operand] | None] = [None] * len(points)
         if self._known is None:
             self._known = self._program(points[0])
         if not self._known:
@@ -236,7 +242,7 @@ class _Pointwise:
         return found
 
 
-def of_data(model: Any, observed: Iterable[str]) -> Groups:
+def of_data(model: Model, observed: Iterable[str]) -> Groups:
     """The data of a model that are arrays: observations, and the others."""
     taken = {
         *model.coords,
@@ -244,11 +250,11 @@ def of_data(model: Any, observed: Iterable[str]) -> Groups:
         "draw",
         *(dim for names in model.dims.values() for dim in names),
     }
-    observed, groups = {*observed}, dict[str, dict[str, Any]]()
+    observed, groups = {*observed}, Groups()
     for name, x in model._layout.given.items():
         try:
             array = np.asarray(x)
-        except Exception:  # what is no array is of no use there
+        except Exception:  # ArviZ takes arrays alone
             continue
         if array.dtype.kind in "biufUM" and name not in taken:
             groups.setdefault("observed_data" if name in observed else "constant_data", {})[
@@ -258,16 +264,16 @@ def of_data(model: Any, observed: Iterable[str]) -> Groups:
 
 
 def never(error: Exception) -> bool:
-    """No error is allowed."""
+    """The default: no error is allowed."""
     return False
 
 
 def beside(
-    model: Any,
+    model: Model,
     arrays: Arrays | None,
     shape: tuple[int, int],
     allows: Callable[[Exception], bool] = never,
-    executor: Any = None,
+    executor: Executor | str | None = None,
 ) -> Groups:
     """The groups that a model has beside draws: log-likelihood, if there are draws, and data."""
     groups: Groups = {}
@@ -277,7 +283,7 @@ def beside(
     return groups | of_data(model, model.observed or groups.get(LOG_LIKELIHOOD, {}))
 
 
-def labels_of(model: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def labels_of(model: Model, groups: Groups) -> tuple[dict[str, Operand], dict[str, list[str]]]:
     """Coordinates and dimensions of what is in groups."""
     shapes = shapes_in(groups)
     dims = {name: names for name, names in model.dims.items() if name in shapes}
@@ -285,10 +291,10 @@ def labels_of(model: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, lis
 
 
 def known_dims(
-    model: Any, shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    model: Model, shapes: Mapping[str, Shape]
+) -> tuple[dict[str, Operand], dict[str, list[str]]]:
     """Coordinates of all that has named dimensions, and the dimensions of what has these shapes."""
-    others = dict[str, tuple[int, ...]]()
+    others = dict[str, Shape]()
     if model._likelihood is not None and any(name not in shapes for name in model.dims):
         others = model._likelihood.shapes(model)
     others |= {name: x.shape for group in of_data(model, ()).values() for name, x in group.items()}
@@ -296,7 +302,7 @@ def known_dims(
     return coords, {name: names for name, names in model.dims.items() if name in shapes}
 
 
-def completed(model: Any, result: Any, executor: Any = None) -> Any:
+def completed(model: Model, result: ArvizData, executor: Executor | str | None = None) -> ArvizData:
     """What the sampler returned, with the groups that the model has beside draws."""
     posterior = getattr(result, "posterior", None)
     if (
@@ -318,7 +324,7 @@ def completed(model: Any, result: Any, executor: Any = None) -> Any:
     return with_groups(result, groups, *labels_of(model, groups))
 
 
-def approximated(model: Any, approximation: LaplaceApproximation) -> LaplaceApproximation:
+def approximated(model: Model, approximation: LaplaceApproximation) -> LaplaceApproximation:
     """An approximation with the groups that the model has beside draws."""
     arrays = {name: approximation.draws[name][np.newaxis] for name in model._layout.parameters}
     return replace(
@@ -327,10 +333,14 @@ def approximated(model: Any, approximation: LaplaceApproximation) -> LaplaceAppr
 
 
 def from_draws(
-    model: Any, draws: Any, predictive: Sequence[Predictive], seed: Any, executor: Any = None
-) -> Any:
+    model: Model,
+    draws: Operand,
+    predictive: Sequence[Predictive],
+    seed: int | np.random.Generator | None,
+    executor: Executor | str | None = None,
+) -> ArvizData:
     """See `Model.to_arviz`."""
-    base: Any = None
+    base: ArvizData = None
     if isinstance(draws, LaplaceApproximation):
         groups = draws.groups()
     elif hasattr(draws, "posterior"):
@@ -362,7 +372,9 @@ def from_draws(
     )
 
 
-def _named(model: Any, draws: Any, rng: np.random.Generator, executor: Any) -> Groups:
+def _named(
+    model: Model, draws: Operand, rng: np.random.Generator, executor: Executor | str | None
+) -> Groups:
     """The groups of draws by another sampler: by name, or unconstrained vectors."""
     name = "Model.to_arviz"
     if isinstance(draws, Mapping):
@@ -385,32 +397,32 @@ def _named(model: Any, draws: Any, rng: np.random.Generator, executor: Any) -> G
 
 
 class _Constrained:
-    """What workers have: all named values at the unconstrained vectors of a block, and their log
-    densities.
+    """Sent to the workers; gives all named values at a block of unconstrained vectors, and their
+    log densities.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
 
-    def __call__(self, block: Draws) -> tuple[list[dict[str, Any]], list[float]]:
+    def __call__(self, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
         rng = np.random.default_rng(block.seed)
         rows = [self._model.constrain(q, True, True, rng) for q in block.rows]
         return rows, [density_at(self._model, q, True)[0] for q in block.rows]
 
 
 class _Made:
-    """What workers have: the parameters of a block, and what the model makes of them."""
+    """Sent to the workers; gives the parameters of a block and their transformed parameters."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
 
-    def __call__(self, block: Draws) -> list[dict[str, Any]]:
+    def __call__(self, block: Draws) -> list[dict[str, Operand]]:
         rng = np.random.default_rng(block.seed)
         return [_made(self._model, values, rng) for _, values in block.each()]
 
 
-def _made(model: Any, values: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """Parameters, and what the model makes of them."""
+def _made(model: Model, values: dict[str, Operand], rng: np.random.Generator) -> dict[str, Operand]:
+    """Parameters, transformed parameters and generated quantities at a draw."""
     values = dict(values)
     if model._transformed is not None:
         values.update(model._transformed.named_values(copy.deepcopy(values)))

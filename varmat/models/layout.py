@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from varmat.models.bounds import Dependent
 from varmat.models.unpacking import Part, part_of, read_off
 from varmat.transforms import Real, Transform
 
-Shape = tuple[int, ...]
+if TYPE_CHECKING:
+    from varmat.typing import Index, Operand, Shape, Value
 
 
 def indexed(name: str, shape: Shape) -> list[str]:
@@ -40,12 +41,12 @@ class Layout:
         Number of unconstrained elements.
     """
 
-    def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Any]) -> None:
+    def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Operand]) -> None:
         self.parameters = dict(parameters)
         self.given = given
-        # Worked out once: for each parameter its index, the shape to be given to what is found
-        # there, and its transform.
-        self._entries: list[tuple[str, Any, Shape | None, Transform | None]] = []
+        # For each parameter its name, its index in the vector, the shape if it is not a scalar or
+        # vector, and its transform.
+        self._entries: list[tuple[str, Index, Shape | None, Transform | None]] = []
         parts: dict[str, Part] = {}
         start = 0
         for name, transform in self.parameters.items():
@@ -67,7 +68,7 @@ class Layout:
         self.size = start
         self._simple, self._parts = tuple(parts), tuple(parts.values())
 
-    def _check(self, name: str, transform: Any) -> None:
+    def _check(self, name: str, transform: object) -> None:
         if not isinstance(transform, Transform):
             kind = type(transform).__name__
             raise TypeError(
@@ -77,7 +78,7 @@ class Layout:
         if isinstance(transform, Dependent):
             known = [entry[0] for entry in self._entries] + list(self.given)
             for function in transform.functions:
-                # Of a parameter that comes later a default would be taken in silence.
+                # For a parameter that comes later the default would be used silently.
                 for other in [
                     *function.needed,
                     *(each for each in function.optional if each in self.parameters),
@@ -89,13 +90,13 @@ class Layout:
                             f"or of data: {', '.join(known) or 'there are none'}!"
                         )
 
-    def unpack(self, q: Any, jacobian: bool) -> tuple[dict[str, Any], list[Any]]:
-        """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians,
-        to be added.
+    def unpack(self, q: Operand, jacobian: bool) -> tuple[dict[str, Operand], list[Operand]]:
+        """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians
+        that are to be added up.
         """
-        values: dict[str, Any] = {}
-        log_jacobians: list[Any] = []
-        together: dict[str, Any] = {}
+        values: dict[str, Operand] = {}
+        log_jacobians: list[Operand] = []
+        together: dict[str, Operand] = {}
         if self._parts and type(q) in ARRAYS:
             *results, term = read_off(q, self._parts)
             together = dict(zip(self._simple, results, strict=True))
@@ -121,12 +122,12 @@ class Layout:
                     log_jacobians.append(term)
             else:
                 y = transform.constrain(x)
-            # Python's own numbers would raise where arrays and variables become infinite, and take
-            # the precision of float32 data.
+            # A Python float would raise where arrays and variables become infinite, and would take
+            # on the precision of float32 data.
             values[name] = np.float64(y) if type(y) is float else y
         return values, log_jacobians
 
-    def pack(self, function: str, values: Mapping[str, Any]) -> np.ndarray:
+    def pack(self, function: str, values: Mapping[str, Operand]) -> np.ndarray:
         """The unconstrained vector at which the parameters have these values."""
         missing = [name for name in self.parameters if name not in values]
         surplus = [name for name in values if name not in self.parameters]
@@ -150,7 +151,7 @@ class Layout:
             q[where] = np.ravel(x) if np.ndim(x) else x
         return q
 
-    def _plain(self, function: str, name: str, value: Any) -> Any:
+    def _plain(self, function: str, name: str, value: Operand) -> Value:
         value = data(value, f"{function}: {name}")
         shape = self.parameters[name].shape
         if np.shape(value) != shape:
@@ -159,8 +160,8 @@ class Layout:
             )
         return value
 
-    def split(self, flat: np.ndarray) -> dict[str, Any]:
-        """Constrained values by name, from a vector of them one after the other."""
+    def split(self, flat: np.ndarray) -> dict[str, Operand]:
+        """Constrained values by name, from a vector that holds them one after the other."""
         values, start = {}, 0
         for name, transform in self.parameters.items():
             size = prod(transform.shape)

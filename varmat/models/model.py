@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from varmat.models.predictive import Predictive, Predictor, posterior_predictive
 from varmat.models.sampling import check_executor, run_nutpie
 from varmat.models.starts import names_at, random_start
 from varmat.models.summary import Summary, summarised
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from varmat.models.results import ArvizData, Labels
+    from varmat.typing import Function, Operand
 
 __all__ = ["Model"]
 
@@ -111,7 +117,7 @@ class Model(DensityModel):
     """
 
     def initial_point(
-        self, init: Any = None, seed: int | None = None, jacobian: bool = True
+        self, init: Operand = None, seed: int | None = None, jacobian: bool = True
     ) -> np.ndarray:
         """An unconstrained point to start from.
 
@@ -157,7 +163,7 @@ class Model(DensityModel):
 
     def optimize(
         self,
-        init: Any = None,
+        init: Operand = None,
         *,
         jacobian: bool = False,
         method: str = "L-BFGS-B",
@@ -191,7 +197,7 @@ class Model(DensityModel):
 
     def laplace(
         self,
-        init: Any = None,
+        init: Operand = None,
         *,
         draws: int = 1000,
         jacobian: bool = True,
@@ -234,12 +240,12 @@ class Model(DensityModel):
         seed: int | None = None,
         *,
         tune: int = 1000,
-        init: Any = None,
+        init: Operand = None,
         cores: int | None = None,
-        executor: Any = None,
+        executor: Executor | str | None = None,
         progress_bar: bool = True,
         **settings: Any,
-    ) -> Any:
+    ) -> ArvizData:
         """Draw from the posterior with nutpie's NUTS; needs ``pip install "varmat[sample]"``.
 
         Parameters
@@ -320,8 +326,7 @@ class Model(DensityModel):
         quantities come with the draws; otherwise they are evaluated afterwards, with a progress bar
         of their own. An interrupt then leaves nan for those that are missing, with a warning. An
         error would lose the draws, which took longer."""
-        # nutpie panics without adaptation, waits forever without cores, and has no result without
-        # chains.
+        # nutpie panics without adaptation, hangs without cores, and gives no result without chains.
         for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):
             check_integer("Model.sample", name, count, least)
         for name, choice, least in (("cores", cores, 1), ("seed", seed, 0)):
@@ -334,11 +339,11 @@ class Model(DensityModel):
             draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar
         )
         model = self
-        if self._recorded is None:  # nobody can change what the function reads while it is sampled
+        if self._recorded is None:  # the function's data cannot change during this call
             model = copy.copy(self)
             model._value_and_grad = RecordedIfPossible(self._target, 0)
         if self._likelihood is not None:
-            self._likelihood.shapes(self)  # an error in it would cost the draws
+            self._likelihood.shapes(self)  # raises errors now, before draws would be lost
         return completed(self, run_nutpie(model, start, seed, settings, executor), executor)
 
     def to_jax(self, propto: bool = True, jacobian: bool = True) -> Any:
@@ -379,20 +384,24 @@ class Model(DensityModel):
 
         recorded = Recorded(self._target, 0)
         recorded(self.initial_point(seed=0, jacobian=jacobian), propto, jacobian)
-        assert recorded.program is not None  # for it was just called
+        assert recorded.program is not None  # it was just called
         return scalar_to_jax(recorded.program)
 
     def to_arviz(
-        self, draws: Any, *predictive: Predictive, seed: Any = None, executor: Any = None
-    ) -> Any:
+        self,
+        draws: Operand,
+        *predictive: Predictive,
+        seed: int | np.random.Generator | None = None,
+        executor: Executor | str | None = None,
+    ) -> ArvizData:
         """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and
         predictive draws.
 
         Parameters
         ----------
-        draws : array_like of shape (chains, draws, N), dict, LaplaceApproximation, arviz.InferenceData or xarray.DataTree
-            Unconstrained vectors, as samplers of any package return; arrays by name of shape
-            (chains, draws, ...); or what `sample` or `laplace` returned.
+        draws : array_like, dict, LaplaceApproximation, arviz.InferenceData or xarray.DataTree
+            Unconstrained vectors of shape (chains, draws, N), as samplers of any package return;
+            arrays by name of shape (chains, draws, ...); or what `sample` or `laplace` returned.
         *predictive : Predictive
             What `sample_posterior_predictive` and `sample_prior_predictive` returned.
         seed : int or numpy.random.Generator, optional
@@ -419,7 +428,7 @@ class Model(DensityModel):
         """
         return from_draws(self, draws, predictive, seed, executor)
 
-    def summary(self, result: Any) -> Summary:
+    def summary(self, result: ArvizData) -> Summary:
         """Draws in a table, with what speaks against them: divergences, chains that do not agree,
         few effective draws.
 
@@ -446,13 +455,13 @@ class Model(DensityModel):
 
     def sample_posterior_predictive(
         self,
-        result: Any,
-        simulate: Callable[..., Any],
+        result: ArvizData,
+        simulate: Function,
         *,
-        seed: Any = None,
-        coords: Mapping[str, Sequence[Any]] | None = None,
+        seed: int | np.random.Generator | None = None,
+        coords: Labels | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
-        executor: Any = None,
+        executor: Executor | str | None = None,
     ) -> Predictive:
         """Simulate data at each draw from the posterior.
 
@@ -489,13 +498,14 @@ class Model(DensityModel):
         >>> import numpy as np, varmat as vm
         >>> y = np.array([2, 3, 0, 1, 4])
         >>> model = vm.Model(
-        ...     lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0) + vm.poisson_lpmf(y, rate), rate=vm.positive()
+        ...     lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0) + vm.poisson_lpmf(y, rate),
+        ...     rate=vm.positive(),
         ... )
         >>> def simulate(rate, rng):
         ...     return {"y": vm.poisson_rng(rate, rng=rng, size=5)}
         >>> approximation = model.laplace(seed=1, draws=200)
-        >>> replicates = model.sample_posterior_predictive(approximation, simulate, seed=2)["posterior_predictive"]["y"]
-        >>> replicates.shape
+        >>> found = model.sample_posterior_predictive(approximation, simulate, seed=2)
+        >>> found["posterior_predictive"]["y"].shape
         (1, 200, 5)
         >>> bool(0.01 < np.mean(replicates.max(axis=-1) >= y.max()) < 0.99)
         True
@@ -505,14 +515,14 @@ class Model(DensityModel):
 
     def sample_prior_predictive(
         self,
-        prior: Callable[..., Any],
-        simulate: Callable[..., Any] | None = None,
+        prior: Function,
+        simulate: Function | None = None,
         *,
         draws: int = 500,
-        seed: Any = None,
-        coords: Mapping[str, Sequence[Any]] | None = None,
+        seed: int | np.random.Generator | None = None,
+        coords: Labels | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
-        executor: Any = None,
+        executor: Executor | str | None = None,
     ) -> Predictive:
         """Draw parameters from the prior, and simulate data from each draw.
 
@@ -559,7 +569,7 @@ class Model(DensityModel):
 
     def check_gradient(
         self,
-        q: Any = None,
+        q: Operand = None,
         *,
         seed: int | None = 0,
         tolerance: float = 1e-6,

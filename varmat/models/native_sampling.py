@@ -1,9 +1,10 @@
 """Sampling without Python: the recorded model as C functions that nutpie's threads call, where
 numba is installed.
 
-Python is called where the recording does not hold, and afterwards, for generated quantities and for
-values that cannot be recorded: for them the sampler stores the points, which are left out of the
-result."""
+Python is called where the recording does not hold. After sampling it makes generated quantities and
+values that cannot be recorded. For these the sampler stores the points, which are removed from the
+result.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import math
 import os
 import warnings
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,17 +24,19 @@ from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without
 from varmat.programs.runners import has_native, runner_for
 
-# Settings of nutpie by which draws are not there when it returns.
+if TYPE_CHECKING:
+    from varmat.models.results import ArvizData, Dims, Labels
+    from varmat.typing import Function, Operand, Result, Settings
+
+# With these settings of nutpie the draws are not in memory when it returns.
 ELSEWHERE = ("zarr_store", "return_raw_trace", "transform_adapt")
-# The groups of draws, with whether they come after the adaptation; first those that an interrupt
-# should leave complete.
+# The groups of draws, and whether they come after the adaptation. The first is completed first, in
+# case of an interrupt.
 _GROUPS = {"posterior": True, "warmup_posterior": False}
 
 
-def prepared(calls: Any, settings: dict[str, Any]) -> NativeModel | None:
-    """The model of some callbacks for nutpie, started once and recorded; None if it is to be called
-    from Python.
-    """
+def prepared(calls: Any, settings: Settings) -> NativeModel | None:
+    """The recorded model for nutpie, started once. None if Python is to call it."""
     recorder, size = calls.model._value_and_grad, calls.model.param_unc_num()
     if not (has_native() and isinstance(recorder, Recorded) and size):
         return None
@@ -47,9 +50,9 @@ def prepared(calls: Any, settings: dict[str, Any]) -> NativeModel | None:
 
 
 class Pointer:
-    """An address as nutpie takes it, with what must live as long as somebody calls it."""
+    """An address for nutpie, with the objects that must live as long as it is called."""
 
-    def __init__(self, address: int, held: Any) -> None:
+    def __init__(self, address: int, held: object) -> None:
         self.address, self._held = address, held
 
 
@@ -66,18 +69,15 @@ class NativeModel:
         Of nutpie.
     """
 
-    def __init__(
-        self, calls: Any, point: np.ndarray, density: Any, settings: dict[str, Any]
-    ) -> None:
+    def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: Settings) -> None:
         from varmat.programs.runners import pointers
 
         self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
-        # Errors in values at draws that may belong to the adaptation.
+        # Errors in values at draws. They are forgiven if the draws belong to the adaptation.
         self._refused: list[BaseException] = []
         self._parameters, self._made = calls.model.shapes(), calls.model.shapes(include_tp=True)
         program, varies = self._recorded_values(point)
-        # What quantities are made of is read off the draws, unless it is more than an array of
-        # numbers.
+        # Quantities are made from the stored draws if the values there are arrays of numbers.
         self._reads_draws = program is not None and all(varies)
         self._later = [name for name in calls.shapes if program is None or name not in self._made]
         names = {*calls.shapes, *calls.model.coords}
@@ -99,16 +99,15 @@ class NativeModel:
         """The program of the named values at a point; None if they cannot be recorded."""
         try:
             program, varies = record_values(self._named_values, point, 2)
-        # of the functions themselves, or because they cannot be recorded: they are called at every
-        # draw
+        # An error of the functions, or they cannot be recorded: they are called at each draw.
         except Exception:
             return None, []
         shapes = [v.shape for v in program.outputs[1:]]
         return (program, varies) if shapes == list(self._made.values()) else (None, [])
 
-    def _named_values(self, q: Any, copy: Any) -> list[Any]:
-        """Parameters and transformed parameters; what makes the latter may write into its own
-        copies of the former.
+    def _named_values(self, q: Operand, copy: Function) -> list[Result]:
+        """Parameters and transformed parameters. The function for the latter gets copies, into
+        which it may write.
         """
         model = self._calls.model
         values = dict(model._layout.unpack(q, False)[0])
@@ -122,7 +121,7 @@ class NativeModel:
         """The density where the recording does not hold; 1 if the point is refused."""
         try:
             found, slope = self._calls.log_density(self._doubles(point, self._size).copy())
-        except BaseException:  # a refusal, or it is among the failures
+        except BaseException:  # a refusal, or kept among the failures
             if self._calls.failures:
                 self._data.refuse()
             return 1
@@ -132,9 +131,7 @@ class NativeModel:
         return 0
 
     def _values_at(self, point: int, draw: int, _: int) -> int:
-        """The values at a draw where their recording does not hold; nan if they are refused, which
-        may be allowed there.
-        """
+        """The values at a draw where their recording does not hold; nan if they are refused."""
         made = sum(map(math.prod, self._made.values()))
         q, place = self._doubles(point, self._size).copy(), self._doubles(draw, made)
         try:
@@ -153,7 +150,7 @@ class NativeModel:
 
     # --- before and after sampling ---
 
-    def compiled(self, coords: dict[str, Any], dims: dict[str, Any]) -> Any:
+    def compiled(self, coords: Labels, dims: Dims) -> Any:
         """The model as nutpie takes it."""
         kind = optional("nutpie.compile_pymc", "Model.sample").CompiledPyMCModel
         shapes = dict(self._calls.shapes)
@@ -168,11 +165,11 @@ class NativeModel:
             "n_expanded": sum(sizes), "_n_dim": self._size, "_shapes": shapes, "_coords": coords,
              "dims": dims, "shared_data": {},
         }  # fmt: skip
-        # What other versions ask for concerns the data of PyMC.
+        # Other versions ask for arguments that concern the data of PyMC.
         return kind(**{each.name: given.get(each.name) for each in dataclasses.fields(kind)})
 
-    def completed(self, result: Any, progress_bar: bool = False) -> Any:
-        """The result with the values that are made after sampling, and without the points."""
+    def completed(self, result: ArvizData, progress_bar: bool = False) -> ArvizData:
+        """The result with the values that are made after sampling, without the points."""
         if self._later:
             groups = [group for group in _GROUPS if group in result]
             total = sum(math.prod(result[group][self._point].shape[:2]) for group in groups)
@@ -180,7 +177,7 @@ class NativeModel:
             try:
                 for group in groups:
                     self._complete(result[group], _GROUPS[group], count)
-            except KeyboardInterrupt:  # as nutpie, which returns what there is
+            except KeyboardInterrupt:  # return what there is, as nutpie does
                 self._leave_out([result[group] for group in groups], count.done)
                 names = (
                     ", ".join(name for name in self._later if name not in self._parameters)
@@ -212,11 +209,11 @@ class NativeModel:
         )
 
     @staticmethod
-    def _is_refused(values: dict[str, Any]) -> bool:
+    def _is_refused(values: dict[str, Operand]) -> bool:
         return all(np.isnan(value).all() for value in values.values())
 
-    def _complete(self, draws: Any, is_kept: bool, count: Count) -> None:
-        """Write into a group of draws what is made after sampling."""
+    def _complete(self, draws: Operand, is_kept: bool, count: Count) -> None:
+        """Add to a group of draws the values that are made after sampling."""
         calls = self._calls
         arrays = {name: draws[name].values for name in calls.shapes}
         points = draws[self._point].values
@@ -241,9 +238,9 @@ class NativeModel:
                 arrays[name][chain, draw] = values[name]
             count.add()
 
-    def _leave_out(self, groups: list[Any], done: int) -> None:
-        """Do without what is made after sampling, but for the first so many draws: parameters are
-        there, for they cost little.
+    def _leave_out(self, groups: list[ArvizData], done: int) -> None:
+        """Remove what is made after sampling from all but the first draws. Parameters are kept, for
+        they are cheap to compute.
         """
         places = (
             (group, place) for group in groups for place in np.ndindex(group[self._point].shape[:2])
@@ -256,13 +253,13 @@ class NativeModel:
                 group[name].values[place] = values.get(name, np.nan)
 
     def _values_with_quantities(
-        self, q: np.ndarray, row: dict[str, Any], rng: np.random.Generator
-    ) -> dict[str, Any]:
+        self, q: np.ndarray, row: dict[str, Operand], rng: np.random.Generator
+    ) -> dict[str, Operand]:
         model = self._calls.model
         if not self._reads_draws or (self._refused and self._is_refused(row)):
-            values: dict[str, Any] = model.constrain(q, True, True, rng)
+            values: dict[str, Operand] = model.constrain(q, True, True, rng)
             return values
-        # Quantities may sort or overwrite what they are given.
+        # The function may sort or overwrite its arguments.
         quantities = model._generated.named_values(
             {name: np.array(x)[()] for name, x in row.items()}, rng=rng
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from varmat.models.bounds import checked_shape, with_bounds
 from varmat.transforms import (
@@ -24,6 +24,9 @@ from varmat.transforms import (
     Upper,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Shape
+
 __all__ = [
     "cholesky_corr",
     "cholesky_cov",
@@ -44,8 +47,6 @@ __all__ = [
 ]
 
 # Each of the sizes, or all of them in one tuple.
-Shape = int | tuple[int, ...]
-
 
 # --- each element alone ---
 
@@ -102,7 +103,7 @@ def positive(*shape: Shape) -> Transform:
     return Positive(checked_shape("positive", shape))
 
 
-def lower(bound: Any, *shape: Shape) -> Transform:
+def lower(bound: Operand, *shape: Shape) -> Transform:
     """A parameter of a `Model` above a bound, by `lb_constrain`.
 
     Parameters
@@ -133,7 +134,7 @@ def lower(bound: Any, *shape: Shape) -> Transform:
     return with_bounds("lower", Lower, (bound,), shape)
 
 
-def upper(bound: Any, *shape: Shape) -> Transform:
+def upper(bound: Operand, *shape: Shape) -> Transform:
     """A parameter of a `Model` below a bound, by `ub_constrain`.
 
     Parameters
@@ -164,7 +165,7 @@ def upper(bound: Any, *shape: Shape) -> Transform:
     return with_bounds("upper", Upper, (bound,), shape)
 
 
-def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
+def lower_upper(lower: Operand, upper: Operand, *shape: Shape) -> Transform:
     """A parameter of a `Model` between two bounds, by `lub_constrain`; also named `interval`.
 
     Parameters
@@ -189,7 +190,8 @@ def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> model = vm.Model(lambda alpha, beta: 0.0, alpha=vm.interval(0, 1), beta=vm.interval(0, lambda alpha: 1 - alpha))
+    >>> beta = vm.interval(0, lambda alpha: 1 - alpha)
+    >>> model = vm.Model(lambda alpha, beta: 0.0, alpha=vm.interval(0, 1), beta=beta)
     >>> model.constrain(np.zeros(2))
     {'alpha': 0.5, 'beta': 0.25}
     """
@@ -199,7 +201,7 @@ def lower_upper(lower: Any, upper: Any, *shape: Shape) -> Transform:
 interval = lower_upper
 
 
-def offset_multiplier(offset: Any, multiplier: Any, *shape: Shape) -> Transform:
+def offset_multiplier(offset: Operand, multiplier: Operand, *shape: Shape) -> Transform:
     """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the
     non-centred form.
 

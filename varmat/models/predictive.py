@@ -1,11 +1,11 @@
-"""Predictive draws: what a model says of data, before they are seen and after."""
+"""Predictive draws: data that are simulated from the prior or the posterior of a model."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,13 @@ from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
 from varmat.models.results import check_shapes, coordinates, to_arviz
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from varmat.models.model import Model
+    from varmat.models.results import ArvizData, Labels
+    from varmat.typing import Function, Operand, Shape, Value
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,8 +39,8 @@ class Predictive:
     """
 
     groups: dict[str, dict[str, np.ndarray]]
-    coords: dict[str, Any] = field(default_factory=dict)
-    dims: dict[str, Any] = field(default_factory=dict)
+    coords: dict[str, Sequence[Any]] = field(default_factory=dict)
+    dims: dict[str, list[str]] = field(default_factory=dict)
 
     def __getitem__(self, group: str) -> dict[str, np.ndarray]:
         return self.groups[group]
@@ -54,7 +61,7 @@ class Predictive:
         ]
         return html.table(["", "group", "shape"], rows, "predictive draws (chains, draws, ...)")
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self) -> ArvizData:
         """The draws as ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``.
 
         An ``InferenceData`` with the posterior takes them up by its method ``extend``.
@@ -62,9 +69,11 @@ class Predictive:
         return to_arviz(self.groups, self.coords, self.dims)
 
 
-def called(function: Named, values: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """The named arrays that a function returns; they may have the names of data, of which they are
-    others.
+def called(
+    function: Named, values: dict[str, Operand], rng: np.random.Generator
+) -> dict[str, Operand]:
+    """The named arrays that a function returns. They may have the names of data that they
+    replicate.
     """
     result = function(copy.deepcopy(values), rng=rng)
     if not isinstance(result, Mapping):
@@ -83,7 +92,7 @@ def called(function: Named, values: dict[str, Any], rng: np.random.Generator) ->
 
 
 def stacked(
-    function: str, each: Sequence[Mapping[str, Any]], shape: tuple[int, int]
+    function: str, each: Sequence[Mapping[str, Operand]], shape: tuple[int, int]
 ) -> dict[str, np.ndarray]:
     """Draws one after the other as arrays of chains by draws."""
     if not each:
@@ -98,13 +107,11 @@ def stacked(
 
 
 def draws_of(
-    function: str, result: Any, parameters: Mapping[str, Any]
+    function: str, result: ArvizData, parameters: Mapping[str, Operand]
 ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
-    """The draws of the parameters in a result, of shape (chains, draws, ...), and how many there
-    are.
-    """
+    """The draws of the parameters in a result, of shape (chains, draws, ...), and their number."""
     if isinstance(result, LaplaceApproximation):
-        found: Any = {name: x[np.newaxis] for name, x in result.draws.items()}
+        found: Value = {name: x[np.newaxis] for name, x in result.draws.items()}
     else:
         found = result if isinstance(result, dict) else getattr(result, "posterior", None)
     if found is None:
@@ -114,7 +121,7 @@ def draws_of(
             "or a dict of arrays of shape (chains, draws, ...)!"
         )
     arrays: dict[str, np.ndarray] = {}
-    outer: tuple[int, ...] | None = None
+    outer: Shape | None = None
     for name, transform in parameters.items():
         if name not in found:
             raise TypeError(
@@ -153,11 +160,11 @@ class Predictor:
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         function: str,
-        seed: Any,
-        coords: Mapping[str, Any] | None,
-        dims: Mapping[str, Any] | None,
+        seed: int | np.random.Generator | None,
+        coords: Labels | None,
+        dims: Mapping[str, Operand] | None,
     ) -> None:
         self.model, self.function = model, function
         self.rng = np.random.default_rng(seed)
@@ -170,14 +177,14 @@ class Predictor:
             for name, each in (dims or {}).items()
         }
 
-    def named(self, title: str, function: Callable[..., Any]) -> Named:
+    def named(self, title: str, function: Function) -> Named:
         """A function of the user, which may name the data of the model."""
         return Named(title, function, self.model._layout.given)
 
-    def transformed(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, and what the model makes of them."""
+    def transformed(self, values: dict[str, Operand]) -> dict[str, Operand]:
+        """The parameters and transformed parameters."""
         function = self.model._transformed
-        # Quantities are made of copies, which a function may sort or overwrite.
+        # A function gets copies, because it may sort or overwrite them.
         return (
             values
             if function is None
@@ -185,9 +192,9 @@ class Predictor:
         )
 
     def simulated(
-        self, simulate: Callable[..., Any], draws: dict[str, np.ndarray], executor: Any
-    ) -> list[dict[str, Any]]:
-        """What is simulated at each draw of the parameters, given by name along the first axis."""
+        self, simulate: Function, draws: dict[str, np.ndarray], executor: Executor | str | None
+    ) -> list[dict[str, Operand]]:
+        """Simulations at each draw of the parameters, which are given along the first axis."""
         block = _Simulation(self, self.named("simulate", simulate))
         return [
             values
@@ -202,14 +209,12 @@ class Predictor:
 
 
 class _Simulation:
-    """What workers have: what is simulated at the draws of a block; an error says at which one it
-    came up.
-    """
+    """Sent to the workers; simulates at the draws of a block. An error says at which draw it arose."""
 
     def __init__(self, predictor: Predictor, function: Named) -> None:
         self._predictor, self._function = predictor, function
 
-    def __call__(self, block: Draws) -> list[dict[str, Any]]:
+    def __call__(self, block: Draws) -> list[dict[str, Operand]]:
         rng, found = np.random.default_rng(block.seed), []
         for i, values in block.each():
             try:
@@ -223,7 +228,7 @@ class _Simulation:
 
 
 def posterior_predictive(
-    predictor: Predictor, result: Any, simulate: Callable[..., Any], executor: Any
+    predictor: Predictor, result: ArvizData, simulate: Function, executor: Executor | str | None
 ) -> Predictive:
     """See `Model.sample_posterior_predictive`."""
     arrays, shape = draws_of(predictor.function, result, predictor.model._layout.parameters)
@@ -234,17 +239,17 @@ def posterior_predictive(
 
 def prior_predictive(
     predictor: Predictor,
-    prior: Callable[..., Any],
-    simulate: Callable[..., Any] | None,
+    prior: Function,
+    simulate: Function | None,
     draws: int,
-    executor: Any,
+    executor: Executor | str | None,
 ) -> Predictive:
     """See `Model.sample_prior_predictive`."""
     function, layout = predictor.named("prior", prior), predictor.model._layout
     values = []
     for _ in range(draws):
         drawn = called(function, {}, predictor.rng)
-        layout.pack(predictor.function, drawn)  # which refuses what is no value of the parameters
+        layout.pack(predictor.function, drawn)  # raises if they are no values of the parameters
         values.append({name: drawn[name] for name in layout.parameters})
     groups = {
         "prior": stacked(predictor.function, list(map(predictor.transformed, values)), (1, draws))

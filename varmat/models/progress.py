@@ -1,4 +1,4 @@
-"""What is shown in the manner of nutpie where nutpie does not: for chains that are sampled one by
+"""Progress in the manner of nutpie, where nutpie shows none: for chains that are sampled one by
 one, and after sampling.
 """
 
@@ -16,14 +16,13 @@ _BETWEEN = 0.1
 
 def _columns() -> int:
     """The width of the terminal."""
-    import shutil  # which imports compression
+    import shutil  # here, for it imports the modules for compression
 
     return shutil.get_terminal_size().columns
 
 
 class Display:
-    """Lines that are written over, in a terminal or a notebook; elsewhere nothing is shown, as
-    nutpie does.
+    """Lines that are overwritten in a terminal or a notebook; elsewhere nothing is shown.
 
     Parameters
     ----------
@@ -40,9 +39,7 @@ class Display:
         self._last = -float("inf")
 
     def show(self, lines: Callable[[], Sequence[str]], at_once: bool = False) -> None:
-        """Write lines over those that are there; some times in a second unless it is to be at
-        once.
-        """
+        """Write lines over the last ones, at most a few times a second unless `at_once`."""
         now = time.monotonic()
         if not (self._in_terminal or self._in_notebook) or not (
             at_once or now - self._last >= _BETWEEN
@@ -102,7 +99,7 @@ def table(
 
 
 def bar(done: int, of: int, size: int) -> str:
-    """How much is done, as a bar."""
+    """A bar that shows how much is done."""
     full = size * done // of if of else size
     whole, rest = (
         ("━", " ") if "utf" in (getattr(sys.stderr, "encoding", None) or "").lower() else ("#", ".")
@@ -111,7 +108,7 @@ def bar(done: int, of: int, size: int) -> str:
 
 
 def remaining(done: int, of: int, seconds: float) -> str:
-    """The time that is left at the speed of what is done."""
+    """The time that is left, at the speed so far."""
     return f"{seconds * (of - done) / done:.0f}s" if done else ""
 
 
@@ -132,7 +129,7 @@ class Count:
         self._display, self._begun = Display(is_on), time.monotonic()
 
     def add(self) -> None:
-        """One more is done."""
+        """Count one more draw."""
         self.done += 1
         self._display.show(self._lines, self.done == self._total)
 

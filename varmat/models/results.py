@@ -1,14 +1,17 @@
-"""Draws as ArviZ data, whichever ArviZ is installed, and the sentence for a package that is not."""
+"""Draws as ArviZ data, for every version of ArviZ, and optional imports."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Shape
 
 
 def optional(module: str, purpose: str) -> Any:
@@ -25,17 +28,20 @@ def optional(module: str, purpose: str) -> Any:
         raise ImportError(sentence, name=package) from None
 
 
-# The dimensions that all draws have.
+# Types of results, for annotations.
+ArvizData: TypeAlias = Any  # an ``InferenceData``; from ArviZ 1 on a ``DataTree``
+Labels: TypeAlias = Mapping[str, Sequence[Any]]  # of dimensions
+Dims: TypeAlias = Mapping[str, Sequence[str]]  # the names of the dimensions of named values
+
+# All draws have these dimensions.
 _OF_ALL = ("chain", "draw")
 
 
 def check_names(
-    shapes: Mapping[str, tuple[int, ...]],
-    coords: Mapping[str, Sequence[Any]],
-    dims: Mapping[str, Sequence[str]],
+    shapes: Mapping[str, Shape], coords: Labels, dims: Mapping[str, Sequence[str]]
 ) -> None:
-    """Refuse a parameter or quantity with the name of a dimension: ArviZ keeps the dimension alone,
-    and says nothing.
+    """Raise if a parameter or quantity has the name of a dimension: ArviZ would silently keep the
+    dimension alone.
     """
     for title, given in (
         ("coords", coords),
@@ -49,7 +55,7 @@ def check_names(
                 )
     owners = dict.fromkeys(_OF_ALL, "all draws")
     for name in {**shapes, **dims}:
-        # Dimensions without names get these from ArviZ.
+        # ArviZ gives these names to dimensions that have none.
         names = (
             dims[name] if name in dims else [f"{name}_dim_{i}" for i in range(len(shapes[name]))]
         )
@@ -63,15 +69,13 @@ def check_names(
 
 
 def coordinates(
-    shapes: Mapping[str, tuple[int, ...]],
-    coords: Mapping[str, Sequence[Any]],
-    dims: Mapping[str, Sequence[str]],
-) -> dict[str, Any]:
-    """The labels of all dimensions of named values, counted from zero where there are none; refuses
-    those that do not fit.
+    shapes: Mapping[str, Shape], coords: Labels, dims: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[Any]]:
+    """The labels of all dimensions of named values, by default counted from zero. Raises if labels
+    do not fit.
     """
     check_names(shapes, coords, dims)
-    labels: dict[str, Any] = dict(coords)
+    labels: dict[str, Sequence[Any]] = dict(coords)
     for name, names in dims.items():
         if name not in shapes:
             raise TypeError(
@@ -94,10 +98,8 @@ def coordinates(
     return labels
 
 
-def check_shapes(
-    function: str, values: Mapping[str, Any], known: Mapping[str, tuple[int, ...]]
-) -> None:
-    """Refuse named values at a draw that have other names or shapes than those at another."""
+def check_shapes(function: str, values: Mapping[str, Operand], known: Mapping[str, Shape]) -> None:
+    """Raise if named values have other names or shapes at one draw than at another."""
     shapes = {name: np.shape(value) for name, value in values.items()}
     if shapes != known:
         name = next(name for name in [*known, *shapes] if shapes.get(name) != known.get(name))
@@ -110,8 +112,8 @@ def check_shapes(
         )
 
 
-def without(result: Any, group: str, names: Sequence[str]) -> None:
-    """Leave variables and coordinates out of a group of an ``InferenceData`` or a ``DataTree``."""
+def without(result: ArvizData, group: str, names: Sequence[str]) -> None:
+    """Remove variables and coordinates from a group of ArviZ data."""
     kept = result[group]
     if hasattr(kept, "to_dataset"):
         kept.dataset = kept.to_dataset(inherit=False).drop_vars(names, errors="ignore")
@@ -119,20 +121,20 @@ def without(result: Any, group: str, names: Sequence[str]) -> None:
         setattr(result, group, kept.drop_vars(names, errors="ignore"))
 
 
-def joined_chains(results: Mapping[int, Any]) -> Any:
-    """The results of single chains, by number, as one; what an interrupted chain lacks is nan or
-    zero, as nutpie has it.
+def joined_chains(results: Mapping[int, ArvizData]) -> ArvizData:
+    """The results of single chains, by number, joined. The draws that an interrupted chain lacks
+    are nan or zero, as in nutpie.
     """
     xarray = optional("xarray", "Model.sample")
     kind = type(next(iter(results.values())))
     is_tree = hasattr(kind, "to_dataset")
 
-    def groups(result: Any) -> dict[str, Any]:
+    def groups(result: ArvizData) -> dict[str, Operand]:
         if is_tree:
             return {name: group.to_dataset() for name, group in result.children.items()}
         return {name: result[name] for name in result.groups()}
 
-    parts: dict[str, list[Any]] = {}
+    parts: dict[str, list[ArvizData]] = {}
     for chain, result in results.items():
         for name, group in groups(result).items():
             parts.setdefault(name, []).append(
@@ -155,8 +157,8 @@ def joined_chains(results: Mapping[int, Any]) -> Any:
 
 
 def to_arviz(
-    groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any], dims: Mapping[str, Any]
-) -> Any:
+    groups: Mapping[str, Mapping[str, Operand]], coords: Labels, dims: Mapping[str, Operand]
+) -> ArvizData:
     """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before
     1), or a ``DataTree``.
     """
@@ -167,8 +169,8 @@ def to_arviz(
     return arviz.from_dict(**{name: dict(group) for name, group in groups.items()}, **settings)
 
 
-def shapes_in(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
-    """The shapes of what is in groups, without the axes of draws, which data do not have."""
+def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
+    """The shapes of the values in groups, without the axes of draws. Data have no such axes."""
     return {
         name: np.shape(x)[0 if group.endswith("_data") else 2 :]
         for group, each in groups.items()
@@ -177,13 +179,13 @@ def shapes_in(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, .
 
 
 def with_groups(
-    result: Any,
-    groups: Mapping[str, Mapping[str, Any]],
-    coords: Mapping[str, Any],
-    dims: Mapping[str, Any],
-) -> Any:
-    """An ``InferenceData`` or a ``DataTree`` with more groups, which it takes up itself; those that
-    it has are replaced.
+    result: ArvizData,
+    groups: Mapping[str, Mapping[str, Operand]],
+    coords: Labels,
+    dims: Mapping[str, Operand],
+) -> ArvizData:
+    """Add groups to an ``InferenceData`` or a ``DataTree``, in place, and return it. Groups that it
+    has already are replaced.
     """
     if not groups:
         return result

@@ -1,10 +1,10 @@
 """Sampling with nutpie, chain by chain.
 
-Recorded models are called without Python where numba is installed, see
-`varmat.models.native_sampling`; their chains have threads, also those of recordings that NumPy
-runs. Models that Python evaluates at every point are sampled by processes. For both see
-`varmat.models.chains`, and `varmat.models.shared_chains` where there is an executor. All chains go
-to nutpie together where a setting is about all of them."""
+Recorded models are sampled by threads, without Python if numba is installed
+(`varmat.models.native_sampling`). Models that Python evaluates at every point are sampled by
+processes. `varmat.models.chains` has both, `varmat.models.shared_chains` the chains on an executor.
+If a setting concerns all chains, nutpie gets them together.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,16 +23,23 @@ from varmat.models.inference_data import known_dims
 from varmat.models.native_sampling import ELSEWHERE, prepared
 from varmat.models.results import optional
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from varmat.models.model import Model
+    from varmat.models.native_sampling import NativeModel
+    from varmat.models.results import ArvizData, Dims, Labels
+    from varmat.typing import Settings
+
 
 def _labels(labels: Sequence[Any]) -> Any:
     """Labels as nutpie takes them: numbers and dates in an array, strings in a list."""
-    # The dates of pandas, and Python's, are objects to NumPy; those with a time zone remain what
-    # they are.
+    # To NumPy the dates of Python and pandas are objects. Those with a time zone stay objects.
     dates = bool(labels) and all(
         isinstance(x, date) and getattr(x, "tzinfo", None) is None for x in labels
     )
     array = np.asarray(labels, "M8[ns]" if dates else None)
-    # nutpie knows one kind of numbers each, and no days.
+    # nutpie takes one type of each kind of numbers, and dates in nanoseconds only.
     known = {"i": "i8", "u": "i8", "f": "f8", "M": "M8[ns]", "m": "m8[ns]", "b": "?"}.get(
         array.dtype.kind
     )
@@ -43,9 +50,9 @@ def _reason(error: BaseException) -> str:
     return str(error).removeprefix("recorded: ") or type(error).__name__
 
 
-def _warn_of_obstacle(model: Any, how: str = "", level: int = 4) -> bool:
-    """Warn that a log density is evaluated in Python at every point if it could not be recorded;
-    whether it is so.
+def _warn_of_obstacle(model: Model, how: str = "", level: int = 4) -> bool:
+    """Warn if a log density could not be recorded, so that Python evaluates it at every point.
+    Returns whether it warned.
     """
     obstacle = getattr(model._value_and_grad, "obstacle", None)
     if obstacle is not None:
@@ -58,8 +65,8 @@ def _warn_of_obstacle(model: Any, how: str = "", level: int = 4) -> bool:
 
 
 def _evaluated_in_python(calls: Callbacks) -> bool:
-    """Whether the function of the user is evaluated at every point: tried at a start, if it was not
-    yet.
+    """Whether Python evaluates the function at every point. It is called at a start to find out, if
+    it was not called before.
     """
     recorder = calls.model._value_and_grad
     if not isinstance(recorder, Recorded):
@@ -69,8 +76,8 @@ def _evaluated_in_python(calls: Callbacks) -> bool:
     return getattr(recorder, "obstacle", None) is not None
 
 
-def _without_recording(model: Any) -> Any:
-    """The model if it cannot be recorded: every process would try it again."""
+def _without_recording(model: Model) -> Model:
+    """The model with recording switched off, because each process would try it again."""
     recorder = model._value_and_grad
     if not isinstance(recorder, Recorded):
         return model
@@ -79,11 +86,9 @@ def _without_recording(model: Any) -> Any:
     return model
 
 
-def _by_processes(
-    calls: Callbacks, labels: dict[str, Any], dims: dict[str, Any], settings: dict[str, Any]
-) -> Any:
-    """Sample chain by chain a model that Python evaluates at every point, and say how and why."""
-    from varmat.models.chains import Chains  # needs a sixth of the time that varmat takes to import
+def _by_processes(calls: Callbacks, labels: Labels, dims: Dims, settings: Settings) -> ArvizData:
+    """Sample a model that Python evaluates at every point, chain by chain; warn how and why."""
+    from varmat.models.chains import Chains  # slow to import
 
     model = _without_recording(calls.model)
     with closing(Chains(model, calls.seed, calls.centre, labels, dims, settings)) as chains:
@@ -97,12 +102,8 @@ def _by_processes(
 
 
 def _by_threads(
-    calls: Callbacks,
-    native: Any,
-    labels: dict[str, Any],
-    dims: dict[str, Any],
-    settings: dict[str, Any],
-) -> Any:
+    calls: Callbacks, native: NativeModel | None, labels: Labels, dims: Dims, settings: Settings
+) -> ArvizData:
     """Sample a recorded model, each chain in a thread."""
     from varmat.models.chains import ThreadedChains
 
@@ -116,11 +117,11 @@ def _by_threads(
 
 def _on_executor(
     calls: Callbacks,
-    labels: dict[str, Any],
-    dims: dict[str, Any],
-    settings: dict[str, Any],
-    executor: Any,
-) -> Any:
+    labels: Labels,
+    dims: Dims,
+    settings: Settings,
+    executor: Executor | str | None,
+) -> ArvizData:
     """Sample chain by chain on an executor."""
     from varmat.models.shared_chains import SharedChains
 
@@ -135,12 +136,12 @@ def _on_executor(
 
 
 def run_nutpie(
-    model: Any,
+    model: Model,
     init: np.ndarray | None,
     seed: int | None,
-    settings: dict[str, Any],
-    executor: Any = None,
-) -> Any:
+    settings: Settings,
+    executor: Executor | str | None = None,
+) -> ArvizData:
     """Sample a model with nutpie; its result, as ArviZ data."""
     nutpie = optional("nutpie", "Model.sample")
     if seed is None:
@@ -151,7 +152,7 @@ def run_nutpie(
         {name: _labels(each) for name, each in coords.items()},
         {name: tuple(each) for name, each in named.items()},
     )
-    # These settings are about all chains together.
+    # These settings concern all chains together.
     whole = [name for name in ELSEWHERE if settings.get(name)] + (
         [] if settings.get("blocking", True) else ["blocking"]
     )
@@ -178,7 +179,7 @@ def run_nutpie(
             result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
         else:
             result = _by_threads(calls, native, labels, dims, settings)
-    except BaseException:  # what panics in nutpie is no Exception
+    except BaseException:  # a panic in nutpie is no Exception
         if not calls.failures:
             raise
     if calls.failures:
@@ -190,8 +191,8 @@ def run_nutpie(
     )
 
 
-def check_executor(cores: Any, executor: Any) -> None:
-    """Refuse what is no executor, and one beside a number of cores."""
+def check_executor(cores: int | None, executor: Executor | str | None) -> None:
+    """Raise if `executor` is none, or is given together with a number of cores."""
     from varmat.parallel.executors import check
 
     check("Model.sample", executor)

@@ -1,8 +1,9 @@
 """Chains on an executor of the user: threads, processes, or the workers of other machines.
 
-Each chain is one task; the model is sent once to a worker that is another process. Workers of this
-machine tell what they do, and are told to stop, by a file that they map, as the processes of
-`varmat.models.chains`. Others cannot: their chains are shown when they have come back."""
+Each chain is one task. The model is sent once to each worker that is another process. Workers on
+this machine report what they do, and are told to stop, by a file that they map, as in
+`varmat.models.chains`. Chains on other machines are shown when they have returned.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import warnings
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,19 +22,23 @@ from varmat.models.results import joined_chains
 from varmat.parallel.shares import identity
 from varmat.parallel.tasks import on_workers
 
-# Seconds after an interrupt in which a chain that is not seen may come back.
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from varmat.models.chains import Job
+    from varmat.models.results import ArvizData
+
+# Seconds that a chain on another machine has to return after an interrupt.
 PATIENCE = 5.0
 
 
 class SharedJob:
-    """What workers have: it samples the chain that it is called with, and tells about it where it
-    can.
-    """
+    """Sent to the workers; samples the chain whose number is given, and reports on it if it can."""
 
-    def __init__(self, job: Any, machine: str, path: str, chains: int) -> None:
+    def __init__(self, job: Job, machine: str, path: str, chains: int) -> None:
         self._job, self._machine, self._path, self._chains = job, machine, path, chains
 
-    def __call__(self, chain: int) -> tuple[Any, bool] | None:
+    def __call__(self, chain: int) -> tuple[ArvizData, bool] | None:
         board = self._board()
 
         def tick() -> None:
@@ -43,11 +48,11 @@ class SharedJob:
         if board[STOP, 0]:
             return None
         try:
-            found: tuple[Any, bool] = self._job.run(chain, board, tick)
+            found: tuple[ArvizData, bool] = self._job.run(chain, board, tick)
         except (Exception, KeyboardInterrupt, SystemExit):
-            board[STOP, 0] = 1.0  # no other chain is of use
+            board[STOP, 0] = 1.0  # the other chains are of no use
             raise
-        except BaseException as error:  # what panics in nutpie, which cannot be pickled
+        except BaseException as error:  # also nutpie's panics, which cannot be pickled
             board[STOP, 0] = 1.0
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if not found[1]:
@@ -55,10 +60,10 @@ class SharedJob:
         return found
 
     def _board(self) -> np.ndarray:
-        """The board of all chains; on another machine, one that nobody sees."""
+        """The board of all chains; on another machine, one that is not read."""
         shape = self._chains + 1, 5
         if self._machine == identity()[0]:
-            with suppress(OSError):  # of a container with the same name
+            with suppress(OSError):  # a container may have the same host name
                 return np.memmap(self._path, float, "r+", shape=shape)
         return np.zeros(shape)
 
@@ -66,9 +71,9 @@ class SharedJob:
 class SharedChains(Watching):
     """The chains of a model on an executor; parameters as in `Watching`."""
 
-    def sample(self, executor: Any) -> Any:
-        """The draws of all chains; those that there are, if it is interrupted."""
-        # Where a file that is mapped cannot be removed, it is left to the system.
+    def sample(self, executor: Executor | str | None) -> ArvizData:
+        """The draws of all chains; after an interrupt, those that were made."""
+        # On some systems a mapped file cannot be removed. Then the system removes it later.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "board")
             self._board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
@@ -93,8 +98,8 @@ class SharedChains(Watching):
             warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=5)
         return joined_chains(found)
 
-    def _result(self, chain: int, future: Future[Any]) -> Any:
-        """The result of a chain; None if it is given up after an interrupt."""
+    def _result(self, chain: int, future: Future[ArvizData]) -> ArvizData:
+        """The result of a chain; None if it is abandoned after an interrupt."""
         while True:
             try:
                 try:
@@ -110,6 +115,6 @@ class SharedChains(Watching):
                 self._board[STOP, 0] = 1.0
             if self._stopped is not None:
                 future.cancel()
-                # It does not see the board, and so does not know that it is to stop.
+                # A chain elsewhere does not see the board, so it does not know that it is to stop.
                 if not self._board[chain, SECONDS] and time.monotonic() > self._stopped + PATIENCE:
                     return None

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import compress, islice
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.models.functions import recoverable
 
+if TYPE_CHECKING:
+    from varmat.models.model import Model
+
 _TRIES = 100
 
 
-def names_at(model: Any, places: np.ndarray) -> str:
-    """The first of the unconstrained parameters that are marked, for a message about a start."""
+def names_at(model: Model, places: np.ndarray) -> str:
+    """The names of the first marked unconstrained parameters, for a message about a start."""
     return ", ".join(islice(compress(model.param_unc_names(), places), 5))
 
 
@@ -26,10 +29,11 @@ def random_start(
     centre: np.ndarray | None = None,
     refuses: Callable[[Exception], bool] = recoverable,
 ) -> np.ndarray:
-    """The first of random points, uniform between -2 and 2 as in Stan, that is accepted.
+    """The first random point that is accepted, uniform between -2 and 2 as in Stan.
 
-    Around a centre, each try is closer to it: the last one is the centre itself. Errors by which a
-    point is not refused are raised."""
+    With a centre, each try is closer to it, and the last one is the centre itself. An error that is
+    not a refusal of the point is raised.
+    """
     reason: Exception | None = None
     for reach in np.linspace(1.0, 0.0, _TRIES):
         q = rng.uniform(-2.0, 2.0, size)

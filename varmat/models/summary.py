@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from varmat import html
 from varmat.models.layout import indexed
 from varmat.models.results import optional
 
+if TYPE_CHECKING:
+    from varmat.models.results import ArvizData
+
 COLUMNS = ("mean", "sd", "5%", "50%", "95%")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
-# Vehtari and others (2021) recommend to trust draws below the first, and above the second for each
-# chain.
+# Vehtari and others (2021) recommend to trust draws if R-hat is below the first, and the effective
+# sample size of each chain above the second.
 _LARGEST_R_HAT, _LEAST_ESS = 1.01, 100.0
 
 
@@ -41,7 +44,7 @@ class Summary:
 
     @property
     def warnings(self) -> list[str]:
-        """What speaks against the draws."""
+        """Reasons not to trust the draws."""
         found = []
         if self.divergences:
             found.append(
@@ -102,10 +105,10 @@ def columns(flat: np.ndarray) -> dict[str, np.ndarray]:
         )
 
 
-def summarised(result: Any) -> Summary:
+def summarised(result: ArvizData) -> Summary:
     """See `Model.summary`."""
     groups = result.groups() if hasattr(result, "log_approximation") else None
-    posterior: Any = (
+    posterior: ArvizData = (
         groups["posterior"]
         if groups
         else result
@@ -135,7 +138,7 @@ def summarised(result: Any) -> Summary:
 
 
 def _diagnostics(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What ArviZ says of chains, element by element."""
+    """The diagnostics of ArviZ, element by element."""
     arviz, xarray = optional("arviz", "Model.summary"), optional("xarray", "Model.summary")
     flat = {name: x.reshape(*x.shape[:2], -1) for name, x in arrays.items()}
     data = xarray.Dataset(

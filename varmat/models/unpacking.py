@@ -1,16 +1,17 @@
-"""The parameters of a model, read off its unconstrained vector together, and the sum that ends a
-log density.
+"""All parameters of a model read off its unconstrained vector at once, and the sum that ends a log
+density.
 
-Numbers, numbers or arrays bounded by numbers, and sets for which there is one operation, such as
-simplexes, are one entry on the tape, with the log-Jacobian of all of them. A model of ten scalars
-would otherwise record thirty operations before its first line."""
+One entry on the tape gives the parameters and the sum of their log-Jacobians. It holds scalars,
+parameters bounded by numbers, and those that one operation makes, such as simplexes. Otherwise a
+model of ten scalars would record thirty operations before its first line.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,26 +23,29 @@ from varmat.programs.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
 from varmat.transforms.transform import FromFunctions
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Index, Operand, Result, Shape, Value
+
 WITH_JACOBIAN = {"jacobian": True}
 
 
 class Part(NamedTuple):
-    """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero; `where`
-    its `x` stands, of a shape.
+    """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero.
 
-    With an operation it is what that makes of `x` and the bounds, and the operation has the
-    log-Jacobian too."""
+    Its `x` stands at `where` in the unconstrained vector and has the given shape. If there is an
+    operation, it makes the parameter and its log-Jacobian from `x` and the bounds.
+    """
 
-    where: Any
-    shape: tuple[int, ...]
+    where: Index
+    shape: Shape
     sign: float
     bounds: tuple[float, ...] = (0.0,)
     operation: Operation | None = None
 
 
-def part_of(transform: Transform, where: Any) -> Part | None:
-    """How a parameter is read off; None if it is read off alone (or a view, which costs
-    nothing).
+def part_of(transform: Transform, where: Index) -> Part | None:
+    """How a parameter is read off with the others. None if it is read off alone: it may be a view,
+    which costs nothing.
     """
     shape = transform.unconstrained_shape
     if isinstance(transform, Real):
@@ -58,7 +62,7 @@ def part_of(transform: Transform, where: Any) -> Part | None:
     return None
 
 
-def _exp(x: Any) -> Any:
+def _exp(x: Operand) -> Result:
     if type(x) is not float:
         return np.exp(x)
     try:
@@ -67,12 +71,14 @@ def _exp(x: Any) -> Any:
         return math.inf
 
 
-def read_off(q: Any, parts: Sequence[Part]) -> tuple[Any, ...]:
-    """The parameters, variables on the tape of `q`, a `VarMat`, and the sum of their
-    log-Jacobians.
-    """
+def _bounded_value(bound: float, sign: float, x: Operand) -> Result:
+    return bound + sign * _exp(x)
+
+
+def read_off(q: Operand, parts: Sequence[Part]) -> tuple[Result, ...]:
+    """The parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
     tape, total, values = q._tape.top, 0.0, []
-    kept: list[Any] = []
+    kept: list[Result] = []
     for where, shape, sign, bounds, op in parts:
         x = q._val[where].reshape(shape) if shape else float(q._val[where])
         if op is not None:
@@ -80,7 +86,7 @@ def read_off(q: Any, parts: Sequence[Part]) -> tuple[Any, ...]:
             total += term
             kept.append((term, saved))
         else:
-            value = bounds[0] + sign * _exp(x) if sign else x
+            value = _bounded_value(bounds[0], sign, x) if sign else x
             if sign:
                 total += float(np.add.reduce(x, None)) if shape else x
             kept.append(None)
@@ -90,11 +96,11 @@ def read_off(q: Any, parts: Sequence[Part]) -> tuple[Any, ...]:
     return results
 
 
-def _chain(results: Any, q: Any, saved: Any) -> None:
+def _chain(results: Operand, q: Operand, saved: Operand) -> None:
     adjoint, h = q._writable_adjoint(), results[-1]._adj or 0.0
     for result, (where, shape, sign, bounds, op), kept in zip(results, *saved, strict=False):
         g, c = result._adj, h
-        x: Any = q._val[where].reshape(shape) if shape else float(q._val[where])
+        x: Value = q._val[where].reshape(shape) if shape else float(q._val[where])
         if op is not None and (g is not None or h):
             term, rest = kept
             (c,) = contributions_of(
@@ -114,7 +120,7 @@ def _chain(results: Any, q: Any, saved: Any) -> None:
         adjoint[where] += np.reshape(c, -1) if shape else c
 
 
-def _read_again(results: Any, q: Any, saved: Any) -> tuple[Any, ...]:
+def _read_again(results: Operand, q: Operand, saved: Operand) -> tuple[Result, ...]:
     values, total = [], 0.0
     for where, shape, sign, bounds, op in saved[0]:
         x = np.reshape(q[where], shape) if shape else q[where]
@@ -123,7 +129,7 @@ def _read_again(results: Any, q: Any, saved: Any) -> tuple[Any, ...]:
             total = total + term
         elif sign:
             total = total + np.sum(x)
-            x = bounds[0] + sign * np.exp(x)
+            x = _bounded_value(bounds[0], sign, x)
         values.append(x)
     return (*values, total)
 
@@ -132,7 +138,9 @@ _RULE = Rule("parameters", _chain, None, _read_again)
 
 
 @writes(_RULE)
-def _write_parameters(program: TapeProgram, rule: Any, results: Any, x: Any, saved: Any) -> None:
+def _write_parameters(
+    program: TapeProgram, rule: Rule, results: Operand, x: Operand, saved: Operand
+) -> None:
     q, builder = program.find(x), program.builder
     nodes, terms, backs = [], [], []
     for result, each in zip(results, saved[0], strict=False):
@@ -164,9 +172,11 @@ def _write_parameters(program: TapeProgram, rule: Any, results: Any, x: Any, sav
     program.back((*nodes, jacobian), back)
 
 
-def _bounded(program: TapeProgram, each: Part, free: Any, _: Any) -> tuple[Any, Any, Any]:
-    """The value of a parameter bounded on one side, or free; its log-Jacobian, and what makes the
-    contribution to `x`.
+def _bounded(
+    program: TapeProgram, each: Part, free: Operand, _: Operand
+) -> tuple[Result, Result, Result]:
+    """For a parameter that is free or bounded on one side: its value, its log-Jacobian, and a
+    function of their adjoints that gives the contribution to `x`.
     """
     builder, (bound,), sign = program.builder, each.bounds, each.sign
     if not sign:
@@ -176,7 +186,7 @@ def _bounded(program: TapeProgram, each: Part, free: Any, _: Any) -> tuple[Any, 
         slope = builder.ufunc(np.negative, slope) if sign < 0 else slope
         value = builder.ufunc(np.add, builder.constant(bound), slope)
 
-    def of_x(g: Any, h: Any) -> Any:
+    def of_x(g: Adjoint, h: Operand) -> Result:
         if g is None:
             return h
         g = builder.ufunc(np.multiply, g, slope)
@@ -185,45 +195,49 @@ def _bounded(program: TapeProgram, each: Part, free: Any, _: Any) -> tuple[Any, 
     return value, builder.sum(free), of_x
 
 
-def _by_operation(program: TapeProgram, each: Part, free: Any, shape: Any) -> tuple[Any, Any, Any]:
-    """The same of a parameter that an operation makes."""
+def _by_operation(
+    program: TapeProgram, each: Part, free: Operand, shape: Operand
+) -> tuple[Result, Result, Result]:
+    """The same for a parameter that an operation makes."""
     op: Any = each.operation
     builder = program.builder
     operands = [free, *map(builder.constant, each.bounds)]
     call = Call(program, op, WITH_JACOBIAN, operands, [shape, ()], tuple)
     value, term = call.values()
 
-    def of_x(g: Any, h: Any) -> Any:
+    def of_x(g: Adjoint, h: Operand) -> Result:
         return None if g is None and h is None else call.contributions([g, h], [(0, each.shape)])[0]
 
     return value, term, of_x
 
 
 @operation(variadic=True)
-def sum_of_terms(*terms: Any) -> Any:
+def sum_of_terms(*terms: Operand) -> Result:
     """The sum of all elements of all terms."""
     return float(sum(x if type(x) is float else np.add.reduce(x, None) for x in terms))
 
 
 @sum_of_terms.reverse
-def sum_of_terms_reverse(g: Any, r: Any, *terms: Any) -> Any:
+def sum_of_terms_reverse(g: Adjoint, r: Operand, *terms: Operand) -> Result:
     return tuple(np.broadcast_to(g, x.shape) if type(x) is np.ndarray else g for x in terms)
 
 
 @sum_of_terms.tangent
-def sum_of_terms_tangent(r: Any, *terms: Any) -> Any:
+def sum_of_terms_tangent(r: Operand, *terms: Operand) -> Result:
     return (np.sum,) * len(terms)
 
 
 @writes(sum_of_terms.rule)
-def _write_sum(program: TapeProgram, rule: Any, result: Any, terms: Any, settings: Any) -> None:
+def _write_sum(
+    program: TapeProgram, rule: Rule, result: Operand, terms: Operand, settings: Operand
+) -> None:
     operands = [program.operand(term) for term in terms]
     node = program.node(
         result, program.builder.add_all([program.builder.sum(value) for value, _ in operands])
     )
 
     def back() -> None:
-        g: Any = program.adjoint(node)
+        g: Result = program.adjoint(node)
         for _, operand in operands:
             if operand is not None:
                 operand.contributions.append(g)

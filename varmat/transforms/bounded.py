@@ -1,13 +1,14 @@
 """Transforms of each element alone: bounds from below, from above and from both sides, and affine
 ones.
 
-An infinite bound is no bound: the element stays what it is. Bounds may be variables. Those that are
-finite everywhere, which is the common case, cost no selection."""
+An element with an infinite bound stays as it is. Bounds may be variables. If all are finite, which
+is the common case, nothing is selected element by element.
+"""
 
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from varmat.functions.rows import formula, row
 from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.common import check_against, check_within, joined, operands, plain_sum, split
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = [
     "lb_constrain",
     "lb_free",
@@ -29,7 +33,7 @@ __all__ = [
     "ub_free",
 ]
 
-# The rows themselves: Python floats stay floats, and variables take no detour through NumPy.
+# The library's own functions give floats for floats, and skip NumPy's dispatch for variables.
 exp, log, tanh, arctanh = (ROWS[name].call for name in ("exp", "log", "tanh", "arctanh"))
 
 lower_bound = Domain("less than inf", lambda x: x < inf)
@@ -37,8 +41,8 @@ upper_bound = Domain("greater than -inf", lambda x: x > -inf)
 
 
 @formula
-def _log_cosh(x: Any) -> Any:
-    # The first form loses nothing near 0, the second far from it.
+def _log_cosh(x: Operand) -> Result:
+    # The first form is accurate near 0, the second far from it.
     a = np.abs(x)
     return np.where(
         a < 1.0,
@@ -60,51 +64,51 @@ log_cosh = row(
 )
 
 
-def _sum(x: Any) -> Any:
+def _sum(x: Operand) -> Result:
     if type(x) is np.ndarray:
         return plain_sum(x)
     return x if type(x) is float or not x.shape else np.sum(x)
 
 
-def _check_bound(function: str, name: str, bound: Any, domain: Domain, x: Any) -> Any:
-    """Whether there is a bound, or for each element whether there is one; refuses what cannot be a
-    bound.
-    """
+def _check_bound(function: str, name: str, bound: Operand, domain: Domain, x: Operand) -> Result:
+    """Whether the bound is finite, element by element; raises if it cannot be a bound."""
     if np.ndim(bound):
         check_within(function, name, np.shape(bound), np.shape(x))
 
-    def check(value: Any) -> Any:
+    def check(value: Operand) -> Result:
         domain.check(function, name, value)
         return abs(value) < inf
 
     return check_values(check, bound)
 
 
-def _quiet_log(x: Any) -> Any:
+def _quiet_log(x: Operand) -> Result:
     with np.errstate(divide="ignore"):
         return log(x)
 
 
-# --- with bounds that have been checked and are finite ---
+# These take bounds that have been checked and are finite.
 
 
-def above(x: Any, lb: Any, jacobian: bool = False) -> Any:
+def above(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
+    """``exp(x) + lb``."""
     y = exp(x)
     y = y if type(lb) is float and lb == 0 else y + lb
     return (y, _sum(x)) if jacobian else y
 
 
-def below(x: Any, ub: Any, jacobian: bool = False) -> Any:
+def below(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
+    """``ub - exp(x)``."""
     y = ub - exp(x)
     return (y, _sum(x)) if jacobian else y
 
 
-# With s = expit(-|x|) = e / (1 + e), where e = exp(-|x|), the distance from the nearer bound is (ub
-# - lb) s, of which no digit is lost at either end, and dy/dx = (ub - lb) s (1 - s). The
-# log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x|
-# - 2 log1p(e), its derivative -tanh(x / 2).
+# Let e = exp(-|x|) and s = expit(-|x|) = e / (1 + e). The distance from the nearer bound is
+# (ub - lb) s, which keeps all its digits at either end, and dy/dx = (ub - lb) s (1 - s). The
+# log-Jacobian is log(ub - lb) + log(s) + log(1 - s) = log(ub - lb) - |x| - 2 log1p(e), and its
+# derivative is -tanh(x / 2).
 @operation()
-def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
+def interval_constrain(x: Operand, lb: Operand, ub: Operand, jacobian: bool = False) -> Result:
     """`lub_constrain` with bounds that have been checked and are finite."""
     a = abs(x)
     e = np.exp(-a)
@@ -122,10 +126,12 @@ def interval_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
 
 
 @interval_constrain.reverse
-def interval_reverse(g: Any, r: Any, x: Any, lb: Any, ub: Any, jacobian: bool, slope: Any) -> Any:
+def interval_reverse(
+    g: Adjoint, r: Operand, x: Operand, lb: Operand, ub: Operand, jacobian: bool, slope: Operand
+) -> Result:
     g, h, _ = split(g, r, jacobian)
 
-    def of_bound(sign: float) -> Any:
+    def of_bound(sign: float) -> Result:
         c = g * expit.ufunc(sign * x)
         # The Jacobian has one factor ub - lb for each element of x.
         return c + h * (sign / (ub - lb)) if jacobian else c
@@ -135,7 +141,7 @@ def interval_reverse(g: Any, r: Any, x: Any, lb: Any, ub: Any, jacobian: bool, s
 
 
 @interval_constrain.tangent
-def interval_tangent(r: Any, x: Any, lb: Any, ub: Any, jacobian: bool) -> Any:
+def interval_tangent(r: Operand, x: Operand, lb: Operand, ub: Operand, jacobian: bool) -> Result:
     up, down = expit(x), expit(-x)
     width, shape = ub - lb, np.shape(x)
     return tuple(
@@ -151,7 +157,7 @@ def interval_tangent(r: Any, x: Any, lb: Any, ub: Any, jacobian: bool) -> Any:
 # --- the public functions ---
 
 
-def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
+def lb_constrain(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to numbers above a lower bound: ``exp(x) + lb``.
 
     Parameters
@@ -184,7 +190,7 @@ def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Lower bounded scalar".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower bounded scalar".
 
     Examples
     --------
@@ -200,13 +206,13 @@ def lb_constrain(x: Any, lb: Any, jacobian: bool = False) -> Any:
         return above(x, lb, jacobian)
     if np.all(free):
         return (x, 0.0) if jacobian else x
-    # Where exp(x) is not wanted it must not overflow either.
+    # exp(x) must not overflow for the elements without a bound, which do not use it.
     bounded = np.where(free, 0.0, x)
-    y = np.where(free, x, exp(bounded) + np.where(free, 0.0, lb))
+    y = np.where(free, x, above(bounded, np.where(free, 0.0, lb)))
     return (y, _sum(bounded)) if jacobian else y
 
 
-def lb_free(y: Any, lb: Any) -> Any:
+def lb_free(y: Operand, lb: Operand) -> Result:
     """The inverse of `lb_constrain`: ``log(y - lb)``.
 
     Parameters
@@ -232,6 +238,10 @@ def lb_free(y: Any, lb: Any) -> Any:
     The derivative with respect to `y` is ``1 / (y - lb)``, to `lb` its negative; where there is no
     bound, one and zero.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower bounded scalar".
+
     Examples
     --------
     >>> import varmat as vm
@@ -252,7 +262,7 @@ def lb_free(y: Any, lb: Any) -> Any:
     return np.where(free, y, x) if np.any(free) else x
 
 
-def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
+def ub_constrain(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to numbers below an upper bound: ``ub - exp(x)``.
 
     Parameters
@@ -285,7 +295,7 @@ def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Upper bounded scalar".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Upper bounded scalar".
 
     Examples
     --------
@@ -300,11 +310,11 @@ def ub_constrain(x: Any, ub: Any, jacobian: bool = False) -> Any:
     if np.all(free):
         return (x, 0.0) if jacobian else x
     bounded = np.where(free, 0.0, x)
-    y = np.where(free, x, np.where(free, 0.0, ub) - exp(bounded))
+    y = np.where(free, x, below(bounded, np.where(free, 0.0, ub)))
     return (y, _sum(bounded)) if jacobian else y
 
 
-def ub_free(y: Any, ub: Any) -> Any:
+def ub_free(y: Operand, ub: Operand) -> Result:
     """The inverse of `ub_constrain`: ``log(ub - y)``.
 
     Parameters
@@ -330,6 +340,10 @@ def ub_free(y: Any, ub: Any) -> Any:
     The derivative with respect to `y` is ``-1 / (ub - y)``, to `ub` its negative; where there is no
     bound, one and zero.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Upper bounded scalar".
+
     Examples
     --------
     >>> import varmat as vm
@@ -350,7 +364,7 @@ def ub_free(y: Any, ub: Any) -> Any:
     return np.where(free, y, x) if np.any(free) else x
 
 
-def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
+def lub_constrain(x: Operand, lb: Operand, ub: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to numbers between two bounds: ``lb + (ub - lb) * expit(x)``.
 
     Parameters
@@ -384,7 +398,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Lower and upper bounded scalar".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower and upper bounded
+    scalar".
 
     Examples
     --------
@@ -406,8 +421,8 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
         return ub_constrain(x, ub, jacobian)
     if not np.any(high):
         return lb_constrain(x, lb, jacobian)
-    # One transform after the other, each the identity where it does not apply: a stretch from 0 to
-    # 4, at 0, has the log-Jacobian log(4) - 2 log(2), which is exactly 0.
+    # The three transforms follow one another, and each is the identity where it does not apply. An
+    # element at 0 between the bounds 0 and 4 has the log-Jacobian log(4) - 2 log(2), exactly 0.
     both = low & high
     y, p = interval_constrain(
         np.where(both, x, 0.0), np.where(both, lb, 0.0), np.where(both, ub, 4.0), jacobian=True
@@ -418,7 +433,7 @@ def lub_constrain(x: Any, lb: Any, ub: Any, jacobian: bool = False) -> Any:
     return (y, p + q + s) if jacobian else y
 
 
-def _interval_free(function: str, title: str, y: Any, lb: Any, ub: Any) -> Any:
+def _interval_free(function: str, title: str, y: Operand, lb: Operand, ub: Operand) -> Result:
     low = _check_bound(function, "lb", lb, lower_bound, y)
     high = _check_bound(function, "ub", ub, upper_bound, y)
     check_against(
@@ -440,7 +455,7 @@ def _interval_free(function: str, title: str, y: Any, lb: Any, ub: Any) -> Any:
     return np.where(low, above, np.where(high, below, y)) - np.where(low & high, below, 0.0)
 
 
-def lub_free(y: Any, lb: Any, ub: Any) -> Any:
+def lub_free(y: Operand, lb: Operand, ub: Operand) -> Result:
     """The inverse of `lub_constrain`: ``log(y - lb) - log(ub - y)``.
 
     Parameters
@@ -465,6 +480,11 @@ def lub_free(y: Any, lb: Any, ub: Any) -> Any:
     -----
     With respect to `lb` the derivative is ``-1 / (y - lb)``, to `ub` it is ``-1 / (ub - y)``, and
     to `y` the negative of their sum.
+
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower and upper bounded
+    scalar".
 
     Examples
     --------

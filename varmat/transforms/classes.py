@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from varmat.transforms import (
 from varmat.transforms.transform import (
     ElementwiseTransform,
     FromFunctions,
-    Shape,
     Squares,
     Transform,
     Vectors,
     _shape,
 )
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "CholeskyFactorCorr",
@@ -67,10 +69,10 @@ class Real(Transform):
     def __init__(self, shape: int | Shape = ()) -> None:
         super().__init__(_shape(shape), _shape(shape))
 
-    def _constrain(self, x: Any, jacobian: bool) -> Any:
+    def _constrain(self, x: Operand, jacobian: bool) -> Result:
         return (x, 0.0) if jacobian else x
 
-    def _unconstrain(self, y: Any) -> Any:
+    def _unconstrain(self, y: Operand) -> Result:
         return np.copy(y) if np.ndim(y) else y
 
 
@@ -116,7 +118,7 @@ class Lower(ElementwiseTransform):
     _functions = bounded.lb_constrain, bounded.lb_free
     _finite = staticmethod(bounded.above)
 
-    def __init__(self, lb: Any, shape: int | Shape = ()) -> None:
+    def __init__(self, lb: Operand, shape: int | Shape = ()) -> None:
         super().__init__(shape, lb)
         (self.bound,) = self._bounds
 
@@ -141,7 +143,7 @@ class Upper(ElementwiseTransform):
     _functions = bounded.ub_constrain, bounded.ub_free
     _finite = staticmethod(bounded.below)
 
-    def __init__(self, ub: Any, shape: int | Shape = ()) -> None:
+    def __init__(self, ub: Operand, shape: int | Shape = ()) -> None:
         super().__init__(shape, ub)
         (self.bound,) = self._bounds
 
@@ -166,7 +168,7 @@ class LowerUpper(ElementwiseTransform):
     _functions = bounded.lub_constrain, bounded.lub_free
     _finite = bounded.interval_constrain
 
-    def __init__(self, lb: Any, ub: Any, shape: int | Shape = ()) -> None:
+    def __init__(self, lb: Operand, ub: Operand, shape: int | Shape = ()) -> None:
         super().__init__(shape, lb, ub)
 
 
@@ -211,7 +213,9 @@ class OffsetMultiplier(ElementwiseTransform):
     _functions = elementwise.offset_multiplier_constrain, elementwise.offset_multiplier_free
     _finite = staticmethod(elementwise.affine)
 
-    def __init__(self, offset: Any = 0.0, multiplier: Any = 1.0, shape: int | Shape = ()) -> None:
+    def __init__(
+        self, offset: Operand = 0.0, multiplier: Operand = 1.0, shape: int | Shape = ()
+    ) -> None:
         super().__init__(shape, offset, multiplier)
 
 

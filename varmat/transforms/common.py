@@ -1,12 +1,12 @@
-"""What the transforms share: the two results of a fused operation, sums over a stack, and
-refusals.
+"""Helpers of the transforms: the value and log-Jacobian of one operation, sums over a stack, and
+checks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import TOLERANCE, check_values
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
+
 zero = Domain(f"0 to within {TOLERANCE}", lambda x: abs(x) <= TOLERANCE)
-# On a nan the transforms give nan, as in Stan.
+# A nan is let through, and the transform of it is nan, as in Stan.
 not_zero = Domain("positive", lambda x: x != 0)
 
 
-def operand(x: Any, function: str, name: str) -> Any:
+def operand(x: Operand, function: str, name: str) -> Result:
     """A variable, a dual, a `MatVar`, a float or a float64 array."""
     return (
         x
@@ -30,14 +33,14 @@ def operand(x: Any, function: str, name: str) -> Any:
     )
 
 
-def operands(function: str, **arguments: Any) -> Any:
+def operands(function: str, **arguments: Operand) -> Result:
     """Several operands."""
     return [operand(x, function, name) for name, x in arguments.items()]
 
 
-def split(g: Any, r: Any, jacobian: bool) -> tuple[Any, Any, Any]:
-    """The adjoints of the value and of the log-Jacobian, and the value, of an operation whose
-    setting is `jacobian`.
+def split(g: Adjoint, r: Operand, jacobian: bool) -> tuple[Result, Result, Result]:
+    """The adjoints of the value and of the log-Jacobian, and the value itself. With `jacobian` the
+    result `r` is a pair of both.
     """
     if not jacobian:
         return g, 0.0, r
@@ -49,47 +52,45 @@ def split(g: Any, r: Any, jacobian: bool) -> tuple[Any, Any, Any]:
     )
 
 
-def times_slope(g: Any, slope: Any) -> Any:
-    """An adjoint times a slope, zero where the adjoint is: what nobody uses may be infinite."""
+def times_slope(g: Adjoint, slope: Operand) -> Result:
+    """An adjoint times a slope; 0 where the adjoint is 0, even if the slope is infinite there."""
     if not isinstance(g, np.ndarray):
         return np.where(g != 0.0, g * slope, 0.0)
     return np.multiply(g, slope, out=np.zeros(np.shape(g)), where=g != 0.0)
 
 
-def joined(maps: Callable[[Any], tuple[Any, Any]], jacobian: bool) -> Callable[[Any], Any]:
+def joined(maps: Linear, jacobian: bool) -> Linear:
     """A tangent map of the value and the log-Jacobian, or of the value alone."""
     return maps if jacobian else lambda t: maps(t)[0]
 
 
-def sum_over(v: Any, x: Any) -> Any:
-    """Sum over the axes of `x`, not over a leading axis of directions; differentiable."""
+def sum_over(v: Operand, x: Operand) -> Result:
+    """Sum over the axes of `x`, but not over axes of directions before them; differentiable."""
     return np.sum(v, axis=tuple(range(-np.ndim(x), 0)))
 
 
-def plain_sum(v: Any) -> Any:
+def plain_sum(v: Value) -> Value:
     """The sum of a plain array, or of a float."""
-    total: Any = np.add.reduce(v, None)
+    total: Value = np.add.reduce(v, None)
     return float(total) if isinstance(total, np.float64) else total
 
 
-def exclusive_cumsum(v: Any, size: int) -> Any:
-    """The first `size` sums along the last axis of all elements before; differentiable."""
+def exclusive_cumsum(v: Operand, size: int) -> Result:
+    """The first `size` sums of all earlier elements, along the last axis; differentiable."""
     return np.concatenate(
         [np.zeros((*np.shape(v)[:-1], 1)), np.add.accumulate(v[..., : size - 1], axis=-1)], axis=-1
     )
 
 
-def later_sums(v: Any) -> Any:
+def later_sums(v: Operand) -> Result:
     """The sum along the last axis of each element and all after it; differentiable."""
     return np.add.accumulate(v[..., ::-1], axis=-1)[..., ::-1]
 
 
 def check_vector(
-    function: str, name: str, shape: tuple[int, ...], size: int | None = None, least: int = 0
+    function: str, name: str, shape: Shape, size: int | None = None, least: int = 0
 ) -> None:
-    """Raise `ShapeError` unless `shape` is that of a vector, or a stack of them, of the right
-    size.
-    """
+    """Raise `ShapeError` unless `shape` is that of a vector of the right size, or of a stack."""
     if not shape or shape[-1] < least or (size is not None and shape[-1] != size):
         rule = (
             f"of size {size}"
@@ -101,10 +102,8 @@ def check_vector(
         raise ShapeError(f"{function}: {name} has shape {shape}, but must be a vector {rule}!")
 
 
-def check_within(function: str, name: str, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
-    """Raise `ShapeError` unless an argument of `shape` broadcasts to the first one, which has the
-    shape `whole`.
-    """
+def check_within(function: str, name: str, shape: Shape, whole: Shape) -> None:
+    """Raise `ShapeError` unless `shape` broadcasts to `whole`, the shape of the first argument."""
     fits = len(shape) <= len(whole) and all(
         n in (1, m) for n, m in zip(reversed(shape), reversed(whole), strict=False)
     )
@@ -115,13 +114,17 @@ def check_within(function: str, name: str, shape: tuple[int, ...], whole: tuple[
 
 
 def check_inside(
-    domain: Domain, function: str, name: str, value: Any, part: Callable[[Any], Any] | None = None
+    domain: Domain,
+    function: str,
+    name: str,
+    value: Operand,
+    part: Callable[[Operand], Operand] | None = None,
 ) -> None:
-    """Raise `DomainError` unless a value, or what `part` makes of it, is in a domain: now, and
-    whenever a recording is run.
+    """Raise `DomainError` unless a value, or `part` of it, is in a domain: now, and in each run of
+    a recording.
     """
     check = partial(domain.check, function, name)
-    whole: Any = check if part is None else lambda x: check(part(x))
+    whole: Function = check if part is None else lambda x: check(part(x))
     if type(value) is np.ndarray and value.dtype is FLOAT64:  # data is not checked again
         whole(value)
     else:
@@ -129,13 +132,18 @@ def check_inside(
 
 
 def check_against(
-    function: str, name: str, value: Any, phrase: str, holds: Callable[..., Any], *others: Any
+    function: str,
+    name: str,
+    value: Operand,
+    phrase: str,
+    holds: Callable[..., Operand],
+    *others: Operand,
 ) -> None:
-    """Raise `DomainError` unless ``holds(value, *others)`` everywhere; the phrase may refer to the
-    elements of the others.
+    """Raise `DomainError` unless ``holds(value, *others)`` everywhere. The phrase is formatted with
+    the elements of the others.
     """
 
-    def check(value: Any, *others: Any) -> None:
+    def check(value: Operand, *others: Operand) -> None:
         inside = holds(value, *others)
         if inside is True or np.all(inside):
             return

@@ -1,14 +1,14 @@
-"""Transforms of matrices: correlation and covariance matrices and their Cholesky factors. All work
-on stacks.
+"""Transforms of correlation matrices and of their Cholesky factors, on stacks too.
 
-Both kinds of factors are made by one operation each, to which `Places` say where the unconstrained
-elements stand and how much each counts in the log-Jacobian; the matrices are the products of the
-factors with their transposes."""
+One operation makes a factor. `Places` tell it where the unconstrained elements stand and how much
+each counts in the log-Jacobian. A matrix is the product of its factor with the transpose.
+`covariance_matrices` works in the same way.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from varmat.transforms.common import (
     sum_over,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = [
     "cholesky_corr_constrain",
     "cholesky_corr_free",
@@ -56,27 +59,32 @@ class Places(NamedTuple):
     constant : float
         A term of the log-Jacobian of each matrix, used for covariance matrices.
     source : ndarray of int
-        For each place of the matrix the element that stands there, or the number of elements where
-        none does.
+        For each place of the matrix the index of the element that stands there; the number of
+        elements where none does.
     diagonal : ndarray of bool
         Which elements stand on the diagonal.
     lower, eye : ndarray
-        Where the lower triangle is, and a unit matrix.
+        The mask of the lower triangle, and the unit matrix.
     """
 
     shape: tuple[int, int]
-    rows: Any
-    cols: Any
-    weights: Any
+    rows: np.ndarray
+    cols: np.ndarray
+    weights: np.ndarray
     constant: float
-    source: Any
-    diagonal: Any
-    lower: Any
-    eye: Any
+    source: np.ndarray
+    diagonal: np.ndarray
+    lower: np.ndarray
+    eye: np.ndarray
 
     @classmethod
     def of(
-        cls, shape: tuple[int, int], rows: Any, cols: Any, weights: Any, constant: float = 0.0
+        cls,
+        shape: tuple[int, int],
+        rows: Operand,
+        cols: Operand,
+        weights: Operand,
+        constant: float = 0.0,
     ) -> Places:
         source = np.full(shape, rows.size)
         source[rows, cols] = np.arange(rows.size)
@@ -92,11 +100,11 @@ class Places(NamedTuple):
             np.eye(*shape),
         )
 
-    def matrix(self, v: Any) -> Any:
+    def matrix(self, v: Operand) -> Result:
         """The elements in their places, zeros elsewhere; differentiable."""
         return np.concatenate([v, np.zeros((*np.shape(v)[:-1], 1))], axis=-1)[..., self.source]
 
-    def filled(self, v: Any, rest: Any) -> Any:
+    def filled(self, v: Operand, rest: Operand) -> Result:
         """The elements in their places in a new array, elsewhere those of `rest`."""
         a = np.empty((*v.shape[:-1], *self.shape))
         a[...] = rest
@@ -104,7 +112,7 @@ class Places(NamedTuple):
         return a
 
 
-def size_of(function: str, name: str, value: Any) -> int:
+def size_of(function: str, name: str, value: Operand) -> int:
     if not isinstance(value, (int, np.integer)) or value < 0:
         raise DomainError(f"{function}: {name} is {value!r}, but must be a nonnegative integer!")
     return int(value)
@@ -113,12 +121,12 @@ def size_of(function: str, name: str, value: Any) -> int:
 # --- Cholesky factors of correlation matrices ---
 
 
-# Row i has i partial correlations z[j] = tanh(x[j]) and the element 1: L[i, j] = z[j] S[j] with
-# S[j] = prod_{m < j} c[m], where c = sqrt(1 - z**2) = 1 / cosh(x). So dL[i, j] = S[j] c[j]**2 dx[j]
-# - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts each log(c) twice for the tanh, and once
-# more for each element of the row between it and the diagonal.
+# Row i has i partial correlations z[j] = tanh(x[j]), then the element 1. L[i, j] = z[j] S[j] with
+# S[j] = prod_{m < j} c[m] and c = sqrt(1 - z**2) = 1 / cosh(x), so
+# dL[i, j] = S[j] c[j]**2 dx[j] - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts each
+# log(c) twice for tanh, and once more for each element between it and the diagonal.
 @operation(stacked=True)
-def correlation_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+def correlation_factor(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
     """The Cholesky factor of a correlation matrix from partial correlations."""
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
@@ -132,7 +140,7 @@ def correlation_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any
 
 
 @correlation_factor.straight
-def correlation_factor_straight(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+def correlation_factor_straight(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
     if not np.size(x):
         refuse()
     z, e = np.tanh(x), np.exp(-np.abs(x))
@@ -149,8 +157,8 @@ def correlation_factor_straight(x: Any, *, places: Places, jacobian: bool = Fals
 
 @correlation_factor.reverse
 def correlation_factor_reverse(
-    g: Any, r: Any, x: Any, places: Places, jacobian: bool, z: Any, slope: Any
-) -> Any:
+    g: Adjoint, r: Operand, x: Operand, places: Places, jacobian: bool, z: Operand, slope: Operand
+) -> Result:
     g, h, r = split(g, r, jacobian)
     rows, cols = places.rows, places.cols
     later = later_sums(np.where(places.lower, g, 0.0) * r)
@@ -159,7 +167,7 @@ def correlation_factor_reverse(
 
 
 @correlation_factor.tangent
-def correlation_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -> Any:
+def correlation_factor_tangent(r: Operand, x: Operand, places: Places, jacobian: bool) -> Result:
     y = r[0] if jacobian else r
     z, a = np.tanh(x), log_cosh(x)
     n = places.shape[1]
@@ -167,7 +175,7 @@ def correlation_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -
         -exclusive_cumsum(places.matrix(a), n)[..., places.rows, places.cols]
     )
 
-    def maps(t: Any) -> Any:
+    def maps(t: Operand) -> Result:
         value = places.matrix(slope * t) - y * exclusive_cumsum(places.matrix(z * t), n)
         return value, -sum_over(places.weights * z * t, x)
 
@@ -180,15 +188,15 @@ def _by_rows(k: int) -> Places:
     return Places.of((k, k), rows, cols, rows - cols + 1.0)
 
 
-# The Jacobian of L L^T has one factor L[i, i] for each later row, so all of a column count the
-# same.
+# The Jacobian of L L^T has one factor L[i, i] for each later row. So all elements of a column have
+# the same weight.
 @lru_cache(maxsize=64)
 def by_columns(k: int) -> Places:
     cols, rows = np.triu_indices(k, 1)
     return Places.of((k, k), rows, cols, float(k) - cols)
 
 
-def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
+def cholesky_corr_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to the Cholesky factor of a correlation matrix.
 
     Parameters
@@ -223,7 +231,8 @@ def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Cholesky factors of correlation matrices".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Cholesky factors of correlation
+    matrices".
 
     Examples
     --------
@@ -238,16 +247,16 @@ def cholesky_corr_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
     return correlation_factor(x, places=places, jacobian=jacobian)
 
 
-def _partial_correlations(factor: Any, places: Places) -> Any:
+def _partial_correlations(factor: Operand, places: Places) -> Result:
     """``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
     rows, cols = places.rows, places.cols
-    # Only below the diagonal: the square root has no derivative at the zeros above it.
+    # The square root has no derivative at the zeros above the diagonal, so only the rest is taken.
     rest = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
     with np.errstate(divide="ignore"):
         return np.arcsinh(factor[..., rows, cols] / rest)
 
 
-def _check_factor(function: str, title: str, y: Any) -> None:
+def _check_factor(function: str, title: str, y: Operand) -> None:
     """Raise unless `y` is lower triangular with a positive diagonal."""
     Domain("0 above the diagonal", lambda y: (y == 0) | triangle_mask(y.shape)).check(
         function, title, y
@@ -255,7 +264,7 @@ def _check_factor(function: str, title: str, y: Any) -> None:
     positive.check(function, f"diagonal of {title}", np.diagonal(y, axis1=-2, axis2=-1))
 
 
-def cholesky_corr_free(y: Any) -> Any:
+def cholesky_corr_free(y: Operand) -> Result:
     """The inverse of `cholesky_corr_constrain`.
 
     Parameters
@@ -279,6 +288,11 @@ def cholesky_corr_free(y: Any) -> Any:
     The derivative is that of ``arcsinh(y[i, j] / norm(y[i, j + 1:]))``, whether or not rows keep
     their length.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Cholesky factors of correlation
+    matrices".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -295,7 +309,7 @@ def cholesky_corr_free(y: Any) -> Any:
     return _partial_correlations(y, _by_rows(np.shape(y)[-1]))
 
 
-def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
+def corr_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to a correlation matrix.
 
     Parameters
@@ -323,12 +337,12 @@ def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    ``L @ L.T`` of a factor `L` as `cholesky_corr_constrain` makes it: the adjoint of `L` is ``(g +
-    g.T) @ L``.
+    ``L @ L.T`` of a factor `L` as `cholesky_corr_constrain` makes it: the adjoint of `L` is
+    ``(g + g.T) @ L``.
 
     References
     ----------
-    Stan Reference Manual, "Correlation matrices".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Correlation matrices".
 
     Examples
     --------
@@ -343,23 +357,21 @@ def corr_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
     return squared(correlation_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
-def squared(factor: Any, jacobian: bool) -> Any:
+def squared(factor: Operand, jacobian: bool) -> Result:
     """``L L^T``, and the log-Jacobian if there is one."""
     if jacobian:
         return tcrossprod(factor[0]), factor[1]
     return tcrossprod(factor)
 
 
-def _factor(function: str, title: str, y: Any) -> Any:
-    """The Cholesky factor of a symmetric matrix that may be a variable, or the refusal in the name
-    of `function`.
-    """
+def _factor(function: str, title: str, y: Operand) -> Result:
+    """The Cholesky factor of a symmetric matrix, also of a variable; errors name `function`."""
 
-    def factor(y: Any) -> Any:
+    def factor(y: Operand) -> Result:
         check_symmetric(function, y, title)
         return cholesky_factor(function, y, name=title)
 
-    def check(y: Any) -> None:
+    def check(y: Operand) -> None:
         factor(y)
 
     if isinstance(y, np.ndarray) and y.dtype != object:
@@ -368,7 +380,7 @@ def _factor(function: str, title: str, y: Any) -> Any:
     return np.linalg.cholesky(y)
 
 
-def corr_matrix_free(y: Any) -> Any:
+def corr_matrix_free(y: Operand) -> Result:
     """The inverse of `corr_matrix_constrain`.
 
     Parameters
@@ -389,8 +401,12 @@ def corr_matrix_free(y: Any) -> Any:
 
     Notes
     -----
-    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies
-    the adjoint.
+    The result is computed from the Cholesky factor. After the checks only the lower triangle is
+    read, so the adjoint is lower triangular.
+
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Correlation matrices".
 
     Examples
     --------
@@ -405,6 +421,3 @@ def corr_matrix_free(y: Any) -> Any:
         one, function, f"diagonal of {title}", y, lambda y: np.diagonal(y, axis1=-2, axis2=-1)
     )
     return _partial_correlations(_factor(function, title, y), by_columns(np.shape(y)[-1]))
-
-
-# --- Cholesky factors of covariance matrices ---

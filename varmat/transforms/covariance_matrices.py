@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from math import log, prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from varmat.transforms.correlation_matrices import (
     squared,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = [
     "cholesky_factor_constrain",
     "cholesky_factor_free",
@@ -35,9 +38,9 @@ __all__ = [
 ]
 
 
-# The diagonal is exp(x), the rest x itself, so log|J| is a weighted sum of the x on the diagonal.
+# The diagonal is exp(x) and the rest is x, so log|J| is a weighted sum of the x on the diagonal.
 @operation(stacked=True)
-def covariance_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+def covariance_factor(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
     """A lower triangular matrix with positive diagonal."""
     v = np.array(x)
     v[..., places.diagonal] = np.exp(v[..., places.diagonal])
@@ -48,7 +51,7 @@ def covariance_factor(x: Any, *, places: Places, jacobian: bool = False) -> Any:
 
 
 @covariance_factor.straight
-def covariance_factor_straight(x: Any, *, places: Places, jacobian: bool = False) -> Any:
+def covariance_factor_straight(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
     if not np.size(x):
         refuse()
     v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
@@ -59,7 +62,7 @@ def covariance_factor_straight(x: Any, *, places: Places, jacobian: bool = False
         else y
     )
 
-    def contribution(g: Any) -> Any:
+    def contribution(g: Adjoint) -> Result:
         g, h, _ = split(g, value, jacobian)
         c = g[..., places.rows, places.cols]
         c = np.where(places.diagonal & (c != 0.0), c * v, c)
@@ -69,16 +72,18 @@ def covariance_factor_straight(x: Any, *, places: Places, jacobian: bool = False
 
 
 @covariance_factor.reverse
-def covariance_factor_reverse(g: Any, r: Any, x: Any, places: Places, jacobian: bool) -> Any:
+def covariance_factor_reverse(
+    g: Adjoint, r: Operand, x: Operand, places: Places, jacobian: bool
+) -> Result:
     g, h, r = split(g, r, jacobian)
     c = g[..., places.rows, places.cols]
-    # As in `times_slope`.
+    # Where the adjoint is 0 the slope may be infinite, as in `times_slope`.
     np.multiply(c, r[..., places.rows, places.cols], out=c, where=places.diagonal & (c != 0.0))
     return c + h * places.weights if jacobian else c
 
 
 @covariance_factor.tangent
-def covariance_factor_tangent(r: Any, x: Any, places: Places, jacobian: bool) -> Any:
+def covariance_factor_tangent(r: Operand, x: Operand, places: Places, jacobian: bool) -> Result:
     slope = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), 1.0)
     return joined(lambda t: (places.matrix(slope * t), sum_over(places.weights * t, x)), jacobian)
 
@@ -89,15 +94,17 @@ def _trapezoid(m: int, n: int) -> Places:
     return Places.of((m, n), rows, cols, np.where(rows == cols, 1.0, 0.0))
 
 
-# The Jacobian of L L^T is 2^K times the product of the L[i, i]**(K - i), that of the diagonal of L
-# once more.
+# The Jacobian of L L^T is 2^K times the product of all L[i, i]**(K - i). That of exp on the
+# diagonal adds one more factor L[i, i] each.
 @lru_cache(maxsize=64)
 def _triangle(k: int) -> Places:
     rows, cols = np.tril_indices(k)
     return Places.of((k, k), rows, cols, np.where(rows == cols, k + 1.0 - rows, 0.0), k * log(2.0))
 
 
-def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bool = False) -> Any:
+def cholesky_factor_constrain(
+    x: Operand, M: int, N: int | None = None, jacobian: bool = False
+) -> Result:
     """Map a vector to the Cholesky factor of a covariance matrix: lower triangular with a positive
     diagonal.
 
@@ -133,7 +140,8 @@ def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bo
 
     References
     ----------
-    Stan Reference Manual, "Cholesky factors of covariance matrices".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Cholesky factors of covariance
+    matrices".
 
     Examples
     --------
@@ -154,13 +162,13 @@ def cholesky_factor_constrain(x: Any, M: int, N: int | None = None, jacobian: bo
     return covariance_factor(x, places=places, jacobian=jacobian)
 
 
-def _coordinates(factor: Any, places: Places) -> Any:
+def _coordinates(factor: Operand, places: Places) -> Result:
     """The elements in their places, logarithms of those on the diagonal; differentiable."""
     v = factor[..., places.rows, places.cols]
     return np.where(places.diagonal, np.log(np.where(places.diagonal, v, 1.0)), v)
 
 
-def cholesky_factor_free(y: Any) -> Any:
+def cholesky_factor_free(y: Operand) -> Result:
     """The inverse of `cholesky_factor_constrain`.
 
     Parameters
@@ -183,6 +191,11 @@ def cholesky_factor_free(y: Any) -> Any:
     -----
     The derivative is one for an element below the diagonal, and ``1 / y[i, i]`` for one on it.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Cholesky factors of covariance
+    matrices".
+
     Examples
     --------
     >>> import varmat as vm
@@ -201,7 +214,7 @@ def cholesky_factor_free(y: Any) -> Any:
     return _coordinates(y, _trapezoid(*shape))
 
 
-def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
+def cov_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to a covariance matrix: symmetric and positive definite.
 
     Parameters
@@ -229,12 +242,12 @@ def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    ``L @ L.T`` of a factor `L` as `cholesky_factor_constrain` makes it: the adjoint of `L` is ``(g
-    + g.T) @ L``.
+    ``L @ L.T`` of a factor `L` as `cholesky_factor_constrain` makes it: the adjoint of `L` is
+    ``(g + g.T) @ L``.
 
     References
     ----------
-    Stan Reference Manual, "Covariance matrices".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Covariance matrices".
 
     Examples
     --------
@@ -249,7 +262,7 @@ def cov_matrix_constrain(x: Any, K: int, jacobian: bool = False) -> Any:
     return squared(covariance_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
-def cov_matrix_free(y: Any) -> Any:
+def cov_matrix_free(y: Operand) -> Result:
     """The inverse of `cov_matrix_constrain`.
 
     Parameters
@@ -270,8 +283,12 @@ def cov_matrix_free(y: Any) -> Any:
 
     Notes
     -----
-    By way of the Cholesky factor: after the checks only the lower triangle is read, and in it lies
-    the adjoint.
+    The result is computed from the Cholesky factor. After the checks only the lower triangle is
+    read, so the adjoint is lower triangular.
+
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Covariance matrices".
 
     Examples
     --------
@@ -287,7 +304,7 @@ def cov_matrix_free(y: Any) -> Any:
     )
 
 
-def cov_matrix_constrain_lkj(x: Any, K: int, jacobian: bool = False) -> Any:
+def cov_matrix_constrain_lkj(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to a covariance matrix by way of correlations and standard deviations.
 
     Parameters
@@ -343,7 +360,7 @@ def cov_matrix_constrain_lkj(x: Any, K: int, jacobian: bool = False) -> Any:
     return tcrossprod(scales * factor[0]), factor[1] + (k + 1.0) * np.sum(x[..., m:]) + constant
 
 
-def cov_matrix_free_lkj(y: Any) -> Any:
+def cov_matrix_free_lkj(y: Operand) -> Result:
     """The inverse of `cov_matrix_constrain_lkj`.
 
     Parameters
@@ -364,8 +381,13 @@ def cov_matrix_free_lkj(y: Any) -> Any:
 
     Notes
     -----
-    By way of the Cholesky factor and the diagonal: after the checks only the lower triangle is
-    read, and in it lies the adjoint.
+    The result is computed from the Cholesky factor and the diagonal. After the checks only the
+    lower triangle is read, so the adjoint is lower triangular.
+
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines
+    and extended onion method", Journal of Multivariate Analysis 100 (2009), 1989.
 
     Examples
     --------

@@ -1,9 +1,10 @@
-"""Transforms of each element alone that take no bounds: identity, signs, probabilities, correlations,
-offset and multiplier."""
+"""Elementwise transforms without bounds: identity, positive numbers, probabilities, correlations,
+offset and multiplier.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +14,17 @@ from varmat.transforms.bounded import (
     _check_bound,
     _interval_free,
     _sum,
+    above,
     arctanh,
-    exp,
     interval_constrain,
     log,
     log_cosh,
     tanh,
 )
 from varmat.transforms.common import check_against, check_inside, operand, operands
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = [
     "corr_constrain",
@@ -36,7 +40,7 @@ __all__ = [
 ]
 
 
-def affine(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
+def affine(x: Operand, offset: Operand, multiplier: Operand, jacobian: bool = False) -> Result:
     y = offset + multiplier * x
     if not jacobian:
         return y
@@ -45,8 +49,8 @@ def affine(x: Any, offset: Any, multiplier: Any, jacobian: bool = False) -> Any:
 
 
 def offset_multiplier_constrain(
-    x: Any, offset: Any, multiplier: Any, jacobian: bool = False
-) -> Any:
+    x: Operand, offset: Operand, multiplier: Operand, jacobian: bool = False
+) -> Result:
     """Shift and stretch: ``offset + multiplier * x``.
 
     Parameters
@@ -77,7 +81,7 @@ def offset_multiplier_constrain(
 
     References
     ----------
-    Stan Reference Manual, "Affinely transformed scalar".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Affinely transformed scalar".
 
     Examples
     --------
@@ -93,7 +97,7 @@ def offset_multiplier_constrain(
     return affine(x, offset, multiplier, jacobian)
 
 
-def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
+def offset_multiplier_free(y: Operand, offset: Operand, multiplier: Operand) -> Result:
     """The inverse of `offset_multiplier_constrain`: ``(y - offset) / multiplier``.
 
     Parameters
@@ -119,6 +123,10 @@ def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
     The derivatives with respect to `y`, `offset` and `multiplier` are 1, -1 and ``-x`` over the
     multiplier, for the result `x`.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Affinely transformed scalar".
+
     Examples
     --------
     >>> import varmat as vm
@@ -134,7 +142,7 @@ def offset_multiplier_free(y: Any, offset: Any, multiplier: Any) -> Any:
     return (y - offset) / multiplier
 
 
-def identity_constrain(x: Any, jacobian: bool = False) -> Any:
+def identity_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Real numbers as they are: the transform where nothing is constrained.
 
     Parameters
@@ -168,7 +176,7 @@ def identity_constrain(x: Any, jacobian: bool = False) -> Any:
     return (x, 0.0) if jacobian else x
 
 
-def identity_free(y: Any) -> Any:
+def identity_free(y: Operand) -> Result:
     """The inverse of `identity_constrain`: real numbers as they are.
 
     Parameters
@@ -197,7 +205,7 @@ def identity_free(y: Any) -> Any:
     return operand(y, "identity_free", "y")
 
 
-def positive_constrain(x: Any, jacobian: bool = False) -> Any:
+def positive_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to positive ones: ``exp(x)``.
 
     Parameters
@@ -219,7 +227,7 @@ def positive_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Lower bounded scalar".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower bounded scalar".
 
     Examples
     --------
@@ -228,11 +236,10 @@ def positive_constrain(x: Any, jacobian: bool = False) -> Any:
     (1.0, 0.0)
     """
     x = operand(x, "positive_constrain", "x")
-    y = exp(x)
-    return (y, _sum(x)) if jacobian else y
+    return above(x, 0.0, jacobian)
 
 
-def positive_free(y: Any) -> Any:
+def positive_free(y: Operand) -> Result:
     """The inverse of `positive_constrain`: ``log(y)``.
 
     Parameters
@@ -253,6 +260,10 @@ def positive_free(y: Any) -> Any:
     -----
     The derivative is ``1 / y``.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower bounded scalar".
+
     Examples
     --------
     >>> import varmat as vm
@@ -264,7 +275,7 @@ def positive_free(y: Any) -> Any:
     return log(y)
 
 
-def prob_constrain(x: Any, jacobian: bool = False) -> Any:
+def prob_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to probabilities: ``expit(x)``.
 
     Parameters
@@ -286,7 +297,8 @@ def prob_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Lower and upper bounded scalar".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower and upper bounded
+    scalar".
 
     Examples
     --------
@@ -298,7 +310,7 @@ def prob_constrain(x: Any, jacobian: bool = False) -> Any:
     return interval_constrain(x, 0.0, 1.0, jacobian=True) if jacobian else expit(x)
 
 
-def prob_free(y: Any) -> Any:
+def prob_free(y: Operand) -> Result:
     """The inverse of `prob_constrain`: ``log(y) - log(1 - y)``.
 
     Parameters
@@ -319,6 +331,11 @@ def prob_free(y: Any) -> Any:
     -----
     The derivative is ``1 / (y * (1 - y))``.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Lower and upper bounded
+    scalar".
+
     Examples
     --------
     >>> import varmat as vm
@@ -329,7 +346,7 @@ def prob_free(y: Any) -> Any:
     return _interval_free("prob_free", "Probability variable", y, 0.0, 1.0)
 
 
-def corr_constrain(x: Any, jacobian: bool = False) -> Any:
+def corr_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to correlations: ``tanh(x)``.
 
     Parameters
@@ -351,7 +368,7 @@ def corr_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Correlation matrices".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Correlation matrices".
 
     Examples
     --------
@@ -364,7 +381,7 @@ def corr_constrain(x: Any, jacobian: bool = False) -> Any:
     return (y, -2.0 * _sum(log_cosh(x))) if jacobian else y
 
 
-def corr_free(y: Any) -> Any:
+def corr_free(y: Operand) -> Result:
     """The inverse of `corr_constrain`: ``arctanh(y)``.
 
     Parameters
@@ -384,6 +401,10 @@ def corr_free(y: Any) -> Any:
     Notes
     -----
     The derivative is ``1 / (1 - y**2)``.
+
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Correlation matrices".
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from varmat.transforms.common import (
     sum_over,
     times_slope,
 )
-from varmat.transforms.unit_vectors import steps
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "ordered_constrain",
@@ -29,9 +31,16 @@ __all__ = [
 ]
 
 
+def _differences(y: Operand, before: float) -> Result:
+    """Each element minus the one before it along the last axis, where `before` stands before the
+    first; also of symbols.
+    """
+    return y - np.concatenate([np.full((*np.shape(y)[:-1], 1), before), y[..., :-1]], axis=-1)
+
+
 # y[0] = x[0], y[k] = y[k - 1] + exp(x[k]); the log-Jacobian is the sum of x[1:].
 @operation(stacked=True)
-def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
+def ordered_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to one with ascending elements: sums of ``x[0], exp(x[1]), exp(x[2]), ...``.
 
     Parameters
@@ -59,7 +68,7 @@ def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Ordered vector".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Ordered vector".
 
     Examples
     --------
@@ -75,7 +84,7 @@ def ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 
 
 @ordered_constrain.reverse
-def ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any) -> Any:
+def ordered_reverse(g: Adjoint, r: Operand, x: Operand, jacobian: bool, steps: Operand) -> Result:
     g, h, _ = split(g, r, jacobian)
     later = later_sums(g)
     c = times_slope(later, steps) + h
@@ -84,17 +93,17 @@ def ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any) -> Any:
 
 
 @ordered_constrain.tangent
-def ordered_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+def ordered_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     steps = np.exp(x[..., 1:])
 
-    def maps(t: Any) -> Any:
+    def maps(t: Operand) -> Result:
         y = np.cumsum(np.concatenate([t[..., :1], steps * t[..., 1:]], axis=-1), axis=-1)
         return y, sum_over(t[..., 1:], x)
 
     return joined(maps, jacobian)
 
 
-def ordered_free(y: Any) -> Any:
+def ordered_free(y: Operand) -> Result:
     """The inverse of `ordered_constrain`: the first element and the logarithms of the steps.
 
     Parameters
@@ -115,8 +124,12 @@ def ordered_free(y: Any) -> Any:
 
     Notes
     -----
-    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k
-    - 1]``, of the first it is one.
+    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in
+    ``y[k - 1]``; of the first it is one.
+
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Ordered vector".
 
     Examples
     --------
@@ -126,13 +139,13 @@ def ordered_free(y: Any) -> Any:
     """
     y = operand(y, "ordered_free", "y")
     check_vector("ordered_free", "y", np.shape(y))
-    ascending = Domain("greater than the element before it", lambda y: steps(y, -np.inf) > 0)
+    ascending = Domain("greater than the element before it", lambda y: _differences(y, -np.inf) > 0)
     check_inside(ascending, "ordered_free", "Ordered variable", y)
     return np.concatenate([y[..., :1], np.log(np.diff(y))], axis=-1)
 
 
 @operation(stacked=True)
-def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
+def positive_ordered_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to one with positive, ascending elements: sums of ``exp(x)``.
 
     Parameters
@@ -160,7 +173,7 @@ def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Positive ordered vector".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Ordered vector".
 
     Examples
     --------
@@ -175,18 +188,20 @@ def positive_ordered_constrain(x: Any, jacobian: bool = False) -> Any:
 
 
 @positive_ordered_constrain.reverse
-def positive_ordered_reverse(g: Any, r: Any, x: Any, jacobian: bool, steps: Any) -> Any:
+def positive_ordered_reverse(
+    g: Adjoint, r: Operand, x: Operand, jacobian: bool, steps: Operand
+) -> Result:
     g, h, _ = split(g, r, jacobian)
     return times_slope(later_sums(g), steps) + h
 
 
 @positive_ordered_constrain.tangent
-def positive_ordered_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+def positive_ordered_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     steps = np.exp(x)
     return joined(lambda t: (np.cumsum(steps * t, axis=-1), sum_over(t, x)), jacobian)
 
 
-def positive_ordered_free(y: Any) -> Any:
+def positive_ordered_free(y: Operand) -> Result:
     """The inverse of `positive_ordered_constrain`: the logarithms of the steps, from 0 on.
 
     Parameters
@@ -207,8 +222,12 @@ def positive_ordered_free(y: Any) -> Any:
 
     Notes
     -----
-    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in ``y[k
-    - 1]``; of the first it is ``1 / y[0]``.
+    The derivative of element `k` is ``1 / (y[k] - y[k - 1])`` in ``y[k]`` and its negative in
+    ``y[k - 1]``; of the first it is ``1 / y[0]``.
+
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Ordered vector".
 
     Examples
     --------
@@ -219,7 +238,7 @@ def positive_ordered_free(y: Any) -> Any:
     y = operand(y, "positive_ordered_free", "y")
     check_vector("positive_ordered_free", "y", np.shape(y))
     ascending = Domain(
-        "positive and greater than the element before it", lambda y: steps(y, 0.0) > 0
+        "positive and greater than the element before it", lambda y: _differences(y, 0.0) > 0
     )
     check_inside(ascending, "positive_ordered_free", "Positive ordered variable", y)
     return np.log(np.diff(y, prepend=0.0))

@@ -1,29 +1,33 @@
 """Stan's readers of partial correlations: correlation and covariance matrices, and their Cholesky
 factors.
 
-Partial correlations go column by column, ``(1, 0), (2, 0), ..., (2, 1), ...``, and lie between -1
-and 1; `corr_matrix_constrain` and `cov_matrix_constrain_lkj` make them of any real numbers."""
+Partial correlations are read column by column, ``(1, 0), (2, 0), ..., (2, 1), ...``, and lie
+between -1 and 1. `corr_matrix_constrain` and `cov_matrix_constrain_lkj` make them from any real
+numbers.
+"""
 
 from __future__ import annotations
 
 from math import log, prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.domains import Domain, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.functions.checks import check_values
-from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.transforms.common import check_vector, operand
-from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of
+from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of, squared
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__ = ["read_corr_L", "read_corr_matrix", "read_cov_L", "read_cov_matrix"]
 
 inside = Domain("between -1 and 1", lambda z: abs(z) < 1.0)
 
 
-def _corr_factor(function: str, z: Any, size: Any, jacobian: bool) -> Any:
+def _corr_factor(function: str, z: Operand, size: Operand, jacobian: bool) -> Result:
     """The Cholesky factor, and if asked for the log-Jacobian of the correlation matrix."""
     z = operand(z, function, "z")
     places = by_columns(size_of(function, "K", size))
@@ -32,11 +36,11 @@ def _corr_factor(function: str, z: Any, size: Any, jacobian: bool) -> Any:
     factor = correlation_factor(np.arctanh(z), places=places, jacobian=False)
     if not jacobian:
         return factor
-    # Of the weights, which count sqrt(1 - z**2), two are for tanh.
+    # Each weight counts log(sqrt(1 - z**2)). Two of them belong to tanh, which is not applied here.
     return factor, np.sum((0.5 * places.weights - 1.0) * np.log1p(-z * z))
 
 
-def _cov_factor(function: str, z: Any, sds: Any, jacobian: bool) -> Any:
+def _cov_factor(function: str, z: Operand, sds: Operand, jacobian: bool) -> Result:
     sds = operand(sds, function, "sds")
     check_vector(function, "sds", np.shape(sds))
     k = np.shape(sds)[-1]
@@ -54,11 +58,7 @@ def _cov_factor(function: str, z: Any, sds: Any, jacobian: bool) -> Any:
     ) * k * log(2.0)
 
 
-def _squared(factor: Any, jacobian: bool) -> Any:
-    return (tcrossprod(factor[0]), factor[1]) if jacobian else tcrossprod(factor)
-
-
-def read_corr_L(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N802 - Stan's names
+def read_corr_L(z: Operand, K: int, jacobian: bool = False) -> Result:  # noqa: N802 - Stan's names
     """The Cholesky factor of a correlation matrix with given partial correlations.
 
     Parameters
@@ -105,7 +105,7 @@ def read_corr_L(z: Any, K: int, jacobian: bool = False) -> Any:  # noqa: N802 - 
     return _corr_factor("read_corr_L", z, K, jacobian)
 
 
-def read_corr_matrix(z: Any, K: int, jacobian: bool = False) -> Any:
+def read_corr_matrix(z: Operand, K: int, jacobian: bool = False) -> Result:
     """The correlation matrix with given partial correlations.
 
     Parameters
@@ -134,6 +134,11 @@ def read_corr_matrix(z: Any, K: int, jacobian: bool = False) -> Any:
     -----
     ``L @ L.T`` of the factor of `read_corr_L`: the adjoint of `L` is ``(g + g.T) @ L``.
 
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines
+    and extended onion method", Journal of Multivariate Analysis 100 (2009), 1989.
+
     Examples
     --------
     >>> import varmat as vm
@@ -141,10 +146,10 @@ def read_corr_matrix(z: Any, K: int, jacobian: bool = False) -> Any:
     array([[1. , 0.6],
            [0.6, 1. ]])
     """
-    return _squared(_corr_factor("read_corr_matrix", z, K, jacobian), jacobian)
+    return squared(_corr_factor("read_corr_matrix", z, K, jacobian), jacobian)
 
 
-def read_cov_L(z: Any, sds: Any, jacobian: bool = False) -> Any:  # noqa: N802 - Stan's name
+def read_cov_L(z: Operand, sds: Operand, jacobian: bool = False) -> Result:  # noqa: N802 - Stan's name
     """The Cholesky factor of a covariance matrix with given partial correlations and standard
     deviations.
 
@@ -176,6 +181,11 @@ def read_cov_L(z: Any, sds: Any, jacobian: bool = False) -> Any:  # noqa: N802 -
     Row `i` of the factor of `read_corr_L`, times ``sds[i]``. The log-Jacobian is that of
     `read_corr_L`, plus ``K`` times ``log(2)`` and the logarithms of the standard deviations.
 
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines
+    and extended onion method", Journal of Multivariate Analysis 100 (2009), 1989.
+
     Examples
     --------
     >>> import varmat as vm
@@ -186,7 +196,7 @@ def read_cov_L(z: Any, sds: Any, jacobian: bool = False) -> Any:  # noqa: N802 -
     return _cov_factor("read_cov_L", z, sds, jacobian)
 
 
-def read_cov_matrix(z: Any, sds: Any, jacobian: bool = False) -> Any:
+def read_cov_matrix(z: Operand, sds: Operand, jacobian: bool = False) -> Result:
     """The covariance matrix with given partial correlations and standard deviations.
 
     Parameters
@@ -216,6 +226,11 @@ def read_cov_matrix(z: Any, sds: Any, jacobian: bool = False) -> Any:
     -----
     ``L @ L.T`` of the factor of `read_cov_L`: the adjoint of `L` is ``(g + g.T) @ L``.
 
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines
+    and extended onion method", Journal of Multivariate Analysis 100 (2009), 1989.
+
     Examples
     --------
     >>> import varmat as vm
@@ -223,4 +238,4 @@ def read_cov_matrix(z: Any, sds: Any, jacobian: bool = False) -> Any:
     array([[1. , 1.2],
            [1.2, 4. ]])
     """
-    return _squared(_cov_factor("read_cov_matrix", z, sds, jacobian), jacobian)
+    return squared(_cov_factor("read_cov_matrix", z, sds, jacobian), jacobian)

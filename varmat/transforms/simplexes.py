@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from varmat.transforms.common import (
     sum_over,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result, Shape
+
 __all__ = [
     "simplex_constrain",
     "simplex_free",
@@ -35,19 +38,19 @@ __all__ = [
 
 
 @lru_cache(maxsize=64)
-def _sticks(n: int) -> tuple[Any, Any]:
-    """For each piece broken off a stick how many pieces are left, itself included, and the
-    logarithm of the others.
+def _sticks(n: int) -> tuple[Result, Result]:
+    """How many pieces of a stick are left before each is broken off, and the logarithm of that
+    number less one.
     """
     left = np.arange(n + 1.0, 1.0, -1.0)
     return left, np.log(left - 1.0)
 
 
-# Stick-breaking: z[k] = expit(x[k] - log(K - 1 - k)), y[k] = z[k] prod_{j < k} (1 - z[j]), and the
-# last piece is what is left. With a the argument of expit, log|J| = sum_k log z[k] + (K - 1 - k)
-# log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
+# Stick-breaking: z[k] = expit(a[k]) with a[k] = x[k] - log(K - 1 - k), and
+# y[k] = z[k] prod_{j < k} (1 - z[j]). The last piece is the rest of the stick.
+# log|J| = sum_k log z[k] + (K - 1 - k) log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
 @operation(stacked=True)
-def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
+def simplex_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to a simplex, one element longer: nonnegative numbers with sum 1, by
     stick-breaking.
 
@@ -77,7 +80,7 @@ def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual (up to 2.35), "Unit simplex".
+    Stan Reference Manual (up to 2.35), chapter "Constraint Transforms", section "Unit simplex".
 
     Examples
     --------
@@ -90,7 +93,7 @@ def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
     n = x.shape[-1]
     left, shift = _sticks(n)
     a = x - shift
-    z, rest = expit.ufunc(a), expit.ufunc(-a)  # of plain arrays: no variable is looked for
+    z, rest = expit.ufunc(a), expit.ufunc(-a)  # `x` is a plain array here
     left_over = np.multiply.accumulate(rest, axis=-1)
     inner = [z[..., :1], left_over[..., :-1] * z[..., 1:], left_over[..., n - 1 :]]
     y = np.concatenate(inner, axis=-1) if n else np.ones((*x.shape[:-1], 1))
@@ -98,7 +101,9 @@ def simplex_constrain(x: Any, jacobian: bool = False) -> Any:
 
 
 @simplex_constrain.reverse
-def simplex_reverse(g: Any, r: Any, x: Any, jacobian: bool, z: Any, rest: Any) -> Any:
+def simplex_reverse(
+    g: Adjoint, r: Operand, x: Operand, jacobian: bool, z: Operand, rest: Operand
+) -> Result:
     g, h, r = split(g, r, jacobian)
     p = g * r
     c = p[..., :-1] * rest - z * later_sums(p[..., 1:])
@@ -106,21 +111,21 @@ def simplex_reverse(g: Any, r: Any, x: Any, jacobian: bool, z: Any, rest: Any) -
 
 
 @simplex_constrain.tangent
-def simplex_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+def simplex_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     y = r[0] if jacobian else r
     n = np.shape(x)[-1]
     left, shift = _sticks(n)
     z, rest = expit(x - shift), expit(shift - x)
 
-    def maps(t: Any) -> Any:
-        # Of the logarithms of the elements.
+    def maps(t: Operand) -> Result:
+        # The derivative of log(y), in two parts.
         own = np.concatenate([rest * t, np.zeros((*np.shape(t)[:-1], 1))], axis=-1)
         return y * (own - exclusive_cumsum(z * t, n + 1)), sum_over((1.0 - left * z) * t, x)
 
     return joined(maps, jacobian)
 
 
-def simplex_free(y: Any) -> Any:
+def simplex_free(y: Operand) -> Result:
     """The inverse of `simplex_constrain`.
 
     Parameters
@@ -145,6 +150,10 @@ def simplex_free(y: Any) -> Any:
     The derivative is that of ``log(y[k]) - log(sum(y[k + 1:]))``, whether or not the sum of all
     elements is kept.
 
+    References
+    ----------
+    Stan Reference Manual (up to 2.35), chapter "Constraint Transforms", section "Unit simplex".
+
     Examples
     --------
     >>> import varmat as vm
@@ -158,23 +167,23 @@ def simplex_free(y: Any) -> Any:
     return _odds(y)
 
 
-def _odds(y: Any) -> Any:
-    """Of simplexes that have been checked the unconstrained elements; differentiable."""
+def _odds(y: Operand) -> Result:
+    """The unconstrained elements of simplexes that have been checked; differentiable."""
     pieces = y[..., :-1]
-    # A piece of nothing is broken off a stick of any length, also of one that is used up.
+    # An empty piece may follow when the stick is used up: 0 / 1 stands for 0 / 0.
     rest = np.where(pieces == 0.0, 1.0, later_sums(y[..., 1:]))
     with np.errstate(divide="ignore"):
         odds = np.log(pieces) - np.log(rest)
     return odds + _sticks(np.shape(y)[-1] - 1)[1]
 
 
-def _check_columns(function: str, name: str, shape: tuple[int, ...], least: int) -> None:
+def _check_columns(function: str, name: str, shape: Shape, least: int) -> None:
     if len(shape) < 2 or shape[-2] < least:
         rule = f"with {least} or more rows" if least else "or a stack of them"
         raise ShapeError(f"{function}: {name} has shape {shape}, but must be a matrix {rule}!")
 
 
-def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
+def stochastic_column_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a matrix to one with one row more whose columns are simplexes.
 
     Parameters
@@ -201,7 +210,7 @@ def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Stochastic matrix".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Stochastic matrix".
 
     Examples
     --------
@@ -216,7 +225,7 @@ def stochastic_column_constrain(x: Any, jacobian: bool = False) -> Any:
     return (np.matrix_transpose(rows[0]), rows[1]) if jacobian else np.matrix_transpose(rows)
 
 
-def stochastic_column_free(y: Any) -> Any:
+def stochastic_column_free(y: Operand) -> Result:
     """The inverse of `stochastic_column_constrain`.
 
     Parameters
@@ -239,6 +248,10 @@ def stochastic_column_free(y: Any) -> Any:
     -----
     The derivative is that of `simplex_free`, column by column.
 
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Stochastic matrix".
+
     Examples
     --------
     >>> import varmat as vm
@@ -253,7 +266,7 @@ def stochastic_column_free(y: Any) -> Any:
     return np.matrix_transpose(_odds(np.matrix_transpose(y)))
 
 
-# A matrix whose rows are simplexes is a stack of them.
+# A matrix whose rows are simplexes is a stack of simplexes.
 stochastic_row_constrain = simplex_constrain
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from varmat.core.operation import operation
 from varmat.functions.checks import check_matrix
 from varmat.programs.symbols import refuse
 from varmat.transforms.common import check_inside, check_vector, later_sums, operand, zero
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "sum_to_zero_constrain",
@@ -22,16 +25,17 @@ __all__ = [
 
 
 @lru_cache(maxsize=64)
-def _helmert(n: int) -> tuple[Any, Any]:
-    """j = 1, ..., n and sqrt(j (j + 1))."""
+def _helmert(n: int) -> tuple[Result, Result]:
+    """The numbers j = 1, ..., n, and sqrt(j (j + 1))."""
     j = np.arange(1.0, n + 1.0)
     return j, np.sqrt(j * (j + 1.0))
 
 
-# Column j = 1, ..., n of the isometry has j elements 1, then -j, then zeros, all over sqrt(j (j +
-# 1)). It and its transpose are each the other's reverse rule.
+# Column j = 1, ..., n of the isometry (Helmert's matrix) has j ones, then -j, then zeros, all
+# divided by sqrt(j (j + 1)). The reverse rule of each operation is the other one.
 @operation(stacked=True)
-def sum_to_zero_isometry(x: Any) -> Any:
+def sum_to_zero_isometry(x: Operand) -> Result:
+    """A vector with sum zero, one element longer than `x`."""
     j, root = _helmert(x.shape[-1])
     w = x / root
     y = np.zeros((*x.shape[:-1], x.shape[-1] + 1))
@@ -41,13 +45,14 @@ def sum_to_zero_isometry(x: Any) -> Any:
 
 
 @operation(stacked=True)
-def sum_to_zero_coordinates(y: Any) -> Any:
+def sum_to_zero_coordinates(y: Operand) -> Result:
+    """The transpose of `sum_to_zero_isometry`, and its inverse where the sum is zero."""
     j, root = _helmert(y.shape[-1] - 1)
     return (np.add.accumulate(y[..., :-1], axis=-1) - j * y[..., 1:]) / root
 
 
 @sum_to_zero_isometry.straight
-def isometry_straight(x: Any) -> Any:
+def isometry_straight(x: Operand) -> Result:
     if not np.size(x):
         refuse()
     j, root = _helmert(np.shape(x)[-1])
@@ -57,26 +62,26 @@ def isometry_straight(x: Any) -> Any:
 
 
 @sum_to_zero_isometry.reverse
-def isometry_reverse(g: Any, r: Any, x: Any) -> Any:
+def isometry_reverse(g: Adjoint, r: Operand, x: Operand) -> Result:
     return sum_to_zero_coordinates.function(g)
 
 
 @sum_to_zero_isometry.tangent
-def isometry_tangent(r: Any, x: Any) -> Any:
+def isometry_tangent(r: Operand, x: Operand) -> Result:
     return sum_to_zero_isometry
 
 
 @sum_to_zero_coordinates.reverse
-def coordinates_reverse(g: Any, r: Any, y: Any) -> Any:
+def coordinates_reverse(g: Adjoint, r: Operand, y: Operand) -> Result:
     return sum_to_zero_isometry.function(g)
 
 
 @sum_to_zero_coordinates.tangent
-def coordinates_tangent(r: Any, y: Any) -> Any:
+def coordinates_tangent(r: Operand, y: Operand) -> Result:
     return sum_to_zero_coordinates
 
 
-def sum_to_zero_constrain(x: Any, jacobian: bool = False) -> Any:
+def sum_to_zero_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to one, one element longer, with sum zero: an isometry.
 
     Parameters
@@ -100,13 +105,14 @@ def sum_to_zero_constrain(x: Any, jacobian: bool = False) -> Any:
 
     Notes
     -----
-    Column `j` of the orthonormal matrix, counted from 1, is ``(1, ..., 1, -j, 0, ..., 0) / sqrt(j
-    (j + 1))`` with `j` ones. It is not formed; its transpose gives the adjoint. If the elements of
-    `x` are independent and standard normal, those of `y` have variance ``(K - 1) / K``.
+    Column `j` of the orthonormal matrix, counted from 1, is
+    ``(1, ..., 1, -j, 0, ..., 0) / sqrt(j (j + 1))`` with `j` ones. It is not formed; its transpose
+    gives the adjoint. If the elements of `x` are independent and standard normal, those of `y` have
+    variance ``(K - 1) / K``.
 
     References
     ----------
-    Stan Reference Manual (from 2.36), "Zero sum vector".
+    Stan Reference Manual (from 2.36), chapter "Constraint Transforms", section "Zero sum vector".
 
     Examples
     --------
@@ -120,7 +126,7 @@ def sum_to_zero_constrain(x: Any, jacobian: bool = False) -> Any:
     return (y, 0.0) if jacobian else y
 
 
-def sum_to_zero_free(y: Any) -> Any:
+def sum_to_zero_free(y: Operand) -> Result:
     """The inverse of `sum_to_zero_constrain`.
 
     Parameters
@@ -143,6 +149,10 @@ def sum_to_zero_free(y: Any) -> Any:
     -----
     Linear: the adjoint is multiplied by the matrix of `sum_to_zero_constrain`, and so has sum zero.
 
+    References
+    ----------
+    Stan Reference Manual (from 2.36), chapter "Constraint Transforms", section "Zero sum vector".
+
     Examples
     --------
     >>> import varmat as vm
@@ -157,7 +167,7 @@ def sum_to_zero_free(y: Any) -> Any:
     return sum_to_zero_coordinates(y)
 
 
-def sum_to_zero_matrix_constrain(x: Any, jacobian: bool = False) -> Any:
+def sum_to_zero_matrix_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a matrix to one with a row and a column more, all of whose rows and columns have sum
     zero: an isometry.
 
@@ -187,7 +197,7 @@ def sum_to_zero_matrix_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual (from 2.37), "Zero sum matrix".
+    Stan Reference Manual (from 2.37), chapter "Constraint Transforms", section "Zero sum matrix".
 
     Examples
     --------
@@ -203,7 +213,7 @@ def sum_to_zero_matrix_constrain(x: Any, jacobian: bool = False) -> Any:
     return (y, 0.0) if jacobian else y
 
 
-def sum_to_zero_matrix_free(y: Any) -> Any:
+def sum_to_zero_matrix_free(y: Operand) -> Result:
     """The inverse of `sum_to_zero_matrix_constrain`.
 
     Parameters
@@ -225,6 +235,10 @@ def sum_to_zero_matrix_free(y: Any) -> Any:
     Notes
     -----
     Linear: `sum_to_zero_free` of all rows, and then of all columns.
+
+    References
+    ----------
+    Stan Reference Manual (from 2.37), chapter "Constraint Transforms", section "Zero sum matrix".
 
     Examples
     --------

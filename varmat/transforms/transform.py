@@ -1,10 +1,10 @@
-"""What transforms have in common: the abstract base, and those that are made from two functions."""
+"""The abstract base of all transforms, and that of transforms made from a pair of functions."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from varmat.core.operation import as_operand
 from varmat.core.variables import data
 from varmat.functions.checks import check_integer, check_values, is_watched
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result, Shape
+
 __all__ = ["Transform"]
-
-
-Shape = tuple[int, ...]
 
 
 def _shape(shape: int | Shape) -> Shape:
@@ -65,7 +65,7 @@ class Transform(ABC):
         self.unconstrained_shape = unconstrained_shape
         self.unconstrained_size = prod(unconstrained_shape)
 
-    def constrain(self, x: Any) -> Any:
+    def constrain(self, x: Operand) -> Result:
         """The constrained value.
 
         Parameters
@@ -79,7 +79,7 @@ class Transform(ABC):
         """
         return self._constrain(self._placed(x), False)
 
-    def constrain_with_log_jacobian(self, x: Any) -> tuple[Any, Any]:
+    def constrain_with_log_jacobian(self, x: Operand) -> tuple[Result, Result]:
         """The constrained value and the logarithm of the absolute Jacobian determinant, a scalar.
 
         Parameters
@@ -92,10 +92,10 @@ class Transform(ABC):
         y : of shape ``shape``
         log_jacobian : float or Var
         """
-        result: tuple[Any, Any] = self._constrain(self._placed(x), True)
+        result: tuple[Result, Result] = self._constrain(self._placed(x), True)
         return result
 
-    def unconstrain(self, y: Any) -> Any:
+    def unconstrain(self, y: Operand) -> Result:
         """The unconstrained value of a plain constrained one.
 
         Parameters
@@ -122,16 +122,14 @@ class Transform(ABC):
         return self._unconstrain(y)
 
     @abstractmethod
-    def _constrain(self, x: Any, jacobian: bool) -> Any:
-        """The value, together with the log-Jacobian if asked for, at an `x` of the unconstrained
-        shape.
-        """
+    def _constrain(self, x: Operand, jacobian: bool) -> Result:
+        """The value at an `x` of the unconstrained shape, with the log-Jacobian if asked for."""
 
     @abstractmethod
-    def _unconstrain(self, y: Any) -> Any:
-        """The inverse at a plain `y` of the constrained shape; refuses what is not in the set."""
+    def _unconstrain(self, y: Operand) -> Result:
+        """The inverse at a plain `y` of the constrained shape; raises if `y` is not in the set."""
 
-    def _placed(self, x: Any) -> Any:
+    def _placed(self, x: Operand) -> Result:
         """The argument, reshaped if it is flat."""
         if not isinstance(x, ArrayMethods):
             x = as_operand(x, f"{type(self).__name__}: x")
@@ -153,44 +151,44 @@ class Transform(ABC):
 
 
 class FromFunctions(Transform):
-    """A transform that is a pair of functions, with bounds that both take and sizes for the first.
+    """A transform made from a pair of functions. Both take the bounds; the first takes sizes too.
 
     Abstract: a subclass names the functions.
     """
 
-    _functions: tuple[Any, Any]
+    _functions: tuple[Function, Function]
 
     def __init__(
-        self, shape: Shape, unconstrained_shape: Shape, *bounds: Any, **sizes: int
+        self, shape: Shape, unconstrained_shape: Shape, *bounds: Operand, **sizes: int
     ) -> None:
         super().__init__(shape, unconstrained_shape)
         self._bounds = bounds
         self._sizes = sizes
 
     @property
-    def constraint(self) -> tuple[Any, tuple[Any, ...]]:
-        """The function that constrains, and the bounds that it takes, beside sizes."""
+    def constraint(self) -> tuple[Result, tuple[Result, ...]]:
+        """The function that constrains, and its bounds; sizes are not among them."""
         return self._functions[0], self._bounds
 
-    def _constrain(self, x: Any, jacobian: bool) -> Any:
+    def _constrain(self, x: Operand, jacobian: bool) -> Result:
         return self._functions[0](x, *self._bounds, **self._sizes, jacobian=jacobian)
 
-    def _unconstrain(self, y: Any) -> Any:
+    def _unconstrain(self, y: Operand) -> Result:
         return self._functions[1](y, *plain(self._bounds))
 
-    def _checked_size(self, name: str, size: Any, least: int) -> int:
+    def _checked_size(self, name: str, size: Operand, least: int) -> int:
         check_integer(type(self).__name__, name, size, least)
-        # with small integers of NumPy's, the number of unconstrained elements would wrap around
+        # With NumPy's small integers the number of unconstrained elements could wrap around.
         return int(size)
 
 
 class ElementwiseTransform(FromFunctions):
     """A transform of each element alone; abstract."""
 
-    # What takes the place of the first function if all bounds are finite.
-    _finite: ClassVar[Any] = None
+    # Replaces the first function if all bounds are finite.
+    _finite: ClassVar[Function | None] = None
 
-    def __init__(self, shape: int | Shape, *bounds: Any) -> None:
+    def __init__(self, shape: int | Shape, *bounds: Operand) -> None:
         shape = _shape(shape)
         bounds = tuple(
             as_operand(bound, f"{type(self).__name__}: bound {i}")
@@ -199,11 +197,10 @@ class ElementwiseTransform(FromFunctions):
         super().__init__(shape, shape, *bounds)
         constrain = self._functions[0]
 
-        def are_finite(*values: Any) -> bool:
+        def are_finite(*values: Operand) -> bool:
             return all(np.all(np.isfinite(value)) for value in values)
 
-        # What is wrong with the bounds is said now, not again at each call; a recording looks again
-        # in every run.
+        # Bounds are checked here, not at each call. A recording checks them again in each run.
         constrain(data(np.zeros(shape)), *(bounds if is_watched(*bounds) else map(plain, bounds)))
         if check_values(are_finite, *bounds) and self._finite is not None:
             self._functions = self._finite, self._functions[1]
@@ -217,7 +214,7 @@ class Vectors(FromFunctions):
     """Vectors, or an array of them along the last axis; abstract."""
 
     _least: ClassVar[int] = 0
-    # How many elements a vector has more than are free.
+    # The number of elements of a vector minus the number of free ones.
     _surplus: ClassVar[int] = 0
 
     def __init__(self, size: int, shape: int | Shape = ()) -> None:

@@ -1,10 +1,8 @@
-"""Transforms of vectors: ordered ones, simplexes, those with sum zero, unit vectors. All work on
-stacks, along the last axis.
-"""
+"""The transform of unit vectors, along the last axis of a stack."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,31 +20,16 @@ from varmat.transforms.common import (
     sum_over,
 )
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Operand, Result
+
 __all__ = ["unit_vector_constrain", "unit_vector_free"]
 
-# --- ordered vectors ---
 
-
-# --- simplexes ---
-
-
-def steps(y: Any, before: float) -> Any:
-    """The difference of each element from that before it, along the last axis, with a number before
-    the first; also of symbols.
-    """
-    return y - np.concatenate([np.full((*np.shape(y)[:-1], 1), before), y[..., :-1]], axis=-1)
-
-
-# --- vectors with sum zero ---
-
-
-# --- unit vectors ---
-
-
-# y = x / |x|, and the length has the density exp(-|x|**2 / 2): of the differential of y the part
-# along y is missing.
+# y = x / |x|, so the differential of y has no part along y. The length of x has the density
+# exp(-|x|**2 / 2).
 @operation(stacked=True)
-def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
+def unit_vector_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to the unit vector of its direction: ``x / norm(x)``.
 
     Parameters
@@ -77,7 +60,7 @@ def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
 
     References
     ----------
-    Stan Reference Manual, "Unit vector".
+    Stan Reference Manual, chapter "Constraint Transforms", section "Unit vector".
 
     Examples
     --------
@@ -90,7 +73,7 @@ def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
         squared = np.add.reduce(x * x, axis=-1, keepdims=True)
     length = np.sqrt(squared)
     if not np.all((squared > 1e-280) & (squared < np.inf)):
-        # In units of the largest element, squares neither overflow nor underflow.
+        # Divided by the largest element, the squares neither overflow nor underflow.
         unit = np.maximum.reduce(np.abs(x), axis=-1, keepdims=True)
         not_zero.check("unit_vector_constrain", "norm(x)", unit[..., 0])
         length = unit * np.sqrt(np.add.reduce(np.square(x / unit), axis=-1, keepdims=True))
@@ -99,7 +82,7 @@ def unit_vector_constrain(x: Any, jacobian: bool = False) -> Any:
 
 
 @unit_vector_constrain.straight
-def unit_vector_straight(x: Any, jacobian: bool = False) -> Any:
+def unit_vector_straight(x: Operand, jacobian: bool = False) -> Result:
     squared = np.sum(np.square(x), axis=-1, keepdims=True)
     require((squared > 1e-280) & (squared < np.inf))
     length = np.sqrt(squared)
@@ -108,14 +91,16 @@ def unit_vector_straight(x: Any, jacobian: bool = False) -> Any:
 
 
 @unit_vector_constrain.reverse
-def unit_vector_reverse(g: Any, r: Any, x: Any, jacobian: bool, length: Any) -> Any:
+def unit_vector_reverse(
+    g: Adjoint, r: Operand, x: Operand, jacobian: bool, length: Operand
+) -> Result:
     g, h, r = split(g, r, jacobian)
     c = (g - r * np.add.reduce(g * r, axis=-1, keepdims=True)) / length
     return c - h * x if jacobian else c
 
 
 @unit_vector_constrain.tangent
-def unit_vector_tangent(r: Any, x: Any, jacobian: bool) -> Any:
+def unit_vector_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     y = r[0] if jacobian else r
     unit = np.max(np.abs(fixed(x)), axis=-1, keepdims=True)
     length = unit * np.sqrt(np.sum(np.square(x / unit), axis=-1, keepdims=True))
@@ -125,7 +110,7 @@ def unit_vector_tangent(r: Any, x: Any, jacobian: bool) -> Any:
     )
 
 
-def unit_vector_free(y: Any) -> Any:
+def unit_vector_free(y: Operand) -> Result:
     """A vector that `unit_vector_constrain` maps to `y`: `y` itself.
 
     Parameters
@@ -147,6 +132,10 @@ def unit_vector_free(y: Any) -> Any:
     Notes
     -----
     The derivative is that of the identity: the adjoint is handed through.
+
+    References
+    ----------
+    Stan Reference Manual, chapter "Constraint Transforms", section "Unit vector".
 
     Examples
     --------
