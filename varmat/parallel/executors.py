@@ -8,13 +8,16 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
+
+if TYPE_CHECKING:
+    from varmat.typing import Thunk
 
 __all__: list[str] = []
 
@@ -29,21 +32,21 @@ class Pools:
     """The pools that the library has made itself, by name."""
 
     def __init__(self) -> None:
-        self._pools: dict[str, Any] = {}
+        self._pools: dict[str, Executor] = {}
         self._lock = threading.Lock()
 
     def forget(self) -> None:
         """Leave the pools to the parent: a forked child has none of their threads."""
         self._pools, self._lock = {}, threading.Lock()
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> Executor:
         """The pool of this name; made when it is first asked for."""
         with self._lock:
             if name not in self._pools:
                 self._pools[name] = _made(name)
             return self._pools[name]
 
-    def renew(self, name: str, broken: Any) -> None:
+    def renew(self, name: str, broken: Executor) -> None:
         """Forget a pool that has lost a worker."""
         with self._lock:
             if self._pools.get(name) is broken:
@@ -51,7 +54,7 @@ class Pools:
         broken.shutdown(wait=False)
 
 
-def _made(name: str) -> Any:
+def _made(name: str) -> Executor:
     if name == "threads":
         return ThreadPoolExecutor(processors(), "varmat")
     try:
@@ -61,9 +64,9 @@ def _made(name: str) -> Any:
             'executor="processes" needs loky, which is not installed: pip install '
             '"varmat[parallel]"'
         ) from error
-    return loky.ProcessPoolExecutor(
-        processors(), initializer=partial(begin, [name for name in LARGE if name in sys.modules])
-    )
+    loaded = [name for name in LARGE if name in sys.modules]
+    pool: Executor = loky.ProcessPoolExecutor(processors(), initializer=partial(begin, loaded))
+    return pool
 
 
 def begin(modules: Sequence[str]) -> None:
@@ -116,7 +119,7 @@ def sendable(name: str, thing: Any) -> bytes:
         ) from error
 
 
-def workers_of(executor: Any) -> int:
+def workers_of(executor: Executor | str | None) -> int:
     """How many workers an executor has, as far as it says so."""
     if executor == "serial" or here.is_busy:
         return 1
@@ -154,7 +157,7 @@ class Asking(NamedTuple):
     result: Callable[[int, Future[Any]], Any] = lambda _, future: future.result()
 
 
-def answers(asking: Asking, requests: Sequence[Any], executor: Any) -> list[Any]:
+def answers(asking: Asking, requests: Sequence[Any], executor: Executor | str | None) -> list[Any]:
     """The answers to requests, in order.
 
     Parameters
@@ -221,7 +224,7 @@ def _listed(asking: Asking, requests: Sequence[Any], left: list[int]) -> str:
 
 
 def _round(
-    asking: Asking, pool: Any, requests: Sequence[Any], found: list[Any], left: list[int]
+    asking: Asking, pool: Executor, requests: Sequence[Any], found: list[Any], left: list[int]
 ) -> list[int]:
     """Submit what is left, and collect the answers; what is lost with a worker is left again."""
     lost: list[int] = []
@@ -259,7 +262,9 @@ def _round(
     return lost
 
 
-def _submitted(pool: Any, request: Any, parcel: Any = None) -> Any:
+def _submitted(
+    pool: Executor, request: Any, parcel: tuple[bytes | None, bytes] | None = None
+) -> Future[Any] | None:
     """The future of a request; None if the pool is broken."""
     try:
         return pool.submit(run, identity(), request, parcel)
@@ -267,7 +272,7 @@ def _submitted(pool: Any, request: Any, parcel: Any = None) -> Any:
         return None
 
 
-def _checked(asking: Asking, result: Callable[[], Any]) -> Any:
+def _checked(asking: Asking, result: Thunk) -> Any:
     """An answer; raises the error that a job had, with its number, and the traceback of the other
     process as its cause.
     """

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from varmat.core.variables import like
 from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
 from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, places_of
 from varmat.solvers.inner import value_now
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Value
 
 __all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
 
@@ -54,7 +59,7 @@ class Call(NamedTuple):
     work: Work
     common: frozenset[int]
     directions: tuple[int, ...]
-    executor: Any
+    executor: Executor | str | None
     has_chunks: bool
 
     def along(self, leaf: int) -> Call:
@@ -64,7 +69,7 @@ class Call(NamedTuple):
         return self._replace(common=common, directions=(*self.directions, leaf))
 
     def requests(
-        self, leaves: Sequence[Any], has_gradient: bool, cotangents: list[Any] | None = None
+        self, leaves: Sequence[Operand], has_gradient: bool, cotangents: list[Operand] | None = None
     ) -> list[Request]:
         """What the workers are asked for: one request for each chunk of neighbouring jobs."""
         count = len(self.work.jobs)
@@ -105,11 +110,11 @@ class Call(NamedTuple):
         )
 
 
-def _number(x: Any) -> Any:
+def _number(x: Operand) -> Result:
     return np.ascontiguousarray(x) if np.ndim(x) else float(x)
 
 
-def _values(call: Call, found: list[Any]) -> Any:
+def _values(call: Call, found: list[Any]) -> Result:
     """What the user gets: the sum, or the vector."""
     values = [value for answer in found for value in answer.values]
     if call.work.is_sum:
@@ -118,10 +123,10 @@ def _values(call: Call, found: list[Any]) -> Any:
 
 
 def _gradients(
-    call: Call, leaves: Sequence[Any], requests: list[Request], found: list[Any]
-) -> list[Any]:
+    call: Call, leaves: Sequence[Operand], requests: list[Request], found: list[Any]
+) -> list[Value]:
     """The gradients that the workers found, put together: added in the order of the jobs."""
-    total: list[Any] = [np.zeros(np.shape(x)) for x in leaves]
+    total: list[Value] = [np.zeros(np.shape(x)) for x in leaves]
     for request, answer in zip(requests, found, strict=True):
         for leaf, c in answer.common.items():
             total[leaf] += c
@@ -132,7 +137,7 @@ def _gradients(
     return [x if x.shape else float(x) for x in total]
 
 
-def called(call: Call, leaves: Sequence[Any]) -> Any:
+def called(call: Call, leaves: Sequence[Operand]) -> Result:
     """The result for operands of any kind."""
     if any(map(is_differentiable, leaves)):
         return shared_out(*leaves, call=call)
@@ -140,7 +145,7 @@ def called(call: Call, leaves: Sequence[Any]) -> Any:
 
 
 @operation(variadic=True)
-def shared_out(*leaves: Any, call: Call, workspace: Any = None) -> Any:
+def shared_out(*leaves: Value, call: Call, workspace: Any = None) -> Value:
     if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
         raise TypeError("a function of the user is not run on symbols")
     requests = call.requests(leaves, workspace is not None)
@@ -156,8 +161,13 @@ def shared_out(*leaves: Any, call: Call, workspace: Any = None) -> Any:
 
 @shared_out.reverse
 def _(
-    g: Any, r: Any, *leaves: Any, call: Call, gradients: Any, sizes: list[int]
-) -> tuple[Any, ...]:
+    g: Adjoint,
+    r: Value,
+    *leaves: Value,
+    call: Call,
+    gradients: list[Value] | None,
+    sizes: list[int],
+) -> tuple[Adjoint, ...]:
     weights = np.ravel(g)
     if call.work.is_sum or not weights.size or (weights == weights[0]).all():
         weight = float(weights[0]) if weights.size else 0.0
@@ -170,7 +180,7 @@ def _(
 
 
 @shared_out.tangent
-def _(r: Any, *leaves: Any, call: Call) -> tuple[Any, ...]:
+def _(r: Operand, *leaves: Operand, call: Call) -> tuple[Linear, ...]:
     return tuple([lambda t, i=i: called(call.along(i), [*leaves, t]) for i in range(len(leaves))])
 
 
@@ -189,7 +199,7 @@ class Walk:
     """
 
     def __init__(self) -> None:
-        self.leaves: list[Any] = []
+        self.leaves: list[Operand] = []
         self.held: list[Any] = []
         self._seen: set[int] = set()
 
@@ -216,18 +226,18 @@ class Walk:
             )
         return self._data(tree)
 
-    def _data(self, x: Any) -> tuple[Any, Any]:
+    def _data(self, x: Operand) -> tuple[Any, Any]:
         if isinstance(x, np.ndarray) and x.nbytes <= SMALL and not x.dtype.hasobject:
             return x.copy(), (type(x), x.dtype.str, x.shape, x.tobytes())
         if isinstance(x, (int, float, complex, str, bytes, bool, type(None), np.generic)):
             return x, (type(x), repr(x))
         return x, (type(x), self._identity(x))
 
-    def _identity(self, x: Any) -> int:
+    def _identity(self, x: Operand) -> int:
         self.held.append(x)
         return id(x)
 
-    def function(self, f: Any) -> Any:
+    def function(self, f: Function) -> Any:
         """What is equal for functions that are the same: also if they are defined anew in a
         function that is called again.
         """
@@ -252,14 +262,14 @@ _LOCK = Lock()
 
 def _call(
     name: str,
-    f: Any,
+    f: Function,
     is_sum: bool,
     shared: tuple[Any, ...],
     own: tuple[Any, ...],
     split: Callable[[Any], list[Any]],
-    executor: Any,
+    executor: Executor | str | None,
     sizes: Any,
-) -> tuple[Call, list[Any]]:
+) -> tuple[Call, list[Operand]]:
     """The call for these arguments, and its operands.
 
     `split` makes, of the template of the arguments that jobs do not have in common, the arguments
@@ -290,7 +300,7 @@ def _call(
     return entry[0]._replace(executor=executor), walk.leaves
 
 
-def _items(name: str, title: str, x: Any) -> int:
+def _items(name: str, title: str, x: Operand) -> int:
     """How many items a container has."""
     if isinstance(x, (list, tuple)):
         return len(x)
@@ -300,7 +310,7 @@ def _items(name: str, title: str, x: Any) -> int:
     return int(shape[0])
 
 
-def _container(x: Any) -> Any:
+def _container(x: Operand) -> Operand:
     """A container of items: what is no list, variable or array as an array."""
     return (
         x
@@ -309,14 +319,18 @@ def _container(x: Any) -> Any:
     )
 
 
-def _item(x: Any, index: Any) -> Any:
+def _item(x: Operand, index: Index) -> Any:
     """An item or a slice of a template."""
     return Place(x.leaf, index) if type(x) is Place else x[index]
 
 
 def map_rect(
-    f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor: Any = None
-) -> Any:
+    f: Function,
+    shared: Operand,
+    jobs: Operand,
+    *data: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
     """The results of a function for many sets of parameters and data, one after the other in a
     vector.
 
@@ -390,7 +404,7 @@ def map_rect(
                 f"the {count} jobs!"
             )
 
-    def split(own: Any) -> list[Any]:
+    def split(own: Operand) -> list[Any]:
         return [tuple(_item(x, i) for x in own) for i in range(count)]
 
     call, leaves = _call(name, f, False, (shared,), (jobs, *data), split, executor, None)
@@ -398,14 +412,22 @@ def map_rect(
 
 
 def reduce_sum(
-    f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None
-) -> Any:
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    *shared: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
     return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
 
 
 def reduce_sum_static(
-    f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None
-) -> Any:
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    *shared: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
     return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
 
 
@@ -487,14 +509,19 @@ reduce_sum_static.__doc__ = _REDUCE_SUM.format(
 )
 
 
-def _check_function(name: str, f: Any) -> None:
+def _check_function(name: str, f: Function) -> None:
     if not callable(f):
         raise TypeError(f"{name}: the function is a {type(f).__name__}, but must be a function!")
 
 
 def _reduce_sum(
-    name: str, f: Any, x: Any, grainsize: Any, shared: tuple[Any, ...], executor: Any
-) -> Any:
+    name: str,
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    shared: tuple[Any, ...],
+    executor: Executor | str | None,
+) -> Result:
     _check_function(name, f)
     check(name, executor)
     if isinstance(grainsize, bool) or not isinstance(grainsize, (int, np.integer)):
@@ -509,7 +536,7 @@ def _reduce_sum(
     else:
         ends = [*range(0, count, int(grainsize)), count]
 
-    def split(own: Any) -> list[Any]:
+    def split(own: Operand) -> list[Any]:
         return [(_item(own, slice(lo, hi)), lo, hi) for lo, hi in pairwise(ends)]
 
     call, leaves = _call(name, f, True, shared, x, split, executor, tuple(ends))

@@ -12,9 +12,9 @@ import pickle
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from varmat.derivatives.recorded import RecordedIfPossible
 from varmat.derivatives.recording import lost
 from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner, value_now
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -40,9 +43,9 @@ class Place(NamedTuple):
     """
 
     leaf: int
-    index: Any = None
+    index: Index = None
 
-    def of(self, x: Any) -> Any:
+    def of(self, x: Operand) -> Result:
         return x if self.index is None else x[self.index]
 
 
@@ -87,7 +90,7 @@ def places_of(tree: Any) -> list[Place]:
     return []
 
 
-def filled(tree: Any, numbers: Iterator[Any]) -> Any:
+def filled(tree: Any, numbers: Iterator[Operand]) -> Result:
     """A template with the next number for each place."""
     if type(tree) is Place:
         return next(numbers)
@@ -122,12 +125,7 @@ class Work:
     """
 
     def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        shared: tuple[Any, ...],
-        is_sum: bool,
-        leaves: int,
+        self, name: str, function: Function, shared: tuple[Any, ...], is_sum: bool, leaves: int
     ) -> None:
         self.name, self.function, self.shared, self.is_sum, self.leaves = (
             name,
@@ -153,7 +151,7 @@ class Work:
         """A job as a function of its numbers, differentiated along some of the operands."""
         found = self._shares.get((job, directions))
         if found is None:
-            share: Any = Share(self, self.jobs[job])
+            share: Share | Along = Share(self, self.jobs[job])
             for i, leaf in enumerate(directions):
                 share = Along(share, leaf, self.leaves + i)
             found = self._shares[job, directions] = Evaluated(share)
@@ -168,7 +166,7 @@ class Share:
         self.arguments = (*own, *work.shared) if work.is_sum else (*work.shared, *own)
         self.places = places_of(self.arguments)
 
-    def __call__(self, *numbers: Any) -> Any:
+    def __call__(self, *numbers: Operand) -> Result:
         y = self.work.function(*filled(self.arguments, iter(numbers)))
         if not self.work.is_sum:
             return np.stack(y) if isinstance(y, (list, tuple)) else y
@@ -185,15 +183,16 @@ class Along:
     direction.
     """
 
-    def __init__(self, share: Any, leaf: int, direction: int) -> None:
-        self.work, self.share = share.work, share
+    def __init__(self, share: Share | Along, leaf: int, direction: int) -> None:
+        self.share = share
+        self.work: Work = share.work
         self.which = next((i for i, place in enumerate(share.places) if place.leaf == leaf), None)
         own = [] if self.which is None else [Place(direction, share.places[self.which].index)]
-        self.places = [*share.places, *own]
+        self.places: list[Place] = [*share.places, *own]
 
-    def __call__(self, *numbers: Any) -> Any:
+    def __call__(self, *numbers: Operand) -> Result:
         count = len(self.share.places)
-        tangents: list[Any] = [None] * count
+        tangents: list[Operand] = [None] * count
         if self.which is None:
             value, rate = self.share(*numbers), None
         else:
@@ -208,7 +207,7 @@ class Along:
 class Evaluated:
     """The values and gradients of a share; recorded from some time on, if it can be."""
 
-    def __init__(self, share: Any) -> None:
+    def __init__(self, share: Share | Along) -> None:
         self.share, self.places = share, share.places
         self._inner = Inner(share.work.name, share, ())
         self._count = 0
@@ -217,15 +216,15 @@ class Evaluated:
         self._is_number = share.work.is_sum
         positions = tuple(range(len(self.places)))
         number = share if self._is_number else _Number(share)
-        self._eager: Any = value_and_grad(number, positions)
+        self._eager: Function = value_and_grad(number, positions)
         self._recorded = RecordedIfPossible(number, positions)
 
-    def values(self, numbers: Sequence[Any]) -> np.ndarray:
+    def values(self, numbers: Sequence[Operand]) -> np.ndarray:
         return self._inner.values(numbers, ())
 
     def gradient(
-        self, numbers: Sequence[Any], cotangent: np.ndarray | None
-    ) -> tuple[np.ndarray, Sequence[Any]]:
+        self, numbers: Sequence[Operand], cotangent: np.ndarray | None
+    ) -> tuple[np.ndarray, Sequence[Value]]:
         """The values, and their cotangent, by default all ones, times the derivatives."""
         if not numbers:
             return self.values(numbers), ()
@@ -248,7 +247,7 @@ class Evaluated:
         weights = np.ones(shape) if cotangent is None else cotangent.reshape(shape)
         return np.ravel(value), pullback(weights if shape else float(weights))
 
-    def _plain(self, value: Any) -> Any:
+    def _plain(self, value: Operand) -> Result:
         """The value, which is a variable if the function uses one from outside."""
         if is_differentiable(value):
             raise lost(self.share.work.name, value)
@@ -258,10 +257,10 @@ class Evaluated:
 class _Number:
     """A share that returns a vector with one element, as a function that returns the element."""
 
-    def __init__(self, share: Any) -> None:
+    def __init__(self, share: Share | Along) -> None:
         self.share = share
 
-    def __call__(self, *numbers: Any) -> Any:
+    def __call__(self, *numbers: Operand) -> Result:
         y = self.share(*numbers)
         shape = np.shape(value_now(y))
         if np.prod(shape, dtype=int) != 1:
@@ -296,9 +295,9 @@ class Request(NamedTuple):
     jobs: tuple[int, ...]
     directions: tuple[int, ...]
     has_gradient: bool
-    common: dict[int, Any]
-    own: list[list[Any]]
-    cotangents: list[Any] | None
+    common: dict[int, Value]
+    own: list[list[Value]]
+    cotangents: list[Operand] | None
 
 
 class Answer(NamedTuple):
@@ -307,8 +306,8 @@ class Answer(NamedTuple):
     """
 
     values: list[np.ndarray]
-    common: dict[int, Any]
-    own: list[list[Any]]
+    common: dict[int, Value]
+    own: list[list[Value]]
 
 
 class Unknown(NamedTuple):
@@ -367,7 +366,9 @@ def forget(key: str) -> None:
         _KNOWN.pop(key, None)
 
 
-def run(process: Any, request: Any, parcel: tuple[bytes | None, bytes] | None = None) -> Any:
+def run(
+    process: tuple[str, int], request: Any, parcel: tuple[bytes | None, bytes] | None = None
+) -> Any:
     """What a worker does: the answer to a request, with the work and its jobs where they were sent.
 
     `process` is the process that asks. An error of a job is raised in it, and comes back as a
@@ -406,8 +407,8 @@ def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
 def answered(work: Work, request: Request) -> Answer:
     """The answer of a worker that has the work."""
     values: list[np.ndarray] = []
-    common: dict[int, Any] = {}
-    all_own: list[list[Any]] = []
+    common: dict[int, Value] = {}
+    all_own: list[list[Value]] = []
     for i, job in enumerate(request.jobs):
         try:
             share = work.share(job, request.directions)
@@ -425,7 +426,7 @@ def answered(work: Work, request: Request) -> Answer:
         except Exception as error:
             raise JobError(job, error) from error
         values.append(value)
-        own: list[Any] = []
+        own: list[Value] = []
         for place, c in zip(share.places, gradient, strict=True):
             if place.leaf in request.common:
                 common[place.leaf] = common[place.leaf] + c if place.leaf in common else c

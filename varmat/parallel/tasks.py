@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
 from varmat.parallel.executors import Asking, answers, check, sendable
@@ -54,7 +54,7 @@ def on_workers(
     name: str,
     function: Callable[[Any], Any],
     arguments: Sequence[Any],
-    executor: Any,
+    executor: Executor | str | None,
     noun: str = "block",
     result: Callable[[int, Future[Any]], Any] | None = None,
 ) -> list[Any]:

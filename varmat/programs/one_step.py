@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.kernels import Kernel
-from varmat.programs.program import FLOAT, Shape, Value
+from varmat.programs.program import FLOAT, Layout, Shape, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.native import NativeRunner
+    from varmat.programs.runners.table import Table
+    from varmat.typing import Operand
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -73,7 +78,7 @@ class NativeSteps:
     """
 
     def __init__(
-        self, runner: Any, method: Method, n: int, k: int, given: int, in_state: bool
+        self, runner: NativeRunner, method: Method, n: int, k: int, given: int, in_state: bool
     ) -> None:
         from varmat.programs.runners import compiled
 
@@ -123,7 +128,7 @@ class NativeRates:
     It is for one thread at a time.
     """
 
-    def __init__(self, runner: Any, size: int, given: np.ndarray) -> None:
+    def __init__(self, runner: NativeRunner, size: int, given: np.ndarray) -> None:
         from varmat.programs.runners import compiled
 
         point, scratch = (
@@ -153,15 +158,15 @@ class OneStep(Kernel):
     def __init__(self, name: str, steps: NativeSteps, solve: Callable[..., Arrays]) -> None:
         self.name, self.steps, self.solve = name, steps, solve
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         shapes = [*self.steps.shapes(operands[2].shape[0]), (), (self.steps.work,)]
         return [(shape, FLOAT) for shape in shapes]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Operand, ...]:
         y0, t0, ts, given = operands
         return (*self.solve(y0, float(t0), ts, given), 0.0, np.zeros(self.steps.work))
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.held.append(self.steps)
         *made, ended, work = results
         dims = self.steps.dims(operands[2].shape[0])

@@ -15,13 +15,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from varmat.programs.kernels import Guard, GuardBetween, Kernel, Ufunc
 from varmat.programs.passes import without_dead_steps
-from varmat.programs.program import FLOAT, Program, Shape, Step, Value
+from varmat.programs.program import FLOAT, Layout, Program, Shape, Step, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.native import NativeRunner
+    from varmat.programs.runners.table import Table
+    from varmat.typing import Operand
+
+# Where a part lies: its operand, the bytes to it there, and the bytes from one run to the next.
+Part: TypeAlias = tuple[int, int, int]
 
 
 class Sizes:
@@ -91,9 +99,7 @@ def _finite(step: Step) -> Value | None:
     return made.operands[0]
 
 
-def _places(
-    operand: int, start: int, step: int, sizes: Sequence[int]
-) -> list[tuple[int, int, int]]:
+def _places(operand: int, start: int, step: int, sizes: Sequence[int]) -> list[Part]:
     """For each leaf the operand of which it is a part, the bytes to it there, and the bytes from
     one run to the next.
     """
@@ -120,7 +126,9 @@ class NativeLoop:
         Backwards, whether there are adjoints of the rows; None for the values.
     """
 
-    def __init__(self, runner: Any, sizes: Sizes, count: int, in_rows: bool | None) -> None:
+    def __init__(
+        self, runner: NativeRunner, sizes: Sizes, count: int, in_rows: bool | None
+    ) -> None:
         from varmat.programs.runners import compiled
 
         self.runner, self.count = runner, count
@@ -141,7 +149,7 @@ class NativeLoop:
         self.address = runner.table.ctypes.data
         self.kernel = compiled.own_kernel("scan")
 
-    def _forward(self, sizes: Sizes) -> tuple[list[Any], list[Any]]:
+    def _forward(self, sizes: Sizes) -> tuple[list[Part], list[Part]]:
         row = 8 * sizes.width
         arguments = [
             *_places(2, 0, row, sizes.carried),
@@ -150,7 +158,7 @@ class NativeLoop:
         ]
         return arguments, _places(2, row, row, [*sizes.carried, *sizes.made])
 
-    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Any], list[Any]]:
+    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Part], list[Part]]:
         row, line, last = 8 * sizes.width, 8 * sizes.q, count - 1
         arguments = [
             *_places(6, last * row, -row, sizes.carried), *_places(3, last * line, -line,
@@ -186,7 +194,7 @@ class Loop(Kernel):
         self.body, self.in_rows = body, in_rows
         self.name = "scan" if in_rows is None else "scan.reverse"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         sizes, count = self.body.sizes, operands[1].shape[0]
         loop = self._native(count)
         work = 0 if loop is None else loop.work
@@ -201,7 +209,7 @@ class Loop(Kernel):
             ]
         return [(shape, FLOAT) for shape in shapes]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Operand, ...]:
         made = (
             self.body.forward(*operands)
             if self.in_rows is None
@@ -217,7 +225,7 @@ class Loop(Kernel):
         )
         return loop
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         from varmat.programs.runners.loops import NoLoopError
 
         loop = self._native(operands[1].shape[0])

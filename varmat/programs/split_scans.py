@@ -16,10 +16,11 @@ import numpy as np
 from varmat.programs.builder import Builder
 from varmat.programs.kernels import Assemble, Guard, GuardBetween, Kernel, Select, Sum, Ufunc
 from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
-from varmat.programs.scans import NativeLoop, Sizes, has_guards
+from varmat.programs.scans import NativeLoop, Part, Sizes, has_guards
 from varmat.programs.symbols import Symbol, as_symbols, called, lift, require
 
 if TYPE_CHECKING:
+    from varmat.programs.runners.native import NativeRunner
     from varmat.programs.runners.table import Table
     from varmat.typing import Operand
 
@@ -133,7 +134,7 @@ class Lifted:
         From the number of an argument that is shared, and a view of it, to that view.
     """
 
-    def __init__(self, split: Split, builder: Builder, leaf: Any, shared: Any) -> None:
+    def __init__(self, split: Split, builder: Builder, leaf: Operand, shared: Operand) -> None:
         self.split, self.builder, self._leaf, self._shared = split, builder, leaf, shared
         self._arguments = {id(x): i for i, x in enumerate(split.program.arguments)}
         self._first = len(split.sizes.carried) + len(split.sizes.rows)
@@ -171,7 +172,7 @@ class Lifted:
             if isinstance(step.kernel, Guard):
                 self.builder.guard(self.builder.truth(self.value(step.operands[0])))
             elif isinstance(step.kernel, GuardBetween):
-                x: Any = Symbol(self.builder, self.value(step.operands[0]))
+                x: Operand = Symbol(self.builder, self.value(step.operands[0]))
                 low, high = step.kernel.low, step.kernel.high
                 require(
                     np.isfinite(x)
@@ -197,7 +198,7 @@ class Block:
 
     def __init__(self, builder: Builder, x: Operand) -> None:
         self.builder, self.value = builder, builder.contiguous(lift(builder, x))
-        self._columns: dict[Any, Value] = {}
+        self._columns: dict[tuple[int, int], Value] = {}
 
     @property
     def symbol(self) -> Symbol:
@@ -225,7 +226,7 @@ def _starts(sizes: Sequence[int]) -> list[int]:
     return np.cumsum([0, *sizes]).tolist()  # type: ignore[no-any-return]
 
 
-def _before(lifted: Lifted, count: int) -> Any:
+def _before(lifted: Lifted, count: int) -> Operand:
     """What the runs need of what is made before them, a row for each number."""
     split, builder = lifted.split, lifted.builder
     if not split.before:
@@ -295,7 +296,7 @@ def written_backward(
     lifted = Lifted(split, builder, leaf, lambda i, v: common.number(whole[i] + v.offset // 8))
     made, *_ = called(kernel, history, given.symbol, common.symbol, g, _before(lifted, count))
     adjoint = Block(builder, made)
-    of_rows: Any = np.zeros((0, sizes.q))
+    of_rows: Operand = np.zeros((0, sizes.q))
     following = iter(split.outputs[nc:])
     if split.in_rows:
         parts = [
@@ -312,7 +313,7 @@ def written_backward(
         for at, y in zip(whole[:-1], following, strict=False)
         for e, v in lifted.elements(y)
     ]
-    each_sum: list[Any] = [Symbol(builder, v) for _, v in sums]
+    each_sum: list[Operand] = [Symbol(builder, v) for _, v in sums]
     totals = [np.sum(x) if np.ndim(x) else float(count) * x for x in each_sum]
     of_shared = builder.assemble(
         (sizes.m,), [((at, ()), (), x.value) for (at, _), x in zip(sums, totals, strict=True)]
@@ -325,7 +326,7 @@ class SplitLoop(Kernel):
     of what is carried.
     """
 
-    def __init__(self, split: Split, runner: Any) -> None:
+    def __init__(self, split: Split, runner: NativeRunner) -> None:
         self.split, self.runner = split, runner
         self.name = "scan" if split.in_rows is None else "scan.reverse"
         self._loops: dict[int, SplitNative] = {}
@@ -340,7 +341,7 @@ class SplitLoop(Kernel):
         shape = (count + 1, self.split.sizes.width)
         return [(shape, FLOAT), ((), FLOAT), ((self.loop(count).work,), FLOAT)]
 
-    def _order(self, made: Any, operands: Sequence[Any]) -> list[Any]:
+    def _order(self, made: Operand, operands: Sequence[Operand]) -> list[Operand]:
         """What the loop takes after the array to work in, without the flag."""
         if self.split.in_rows is None:
             start, rows, shared, before = operands
@@ -348,7 +349,7 @@ class SplitLoop(Kernel):
         history, rows, shared, g, before = operands
         return [g, made, rows, shared, history, before]
 
-    def evaluate(self, *operands: np.ndarray) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Operand, ...]:
         count = len(operands[1])
         made = np.zeros((count + 1, self.split.sizes.width))
         ran = self.loop(count)(*self._order(made, [np.ascontiguousarray(x) for x in operands]))
@@ -370,26 +371,26 @@ class SplitLoop(Kernel):
 class SplitNative(NativeLoop):
     """The loop of the runs as one call."""
 
-    def __init__(self, runner: Any, split: Split, count: int) -> None:
+    def __init__(self, runner: NativeRunner, split: Split, count: int) -> None:
         self.split = split
         super().__init__(runner, split.sizes, count, split.in_rows)
         self.dims[4] = split.sizes.k * (split.in_rows is None)
         self.dims[6] = 0
 
-    def _forward(self, sizes: Sizes) -> tuple[list[Any], list[Any]]:
+    def _forward(self, sizes: Sizes) -> tuple[list[Part], list[Part]]:
         arguments, results = super()._forward(sizes)
         count = len(sizes.carried)
         return self._used([*arguments, *self._before(6, 0, 8)]), results[:count]
 
-    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Any], list[Any]]:
+    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Part], list[Part]]:
         arguments, _ = super()._backward(sizes, count, in_rows)
         arguments = self._used([*arguments, *self._before(7, 8 * (count - 1), -8)])
         number = 2 + len(arguments) + len(sizes.carried)
         ends = np.cumsum([0, *sizes.carried]).tolist()
         return arguments, [(0, 8 * (number + at), 0) for at in ends[:-1]]
 
-    def _used(self, arguments: list[Any]) -> list[Any]:
+    def _used(self, arguments: list[Part]) -> list[Part]:
         return [arguments[i] for i in self.split.used]
 
-    def _before(self, operand: int, start: int, step: int) -> list[tuple[int, int, int]]:
+    def _before(self, operand: int, start: int, step: int) -> list[Part]:
         return [(operand, start + 8 * i * self.count, step) for i in range(len(self.split.before))]

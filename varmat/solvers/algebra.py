@@ -4,8 +4,8 @@ names."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import data
 from varmat.solvers.implicit import check_size, jacobian_of, solved_with
 from varmat.solvers.inner import Inner
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "algebra_solver",
@@ -27,7 +30,7 @@ __all__ = [
 ]
 
 
-def _guess(name: str, y_guess: Any) -> np.ndarray:
+def _guess(name: str, y_guess: Operand) -> np.ndarray:
     y = np.array(data(plain(y_guess), f"{name}: y_guess"), ndmin=1)
     if y.ndim != 1:
         raise ShapeError(f"{name}: y_guess has shape {y.shape}, but must be a vector!")
@@ -45,7 +48,7 @@ def _positive(name: str, **settings: float) -> None:
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive!")
 
 
-def _residual(inner: Inner, leaves: Sequence[Any], y: np.ndarray) -> np.ndarray:
+def _residual(inner: Inner, leaves: Sequence[Operand], y: np.ndarray) -> np.ndarray:
     found = inner.values((y,), leaves)
     check_size(inner, found, y.size)
     return found
@@ -53,7 +56,7 @@ def _residual(inner: Inner, leaves: Sequence[Any], y: np.ndarray) -> np.ndarray:
 
 def _newton(
     inner: Inner,
-    leaves: Sequence[Any],
+    leaves: Sequence[Operand],
     y: np.ndarray,
     f_tol: float,
     max_steps: int,
@@ -101,18 +104,18 @@ def _check_residual(inner: Inner, norm: float, f_tol: float, steps: int) -> None
 
 def _by_newton(
     name: str,
-    f: Callable[..., Any],
-    y_guess: Any,
-    args: Sequence[Any],
+    f: Function,
+    y_guess: Operand,
+    args: Sequence[Operand],
     scaling_step: float,
     f_tol: float,
     max_steps: int,
-) -> Any:
+) -> Result:
     y = _guess(name, y_guess)
     _positive(name, scaling_step=scaling_step, f_tol=f_tol, max_steps=max_steps)
     inner = Inner(name, f, args)
 
-    def solve(*given: Any) -> np.ndarray:
+    def solve(*given: Operand) -> np.ndarray:
         return _newton(Inner(name, f, given), (), y, f_tol, max_steps, 1e-12 * scaling_step)
 
     return solved_with(inner, solve)
@@ -120,18 +123,18 @@ def _by_newton(
 
 def _by_powell(
     name: str,
-    f: Callable[..., Any],
-    y_guess: Any,
-    args: Sequence[Any],
+    f: Function,
+    y_guess: Operand,
+    args: Sequence[Operand],
     rel_tol: float,
     f_tol: float,
     max_steps: int,
-) -> Any:
+) -> Result:
     y = _guess(name, y_guess)
     _positive(name, rel_tol=rel_tol, f_tol=f_tol, max_steps=max_steps)
     inner = Inner(name, f, args)
 
-    def solve(*given: Any) -> np.ndarray:
+    def solve(*given: Operand) -> np.ndarray:
         from scipy.optimize import root
 
         plain_inner = Inner(name, f, given)
@@ -236,9 +239,7 @@ _POWELL_SETTINGS = """    rel_tol : float
 """ + _STEPS.format(steps="evaluations of `f`")
 
 
-def _documented(
-    function: Callable[..., Any], method: tuple[str, str], settings: str, call: str
-) -> Callable[..., Any]:
+def _documented(function: Function, method: tuple[str, str], settings: str, call: str) -> Function:
     called = f"{function.__name__}(f, np.ones(2) / 2, {call}"
     function.__doc__ = _SOLVER.format(
         method=method[0],
@@ -250,28 +251,23 @@ def _documented(
     return function
 
 
-def solve_newton(f: Callable[..., Any], y_guess: Any, *args: Any) -> Any:
+def solve_newton(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_newton("solve_newton", f, y_guess, args, 1e-3, 1e-6, 200)
 
 
 def solve_newton_tol(
-    f: Callable[..., Any],
-    y_guess: Any,
-    scaling_step: float,
-    f_tol: float,
-    max_steps: int,
-    *args: Any,
-) -> Any:
+    f: Function, y_guess: Operand, scaling_step: float, f_tol: float, max_steps: int, *args: Operand
+) -> Result:
     return _by_newton("solve_newton_tol", f, y_guess, args, scaling_step, f_tol, max_steps)
 
 
-def solve_powell(f: Callable[..., Any], y_guess: Any, *args: Any) -> Any:
+def solve_powell(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_powell("solve_powell", f, y_guess, args, 1e-10, 1e-6, 200)
 
 
 def solve_powell_tol(
-    f: Callable[..., Any], y_guess: Any, rel_tol: float, f_tol: float, max_steps: int, *args: Any
-) -> Any:
+    f: Function, y_guess: Operand, rel_tol: float, f_tol: float, max_steps: int, *args: Operand
+) -> Result:
     return _by_powell("solve_powell_tol", f, y_guess, args, rel_tol, f_tol, max_steps)
 
 
@@ -288,15 +284,15 @@ _documented(solve_powell_tol, _POWELL, _POWELL_SETTINGS, "1e-10, 1e-6, 100, ")
 
 
 def algebra_solver(
-    f: Callable[..., Any],
-    y_guess: Any,
-    theta: Any,
-    x_r: Any,
-    x_i: Any,
+    f: Function,
+    y_guess: Operand,
+    theta: Operand,
+    x_r: Operand,
+    x_i: Operand,
     rel_tol: float = 1e-10,
     f_tol: float = 1e-6,
     max_steps: int = 1000,
-) -> Any:
+) -> Result:
     """`solve_powell_tol` with the arguments of older Stan programs.
 
     Parameters
@@ -336,15 +332,15 @@ def algebra_solver(
 
 
 def algebra_solver_newton(
-    f: Callable[..., Any],
-    y_guess: Any,
-    theta: Any,
-    x_r: Any,
-    x_i: Any,
+    f: Function,
+    y_guess: Operand,
+    theta: Operand,
+    x_r: Operand,
+    x_i: Operand,
     scaling_step: float = 1e-3,
     f_tol: float = 1e-6,
     max_steps: int = 200,
-) -> Any:
+) -> Result:
     """`solve_newton_tol` with the arguments of older Stan programs.
 
     Parameters
@@ -386,8 +382,8 @@ def algebra_solver_newton(
 
 
 def fixed_point(
-    f: Callable[..., Any], y_guess: Any, *args: Any, f_tol: float = 1e-10, max_steps: int = 500
-) -> Any:
+    f: Function, y_guess: Operand, *args: Operand, f_tol: float = 1e-10, max_steps: int = 500
+) -> Result:
     """The fixed point of a contraction, y = f(y, \\*args).
 
     Parameters
@@ -435,16 +431,16 @@ def fixed_point(
 
 
 def algebra_solver_fp(
-    f: Callable[..., Any],
-    y_guess: Any,
-    theta: Any,
-    x_r: Any,
-    x_i: Any,
-    u_scale: Any = None,
-    f_scale: Any = None,
+    f: Function,
+    y_guess: Operand,
+    theta: Operand,
+    x_r: Operand,
+    x_i: Operand,
+    u_scale: Operand = None,
+    f_scale: Operand = None,
     f_tol: float = 1e-8,
     max_steps: int = 200,
-) -> Any:
+) -> Result:
     """`fixed_point` with the arguments of Stan's function.
 
     Parameters
@@ -489,20 +485,15 @@ def algebra_solver_fp(
 
 
 def _fixed_point(
-    name: str,
-    f: Callable[..., Any],
-    y_guess: Any,
-    args: Sequence[Any],
-    f_tol: float,
-    max_steps: int,
-) -> Any:
+    name: str, f: Function, y_guess: Operand, args: Sequence[Operand], f_tol: float, max_steps: int
+) -> Result:
     y = _guess(name, y_guess)
     _positive(name, f_tol=f_tol, max_steps=max_steps)
 
-    def residual(unknowns: Any, *given: Any) -> Any:
+    def residual(unknowns: Operand, *given: Operand) -> Result:
         return f(unknowns, *given) - unknowns
 
-    def solve(*given: Any) -> np.ndarray:
+    def solve(*given: Operand) -> np.ndarray:
         from scipy.optimize import fixed_point as iterate
 
         inner = Inner(name, residual, given)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.steppers import LARGEST_DENSE, has_sundials
 from varmat.solvers.systems import Leaves, System
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["dae", "dae_tol"]
 
 
@@ -31,7 +34,7 @@ class Residual(System):
         """The residual of the state."""
         return self._run("residual", self._residual, t, np.concatenate([y, yp]), leaves)
 
-    def _residual(self, t: Any, z: Any, leaves: Sequence[Any]) -> Any:
+    def _residual(self, t: Operand, z: Operand, leaves: Sequence[Operand]) -> Result:
         return checked_residual(
             self.inner, self.inner((t, z[: self.n], z[self.n :]), leaves), self.n
         )
@@ -43,11 +46,13 @@ class Residual(System):
         written = lambda t, z, leaves: self._with_derivatives(t, z, leaves, in_state)  # noqa: E731
         return self._run(("derivatives", in_state), written, t, np.concatenate([y, yp]), leaves)
 
-    def _with_derivatives(self, t: Any, z: Any, leaves: Sequence[Any], in_state: bool) -> Any:
+    def _with_derivatives(
+        self, t: Operand, z: Operand, leaves: Sequence[Operand], in_state: bool
+    ) -> Result:
         n = self.n
         k = np.size(z) // (2 * n) - 1
         y, yp = z[: (1 + k) * n], z[(1 + k) * n :]
-        directions: list[Any] = [None, np.reshape(y[n:], (k, n)), np.reshape(yp[n:], (k, n))]
+        directions: list[Operand] = [None, np.reshape(y[n:], (k, n)), np.reshape(yp[n:], (k, n))]
         start = n if in_state else 0
         for x in leaves:
             each = np.zeros((k, np.size(x)))
@@ -70,7 +75,7 @@ class Residual(System):
         )
         return rows[:n].T, rows[n:].T
 
-    def _jacobians(self, t: Any, z: Any, leaves: Sequence[Any]) -> Any:
+    def _jacobians(self, t: Operand, z: Operand, leaves: Sequence[Operand]) -> Result:
         n = self.n
         units = np.eye(2 * n)
         directions = (None, units[:, :n], units[:, n:], *[None] * len(leaves))
@@ -79,7 +84,7 @@ class Residual(System):
         return np.zeros(2 * n * n) if rows is None else np.reshape(rows, (2 * n * n,))
 
 
-def checked_residual(inner: Inner, value: Any, n: int) -> Any:
+def checked_residual(inner: Inner, value: Operand, n: int) -> Result:
     """What the user's function returns as a vector of the length of the state."""
     if isinstance(value, (list, tuple)):
         value = np.stack(value)
@@ -97,14 +102,14 @@ def checked_residual(inner: Inner, value: Any, n: int) -> Any:
 
 @operation(variadic=True)
 def dae_solution(
-    yy0: Any,
-    yp0: Any,
-    *leaves: Any,
+    yy0: Value,
+    yp0: Value,
+    *leaves: Value,
     system: Residual,
     times: np.ndarray,
     limits: tuple[float, float, int],
     in_state: bool,
-) -> Any:
+) -> Value:
     """`times` begins with the initial one; `in_state` says whether derivatives in the initial state
     will be asked for.
     """
@@ -228,16 +233,16 @@ def _integrated(
 
 @dae_solution.reverse
 def _(
-    g: Any,
-    r: Any,
-    yy0: Any,
-    yp0: Any,
-    *leaves: Any,
+    g: Adjoint,
+    r: Value,
+    yy0: Value,
+    yp0: Value,
+    *leaves: Value,
     system: Residual,
     in_state: bool,
-    sensitivity: Any,
+    sensitivity: Value,
     **_: Any,
-) -> tuple[Any, ...]:
+) -> tuple[Adjoint, ...]:
     weights = np.einsum("ti,tki->k", g, sensitivity)
     if not in_state:
         weights = np.concatenate([np.zeros(system.n), weights])
@@ -251,15 +256,15 @@ def _(
 
 @dae_solution.tangent
 def _(
-    r: Any,
-    yy0: Any,
-    yp0: Any,
-    *leaves: Any,
+    r: Operand,
+    yy0: Operand,
+    yp0: Operand,
+    *leaves: Operand,
     system: Residual,
     in_state: bool,
-    sensitivity: Any,
+    sensitivity: Value,
     **_: Any,
-) -> tuple[Any, ...]:
+) -> tuple[Linear, ...]:
     if any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (yy0, yp0, *leaves)):
         raise TypeError(
             f"{system.inner.name}: there are no second derivatives of solutions of "
@@ -267,7 +272,7 @@ def _(
         )
     starts = np.cumsum([0, system.n * in_state, *map(np.size, leaves)])
 
-    def along(i: int) -> Callable[[Any], Any]:
+    def along(i: int) -> Linear:
         part = sensitivity[:, starts[i] : starts[i + 1]]
         return lambda t: np.tensordot(np.ravel(t), part, (0, 1))
 
@@ -279,14 +284,14 @@ def _(
 
 def _solved(
     name: str,
-    residual: Callable[..., Any],
-    yy0: Any,
-    yp0: Any,
-    t0: Any,
-    ts: Any,
-    limits: tuple[Any, ...],
-    args: Sequence[Any],
-) -> Any:
+    residual: Function,
+    yy0: Operand,
+    yp0: Operand,
+    t0: Operand,
+    ts: Operand,
+    limits: tuple[float, float, int],
+    args: Sequence[Operand],
+) -> Result:
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if not (0.0 < value < np.inf):
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
@@ -324,21 +329,23 @@ def _solved(
     )
 
 
-def dae(residual: Callable[..., Any], yy0: Any, yp0: Any, t0: float, ts: Any, *args: Any) -> Any:
+def dae(
+    residual: Function, yy0: Operand, yp0: Operand, t0: float, ts: Operand, *args: Operand
+) -> Result:
     return _solved("dae", residual, yy0, yp0, t0, ts, MULTISTEP, args)
 
 
 def dae_tol(
-    residual: Callable[..., Any],
-    yy0: Any,
-    yp0: Any,
+    residual: Function,
+    yy0: Operand,
+    yp0: Operand,
     t0: float,
-    ts: Any,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("dae_tol", residual, yy0, yp0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.solvers.initial_values import Settings, solution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "integrate_ode",
@@ -35,84 +40,84 @@ ONE_STEP, MULTISTEP = (1e-6, 1e-6, 10**6), (1e-10, 1e-10, 10**8)
 def _solved(
     name: str,
     method: str,
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
-    limits: Sequence[Any],
-    args: Sequence[Any],
-) -> Any:
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    limits: tuple[float, float, int],
+    args: Sequence[Operand],
+) -> Result:
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if not (0.0 < value < np.inf):
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
     return solution(name, f, y0, t0, ts, args, Settings(method, *limits))
 
 
-def ode_rk45(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_rk45(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_rk45", "rk45", f, y0, t0, ts, ONE_STEP, args)
 
 
 def ode_rk45_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_rk45_tol", "rk45", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
-def ode_ckrk(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_ckrk(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_ckrk", "ckrk", f, y0, t0, ts, ONE_STEP, args)
 
 
 def ode_ckrk_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_ckrk_tol", "ckrk", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
-def ode_bdf(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_bdf(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_bdf", "bdf", f, y0, t0, ts, MULTISTEP, args)
 
 
 def ode_bdf_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_bdf_tol", "bdf", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
-def ode_adams(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_adams(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_adams", "adams", f, y0, t0, ts, MULTISTEP, args)
 
 
 def ode_adams_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_adams_tol", "adams", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
@@ -206,7 +211,7 @@ _METHODS = {
 }  # fmt: skip
 
 
-def _document(function: Callable[..., Any]) -> None:
+def _document(function: Function) -> None:
     method, notes, source = _METHODS[function.__name__.split("_")[1]]
     with_settings = function.__name__.endswith("_tol")
     call = f"{function.__name__}(decay, [1.0], 0.0, [1.0, 2.0], " + (
@@ -233,14 +238,14 @@ for _function in (
 
 
 def ode_adjoint_tol_ctl(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol_forward: float,
-    abs_tol_forward: Any,
+    abs_tol_forward: ArrayLike,
     rel_tol_backward: float,
-    abs_tol_backward: Any,
+    abs_tol_backward: ArrayLike,
     rel_tol_quadrature: float,
     abs_tol_quadrature: float,
     max_num_steps: int,
@@ -248,8 +253,8 @@ def ode_adjoint_tol_ctl(
     interpolation_polynomial: int,
     solver_forward: int,
     solver_backward: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     """Solve an initial value problem, y' = f(t, y, ...), whose gradient comes from an equation that
     is solved backwards.
 
@@ -357,21 +362,21 @@ def ode_adjoint_tol_ctl(
     return solution(name, f, y0, t0, ts, args, how)
 
 
-def _older(name: str, method: str) -> Callable[..., Any]:
+def _older(name: str, method: str) -> Function:
     new = f"ode_{method}_tol"
 
     def function(
-        f: Callable[..., Any],
-        y0: Any,
-        t0: Any,
-        ts: Any,
-        theta: Any,
-        x_r: Any,
-        x_i: Any,
+        f: Function,
+        y0: Operand,
+        t0: Operand,
+        ts: Operand,
+        theta: Operand,
+        x_r: Operand,
+        x_i: Operand,
         relative_tolerance: float = 1e-6,
         absolute_tolerance: float = 1e-6,
         max_num_steps: int = 10**6,
-    ) -> Any:
+    ) -> Result:
         limits = (relative_tolerance, absolute_tolerance, max_num_steps)
         return _solved(name, method, f, y0, t0, ts, limits, (theta, x_r, x_i))
 

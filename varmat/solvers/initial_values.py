@@ -4,8 +4,8 @@ times and parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from varmat.programs.symbols import UntraceableError, called, require
 from varmat.solvers.inner import Inner, native_pays, value_now
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Along, Leaves, System, checked_rates
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -41,8 +44,14 @@ class Settings(NamedTuple):
 
 
 def solution(
-    name: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, args: Sequence[Any], how: Settings
-) -> Any:
+    name: str,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    args: Sequence[Operand],
+    how: Settings,
+) -> Result:
     """The states at the times, shape (T, n), of which operands and arguments may be variables."""
     y0, ts = (
         np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
@@ -62,7 +71,7 @@ def solution(
 
 
 def checked_start(
-    name: str, y0: Any, t0: Any, ts: Any, args: Sequence[Any], title: str = "y0"
+    name: str, y0: Operand, t0: Operand, ts: Operand, args: Sequence[Operand], title: str = "y0"
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """The plain values of initial state, initial time and times, which must be possible."""
     state, times = (
@@ -127,8 +136,8 @@ def _problem(
 
 @operation(variadic=True)
 def ode_solution(
-    y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool
-) -> Any:
+    y0: Value, t0: Value, ts: Value, *leaves: Value, system: System, how: Settings, in_state: bool
+) -> Value:
     """`in_state` says whether derivatives with respect to the initial state or time will be asked
     for.
     """
@@ -186,8 +195,14 @@ def _method(how: Settings) -> Method:
 # times.
 @ode_solution.straight
 def _(
-    y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool
-) -> Any:
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    *leaves: Operand,
+    system: System,
+    how: Settings,
+    in_state: bool,
+) -> Result:
     n, count, sizes = system.n, np.shape(ts)[0], [*map(np.size, leaves)]
     given = sum(sizes)
     k = n * in_state + given
@@ -223,7 +238,7 @@ def _(
     )
     require(np.equal(ended, 0.0))
 
-    def pull(g: Any) -> tuple[Any, ...]:
+    def pull(g: Adjoint) -> tuple[Operand, ...]:
         weights = np.reshape(g, (count * n,)) @ np.reshape(sensitivity, (count * n, k))
         starts = np.cumsum([n * in_state, *sizes]).tolist()
         parts = [weights[at : at + size] for at, size in zip(starts, sizes, strict=False)]
@@ -242,18 +257,18 @@ def _(
 
 @ode_solution.reverse
 def _(
-    g: Any,
-    r: Any,
-    y0: Any,
-    t0: Any,
-    ts: Any,
-    *leaves: Any,
+    g: Adjoint,
+    r: Value,
+    y0: Value,
+    t0: Value,
+    ts: Value,
+    *leaves: Value,
     system: System,
     how: Settings,
     in_state: bool,
-    sensitivity: Any,
-    between: Any,
-) -> tuple[Any, ...]:
+    sensitivity: Value,
+    between: Any,  # a function of time, or None
+) -> tuple[Adjoint, ...]:
     n, given = system.n, Leaves(leaves)
     if sensitivity is not None:
         weights = np.tensordot(g, sensitivity, 2)
@@ -283,7 +298,7 @@ def _backwards(
     leaves: Leaves,
     system: System,
     how: Settings,
-    between: Any,
+    between: Function,
 ) -> np.ndarray:
     """The adjoint of the initial state and the gradient in the leaves, by integrating the adjoint
     state back in time.
@@ -315,25 +330,25 @@ def _backwards(
 
 @ode_solution.tangent
 def _(
-    r: Any,
-    y0: Any,
-    t0: Any,
-    ts: Any,
-    *leaves: Any,
+    r: Operand,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    *leaves: Operand,
     system: System,
     how: Settings,
     in_state: bool,
-    sensitivity: Any,
-) -> tuple[Any, ...]:
+    sensitivity: Value,
+) -> tuple[Linear, ...]:
     inner, n = system.inner, system.n
     ready = sensitivity is not None and not any(
         type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (y0, t0, ts, *leaves)
     )
 
-    def rate(t: Any, y: Any) -> Any:
+    def rate(t: Operand, y: Operand) -> Result:
         return checked_rates(inner, inner((t, y), leaves), n)
 
-    def along(i: int | None, start: Any, t: Any) -> Any:
+    def along(i: int | None, start: Operand, t: Operand) -> Result:
         """The derivative of the states along one of initial state (None) and leaves: that of a
         larger equation.
         """
@@ -348,25 +363,25 @@ def _(
         )
         return states[:, n:]
 
-    def in_state_of(t: Any) -> Any:
+    def in_state_of(t: Operand) -> Result:
         return (
             np.tensordot(sensitivity[:, :, :n], t, (2, 0))
             if ready and in_state
             else along(None, t, 0.0)
         )
 
-    def in_leaf(i: int) -> Callable[[Any], Any]:
+    def in_leaf(i: int) -> Linear:
         first = n * in_state + sum(map(np.size, leaves[:i]))
-        part: Any = (
+        part: Operand = (
             None if sensitivity is None else sensitivity[:, :, first : first + np.size(leaves[i])]
         )
 
-        def push(t: Any) -> Any:
+        def push(t: Operand) -> Result:
             return np.tensordot(part, np.ravel(t), (2, 0)) if ready else along(i, np.zeros(n), t)
 
         return push
 
-    def in_times(t: Any) -> Any:
+    def in_times(t: Operand) -> Result:
         return np.stack([rate(ts[i], r[i]) * t[i] for i in range(np.size(ts))])
 
     return (

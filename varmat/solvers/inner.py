@@ -5,8 +5,8 @@ derivatives at plain numbers.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from varmat.derivatives.recording import lost
 from varmat.derivatives.reverse import vjp
 from varmat.derivatives.structure import map_leaves
 from varmat.programs.runners import has_native
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -42,7 +45,7 @@ class _Place:
         self.index = index
 
 
-def value_now(x: Any) -> Any:
+def value_now(x: Operand) -> Result:
     """The plain value of an operand, which an operation will look at again whenever a recording of
     it is run.
     """
@@ -80,34 +83,34 @@ class Inner:
         The variables and duals among the arguments.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], args: Sequence[Any]) -> None:
+    def __init__(self, name: str, function: Function, args: Sequence[Operand]) -> None:
         if not callable(function):
             raise TypeError(
                 f"{name}: the function is a {type(function).__name__}, but must be a function!"
             )
         self.name, self.function = name, function
-        self.leaves: list[Any] = []
+        self.leaves: list[Operand] = []
         self._arguments = map_leaves(self._place, tuple(args))
         self._counts: dict[str, int] = {}
         self._recorded: dict[str, Any] = {}
 
-    def _place(self, leaf: Any, _: str) -> Any:
+    def _place(self, leaf: Operand, _: str) -> Result:
         if not isinstance(leaf, (ArrayMethods, MatVar)) and not is_differentiable(leaf):
             return leaf
         self.leaves.append(leaf)
         return _Place(len(self.leaves) - 1)
 
-    def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    def arguments(self, leaves: Sequence[Operand]) -> tuple[Operand, ...]:
         """The arguments with other leaves."""
-        result: tuple[Any, ...] = map_leaves(
+        result: tuple[Operand, ...] = map_leaves(
             lambda x, _: leaves[x.index] if type(x) is _Place else x, self._arguments
         )
         return result
 
-    def __call__(self, lead: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
         return self.function(*lead, *self.arguments(leaves))
 
-    def values(self, lead: Sequence[Any], leaves: Sequence[Any]) -> np.ndarray:
+    def values(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> np.ndarray:
         """What the function returns for plain numbers, as a float64 vector."""
         found = self(lead, leaves)
         if is_differentiable(found):
@@ -115,20 +118,22 @@ class Inner:
         return np.ravel(data(found, f"{self.name}: what the function returns"))
 
     def tangent(
-        self, lead: Sequence[Any], leaves: Sequence[Any], directions: Sequence[Any]
-    ) -> tuple[Any, Any]:
+        self, lead: Sequence[Operand], leaves: Sequence[Operand], directions: Sequence[Operand]
+    ) -> tuple[Operand, Operand]:
         """The value and its derivative in a direction: of all the leading arguments and the
         leaves.
         """
         return self._derivative("jvp", jvp)((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
 
-    def pullback(self, lead: Sequence[Any], leaves: Sequence[Any]) -> tuple[Any, Any]:
+    def pullback(
+        self, lead: Sequence[Operand], leaves: Sequence[Operand]
+    ) -> tuple[Operand, Operand]:
         """The value, and the function from its cotangent to those of the leading arguments and the
         leaves.
         """
         return self._derivative("vjp", vjp)(*lead, *leaves)  # type: ignore[no-any-return]
 
-    def _derivative(self, name: str, functional: Any) -> Any:
+    def _derivative(self, name: str, functional: Function) -> Result:
         """The functional of this function: from some time on recorded, if it can be."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
         eager = functional(self._of_all)
@@ -138,14 +143,14 @@ class Inner:
             self._recorded[name] = recorded(eager, runner="auto" if count >= MANY else "numpy")
         return _IfPossible(self._recorded, name, eager)
 
-    def _of_all(self, *numbers: Any) -> Any:
+    def _of_all(self, *numbers: Operand) -> Result:
         lead = len(numbers) - len(self.leaves)
         y = self(numbers[:lead], numbers[lead:])
         return np.stack(y) if isinstance(y, (list, tuple)) else y
 
     def along(
-        self, lead: Sequence[Any], tangents: Sequence[Any], leaves: Sequence[Any]
-    ) -> tuple[Any, Any]:
+        self, lead: Sequence[Operand], tangents: Sequence[Operand], leaves: Sequence[Operand]
+    ) -> tuple[Operand, Operand]:
         """The value and its derivative in a direction where numbers may be variables; a tangent of
         None is zero.
 
@@ -159,7 +164,7 @@ class Inner:
         ]
         axis = several[0] if several else ()
 
-        def dual(x: Any, t: Any) -> Any:
+        def dual(x: Operand, t: Operand) -> Result:
             if t is None:
                 if not isinstance(x, Dual):
                     return x
@@ -178,10 +183,10 @@ class Inner:
 class _IfPossible:
     """A recorded derivative, or the eager one where the function cannot be recorded."""
 
-    def __init__(self, table: dict[str, Any], name: str, eager: Any) -> None:
+    def __init__(self, table: dict[str, Any], name: str, eager: Function) -> None:
         self.table, self.name, self.eager = table, name, eager
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Operand) -> Result:
         if self.table[self.name] is None:
             return self.eager(*args)
         try:

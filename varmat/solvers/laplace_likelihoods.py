@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from varmat.solvers.laplace_marginal import (
     draws,
 )
 from varmat.solvers.latent_modes import Control
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "laplace_latent_bernoulli_logit_rng",
@@ -42,17 +47,21 @@ __all__ = [
 # ---
 
 
-def _poisson_log(theta: Any, m: Any, sums: Any, counts: Any, y: Any) -> Any:
+def _poisson_log(theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand) -> Result:
     eta = theta + m
     return np.sum(sums * eta) - np.sum(counts * np.exp(eta)) - np.sum(lgamma(y + 1.0))
 
 
-def _bernoulli_logit(theta: Any, m: Any, sums: Any, counts: Any, y: Any) -> Any:
+def _bernoulli_logit(
+    theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand
+) -> Result:
     eta = theta + m
     return np.sum(sums * eta) - np.sum(counts * log1p_exp(eta))
 
 
-def _neg_binomial_2_log(theta: Any, m: Any, sums: Any, counts: Any, y: Any, eta: Any) -> Any:
+def _neg_binomial_2_log(
+    theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand, eta: Operand
+) -> Result:
     """With t = theta + m - log eta, the log odds of y: sums t - (sums + counts eta) log(1 +
     exp(t)), and the coefficients.
     """
@@ -62,8 +71,14 @@ def _neg_binomial_2_log(theta: Any, m: Any, sums: Any, counts: Any, y: Any, eta:
 
 
 def _grouped(
-    name: str, likelihood: Any, y: Any, y_index: Any, m: Any, k: Any, *eta: Any
-) -> tuple[Any, ...]:
+    name: str,
+    likelihood: Function,
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    k: Operand,
+    *eta: Operand,
+) -> tuple[Operand, ...]:
     """The arguments of the log likelihood, checked."""
     y, y_index = np.asarray(y), np.asarray(y_index)
     if np.ndim(k) != 2:
@@ -119,12 +134,12 @@ def _grouped(
 
 def _marginal(
     name: str,
-    likelihood: Any,
-    data: Sequence[Any],
-    covariance: Any,
-    args: Sequence[Any],
-    tolerances: Any = None,
-) -> Any:
+    likelihood: Function,
+    data: Sequence[Operand],
+    covariance: Operand,
+    args: Sequence[Operand],
+    tolerances: Sequence[Any] | None = None,
+) -> Result:
     """The log density of (y, y_index, m, and what the likelihood takes beside)."""
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
@@ -134,13 +149,13 @@ def _marginal(
 
 def _latent(
     name: str,
-    likelihood: Any,
-    data: Sequence[Any],
-    covariance: Any,
-    args: Sequence[Any],
-    rng: Any,
-    size: Any,
-    tolerances: Any = None,
+    likelihood: Function,
+    data: Sequence[Operand],
+    covariance: Operand,
+    args: Sequence[Operand],
+    rng: np.random.Generator | int | None,
+    size: int | None,
+    tolerances: Sequence[Any] | None = None,
 ) -> np.ndarray:
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
@@ -151,24 +166,24 @@ def _latent(
 
 
 def laplace_marginal_poisson_log_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+) -> Result:
     name = "laplace_marginal_poisson_log_lpmf"
     return _marginal(name, _poisson_log, (y, y_index, m), covariance_function, covariance_args)
 
 
 def laplace_latent_poisson_log_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_poisson_log_rng"
@@ -178,13 +193,13 @@ def laplace_latent_poisson_log_rng(
 
 
 def laplace_marginal_tol_poisson_log_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
+) -> Result:
     name = "laplace_marginal_tol_poisson_log_lpmf"
     return _marginal(
         name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, tolerances
@@ -192,14 +207,14 @@ def laplace_marginal_tol_poisson_log_lpmf(
 
 
 def laplace_latent_tol_poisson_log_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_poisson_log_rng"
@@ -216,24 +231,24 @@ def laplace_latent_tol_poisson_log_rng(
 
 
 def laplace_marginal_bernoulli_logit_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+) -> Result:
     name = "laplace_marginal_bernoulli_logit_lpmf"
     return _marginal(name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args)
 
 
 def laplace_latent_bernoulli_logit_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_bernoulli_logit_rng"
@@ -243,13 +258,13 @@ def laplace_latent_bernoulli_logit_rng(
 
 
 def laplace_marginal_tol_bernoulli_logit_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
+) -> Result:
     name = "laplace_marginal_tol_bernoulli_logit_lpmf"
     return _marginal(
         name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, tolerances
@@ -257,14 +272,14 @@ def laplace_marginal_tol_bernoulli_logit_lpmf(
 
 
 def laplace_latent_tol_bernoulli_logit_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_bernoulli_logit_rng"
@@ -281,13 +296,13 @@ def laplace_latent_tol_bernoulli_logit_rng(
 
 
 def laplace_marginal_neg_binomial_2_log_lpmf(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+) -> Result:
     name = "laplace_marginal_neg_binomial_2_log_lpmf"
     return _marginal(
         name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args
@@ -295,14 +310,14 @@ def laplace_marginal_neg_binomial_2_log_lpmf(
 
 
 def laplace_latent_neg_binomial_2_log_rng(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_neg_binomial_2_log_rng"
@@ -318,14 +333,14 @@ def laplace_latent_neg_binomial_2_log_rng(
 
 
 def laplace_marginal_tol_neg_binomial_2_log_lpmf(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
+) -> Result:
     name = "laplace_marginal_tol_neg_binomial_2_log_lpmf"
     return _marginal(
         name,
@@ -338,15 +353,15 @@ def laplace_marginal_tol_neg_binomial_2_log_lpmf(
 
 
 def laplace_latent_tol_neg_binomial_2_log_rng(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_neg_binomial_2_log_rng"
@@ -395,7 +410,7 @@ _FAMILIES = {
 }  # fmt: skip
 
 
-def _document(function: Callable[..., Any]) -> None:
+def _document(function: Function) -> None:
     name = function.__name__
     what, counts, y, values = next(row for family, row in _FAMILIES.items() if family in name)
     latent = "latent" in name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from varmat.core.variables import data
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.latent_modes import Control, Mode, Rate, blocks_of, find_mode, units
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = [
     "laplace_latent_rng",
@@ -26,7 +29,7 @@ __all__ = [
 
 
 @operation(variadic=True)
-def laplace_density(covariance: Any, *leaves: Any, inner: Inner, control: Control) -> Any:
+def laplace_density(covariance: Value, *leaves: Value, inner: Inner, control: Control) -> Value:
     """The approximate log density; `leaves` are the variables among the arguments of the log
     likelihood.
     """
@@ -36,8 +39,14 @@ def laplace_density(covariance: Any, *leaves: Any, inner: Inner, control: Contro
 
 @laplace_density.reverse
 def _(
-    g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode
-) -> tuple[Any, ...]:
+    g: Adjoint,
+    r: Value,
+    covariance: Value,
+    *leaves: Value,
+    inner: Inner,
+    control: Control,
+    mode: Mode,
+) -> tuple[Adjoint, ...]:
     """Margossian et al. (2020), with a block of the covariance of the mode in place of its
     diagonal.
 
@@ -48,8 +57,8 @@ def _(
     spread, curvature = mode.spread()  # S and R
     held = 0.5 * g * blocks_of(spread, control.block)
     second = Rate(Rate(inner))
-    slope: Any = 0.0
-    parts: list[Any] = [0.0] * len(leaves)
+    slope: Operand = 0.0
+    parts: list[Operand] = [0.0] * len(leaves)
     for k, unit in enumerate(units(len(theta), control.block)):
         # The trace of the product of `held` and of the Hessian is a sum of derivatives along
         # columns k of the blocks.
@@ -69,11 +78,13 @@ def _(
 
 
 @laplace_density.tangent
-def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> tuple[Any, ...]:
+def _(
+    r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
+) -> tuple[Linear, ...]:
     composed = Inner(inner.name, lambda *operands: _written(inner, control, *operands), ())
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             tangents = [None] * (1 + len(leaves))
             tangents[i] = t
             _, rate = composed.along((covariance, *leaves), tangents, ())
@@ -84,7 +95,7 @@ def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> 
     return tuple(map(push, range(1 + len(leaves))))
 
 
-def _written(inner: Inner, control: Control, covariance: Any, *leaves: Any) -> Any:
+def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Operand) -> Result:
     """The approximate log density in differentiable functions: slower, and with derivatives of all
     orders.
     """
@@ -96,7 +107,7 @@ def _written(inner: Inner, control: Control, covariance: Any, *leaves: Any) -> A
     return inner((theta,), leaves) - 0.5 * (a @ theta) - 0.5 * log_determinant(matrix)
 
 
-def _gradient(inner: Inner, theta: Any, leaves: Sequence[Any]) -> Any:
+def _gradient(inner: Inner, theta: Operand, leaves: Sequence[Operand]) -> Result:
     """The gradient of the log likelihood in the latent variables, by directions, which variables
     can take too.
     """
@@ -106,8 +117,8 @@ def _gradient(inner: Inner, theta: Any, leaves: Sequence[Any]) -> Any:
 
 
 def _with_curvature(
-    inner: Inner, block: int, covariance: Any, theta: Any, leaves: Sequence[Any]
-) -> Any:
+    inner: Inner, block: int, covariance: Operand, theta: Operand, leaves: Sequence[Operand]
+) -> Result:
     """I + K W."""
     n = np.shape(theta)[0]
     slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
@@ -126,7 +137,7 @@ def _with_curvature(
 
 
 @operation(variadic=True)
-def laplace_mode(covariance: Any, *leaves: Any, inner: Inner, control: Control) -> Any:
+def laplace_mode(covariance: Value, *leaves: Value, inner: Inner, control: Control) -> Value:
     """The mode alone, which solves theta = K grad f(theta)."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.theta, mode=mode)
@@ -134,8 +145,14 @@ def laplace_mode(covariance: Any, *leaves: Any, inner: Inner, control: Control) 
 
 @laplace_mode.reverse
 def _(
-    g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode
-) -> tuple[Any, ...]:
+    g: Adjoint,
+    r: Value,
+    covariance: Value,
+    *leaves: Value,
+    inner: Inner,
+    control: Control,
+    mode: Mode,
+) -> tuple[Adjoint, ...]:
     moved = g - mode.factor.curvature_times(covariance @ g)
     _, pullback = Rate(inner).pullback((mode.theta, covariance @ moved), leaves)
     across = 0.5 * np.outer(moved, mode.a)
@@ -143,12 +160,14 @@ def _(
 
 
 @laplace_mode.tangent
-def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> tuple[Any, ...]:
+def _(
+    r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
+) -> tuple[Linear, ...]:
     matrix = _with_curvature(inner, control.block, covariance, r, leaves)
     slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             tangents = [None] * len(leaves)
             tangents[i] = t
             _, rate = slope.along((r, *leaves), (None, *tangents), ())
@@ -169,7 +188,7 @@ def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> 
 # --- Stan's functions ---
 
 
-def control_of(name: str, given: Any) -> Control:
+def control_of(name: str, given: Operand) -> Control:
     """The settings of a ``_tol`` form, checked."""
     if not isinstance(given, (list, tuple)) or not 6 <= len(given) <= 7:
         raise TypeError(
@@ -204,7 +223,7 @@ def control_of(name: str, given: Any) -> Control:
     return control._replace(theta_0=start)
 
 
-def covariance_of(name: str, function: Any, args: Sequence[Any]) -> Any:
+def covariance_of(name: str, function: Function, args: Sequence[Operand]) -> Result:
     if not callable(function):
         raise TypeError(
             f"{name}: the covariance function is a {type(function).__name__}, but must be a "
@@ -214,19 +233,19 @@ def covariance_of(name: str, function: Any, args: Sequence[Any]) -> Any:
 
 
 def density(
-    name: str, likelihood: Any, args: Sequence[Any], covariance: Any, control: Control
-) -> Any:
+    name: str, likelihood: Function, args: Sequence[Operand], covariance: Operand, control: Control
+) -> Result:
     inner = Inner(name, likelihood, args)
     return laplace_density(covariance, *inner.leaves, inner=inner, control=control)
 
 
 def draws(
     name: str,
-    likelihood: Any,
-    args: Sequence[Any],
-    k: Any,
+    likelihood: Function,
+    args: Sequence[Operand],
+    k: Operand,
     control: Control,
-    rng: Any,
+    rng: np.random.Generator | int | None,
     size: int | None,
 ) -> np.ndarray:
     inner = Inner(name, likelihood, args)
@@ -245,12 +264,12 @@ def draws(
 
 
 def laplace_marginal(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     hessian_block_size: int = 1,
-) -> Any:
+) -> Result:
     control = control_of("laplace_marginal", (None, 1.5e-8, 500, hessian_block_size, 1, 1000))
     return density(
         "laplace_marginal",
@@ -262,12 +281,12 @@ def laplace_marginal(
 
 
 def laplace_marginal_tol(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     tolerances: Sequence[Any],
-) -> Any:
+) -> Result:
     name = "laplace_marginal_tol"
     control = control_of(name, tolerances)
     return density(
@@ -280,13 +299,13 @@ def laplace_marginal_tol(
 
 
 def laplace_latent_rng(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     hessian_block_size: int = 1,
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_rng"
@@ -296,13 +315,13 @@ def laplace_latent_rng(
 
 
 def laplace_latent_tol_rng(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_rng"
@@ -391,7 +410,7 @@ DOC = """{title}
 
 
 def document(
-    function: Callable[..., Any], title: str, parameters: str, example: str, y: str = "[1, 0, 3, 2]"
+    function: Function, title: str, parameters: str, example: str, y: str = "[1, 0, 3, 2]"
 ) -> None:
     """Give a function of this family its docstring."""
     name = function.__name__

@@ -5,7 +5,7 @@ arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.recording import lost
 from varmat.solvers.inner import Inner
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 
@@ -46,7 +49,7 @@ class Rate(Inner):
         super().__init__(inner.name, inner.function, ())
         self.inner, self.leaves = inner, inner.leaves
 
-    def __call__(self, lead: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
         *rest, direction = lead
         nothing = [None] * (len(rest) - 1 + len(leaves))
         _, rate = self.inner.along(rest, (direction, *nothing), leaves)
@@ -73,7 +76,7 @@ def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
     return found
 
 
-def times(blocks: np.ndarray, x: np.ndarray) -> Any:
+def times(blocks: np.ndarray, x: np.ndarray) -> Result:
     """A block-diagonal matrix, of which the blocks are given, times a vector or a matrix."""
     if blocks.ndim == 1:
         return blocks * x if x.ndim == 1 else blocks[:, None] * x
@@ -81,7 +84,7 @@ def times(blocks: np.ndarray, x: np.ndarray) -> Any:
     return (blocks @ x.reshape(m, block, -1)).reshape(x.shape)
 
 
-def root_of(blocks: np.ndarray) -> Any:
+def root_of(blocks: np.ndarray) -> Result:
     """The symmetric square root, or None where there is none."""
     if blocks.ndim == 1:
         return np.sqrt(blocks) if (blocks >= 0.0).all() else None
@@ -91,7 +94,7 @@ def root_of(blocks: np.ndarray) -> Any:
     return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
 
-def without_negative(blocks: np.ndarray) -> Any:
+def without_negative(blocks: np.ndarray) -> Result:
     """Its nearest positive semidefinite matrix: steps with that lead up."""
     if blocks.ndim == 1:
         return np.maximum(blocks, 0.0)
@@ -138,7 +141,7 @@ class Factor:
             self.factor = linalg.cholesky(b, lower=True, check_finite=False)
             self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
 
-    def curvature_times(self, x: np.ndarray) -> Any:
+    def curvature_times(self, x: np.ndarray) -> Result:
         """W (I + K W)^-1 x."""
         from scipy import linalg
 
@@ -209,7 +212,7 @@ class Mode(NamedTuple):
         return self.factor.spread()
 
 
-def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control) -> Mode:
+def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control) -> Mode:
     """The mode, and the approximate log density: Rasmussen and Williams (2006), algorithm 3.1, with
     a line search.
     """
@@ -251,7 +254,7 @@ class Search:
     """One search for a mode."""
 
     def __init__(
-        self, inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control
+        self, inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control
     ) -> None:
         self.inner, self.k, self.leaves, self.control = inner, k, leaves, control
         self.n = len(k)
@@ -326,7 +329,7 @@ class Search:
             f"{0.5 * gain!r}, but that must be less than half the tolerance, {control.tolerance!r}!"
         )
 
-    def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Any:
+    def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Result:
         """K^-1 times the latent variables after a whole step."""
         factor = self.factor(w) if np.isfinite(w).all() else None
         if factor is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,14 @@ from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of
 from varmat.solvers.inner import Inner, value_now
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
+    # Corners, absolute and relative tolerance, and the most subdivisions.
+    Box: TypeAlias = tuple[np.ndarray, np.ndarray, float, float, int]
+
 __all__ = ["hcubature", "integrate_1d"]
 
 # What SciPy's formula aims at, so that the derivatives of different modes agree; what is asked for
@@ -22,8 +30,8 @@ AIM, NOTHING = 1e-12, 1e-290
 
 
 def integrate_1d(
-    f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tolerance: float = 1.5e-8
-) -> Any:
+    f: Function, a: Operand, b: Operand, *args: Operand, relative_tolerance: float = 1.5e-8
+) -> Result:
     """The integral of a function of one variable from `a` to `b`.
 
     Parameters
@@ -89,7 +97,7 @@ def integrate_1d(
     return integral(a, b, *inner.leaves, inner=inner, tolerance=float(relative_tolerance))
 
 
-def _limits(name: str, a: Any, b: Any) -> tuple[float, float]:
+def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
     """The plain values of the limits, which must be possible."""
     low, high = (data(value_now(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
     for x, title in ((low, "a"), (high, "b")):
@@ -103,15 +111,15 @@ def _limits(name: str, a: Any, b: Any) -> tuple[float, float]:
 
 
 @operation(variadic=True)
-def integral(a: float, b: float, *leaves: Any, inner: Inner, tolerance: float) -> Any:
+def integral(a: float, b: float, *leaves: Value, inner: Inner, tolerance: float) -> Value:
     _limits(inner.name, a, b)  # a recording may bring others
     return float(_integral(inner, a, b, leaves, tolerance)[0])
 
 
 @integral.reverse
 def _(
-    g: Any, r: Any, a: float, b: float, *leaves: Any, inner: Inner, tolerance: float
-) -> tuple[Any, ...]:
+    g: Adjoint, r: Value, a: float, b: float, *leaves: Value, inner: Inner, tolerance: float
+) -> tuple[Adjoint, ...]:
     ends = [
         0.0 if math.isinf(x) else sign * g * _number(inner, (x, 0.0), leaves)
         for x, sign in ((a, -1.0), (b, 1.0))
@@ -126,14 +134,16 @@ def _(
 
 
 @integral.tangent
-def _(r: Any, a: Any, b: Any, *leaves: Any, inner: Inner, tolerance: float) -> tuple[Any, ...]:
-    def at_end(x: Any, sign: float) -> Callable[[Any], Any]:
+def _(
+    r: Operand, a: Operand, b: Operand, *leaves: Operand, inner: Inner, tolerance: float
+) -> tuple[Linear, ...]:
+    def at_end(x: Operand, sign: float) -> Linear:
         if math.isinf(value_now(x)):
             return lambda t: 0.0 * t
         return lambda t: sign * t * inner((x, 0.0), leaves)
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             rate = Rate(inner, i)
             return integrate_1d(rate, a, b, list(leaves), t, relative_tolerance=tolerance)
 
@@ -150,14 +160,14 @@ class Rate:
     def __init__(self, inner: Inner, i: int) -> None:
         self.inner, self.i = inner, i
 
-    def __call__(self, x: float, xc: float, leaves: Sequence[Any], t: Any) -> Any:
-        tangents: list[Any] = [None] * len(leaves)
+    def __call__(self, x: float, xc: float, leaves: Sequence[Operand], t: Operand) -> Result:
+        tangents: list[Operand] = [None] * len(leaves)
         tangents[self.i] = t
         _, rate = self.inner.along((x, xc), (None, None, *tangents), leaves)
         return 0.0 if rate is None else rate
 
 
-def _number(inner: Inner, lead: tuple[float, float], leaves: Sequence[Any]) -> float:
+def _number(inner: Inner, lead: tuple[float, float], leaves: Sequence[Operand]) -> float:
     found = inner.values(lead, leaves)
     if found.size != 1:
         raise ShapeError(
@@ -170,7 +180,7 @@ def _integral(
     inner: Inner,
     a: float,
     b: float,
-    leaves: Sequence[Any],
+    leaves: Sequence[Operand],
     tolerance: float,
     with_gradient: bool = False,
 ) -> np.ndarray:
@@ -246,14 +256,14 @@ def _sum(
 
 
 def hcubature(
-    f: Callable[..., Any],
-    a: Any,
-    b: Any,
-    *args: Any,
+    f: Function,
+    a: Operand,
+    b: Operand,
+    *args: Operand,
     absolute_tolerance: float = 0.0,
     relative_tolerance: float = 1e-8,
     max_subdivisions: int = 10000,
-) -> Any:
+) -> Result:
     """The integral of a function of several variables over a box.
 
     Parameters
@@ -328,12 +338,12 @@ def hcubature(
 
 
 @operation(variadic=True)
-def integral_over_box(*leaves: Any, inner: Inner, box: Any) -> Any:
+def integral_over_box(*leaves: Value, inner: Inner, box: Box) -> Value:
     return float(_cubature(inner, leaves, box)[0])
 
 
 @integral_over_box.reverse
-def _(g: Any, r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
+def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, box: Box) -> tuple[Adjoint, ...]:
     gradient = g * _cubature(inner, leaves, box, with_gradient=True)[1:]
     parts = np.split(gradient, np.cumsum([np.size(x) for x in leaves])[:-1])
     return tuple(
@@ -343,11 +353,11 @@ def _(g: Any, r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
 
 
 @integral_over_box.tangent
-def _(r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
+def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...]:
     low, high, absolute, relative, most = box
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             return hcubature(
                 BoxRate(inner, i),
                 low,
@@ -367,15 +377,15 @@ def _(r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
 class BoxRate(Rate):
     """The same for a function of several variables."""
 
-    def __call__(self, x: Any, leaves: Sequence[Any], t: Any) -> Any:  # type: ignore[override]
-        tangents: list[Any] = [None] * len(leaves)
+    def __call__(self, x: Operand, leaves: Sequence[Operand], t: Operand) -> Result:  # type: ignore[override]
+        tangents: list[Operand] = [None] * len(leaves)
         tangents[self.i] = t
         _, rate = self.inner.along((x,), (None, *tangents), leaves)
         return 0.0 if rate is None else rate
 
 
 def _cubature(
-    inner: Inner, leaves: Sequence[Any], box: Any, with_gradient: bool = False
+    inner: Inner, leaves: Sequence[Operand], box: Box, with_gradient: bool = False
 ) -> np.ndarray:
     """The integral, and those of the derivatives with respect to all elements of the leaves."""
     from scipy.integrate import cubature

@@ -4,9 +4,9 @@ steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from varmat.programs.split_scans import (
 from varmat.programs.symbols import called, require
 from varmat.solvers.inner import Inner, native_pays, value_now
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["scan"]
 
 Leaves = Sequence[Any]
@@ -56,7 +59,7 @@ class Body:
     """
 
     def __init__(
-        self, name: str, function: Callable[..., Any], carried: Leaves, row: Leaves, shared: Leaves
+        self, name: str, function: Function, carried: Leaves, row: Leaves, shared: Leaves
     ) -> None:
         self.name, self.function = name, function
         self._points = [[*each] for each in (carried, row, shared)]
@@ -64,14 +67,14 @@ class Body:
         template = [np.shape(x) for x in self._written.template]
         given = [[np.shape(x) for x in each] for each in self._points]
         self.sizes = Sizes(given[0], given[1], template[len(carried) :], given[2])
-        self._programs: dict[Any, Program] = {}
+        self._programs: dict[bool | None, Program] = {}
         self._runners: dict[Any, Any] = {}
-        self._loops: dict[Any, NativeLoop] = {}
+        self._loops: dict[tuple[bool | None, int, bool], NativeLoop] = {}
         self._along: dict[int, Body] = {}
-        self._splits: dict[Any, SplitLoop | None] = {}
+        self._splits: dict[bool | None, SplitLoop | None] = {}
         self.kernels = {in_rows: Loop(self, in_rows) for in_rows in (None, False, True)}
 
-    def _of_leaves(self, carried: Leaves, row: Leaves, shared: Leaves) -> list[Any]:
+    def _of_leaves(self, carried: Leaves, row: Leaves, shared: Leaves) -> list[Operand]:
         after, made = self.function(carried, row, shared)
         for i, (x, y) in enumerate(zip(carried, after, strict=True)):
             if np.shape(x) != np.shape(y):
@@ -82,7 +85,7 @@ class Body:
                 )
         return [*after, *made]
 
-    def leaves(self, which: int, numbers: Any, *leading: int) -> list[Any]:
+    def leaves(self, which: int, numbers: Operand, *leading: int) -> list[Operand]:
         """The leaves of one of four kinds, of which the numbers stand along the last axis, with
         leading axes.
         """
@@ -124,7 +127,7 @@ class Body:
         """Of the contributions, where it is known that the program of the values does not end."""
         return without_guards(self._program(in_rows), sum(map(len, self._points)), of_others=True)
 
-    def _numpy(self, in_rows: bool | None) -> Any:
+    def _numpy(self, in_rows: bool | None) -> Result:
         if in_rows not in self._runners:
             self._runners[in_rows] = runner_for(self._program(in_rows), "numpy")
         return self._runners[in_rows]
@@ -229,7 +232,7 @@ class Body:
             total += found[len(found) - sizes.m :]
         return whole, of_rows
 
-    def _split(self, which: int, numbers: np.ndarray) -> list[Any]:
+    def _split(self, which: int, numbers: np.ndarray) -> list[Operand]:
         leaves, at = [], 0
         for shape in self.sizes.shapes[which]:
             end = at + int(np.prod(shape))
@@ -242,7 +245,7 @@ class Body:
         in_rows: bool | None,
         leaves: Sequence[Leaves],
         weights: Leaves,
-        otherwise: Callable[[], Any],
+        otherwise: Thunk,
         t: int,
     ) -> np.ndarray:
         """What the program makes, or the function as it is written where the program ends."""
@@ -259,13 +262,15 @@ class Body:
                 raise
         return np.concatenate([np.empty(0), *map(np.ravel, found)])
 
-    def _values(self, leaves: Sequence[Leaves]) -> list[Any]:
+    def _values(self, leaves: Sequence[Leaves]) -> list[Operand]:
         found = self._of_leaves(*leaves)
         if is_differentiable(found):
             raise lost(self.name, next(x for x in found if is_differentiable(x)))
         return found
 
-    def _contributions(self, leaves: Sequence[Leaves], weights: Leaves, in_rows: bool) -> list[Any]:
+    def _contributions(
+        self, leaves: Sequence[Leaves], weights: Leaves, in_rows: bool
+    ) -> list[Operand]:
         found = vjp(self._of_leaves, *map(list, leaves))[1]([*weights])
         return [*found[0], *(found[1] if in_rows else []), *found[2]]
 
@@ -285,10 +290,10 @@ class Body:
 
             def tangents(
                 carried: Leaves, row: Leaves, shared: Leaves
-            ) -> tuple[list[Any], list[Any]]:
+            ) -> tuple[list[Operand], list[Operand]]:
                 level = Level(name)
 
-                def dual(x: Any, t: Any) -> Any:
+                def dual(x: Operand, t: Operand) -> Result:
                     made = Dual(x, t)
                     made.level = level
                     return made
@@ -313,7 +318,7 @@ class Body:
 
 
 @operation()
-def scan_history(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
+def scan_history(start: Value, rows: Value, shared: Value, *, body: Body, in_rows: bool) -> Value:
     """In each row what is carried, and what the step made; the first is the start. `in_rows`:
     whether rows are variables.
     """
@@ -322,15 +327,15 @@ def scan_history(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: boo
 
 @scan_history.reverse
 def _(
-    g: Any, r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool
-) -> tuple[Any, ...]:
+    g: Adjoint, r: Value, start: Value, rows: Value, shared: Value, *, body: Body, in_rows: bool
+) -> tuple[Adjoint, ...]:
     whole, of_rows = body.backward(r, rows, shared, g, in_rows)
     return whole[: body.sizes.n].copy(), of_rows, whole[r.size :].copy()
 
 
 # The adjoints begin where the loop does: the history's first row is its start.
 @scan_history.straight
-def _(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
+def _(start: Operand, rows: Operand, shared: Operand, *, body: Body, in_rows: bool) -> Result:
     count = np.shape(rows)[0]
     blocks = blocks_of(start, rows, shared)
     forward, backward = body.split(None, count), body.split(in_rows, count)
@@ -341,7 +346,7 @@ def _(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
     else:
         history, carried = written_forward(forward, *blocks)
 
-    def pull(g: Any) -> tuple[Any, ...]:
+    def pull(g: Adjoint) -> tuple[Operand, ...]:
         if backward is not None:
             return written_backward(backward, carried, blocks[1], blocks[2], g)
         whole, of_rows, ended, _ = called(body.kernels[in_rows], carried, rows, shared, g)
@@ -354,10 +359,12 @@ def _(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
 
 # The derivative of a linear recursion is one: t' = (dc'/dc) t + the slope in what has the tangent.
 @scan_history.tangent
-def _(r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> tuple[Any, ...]:
+def _(
+    r: Operand, start: Operand, rows: Operand, shared: Operand, *, body: Body, in_rows: bool
+) -> tuple[Linear, ...]:
     before = r[:-1, : body.sizes.n]
 
-    def along(which: int, t: Any) -> Any:
+    def along(which: int, t: Operand) -> Result:
         given = [before, rows, t] if which == 1 else [before, rows]
         begin = t if which == 0 else np.zeros(body.sizes.n)
         both = np.concatenate([shared, t]) if which == 2 else shared
@@ -372,14 +379,14 @@ def _(r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) 
 
 
 def scan(
-    f: Callable[..., Any],
-    init: Any,
-    xs: Any,
-    *args: Any,
+    f: Function,
+    init: Operand,
+    xs: Operand,
+    *args: Operand,
     length: int | None = None,
     reverse: bool = False,
     checkpoints: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Operand, Operand]:
     """A loop that carries something from step to step, as one operation.
 
     It is, on structures of arrays, ::
@@ -469,9 +476,11 @@ def scan(
     columns, count = _columns(name, xs, length)
     shared = [to_varmat(x) if isinstance(x, MatVar) else x for x in inner.leaves]
     row = [_number(x[-1 if reverse else 0]) for x in map(value_now, columns)]
-    kept: list[Any] = []
+    kept: list[Operand] = []
 
-    def of_leaves(carried: Leaves, row: Leaves, shared: Leaves) -> tuple[list[Any], list[Any]]:
+    def of_leaves(
+        carried: Leaves, row: Leaves, shared: Leaves
+    ) -> tuple[list[Operand], list[Operand]]:
         pair = inner((rebuilt(init, carried), None if xs is None else rebuilt(xs, row)), shared)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
@@ -507,8 +516,13 @@ def scan(
 
 
 def _run(
-    body: Body, start: Any, rows: Any, shared: Any, in_rows: bool, checkpoints: int | None
-) -> tuple[Any, Any]:
+    body: Body,
+    start: Operand,
+    rows: Operand,
+    shared: Operand,
+    in_rows: bool,
+    checkpoints: int | None,
+) -> tuple[Operand, Operand]:
     """What is carried in the end, and what is kept of all steps, in rows."""
     n, k, count = body.sizes.n, body.sizes.k, np.shape(rows)[0]
     pieces = 0 if checkpoints is None else count // checkpoints
@@ -517,7 +531,7 @@ def _run(
         return history[-1, :n], history[1:, n:]
 
     # A loop over pieces, of which each is a loop.
-    def piece(carried: Leaves, rows: Leaves, shared: Leaves) -> tuple[list[Any], list[Any]]:
+    def piece(carried: Leaves, rows: Leaves, shared: Leaves) -> tuple[list[Operand], list[Operand]]:
         history = scan_history(carried[0], rows[0], shared[0], body=body, in_rows=True)
         return [history[-1, :n]], [np.reshape(history[1:, n:], (size * k,))]
 
@@ -534,21 +548,21 @@ def _run(
     return last, steps
 
 
-def _number(x: Any) -> Any:
+def _number(x: Operand) -> Result:
     """A row as a float or an array."""
     return np.array(x) if np.ndim(x) else float(x)
 
 
-def _nesting(tree: Any) -> Any:
+def _nesting(tree: Any) -> Result:
     """The structure without the shapes."""
     return structure_of(map_leaves(lambda *_: 0.0, tree))
 
 
-def _leaves(name: str, title: str, tree: Any) -> list[Any]:
+def _leaves(name: str, title: str, tree: Any) -> list[Operand]:
     """The leaves, which must be numbers, as variables, floats and float64 arrays."""
-    found: list[Any] = []
+    found: list[Operand] = []
 
-    def add(leaf: Any, path: str) -> None:
+    def add(leaf: Operand, path: str) -> None:
         leaf = to_varmat(leaf) if isinstance(leaf, MatVar) else leaf
         found.append(
             leaf if isinstance(leaf, ArrayMethods) else data(leaf, f"{name}: {title}{path}")
@@ -558,7 +572,7 @@ def _leaves(name: str, title: str, tree: Any) -> list[Any]:
     return found
 
 
-def _columns(name: str, xs: Any, length: int | None) -> tuple[list[Any], int]:
+def _columns(name: str, xs: Operand, length: int | None) -> tuple[list[Operand], int]:
     """The leaves of `xs`, whose first axis is that of time, and the number of steps."""
     columns = [] if xs is None else _leaves(name, "xs", xs)
     counts = [] if length is None else [int(length)]
@@ -580,7 +594,7 @@ def _columns(name: str, xs: Any, length: int | None) -> tuple[list[Any], int]:
     return columns, counts[0]
 
 
-def _joined(parts: list[Any], count: int | None = None) -> Any:
+def _joined(parts: list[Operand], count: int | None = None) -> Result:
     """Vectors one after the other, or columns of `count` rows side by side."""
     if len(parts) == 1:
         return parts[0]

@@ -7,11 +7,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.errors import DomainError
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 
@@ -60,7 +63,7 @@ def _found(package: str) -> bool:
 
 def integrate(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool = False
-) -> tuple[Any, Any]:
+) -> tuple[Operand, Operand]:
     """The states at the times, which lie in order on one side of `t0`; and the state as a function
     of time, if it is asked for.
 
@@ -111,7 +114,7 @@ def _by_one_step(
 
 def _by_scipy(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool
-) -> tuple[Any, Any]:
+) -> tuple[Operand, Operand]:
     """Methods of several steps, which would lose their order at the output times, interpolate
     there.
     """
@@ -137,7 +140,7 @@ def _by_scipy(
 
 def _started(
     problem: Problem, method: Any, t0: float, z: np.ndarray, end: float, **settings: Any
-) -> Any:
+) -> Result:
     """A solver of SciPy's, which would try for ever where the rates are not finite at first."""
     with np.errstate(all="ignore"):
         solver = method(problem.rate, t0, z, end, **settings)
@@ -165,7 +168,7 @@ def _stopped(problem: Problem, t: float, steps: int, why: str) -> DomainError:
     )
 
 
-def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: float) -> Any:
+def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: float) -> Result:
     from scipy import integrate as scipy_integrate
 
     common: dict[str, Any] = {"rtol": problem.rtol, "atol": problem.atol}
@@ -173,7 +176,7 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
         return _started(problem, scipy_integrate.LSODA, t0, z, end, **common)
     from scipy.sparse import block_diag
 
-    def jacobian(t: float, y: np.ndarray) -> Any:
+    def jacobian(t: float, y: np.ndarray) -> Result:
         blocks = problem.jacobian(t, y)
         return blocks[0] if len(blocks) == 1 else block_diag(list(blocks), format="csc")
 
@@ -181,7 +184,7 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
 
 
 @cache
-def one_step(method: str) -> Any:
+def one_step(method: str) -> Result:
     """The class of SciPy's solver of a method in `ONE_STEP`, with its table of coefficients."""
     from scipy.integrate import RK45
 

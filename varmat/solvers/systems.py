@@ -4,8 +4,8 @@ can be recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,13 @@ from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for
 from varmat.solvers.inner import MANY, Inner, native_pays
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
+
 __all__: list[str] = []
+
+# The name of a program: what it computes, and whether also along the initial state.
+Key: TypeAlias = str | tuple[str, bool]
 
 
 class Leaves(tuple[Any, ...]):
@@ -27,7 +33,7 @@ class Leaves(tuple[Any, ...]):
 
     elements: np.ndarray
 
-    def __new__(cls, leaves: Sequence[Any]) -> Leaves:
+    def __new__(cls, leaves: Sequence[Operand]) -> Leaves:
         made = super().__new__(cls, leaves)
         made.elements = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
         return made
@@ -50,17 +56,17 @@ class System:
 
     def __init__(self, inner: Inner, n: int) -> None:
         self.inner, self.n = inner, n
-        self._programs: dict[Any, Program | None] = {}
-        self._runs: dict[Any, Any] = {}
-        self._counts: dict[Any, int] = {}
-        self._native: dict[Any, Any] = {}
-        self._steps: dict[Any, NativeSteps] = {}
+        self._programs: dict[Key, Program | None] = {}
+        self._runs: dict[Key, Function | None] = {}
+        self._counts: dict[Key, int] = {}
+        self._native: dict[Key, Any] = {}
+        self._steps: dict[tuple[int, bool], NativeSteps] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The rates of the state."""
         return self._run(*self._rates_of(0, False), t, y, leaves)
 
-    def _rate(self, t: Any, y: Any, leaves: Sequence[Any]) -> Any:
+    def _rate(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         return checked_rates(self.inner, self.inner((t, y), leaves), self.n)
 
     def coupled(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
@@ -69,10 +75,10 @@ class System:
         """
         return self._run(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
 
-    def _coupled(self, t: Any, z: Any, leaves: Sequence[Any], in_state: bool) -> Any:
+    def _coupled(self, t: Operand, z: Operand, leaves: Sequence[Operand], in_state: bool) -> Result:
         k = np.size(z) // self.n - 1
         y, s = z[: self.n], np.reshape(z[self.n :], (k, self.n))
-        directions: list[Any] = []
+        directions: list[Operand] = []
         start = self.n if in_state else 0
         for x in leaves:
             units = np.zeros((k, np.size(x)))
@@ -89,7 +95,7 @@ class System:
         flat = self._run("jacobian", self._jacobian, t, y, leaves)
         return flat.reshape(self.n, self.n).T
 
-    def _jacobian(self, t: Any, y: Any, leaves: Sequence[Any]) -> Any:
+    def _jacobian(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         value, rows = self.inner.along(
             (t, y), (None, np.eye(self.n), *[None] * len(leaves)), leaves
         )
@@ -97,7 +103,7 @@ class System:
         return np.zeros(self.n**2) if rows is None else np.reshape(rows, (self.n**2,))
 
     def _run(
-        self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves
+        self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> np.ndarray:
         """What a function returns, by its program where it has one."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
@@ -124,7 +130,7 @@ class System:
         return np.ravel(data(rates, f"{self.inner.name}: what f returns"))
 
     def _program(
-        self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves
+        self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> Program | None:
         """A function as a program of one vector, recorded when it is first asked for; None if it
         cannot be.
@@ -133,7 +139,7 @@ class System:
             point, size = np.concatenate([(t,), z, leaves.elements]), z.size
             shapes = [np.shape(x) for x in leaves]
 
-            def of_vector(v: Any) -> list[Any]:
+            def of_vector(v: Operand) -> list[Operand]:
                 parts, start = [], 1 + size
                 for shape in shapes:
                     end = start + int(np.prod(shape))
@@ -168,7 +174,7 @@ class System:
         runner = self._native_runner(k, in_state)
         return None if runner is None else NativeRates(runner, self.n * (1 + k), leaves.elements)
 
-    def _native_runner(self, k: int, in_state: bool) -> Any:
+    def _native_runner(self, k: int, in_state: bool) -> Result:
         key, _ = self._rates_of(k, in_state)
         program = self._programs.get(key)
         if program is None or not has_native():
@@ -177,7 +183,7 @@ class System:
             self._native[key] = runner_for(program, "native")
         return None if self._native[key].calls_python else self._native[key]
 
-    def _rates_of(self, k: int, in_state: bool) -> tuple[Any, Callable[..., Any]]:
+    def _rates_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
         """The rates of the state and of its derivatives in `k` directions: their name here, and the
         function.
         """
@@ -186,7 +192,7 @@ class System:
         return ("coupled", in_state), lambda t, z, leaves: self._coupled(t, z, leaves, in_state)
 
 
-def checked_rates(inner: Inner, rates: Any, n: int) -> Any:
+def checked_rates(inner: Inner, rates: Operand, n: int) -> Result:
     """What the user's function returns as a vector of the length of the state."""
     if isinstance(rates, (list, tuple)):
         rates = np.stack(rates)
@@ -206,8 +212,10 @@ class Along:
     def __init__(self, inner: Inner, n: int, i: int | None) -> None:
         self.inner, self.n, self.i = inner, n, i
 
-    def __call__(self, t: Any, z: Any, leaves: Sequence[Any], direction: Any) -> Any:
-        tangents: list[Any] = [None] * len(leaves)
+    def __call__(
+        self, t: Operand, z: Operand, leaves: Sequence[Operand], direction: Operand
+    ) -> Result:
+        tangents: list[Operand] = [None] * len(leaves)
         if self.i is not None:
             tangents[self.i] = direction
         value, rate = self.inner.along((t, z[: self.n]), (None, z[self.n :], *tangents), leaves)
