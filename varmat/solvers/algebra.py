@@ -1,5 +1,4 @@
-"""Systems of algebraic equations and fixed points as functions of what they depend on, under Stan's
-names."""
+"""Differentiable solvers of algebraic equations and fixed points, under Stan's names."""
 
 from __future__ import annotations
 
@@ -62,10 +61,11 @@ def _newton(
     max_steps: int,
     shortest: float,
 ) -> np.ndarray:
-    """Newton's method; a step that does not make the residual smaller is halved.
+    """Newton's method; a step is halved until it makes the residual smaller.
 
-    It goes on below the tolerance until the residual does not fall any more, for the derivatives
-    are those of the exact solution."""
+    The search goes on below the tolerance until the residual stops falling: the derivatives are
+    those of the exact solution, so the solution should be as exact as it can be.
+    """
     f = _residual(inner, leaves, y)
     norm = float(np.linalg.norm(f))
     steps = 0
@@ -148,7 +148,7 @@ def _by_powell(
         norm = float(np.linalg.norm(found.fun))
         if not norm <= f_tol and not math.isnan(norm):
             _check_residual(plain_inner, norm, f_tol, found.nfev)
-        # What is left of the error would be in the derivatives too.
+        # Newton's method removes the remaining error, which would enter the derivatives too.
         return _newton(plain_inner, (), found.x, f_tol, max_steps, 1e-15)
 
     return solved_with(inner, solve)
@@ -162,10 +162,10 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
         ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it
         depends on must be among `args`.
     y_guess : array_like, shape (n,)
-        Where the search starts; finite. The solution has no derivative in it.
+        Where the search starts; finite. It has no derivative.
 {settings}    *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
 
     Returns
     -------
@@ -174,20 +174,23 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
     Raises
     ------
     DomainError
-        If the norm of the residual is above the tolerance where the search ends, which the message
-        names; if `y_guess` is not finite, or a tolerance is not positive; and if the derivative is
-        asked for where the Jacobian is singular.
+        If the norm of the residual, which the message gives, is above the tolerance where the
+        search ends; if `y_guess` is not finite, or a tolerance is not positive; if the Jacobian is
+        singular where the derivative is wanted.
     ShapeError
-        If `y_guess` has no elements, or `f` returns another number of them.
+        If `y_guess` has no elements, or `f` does not return as many elements as `y_guess` has.
 
     Notes
     -----
-    The derivative is that of the exact solution, by the implicit function theorem: see `implicit`.
-    So the search goes on below the tolerance for as long as the residual falls.
+    The method is described in [1]_. The derivative is that of the exact solution, by the implicit
+    function theorem [2]_: see `implicit`. The search therefore goes on below the tolerance for as
+    long as the residual falls.
 
     References
     ----------
     .. [1] {source}
+    .. [2] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, chapter 15.
+    .. [3] Stan Functions Reference, "Algebraic equation solvers".
 
     Examples
     --------
@@ -204,8 +207,8 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
 _NEWTON = (
     "Newton's method with a line search",
     (
-        "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006, section "
-        "11.1."
+        "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006,\n"
+        "       chapter 11."
     ),
 )
 
@@ -213,9 +216,8 @@ _NEWTON = (
 _POWELL = (
     "Powell's hybrid method, as `scipy.optimize.root` has it",
     (
-        "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for "
-        "Nonlinear "
-        "Algebraic Equations, 1970."
+        "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for\n"
+        "       Nonlinear Algebraic Equations, Gordon and Breach, 1970."
     ),
 )
 
@@ -226,7 +228,8 @@ _STEPS = """    max_steps : int
 
 
 _NEWTON_SETTINGS = """    scaling_step : float
-        The step, relative to the size of `y`, at a trillionth of which the line search gives up.
+        The line search gives up at steps below ``1e-12 * scaling_step``, relative to the norm of
+        `y`.
     f_tol : float
         The norm of the residual up to which the solution is accepted.
 """ + _STEPS.format(steps="steps")
@@ -322,6 +325,10 @@ def algebra_solver(
     -----
     The derivative is that of `solve_powell_tol`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Deprecated functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -370,10 +377,16 @@ def algebra_solver_newton(
     -----
     The derivative is that of `solve_newton_tol`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Deprecated functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.algebra_solver_newton(lambda y, theta, x_r, x_i: y**2 - theta, [1.5], np.array([4.0]), [], [])
+    >>> def f(y, theta, x_r, x_i):
+    ...     return y**2 - theta
+    >>> vm.algebra_solver_newton(f, [1.5], np.array([4.0]), [], [])
     array([2.])
     """
     return _by_newton(
@@ -392,10 +405,10 @@ def fixed_point(
         ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it
         depends on must be among `args`.
     y_guess : array_like, shape (n,)
-        Where the iteration starts; finite. The solution has no derivative in it.
+        Where the iteration starts; finite. It has no derivative.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
     f_tol : float
         The norm of f(y) - y up to which the solution is accepted.
     max_steps : int
@@ -408,23 +421,31 @@ def fixed_point(
     Raises
     ------
     DomainError
-        If f(y) - y is larger than that where the iteration ends; if `y_guess` is not finite, or a
-        setting is not positive; and if the derivative is asked for where 1 is an eigenvalue of that
-        of `f`.
+        If the norm of f(y) - y is above `f_tol` where the iteration ends; if `y_guess` is not
+        finite, or a setting is not positive; if the Jacobian of `f` has the eigenvalue 1 where the
+        derivative is wanted.
     ShapeError
-        If `y_guess` has no elements, or `f` returns another number of them.
+        If `y_guess` has no elements, or `f` does not return as many elements as `y_guess` has.
 
     Notes
     -----
-    The iteration is that of `scipy.optimize.fixed_point`, with accelerated convergence. The
-    derivative is that of the exact solution, by the implicit function theorem: see `implicit`.
+    The iteration is that of `scipy.optimize.fixed_point`: Steffensen's method with Aitken's
+    acceleration [1]_. The derivative is that of the exact solution, by the implicit function
+    theorem [2]_: see `implicit`.
+
+    References
+    ----------
+    .. [1] R. L. Burden and J. D. Faires, Numerical Analysis, 5th edition, 1993.
+    .. [2] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, chapter 15.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.fixed_point(lambda y, a: a * np.cos(y), [0.5], 1.0).round(12)
+    >>> def f(y, a):
+    ...     return a * np.cos(y)
+    >>> vm.fixed_point(f, [0.5], 1.0).round(12)
     array([0.73908513])
-    >>> round(vm.gradient(lambda a: vm.fixed_point(lambda y, a: a * np.cos(y), [0.5], a)[0], 1.0), 12)
+    >>> round(vm.gradient(lambda a: vm.fixed_point(f, [0.5], a)[0], 1.0), 12)
     0.441610791705
     """
     return _fixed_point("fixed_point", f, y_guess, args, f_tol, max_steps)
@@ -454,7 +475,7 @@ def algebra_solver_fp(
     x_r, x_i : array_like
         Data, real and integer.
     u_scale, f_scale : array_like, shape (n,), optional
-        Scales of the unknowns and of the residual; positive. They are checked, and not needed here.
+        Scales of the unknowns and of the residual; positive. They are checked, but not used.
     f_tol : float
         The norm of f(y) - y up to which the solution is accepted.
     max_steps : int
@@ -470,12 +491,14 @@ def algebra_solver_fp(
 
     Notes
     -----
-    The derivative is that of `fixed_point`.
+    The derivative is that of `fixed_point`. In Stan Math the function has the same arguments.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.algebra_solver_fp(lambda y, theta, x_r, x_i: theta * np.cos(y), [0.5], np.array([1.0]), [], []).round(12)
+    >>> def f(y, theta, x_r, x_i):
+    ...     return theta * np.cos(y)
+    >>> vm.algebra_solver_fp(f, [0.5], np.array([1.0]), [], []).round(12)
     array([0.73908513])
     """
     for title, scale in (("u_scale", u_scale), ("f_scale", f_scale)):
@@ -497,7 +520,7 @@ def _fixed_point(
         from scipy.optimize import fixed_point as iterate
 
         inner = Inner(name, residual, given)
-        _residual(inner, (), y)  # which refuses what has another size
+        _residual(inner, (), y)  # refuses a function of another size
         try:
             found = iterate(lambda x: x + _residual(inner, (), x), y, xtol=1e-12, maxiter=max_steps)
         except RuntimeError:

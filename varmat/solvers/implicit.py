@@ -1,6 +1,4 @@
-"""Solutions of equations as functions of what the equations depend on, by the implicit function
-theorem.
-"""
+"""Derivatives of the solutions of equations, by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ __all__ = ["implicit"]
 
 
 def implicit(solve: Function, residual: Function) -> Function:
-    """A solver of one's own as a differentiable function.
+    """Make a differentiable function of a solver.
 
     Parameters
     ----------
@@ -38,30 +36,29 @@ def implicit(solve: Function, residual: Function) -> Function:
     Returns
     -------
     callable
-        Takes the arguments of `solve`, in which scalars and arrays may be variables, to any depth
-        of lists, tuples and dicts, and returns the solution: a float or an array, or a `Var` or
-        `VarMat` of its shape.
+        Takes the arguments of `solve` and returns the solution: a float or an array, or a `Var` or
+        `VarMat` of its shape. Scalars and arrays among the arguments may be variables, to any depth
+        of lists, tuples and dicts.
 
     Raises
     ------
     DomainError
-        When the derivative is asked for, if the Jacobian of the residual is singular at the
-        solution.
+        By the reverse pass, if the Jacobian of the residual is singular at the solution.
     ShapeError
-        Then, if the residual has another number of elements than the solution.
+        By the reverse pass, if the residual does not have as many elements as the solution.
     TapeError
-        Then, if the residual uses a variable from outside.
+        By the reverse pass, if the residual uses a variable from outside.
 
     Notes
     -----
     With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The
-    reverse pass solves one linear system with the transpose of the Jacobian, and takes one product
-    with the derivative of the residual. Hessians go through the same formula. The derivative is
-    that of the exact solution, so `solve` should be exact to as many digits as are wanted.
+    reverse pass solves one linear system with the transpose of the Jacobian, and multiplies once
+    by the derivative of the residual. Hessians follow from the same formula. The derivative is
+    that of the exact solution, so `solve` must be as accurate as the derivative should be.
 
     References
     ----------
-    .. [1] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, section 15.
+    .. [1] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, chapter 15.
 
     Examples
     --------
@@ -91,7 +88,7 @@ def solved_with(inner: Inner, solve: Function) -> Result:
 
 def _plain_solution(inner: Inner, solve: Function, leaves: Sequence[Operand]) -> Result:
     y = data(solve(*inner.arguments(leaves)), f"{inner.name}: the solution")
-    # its own, whatever the solver does with what it returned
+    # A copy: the solver may overwrite the array that it returned.
     return np.array(y) if isinstance(y, np.ndarray) else y
 
 

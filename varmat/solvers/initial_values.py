@@ -1,6 +1,4 @@
-"""Solutions of initial value problems as one operation, with its derivatives in initial state,
-times and parameters.
-"""
+"""Solutions of initial value problems: an operation on the initial state, times and parameters."""
 
 from __future__ import annotations
 
@@ -30,16 +28,13 @@ SMALLEST = 2.3e-14
 
 
 class Settings(NamedTuple):
-    """How an equation is solved: the method, and tolerances of the state and of what is integrated
-    backwards.
-    """
+    """How an equation is solved: method and tolerances, forward and backward."""
 
     method: str
     rtol: float
     atol: float
     max_steps: int
-    # Of the adjoint state and of the gradient, or None where sensitivities are integrated with the
-    # state.
+    # Method and tolerances of the adjoint equation; None if sensitivities are integrated instead.
     backward: tuple[str, float, float] | None = None
 
 
@@ -52,7 +47,7 @@ def solution(
     args: Sequence[Operand],
     how: Settings,
 ) -> Result:
-    """The states at the times, shape (T, n), of which operands and arguments may be variables."""
+    """The states at the times, shape (T, n); operands and arguments may be variables."""
     y0, ts = (
         np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
         for x in (y0, ts)
@@ -73,7 +68,7 @@ def solution(
 def checked_start(
     name: str, y0: Operand, t0: Operand, ts: Operand, args: Sequence[Operand], title: str = "y0"
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """The plain values of initial state, initial time and times, which must be possible."""
+    """Check the initial state, the initial time and the times, and return their plain values."""
     state, times = (
         np.asarray(data(value_now(x), f"{name}: {what}")) for x, what in ((y0, title), (ts, "ts"))
     )
@@ -127,8 +122,7 @@ def _problem(
     return Problem(
         name,
         lambda t, z: system.coupled(t, z, leaves, in_state),
-        # Newton's method finds the state and the sensitivities with this alone; how the latter
-        # depend on the state is left out.
+        # How the sensitivities depend on the state is left out: Newton's method converges without.
         lambda t, z: np.repeat(system.jacobian(t, z[:n], leaves)[None], 1 + k, axis=0),
         *limits,
     )
@@ -138,11 +132,11 @@ def _problem(
 def ode_solution(
     y0: Value, t0: Value, ts: Value, *leaves: Value, system: System, how: Settings, in_state: bool
 ) -> Value:
-    """`in_state` says whether derivatives with respect to the initial state or time will be asked
-    for.
+    """The states at the times; `in_state`: whether derivatives in the initial state or time are
+    wanted.
     """
     y0, t0, ts = np.asarray(y0), float(t0), np.asarray(ts)
-    checked_start(system.inner.name, y0, t0, ts, leaves)  # a recording may bring others
+    checked_start(system.inner.name, y0, t0, ts, leaves)  # in a recording they may be other values
     given = Leaves(leaves)
     if how.backward is not None:
         states, between = integrate(
@@ -164,7 +158,7 @@ def integrated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers.
 
-    Where a native run ends, SciPy's way says why.
+    If a native run fails, the equation is solved again through SciPy, which raises the error.
     """
     n, given = system.n, leaves.elements.size
     k = n * in_state + given
@@ -191,8 +185,7 @@ def _method(how: Settings) -> Method:
     )
 
 
-# As one step of a program, without Python; the rates come with the states, for derivatives in the
-# times.
+# One step of a program, without Python. It returns the rates too, for derivatives in the times.
 @ode_solution.straight
 def _(
     y0: Operand,
@@ -300,8 +293,9 @@ def _backwards(
     how: Settings,
     between: Function,
 ) -> np.ndarray:
-    """The adjoint of the initial state and the gradient in the leaves, by integrating the adjoint
-    state back in time.
+    """The adjoint of the initial state and the gradient in the leaves, by the adjoint equation.
+
+    Cao, Li, Petzold and Serban, SIAM J. Sci. Comput. 24, 2003.
     """
     n, inner = system.n, system.inner
     method, rtol, atol = how.backward  # type: ignore[misc]
@@ -349,8 +343,8 @@ def _(
         return checked_rates(inner, inner((t, y), leaves), n)
 
     def along(i: int | None, start: Operand, t: Operand) -> Result:
-        """The derivative of the states along one of initial state (None) and leaves: that of a
-        larger equation.
+        """The derivative of the states along the initial state (None) or leaf `i`, by a larger
+        equation.
         """
         states = solution(
             inner.name,

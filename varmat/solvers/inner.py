@@ -1,5 +1,5 @@
-"""The functions that users give to solvers: which of their arguments are variables, and their
-derivatives at plain numbers.
+"""The functions that users give to solvers: their variables, and their derivatives at plain
+numbers.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# A derivative that is asked for so often is recorded, which takes as long as some ten evaluations.
+# A derivative is recorded after so many evaluations: a recording takes as long as ten of them.
 OFTEN = 10
-# From so many on the native runner is taken, if there is one: loading it takes as long as some
-# thousand of the other's.
+# The native runner takes over after so many evaluations: loading it takes as long as a thousand
+# evaluations by NumPy.
 MANY = 2000
 
 
 class _Place:
-    """Where a variable stood among the arguments."""
+    """The place of a variable among the arguments."""
 
     __slots__ = ("index",)
 
@@ -46,8 +46,8 @@ class _Place:
 
 
 def value_now(x: Operand) -> Result:
-    """The plain value of an operand, which an operation will look at again whenever a recording of
-    it is run.
+    """The plain value of an operand, for checks that the operation repeats in each run of a
+    recording.
     """
     while isinstance(x, Dual):
         x = x.val
@@ -55,19 +55,16 @@ def value_now(x: Operand) -> Result:
 
 
 def native_pays(count: int) -> bool:
-    """Whether the native runner is there and, if it would have to be loaded first, as many runs as
-    `count` are worth it.
-    """
+    """Whether the native runner is installed, and is loaded or worth loading for `count` runs."""
     return has_native() and (count >= MANY or "varmat.programs.runners.compiled" in sys.modules)
 
 
 class Inner:
-    """A function of a solver, ``function(*lead, *args)``, of numbers that the solver chooses and of
-    arguments that the user gave.
+    """The user's function in a solver, ``function(*lead, *args)``.
 
-    What is a variable among the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an
-    operand of the solver. All else is passed on as it is. The methods take plain numbers for the
-    leaves, in order.
+    The solver chooses the numbers `lead`, the user gave the arguments `args`. Each variable among
+    the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an operand of the solver.
+    Everything else is passed on unchanged. The methods take plain numbers for the leaves, in order.
 
     Parameters
     ----------
@@ -75,7 +72,7 @@ class Inner:
         What the user called.
     function : callable
     args : sequence
-        The arguments after those that the solver chooses.
+        The arguments after `lead`.
 
     Attributes
     ----------
@@ -120,21 +117,22 @@ class Inner:
     def tangent(
         self, lead: Sequence[Operand], leaves: Sequence[Operand], directions: Sequence[Operand]
     ) -> tuple[Operand, Operand]:
-        """The value and its derivative in a direction: of all the leading arguments and the
-        leaves.
+        """The value and its derivative along `directions`, one for each leading argument and
+        leaf.
         """
-        return self._derivative("jvp", jvp)((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
+        derivative = self._derivative("jvp", jvp)
+        return derivative((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
 
     def pullback(
         self, lead: Sequence[Operand], leaves: Sequence[Operand]
     ) -> tuple[Operand, Operand]:
-        """The value, and the function from its cotangent to those of the leading arguments and the
-        leaves.
+        """The value, and the function from its cotangent to the cotangents of the leading arguments
+        and the leaves.
         """
         return self._derivative("vjp", vjp)(*lead, *leaves)  # type: ignore[no-any-return]
 
     def _derivative(self, name: str, functional: Function) -> Result:
-        """The functional of this function: from some time on recorded, if it can be."""
+        """A functional of this function; it is recorded after some calls, if it can be."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
         eager = functional(self._of_all)
         if count <= OFTEN:
@@ -151,11 +149,12 @@ class Inner:
     def along(
         self, lead: Sequence[Operand], tangents: Sequence[Operand], leaves: Sequence[Operand]
     ) -> tuple[Operand, Operand]:
-        """The value and its derivative in a direction where numbers may be variables; a tangent of
-        None is zero.
+        """The value and its derivative in a direction, of numbers that may be variables.
 
-        A tangent with a leading axis stands for several directions, which the result has too; its
-        tangent is None where the function does not depend on what has one."""
+        A tangent of None is zero. A tangent with a leading axis holds several directions, and so
+        does that of the result. The result has the tangent None if the function does not depend on
+        any number with a tangent.
+        """
         level = Level(self.name)
         several = [
             np.shape(t)[:1]
@@ -168,8 +167,7 @@ class Inner:
             if t is None:
                 if not isinstance(x, Dual):
                     return x
-                # A dual of a derivative around this one meets those of this one as the value of one
-                # of them.
+                # This dual belongs to an outer derivative: wrap it, so that it is a value here.
                 t = np.zeros(axis + np.shape(x)) if axis or np.shape(x) else 0.0
             made = Dual(x, t)
             made.level = level

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["hcubature", "integrate_1d"]
 
-# What SciPy's formula aims at, so that the derivatives of different modes agree; what is asked for
-# is what it must reach. An integral of nothing has no relative error.
+# The relative tolerance that SciPy aims at, so that derivatives of different modes agree; an
+# integral fails only above the user's tolerance. The absolute tolerance is for an integral of zero.
 AIM, NOTHING = 1e-12, 1e-290
 
 
@@ -39,15 +39,15 @@ def integrate_1d(
     f : callable
         ``f(x, xc, *args)`` returns a number. Written in NumPy; what it depends on must be among
         `args`. `x` is a float, and `xc` is its signed distance from the nearer limit, ``a - x`` or
-        ``b - x``, to full precision however near that is; it is nan where a limit is infinite.
+        ``b - x``, to full precision even close to it; nan if a limit is infinite.
     a, b : float or Var
         Limits, `a` at most `b`; may be infinite.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
     relative_tolerance : float, keyword only
-        The error that the result may have, relative to it; positive. The method goes on to some
-        1e-12 where it can.
+        The relative error that the result may have; positive. The method goes on to 1e-12 if it
+        can.
 
     Returns
     -------
@@ -56,22 +56,23 @@ def integrate_1d(
     Raises
     ------
     DomainError
-        If a limit is nan, or `a` is above `b`; if the estimate of the error is above the tolerance
-        where the method ends; if the integrand is not finite.
+        If a limit is nan, or `a` is above `b`; if the estimated error is above the tolerance when
+        the method ends; if the integrand is not finite.
     ShapeError
         If `f` does not return a number.
 
     Notes
     -----
     The method is the double exponential (tanh-sinh) quadrature of `scipy.integrate.tanhsinh` [1]_,
-    which copes with singularities at the limits. The derivatives with respect to what `f` depends
-    on are integrals of its derivatives over the same points, to the same tolerance relative to
-    their own size; those in the limits are f(b) and -f(a), and zero where a limit is infinite.
+    which copes with singularities at the limits. The derivatives with respect to the arguments of
+    `f` are integrals of its derivatives over the same points (Leibniz' rule), to the same relative
+    tolerance; those with respect to the limits are -f(a) and f(b), and zero for infinite limits.
 
     References
     ----------
     .. [1] H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ.
-           RIMS, Kyoto University 9, 1974.
+       RIMS, Kyoto University 9, 1974.
+    .. [2] Stan Functions Reference, "1D integrator".
 
     Examples
     --------
@@ -98,7 +99,7 @@ def integrate_1d(
 
 
 def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
-    """The plain values of the limits, which must be possible."""
+    """Check the limits, and return their plain values."""
     low, high = (data(value_now(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
     for x, title in ((low, "a"), (high, "b")):
         if type(x) is not float:
@@ -112,7 +113,7 @@ def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
 
 @operation(variadic=True)
 def integral(a: float, b: float, *leaves: Value, inner: Inner, tolerance: float) -> Value:
-    _limits(inner.name, a, b)  # a recording may bring others
+    _limits(inner.name, a, b)  # in a recording they may be other values
     return float(_integral(inner, a, b, leaves, tolerance)[0])
 
 
@@ -153,9 +154,7 @@ def _(
 
 
 class Rate:
-    """The derivative of an integrand along one of its leaves, as an integrand of the leaves and the
-    tangent.
-    """
+    """The derivative of an integrand along one leaf: an integrand of the leaves and the tangent."""
 
     def __init__(self, inner: Inner, i: int) -> None:
         self.inner, self.i = inner, i
@@ -207,9 +206,7 @@ def _integral(
 def _sum(
     inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, size: int, tolerance: float
 ) -> np.ndarray:
-    """The integrals of a function with several results, by SciPy's formula for each, which share
-    the points.
-    """
+    """The integrals of a function with several results, each by SciPy; evaluations are shared."""
     from scipy.integrate import tanhsinh
 
     known: dict[float, np.ndarray] = {}
@@ -219,7 +216,7 @@ def _sum(
             if each not in known:
                 try:
                     known[each] = at(each)
-                # as Python's floats raise far out; the formula leaves out what is not finite there
+                # Python's floats raise on overflow; tanhsinh ignores nan far out.
                 except ArithmeticError:
                     known[each] = np.full(size, math.nan)
         table = np.array([known[each] for each in x.ravel().tolist()])
@@ -233,7 +230,7 @@ def _sum(
     values: np.ndarray = np.atleast_1d(found.integral)
     errors = np.atleast_1d(found.error)
     scale = np.nan_to_num(np.abs(np.array([*known.values()]))).max(axis=0, initial=0.0)
-    # What cancels to nothing has no relative accuracy, and needs none.
+    # An integral that cancels to about zero has no relative accuracy, and needs none.
     failed = ~(errors <= np.maximum(tolerance * np.abs(values), 1e-14 * scale))
     if not np.isfinite(values).all():
         raise DomainError(
@@ -275,10 +272,10 @@ def hcubature(
         Corners of the box, with the smallest and the largest coordinates; they may be infinite.
         They have no derivative.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
     absolute_tolerance, relative_tolerance : float, keyword only
-        The error is at most the larger of the two bounds.
+        The error may be as large as the larger of the two bounds.
     max_subdivisions : int, keyword only
 
     Returns
@@ -288,7 +285,7 @@ def hcubature(
     Raises
     ------
     DomainError
-        If the estimate of the error is above the tolerance where the method ends.
+        If the estimated error is above the tolerance when the method ends.
     ShapeError
         If the corners are not two vectors of the same length, or `f` does not return a number.
     TypeError
@@ -297,7 +294,7 @@ def hcubature(
     Notes
     -----
     The method is the adaptive cubature of `scipy.integrate.cubature` [1]_. The derivatives are
-    integrals of the derivatives, over the subdivision that suits all of them.
+    integrals of the derivatives, all over one subdivision that is fine enough for each of them.
 
     References
     ----------
@@ -307,9 +304,12 @@ def hcubature(
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> round(vm.hcubature(lambda x, c: np.exp(-c * np.sum(x)), [0.0, 0.0], [1.0, 1.0], 1.0), 12)
+    >>> def f(x, c):
+    ...     return np.exp(-c * np.sum(x))
+    >>> round(vm.hcubature(f, [0.0, 0.0], [1.0, 1.0], 1.0), 12)
     0.399576400894
-    >>> round(vm.gradient(lambda c: vm.hcubature(lambda x, c: np.exp(-c * np.sum(x)), [0.0, 0.0], [1.0, 1.0], c), 1.0), 12)
+    >>> integral = lambda c: vm.hcubature(f, [0.0, 0.0], [1.0, 1.0], c)
+    >>> round(vm.gradient(integral, 1.0), 12)
     -0.334064485918
     """
     name = "hcubature"
@@ -375,7 +375,7 @@ def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...
 
 
 class BoxRate(Rate):
-    """The same for a function of several variables."""
+    """As `Rate`, for a function of several variables."""
 
     def __call__(self, x: Operand, leaves: Sequence[Operand], t: Operand) -> Result:  # type: ignore[override]
         tangents: list[Operand] = [None] * len(leaves)

@@ -1,5 +1,5 @@
-"""The right-hand sides of differential equations, with their sensitivities, as programs where they
-can be recorded.
+"""The right-hand sides of differential equations and of their sensitivities, recorded if
+possible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Key: TypeAlias = str | tuple[str, bool]
 
 
 class Leaves(tuple[Any, ...]):
-    """Plain numbers for the leaves, with all of their elements as one vector."""
+    """Plain numbers for the leaves, and their elements as one vector."""
 
     elements: np.ndarray
 
@@ -40,8 +40,7 @@ class Leaves(tuple[Any, ...]):
 
 
 class System:
-    """The rates of a state and of its sensitivities, at plain numbers, as programs if they can be
-    recorded.
+    """The rates of a state and of its sensitivities, at plain numbers; programs if possible.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class System:
         The size of the state.
     """
 
-    # Of all systems, in this process.
+    # Counts the evaluations of all systems in this process.
     evaluations = 0
 
     def __init__(self, inner: Inner, n: int) -> None:
@@ -70,8 +69,8 @@ class System:
         return checked_rates(self.inner, self.inner((t, y), leaves), self.n)
 
     def coupled(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
-        """The rates of the state and of its derivatives, one after the other: by initial state, if
-        asked for, and by leaves.
+        """The rates of the state, then those of its derivatives: in the initial state, if
+        `in_state`, and in the leaves.
         """
         return self._run(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
 
@@ -105,7 +104,7 @@ class System:
     def _run(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> np.ndarray:
-        """What a function returns, by its program where it has one."""
+        """The result of a function, by its program if it has one."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
         System.evaluations += 1
         if count in (2, MANY):
@@ -117,13 +116,13 @@ class System:
             point = np.empty(1 + z.size + leaves.elements.size)
             point[0], point[1 : 1 + z.size], point[1 + z.size :] = t, z, leaves.elements
             try:
-                # it is zero, or nan where a guard of the native runner does not hold
+                # 0, or nan if a guard fails in the native runner
                 ended, found = run([point])
             except (ArithmeticError, ValueError, ElsewhereError):
                 ended = np.nan
             if ended == 0.0:
                 return found  # type: ignore[no-any-return]
-        with np.errstate(all="ignore"):  # as it is written
+        with np.errstate(all="ignore"):  # call the function as it is written
             rates = function(t, z, leaves)
         if is_differentiable(rates):
             raise lost(self.inner.name, rates)
@@ -132,9 +131,7 @@ class System:
     def _program(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> Program | None:
-        """A function as a program of one vector, recorded when it is first asked for; None if it
-        cannot be.
-        """
+        """The program of a function, of one vector; None if the function cannot be recorded."""
         if key not in self._programs:
             point, size = np.concatenate([(t,), z, leaves.elements]), z.size
             shapes = [np.shape(x) for x in leaves]
@@ -151,17 +148,15 @@ class System:
                 with np.errstate(all="ignore"):
                     self._programs[key] = record_values(of_vector, point)[0]
             except Exception:
-                self._programs[key] = None  # what it does is said by calling it
+                self._programs[key] = None  # calling the function raises its own errors
         return self._programs[key]
 
     def prepare(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> None:
-        """Record the rates of the state, or of it and its derivatives."""
+        """Record the rates of the state, and of its derivatives if `z` holds any."""
         self._program(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
 
     def native(self, method: Method, k: int, given: int, in_state: bool) -> NativeSteps | None:
-        """All steps of a method as one native call; None if the rates have no program or call
-        Python.
-        """
+        """All steps of a method as one native call; None if the rates cannot run natively."""
         runner = self._native_runner(k, in_state)
         if runner is None:
             return None
@@ -170,7 +165,7 @@ class System:
         return self._steps[k, in_state]
 
     def native_rates(self, k: int, leaves: Leaves, in_state: bool) -> NativeRates | None:
-        """The rates as a function of arrays; None if they have no program or call Python."""
+        """The rates as a function of arrays; None if they cannot run natively."""
         runner = self._native_runner(k, in_state)
         return None if runner is None else NativeRates(runner, self.n * (1 + k), leaves.elements)
 
@@ -184,8 +179,8 @@ class System:
         return None if self._native[key].calls_python else self._native[key]
 
     def _rates_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
-        """The rates of the state and of its derivatives in `k` directions: their name here, and the
-        function.
+        """The key and the function of the rates of the state and its derivatives in `k`
+        directions.
         """
         if not k:
             return "rate", self._rate
@@ -193,7 +188,7 @@ class System:
 
 
 def checked_rates(inner: Inner, rates: Operand, n: int) -> Result:
-    """What the user's function returns as a vector of the length of the state."""
+    """The rates that the user's function returned, as a vector with one for each state."""
     if isinstance(rates, (list, tuple)):
         rates = np.stack(rates)
     if np.shape(rates) != (n,):
@@ -205,8 +200,8 @@ def checked_rates(inner: Inner, rates: Operand, n: int) -> Result:
 
 
 class Along:
-    """The rates of a state and of its derivative along the initial state (None), or along one of
-    the leaves of its equation.
+    """The rates of a state and of its derivative: along the initial state (None) or along leaf
+    `i`.
     """
 
     def __init__(self, inner: Inner, n: int, i: int | None) -> None:
