@@ -1,4 +1,4 @@
-"""Laplace's approximation of the likelihoods of counts and trials that Stan has built in."""
+"""Laplace's approximation for Stan's built-in likelihoods of counts and trials."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ __all__ = [
 ]
 
 
-# --- the likelihoods, of groups of observations: the sums of their counts, and how many they are
-# ---
+# --- the likelihoods: `sums` are the totals of groups of observations, `counts` their sizes ---
 
 
 def _poisson_log(theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand) -> Result:
@@ -62,9 +61,7 @@ def _bernoulli_logit(
 def _neg_binomial_2_log(
     theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand, eta: Operand
 ) -> Result:
-    """With t = theta + m - log eta, the log odds of y: sums t - (sums + counts eta) log(1 +
-    exp(t)), and the coefficients.
-    """
+    """sums t - (sums + counts eta) log(1 + exp(t)) + coefficients, with t = theta + m - log eta."""
     t = theta + m - np.log(eta)
     coefficients = np.sum(log_rising_factorial(eta, y)) - np.sum(lgamma(y + 1.0))
     return np.sum(sums * t) - np.sum((sums + counts * eta) * log1p_exp(t)) + coefficients
@@ -79,7 +76,7 @@ def _grouped(
     k: Operand,
     *eta: Operand,
 ) -> tuple[Operand, ...]:
-    """The arguments of the log likelihood, checked."""
+    """Check the arguments of the log likelihood, and return them by groups."""
     y, y_index = np.asarray(y), np.asarray(y_index)
     if np.ndim(k) != 2:
         raise ShapeError(
@@ -140,7 +137,7 @@ def _marginal(
     args: Sequence[Operand],
     tolerances: Sequence[Any] | None = None,
 ) -> Result:
-    """The log density of (y, y_index, m, and what the likelihood takes beside)."""
+    """The log density; `data` is (y, y_index, m) and further arguments of the likelihood."""
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
     y, y_index, m, *eta = data
@@ -380,9 +377,9 @@ def laplace_latent_tol_neg_binomial_2_log_rng(
 _PARAMETERS = """y : array_like of int, shape (N,)
         {counts}.
     y_index : array_like of int, shape (N,)
-        For each observation its latent variable, counted from 0.{eta}
+        For each observation the number of its latent variable, from 0.{eta}
     m : scalar or array_like, shape (n,)
-        What is added to the latent variables, of which the mean is zero; finite."""
+        Offset that is added to the latent variables, whose mean is zero; finite."""
 _ETA = """
     eta : scalar
         The dispersion: the variance is mean + mean**2 / eta; positive."""
@@ -393,9 +390,10 @@ _MARGINAL = """>>> def f(length):
     ...     return vm.{name}(y, [0, 1, 2, 3], {eta}0.2, covariance, (0.5, length){more})
     >>> round(f(1.0), 6), round(vm.gradient(f, 1.0), 6)
     {values}"""
-_DRAW = """>>> vm.{name}(y, [0, 1, 2, 3], {eta}0.2, covariance, (0.5, 1.0){more}, rng=1, size=10).shape
+_DRAW = """>>> args = y, [0, 1, 2, 3], {eta}0.2, covariance, (0.5, 1.0){more}
+    >>> vm.{name}(*args, rng=1, size=10).shape
     (10, 4)"""
-# Of the family: what is observed, its values, an example of it, and the results of the example.
+# Family: what is observed, its values, an example, and the results of the example.
 _FAMILIES = {
     "poisson_log": (
         "counts of a Poisson distribution with the log rates", "Counts; nonnegative",

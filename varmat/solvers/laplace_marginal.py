@@ -1,4 +1,4 @@
-"""Laplace's approximation of likelihoods of which latent Gaussian variables are integrated out."""
+"""Laplace's approximation of likelihoods with latent Gaussian variables integrated out."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ __all__ = [
 
 @operation(variadic=True)
 def laplace_density(covariance: Value, *leaves: Value, inner: Inner, control: Control) -> Value:
-    """The approximate log density; `leaves` are the variables among the arguments of the log
-    likelihood.
-    """
+    """The approximate log density; `leaves` are the variables in the log likelihood."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.log_density, mode=mode)
 
@@ -47,12 +45,12 @@ def _(
     control: Control,
     mode: Mode,
 ) -> tuple[Adjoint, ...]:
-    """Margossian et al. (2020), with a block of the covariance of the mode in place of its
-    diagonal.
+    """Margossian et al. (2020), with blocks of the covariance of the mode instead of its diagonal.
 
-    With a = K^-1 theta, W minus the Hessian of the log likelihood f, S = (K^-1 + W)^-1 and R = W (I
-    + K W)^-1, and the derivative s of -log det(I + K W) / 2 in theta: the mode moves by S K^-1 (dK
-    a + K d grad f), so that s' d theta = r' (dK a + K d grad f) with r = (I - R K) s."""
+    Let a = K^-1 theta, W minus the Hessian of the log likelihood f, S = (K^-1 + W)^-1,
+    R = W (I + K W)^-1, and s the derivative of -log det(I + K W) / 2 in theta. The mode moves by
+    S K^-1 (dK a + K d grad f), so s' d theta = r' (dK a + K d grad f) with r = (I - R K) s.
+    """
     theta, a = mode.theta, mode.a
     spread, curvature = mode.spread()  # S and R
     held = 0.5 * g * blocks_of(spread, control.block)
@@ -60,8 +58,8 @@ def _(
     slope: Operand = 0.0
     parts: list[Operand] = [0.0] * len(leaves)
     for k, unit in enumerate(units(len(theta), control.block)):
-        # The trace of the product of `held` and of the Hessian is a sum of derivatives along
-        # columns k of the blocks.
+        # The trace of `held` times the Hessian is a sum of derivatives along columns k of the
+        # blocks.
         column = held if control.block == 1 else np.ascontiguousarray(held[:, :, k]).ravel()
         _, pullback = second.pullback((theta, unit, column), leaves)
         ahead, _, _, *others = pullback(1.0)
@@ -96,9 +94,7 @@ def _(
 
 
 def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Operand) -> Result:
-    """The approximate log density in differentiable functions: slower, and with derivatives of all
-    orders.
-    """
+    """The approximate log density in differentiable functions: slower, but differentiable again."""
     theta = laplace_mode(covariance, *leaves, inner=inner, control=control)
     a, matrix = (
         _gradient(inner, theta, leaves),
@@ -108,9 +104,7 @@ def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Opera
 
 
 def _gradient(inner: Inner, theta: Operand, leaves: Sequence[Operand]) -> Result:
-    """The gradient of the log likelihood in the latent variables, by directions, which variables
-    can take too.
-    """
+    """The gradient of the log likelihood in the latent variables, which may be variables here."""
     n = np.shape(theta)[0]
     _, found = inner.along((theta,), (np.eye(n), *[None] * len(leaves)), leaves)
     return np.zeros(n) if found is None else found
@@ -189,7 +183,7 @@ def _(
 
 
 def control_of(name: str, given: Operand) -> Control:
-    """The settings of a ``_tol`` form, checked."""
+    """Check the settings of a ``_tol`` form."""
     if not isinstance(given, (list, tuple)) or not 6 <= len(given) <= 7:
         raise TypeError(
             f"{name}: tolerances is {given!r}, but must be a tuple (theta_0, tolerance, "
@@ -330,45 +324,46 @@ def laplace_latent_tol_rng(
     return draws(name, log_likelihood, likelihood_args, covariance, control, rng, size)
 
 
-NOTES = """The log density of the observations, of which the latent variables theta, normal with mean zero and covariance K, are
-    integrated out, is approximately log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2
-    at the mode of theta, where W is minus the Hessian of the log likelihood in theta. The mode is
-    found by Newton's method with a line search [1]_, and then on to the last digits, for what is
-    left of the error would be in the derivatives. The gradient takes the derivative in K as one
-    matrix, on which the reverse pass of the covariance function goes on, and third derivatives of
-    the log likelihood along as many directions as a block of its Hessian has columns [2]_. Second
-    derivatives differentiate the formula at the mode, with dense matrices, and take some ten times
-    as long for each direction."""
-LATENT = """ A draw is normal, of the mode and of the covariance (K^-1 + W)^-1 there."""
-REFERENCES = """.. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press,
-       2006, algorithms 3.1 and 5.1.
+NOTES = """The latent variables theta are normal with mean zero and covariance K. With them
+    integrated out, the log density of the observations is approximately
+    log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2 at the mode of theta, where W is
+    minus the Hessian of the log likelihood in theta. Newton's method with a line search finds the
+    mode [1]_. It goes on to the last digits, because an error of the mode would enter the
+    derivatives. The gradient takes third derivatives of the log likelihood along as many directions
+    as a block of its Hessian has columns [2]_; the derivative in K is one matrix, which the reverse
+    pass of the covariance function takes over. Second derivatives differentiate the formula at the
+    mode, with dense matrices; each direction takes about ten times as long."""
+LATENT = """ A draw is normal, with the mode as its mean and the covariance (K^-1 + W)^-1."""
+REFERENCES = """.. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine
+       Learning, MIT Press, 2006, algorithms 3.1 and 5.1.
     .. [2] C. Margossian, A. Vehtari, D. Simpson and R. Agrawal, Hamiltonian Monte Carlo using an
-       adjoint-differentiated Laplace approximation, NeurIPS 33, 2020."""
+       adjoint-differentiated Laplace approximation, NeurIPS 33, 2020.
+    .. [3] Stan Functions Reference, "Embedded Laplace Approximation"."""
 RAISES = """DomainError
-        If an argument is outside its domain; if the mode is not found, or is none; if the Hessian
+        If an argument is outside its domain; if the search does not find a maximum; if the Hessian
         has elements outside its blocks.
     ShapeError
-        If the covariance is not square, or the log likelihood is not a scalar, or an argument has
-        another shape.
+        If the covariance is not square, the log likelihood is not a scalar, or an argument has a
+        wrong shape.
     TypeError
-        If a function is none{draws}."""
+        If a function is not callable{draws}."""
 TOLERANCES = """
     tolerances : tuple
         ``(theta_0, tolerance, max_num_steps, hessian_block_size, solver, max_steps_line_search,
-        allow_fallthrough)``: where the search starts, None for zero; the change of the log density
-        at which it may end; the most steps; the size of the blocks of the Hessian; the factor of I
-        + K W, by the root of W (1), that of K (2), or LU (3); the most halvings of a step, of which
-        none checks nothing; and whether the next solver is taken where one fails, which is so if
-        this is left out."""
+        allow_fallthrough)``: where the search starts (None for zero); the change of the log density
+        at which it may end; the most steps; the size of the blocks of the Hessian; how I + K W is
+        factored, by the root of W (1), by the root of K (2), or by LU (3); the most halvings of a
+        step (0 for steps without a check); and whether the next solver is tried if one fails, by
+        default True."""
 BLOCK = """
     hessian_block_size : int
-        The log likelihood is a sum of functions of so many of the latent variables in turn; its
-        Hessian has such blocks."""
+        The size of the diagonal blocks of the Hessian: the log likelihood is a sum of functions of
+        so many consecutive latent variables each."""
 DRAWS = """
     rng : int or numpy.random.Generator, optional
         The generator, or its seed.
     size : int, optional
-        How many draws; one without an axis for them, if it is left out."""
+        How many draws; by default one, without an axis for draws."""
 GENERAL = """log_likelihood : callable
         ``log_likelihood(theta, *likelihood_args)`` returns a scalar. Written in NumPy; what it
         depends on must be among its arguments.

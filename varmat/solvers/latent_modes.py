@@ -1,6 +1,4 @@
-"""The mode of latent Gaussian variables given a log likelihood, by Newton's method, on plain
-arrays.
-"""
+"""The mode of latent Gaussian variables by Newton's method, on plain arrays."""
 
 from __future__ import annotations
 
@@ -20,16 +18,16 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# A step that is shorter than that, relative to the mode, leaves an error of its square.
+# The search ends at steps this short, relative to the mode: the error left is of their square.
 SHORT = 1e-8
-# What rounding may take from the objective at a step that leads up.
+# Rounding may lower the objective by this much, relative to its size, at a step that raises it.
 ROUNDING = 1e-13
-# The part of the Hessian that may lie outside its blocks.
+# The relative size of elements of the Hessian that are tolerated outside its blocks.
 OUTSIDE = 1e-8
 
 
 class Control(NamedTuple):
-    """How the mode is searched for: Stan's settings, in its order."""
+    """The settings of the search, in Stan's order."""
 
     theta_0: Any = None
     tolerance: float = 1.5e-8
@@ -41,8 +39,9 @@ class Control(NamedTuple):
 
 
 class Rate(Inner):
-    """The derivative of a function along a direction in its first argument; the direction is its
-    last leading argument.
+    """The derivative of a function along a direction in its first argument.
+
+    The direction is the last leading argument.
     """
 
     def __init__(self, inner: Inner) -> None:
@@ -57,7 +56,7 @@ class Rate(Inner):
 
 
 def units(n: int, block: int) -> Iterator[np.ndarray]:
-    """For each column of a block the vector that has a one at its place in every block."""
+    """For each column of a block, the vector with a one at that place in every block."""
     for k in range(block):
         unit = np.zeros(n)
         unit[k::block] = 1.0
@@ -65,9 +64,7 @@ def units(n: int, block: int) -> Iterator[np.ndarray]:
 
 
 def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
-    """The blocks of the diagonal, shape (n / block, block, block), or its elements for blocks of
-    one.
-    """
+    """The diagonal blocks, shape (n / block, block, block); the diagonal if `block` is 1."""
     if block == 1:
         return np.diagonal(matrix).copy()
     m = len(matrix) // block
@@ -77,7 +74,7 @@ def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
 
 
 def times(blocks: np.ndarray, x: np.ndarray) -> Result:
-    """A block-diagonal matrix, of which the blocks are given, times a vector or a matrix."""
+    """The product of a block-diagonal matrix, given by its blocks, and a vector or a matrix."""
     if blocks.ndim == 1:
         return blocks * x if x.ndim == 1 else blocks[:, None] * x
     m, block, _ = blocks.shape
@@ -85,7 +82,7 @@ def times(blocks: np.ndarray, x: np.ndarray) -> Result:
 
 
 def root_of(blocks: np.ndarray) -> Result:
-    """The symmetric square root, or None where there is none."""
+    """The symmetric square root, or None if there is none."""
     if blocks.ndim == 1:
         return np.sqrt(blocks) if (blocks >= 0.0).all() else None
     values, vectors = np.linalg.eigh(blocks)
@@ -95,7 +92,10 @@ def root_of(blocks: np.ndarray) -> Result:
 
 
 def without_negative(blocks: np.ndarray) -> Result:
-    """Its nearest positive semidefinite matrix: steps with that lead up."""
+    """The nearest positive semidefinite matrix, with which Newton's steps raise the objective.
+
+    Higham, Linear Algebra Appl. 103, 1988.
+    """
     if blocks.ndim == 1:
         return np.maximum(blocks, 0.0)
     values, vectors = np.linalg.eigh(blocks)
@@ -103,10 +103,10 @@ def without_negative(blocks: np.ndarray) -> Result:
 
 
 class Factor:
-    """A factor of I + K W, by one of the three forms of Stan; W is minus the Hessian of the log
-    likelihood, by blocks.
+    """A factor of I + K W in one of Stan's three forms; W, given by blocks, is minus the Hessian of
+    the log likelihood.
 
-    Raises `numpy.linalg.LinAlgError` where there is none in that form.
+    Raises `numpy.linalg.LinAlgError` if there is no factor in that form.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ def _root_of_covariance(name: str, k: np.ndarray) -> np.ndarray:
 
 
 class Mode(NamedTuple):
-    """The mode of the latent variables, and what is known there.
+    """The mode of the latent variables, with its factor and density.
 
     Attributes
     ----------
@@ -213,8 +213,9 @@ class Mode(NamedTuple):
 
 
 def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control) -> Mode:
-    """The mode, and the approximate log density: Rasmussen and Williams (2006), algorithm 3.1, with
-    a line search.
+    """The mode and the approximate log density.
+
+    Rasmussen and Williams (2006), algorithm 3.1, with a line search.
     """
     _check_covariance(inner.name, k, control)
     with np.errstate(all="ignore"):
@@ -285,7 +286,7 @@ class Search:
         return gradient, 0.5 * (blocks + np.swapaxes(blocks, 1, 2))
 
     def factor(self, w: np.ndarray) -> Factor | None:
-        """A factor by the form that was asked for, or the next one, if that may be."""
+        """A factor in the form that the user chose or, if allowed, the next one that exists."""
         last = 3 if self.control.allow_fallthrough else self.control.solver
         for form in range(self.control.solver, last + 1):
             try:
@@ -330,7 +331,7 @@ class Search:
         )
 
     def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Result:
-        """K^-1 times the latent variables after a whole step."""
+        """K^-1 theta after a full step."""
         factor = self.factor(w) if np.isfinite(w).all() else None
         if factor is None:
             w = without_negative(np.nan_to_num(w))
@@ -341,8 +342,9 @@ class Search:
     def started(
         self, start: np.ndarray, theta: np.ndarray, objective: float
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """A whole step from the given start, of which K^-1 times it is not known; or zero, if that
-        is better.
+        """A full step from the user's start, or zero if that is better.
+
+        The step is taken first because K^-1 times the start itself is not known.
         """
         a = self.newton(start, *self.derivatives(start))
         stepped = self.k @ a
@@ -359,7 +361,7 @@ class Search:
         ahead: np.ndarray,
         moved: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """The step, halved until it leads up."""
+        """A step, halved until it raises the objective."""
         part = 1.0
         for _ in range(1 + self.control.max_steps_line_search):
             stepped, along = theta + part * moved, a + part * ahead
@@ -377,9 +379,7 @@ class Search:
         )
 
     def found(self, theta: np.ndarray) -> Mode:
-        """What is known at the mode, which is checked to be one, and to have the Hessian that was
-        promised.
-        """
+        """The result at `theta`, checked to be a maximum with a Hessian of the given blocks."""
         name = self.inner.name
         a, w = self.derivatives(theta)
         self.check_blocks(theta, w)
