@@ -1,8 +1,7 @@
-"""Programs as functions of JAX, for its devices, `vmap` and the samplers that are written for it.
+"""Programs as functions of JAX, for its devices, `vmap` and the samplers that build on it.
 
 Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
-JAX compiles what it traces and cannot raise, so where a run would end because a guard does not
-hold, the results are nan.
+Compiled functions of JAX cannot raise, so the results are nan if a guard fails.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
     pass
 
 Rule = Callable[..., Any]
-# JAX, or a module of it, which is imported when it is used, and its arrays.
+# JAX, which is imported only when it is used, or a module of it; and its arrays.
 Module: TypeAlias = Any
 Array: TypeAlias = Any
 
-# Ufuncs that JAX has under other names, or in jax.scipy.special.
+# Ufuncs that JAX has under another name or outside jax.numpy.
 _NAMES = {
     "psi": "jax.scipy.special.digamma", "xlogy": "jax.scipy.special.xlogy",
     "xlog1py": "jax.scipy.special.xlog1py", "gammaln": "jax.scipy.special.gammaln",
@@ -65,8 +64,8 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
     ImportError
         If JAX is not installed.
     TypeError
-        If the program has steps that call Python, or functions that JAX does not have: their names
-        are in the message.
+        If the program has steps that call Python, or functions that JAX does not have; the message
+        names them.
     """
     try:
         import jax
@@ -112,10 +111,10 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
 
 
 def scalar_to_jax(program: Program) -> Rule:
-    """The value of a program that returns a number and its gradients, one for each argument, as a
-    function of JAX with these.
+    """A function of JAX for the value of a program, with the gradients that the program returns.
 
-    JAX does not differentiate what it computes, so there are no second derivatives.
+    The program returns a number, then a gradient for each argument. JAX takes these gradients
+    instead of differentiating, so there are no second derivatives.
     """
     import jax
 
@@ -143,9 +142,7 @@ def _part(jnp: Module, whole: Array, value: Value) -> Array:
 
 
 def _rule(jax: Module, kernel: kernels.Kernel) -> Rule | None:
-    """What a step of a kernel computes, as a function of the step and its operands; None if JAX
-    does not have it.
-    """
+    """A kernel as a function of the step and its operands; None if JAX does not have it."""
     for kind, make in _RULES.items():
         if isinstance(kernel, kind):
             rule: Rule | None = make(jax, kernel)
@@ -154,7 +151,7 @@ def _rule(jax: Module, kernel: kernels.Kernel) -> Rule | None:
 
 
 def _named(jax: Module, name: str) -> Rule | None:
-    """A function of JAX for a ufunc's name, or None."""
+    """The function of JAX for the name of a ufunc, or None."""
     path = _NAMES.get(name, f"jax.numpy.{name}")
     found: Rule | None = jax
     for part in path.split(".")[1:]:
@@ -166,7 +163,7 @@ def _named(jax: Module, name: str) -> Rule | None:
 
 
 def _erfcx(jax: Module, x: Array) -> Array:
-    """exp(x^2) erfc(x), which JAX does not have; above 3 by its continued fraction, DLMF 7.9.2."""
+    """exp(x^2) erfc(x), which JAX lacks; above 3 by the continued fraction of DLMF 7.9."""
     jnp = jax.numpy
     far = jnp.where(x > 3.0, x, 3.0)
     tail = far
@@ -281,7 +278,7 @@ def _sampled(jax: Module, kernel: SampledProduct) -> Rule:
 
 
 def _loop(jax: Module, kernel: Loop) -> Rule | None:
-    """The steps on whole arrays: JAX has its own way with long ones."""
+    """The steps on whole arrays: JAX divides long ones by itself."""
     inner = [_rule(jax, step.kernel) for step in kernel.steps]
     if None in inner:
         return None
@@ -305,7 +302,7 @@ def _loop(jax: Module, kernel: Loop) -> Rule | None:
     return rule
 
 
-# By the class of the kernel.
+# By class of kernel.
 _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     kernels.Ufunc: _ufunc,
     kernels.Select: lambda jax, kernel: lambda step, *x: jax.numpy.where(*x),

@@ -1,15 +1,16 @@
-"""Loops in programs: the program of a loop's body, run again and again, with what one run makes as
-an argument of the next.
+"""Loops in programs: the program of the body runs again and again, each run on the results of the
+last.
 
-All numbers lie in a few blocks, of which the arguments and results of the body are parts:
+All numbers lie in a few blocks; the arguments and results of the body are parts of them:
 
-    history    (T + 1, n + k)  in a row the n numbers that are carried, then the k numbers of the
-                               step that made them
-    rows       (T, q)          what a step takes
+    history    (T + 1, n + k)  in each row the n numbers that are carried, then the k numbers that
+                               the step made
+    rows       (T, q)          what each step takes
     shared     (m,)            what all steps take
 
-Backwards, the adjoints of the history become, in a copy of them, those with everything that comes
-later, and the sum of the adjoints of what is shared stands behind them."""
+Backwards, a copy of the adjoints of the history accumulates the contributions of later steps. The
+sum of the adjoints of `shared` follows it in memory.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +34,7 @@ Part: TypeAlias = tuple[int, int, int]
 
 
 class Sizes:
-    """How many numbers there are in each part, leaf by leaf: carried, of a step, made by a step,
-    shared.
-    """
+    """How many numbers each leaf has: leaves carried, of a step, made by a step, and shared."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class Sizes:
 
 
 def with_guards(program: Program) -> Program:
-    """The same with guards of numbers that must be finite in one step."""
+    """The same program, with one step instead of two for each guard of a finite number."""
     steps = [
         Step(GuardBetween(-math.inf, math.inf), [x], [])
         if (x := _finite(step)) is not None
@@ -66,8 +65,10 @@ def with_guards(program: Program) -> Program:
 
 
 def without_guards(program: Program, first: int, of_others: bool) -> Program:
-    """The same without the guards of what depends on the arguments from one on, or without those of
-    all others.
+    """The same program without some guards.
+
+    Without those that depend on arguments from number `first` on or, if `of_others`, without all
+    other guards.
     """
     depending = {id(x) for x in program.arguments[first:]}
     steps = []
@@ -85,7 +86,7 @@ def has_guards(program: Program) -> bool:
 
 
 def _finite(step: Step) -> Value | None:
-    """The number that a guard wants to be finite, if it is such a one."""
+    """The number that a guard requires to be finite; None for other steps."""
     if not isinstance(step.kernel, Guard):
         return None
     made = step.operands[0].step
@@ -100,9 +101,7 @@ def _finite(step: Step) -> Value | None:
 
 
 def _places(operand: int, start: int, step: int, sizes: Sequence[int]) -> list[Part]:
-    """For each leaf the operand of which it is a part, the bytes to it there, and the bytes from
-    one run to the next.
-    """
+    """The places of leaves that lie one after the other in an operand."""
     ends = np.cumsum([0, *sizes]).tolist()
     return [(operand, start + 8 * at, step) for at in ends[:-1]]
 
@@ -110,15 +109,15 @@ def _places(operand: int, start: int, step: int, sizes: Sequence[int]) -> list[P
 class NativeLoop:
     """A loop as one call of `compiled._scan`.
 
-    Its operands are an array to work in (addresses for the body, what it adds to adjoints, its
-    scratch memory), what is copied at first and whereto, the rows, what is shared, a number that is
-    zero if all steps were run and nan otherwise, and, backwards, the history and the adjoints of
-    the rows.
+    Its operands are a work array (addresses for the body, its contributions to adjoints, its
+    scratch memory), the source and the target of the initial copy, the rows, what is shared, a flag
+    (zero if all steps were run, nan otherwise) and, backwards, the history and the adjoints of the
+    rows.
 
     Parameters
     ----------
     runner : NativeRunner
-        Of the body: of its values, or of the contributions to adjoints.
+        Of the values of the body, or of its contributions to adjoints.
     sizes : Sizes
     count : int
         Steps.
@@ -135,7 +134,7 @@ class NativeLoop:
         arguments, results = (
             self._forward(sizes) if in_rows is None else self._backward(sizes, count, in_rows)
         )
-        if len(arguments) == 1:  # then all results lie one after the other
+        if len(arguments) == 1:  # the results then have one base and lie one after the other
             results = results[:1]
         bases = [*arguments[:1], *results[:1], *arguments[1:], *results[1:]]
         row, back = 8 * sizes.width, in_rows is not None
@@ -144,7 +143,7 @@ class NativeLoop:
         self.dims = [count, len(bases), len(runner.table) - compiled.HEADER]
         self.dims += [whole, sizes.m, sizes.n, sizes.m] if back else [sizes.n, sizes.k, 0, 0]
         self.dims += [(count - 1) * row, -row, 8 * whole]
-        # A body without results to add to has nothing before its scratch memory.
+        # Forward, nothing stands between the addresses and the scratch memory.
         self.work = len(bases) + 2 + back * (sizes.n + sizes.m) + runner.scratch_bytes // 8 + 9
         self.address = runner.table.ctypes.data
         self.kernel = compiled.own_kernel("scan")
@@ -176,7 +175,7 @@ class NativeLoop:
         return arguments, results
 
     def __call__(self, *arrays: np.ndarray) -> bool:
-        """Run it on the operands after the first and without the flag; False if the run ended."""
+        """Run it on the operands but the work array and the flag; False if a step failed."""
         from varmat.programs.runners.loops import call_loop
 
         flag = np.empty(1)
@@ -186,8 +185,9 @@ class NativeLoop:
 
 
 class Loop(Kernel):
-    """The history of a loop (`in_rows` is None), or its adjoints; `body` is a
-    `varmat.solvers.scan.Body`.
+    """The history of a loop (`in_rows` is None) or its adjoints.
+
+    `body` is a `varmat.solvers.scan.Body`.
     """
 
     def __init__(self, body: Any, in_rows: bool | None) -> None:

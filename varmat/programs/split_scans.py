@@ -1,9 +1,10 @@
-"""Loops of numbers in two kinds of steps: those in which each run needs the one before, and all
-else, for all runs at once.
+"""Loops of numbers, split: steps that need the run before run one by one, all others on arrays.
 
-Forward, what is carried is computed run by run, and what is kept, with all guards, by steps on
-arrays; backwards, the adjoints of what is carried run by run, and from these all other adjoints.
-What the runs need and do not make is computed before them."""
+Forward, what is carried is computed run by run; results that are kept, and all guards, are steps on
+arrays of all runs. Backwards, the adjoints of what is carried are computed run by run, and all
+other adjoints from these on arrays. Whatever the runs need from other steps is computed before
+them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _ON_NUMBERS = (Ufunc, Sum, Select, Guard, GuardBetween)
 
 
 class Split:
-    """A program of a loop's body, split.
+    """The program of a loop's body, split into runs and steps on arrays.
 
     Parameters
     ----------
@@ -40,11 +41,11 @@ class Split:
     Attributes
     ----------
     is_possible : bool
-        Whether all steps but those from run to run are on numbers.
+        Whether each step works on numbers, so that it can work on arrays of all runs instead.
     before : list of Value
-        What the runs need of what is made before them, numbers.
+        The numbers that the runs need from steps before them.
     runs : Program
-        Of that, and of the arguments of the program: what goes on to the next run.
+        Takes arguments of the program and `before`; returns what goes on to the next run.
     """
 
     def __init__(self, program: Program, sizes: Sizes, in_rows: bool | None) -> None:
@@ -97,7 +98,7 @@ class Split:
             base = v.base
             if base.is_constant:
                 return v
-            if id(base) not in places:  # a number that is made before
+            if id(base) not in places:  # a number that is computed before the runs
                 self.before.append(base)
                 place = builder.argument(())
                 places[id(base)] = builder.truth(place) if base.dtype == BOOL else place
@@ -108,8 +109,8 @@ class Split:
             made = builder.apply(step.kernel, *map(now, step.operands))
             places.update(zip(map(id, step.results), made, strict=True))
         program = builder.program([builder.constant(0.0), *map(now, self.outputs[:count])])
-        # Each argument costs a little at every run; of several there are two at least, for one
-        # alone is laid out in another way.
+        # Drop unused arguments, each of which costs a little at every run. Keep two, because a
+        # single argument is laid out in another way.
         read = {id(v.base) for step in program.steps for v in step.operands} | {
             id(v.base) for v in program.outputs
         }
@@ -129,9 +130,10 @@ class Lifted:
     split : Split
     builder : Builder
     leaf : callable
-        From the number of an argument and an element of it to the vector of that for all runs.
+        Takes the number of an argument and an element of it; returns the vector of that element in
+        all runs.
     shared : callable
-        From the number of an argument that is shared, and a view of it, to that view.
+        Takes the number of a shared argument and a view of it; returns that view.
     """
 
     def __init__(self, split: Split, builder: Builder, leaf: Operand, shared: Operand) -> None:
@@ -141,7 +143,7 @@ class Lifted:
         self._made: dict[int, Value] = {}
 
     def value(self, v: Value) -> Value:
-        """A number of all runs, as a vector, or as one if it is the same in all."""
+        """The values of a number in all runs: a vector, or one number if all are the same."""
         base = v.base
         if v.is_constant:
             return self.builder.constant(v.data)  # the same as in other programs
@@ -157,7 +159,7 @@ class Lifted:
         return self._made[id(base)]
 
     def _make(self, value: Value) -> None:
-        """Write the steps that a number needs, in their order."""
+        """Write the steps that compute a number, in their order."""
         needed, chosen = {id(value)}, []
         for step in reversed(self.split.program.steps):
             if any(id(v) in needed and id(v) not in self._made for v in step.results):
@@ -181,7 +183,7 @@ class Lifted:
                 )
 
     def elements(self, v: Value) -> list[tuple[int, Value]]:
-        """The numbers of an output that are not zero, with their places."""
+        """The numbers of an output that are not zero by construction, with their places."""
         step = None if v.is_view else v.step
         if step is not None and isinstance(step.kernel, Assemble):
             return [
@@ -189,12 +191,12 @@ class Lifted:
                 for (at, _), part in zip(step.kernel.places, step.operands, strict=True)
             ]
         if v.shape:
-            raise ValueError(f"an output of shape {v.shape}")  # which is not split
+            raise ValueError(f"an output of shape {v.shape}")  # such a program is not split
         return [(0, self.value(v))]
 
 
 class Block:
-    """An operand of a loop in a program that is being written: a constant, or a value."""
+    """An operand of a loop, a constant or a value, in a program that is being written."""
 
     def __init__(self, builder: Builder, x: Operand) -> None:
         self.builder, self.value = builder, builder.contiguous(lift(builder, x))
@@ -205,7 +207,7 @@ class Block:
         return Symbol(self.builder, self.value)
 
     def column(self, j: int, first: int, count: int) -> Value:
-        """Of a matrix, the elements of a column in so many rows from one on."""
+        """Column `j` of a matrix, in `count` rows from row `first` on."""
         if (j, first) not in self._columns:
             if self.value.is_constant:
                 part = self.builder.constant(np.array(self.value.data[first : first + count, j]))
@@ -227,7 +229,7 @@ def _starts(sizes: Sequence[int]) -> list[int]:
 
 
 def _before(lifted: Lifted, count: int) -> Operand:
-    """What the runs need of what is made before them, a row for each number."""
+    """The numbers that the runs need from steps before them, a row for each."""
     split, builder = lifted.split, lifted.builder
     if not split.before:
         return np.empty((0, count))
@@ -237,7 +239,7 @@ def _before(lifted: Lifted, count: int) -> Operand:
 
 
 def blocks_of(*operands: Operand) -> list[Block]:
-    """Operands of which at least one is no constant."""
+    """The blocks of operands, at least one of which is a symbol."""
     builder = as_symbols(*operands)[0].builder
     return [Block(builder, x) for x in operands]
 
@@ -245,7 +247,7 @@ def blocks_of(*operands: Operand) -> list[Block]:
 def written_forward(
     kernel: SplitLoop, start: Block, given: Block, common: Block
 ) -> tuple[Operand, Operand]:
-    """Write a split loop into a program: the history, and the history without what is kept."""
+    """Write a split loop into a program; return the history with and without what is kept."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, history = split.sizes, None
     carried, taken, whole = _starts(sizes.carried), _starts(sizes.rows), _starts(sizes.shared)
@@ -274,7 +276,7 @@ def written_forward(
 def written_backward(
     kernel: SplitLoop, history: Operand, given: Block, common: Block, g: Operand
 ) -> tuple[Operand, Operand, Operand]:
-    """The same of the adjoints: of where it starts, of the rows, and of what is shared."""
+    """Write the adjoints of a split loop: of the start, the rows and what is shared."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, before, of_kept = split.sizes, Block(builder, history), Block(builder, g)
     carried, taken, kept, whole = map(
@@ -322,8 +324,9 @@ def written_backward(
 
 
 class SplitLoop(Kernel):
-    """The runs of a split loop, forward: the history without what is kept; backwards: the adjoints
-    of what is carried.
+    """The runs of a split loop.
+
+    Forward, the history without what is kept; backwards, the adjoints of what is carried.
     """
 
     def __init__(self, split: Split, runner: NativeRunner) -> None:
@@ -342,7 +345,7 @@ class SplitLoop(Kernel):
         return [(shape, FLOAT), ((), FLOAT), ((self.loop(count).work,), FLOAT)]
 
     def _order(self, made: Operand, operands: Sequence[Operand]) -> list[Operand]:
-        """What the loop takes after the array to work in, without the flag."""
+        """The operands of the loop but the work array and the flag."""
         if self.split.in_rows is None:
             start, rows, shared, before = operands
             return [start, made, rows, shared, before]
@@ -369,7 +372,7 @@ class SplitLoop(Kernel):
 
 
 class SplitNative(NativeLoop):
-    """The loop of the runs as one call."""
+    """The runs as one native call."""
 
     def __init__(self, runner: NativeRunner, split: Split, count: int) -> None:
         self.split = split
