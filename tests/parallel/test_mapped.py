@@ -145,7 +145,7 @@ def test_within_a_recording_the_jobs_are_shared_out_at_every_run():
 
 
 def test_other_combinations_of_the_results():
-    """The gradient of the sum comes with the values; any other is asked for."""
+    """The gradient of the sum comes with the values; any other takes another request."""
 
     def one_by_one(theta):
         return np.concatenate(
@@ -243,13 +243,11 @@ def test_calls_within_jobs_are_not_shared_out_again():
         assert vm.gradient(f, 0.3) == pytest.approx(1.5972222222222223, rel=1e-14)
 
 
-# --- what is known again ---
+# --- what workers recognise ---
 
 
 class Other(Executor):
-    """Runs what it gets at once, as another process with a memory of its own would; counts what is
-    sent.
-    """
+    """Runs tasks at once, as a process with its own memory would, and counts what it is sent."""
 
     def __init__(self):
         self.known, self.works, self.jobs = {}, 0, 0
@@ -315,7 +313,7 @@ def test_functions_that_are_made_anew_are_known_again(other):
     assert other.works == 2
     changing = np.array([2.0])
     assert vm.gradient(total, 1.0, changing) == -10.0
-    changing[0] = 4.0  # small arrays are compared by what they hold
+    changing[0] = 4.0  # small arrays are compared by their contents
     assert vm.gradient(total, 1.0, changing) == -20.0
 
 
@@ -395,7 +393,7 @@ def test_variables_from_outside_are_refused(executor):
 
 
 def test_busy_threads_are_known_by_their_numbers():
-    """Also to a thread of a sampler, for which Python keeps nothing between two calls."""
+    """Also to a sampler's thread, whose thread-local data Python drops between calls."""
     here = shares.Here()
     here.is_busy = True
     with ThreadPoolExecutor(1) as pool:

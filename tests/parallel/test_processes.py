@@ -83,9 +83,7 @@ def test_what_cannot_be_sent_is_refused(pool):
 
 
 def killing(path, home):
-    """A function that kills the process that has its second slice, if it is another one, when it is
-    there for the first time.
-    """
+    """A function that kills another process the first time that it gets the second slice there."""
 
     def part(y, start, end, mu):
         if start == 2 and os.getpid() != home and not os.path.exists(path):

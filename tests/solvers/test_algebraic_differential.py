@@ -1,6 +1,4 @@
-"""Differential-algebraic equations: closed forms, the same as ordinary equations, Stan's value, and
-what is refused.
-"""
+"""Differential-algebraic equations: closed forms, ordinary equations, Stan's value, refusals."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ def test_agrees_with_stan(entry):
 
 
 def scaled(t, yy, yp, p):
-    """The second state is p[1] times the first, which decays, and the third their sum's
-    integral.
+    """The first state decays, the second is p[1] times the first, the third integrates their
+    sum.
     """
     return [yp[0] + p[0] * yy[0], yy[1] - p[1] * yy[0], yp[2] - yy[0] - yy[1]]
 
@@ -44,8 +42,8 @@ TIMES = np.array([0.5, 2.0])
 
 
 def test_closed_form():
-    """Parameters of the algebraic equation too: the second state follows them at once, and its
-    initial value has no derivative.
+    """The second state follows the parameters of the algebraic equation at once, so its initial
+    value has no derivative.
     """
     p, yy0 = np.array([0.8, 1.5]), np.array([1.2, 1.8, 0.1])
     yp0 = np.array([-0.96, -1.44, 3.0])
@@ -63,7 +61,7 @@ def test_closed_form():
     assert value == pytest.approx(expected, rel=1e-9)
     for g, e in zip(gradients, exact_gradients, strict=True):
         np.testing.assert_allclose(g, e, rtol=1e-9, atol=1e-9)
-    # The tangent, and with the variable as a list of scalars.
+    # The tangent; and a list of scalar variables.
     direction = (np.array([0.3, -1.0]), np.array([0.5, 2.0, 0.1]))
     _, along = vm.jvp(solved, (p, yy0), direction)
     assert along == pytest.approx(
@@ -72,7 +70,7 @@ def test_closed_form():
     assert vm.gradient(lambda x: solved(p, [x, 1.8, 0.1]), 1.2) == pytest.approx(
         gradients[1][0], rel=1e-9
     )
-    # Rates at the start only say which solution it is.
+    # Rates at the start only select a solution.
     rates = vm.gradient(lambda yp0: np.sum(vm.dae(scaled, yy0, yp0, 0.0, TIMES, p)), yp0)
     np.testing.assert_array_equal(rates, np.zeros(3))
 
@@ -88,9 +86,7 @@ def robertson_rates(t, y, k):
 
 
 def test_as_an_ordinary_equation():
-    """The reactions of Robertson, with the conservation of mass in place of the last equation:
-    stiff.
-    """
+    """Robertson's stiff reactions, with conservation of mass as the last equation."""
     k, ts = np.array([0.04, 1e4, 3e7]), [0.4, 40.0, 4000.0]
     weights = np.arange(9.0).reshape(3, 3) * [1.0, 1e4, 1.0]
 

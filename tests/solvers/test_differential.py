@@ -56,7 +56,7 @@ MODELS = {
 
 
 def called(entry):
-    """The function of an entry of reference values, of its arguments."""
+    """The function that an entry of the reference values is about."""
     name, f = entry["function"], MODELS[entry["model"]]
     more = (1e-10,) * 6 + (100_000, 100, 1, 2, 2) if "adjoint" in name else ()
     rest = ([], []) if name.startswith("integrate") else ()
@@ -73,7 +73,7 @@ def backend(request, monkeypatch):
 
 @pytest.mark.parametrize("entry", entries("differential_equations"))
 def test_agrees_with_stan(entry):
-    """To the tolerances of both, which are those of the steps."""
+    """Both are accurate to the tolerances of their steps."""
     args = [np.asarray(number(x)) if isinstance(x, list) else x for x, _ in entry["args"]]
     gradients = [g for _, g in entry["args"]]
     f, weights = called(entry), np.array(entry["weights"])
@@ -95,7 +95,7 @@ def test_refuses_what_stan_refuses(entry):
 
 @pytest.mark.parametrize("method", [*METHODS, "adjoint adams", "adjoint bdf"])
 def test_linear_systems(method, backend):
-    """exp(a t) y0, and derivatives of that by varmat's matrix exponential."""
+    """exp(a t) y0, whose derivatives are those of varmat's matrix exponential."""
     a = np.array([[-0.5, 1.0], [-1.0, -0.2]])
     y0, ts = np.array([1.0, 0.5]), np.array([0.4, 1.5])
     weights = np.array([[1.0, -0.5], [0.7, 0.3]])
@@ -116,7 +116,7 @@ def test_linear_systems(method, backend):
 
 
 def test_all_routes_agree():
-    """The methods differ in their steps alone."""
+    """The methods differ only in their steps."""
 
     def f(y0, t0, ts, k):
         return vm.ode_rk45_tol(lambda t, y, k: -k * y * t, y0, t0, ts, 1e-9, 1e-9, 10_000, k)[0]
@@ -152,8 +152,8 @@ def robertson(t, y, k):
 
 
 def test_robertson(backend):
-    """Stiff: the state at t = 40 of SUNDIALS' own documentation, and the conserved sum, which no
-    parameter changes.
+    """A stiff system: the state at t = 40 in SUNDIALS' documentation, and the conserved sum, which
+    depends on no parameter.
     """
     k = np.array([0.04, 1e4, 3e7])
     rtol = 1e-8 if backend == "SUNDIALS" else 1e-6
@@ -183,9 +183,7 @@ def test_robertson(backend):
 
 
 def test_van_der_pol(backend):
-    """Stiff with parameter 1000. The state at t = 1 by Radau's method at 1e-13
-    (scipy.integrate.Radau).
-    """
+    """Stiff at parameter 1000. The state at t = 1 is that of scipy.integrate.Radau at 1e-13."""
 
     def f(t, y, mu):
         return np.stack([y[1], mu * (1.0 - y[0] ** 2) * y[1] - y[0]])
@@ -239,9 +237,7 @@ def test_recordings_solve_anew():
 
 
 def test_the_error_of_sensitivities_is_controlled():
-    """The state does not move at all, its derivative does: the steps must be small enough for
-    that.
-    """
+    """The state is constant but its derivative is not: the steps must be small enough for it."""
     solve = solver("rk45", (1e-8, 1e-10, 10_000))
     gradient = vm.gradient(
         lambda k: solve(lambda t, y, k: k * np.cos(20.0 * t) * np.ones(1), [0.0], 0.0, [3.0], k)[
@@ -253,8 +249,8 @@ def test_the_error_of_sensitivities_is_controlled():
 
 
 def test_few_evaluations():
-    """Sensitivities are integrated with the state: one call of the system at each stage, recorded
-    at the second.
+    """Sensitivities are integrated with the state: the system is called once at each stage, and
+    recorded at the second.
     """
     calls = []
 
@@ -313,7 +309,7 @@ def test_settings_are_checked():
 
 
 def test_blows_up():
-    """y' = y^2 leaves every bound at t = 1."""
+    """y' = y^2 is infinite at t = 1."""
     with pytest.raises(vm.DomainError, match="ode_rk45: the solver stopped at t = "):
         vm.ode_rk45(lambda t, y: y**2, [1.0], 0.0, [2.0])
 

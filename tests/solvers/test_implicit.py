@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
 
-# Of the system below, computed with Stan Math: function, guess, parameters, solution, gradient of
+# Computed with Stan Math for the system below: function, guess, parameters, solution, gradient of
 # the weighted sum.
 STAN = [
     (
@@ -90,7 +90,7 @@ def test_all_routes_agree(name):
 
 
 def test_the_derivative_is_the_exact_one():
-    """y^2 = a, whose derivatives are known, to the last digits although the tolerance is 1e-6."""
+    """y^2 = a: derivatives are exact to the last digits, although the tolerance is 1e-6."""
     for solve in (vm.solve_newton, vm.solve_powell):
         root, gradient = vm.value_and_grad(
             lambda a, s=solve: s(lambda y, a: y**2 - a, [1.0], a)[0]

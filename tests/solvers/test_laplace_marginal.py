@@ -1,6 +1,4 @@
-"""Laplace's approximation of latent Gaussian models: the formula written otherwise, all routes,
-exact cases, refusals.
-"""
+"""Laplace's approximation: against the textbook formula, by all routes, exact cases, refusals."""
 
 from __future__ import annotations
 
@@ -30,8 +28,9 @@ def covariance(amplitude, length):
 
 
 def at_the_mode(log_likelihood, slope, curvature, k, *args):
-    """Rasmussen and Williams, equation 3.32, with given derivatives of the likelihood,
-    differentiated as it is written.
+    """Rasmussen and Williams, equation 3.32, from given derivatives of the likelihood.
+
+    Its derivatives come from varmat's elementary operations.
     """
 
     def solve(k, *args):
@@ -58,7 +57,7 @@ def mean_share(theta, m, eta):
     return np.exp(theta + m) / (np.exp(theta + m) + eta)
 
 
-# Name, observations, the log likelihood, its derivatives, what it takes beside the offset.
+# Name, observations, log likelihood, its derivatives, its arguments besides the offset.
 BUILT_IN = [
     ("poisson_log", COUNTS, lambda theta, m: vm.poisson_log_lpmf(COUNTS, (theta + m)[INDEX]),
      lambda theta, m: TOTAL - NUMBER * np.exp(theta + m), lambda theta,
@@ -77,8 +76,8 @@ BUILT_IN = [
 
 @pytest.mark.parametrize(("name", "y", "log_likelihood", "slope", "curvature", "eta"), BUILT_IN)
 def test_built_in_likelihoods(name, y, log_likelihood, slope, curvature, eta):
-    """Beside the formula by plain differentiation: values, gradients in all parameters, Hessians;
-    and the general function.
+    """Values, gradients and Hessians as by the differentiated formula, and as by the general
+    function.
     """
     built_in = getattr(vm, f"laplace_marginal_{name}_lpmf")
 
@@ -110,9 +109,7 @@ def test_built_in_likelihoods(name, y, log_likelihood, slope, curvature, eta):
 
 
 def test_agrees_with_stan():
-    """The value in Stan Math's own test of two latent variables, laplace_marginal_lpdf_test.cpp, to
-    its tolerance.
-    """
+    """The value in Stan Math's laplace_marginal_lpdf_test.cpp, of two latent variables."""
     x = np.array([[0.05100797, 0.16086164], [-0.59823393, 0.98701425]])
     found = vm.laplace_marginal(
         lambda theta, y: vm.poisson_log_lpmf(y, theta),
@@ -162,7 +159,7 @@ def test_of_normal_likelihoods_it_is_exact():
 
 
 def test_near_the_integral():
-    """One latent variable of much data: the integral, by quadrature."""
+    """The integral over one latent variable of many data, by quadrature."""
     y = np.array([3, 5, 4, 6, 2, 4, 5, 3, 4, 4])
 
     def density(theta):
@@ -196,14 +193,14 @@ def test_blocks_and_solvers(block, solver):
     assert value == pytest.approx(f(p, 6, 2), rel=1e-11)
     np.testing.assert_allclose(gradient, vm.finite_diff_gradient(f, p), rtol=1e-8)
     if solver == 1:
-        # By duals, another way: through the implicit function theorem.
+        # Duals take another route, through the implicit function theorem.
         _, along = vm.jvp(f, (p,), (np.array([1.0, -0.5]),))
         assert along == pytest.approx(gradient @ [1.0, -0.5], rel=1e-10)
         np.testing.assert_allclose(vm.hessian(f, p), vm.finite_diff_hessian_auto(f, p), rtol=1e-6)
 
 
 def test_heavy_tails_and_singular_covariances():
-    """Student's likelihood has negative curvature; the covariance of a line has rank two."""
+    """Student's likelihood has negative curvature in places; the covariance has rank two."""
     y = np.array([0.1, 4.0, -0.3, 0.2, 6.0])
 
     def f(p):
@@ -326,9 +323,7 @@ def test_errors(call, error, message):
 
 
 def test_the_example():
-    """A Gaussian process of counts, of which there are fewer here: the gradient beside differences,
-    and draws about the mode.
-    """
+    """The example's Gaussian process on fewer counts: gradient against differences, and draws."""
     path = Path(__file__).parents[2] / "examples" / "latent_counts.py"
     spec = importlib.util.spec_from_file_location(path.stem, path)
     example = importlib.util.module_from_spec(spec)

@@ -1,6 +1,4 @@
-"""Initial value problems without Python between the steps: the same steps as through SciPy, and the
-same refusals.
-"""
+"""Initial value problems in native code: the same steps and the same refusals as through SciPy."""
 
 from __future__ import annotations
 
@@ -32,14 +30,14 @@ def solver(method, tolerance=1e-6, most=10_000):
 
 
 def weighted(method, tolerance=1e-6, most=10_000):
-    """A scalar of all that can vary."""
+    """A scalar function of all operands."""
     solve = solver(method, tolerance, most)
     return lambda x, ts=TIMES: np.sum(WEIGHTS * solve(lotka_volterra, x[4:6], x[6], ts, x[:4]))
 
 
 @pytest.fixture
 def route(monkeypatch):
-    """Chooses the way that solutions take when they are not recorded."""
+    """Choose native or SciPy's steps for solutions that are not recorded."""
     return lambda native: monkeypatch.setattr(initial_values, "native_pays", lambda count: native)
 
 
@@ -51,9 +49,7 @@ def each_route(request, route):
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("method", ["rk45", "ckrk"])
 def test_steps_are_those_of_scipy(method, tolerance, route, monkeypatch):
-    """To rounding, in the states and all derivatives, and as many steps from one time to the
-    next.
-    """
+    """Equal states and derivatives up to rounding, and equal numbers of steps between times."""
     taken = []
     go = steppers._go
     monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(args[2]), go(*args)))
@@ -84,7 +80,7 @@ def test_values_alone_need_no_python(route, monkeypatch):
 @pytest.mark.parametrize("runner", ["native", "numpy"])
 @pytest.mark.parametrize("method", ["rk45", "ckrk"])
 def test_recordings_solve_in_one_step(method, runner):
-    """Of the initial state, both kinds of times, and parameters of several shapes."""
+    """Derivatives in the initial state, both kinds of times, and parameters of several shapes."""
     a = np.array([[-0.5, 1.0], [-1.0, -0.2]])
 
     def linear(t, y, a, rate):
@@ -176,7 +172,7 @@ def test_what_f_refuses_is_said_in_its_words(each_route):
 
 @pytest.mark.parametrize("method", ["bdf", "adams"])
 def test_native_rates_of_other_methods(method, route):
-    """Each call of the rates is native, and what they refuse is said in their words."""
+    """Each call of the rates is native; their errors are those of the function as written."""
     pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
     found = []
     for native in (True, False):
@@ -260,9 +256,7 @@ def test_recordings_refuse_operands():
 
 
 def test_functions_that_have_no_program_are_called(each_route):
-    """Because they branch, or call what nobody knows the steps of; a recording calls Python for
-    these.
-    """
+    """Rates that branch or call unknown functions; a recording calls Python for these."""
 
     @vm.operation()
     def doubled(y):
@@ -305,7 +299,7 @@ def test_without_the_native_runner(monkeypatch):
 
 
 def test_a_step_cut_short_leaves_the_next_as_it_is(route, monkeypatch):
-    """Output times close to each other are one step more each."""
+    """Output times close to each other cost one step each."""
     route(False)
     taken = []
     go = steppers._go
@@ -321,9 +315,7 @@ def test_a_step_cut_short_leaves_the_next_as_it_is(route, monkeypatch):
 
 
 def test_a_guard_of_native_rates_is_heard(monkeypatch):
-    """The native runner says so by its first output; the function is then called as it is
-    written.
-    """
+    """The first output of the native runner says so; the function is then called as written."""
 
     def f(t, y, k):
         return vm.normal_lpdf(0.0, 0.0, y[0] - t) * k * y

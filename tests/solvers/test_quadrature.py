@@ -20,7 +20,7 @@ def wave(x, xc, th):
 
 
 def test_agrees_with_stan():
-    """Computed with Stan Math, to its tolerance."""
+    """Reference values computed with Stan Math, to its tolerance."""
     value, gradient = vm.value_and_grad(lambda th: vm.integrate_1d(wave, -np.inf, 0.4, th))(TH)
     assert value == pytest.approx(0.9481694419811609, rel=1e-13)
     np.testing.assert_allclose(gradient, [0.06732293694689269, -0.5631338861930932], rtol=1e-7)
@@ -58,7 +58,7 @@ def test_all_routes_agree():
 
 
 def test_second_derivatives_in_limits_and_parameters():
-    """Of exp(-k x) from a to b, which has a closed form."""
+    """The integral of exp(-k x) from a to b, which has a closed form."""
     x = np.array([0.2, 0.9, 1.3])
 
     def f(x):
@@ -72,7 +72,7 @@ def test_second_derivatives_in_limits_and_parameters():
 
 
 def test_the_complement_keeps_its_digits():
-    """(1 - x)^(-1/2) near 1, where x itself has none left."""
+    """(1 - x)^(-1/2) near 1, where 1 - x has lost its digits and xc has not."""
     value = vm.integrate_1d(lambda x, xc: 1.0 / np.sqrt(xc if xc > 0 else 1.0 - x), 0.0, 1.0)
     assert value == pytest.approx(2.0, rel=1e-12)
     signs = []
@@ -117,7 +117,7 @@ def test_boxes():
 
 
 def test_derivatives_over_boxes():
-    """Of exp(-a x - b y), a product of two integrals."""
+    """The integral of exp(-a x - b y) is a product of two integrals."""
 
     def f(c):
         return vm.hcubature(lambda x, c: np.exp(-np.sum(c * x)), [0.0, 0.0], [1.0, 2.0], c)

@@ -21,9 +21,7 @@ needs_native = pytest.mark.skipif(not has_native(), reason="needs numba")
 
 
 def looped(f: Any, carry: Any, xs: Any, *args: Any) -> Any:
-    """The same in plain Python, of one array or a dict of arrays; what the steps make must be
-    numbers.
-    """
+    """`scan` in plain Python, for an array or a dict of arrays, and steps that make numbers."""
     rows = (
         [dict(zip(xs, row, strict=True)) for row in zip(*xs.values(), strict=True)]
         if isinstance(xs, dict)
@@ -56,7 +54,7 @@ class State(NamedTuple):
 
 
 def kalman(state: Any, y: Any, model: Any) -> Any:
-    """Of a level and a slope, observed with noise."""
+    """A Kalman filter of a level and a slope, observed with noise."""
     moves = np.array([[1.0, 1.0], [0.0, 1.0]])
     mean = moves @ state.mean
     covariance = moves @ state.covariance @ moves.T + np.diag(model["q"])
@@ -94,8 +92,8 @@ MODELS = {
 @pytest.mark.parametrize("long", [1, 100])
 @pytest.mark.parametrize("name", MODELS)
 def test_models_agree_with_plain_loops(name, long, monkeypatch):
-    """In programs with everything in the loop, and with what can be done for all steps at once
-    outside.
+    """Programs with everything in the loop, and programs that compute on all steps at once where
+    possible.
     """
     monkeypatch.setattr(varmat.solvers.scan, "LONG", long)
     f, point = MODELS[name]
@@ -125,7 +123,7 @@ def test_all_routes_agree(name):
 
 
 def test_all_operands_together():
-    """Start, rows and arguments, all of them variables, and all results used."""
+    """Start, rows and arguments are all variables, and all results are used."""
 
     def body(c, x, a):
         return {"s": np.tanh(a * c["s"] + x[0]), "v": c["v"] * x[1] + c["s"]}, (
@@ -287,7 +285,7 @@ def test_checkpoints_change_nothing_but_memory(checkpoints):
 
 
 def test_a_step_outside_its_program_is_evaluated_as_written():
-    """Where a scale underflows the density takes another way."""
+    """The density branches where a scale underflows."""
 
     def f(p, over=vm.scan):
         scales = np.array([1.0, 1e-120, 2.0])

@@ -1,3 +1,1 @@
-"""Sums and vectors of many jobs, computed by the workers of an executor: threads, processes, other
-machines.
-"""
+"""Sums and vectors of many jobs, computed by workers: threads, processes, other machines."""

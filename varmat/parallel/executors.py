@@ -1,4 +1,4 @@
-"""Tasks on executors: the pools of the library, and what is done when a worker is lost."""
+"""Requests to executors: the pools of the library, and the loss of a worker."""
 
 from __future__ import annotations
 
@@ -8,42 +8,45 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
+
+if TYPE_CHECKING:
+    from varmat.typing import Thunk
 
 __all__: list[str] = []
 
 Parcel = Callable[[Any, bool], tuple[bytes | None, bytes]]
-# How often jobs are given to a fresh pool after a worker that had them was lost.
+# How often jobs are given to a new pool after their worker was lost.
 ATTEMPTS = 3
-# What the native runner and samplers import.
+# Large packages that the native runner and the samplers import.
 LARGE = ("numba", "arviz", "nutpie")
 
 
 class Pools:
-    """The pools that the library has made itself, by name."""
+    """The pools that the library has made, by name."""
 
     def __init__(self) -> None:
-        self._pools: dict[str, Any] = {}
+        self._pools: dict[str, Executor] = {}
         self._lock = threading.Lock()
 
     def forget(self) -> None:
-        """Leave the pools to the parent: a forked child has none of their threads."""
+        """Leave the pools to the parent: their threads do not exist in a forked child."""
         self._pools, self._lock = {}, threading.Lock()
 
-    def get(self, name: str) -> Any:
-        """The pool of this name; made when it is first asked for."""
+    def get(self, name: str) -> Executor:
+        """The pool of this name, made at the first call."""
         with self._lock:
             if name not in self._pools:
                 self._pools[name] = _made(name)
             return self._pools[name]
 
-    def renew(self, name: str, broken: Any) -> None:
+    def renew(self, name: str, broken: Executor) -> None:
         """Forget a pool that has lost a worker."""
         with self._lock:
             if self._pools.get(name) is broken:
@@ -51,7 +54,7 @@ class Pools:
         broken.shutdown(wait=False)
 
 
-def _made(name: str) -> Any:
+def _made(name: str) -> Executor:
     if name == "threads":
         return ThreadPoolExecutor(processors(), "varmat")
     try:
@@ -61,14 +64,15 @@ def _made(name: str) -> Any:
             'executor="processes" needs loky, which is not installed: pip install '
             '"varmat[parallel]"'
         ) from error
-    return loky.ProcessPoolExecutor(
-        processors(), initializer=partial(begin, [name for name in LARGE if name in sys.modules])
-    )
+    loaded = [name for name in LARGE if name in sys.modules]
+    pool: Executor = loky.ProcessPoolExecutor(processors(), initializer=partial(begin, loaded))
+    return pool
 
 
 def begin(modules: Sequence[str]) -> None:
-    """In a new process: import what is imported here. What grows by hundreds of megabytes later,
-    loky takes for a leak.
+    """Import, in a new process, what its parent has imported.
+
+    If a process grew by hundreds of megabytes later, loky would take it for a memory leak.
     """
     for name in modules:
         with suppress(ImportError):
@@ -81,12 +85,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check(name: str, executor: Any) -> None:
-    """Refuse what is no executor."""
+    """Refuse anything but an executor or the name of one."""
     if (
         executor is None
         or executor in ("threads", "processes", "serial")
@@ -100,9 +104,7 @@ def check(name: str, executor: Any) -> None:
 
 
 def sendable(name: str, thing: Any) -> bytes:
-    """A thing as another process takes it; by cloudpickle, which takes closures, where it is
-    installed.
-    """
+    """An object pickled for another process; by cloudpickle, which takes closures, if installed."""
     try:
         dumps: Any = import_module("cloudpickle").dumps
     except ImportError:
@@ -116,8 +118,8 @@ def sendable(name: str, thing: Any) -> bytes:
         ) from error
 
 
-def workers_of(executor: Any) -> int:
-    """How many workers an executor has, as far as it says so."""
+def workers_of(executor: Executor | str | None) -> int:
+    """How many workers an executor has; the number of processors if it does not say."""
     if executor == "serial" or here.is_busy:
         return 1
     if executor is None or isinstance(executor, str):
@@ -133,19 +135,20 @@ def workers_of(executor: Any) -> int:
 
 
 class Asking(NamedTuple):
-    """What is asked of workers, and by whom.
+    """How a function asks workers.
 
     Attributes
     ----------
     name : str
         What the user called.
     parcel : callable
-        What a worker is sent besides a request: its jobs, and the work itself if the second
-        argument is true.
+        What a worker is sent with a request: the work, if the second argument is true, and the
+        jobs.
     noun : str
-        What a job is, for messages.
+        What messages call a job.
     result : callable
-        The result of a request, given its place among them and its future, for which it waits.
+        Waits for the future of a request, and returns the answer; takes the number of the request
+        and the future.
     """
 
     name: str
@@ -154,7 +157,7 @@ class Asking(NamedTuple):
     result: Callable[[int, Future[Any]], Any] = lambda _, future: future.result()
 
 
-def answers(asking: Asking, requests: Sequence[Any], executor: Any) -> list[Any]:
+def answers(asking: Asking, requests: Sequence[Any], executor: Executor | str | None) -> list[Any]:
     """The answers to requests, in order.
 
     Parameters
@@ -166,7 +169,7 @@ def answers(asking: Asking, requests: Sequence[Any], executor: Any) -> list[Any]
     Raises
     ------
     Exception
-        The error of the first job that has one, with a note that says which.
+        The error of the first job that fails, with a note that names the job.
     """
     if executor is None:
         executor = "threads"
@@ -201,7 +204,7 @@ def _here(asking: Asking, request: Any) -> Any:
     found = _checked(asking, lambda: run(identity(), request))
     if type(found) is not Unknown:
         return found
-    # Other threads may have asked for so much else meanwhile that the work is forgotten.
+    # Requests of other threads may have displaced the work meanwhile: send it again.
     return _checked(asking, lambda: run(identity(), request, asking.parcel(request, True)))
 
 
@@ -221,9 +224,9 @@ def _listed(asking: Asking, requests: Sequence[Any], left: list[int]) -> str:
 
 
 def _round(
-    asking: Asking, pool: Any, requests: Sequence[Any], found: list[Any], left: list[int]
+    asking: Asking, pool: Executor, requests: Sequence[Any], found: list[Any], left: list[int]
 ) -> list[int]:
-    """Submit what is left, and collect the answers; what is lost with a worker is left again."""
+    """Submit the requests in `left`, collect the answers, and return those lost with a worker."""
     lost: list[int] = []
     futures: list[tuple[int, Future[Any] | None]] = [
         (i, _submitted(pool, requests[i])) for i in left
@@ -244,8 +247,8 @@ def _round(
                 if type(found[i]) is Unknown:
                     unknown.append(i)
                     without += found[i].lacks_work
-            # The work is sent to as many as there are workers at most: the next ones find it there,
-            # or say so.
+            # Send the work at most once for each worker: later requests find it there, or say that
+            # they do not.
             most = min(without, workers_of(pool))
             futures = [
                 (i, _submitted(pool, requests[i], asking.parcel(requests[i], n < most)))
@@ -259,7 +262,9 @@ def _round(
     return lost
 
 
-def _submitted(pool: Any, request: Any, parcel: Any = None) -> Any:
+def _submitted(
+    pool: Executor, request: Any, parcel: tuple[bytes | None, bytes] | None = None
+) -> Future[Any] | None:
     """The future of a request; None if the pool is broken."""
     try:
         return pool.submit(run, identity(), request, parcel)
@@ -267,28 +272,29 @@ def _submitted(pool: Any, request: Any, parcel: Any = None) -> Any:
         return None
 
 
-def _checked(asking: Asking, result: Callable[[], Any]) -> Any:
-    """An answer; raises the error that a job had, with its number, and the traceback of the other
-    process as its cause.
+def _checked(asking: Asking, result: Thunk) -> Any:
+    """The answer, or the error of a job, raised with a note that names the job.
+
+    The cause of an error from another process is the traceback there.
     """
     try:
         answer = result()
     except JobError as wrapped:
         answer = wrapped
     if isinstance(answer, JobError):
-        # Raised here, it keeps its own cause.
+        # Raised outside the except clause, the error keeps its own cause.
         answer.error.add_note(f"in {asking.noun} {answer.job} of {asking.name}")
         raise answer.error
     if type(answer) is not Failure:
         return answer
     error = RuntimeError(answer.text) if answer.error is None else pickle.loads(answer.error)
-    # Notes are pickled with an error.
+    # The error brings the notes that it has, since they are pickled with it.
     error.add_note(f"in {asking.noun} {answer.job} of {asking.name}, in another process")
     raise error from RemoteError(answer.trace)
 
 
 class RemoteError(Exception):
-    """The cause of an error of another process: its text is the traceback there."""
+    """The cause of an error from another process: its text is the traceback there."""
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'

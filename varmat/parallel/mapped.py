@@ -1,6 +1,4 @@
-"""Sums and vectors of many jobs as functions of what they depend on: each worker computes values
-and gradients of its share.
-"""
+"""Differentiable sums and vectors of many jobs, shared out to the workers of an executor."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,17 +22,21 @@ from varmat.parallel.executors import Asking, answers, check, sendable, workers_
 from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, places_of
 from varmat.solvers.inner import value_now
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Value
+
 __all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
 
-# Arrays of so many bytes are compared by their contents, larger ones by identity.
+# Arrays up to so many bytes are compared by their contents, larger ones by identity.
 SMALL = 4096
-# How many chunks of jobs there are for each worker, so that one that is slow, or comes late, does
-# not keep the others waiting.
+# Chunks of jobs for each worker: several, so that a slow or late worker does not delay the others.
 CHUNKS = 4
 
 
 class Call(NamedTuple):
-    """A work and how it is asked: what the operation has besides its operands.
+    """A work and how to ask for it: the settings of the operation.
 
     Attributes
     ----------
@@ -42,31 +44,31 @@ class Call(NamedTuple):
     work : Work
         With all its jobs.
     common : frozenset of int
-        The operands that all jobs take whole.
+        The operands that each job takes as a whole.
     directions : tuple of int
-        Operands along which it is differentiated.
+        Operands along which the work is differentiated.
     executor : Executor, str or None
     has_chunks : bool
-        Whether one request may be for several jobs, whose gradients the worker adds.
+        Whether a request may hold several jobs, whose gradients the worker adds.
     """
 
     key: str
     work: Work
     common: frozenset[int]
     directions: tuple[int, ...]
-    executor: Any
+    executor: Executor | str | None
     has_chunks: bool
 
     def along(self, leaf: int) -> Call:
-        """The derivative along an operand, which has one operand more: the direction."""
+        """The derivative along an operand; the direction is a further operand."""
         direction = self.work.leaves + len(self.directions)
         common = self.common | {direction} if leaf in self.common else self.common
         return self._replace(common=common, directions=(*self.directions, leaf))
 
     def requests(
-        self, leaves: Sequence[Any], has_gradient: bool, cotangents: list[Any] | None = None
+        self, leaves: Sequence[Operand], has_gradient: bool, cotangents: list[Operand] | None = None
     ) -> list[Request]:
-        """What the workers are asked for: one request for each chunk of neighbouring jobs."""
+        """The requests to the workers, one for each chunk of neighbouring jobs."""
         count = len(self.work.jobs)
         most = CHUNKS * workers_of(self.executor) if self.has_chunks else count
         chunks = np.array_split(np.arange(count), min(count, most)) if count else []
@@ -98,19 +100,19 @@ class Call(NamedTuple):
         return answers(Asking(self.work.name, self._parcel), requests, self.executor)
 
     def _parcel(self, request: Request, has_work: bool) -> tuple[bytes | None, bytes]:
-        """The jobs of a request, and the work if it is wanted, for a worker of another process."""
+        """The pickled work, if `has_work`, and jobs of a request, for another process."""
         jobs = {job: self.work.jobs[job] for job in request.jobs}
         return sendable(self.work.name, self.work) if has_work else None, sendable(
             self.work.name, jobs
         )
 
 
-def _number(x: Any) -> Any:
+def _number(x: Operand) -> Result:
     return np.ascontiguousarray(x) if np.ndim(x) else float(x)
 
 
-def _values(call: Call, found: list[Any]) -> Any:
-    """What the user gets: the sum, or the vector."""
+def _values(call: Call, found: list[Any]) -> Result:
+    """The user's result: the sum or the vector."""
     values = [value for answer in found for value in answer.values]
     if call.work.is_sum:
         return float(sum(float(value[0]) for value in values))
@@ -118,10 +120,10 @@ def _values(call: Call, found: list[Any]) -> Any:
 
 
 def _gradients(
-    call: Call, leaves: Sequence[Any], requests: list[Request], found: list[Any]
-) -> list[Any]:
-    """The gradients that the workers found, put together: added in the order of the jobs."""
-    total: list[Any] = [np.zeros(np.shape(x)) for x in leaves]
+    call: Call, leaves: Sequence[Operand], requests: list[Request], found: list[Any]
+) -> list[Value]:
+    """The gradients by the workers, added in the order of the jobs."""
+    total: list[Value] = [np.zeros(np.shape(x)) for x in leaves]
     for request, answer in zip(requests, found, strict=True):
         for leaf, c in answer.common.items():
             total[leaf] += c
@@ -132,7 +134,7 @@ def _gradients(
     return [x if x.shape else float(x) for x in total]
 
 
-def called(call: Call, leaves: Sequence[Any]) -> Any:
+def called(call: Call, leaves: Sequence[Operand]) -> Result:
     """The result for operands of any kind."""
     if any(map(is_differentiable, leaves)):
         return shared_out(*leaves, call=call)
@@ -140,12 +142,12 @@ def called(call: Call, leaves: Sequence[Any]) -> Any:
 
 
 @operation(variadic=True)
-def shared_out(*leaves: Any, call: Call, workspace: Any = None) -> Any:
+def shared_out(*leaves: Value, call: Call, workspace: Any = None) -> Value:
     if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
         raise TypeError("a function of the user is not run on symbols")
     requests = call.requests(leaves, workspace is not None)
     found = call.answers(requests)
-    # The gradient of the sum of the results, which is what is wanted most often.
+    # Compute the gradient of the sum at once: it is what the reverse pass usually needs.
     gradients = None if workspace is None else _gradients(call, leaves, requests, found)
     return Saved(
         _values(call, found),
@@ -156,8 +158,13 @@ def shared_out(*leaves: Any, call: Call, workspace: Any = None) -> Any:
 
 @shared_out.reverse
 def _(
-    g: Any, r: Any, *leaves: Any, call: Call, gradients: Any, sizes: list[int]
-) -> tuple[Any, ...]:
+    g: Adjoint,
+    r: Value,
+    *leaves: Value,
+    call: Call,
+    gradients: list[Value] | None,
+    sizes: list[int],
+) -> tuple[Adjoint, ...]:
     weights = np.ravel(g)
     if call.work.is_sum or not weights.size or (weights == weights[0]).all():
         weight = float(weights[0]) if weights.size else 0.0
@@ -170,7 +177,7 @@ def _(
 
 
 @shared_out.tangent
-def _(r: Any, *leaves: Any, call: Call) -> tuple[Any, ...]:
+def _(r: Operand, *leaves: Operand, call: Call) -> tuple[Linear, ...]:
     return tuple([lambda t, i=i: called(call.along(i), [*leaves, t]) for i in range(len(leaves))])
 
 
@@ -178,24 +185,24 @@ def _(r: Any, *leaves: Any, call: Call) -> tuple[Any, ...]:
 
 
 class Walk:
-    """Arguments taken apart: variables are operands, and what is left is known again.
+    """Takes arguments apart into variables, which become operands, and a template.
 
     Attributes
     ----------
     leaves : list
         The variables, in order.
     held : list
-        What is known again by its identity, and so must not be collected.
+        Objects that are recognised by their identity: they must not be garbage collected.
     """
 
     def __init__(self) -> None:
-        self.leaves: list[Any] = []
+        self.leaves: list[Operand] = []
         self.held: list[Any] = []
         self._seen: set[int] = set()
 
     def __call__(self, tree: Any) -> tuple[Any, Any]:
-        """A template of an argument, and what is equal for arguments that are the same but for the
-        values of variables.
+        """The template of an argument, and a mark: equal marks mean arguments that differ only in
+        the values of variables.
         """
         if isinstance(tree, (ArrayMethods, MatVar)) or (
             not isinstance(tree, (list, tuple)) and is_differentiable(tree)
@@ -216,20 +223,20 @@ class Walk:
             )
         return self._data(tree)
 
-    def _data(self, x: Any) -> tuple[Any, Any]:
+    def _data(self, x: Operand) -> tuple[Any, Any]:
         if isinstance(x, np.ndarray) and x.nbytes <= SMALL and not x.dtype.hasobject:
             return x.copy(), (type(x), x.dtype.str, x.shape, x.tobytes())
         if isinstance(x, (int, float, complex, str, bytes, bool, type(None), np.generic)):
             return x, (type(x), repr(x))
         return x, (type(x), self._identity(x))
 
-    def _identity(self, x: Any) -> int:
+    def _identity(self, x: Operand) -> int:
         self.held.append(x)
         return id(x)
 
-    def function(self, f: Any) -> Any:
-        """What is equal for functions that are the same: also if they are defined anew in a
-        function that is called again.
+    def function(self, f: Function) -> Any:
+        """A mark of a function, equal when the same definition is executed again, as in a function
+        that is called twice.
         """
         code = getattr(f, "__code__", None)
         if code is None or id(f) in self._seen:
@@ -238,32 +245,33 @@ class Walk:
         cells = f.__closure__ or ()
         try:
             read = [cell.cell_contents for cell in cells]
-        except ValueError:  # not assigned yet
+        except ValueError:  # a cell that is not assigned yet
             return self._identity(f)
         values = [*read, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
         marks = [self.function(x) if hasattr(x, "__code__") else self(x)[1] for x in values]
         return (self._identity(code), self._identity(f.__globals__), *marks)
 
 
-# The works that were last asked for, by what is equal for the same ones.
+# The most recent calls, by their marks.
 _CALLS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
 _LOCK = Lock()
 
 
 def _call(
     name: str,
-    f: Any,
+    f: Function,
     is_sum: bool,
     shared: tuple[Any, ...],
     own: tuple[Any, ...],
     split: Callable[[Any], list[Any]],
-    executor: Any,
+    executor: Executor | str | None,
     sizes: Any,
-) -> tuple[Call, list[Any]]:
+) -> tuple[Call, list[Operand]]:
     """The call for these arguments, and its operands.
 
-    `split` makes, of the template of the arguments that jobs do not have in common, the arguments
-    of each job. `sizes` is what it depends on besides."""
+    `split` takes the template of the arguments that jobs do not share, and returns the arguments of
+    each job. It depends on `sizes` besides.
+    """
     of_function, walk = Walk(), Walk()
     mark_of_f = of_function.function(f)
     template_of_shared, mark_of_shared = walk(shared)
@@ -290,7 +298,7 @@ def _call(
     return entry[0]._replace(executor=executor), walk.leaves
 
 
-def _items(name: str, title: str, x: Any) -> int:
+def _items(name: str, title: str, x: Operand) -> int:
     """How many items a container has."""
     if isinstance(x, (list, tuple)):
         return len(x)
@@ -300,8 +308,8 @@ def _items(name: str, title: str, x: Any) -> int:
     return int(shape[0])
 
 
-def _container(x: Any) -> Any:
-    """A container of items: what is no list, variable or array as an array."""
+def _container(x: Operand) -> Operand:
+    """A container of items; anything but a list, tuple or variable becomes an array."""
     return (
         x
         if isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray))
@@ -309,29 +317,33 @@ def _container(x: Any) -> Any:
     )
 
 
-def _item(x: Any, index: Any) -> Any:
+def _item(x: Operand, index: Index) -> Any:
     """An item or a slice of a template."""
     return Place(x.leaf, index) if type(x) is Place else x[index]
 
 
 def map_rect(
-    f: Callable[..., Any], shared: Any, jobs: Any, *data: Any, executor: Any = None
-) -> Any:
+    f: Function,
+    shared: Operand,
+    jobs: Operand,
+    *data: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
     """The results of a function for many sets of parameters and data, one after the other in a
     vector.
 
     Parameters
     ----------
     f : callable
-        ``f(shared, job, *data_of_job)`` returns a number or a vector, whose size may differ from
-        job to job but not with the parameters. Written in NumPy; what it depends on must be among
-        its arguments.
+        ``f(shared, job, *data_of_job)`` returns a number or a vector, whose size may depend on the
+        job but not on the parameters. Written in NumPy; what it depends on must be among its
+        arguments.
     shared : scalar, array_like or nested structure of them
         Parameters that all jobs have in common.
     jobs : array_like or list, m items along the first axis
         The parameters of each job.
     *data : array_like or list, m items along the first axis
-        Whatever else a job takes: in Stan an array of reals and one of integers.
+        The data of each job: in Stan an array of reals and one of integers.
     executor : concurrent.futures.Executor, str or None, keyword only
         Who computes: any executor, or ``"threads"`` (the default: one for each processor),
         ``"processes"`` (those of loky) or ``"serial"`` (this thread).
@@ -343,29 +355,29 @@ def map_rect(
     Raises
     ------
     ShapeError
-        If `jobs` and `data` do not have the same number of items.
+        If `jobs` and `data` differ in the number of items.
     TapeError
         If `f` uses a variable from outside.
     TypeError
         If `executor` is no executor, or the function cannot be sent to another process.
     Exception
-        The error of the first job that has one, with a note that says which job, and the traceback.
+        The error of the first job that fails, with its traceback and a note that names the job.
 
     Notes
     -----
     Scalars and arrays among the arguments may be variables, to any depth of lists, tuples and
-    dicts. Each worker computes the values, and the gradient of their sum, of its share of the jobs.
-    If the reverse pass wants another combination of the results it asks them again. Derivatives
-    along a direction, and so Hessian products, are shared out too.
+    dicts. Each worker computes the values of its jobs and the gradient of their sum. If the reverse
+    pass needs another combination of the results, it asks the workers again. Derivatives along a
+    direction, and so Hessian products, are shared out too.
 
     The function and the data are sent to a worker once, and each job is recorded there after some
-    calls (see `varmat.recorded`). They are known again if function, structure and small data are
-    equal and arrays of more than 4 kB are the same objects, so those must not be overwritten
-    between calls. Calls within `f` are not shared out again.
+    calls (see `varmat.recorded`). A later call uses them again if the function, the structure and
+    the small data are equal and arrays of more than 4 kB are the same objects. Large arrays must
+    therefore not be overwritten between calls. Calls within `f` are not shared out again.
 
     References
     ----------
-    .. [1] Stan Functions Reference, Higher-order map.
+    * Stan Functions Reference, "Higher-order map".
 
     Examples
     --------
@@ -374,7 +386,9 @@ def map_rect(
     ...     return phi * theta * x
     >>> vm.map_rect(f, 2.0, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0]))
     array([ 20.,  80., 180.])
-    >>> vm.gradient(lambda phi: np.sum(vm.map_rect(f, phi, [1.0, 2.0, 3.0], [10.0, 20.0, 30.0])), 2.0)
+    >>> def total(phi):
+    ...     return np.sum(vm.map_rect(f, phi, [1.0, 2.0, 3.0], [10.0, 20.0, 30.0]))
+    >>> vm.gradient(total, 2.0)
     140.0
     """
     name = "map_rect"
@@ -390,7 +404,7 @@ def map_rect(
                 f"the {count} jobs!"
             )
 
-    def split(own: Any) -> list[Any]:
+    def split(own: Operand) -> list[Any]:
         return [tuple(_item(x, i) for x in own) for i in range(count)]
 
     call, leaves = _call(name, f, False, (shared,), (jobs, *data), split, executor, None)
@@ -398,14 +412,22 @@ def map_rect(
 
 
 def reduce_sum(
-    f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None
-) -> Any:
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    *shared: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
     return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
 
 
 def reduce_sum_static(
-    f: Callable[..., Any], x: Any, grainsize: int, *shared: Any, executor: Any = None
-) -> Any:
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    *shared: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
     return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
 
 
@@ -414,15 +436,14 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     Parameters
     ----------
     f : callable
-        ``f(x_slice, start, end, *shared)`` returns the sum for the items of ``x_slice``, which is
-        ``x[start:end]``: the first item has the number 0, and `end` is the number after that of the
-        last. Written in NumPy; what it depends on must be among its arguments.
+        ``f(x_slice, start, end, *shared)`` returns the sum over the items of ``x_slice``, which is
+        ``x[start:end]``. Written in NumPy; what it depends on must be among its arguments.
     x : array_like or list
         What is sliced, along the first axis.
     grainsize : int
         {grainsize}
     *shared
-        Whatever else `f` takes: each slice gets all of it.
+        Further arguments of `f`; each slice gets all of them.
     executor : concurrent.futures.Executor, str or None, keyword only
         Who computes: any executor, or ``"threads"`` (the default: one for each processor),
         ``"processes"`` (those of loky) or ``"serial"`` (this thread).
@@ -443,24 +464,24 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     TypeError
         If `executor` is no executor, or the function cannot be sent to another process.
     Exception
-        The error of the first slice that has one, with a note that says which, and the traceback.
+        The error of the first slice that fails, with its traceback and a note that names it.
 
     Notes
     -----
     Scalars and arrays among `x` and `shared` may be variables, to any depth of lists, tuples and
-    dicts. Each worker computes the value and the gradient of its slices; their sums are one entry
-    of the tape. Derivatives along a direction, and so Hessian products, are shared out too. {order}
+    dicts. Each worker computes the values and gradients of its slices; their sum is one entry of
+    the tape. Derivatives along a direction, and so Hessian products, are shared out too. {order}
 
     The function and the data are sent to a worker once, and each slice is recorded there after some
-    calls (see `varmat.recorded`). They are known again if function, structure and small data are
-    equal and arrays of more than 4 kB are the same objects, so those must not be overwritten
-    between calls. Another process is sent a slice of `x`, but all of what is in `shared`: what
-    belongs to the items should be in `x`, as the columns of an array or, of different kinds,
-    through `map_rect`. Calls within `f` are not shared out again.
+    calls (see `varmat.recorded`). A later call uses them again if the function, the structure and
+    the small data are equal and arrays of more than 4 kB are the same objects. Large arrays must
+    therefore not be overwritten between calls. Another process is sent its slices of `x`, but all
+    of `shared`: data of the items belong in `x`, as columns of one array, or in `map_rect` if they
+    are of several kinds. Calls within `f` are not shared out again.
 
     References
     ----------
-    .. [1] Stan Functions Reference, Reduce-sum function.
+    * Stan Functions Reference, "Reduce-sum function".
 
     Examples
     --------
@@ -487,14 +508,19 @@ reduce_sum_static.__doc__ = _REDUCE_SUM.format(
 )
 
 
-def _check_function(name: str, f: Any) -> None:
+def _check_function(name: str, f: Function) -> None:
     if not callable(f):
         raise TypeError(f"{name}: the function is a {type(f).__name__}, but must be a function!")
 
 
 def _reduce_sum(
-    name: str, f: Any, x: Any, grainsize: Any, shared: tuple[Any, ...], executor: Any
-) -> Any:
+    name: str,
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    shared: tuple[Any, ...],
+    executor: Executor | str | None,
+) -> Result:
     _check_function(name, f)
     check(name, executor)
     if isinstance(grainsize, bool) or not isinstance(grainsize, (int, np.integer)):
@@ -509,7 +535,7 @@ def _reduce_sum(
     else:
         ends = [*range(0, count, int(grainsize)), count]
 
-    def split(own: Any) -> list[Any]:
+    def split(own: Operand) -> list[Any]:
         return [(_item(own, slice(lo, hi)), lo, hi) for lo, hi in pairwise(ends)]
 
     call, leaves = _call(name, f, True, shared, x, split, executor, tuple(ends))

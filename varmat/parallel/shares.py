@@ -1,9 +1,9 @@
-"""What a worker has and does: the function of a call, the data of its jobs, and the values and
-derivatives that it is asked for.
+"""What a worker keeps and computes: functions, the data of jobs, their values and derivatives.
 
-A worker is a thread or another process, maybe on another machine. All that it is sent is `run` with
-numbers: the work that they are for is known by a key. A worker that does not know it says so, and
-then is sent it, once. A thread of the process that made the work knows it from the start."""
+A worker is a thread or another process, maybe on another machine. It is sent `run` with numbers and
+the key of the work that they are for. A worker that does not know the key says so, and is then sent
+the work, once. A thread of the process that made the work knows it from the start.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pickle
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,32 +26,34 @@ from varmat.derivatives.recorded import RecordedIfPossible
 from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner, value_now
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Index, Operand, Result, Value
+
 __all__: list[str] = []
 
-# Works that a process keeps, those used last; and how often a gradient is evaluated before it is
+# How many works a process keeps, those used last; how often a gradient is evaluated before it is
 # recorded.
 MOST_WORKS = 16
 EAGER = 2
 
 
 class Place(NamedTuple):
-    """Where a variable stood among the arguments: an operand of the call, all of it or an item or
-    slice of it.
-    """
+    """The place of a variable among the arguments: an operand, or an item or slice of it."""
 
     leaf: int
-    index: Any = None
+    index: Index = None
 
-    def of(self, x: Any) -> Any:
+    def of(self, x: Operand) -> Result:
         return x if self.index is None else x[self.index]
 
 
 class Here:
-    """Whether this thread is working on a share: what it calls is not shared out again, for all
-    workers may be waiting.
+    """Whether this thread is working on a share.
 
-    Threads are known by their numbers. What Python keeps for a thread that is not its own is gone
-    after each call from it."""
+    If so, its calls are not shared out again: all workers may be waiting. Threads are known by
+    their numbers, because thread-local data of a thread that Python did not start are lost after
+    each call.
+    """
 
     def __init__(self) -> None:
         self._busy: set[int] = set()
@@ -65,11 +67,11 @@ class Here:
         (self._busy.add if is_so else self._busy.discard)(threading.get_ident())
 
     def release(self, thread: int) -> None:
-        """Another thread has ended, whose number a new one may get."""
+        """Forget a thread that has ended: a new one may get its number."""
         self._busy.discard(thread)
 
     def forget(self) -> None:
-        """In a forked child there is only the thread that forked it."""
+        """Forget the other threads: a forked child has only the thread that forked it."""
         self._busy &= {threading.get_ident()}
 
 
@@ -87,8 +89,8 @@ def places_of(tree: Any) -> list[Place]:
     return []
 
 
-def filled(tree: Any, numbers: Iterator[Any]) -> Any:
-    """A template with the next number for each place."""
+def filled(tree: Any, numbers: Iterator[Operand]) -> Result:
+    """The template with each place replaced by the next number."""
     if type(tree) is Place:
         return next(numbers)
     if isinstance(tree, dict):
@@ -112,22 +114,17 @@ class Work:
     shared : tuple
         The common arguments, with a `Place` for each variable.
     is_sum : bool
-        Whether the function returns numbers that are added, ``f(*own, *shared)``; else it returns
-        vectors, ``f(*shared, *own)``.
+        If True, ``f(*own, *shared)`` returns numbers, which are added; else ``f(*shared, *own)``
+        returns vectors.
     leaves : int
         How many operands there are.
     jobs : dict
-        Number -> the arguments that are its own, with a `Place` for each variable; in another
-        process those that it was sent.
+        Number of a job -> its own arguments, with a `Place` for each variable. Another process
+        knows the jobs that it was sent.
     """
 
     def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        shared: tuple[Any, ...],
-        is_sum: bool,
-        leaves: int,
+        self, name: str, function: Function, shared: tuple[Any, ...], is_sum: bool, leaves: int
     ) -> None:
         self.name, self.function, self.shared, self.is_sum, self.leaves = (
             name,
@@ -143,7 +140,7 @@ class Work:
         return {**vars(self), "jobs": {}, "_shares": {}}
 
     def has(self, jobs: Sequence[int]) -> bool:
-        """Whether these jobs are there: another process is sent those that it works on."""
+        """Whether the work has these jobs; another process is sent only those that it works on."""
         return all(job in self.jobs for job in jobs)
 
     def answered(self, request: Request) -> Answer:
@@ -153,7 +150,7 @@ class Work:
         """A job as a function of its numbers, differentiated along some of the operands."""
         found = self._shares.get((job, directions))
         if found is None:
-            share: Any = Share(self, self.jobs[job])
+            share: Share | Along = Share(self, self.jobs[job])
             for i, leaf in enumerate(directions):
                 share = Along(share, leaf, self.leaves + i)
             found = self._shares[job, directions] = Evaluated(share)
@@ -161,14 +158,14 @@ class Work:
 
 
 class Share:
-    """A job as a function of what stands at its places."""
+    """A job as a function of the numbers at its places."""
 
     def __init__(self, work: Work, own: tuple[Any, ...]) -> None:
         self.work = work
         self.arguments = (*own, *work.shared) if work.is_sum else (*work.shared, *own)
         self.places = places_of(self.arguments)
 
-    def __call__(self, *numbers: Any) -> Any:
+    def __call__(self, *numbers: Operand) -> Result:
         y = self.work.function(*filled(self.arguments, iter(numbers)))
         if not self.work.is_sum:
             return np.stack(y) if isinstance(y, (list, tuple)) else y
@@ -181,19 +178,20 @@ class Share:
 
 
 class Along:
-    """The derivative of a share along one operand: a function of what the share takes, and of the
+    """The derivative of a share along an operand: a function of the share's numbers and the
     direction.
     """
 
-    def __init__(self, share: Any, leaf: int, direction: int) -> None:
-        self.work, self.share = share.work, share
+    def __init__(self, share: Share | Along, leaf: int, direction: int) -> None:
+        self.share = share
+        self.work: Work = share.work
         self.which = next((i for i, place in enumerate(share.places) if place.leaf == leaf), None)
         own = [] if self.which is None else [Place(direction, share.places[self.which].index)]
-        self.places = [*share.places, *own]
+        self.places: list[Place] = [*share.places, *own]
 
-    def __call__(self, *numbers: Any) -> Any:
+    def __call__(self, *numbers: Operand) -> Result:
         count = len(self.share.places)
-        tangents: list[Any] = [None] * count
+        tangents: list[Operand] = [None] * count
         if self.which is None:
             value, rate = self.share(*numbers), None
         else:
@@ -206,27 +204,27 @@ class Along:
 
 
 class Evaluated:
-    """The values and gradients of a share; recorded from some time on, if it can be."""
+    """The values and gradients of a share, which is recorded after some calls, if it can be."""
 
-    def __init__(self, share: Any) -> None:
+    def __init__(self, share: Share | Along) -> None:
         self.share, self.places = share, share.places
         self._inner = Inner(share.work.name, share, ())
         self._count = 0
-        # Whether it returns one number, whose gradient is recorded best; of a vector that is not
-        # known before the first call.
+        # Whether the share returns one number, whose gradient is best recorded. If it may return a
+        # vector, this is known after the first call.
         self._is_number = share.work.is_sum
         positions = tuple(range(len(self.places)))
         number = share if self._is_number else _Number(share)
-        self._eager: Any = value_and_grad(number, positions)
+        self._eager: Function = value_and_grad(number, positions)
         self._recorded = RecordedIfPossible(number, positions)
 
-    def values(self, numbers: Sequence[Any]) -> np.ndarray:
+    def values(self, numbers: Sequence[Operand]) -> np.ndarray:
         return self._inner.values(numbers, ())
 
     def gradient(
-        self, numbers: Sequence[Any], cotangent: np.ndarray | None
-    ) -> tuple[np.ndarray, Sequence[Any]]:
-        """The values, and their cotangent, by default all ones, times the derivatives."""
+        self, numbers: Sequence[Operand], cotangent: np.ndarray | None
+    ) -> tuple[np.ndarray, Sequence[Value]]:
+        """The values, and the cotangent (by default all ones) times their derivatives."""
         if not numbers:
             return self.values(numbers), ()
         if self._is_number and (cotangent is None or cotangent.size == 1):
@@ -248,20 +246,20 @@ class Evaluated:
         weights = np.ones(shape) if cotangent is None else cotangent.reshape(shape)
         return np.ravel(value), pullback(weights if shape else float(weights))
 
-    def _plain(self, value: Any) -> Any:
-        """The value, which is a variable if the function uses one from outside."""
+    def _plain(self, value: Operand) -> Result:
+        """The value; refuses a variable, which comes from outside the function."""
         if is_differentiable(value):
             raise lost(self.share.work.name, value)
         return value
 
 
 class _Number:
-    """A share that returns a vector with one element, as a function that returns the element."""
+    """A share that returns a vector with one element, as a function that returns the number."""
 
-    def __init__(self, share: Any) -> None:
+    def __init__(self, share: Share | Along) -> None:
         self.share = share
 
-    def __call__(self, *numbers: Any) -> Any:
+    def __call__(self, *numbers: Operand) -> Result:
         y = self.share(*numbers)
         shape = np.shape(value_now(y))
         if np.prod(shape, dtype=int) != 1:
@@ -274,7 +272,7 @@ class _Number:
 
 
 class Request(NamedTuple):
-    """What a worker is asked for: some jobs of a work at some numbers.
+    """A request to a worker: jobs of a work, at given numbers.
 
     Attributes
     ----------
@@ -282,43 +280,43 @@ class Request(NamedTuple):
         Of the work.
     jobs : tuple of int
     directions : tuple of int
-        Operands along which it is differentiated, one after the other.
+        Operands along which the work is differentiated, one after the other.
     has_gradient : bool
     common : dict
-        Operand -> its number or array, for those that all jobs take whole.
+        Operand -> its number or array, for operands that each job takes as a whole.
     own : list
         For each job, the other numbers at its places, in order.
     cotangents : list or None
-        For each job, if not all ones.
+        The cotangent of each job; None for all ones.
     """
 
     key: str
     jobs: tuple[int, ...]
     directions: tuple[int, ...]
     has_gradient: bool
-    common: dict[int, Any]
-    own: list[list[Any]]
-    cotangents: list[Any] | None
+    common: dict[int, Value]
+    own: list[list[Value]]
+    cotangents: list[Operand] | None
 
 
 class Answer(NamedTuple):
-    """The values of jobs, the sums of their gradients with respect to what they have in common, and
-    the gradients of their own.
+    """The values of jobs, the sums of their gradients in the common operands, and the gradients in
+    their own.
     """
 
     values: list[np.ndarray]
-    common: dict[int, Any]
-    own: list[list[Any]]
+    common: dict[int, Value]
+    own: list[list[Value]]
 
 
 class Unknown(NamedTuple):
-    """A worker does not have a work, or only not all the jobs that it is asked for."""
+    """A worker lacks the work, or only some of the jobs."""
 
     lacks_work: bool
 
 
 class Failure(NamedTuple):
-    """An error of another process."""
+    """An error from another process."""
 
     job: int
     error: bytes | None
@@ -334,7 +332,7 @@ class JobError(Exception):
         self.job, self.error = job, error
 
 
-# The works of this process, by key. A child that is forked has those of its parent.
+# The works of this process, by key. A forked child has those of its parent.
 _KNOWN: OrderedDict[str, Any] = OrderedDict()
 _LOCK = threading.Lock()
 
@@ -351,9 +349,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def keep(key: str, work: Any) -> None:
-    """Remember a `Work` or a `Task`, and forget those that have not been used for the longest
-    time.
-    """
+    """Remember a `Work` or a `Task`, and forget those least recently used."""
     with _LOCK:
         _KNOWN[key] = work
         _KNOWN.move_to_end(key)
@@ -362,16 +358,19 @@ def keep(key: str, work: Any) -> None:
 
 
 def forget(key: str) -> None:
-    """Forget what will not be asked for again."""
+    """Forget a work that will not be asked for again."""
     with _LOCK:
         _KNOWN.pop(key, None)
 
 
-def run(process: Any, request: Any, parcel: tuple[bytes | None, bytes] | None = None) -> Any:
-    """What a worker does: the answer to a request, with the work and its jobs where they were sent.
+def run(
+    process: tuple[str, int], request: Any, parcel: tuple[bytes | None, bytes] | None = None
+) -> Any:
+    """Answer a request, as a worker; `parcel` brings the work and its jobs.
 
-    `process` is the process that asks. An error of a job is raised in it, and comes back as a
-    `Failure` from another."""
+    `process` is the process that asks. An error of a job is raised there; another process returns
+    it as a `Failure`.
+    """
     try:
         return _answer(request, parcel)
     except JobError as error:
@@ -381,7 +380,7 @@ def run(process: Any, request: Any, parcel: tuple[bytes | None, bytes] | None = 
 
 
 def identity() -> tuple[str, int]:
-    """Which process this is, of which machine."""
+    """The machine and the number of this process."""
     return os.uname().nodename if hasattr(os, "uname") else "", os.getpid()
 
 
@@ -404,10 +403,10 @@ def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
 
 
 def answered(work: Work, request: Request) -> Answer:
-    """The answer of a worker that has the work."""
+    """The answer of a worker that has the work and the jobs."""
     values: list[np.ndarray] = []
-    common: dict[int, Any] = {}
-    all_own: list[list[Any]] = []
+    common: dict[int, Value] = {}
+    all_own: list[list[Value]] = []
     for i, job in enumerate(request.jobs):
         try:
             share = work.share(job, request.directions)
@@ -425,7 +424,7 @@ def answered(work: Work, request: Request) -> Answer:
         except Exception as error:
             raise JobError(job, error) from error
         values.append(value)
-        own: list[Any] = []
+        own: list[Value] = []
         for place, c in zip(share.places, gradient, strict=True):
             if place.leaf in request.common:
                 common[place.leaf] = common[place.leaf] + c if place.leaf in common else c
@@ -436,7 +435,7 @@ def answered(work: Work, request: Request) -> Answer:
 
 
 def _failure(wrapped: JobError) -> Failure:
-    """An error as what arrives in any other process."""
+    """An error in a form that any other process can receive."""
     error = wrapped.error
     text = f"{type(error).__name__}: {error}"
     trace = "".join(traceback.format_exception(error))

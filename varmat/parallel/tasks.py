@@ -1,4 +1,4 @@
-"""A function that workers have, called there with blocks of something: chains, draws or points of a
+"""A function that is sent to workers once and called there: on chains, draws or points of a
 model.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
 from varmat.parallel.executors import Asking, answers, check, sendable
@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 
 class Block(NamedTuple):
-    """What a worker is asked for: the function of a task, at an argument.
+    """A request to a worker: the function of a task, at an argument.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Block(NamedTuple):
 
 
 class Task:
-    """A function of one argument that is sent to each worker once, with all that it holds."""
+    """A function of one argument that is sent to each worker once, with the data that it holds."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
-        # As in a `Work`, where jobs have data of their own.
+        # Always empty: the jobs of a task have no data of their own, unlike those of a `Work`.
         self.jobs: dict[int, Any] = {}
 
     def has(self, jobs: Sequence[int]) -> bool:
@@ -54,7 +54,7 @@ def on_workers(
     name: str,
     function: Callable[[Any], Any],
     arguments: Sequence[Any],
-    executor: Any,
+    executor: Executor | str | None,
     noun: str = "block",
     result: Callable[[int, Future[Any]], Any] | None = None,
 ) -> list[Any]:
@@ -65,23 +65,24 @@ def on_workers(
     name : str
         What the user called, for messages.
     function : callable
-        Sent once to each worker that is another process, with what it holds.
+        Sent once to each worker in another process, with the data that it holds.
     arguments : sequence
-        Each goes to the worker that computes it, and its result comes back.
+        Each is sent to the worker that computes its result.
     executor : Executor, str or None
         As in `varmat.map_rect`.
     noun : str
-        What an argument is, for messages.
+        What messages call an argument.
     result : callable, optional
-        The result of an argument, given its number and its future, for which it waits.
+        Waits for the future of an argument, and returns the result; takes the number of the
+        argument and the future.
 
     Raises
     ------
     TypeError
         If `executor` is no executor, or the function cannot be sent to another process.
     Exception
-        The error of the first argument that has one, with a note that says which, and the traceback
-        of the other process.
+        The error of the first argument that fails, with a note that names it, and the traceback of
+        the other process.
     """
     check(name, executor)
     key, task = uuid.uuid4().hex, Task(function)

@@ -1,14 +1,13 @@
-"""Programs as functions of JAX, for its devices, `vmap` and the samplers that are written for it.
+"""Programs as functions of JAX, for its devices, `vmap` and the samplers that build on it.
 
 Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
-JAX compiles what it traces and cannot raise, so where a run would end because a guard does not
-hold, the results are nan.
+Compiled functions of JAX cannot raise, so the results are nan if a guard fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,12 +16,15 @@ from varmat.programs.blocks import Loop
 from varmat.programs.program import Program, Step, Value, element_places
 from varmat.programs.sparse import SampledProduct, SparseProduct
 
+if TYPE_CHECKING:
+    pass
+
 Rule = Callable[..., Any]
-# JAX, or a module of it, which is imported when it is used, and its arrays.
+# JAX, which is imported only when it is used, or a module of it; and its arrays.
 Module: TypeAlias = Any
 Array: TypeAlias = Any
 
-# Ufuncs that JAX has under other names, or in jax.scipy.special.
+# Ufuncs that JAX has under another name or outside jax.numpy.
 _NAMES = {
     "psi": "jax.scipy.special.digamma", "xlogy": "jax.scipy.special.xlogy",
     "xlog1py": "jax.scipy.special.xlog1py", "gammaln": "jax.scipy.special.gammaln",
@@ -62,8 +64,8 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
     ImportError
         If JAX is not installed.
     TypeError
-        If the program has steps that call Python, or functions that JAX does not have: their names
-        are in the message.
+        If the program has steps that call Python, or functions that JAX does not have; the message
+        names them.
     """
     try:
         import jax
@@ -109,10 +111,10 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
 
 
 def scalar_to_jax(program: Program) -> Rule:
-    """The value of a program that returns a number and its gradients, one for each argument, as a
-    function of JAX with these.
+    """A function of JAX for the value of a program, with the gradients that the program returns.
 
-    JAX does not differentiate what it computes, so there are no second derivatives.
+    The program returns a number, then a gradient for each argument. JAX takes these gradients
+    instead of differentiating, so there are no second derivatives.
     """
     import jax
 
@@ -139,10 +141,8 @@ def _part(jnp: Module, whole: Array, value: Value) -> Array:
     return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
-def _rule(jax: Module, kernel: Any) -> Rule | None:
-    """What a step of a kernel computes, as a function of the step and its operands; None if JAX
-    does not have it.
-    """
+def _rule(jax: Module, kernel: kernels.Kernel) -> Rule | None:
+    """A kernel as a function of the step and its operands; None if JAX does not have it."""
     for kind, make in _RULES.items():
         if isinstance(kernel, kind):
             rule: Rule | None = make(jax, kernel)
@@ -150,10 +150,10 @@ def _rule(jax: Module, kernel: Any) -> Rule | None:
     return None
 
 
-def _named(jax: Module, name: str) -> Any:
-    """A function of JAX for a ufunc's name, or None."""
+def _named(jax: Module, name: str) -> Rule | None:
+    """The function of JAX for the name of a ufunc, or None."""
     path = _NAMES.get(name, f"jax.numpy.{name}")
-    found = jax
+    found: Rule | None = jax
     for part in path.split(".")[1:]:
         if part == "scipy":
             from jax.scipy import special  # noqa: F401 - an attribute of jax from now on
@@ -163,7 +163,7 @@ def _named(jax: Module, name: str) -> Any:
 
 
 def _erfcx(jax: Module, x: Array) -> Array:
-    """exp(x^2) erfc(x), which JAX does not have; above 3 by its continued fraction, DLMF 7.9.2."""
+    """exp(x^2) erfc(x), which JAX lacks; above 3 by the continued fraction of DLMF 7.9."""
     jnp = jax.numpy
     far = jnp.where(x > 3.0, x, 3.0)
     tail = far
@@ -175,14 +175,14 @@ def _erfcx(jax: Module, x: Array) -> Array:
     )
 
 
-def _ufunc(jax: Module, kernel: Any) -> Rule | None:
+def _ufunc(jax: Module, kernel: kernels.Ufunc) -> Rule | None:
     if kernel.name == "erfcx":
         return lambda step, x: _erfcx(jax, x)
     function = _named(jax, kernel.ufunc.__name__)
     return None if function is None else lambda step, *x: function(*x)
 
 
-def _reduce(jax: Module, kernel: Any) -> Rule | None:
+def _reduce(jax: Module, kernel: kernels.Reduce) -> Rule | None:
     jnp = jax.numpy
     by_name = {
         "add": jnp.sum, "multiply": jnp.prod, "maximum": jnp.max, "minimum": jnp.min,
@@ -193,7 +193,7 @@ def _reduce(jax: Module, kernel: Any) -> Rule | None:
     return None if function is None else lambda step, x: function(x, axis=kernel.axes)
 
 
-def _accumulate(jax: Module, kernel: Any) -> Rule | None:
+def _accumulate(jax: Module, kernel: kernels.Accumulate) -> Rule | None:
     lax = jax.lax
     by_name = {
         "add": lax.cumsum, "multiply": lax.cumprod, "maximum": lax.cummax, "minimum": lax.cummin,
@@ -203,13 +203,13 @@ def _accumulate(jax: Module, kernel: Any) -> Rule | None:
     return None if function is None else lambda step, x: function(x, axis=kernel.axis)
 
 
-def _sum(jax: Module, kernel: Any) -> Rule:
+def _sum(jax: Module, kernel: kernels.Sum) -> Rule:
     return lambda step, *x: sum(x[1:], start=x[0])
 
 
-def _gufunc(jax: Module, kernel: Any) -> Rule | None:
+def _gufunc(jax: Module, kernel: kernels.Gufunc) -> Rule | None:
     linalg = jax.numpy.linalg
-    by_name: dict[str, Any] = {
+    by_name: dict[str, Rule] = {
         "cholesky_lo": linalg.cholesky, "inv": linalg.inv, "det": linalg.det, "solve": linalg.solve,
         "solve1": lambda a, b: linalg.solve(a, b[..., None])[..., 0], "slogdet": linalg.slogdet,
          "eigvalsh_lo": linalg.eigvalsh,
@@ -219,7 +219,7 @@ def _gufunc(jax: Module, kernel: Any) -> Rule | None:
     return None if function is None else lambda step, *x: function(*x)
 
 
-def _assemble(jax: Module, kernel: Any) -> Rule:
+def _assemble(jax: Module, kernel: kernels.Assemble) -> Rule:
     jnp = jax.numpy
 
     def rule(step: Step, *operands: Array) -> Array:
@@ -237,7 +237,7 @@ def _assemble(jax: Module, kernel: Any) -> Rule:
     return rule
 
 
-def _write(jax: Module, kernel: Any) -> Rule:
+def _write(jax: Module, kernel: kernels.Write) -> Rule:
     jnp = jax.numpy
 
     def rule(step: Step, before: Array, part: Array) -> Array:
@@ -251,13 +251,13 @@ def _write(jax: Module, kernel: Any) -> Rule:
     return rule
 
 
-def _triangular(jax: Module, kernel: Any) -> Rule:
+def _triangular(jax: Module, kernel: kernels.SolveTriangular) -> Rule:
     from jax.scipy.linalg import solve_triangular
 
     return lambda step, a, b: solve_triangular(a, b, lower=True, trans=int(kernel.transposed))
 
 
-def _sparse(jax: Module, kernel: Any) -> Rule:
+def _sparse(jax: Module, kernel: SparseProduct) -> Rule:
     jnp = jax.numpy
 
     def rule(step: Step, data: Array, indices: Array, indptr: Array, b: Array) -> Array:
@@ -270,23 +270,23 @@ def _sparse(jax: Module, kernel: Any) -> Rule:
     return rule
 
 
-def _sampled(jax: Module, kernel: Any) -> Rule:
+def _sampled(jax: Module, kernel: SampledProduct) -> Rule:
     jnp = jax.numpy
     return lambda step, x, y, rows, columns: jnp.sum(
         jnp.reshape(x[rows] * y[columns], (len(rows), -1)), axis=1
     )
 
 
-def _loop(jax: Any, kernel: Any) -> Rule | None:
-    """The steps on whole arrays: JAX has its own way with long ones."""
+def _loop(jax: Module, kernel: Loop) -> Rule | None:
+    """The steps on whole arrays: JAX divides long ones by itself."""
     inner = [_rule(jax, step.kernel) for step in kernel.steps]
     if None in inner:
         return None
 
-    def rule(step: Any, *operands: Any) -> Any:
+    def rule(step: Step, *operands: Array) -> list[Array]:
         known = {id(v): x for v, x in zip(kernel.outside, operands, strict=True)}
 
-        def array(value: Value) -> Any:
+        def array(value: Value) -> Array:
             return (
                 known[id(value)]
                 if id(value) in known
@@ -302,7 +302,7 @@ def _loop(jax: Any, kernel: Any) -> Rule | None:
     return rule
 
 
-# By the class of the kernel.
+# By class of kernel.
 _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     kernels.Ufunc: _ufunc,
     kernels.Select: lambda jax, kernel: lambda step, *x: jax.numpy.where(*x),

@@ -1,33 +1,38 @@
-"""Initial value problems in programs: the program of the rates, run at each stage of the steps of a
-Runge-Kutta method.
+"""Initial value problems in programs: a Runge-Kutta method that runs the program of the rates.
 
-The rates are those of a state and of its derivatives in k directions, one after the other, as a
-function of one vector: the time, these, and the parameters. The steps and their control are those
-of `scipy.integrate.RK45`, and end at the output times."""
+The program takes one vector: the time, the state, its derivatives in k directions, and the
+parameters. It returns the rates of the state, then those of its derivatives. The steps end at the
+output times; they and their control are those of `scipy.integrate.RK45` (E. Hairer, S. P. Norsett
+and G. Wanner, Solving Ordinary Differential Equations I, 2nd edition, 1993, section II.4).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.kernels import Kernel
-from varmat.programs.program import FLOAT, Shape, Value
+from varmat.programs.program import FLOAT, Layout, Shape, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.native import NativeRunner
+    from varmat.programs.runners.table import Table
+    from varmat.typing import Operand
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Method:
-    """An embedded Runge-Kutta method, of which the higher order, 5, goes on, and the tolerances
-    that its steps keep.
+    """An embedded Runge-Kutta method that goes on with its higher order, 5, and its tolerances.
 
     Parameters
     ----------
     times, stages, weights, errors : ndarray
-        Its table as in `scipy.integrate.RungeKutta`: C, A, B and E, of s stages and, for the error,
-        the rates after the step.
+        Its table as in `scipy.integrate.RK45`: C, A, B and E. The error also takes the rates after
+        the step.
     rtol, atol : float
     most : int
         The most steps from one output time to the next.
@@ -48,18 +53,18 @@ class Method:
         rows[:-2, 0], rows[:-2, 1 : 1 + stages.shape[1]] = times, stages
         rows[-2, 0], rows[-2, 1:-1] = 1.0, weights
         rows[-1, 1:] = errors
-        # As `compiled._attempt` reads them: of each stage its time and what it is made of, then the
-        # state after it, then its error.
+        # In the order of `compiled._attempt`: for each stage its time and coefficients, then those
+        # of the state after the step, then those of the error.
         self.numbers = np.concatenate([[rtol, atol], rows.ravel()])
 
 
 class NativeSteps:
     """All steps as one call of `compiled._one_step`.
 
-    Its operands are an array to work in (the point, the state, the rates of all stages, the scratch
-    memory of the rates), the initial state, the initial time, the output times, the parameters, the
-    states at these times, their derivatives, the rates of change at the initial time and at the
-    others, and a number that says why it ended, zero if it did not.
+    Its operands are a work array (the point, the state, the rates of all stages, the scratch memory
+    of the rates), the initial state, the initial time, the output times, the parameters, the states
+    at the output times, their derivatives, the rates of change at all times, and a number that says
+    why it failed, zero if it did not.
 
     Parameters
     ----------
@@ -73,7 +78,7 @@ class NativeSteps:
     """
 
     def __init__(
-        self, runner: Any, method: Method, n: int, k: int, given: int, in_state: bool
+        self, runner: NativeRunner, method: Method, n: int, k: int, given: int, in_state: bool
     ) -> None:
         from varmat.programs.runners import compiled
 
@@ -95,17 +100,17 @@ class NativeSteps:
         self.kernel = compiled.own_kernel("one_step")
 
     def dims(self, count: int) -> list[int]:
-        """The dimensions for so many output times."""
+        """The dimensions for `count` output times."""
         return [*self._dims, count]
 
     def shapes(self, count: int) -> list[Shape]:
-        """Those of the states, of their derivatives, and of their rates of change."""
+        """The shapes of the states, of their derivatives, and of their rates of change."""
         return [(count, self.n), (count, self.n, self.k), (count + 1, self.n)]
 
     def __call__(
         self, y0: np.ndarray, t0: float, ts: np.ndarray, given: np.ndarray
     ) -> Arrays | None:
-        """The states, their derivatives, and their rates of change; None if it ended."""
+        """The states, their derivatives, and their rates of change; None if the run failed."""
         from varmat.programs.runners.loops import call_loop
 
         count, flag = len(ts), np.empty(1)
@@ -117,13 +122,12 @@ class NativeSteps:
 
 
 class NativeRates:
-    """The rates as a function of a time, the state and the place where they are written, which
-    raises where the run ends.
+    """The rates as a function of the time, the state, and the array that receives them.
 
-    It is for one thread at a time.
+    It raises if the run fails. Only one thread may use it at a time.
     """
 
-    def __init__(self, runner: Any, size: int, given: np.ndarray) -> None:
+    def __init__(self, runner: NativeRunner, size: int, given: np.ndarray) -> None:
         from varmat.programs.runners import compiled
 
         point, scratch = (
@@ -147,21 +151,21 @@ class OneStep(Kernel):
         What the user called.
     steps : NativeSteps
     solve : callable
-        The same as a function of plain arrays, which raises where it ends.
+        The same as a function of plain arrays, which raises if it fails.
     """
 
     def __init__(self, name: str, steps: NativeSteps, solve: Callable[..., Arrays]) -> None:
         self.name, self.steps, self.solve = name, steps, solve
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         shapes = [*self.steps.shapes(operands[2].shape[0]), (), (self.steps.work,)]
         return [(shape, FLOAT) for shape in shapes]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Operand, ...]:
         y0, t0, ts, given = operands
         return (*self.solve(y0, float(t0), ts, given), 0.0, np.zeros(self.steps.work))
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.held.append(self.steps)
         *made, ended, work = results
         dims = self.steps.dims(operands[2].shape[0])

@@ -1,33 +1,40 @@
-"""Loops in programs: the program of a loop's body, run again and again, with what one run makes as
-an argument of the next.
+"""Loops in programs: the program of the body runs again and again, each run on the results of the
+last.
 
-All numbers lie in a few blocks, of which the arguments and results of the body are parts:
+All numbers lie in a few blocks; the arguments and results of the body are parts of them:
 
-    history    (T + 1, n + k)  in a row the n numbers that are carried, then the k numbers of the
-                               step that made them
-    rows       (T, q)          what a step takes
+    history    (T + 1, n + k)  in each row the n numbers that are carried, then the k numbers that
+                               the step made
+    rows       (T, q)          what each step takes
     shared     (m,)            what all steps take
 
-Backwards, the adjoints of the history become, in a copy of them, those with everything that comes
-later, and the sum of the adjoints of what is shared stands behind them."""
+Backwards, a copy of the adjoints of the history accumulates the contributions of later steps. The
+sum of the adjoints of `shared` follows it in memory.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from varmat.programs.kernels import Guard, GuardBetween, Kernel, Ufunc
 from varmat.programs.passes import without_dead_steps
-from varmat.programs.program import FLOAT, Program, Shape, Step, Value
+from varmat.programs.program import FLOAT, Layout, Program, Shape, Step, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.native import NativeRunner
+    from varmat.programs.runners.table import Table
+    from varmat.typing import Operand
+
+# Where a part lies: its operand, the bytes to it there, and the bytes from one run to the next.
+Part: TypeAlias = tuple[int, int, int]
 
 
 class Sizes:
-    """How many numbers there are in each part, leaf by leaf: carried, of a step, made by a step,
-    shared.
-    """
+    """How many numbers each leaf has: leaves carried, of a step, made by a step, and shared."""
 
     def __init__(
         self,
@@ -47,7 +54,7 @@ class Sizes:
 
 
 def with_guards(program: Program) -> Program:
-    """The same with guards of numbers that must be finite in one step."""
+    """The same program, with one step instead of two for each guard of a finite number."""
     steps = [
         Step(GuardBetween(-math.inf, math.inf), [x], [])
         if (x := _finite(step)) is not None
@@ -58,8 +65,10 @@ def with_guards(program: Program) -> Program:
 
 
 def without_guards(program: Program, first: int, of_others: bool) -> Program:
-    """The same without the guards of what depends on the arguments from one on, or without those of
-    all others.
+    """The same program without some guards.
+
+    Without those that depend on arguments from number `first` on or, if `of_others`, without all
+    other guards.
     """
     depending = {id(x) for x in program.arguments[first:]}
     steps = []
@@ -77,7 +86,7 @@ def has_guards(program: Program) -> bool:
 
 
 def _finite(step: Step) -> Value | None:
-    """The number that a guard wants to be finite, if it is such a one."""
+    """The number that a guard requires to be finite; None for other steps."""
     if not isinstance(step.kernel, Guard):
         return None
     made = step.operands[0].step
@@ -91,12 +100,8 @@ def _finite(step: Step) -> Value | None:
     return made.operands[0]
 
 
-def _places(
-    operand: int, start: int, step: int, sizes: Sequence[int]
-) -> list[tuple[int, int, int]]:
-    """For each leaf the operand of which it is a part, the bytes to it there, and the bytes from
-    one run to the next.
-    """
+def _places(operand: int, start: int, step: int, sizes: Sequence[int]) -> list[Part]:
+    """The places of leaves that lie one after the other in an operand."""
     ends = np.cumsum([0, *sizes]).tolist()
     return [(operand, start + 8 * at, step) for at in ends[:-1]]
 
@@ -104,15 +109,15 @@ def _places(
 class NativeLoop:
     """A loop as one call of `compiled._scan`.
 
-    Its operands are an array to work in (addresses for the body, what it adds to adjoints, its
-    scratch memory), what is copied at first and whereto, the rows, what is shared, a number that is
-    zero if all steps were run and nan otherwise, and, backwards, the history and the adjoints of
-    the rows.
+    Its operands are a work array (addresses for the body, its contributions to adjoints, its
+    scratch memory), the source and the target of the initial copy, the rows, what is shared, a flag
+    (zero if all steps were run, nan otherwise) and, backwards, the history and the adjoints of the
+    rows.
 
     Parameters
     ----------
     runner : NativeRunner
-        Of the body: of its values, or of the contributions to adjoints.
+        Of the values of the body, or of its contributions to adjoints.
     sizes : Sizes
     count : int
         Steps.
@@ -120,14 +125,16 @@ class NativeLoop:
         Backwards, whether there are adjoints of the rows; None for the values.
     """
 
-    def __init__(self, runner: Any, sizes: Sizes, count: int, in_rows: bool | None) -> None:
+    def __init__(
+        self, runner: NativeRunner, sizes: Sizes, count: int, in_rows: bool | None
+    ) -> None:
         from varmat.programs.runners import compiled
 
         self.runner, self.count = runner, count
         arguments, results = (
             self._forward(sizes) if in_rows is None else self._backward(sizes, count, in_rows)
         )
-        if len(arguments) == 1:  # then all results lie one after the other
+        if len(arguments) == 1:  # the results then have one base and lie one after the other
             results = results[:1]
         bases = [*arguments[:1], *results[:1], *arguments[1:], *results[1:]]
         row, back = 8 * sizes.width, in_rows is not None
@@ -136,12 +143,12 @@ class NativeLoop:
         self.dims = [count, len(bases), len(runner.table) - compiled.HEADER]
         self.dims += [whole, sizes.m, sizes.n, sizes.m] if back else [sizes.n, sizes.k, 0, 0]
         self.dims += [(count - 1) * row, -row, 8 * whole]
-        # A body without results to add to has nothing before its scratch memory.
+        # Forward, nothing stands between the addresses and the scratch memory.
         self.work = len(bases) + 2 + back * (sizes.n + sizes.m) + runner.scratch_bytes // 8 + 9
         self.address = runner.table.ctypes.data
         self.kernel = compiled.own_kernel("scan")
 
-    def _forward(self, sizes: Sizes) -> tuple[list[Any], list[Any]]:
+    def _forward(self, sizes: Sizes) -> tuple[list[Part], list[Part]]:
         row = 8 * sizes.width
         arguments = [
             *_places(2, 0, row, sizes.carried),
@@ -150,7 +157,7 @@ class NativeLoop:
         ]
         return arguments, _places(2, row, row, [*sizes.carried, *sizes.made])
 
-    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Any], list[Any]]:
+    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Part], list[Part]]:
         row, line, last = 8 * sizes.width, 8 * sizes.q, count - 1
         arguments = [
             *_places(6, last * row, -row, sizes.carried), *_places(3, last * line, -line,
@@ -168,7 +175,7 @@ class NativeLoop:
         return arguments, results
 
     def __call__(self, *arrays: np.ndarray) -> bool:
-        """Run it on the operands after the first and without the flag; False if the run ended."""
+        """Run it on the operands but the work array and the flag; False if a step failed."""
         from varmat.programs.runners.loops import call_loop
 
         flag = np.empty(1)
@@ -178,15 +185,16 @@ class NativeLoop:
 
 
 class Loop(Kernel):
-    """The history of a loop (`in_rows` is None), or its adjoints; `body` is a
-    `varmat.solvers.scan.Body`.
+    """The history of a loop (`in_rows` is None) or its adjoints.
+
+    `body` is a `varmat.solvers.scan.Body`.
     """
 
     def __init__(self, body: Any, in_rows: bool | None) -> None:
         self.body, self.in_rows = body, in_rows
         self.name = "scan" if in_rows is None else "scan.reverse"
 
-    def results(self, *operands: Value) -> list[tuple[Shape, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         sizes, count = self.body.sizes, operands[1].shape[0]
         loop = self._native(count)
         work = 0 if loop is None else loop.work
@@ -201,7 +209,7 @@ class Loop(Kernel):
             ]
         return [(shape, FLOAT) for shape in shapes]
 
-    def evaluate(self, *operands: Any) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Operand, ...]:
         made = (
             self.body.forward(*operands)
             if self.in_rows is None
@@ -217,7 +225,7 @@ class Loop(Kernel):
         )
         return loop
 
-    def rows(self, table: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         from varmat.programs.runners.loops import NoLoopError
 
         loop = self._native(operands[1].shape[0])

@@ -1,9 +1,10 @@
-"""Loops of numbers in two kinds of steps: those in which each run needs the one before, and all
-else, for all runs at once.
+"""Loops of numbers, split: steps that need the run before run one by one, all others on arrays.
 
-Forward, what is carried is computed run by run, and what is kept, with all guards, by steps on
-arrays; backwards, the adjoints of what is carried run by run, and from these all other adjoints.
-What the runs need and do not make is computed before them."""
+Forward, what is carried is computed run by run; results that are kept, and all guards, are steps on
+arrays of all runs. Backwards, the adjoints of what is carried are computed run by run, and all
+other adjoints from these on arrays. Whatever the runs need from other steps is computed before
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ import numpy as np
 from varmat.programs.builder import Builder
 from varmat.programs.kernels import Assemble, Guard, GuardBetween, Kernel, Select, Sum, Ufunc
 from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
-from varmat.programs.scans import NativeLoop, Sizes, has_guards
+from varmat.programs.scans import NativeLoop, Part, Sizes, has_guards
 from varmat.programs.symbols import Symbol, as_symbols, called, lift, require
 
 if TYPE_CHECKING:
+    from varmat.programs.runners.native import NativeRunner
     from varmat.programs.runners.table import Table
     from varmat.typing import Operand
 
@@ -27,7 +29,7 @@ _ON_NUMBERS = (Ufunc, Sum, Select, Guard, GuardBetween)
 
 
 class Split:
-    """A program of a loop's body, split.
+    """The program of a loop's body, split into runs and steps on arrays.
 
     Parameters
     ----------
@@ -39,11 +41,11 @@ class Split:
     Attributes
     ----------
     is_possible : bool
-        Whether all steps but those from run to run are on numbers.
+        Whether each step works on numbers, so that it can work on arrays of all runs instead.
     before : list of Value
-        What the runs need of what is made before them, numbers.
+        The numbers that the runs need from steps before them.
     runs : Program
-        Of that, and of the arguments of the program: what goes on to the next run.
+        Takes arguments of the program and `before`; returns what goes on to the next run.
     """
 
     def __init__(self, program: Program, sizes: Sizes, in_rows: bool | None) -> None:
@@ -96,7 +98,7 @@ class Split:
             base = v.base
             if base.is_constant:
                 return v
-            if id(base) not in places:  # a number that is made before
+            if id(base) not in places:  # a number that is computed before the runs
                 self.before.append(base)
                 place = builder.argument(())
                 places[id(base)] = builder.truth(place) if base.dtype == BOOL else place
@@ -107,8 +109,8 @@ class Split:
             made = builder.apply(step.kernel, *map(now, step.operands))
             places.update(zip(map(id, step.results), made, strict=True))
         program = builder.program([builder.constant(0.0), *map(now, self.outputs[:count])])
-        # Each argument costs a little at every run; of several there are two at least, for one
-        # alone is laid out in another way.
+        # Drop unused arguments, each of which costs a little at every run. Keep two, because a
+        # single argument is laid out in another way.
         read = {id(v.base) for step in program.steps for v in step.operands} | {
             id(v.base) for v in program.outputs
         }
@@ -128,19 +130,20 @@ class Lifted:
     split : Split
     builder : Builder
     leaf : callable
-        From the number of an argument and an element of it to the vector of that for all runs.
+        Takes the number of an argument and an element of it; returns the vector of that element in
+        all runs.
     shared : callable
-        From the number of an argument that is shared, and a view of it, to that view.
+        Takes the number of a shared argument and a view of it; returns that view.
     """
 
-    def __init__(self, split: Split, builder: Builder, leaf: Any, shared: Any) -> None:
+    def __init__(self, split: Split, builder: Builder, leaf: Operand, shared: Operand) -> None:
         self.split, self.builder, self._leaf, self._shared = split, builder, leaf, shared
         self._arguments = {id(x): i for i, x in enumerate(split.program.arguments)}
         self._first = len(split.sizes.carried) + len(split.sizes.rows)
         self._made: dict[int, Value] = {}
 
     def value(self, v: Value) -> Value:
-        """A number of all runs, as a vector, or as one if it is the same in all."""
+        """The values of a number in all runs: a vector, or one number if all are the same."""
         base = v.base
         if v.is_constant:
             return self.builder.constant(v.data)  # the same as in other programs
@@ -156,7 +159,7 @@ class Lifted:
         return self._made[id(base)]
 
     def _make(self, value: Value) -> None:
-        """Write the steps that a number needs, in their order."""
+        """Write the steps that compute a number, in their order."""
         needed, chosen = {id(value)}, []
         for step in reversed(self.split.program.steps):
             if any(id(v) in needed and id(v) not in self._made for v in step.results):
@@ -171,7 +174,7 @@ class Lifted:
             if isinstance(step.kernel, Guard):
                 self.builder.guard(self.builder.truth(self.value(step.operands[0])))
             elif isinstance(step.kernel, GuardBetween):
-                x: Any = Symbol(self.builder, self.value(step.operands[0]))
+                x: Operand = Symbol(self.builder, self.value(step.operands[0]))
                 low, high = step.kernel.low, step.kernel.high
                 require(
                     np.isfinite(x)
@@ -180,7 +183,7 @@ class Lifted:
                 )
 
     def elements(self, v: Value) -> list[tuple[int, Value]]:
-        """The numbers of an output that are not zero, with their places."""
+        """The numbers of an output that are not zero by construction, with their places."""
         step = None if v.is_view else v.step
         if step is not None and isinstance(step.kernel, Assemble):
             return [
@@ -188,23 +191,23 @@ class Lifted:
                 for (at, _), part in zip(step.kernel.places, step.operands, strict=True)
             ]
         if v.shape:
-            raise ValueError(f"an output of shape {v.shape}")  # which is not split
+            raise ValueError(f"an output of shape {v.shape}")  # such a program is not split
         return [(0, self.value(v))]
 
 
 class Block:
-    """An operand of a loop in a program that is being written: a constant, or a value."""
+    """An operand of a loop, a constant or a value, in a program that is being written."""
 
     def __init__(self, builder: Builder, x: Operand) -> None:
         self.builder, self.value = builder, builder.contiguous(lift(builder, x))
-        self._columns: dict[Any, Value] = {}
+        self._columns: dict[tuple[int, int], Value] = {}
 
     @property
     def symbol(self) -> Symbol:
         return Symbol(self.builder, self.value)
 
     def column(self, j: int, first: int, count: int) -> Value:
-        """Of a matrix, the elements of a column in so many rows from one on."""
+        """Column `j` of a matrix, in `count` rows from row `first` on."""
         if (j, first) not in self._columns:
             if self.value.is_constant:
                 part = self.builder.constant(np.array(self.value.data[first : first + count, j]))
@@ -225,8 +228,8 @@ def _starts(sizes: Sequence[int]) -> list[int]:
     return np.cumsum([0, *sizes]).tolist()  # type: ignore[no-any-return]
 
 
-def _before(lifted: Lifted, count: int) -> Any:
-    """What the runs need of what is made before them, a row for each number."""
+def _before(lifted: Lifted, count: int) -> Operand:
+    """The numbers that the runs need from steps before them, a row for each."""
     split, builder = lifted.split, lifted.builder
     if not split.before:
         return np.empty((0, count))
@@ -236,7 +239,7 @@ def _before(lifted: Lifted, count: int) -> Any:
 
 
 def blocks_of(*operands: Operand) -> list[Block]:
-    """Operands of which at least one is no constant."""
+    """The blocks of operands, at least one of which is a symbol."""
     builder = as_symbols(*operands)[0].builder
     return [Block(builder, x) for x in operands]
 
@@ -244,7 +247,7 @@ def blocks_of(*operands: Operand) -> list[Block]:
 def written_forward(
     kernel: SplitLoop, start: Block, given: Block, common: Block
 ) -> tuple[Operand, Operand]:
-    """Write a split loop into a program: the history, and the history without what is kept."""
+    """Write a split loop into a program; return the history with and without what is kept."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, history = split.sizes, None
     carried, taken, whole = _starts(sizes.carried), _starts(sizes.rows), _starts(sizes.shared)
@@ -273,7 +276,7 @@ def written_forward(
 def written_backward(
     kernel: SplitLoop, history: Operand, given: Block, common: Block, g: Operand
 ) -> tuple[Operand, Operand, Operand]:
-    """The same of the adjoints: of where it starts, of the rows, and of what is shared."""
+    """Write the adjoints of a split loop: of the start, the rows and what is shared."""
     split, count, builder = kernel.split, given.value.shape[0], given.builder
     sizes, before, of_kept = split.sizes, Block(builder, history), Block(builder, g)
     carried, taken, kept, whole = map(
@@ -295,7 +298,7 @@ def written_backward(
     lifted = Lifted(split, builder, leaf, lambda i, v: common.number(whole[i] + v.offset // 8))
     made, *_ = called(kernel, history, given.symbol, common.symbol, g, _before(lifted, count))
     adjoint = Block(builder, made)
-    of_rows: Any = np.zeros((0, sizes.q))
+    of_rows: Operand = np.zeros((0, sizes.q))
     following = iter(split.outputs[nc:])
     if split.in_rows:
         parts = [
@@ -312,7 +315,7 @@ def written_backward(
         for at, y in zip(whole[:-1], following, strict=False)
         for e, v in lifted.elements(y)
     ]
-    each_sum: list[Any] = [Symbol(builder, v) for _, v in sums]
+    each_sum: list[Operand] = [Symbol(builder, v) for _, v in sums]
     totals = [np.sum(x) if np.ndim(x) else float(count) * x for x in each_sum]
     of_shared = builder.assemble(
         (sizes.m,), [((at, ()), (), x.value) for (at, _), x in zip(sums, totals, strict=True)]
@@ -321,11 +324,12 @@ def written_backward(
 
 
 class SplitLoop(Kernel):
-    """The runs of a split loop, forward: the history without what is kept; backwards: the adjoints
-    of what is carried.
+    """The runs of a split loop.
+
+    Forward, the history without what is kept; backwards, the adjoints of what is carried.
     """
 
-    def __init__(self, split: Split, runner: Any) -> None:
+    def __init__(self, split: Split, runner: NativeRunner) -> None:
         self.split, self.runner = split, runner
         self.name = "scan" if split.in_rows is None else "scan.reverse"
         self._loops: dict[int, SplitNative] = {}
@@ -340,15 +344,15 @@ class SplitLoop(Kernel):
         shape = (count + 1, self.split.sizes.width)
         return [(shape, FLOAT), ((), FLOAT), ((self.loop(count).work,), FLOAT)]
 
-    def _order(self, made: Any, operands: Sequence[Any]) -> list[Any]:
-        """What the loop takes after the array to work in, without the flag."""
+    def _order(self, made: Operand, operands: Sequence[Operand]) -> list[Operand]:
+        """The operands of the loop but the work array and the flag."""
         if self.split.in_rows is None:
             start, rows, shared, before = operands
             return [start, made, rows, shared, before]
         history, rows, shared, g, before = operands
         return [g, made, rows, shared, history, before]
 
-    def evaluate(self, *operands: np.ndarray) -> tuple[Any, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Operand, ...]:
         count = len(operands[1])
         made = np.zeros((count + 1, self.split.sizes.width))
         ran = self.loop(count)(*self._order(made, [np.ascontiguousarray(x) for x in operands]))
@@ -368,28 +372,28 @@ class SplitLoop(Kernel):
 
 
 class SplitNative(NativeLoop):
-    """The loop of the runs as one call."""
+    """The runs as one native call."""
 
-    def __init__(self, runner: Any, split: Split, count: int) -> None:
+    def __init__(self, runner: NativeRunner, split: Split, count: int) -> None:
         self.split = split
         super().__init__(runner, split.sizes, count, split.in_rows)
         self.dims[4] = split.sizes.k * (split.in_rows is None)
         self.dims[6] = 0
 
-    def _forward(self, sizes: Sizes) -> tuple[list[Any], list[Any]]:
+    def _forward(self, sizes: Sizes) -> tuple[list[Part], list[Part]]:
         arguments, results = super()._forward(sizes)
         count = len(sizes.carried)
         return self._used([*arguments, *self._before(6, 0, 8)]), results[:count]
 
-    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Any], list[Any]]:
+    def _backward(self, sizes: Sizes, count: int, in_rows: bool) -> tuple[list[Part], list[Part]]:
         arguments, _ = super()._backward(sizes, count, in_rows)
         arguments = self._used([*arguments, *self._before(7, 8 * (count - 1), -8)])
         number = 2 + len(arguments) + len(sizes.carried)
         ends = np.cumsum([0, *sizes.carried]).tolist()
         return arguments, [(0, 8 * (number + at), 0) for at in ends[:-1]]
 
-    def _used(self, arguments: list[Any]) -> list[Any]:
+    def _used(self, arguments: list[Part]) -> list[Part]:
         return [arguments[i] for i in self.split.used]
 
-    def _before(self, operand: int, start: int, step: int) -> list[tuple[int, int, int]]:
+    def _before(self, operand: int, start: int, step: int) -> list[Part]:
         return [(operand, start + 8 * i * self.count, step) for i in range(len(self.split.before))]

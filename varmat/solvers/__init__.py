@@ -1,6 +1,4 @@
-"""Solutions of equations and integrals as differentiable functions of what they depend on, and
-loops over time.
-"""
+"""Differentiable solvers: equations, differential equations, integrals, and loops over time."""
 
 from varmat.solvers import (
     algebraic_differential,

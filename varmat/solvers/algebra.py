@@ -1,11 +1,10 @@
-"""Systems of algebraic equations and fixed points as functions of what they depend on, under Stan's
-names."""
+"""Differentiable solvers of algebraic equations and fixed points, under Stan's names."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,9 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import data
 from varmat.solvers.implicit import check_size, jacobian_of, solved_with
 from varmat.solvers.inner import Inner
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "algebra_solver",
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 
-def _guess(name: str, y_guess: Any) -> np.ndarray:
+def _guess(name: str, y_guess: Operand) -> np.ndarray:
     y = np.array(data(plain(y_guess), f"{name}: y_guess"), ndmin=1)
     if y.ndim != 1:
         raise ShapeError(f"{name}: y_guess has shape {y.shape}, but must be a vector!")
@@ -45,7 +47,7 @@ def _positive(name: str, **settings: float) -> None:
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive!")
 
 
-def _residual(inner: Inner, leaves: Sequence[Any], y: np.ndarray) -> np.ndarray:
+def _residual(inner: Inner, leaves: Sequence[Operand], y: np.ndarray) -> np.ndarray:
     found = inner.values((y,), leaves)
     check_size(inner, found, y.size)
     return found
@@ -53,16 +55,17 @@ def _residual(inner: Inner, leaves: Sequence[Any], y: np.ndarray) -> np.ndarray:
 
 def _newton(
     inner: Inner,
-    leaves: Sequence[Any],
+    leaves: Sequence[Operand],
     y: np.ndarray,
     f_tol: float,
     max_steps: int,
     shortest: float,
 ) -> np.ndarray:
-    """Newton's method; a step that does not make the residual smaller is halved.
+    """Newton's method; a step is halved until it makes the residual smaller.
 
-    It goes on below the tolerance until the residual does not fall any more, for the derivatives
-    are those of the exact solution."""
+    The search goes on below the tolerance until the residual stops falling: the derivatives are
+    those of the exact solution, so the solution should be as exact as it can be.
+    """
     f = _residual(inner, leaves, y)
     norm = float(np.linalg.norm(f))
     steps = 0
@@ -101,18 +104,18 @@ def _check_residual(inner: Inner, norm: float, f_tol: float, steps: int) -> None
 
 def _by_newton(
     name: str,
-    f: Callable[..., Any],
-    y_guess: Any,
-    args: Sequence[Any],
+    f: Function,
+    y_guess: Operand,
+    args: Sequence[Operand],
     scaling_step: float,
     f_tol: float,
     max_steps: int,
-) -> Any:
+) -> Result:
     y = _guess(name, y_guess)
     _positive(name, scaling_step=scaling_step, f_tol=f_tol, max_steps=max_steps)
     inner = Inner(name, f, args)
 
-    def solve(*given: Any) -> np.ndarray:
+    def solve(*given: Operand) -> np.ndarray:
         return _newton(Inner(name, f, given), (), y, f_tol, max_steps, 1e-12 * scaling_step)
 
     return solved_with(inner, solve)
@@ -120,18 +123,18 @@ def _by_newton(
 
 def _by_powell(
     name: str,
-    f: Callable[..., Any],
-    y_guess: Any,
-    args: Sequence[Any],
+    f: Function,
+    y_guess: Operand,
+    args: Sequence[Operand],
     rel_tol: float,
     f_tol: float,
     max_steps: int,
-) -> Any:
+) -> Result:
     y = _guess(name, y_guess)
     _positive(name, rel_tol=rel_tol, f_tol=f_tol, max_steps=max_steps)
     inner = Inner(name, f, args)
 
-    def solve(*given: Any) -> np.ndarray:
+    def solve(*given: Operand) -> np.ndarray:
         from scipy.optimize import root
 
         plain_inner = Inner(name, f, given)
@@ -145,7 +148,7 @@ def _by_powell(
         norm = float(np.linalg.norm(found.fun))
         if not norm <= f_tol and not math.isnan(norm):
             _check_residual(plain_inner, norm, f_tol, found.nfev)
-        # What is left of the error would be in the derivatives too.
+        # Newton's method removes the remaining error, which would enter the derivatives too.
         return _newton(plain_inner, (), found.x, f_tol, max_steps, 1e-15)
 
     return solved_with(inner, solve)
@@ -159,10 +162,10 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
         ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it
         depends on must be among `args`.
     y_guess : array_like, shape (n,)
-        Where the search starts; finite. The solution has no derivative in it.
+        Where the search starts; finite. It has no derivative.
 {settings}    *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
 
     Returns
     -------
@@ -171,20 +174,23 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
     Raises
     ------
     DomainError
-        If the norm of the residual is above the tolerance where the search ends, which the message
-        names; if `y_guess` is not finite, or a tolerance is not positive; and if the derivative is
-        asked for where the Jacobian is singular.
+        If the norm of the residual, which the message gives, is above the tolerance where the
+        search ends; if `y_guess` is not finite, or a tolerance is not positive; if the Jacobian is
+        singular where the derivative is wanted.
     ShapeError
-        If `y_guess` has no elements, or `f` returns another number of them.
+        If `y_guess` has no elements, or `f` does not return as many elements as `y_guess` has.
 
     Notes
     -----
-    The derivative is that of the exact solution, by the implicit function theorem: see `implicit`.
-    So the search goes on below the tolerance for as long as the residual falls.
+    The method is described in [1]_. The derivative is that of the exact solution, by the implicit
+    function theorem [2]_: see `implicit`. The search therefore goes on below the tolerance for as
+    long as the residual falls.
 
     References
     ----------
     .. [1] {source}
+    .. [2] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, chapter 15.
+    .. [3] Stan Functions Reference, "Algebraic equation solvers".
 
     Examples
     --------
@@ -201,8 +207,8 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
 _NEWTON = (
     "Newton's method with a line search",
     (
-        "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006, section "
-        "11.1."
+        "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006,\n"
+        "       chapter 11."
     ),
 )
 
@@ -210,9 +216,8 @@ _NEWTON = (
 _POWELL = (
     "Powell's hybrid method, as `scipy.optimize.root` has it",
     (
-        "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for "
-        "Nonlinear "
-        "Algebraic Equations, 1970."
+        "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for\n"
+        "       Nonlinear Algebraic Equations, Gordon and Breach, 1970."
     ),
 )
 
@@ -223,7 +228,8 @@ _STEPS = """    max_steps : int
 
 
 _NEWTON_SETTINGS = """    scaling_step : float
-        The step, relative to the size of `y`, at a trillionth of which the line search gives up.
+        The line search gives up at steps below ``1e-12 * scaling_step``, relative to the norm of
+        `y`.
     f_tol : float
         The norm of the residual up to which the solution is accepted.
 """ + _STEPS.format(steps="steps")
@@ -236,9 +242,7 @@ _POWELL_SETTINGS = """    rel_tol : float
 """ + _STEPS.format(steps="evaluations of `f`")
 
 
-def _documented(
-    function: Callable[..., Any], method: tuple[str, str], settings: str, call: str
-) -> Callable[..., Any]:
+def _documented(function: Function, method: tuple[str, str], settings: str, call: str) -> Function:
     called = f"{function.__name__}(f, np.ones(2) / 2, {call}"
     function.__doc__ = _SOLVER.format(
         method=method[0],
@@ -250,28 +254,23 @@ def _documented(
     return function
 
 
-def solve_newton(f: Callable[..., Any], y_guess: Any, *args: Any) -> Any:
+def solve_newton(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_newton("solve_newton", f, y_guess, args, 1e-3, 1e-6, 200)
 
 
 def solve_newton_tol(
-    f: Callable[..., Any],
-    y_guess: Any,
-    scaling_step: float,
-    f_tol: float,
-    max_steps: int,
-    *args: Any,
-) -> Any:
+    f: Function, y_guess: Operand, scaling_step: float, f_tol: float, max_steps: int, *args: Operand
+) -> Result:
     return _by_newton("solve_newton_tol", f, y_guess, args, scaling_step, f_tol, max_steps)
 
 
-def solve_powell(f: Callable[..., Any], y_guess: Any, *args: Any) -> Any:
+def solve_powell(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_powell("solve_powell", f, y_guess, args, 1e-10, 1e-6, 200)
 
 
 def solve_powell_tol(
-    f: Callable[..., Any], y_guess: Any, rel_tol: float, f_tol: float, max_steps: int, *args: Any
-) -> Any:
+    f: Function, y_guess: Operand, rel_tol: float, f_tol: float, max_steps: int, *args: Operand
+) -> Result:
     return _by_powell("solve_powell_tol", f, y_guess, args, rel_tol, f_tol, max_steps)
 
 
@@ -288,15 +287,15 @@ _documented(solve_powell_tol, _POWELL, _POWELL_SETTINGS, "1e-10, 1e-6, 100, ")
 
 
 def algebra_solver(
-    f: Callable[..., Any],
-    y_guess: Any,
-    theta: Any,
-    x_r: Any,
-    x_i: Any,
+    f: Function,
+    y_guess: Operand,
+    theta: Operand,
+    x_r: Operand,
+    x_i: Operand,
     rel_tol: float = 1e-10,
     f_tol: float = 1e-6,
     max_steps: int = 1000,
-) -> Any:
+) -> Result:
     """`solve_powell_tol` with the arguments of older Stan programs.
 
     Parameters
@@ -326,6 +325,10 @@ def algebra_solver(
     -----
     The derivative is that of `solve_powell_tol`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Deprecated functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
@@ -336,15 +339,15 @@ def algebra_solver(
 
 
 def algebra_solver_newton(
-    f: Callable[..., Any],
-    y_guess: Any,
-    theta: Any,
-    x_r: Any,
-    x_i: Any,
+    f: Function,
+    y_guess: Operand,
+    theta: Operand,
+    x_r: Operand,
+    x_i: Operand,
     scaling_step: float = 1e-3,
     f_tol: float = 1e-6,
     max_steps: int = 200,
-) -> Any:
+) -> Result:
     """`solve_newton_tol` with the arguments of older Stan programs.
 
     Parameters
@@ -374,10 +377,16 @@ def algebra_solver_newton(
     -----
     The derivative is that of `solve_newton_tol`.
 
+    References
+    ----------
+    * Stan Functions Reference, "Deprecated functions".
+
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.algebra_solver_newton(lambda y, theta, x_r, x_i: y**2 - theta, [1.5], np.array([4.0]), [], [])
+    >>> def f(y, theta, x_r, x_i):
+    ...     return y**2 - theta
+    >>> vm.algebra_solver_newton(f, [1.5], np.array([4.0]), [], [])
     array([2.])
     """
     return _by_newton(
@@ -386,8 +395,8 @@ def algebra_solver_newton(
 
 
 def fixed_point(
-    f: Callable[..., Any], y_guess: Any, *args: Any, f_tol: float = 1e-10, max_steps: int = 500
-) -> Any:
+    f: Function, y_guess: Operand, *args: Operand, f_tol: float = 1e-10, max_steps: int = 500
+) -> Result:
     """The fixed point of a contraction, y = f(y, \\*args).
 
     Parameters
@@ -396,10 +405,10 @@ def fixed_point(
         ``f(y, *args)`` returns a vector with as many elements as `y`. Written in NumPy; what it
         depends on must be among `args`.
     y_guess : array_like, shape (n,)
-        Where the iteration starts; finite. The solution has no derivative in it.
+        Where the iteration starts; finite. It has no derivative.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
     f_tol : float
         The norm of f(y) - y up to which the solution is accepted.
     max_steps : int
@@ -412,39 +421,47 @@ def fixed_point(
     Raises
     ------
     DomainError
-        If f(y) - y is larger than that where the iteration ends; if `y_guess` is not finite, or a
-        setting is not positive; and if the derivative is asked for where 1 is an eigenvalue of that
-        of `f`.
+        If the norm of f(y) - y is above `f_tol` where the iteration ends; if `y_guess` is not
+        finite, or a setting is not positive; if the Jacobian of `f` has the eigenvalue 1 where the
+        derivative is wanted.
     ShapeError
-        If `y_guess` has no elements, or `f` returns another number of them.
+        If `y_guess` has no elements, or `f` does not return as many elements as `y_guess` has.
 
     Notes
     -----
-    The iteration is that of `scipy.optimize.fixed_point`, with accelerated convergence. The
-    derivative is that of the exact solution, by the implicit function theorem: see `implicit`.
+    The iteration is that of `scipy.optimize.fixed_point`: Steffensen's method with Aitken's
+    acceleration [1]_. The derivative is that of the exact solution, by the implicit function
+    theorem [2]_: see `implicit`.
+
+    References
+    ----------
+    .. [1] R. L. Burden and J. D. Faires, Numerical Analysis, 5th edition, 1993.
+    .. [2] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, chapter 15.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.fixed_point(lambda y, a: a * np.cos(y), [0.5], 1.0).round(12)
+    >>> def f(y, a):
+    ...     return a * np.cos(y)
+    >>> vm.fixed_point(f, [0.5], 1.0).round(12)
     array([0.73908513])
-    >>> round(vm.gradient(lambda a: vm.fixed_point(lambda y, a: a * np.cos(y), [0.5], a)[0], 1.0), 12)
+    >>> round(vm.gradient(lambda a: vm.fixed_point(f, [0.5], a)[0], 1.0), 12)
     0.441610791705
     """
     return _fixed_point("fixed_point", f, y_guess, args, f_tol, max_steps)
 
 
 def algebra_solver_fp(
-    f: Callable[..., Any],
-    y_guess: Any,
-    theta: Any,
-    x_r: Any,
-    x_i: Any,
-    u_scale: Any = None,
-    f_scale: Any = None,
+    f: Function,
+    y_guess: Operand,
+    theta: Operand,
+    x_r: Operand,
+    x_i: Operand,
+    u_scale: Operand = None,
+    f_scale: Operand = None,
     f_tol: float = 1e-8,
     max_steps: int = 200,
-) -> Any:
+) -> Result:
     """`fixed_point` with the arguments of Stan's function.
 
     Parameters
@@ -458,7 +475,7 @@ def algebra_solver_fp(
     x_r, x_i : array_like
         Data, real and integer.
     u_scale, f_scale : array_like, shape (n,), optional
-        Scales of the unknowns and of the residual; positive. They are checked, and not needed here.
+        Scales of the unknowns and of the residual; positive. They are checked, but not used.
     f_tol : float
         The norm of f(y) - y up to which the solution is accepted.
     max_steps : int
@@ -474,12 +491,14 @@ def algebra_solver_fp(
 
     Notes
     -----
-    The derivative is that of `fixed_point`.
+    The derivative is that of `fixed_point`. In Stan Math the function has the same arguments.
 
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> vm.algebra_solver_fp(lambda y, theta, x_r, x_i: theta * np.cos(y), [0.5], np.array([1.0]), [], []).round(12)
+    >>> def f(y, theta, x_r, x_i):
+    ...     return theta * np.cos(y)
+    >>> vm.algebra_solver_fp(f, [0.5], np.array([1.0]), [], []).round(12)
     array([0.73908513])
     """
     for title, scale in (("u_scale", u_scale), ("f_scale", f_scale)):
@@ -489,24 +508,19 @@ def algebra_solver_fp(
 
 
 def _fixed_point(
-    name: str,
-    f: Callable[..., Any],
-    y_guess: Any,
-    args: Sequence[Any],
-    f_tol: float,
-    max_steps: int,
-) -> Any:
+    name: str, f: Function, y_guess: Operand, args: Sequence[Operand], f_tol: float, max_steps: int
+) -> Result:
     y = _guess(name, y_guess)
     _positive(name, f_tol=f_tol, max_steps=max_steps)
 
-    def residual(unknowns: Any, *given: Any) -> Any:
+    def residual(unknowns: Operand, *given: Operand) -> Result:
         return f(unknowns, *given) - unknowns
 
-    def solve(*given: Any) -> np.ndarray:
+    def solve(*given: Operand) -> np.ndarray:
         from scipy.optimize import fixed_point as iterate
 
         inner = Inner(name, residual, given)
-        _residual(inner, (), y)  # which refuses what has another size
+        _residual(inner, (), y)  # refuses a function of another size
         try:
             found = iterate(lambda x: x + _residual(inner, (), x), y, xtol=1e-12, maxiter=max_steps)
         except RuntimeError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,19 +19,20 @@ from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.steppers import LARGEST_DENSE, has_sundials
 from varmat.solvers.systems import Leaves, System
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["dae", "dae_tol"]
 
 
 class Residual(System):
-    """A residual F(t, y, y') and its derivatives, at plain numbers, as programs if they can be
-    recorded.
-    """
+    """A residual F(t, y, y') and its derivatives, at plain numbers; programs if possible."""
 
     def residual(self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The residual of the state."""
         return self._run("residual", self._residual, t, np.concatenate([y, yp]), leaves)
 
-    def _residual(self, t: Any, z: Any, leaves: Sequence[Any]) -> Any:
+    def _residual(self, t: Operand, z: Operand, leaves: Sequence[Operand]) -> Result:
         return checked_residual(
             self.inner, self.inner((t, z[: self.n], z[self.n :]), leaves), self.n
         )
@@ -39,15 +40,20 @@ class Residual(System):
     def with_derivatives(
         self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves, in_state: bool
     ) -> np.ndarray:
-        """The residuals of the state and of its derivatives: of S it is F_y S + F_y' S' + F_p."""
+        """The residual of the state, then that of its derivatives S: F_y S + F_y' S' + F_p.
+
+        T. Maly and L. R. Petzold, Appl. Numer. Math. 20, 1996.
+        """
         written = lambda t, z, leaves: self._with_derivatives(t, z, leaves, in_state)  # noqa: E731
         return self._run(("derivatives", in_state), written, t, np.concatenate([y, yp]), leaves)
 
-    def _with_derivatives(self, t: Any, z: Any, leaves: Sequence[Any], in_state: bool) -> Any:
+    def _with_derivatives(
+        self, t: Operand, z: Operand, leaves: Sequence[Operand], in_state: bool
+    ) -> Result:
         n = self.n
         k = np.size(z) // (2 * n) - 1
         y, yp = z[: (1 + k) * n], z[(1 + k) * n :]
-        directions: list[Any] = [None, np.reshape(y[n:], (k, n)), np.reshape(yp[n:], (k, n))]
+        directions: list[Operand] = [None, np.reshape(y[n:], (k, n)), np.reshape(yp[n:], (k, n))]
         start = n if in_state else 0
         for x in leaves:
             each = np.zeros((k, np.size(x)))
@@ -70,7 +76,7 @@ class Residual(System):
         )
         return rows[:n].T, rows[n:].T
 
-    def _jacobians(self, t: Any, z: Any, leaves: Sequence[Any]) -> Any:
+    def _jacobians(self, t: Operand, z: Operand, leaves: Sequence[Operand]) -> Result:
         n = self.n
         units = np.eye(2 * n)
         directions = (None, units[:, :n], units[:, n:], *[None] * len(leaves))
@@ -79,8 +85,10 @@ class Residual(System):
         return np.zeros(2 * n * n) if rows is None else np.reshape(rows, (2 * n * n,))
 
 
-def checked_residual(inner: Inner, value: Any, n: int) -> Any:
-    """What the user's function returns as a vector of the length of the state."""
+def checked_residual(inner: Inner, value: Operand, n: int) -> Result:
+    """The residual that the user's function returned, as a vector with one element for each
+    state.
+    """
     if isinstance(value, (list, tuple)):
         value = np.stack(value)
     if np.shape(value) != (n,):
@@ -97,16 +105,16 @@ def checked_residual(inner: Inner, value: Any, n: int) -> Any:
 
 @operation(variadic=True)
 def dae_solution(
-    yy0: Any,
-    yp0: Any,
-    *leaves: Any,
+    yy0: Value,
+    yp0: Value,
+    *leaves: Value,
     system: Residual,
     times: np.ndarray,
     limits: tuple[float, float, int],
     in_state: bool,
-) -> Any:
-    """`times` begins with the initial one; `in_state` says whether derivatives in the initial state
-    will be asked for.
+) -> Value:
+    """The states at `times` but the first, the initial one; `in_state`: whether derivatives in the
+    initial state are wanted.
     """
     y, yp, given, n = np.asarray(yy0), np.asarray(yp0), Leaves(leaves), system.n
     k = n * in_state + sum(map(np.size, leaves))
@@ -128,12 +136,12 @@ def _initial_derivatives(
     in_state: bool,
     k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The derivatives of the initial state and of its rates, each of shape (k, n), that fit the
-    equation.
+    """Consistent derivatives S of the initial state and S' of its rates, each of shape (k, n).
 
-    What the equation does not differentiate is not free: there the state of later times comes from
-    the equation, whatever the initial one is. So of the given S the part in the null space of F_y'
-    is replaced, and S' is sought in the rest of the space."""
+    Components in the null space of F_y' are not free: the equation itself determines them, whatever
+    the initial state is. That part of the given S is replaced, and S' is sought in the rest of the
+    space.
+    """
     n = system.n
     s = np.zeros((k, n))
     if in_state:
@@ -158,7 +166,7 @@ def _integrated(
     limits: tuple[float, float, int],
     in_state: bool,
 ) -> np.ndarray:
-    """The states at all times but the first, by SUNDIALS' IDA."""
+    """The states at all times but the first, by IDA of SUNDIALS."""
     from sksundae.ida import IDA
 
     n, parts, name = system.n, len(y) // system.n, system.inner.name
@@ -182,8 +190,7 @@ def _integrated(
     def jacobian(
         t: float, y: np.ndarray, yp: np.ndarray, _: np.ndarray, cj: float, matrix: np.ndarray
     ) -> None:
-        # Newton's method finds the state and the derivatives with this alone; how the latter depend
-        # on the state is left out.
+        # How the derivatives depend on the state is left out: Newton's method converges without.
         with kept_errors():
             in_y, in_yp = system.jacobians(t, y[:n].copy(), yp[:n].copy(), leaves)
         block = in_y + cj * in_yp
@@ -206,7 +213,7 @@ def _integrated(
         max_num_steps=min(most, 2**31 - 1),
         **settings,
     )
-    # Of a span of two times it would return all steps, and not count them.
+    # Given only two times, the solver returns all its steps and ignores their limit: ask for three.
     asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
     try:
         found = solver.solve(asked, y, yp)
@@ -228,16 +235,16 @@ def _integrated(
 
 @dae_solution.reverse
 def _(
-    g: Any,
-    r: Any,
-    yy0: Any,
-    yp0: Any,
-    *leaves: Any,
+    g: Adjoint,
+    r: Value,
+    yy0: Value,
+    yp0: Value,
+    *leaves: Value,
     system: Residual,
     in_state: bool,
-    sensitivity: Any,
+    sensitivity: Value,
     **_: Any,
-) -> tuple[Any, ...]:
+) -> tuple[Adjoint, ...]:
     weights = np.einsum("ti,tki->k", g, sensitivity)
     if not in_state:
         weights = np.concatenate([np.zeros(system.n), weights])
@@ -251,15 +258,15 @@ def _(
 
 @dae_solution.tangent
 def _(
-    r: Any,
-    yy0: Any,
-    yp0: Any,
-    *leaves: Any,
+    r: Operand,
+    yy0: Operand,
+    yp0: Operand,
+    *leaves: Operand,
     system: Residual,
     in_state: bool,
-    sensitivity: Any,
+    sensitivity: Value,
     **_: Any,
-) -> tuple[Any, ...]:
+) -> tuple[Linear, ...]:
     if any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (yy0, yp0, *leaves)):
         raise TypeError(
             f"{system.inner.name}: there are no second derivatives of solutions of "
@@ -267,7 +274,7 @@ def _(
         )
     starts = np.cumsum([0, system.n * in_state, *map(np.size, leaves)])
 
-    def along(i: int) -> Callable[[Any], Any]:
+    def along(i: int) -> Linear:
         part = sensitivity[:, starts[i] : starts[i + 1]]
         return lambda t: np.tensordot(np.ravel(t), part, (0, 1))
 
@@ -279,14 +286,14 @@ def _(
 
 def _solved(
     name: str,
-    residual: Callable[..., Any],
-    yy0: Any,
-    yp0: Any,
-    t0: Any,
-    ts: Any,
-    limits: tuple[Any, ...],
-    args: Sequence[Any],
-) -> Any:
+    residual: Function,
+    yy0: Operand,
+    yp0: Operand,
+    t0: Operand,
+    ts: Operand,
+    limits: tuple[float, float, int],
+    args: Sequence[Operand],
+) -> Result:
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if not (0.0 < value < np.inf):
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
@@ -324,21 +331,23 @@ def _solved(
     )
 
 
-def dae(residual: Callable[..., Any], yy0: Any, yp0: Any, t0: float, ts: Any, *args: Any) -> Any:
+def dae(
+    residual: Function, yy0: Operand, yp0: Operand, t0: float, ts: Operand, *args: Operand
+) -> Result:
     return _solved("dae", residual, yy0, yp0, t0, ts, MULTISTEP, args)
 
 
 def dae_tol(
-    residual: Callable[..., Any],
-    yy0: Any,
-    yp0: Any,
+    residual: Function,
+    yy0: Operand,
+    yp0: Operand,
     t0: float,
-    ts: Any,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("dae_tol", residual, yy0, yp0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
@@ -348,9 +357,9 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     Parameters
     ----------
     residual : callable
-        ``residual(t, yy, yp, *args)`` of the state and its rates of change is zero along the
-        solution; it has as many elements as there are states. Written in NumPy; what it depends on
-        must be among `args`.
+        ``residual(t, yy, yp, *args)``, of the state and its rates of change, is zero along the
+        solution and has one element for each state. Written in NumPy; what it depends on must be
+        among `args`.
     yy0 : array_like, shape (n,)
         Initial state, finite.
     yp0 : array_like, shape (n,)
@@ -360,8 +369,8 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     ts : array_like, shape (T,)
         Times of the solution: finite, above `t0`, in ascending order.
 {settings}    *args
-        Whatever else `residual` takes: finite. Scalars and arrays in it may be variables, to any
-        depth of lists, tuples and dicts.
+        Further arguments of `residual`; finite. Scalars and arrays in them may be variables, to
+        any depth of lists, tuples and dicts.
 
     Returns
     -------
@@ -371,28 +380,31 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     Raises
     ------
     DomainError
-        If an argument is outside its domain, or the solver cannot go on within the tolerances, or
-        has used up its steps.
+        If an argument is outside its domain, or the solver cannot keep to the tolerances or has
+        used up its steps.
     ShapeError
-        If `residual` has another number of elements than there are states; if `yy0`, `yp0` or `ts`
-        has a wrong shape.
+        If `residual` does not have one element for each state; if `yy0`, `yp0` or `ts` has a wrong
+        shape.
     TypeError
-        If a time carries derivatives; if second derivatives are asked for.
+        If a time carries derivatives; if second derivatives are wanted.
     ImportError
         If scikit-sundae is not installed (``pip install 'varmat[ode]'``).
 
     Notes
     -----
     The method is that of IDA [1]_, for equations of index one. The derivatives S with respect to
-    the initial state and to `args` are states of a larger system, with F_y S + F_y' S' + F_p = 0,
-    whose error is controlled with that of the state. Initially they fit the equations: a state that
-    is not differentiated there follows from the others, and has no derivative of its own; `yp0` has
-    none either. There are no second derivatives.
+    the initial state and to `args` are further states of a larger system, with
+    F_y S + F_y' S' + F_p = 0 [2]_; the steps keep their errors to the same tolerances. They fit the
+    equations at `t0`: a state whose rate does not occur in the equations follows from the others,
+    so its initial value has the derivative zero, as `yp0` has. There are no second derivatives.
 
     References
     ----------
     .. [1] A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic equation
        solvers, ACM Trans. Math. Softw. 31, 2005.
+    .. [2] T. Maly and L. R. Petzold, Numerical methods and software for sensitivity analysis of
+       differential-algebraic systems, Appl. Numer. Math. 20, 1996.
+    .. [3] Stan Functions Reference, "Differential-Algebraic equation (DAE) solver".
 
     Examples
     --------

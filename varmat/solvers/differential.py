@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.solvers.initial_values import Settings, solution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "integrate_ode",
@@ -27,92 +32,91 @@ __all__ = [
 ]
 
 
-# The defaults of Stan: relative and absolute tolerance, and the most steps from one output time to
-# the next.
+# Stan's defaults: relative and absolute tolerance, and the most steps between two output times.
 ONE_STEP, MULTISTEP = (1e-6, 1e-6, 10**6), (1e-10, 1e-10, 10**8)
 
 
 def _solved(
     name: str,
     method: str,
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
-    limits: Sequence[Any],
-    args: Sequence[Any],
-) -> Any:
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    limits: tuple[float, float, int],
+    args: Sequence[Operand],
+) -> Result:
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if not (0.0 < value < np.inf):
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
     return solution(name, f, y0, t0, ts, args, Settings(method, *limits))
 
 
-def ode_rk45(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_rk45(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_rk45", "rk45", f, y0, t0, ts, ONE_STEP, args)
 
 
 def ode_rk45_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_rk45_tol", "rk45", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
-def ode_ckrk(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_ckrk(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_ckrk", "ckrk", f, y0, t0, ts, ONE_STEP, args)
 
 
 def ode_ckrk_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_ckrk_tol", "ckrk", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
-def ode_bdf(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_bdf(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_bdf", "bdf", f, y0, t0, ts, MULTISTEP, args)
 
 
 def ode_bdf_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_bdf_tol", "bdf", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
-def ode_adams(f: Callable[..., Any], y0: Any, t0: Any, ts: Any, *args: Any) -> Any:
+def ode_adams(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
     return _solved("ode_adams", "adams", f, y0, t0, ts, MULTISTEP, args)
 
 
 def ode_adams_tol(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol: float,
     abs_tol: float,
     max_num_steps: int,
-    *args: Any,
-) -> Any:
+    *args: Operand,
+) -> Result:
     return _solved("ode_adams_tol", "adams", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
 
 
@@ -121,8 +125,8 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     Parameters
     ----------
     f : callable
-        ``f(t, y, *args)`` returns the rates of change, as many as there are states. Written in
-        NumPy; what it depends on must be among `args`.
+        ``f(t, y, *args)`` returns the rates of change, one for each state. Written in NumPy; what
+        it depends on must be among `args`.
     y0 : array_like, shape (n,)
         Initial state, finite.
     t0 : float or Var
@@ -130,8 +134,8 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     ts : array_like, shape (T,)
         Times of the solution: finite, above `t0`, in ascending order.
 {settings}    *args
-        Whatever else `f` takes: finite. Scalars and arrays in it may be variables, to any depth of
-        lists, tuples and dicts.
+        Further arguments of `f`; finite. Scalars and arrays in them may be variables, to any depth
+        of lists, tuples and dicts.
 
     Returns
     -------
@@ -141,23 +145,29 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     Raises
     ------
     DomainError
-        If an argument is outside its domain, or the solver cannot go on within the tolerances, or
-        has used up its steps.
+        If an argument is outside its domain, or the solver cannot keep to the tolerances or has
+        used up its steps.
     ShapeError
-        If `f` returns another number of rates than there are states; if `y0` or `ts` is no vector,
-        or has no elements.
+        If `f` does not return one rate for each state; if `y0` or `ts` is not a vector, or is
+        empty.
 
     Notes
     -----
-    {notes} The derivatives with respect to the initial state and to `args` are states of a larger
-    system, whose error is controlled with that of the state, to the same tolerances; its right-hand
-    side is `f` on dual numbers. Those in the times are the rates there. `f` is recorded when it is
-    called for the second time, so it must not branch on its arguments; if it does, it is called as
-    it is, and slower. Second derivatives solve the system of a derivative in the same way. {native}
+    The method is described in [1]_.
+    {notes}
+    The derivatives with respect to the initial state and to `args` are further states of a larger
+    system [2]_, whose right-hand side is `f` on dual numbers; the steps keep their errors to the
+    same tolerances. The derivatives with respect to the times are the rates there. Second
+    derivatives solve the system of a derivative in the same way. `f` is recorded at its second
+    call. If it branches on its arguments, it is called as it is written, which is slower.
+    {native}
 
     References
     ----------
     .. [1] {source}
+    .. [2] E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd
+       edition, Springer, 1993, section I.14.
+    .. [3] Stan Functions Reference, "Ordinary differential equation (ODE) solvers".
 
     Examples
     --------
@@ -176,37 +186,36 @@ _TOLERANCES = """    rel_tol, abs_tol : float
         The most steps from one output time to the next.
 """
 _SUNDIALS = (
-    "The method is that of CVODE, through scikit-sundae, where that is installed (``pip install "
-    "'varmat[ode]'``), and `{scipy}` "
-    "where it is not: this takes more steps at small tolerances."
+    "It is CVODE's, through scikit-sundae, where that is installed (``pip\n"
+    "    install 'varmat[ode]'``). Elsewhere it is `{scipy}`, which takes more steps at small\n"
+    "    tolerances."
 )
-# What there is of the two kinds of methods without Python.
+# What runs without Python, for the two kinds of methods.
 _IN_PROGRAMS = (
-    "In a recording the whole solution is one step of the program: with the native "
-    "runner it calls no Python."
+    "In a recording the whole solution is one step of the program: with the native runner it "
+    "calls no Python."
 )
-_BY_CALLS = (
-    "With the native runner each call of it runs without Python, but the solver between "
-    "the calls does not."
-)
+_BY_CALLS = "With the native runner `f` runs without Python, but the solver that calls it does not."
 _METHODS = {
     "rk45": ("the method of Dormand and Prince, of order 5",
      "The steps are those of `scipy.integrate.RK45`, and end at the times.",
-             ("J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae, J. "
-             "Comput. Appl. Math. 6, 1980.")),
+             ("J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae, J.\n"
+              "       Comput. Appl. Math. 6, 1980.")),
     "ckrk": ("the method of Cash and Karp, of order 5", "The steps end at the times.",
-             ("J. R. Cash and A. H. Karp, A variable order Runge-Kutta method, ACM Trans. Math. "
-             "Softw. 16, 1990.")),
+             ("J. R. Cash and A. H. Karp, A variable order Runge-Kutta method, ACM Trans. Math.\n"
+              "       Softw. 16, 1990.")),
     "bdf": ("backward differentiation formulas, for stiff systems",
      _SUNDIALS.format(scipy="scipy.integrate.BDF"),
-            "A. C. Hindmarsh et al., SUNDIALS, ACM Trans. Math. Softw. 31, 2005."),
+            ("A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic\n"
+             "       equation solvers, ACM Trans. Math. Softw. 31, 2005.")),
     "adams": ("the formulas of Adams and Moulton, for systems that are not stiff",
      _SUNDIALS.format(scipy="scipy.integrate.LSODA"),
-              "A. C. Hindmarsh et al., SUNDIALS, ACM Trans. Math. Softw. 31, 2005."),
+              ("A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic\n"
+             "       equation solvers, ACM Trans. Math. Softw. 31, 2005.")),
 }  # fmt: skip
 
 
-def _document(function: Callable[..., Any]) -> None:
+def _document(function: Function) -> None:
     method, notes, source = _METHODS[function.__name__.split("_")[1]]
     with_settings = function.__name__.endswith("_tol")
     call = f"{function.__name__}(decay, [1.0], 0.0, [1.0, 2.0], " + (
@@ -233,14 +242,14 @@ for _function in (
 
 
 def ode_adjoint_tol_ctl(
-    f: Callable[..., Any],
-    y0: Any,
-    t0: Any,
-    ts: Any,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
     rel_tol_forward: float,
-    abs_tol_forward: Any,
+    abs_tol_forward: ArrayLike,
     rel_tol_backward: float,
-    abs_tol_backward: Any,
+    abs_tol_backward: ArrayLike,
     rel_tol_quadrature: float,
     abs_tol_quadrature: float,
     max_num_steps: int,
@@ -248,19 +257,19 @@ def ode_adjoint_tol_ctl(
     interpolation_polynomial: int,
     solver_forward: int,
     solver_backward: int,
-    *args: Any,
-) -> Any:
-    """Solve an initial value problem, y' = f(t, y, ...), whose gradient comes from an equation that
-    is solved backwards.
+    *args: Operand,
+) -> Result:
+    """Solve an initial value problem, y' = f(t, y, ...), with the gradient by the adjoint equation.
 
-    This is for systems with many parameters: the gradient costs one integration, of as many states
-    again and as many integrals as there are parameters, and not one for each parameter.
+    This is for systems with many parameters. The gradient takes one integration backwards in time,
+    of as many states again and one integral for each parameter; the other solvers integrate a copy
+    of the states for each parameter.
 
     Parameters
     ----------
     f : callable
-        ``f(t, y, *args)`` returns the rates of change, as many as there are states. Written in
-        NumPy; what it depends on must be among `args`.
+        ``f(t, y, *args)`` returns the rates of change, one for each state. Written in NumPy; what
+        it depends on must be among `args`.
     y0 : array_like, shape (n,)
         Initial state, finite.
     t0 : float or Var
@@ -272,19 +281,19 @@ def ode_adjoint_tol_ctl(
     rel_tol_backward, abs_tol_backward : float, or array_like, shape (n,), for the absolute one
         Tolerances of the adjoint state; positive.
     rel_tol_quadrature, abs_tol_quadrature : float
-        Tolerances of the gradient; positive. It is integrated with the adjoint state: the smaller
-        tolerances are taken for both.
+        Tolerances of the gradient; positive. It is integrated together with the adjoint state, to
+        the smaller of the two tolerances.
     max_num_steps : int
         The most steps from one output time to the next.
     num_steps_between_checkpoints : int
-        Checked, and not needed: every step of the forward solution is kept.
+        Checked, but not used: every step of the forward solution is kept.
     interpolation_polynomial : {1, 2}
-        Checked, and not needed: the state between steps is that of the method.
+        Checked, but not used: the method itself interpolates between its steps.
     solver_forward, solver_backward : {1, 2}
         1 for Adams, 2 for backward differentiation.
     *args
-        Whatever else `f` takes: finite. Scalars and arrays in it may be variables, to any depth of
-        lists, tuples and dicts.
+        Further arguments of `f`; finite. Scalars and arrays in them may be variables, to any depth
+        of lists, tuples and dicts.
 
     Returns
     -------
@@ -293,23 +302,26 @@ def ode_adjoint_tol_ctl(
     Raises
     ------
     DomainError
-        If an argument is outside its domain, or the solver cannot go on within the tolerances, or
-        has used up its steps.
+        If an argument is outside its domain, or the solver cannot keep to the tolerances or has
+        used up its steps.
     ShapeError
-        If `f` returns another number of rates than there are states; if `y0` or `ts` is no vector,
-        or has no elements.
+        If `f` does not return one rate for each state; if `y0` or `ts` is not a vector, or is
+        empty.
 
     Notes
     -----
-    With the state y(t) and the adjoint l(t), l' = -(df/dy)^T l, which jumps by the adjoint of each
-    output; the gradient is the integral of (df/dp)^T l [1]_. The methods are
-    `scipy.integrate.LSODA` and `BDF`, which have dense output; going back, CVODE where
-    scikit-sundae is installed.
+    The adjoint l(t) solves l' = -(df/dy)^T l backwards in time, and jumps at each output by the
+    adjoint of that output. The gradient is the integral of (df/dp)^T l [1]_. The forward methods
+    are `scipy.integrate.LSODA` and `BDF`, which have dense output; the backward ones are those of
+    CVODES [2]_ where scikit-sundae is installed.
 
     References
     ----------
     .. [1] Y. Cao, S. Li, L. Petzold and R. Serban, Adjoint sensitivity analysis for
        differential-algebraic equations, SIAM J. Sci. Comput. 24, 2003.
+    .. [2] A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic equation
+       solvers, ACM Trans. Math. Softw. 31, 2005.
+    .. [3] Stan Functions Reference, "Ordinary differential equation (ODE) solvers".
 
     Examples
     --------
@@ -357,21 +369,21 @@ def ode_adjoint_tol_ctl(
     return solution(name, f, y0, t0, ts, args, how)
 
 
-def _older(name: str, method: str) -> Callable[..., Any]:
+def _older(name: str, method: str) -> Function:
     new = f"ode_{method}_tol"
 
     def function(
-        f: Callable[..., Any],
-        y0: Any,
-        t0: Any,
-        ts: Any,
-        theta: Any,
-        x_r: Any,
-        x_i: Any,
+        f: Function,
+        y0: Operand,
+        t0: Operand,
+        ts: Operand,
+        theta: Operand,
+        x_r: Operand,
+        x_i: Operand,
         relative_tolerance: float = 1e-6,
         absolute_tolerance: float = 1e-6,
         max_num_steps: int = 10**6,
-    ) -> Any:
+    ) -> Result:
         limits = (relative_tolerance, absolute_tolerance, max_num_steps)
         return _solved(name, method, f, y0, t0, ts, limits, (theta, x_r, x_i))
 
@@ -409,6 +421,10 @@ def _older(name: str, method: str) -> Callable[..., Any]:
     Notes
     -----
     The derivative is that of `{new}`.
+
+    References
+    ----------
+    * Stan Functions Reference, "Removed functions".
 
     Examples
     --------

@@ -1,12 +1,10 @@
-"""Solutions of equations as functions of what the equations depend on, by the implicit function
-theorem.
-"""
+"""Derivatives of the solutions of equations, by the implicit function theorem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +14,14 @@ from varmat.core.variables import data
 from varmat.derivatives.jacobians import jacobian
 from varmat.solvers.inner import Inner
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__ = ["implicit"]
 
 
-def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callable[..., Any]:
-    """A solver of one's own as a differentiable function.
+def implicit(solve: Function, residual: Function) -> Function:
+    """Make a differentiable function of a solver.
 
     Parameters
     ----------
@@ -35,30 +36,29 @@ def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callabl
     Returns
     -------
     callable
-        Takes the arguments of `solve`, in which scalars and arrays may be variables, to any depth
-        of lists, tuples and dicts, and returns the solution: a float or an array, or a `Var` or
-        `VarMat` of its shape.
+        Takes the arguments of `solve` and returns the solution: a float or an array, or a `Var` or
+        `VarMat` of its shape. Scalars and arrays among the arguments may be variables, to any depth
+        of lists, tuples and dicts.
 
     Raises
     ------
     DomainError
-        When the derivative is asked for, if the Jacobian of the residual is singular at the
-        solution.
+        By the reverse pass, if the Jacobian of the residual is singular at the solution.
     ShapeError
-        Then, if the residual has another number of elements than the solution.
+        By the reverse pass, if the residual does not have as many elements as the solution.
     TapeError
-        Then, if the residual uses a variable from outside.
+        By the reverse pass, if the residual uses a variable from outside.
 
     Notes
     -----
     With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The
-    reverse pass solves one linear system with the transpose of the Jacobian, and takes one product
-    with the derivative of the residual. Hessians go through the same formula. The derivative is
-    that of the exact solution, so `solve` should be exact to as many digits as are wanted.
+    reverse pass solves one linear system with the transpose of the Jacobian, and multiplies once
+    by the derivative of the residual. Hessians follow from the same formula. The derivative is
+    that of the exact solution, so `solve` must be as accurate as the derivative should be.
 
     References
     ----------
-    .. [1] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, section 15.
+    .. [1] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, chapter 15.
 
     Examples
     --------
@@ -73,41 +73,41 @@ def implicit(solve: Callable[..., Any], residual: Callable[..., Any]) -> Callabl
     if not callable(solve):
         raise TypeError(f"implicit: solve is a {type(solve).__name__}, but must be a function!")
 
-    def function(*args: Any) -> Any:
+    def function(*args: Operand) -> Result:
         return solved_with(Inner("implicit", residual, args), solve)
 
     return update_wrapper(function, solve)
 
 
-def solved_with(inner: Inner, solve: Callable[..., Any]) -> Any:
+def solved_with(inner: Inner, solve: Function) -> Result:
     """The solution for the arguments of a residual."""
     if not inner.leaves:
         return _plain_solution(inner, solve, ())
     return implicit_solution(*inner.leaves, inner=inner, solve=solve)
 
 
-def _plain_solution(inner: Inner, solve: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+def _plain_solution(inner: Inner, solve: Function, leaves: Sequence[Operand]) -> Result:
     y = data(solve(*inner.arguments(leaves)), f"{inner.name}: the solution")
-    # its own, whatever the solver does with what it returned
+    # A copy: the solver may overwrite the array that it returned.
     return np.array(y) if isinstance(y, np.ndarray) else y
 
 
 @operation(variadic=True)
-def implicit_solution(*leaves: Any, inner: Inner, solve: Callable[..., Any]) -> Any:
+def implicit_solution(*leaves: Value, inner: Inner, solve: Function) -> Value:
     return _plain_solution(inner, solve, leaves)
 
 
 @implicit_solution.reverse
-def _(g: Any, r: Any, *leaves: Any, inner: Inner, solve: Callable[..., Any]) -> tuple[Any, ...]:
+def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, solve: Function) -> tuple[Adjoint, ...]:
     weights = _solve(inner, np.transpose(jacobian_of(inner, r, leaves)), np.ravel(g))
     value, pullback = inner.pullback((r,), leaves)
     weights = -weights.reshape(np.shape(value)) if np.shape(value) else -float(weights[0])
-    contributions: tuple[Any, ...] = pullback(weights)
+    contributions: tuple[Operand, ...] = pullback(weights)
     return contributions[1:]
 
 
 @implicit_solution.tangent
-def _(r: Any, *leaves: Any, inner: Inner, solve: Callable[..., Any]) -> tuple[Any, ...]:
+def _(r: Operand, *leaves: Operand, inner: Inner, solve: Function) -> tuple[Linear, ...]:
     shape, n = np.shape(r), int(np.size(r))
     units = np.eye(n).reshape((n, *shape))
     nothing = [None] * len(leaves)
@@ -115,8 +115,8 @@ def _(r: Any, *leaves: Any, inner: Inner, solve: Callable[..., Any]) -> tuple[An
     check_size(inner, value, n)
     rows = np.zeros((n, n)) if tangent is None else np.reshape(tangent, (n, n))
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             tangents = list(nothing)
             tangents[i] = t
             _, rate = inner.along((r,), (None, *tangents), leaves)
@@ -129,7 +129,7 @@ def _(r: Any, *leaves: Any, inner: Inner, solve: Callable[..., Any]) -> tuple[An
     return tuple(map(push, range(len(leaves))))
 
 
-def jacobian_of(inner: Inner, y: Any, leaves: Sequence[Any]) -> np.ndarray:
+def jacobian_of(inner: Inner, y: Operand, leaves: Sequence[Operand]) -> np.ndarray:
     """The matrix of derivatives of the residual with respect to the unknowns, at plain numbers."""
     n = int(np.size(y))
     found = jacobian(lambda unknowns: inner((unknowns,), leaves), y)
@@ -138,7 +138,7 @@ def jacobian_of(inner: Inner, y: Any, leaves: Sequence[Any]) -> np.ndarray:
     return np.reshape(found, (n, n))
 
 
-def check_size(inner: Inner, value: Any, n: int) -> None:
+def check_size(inner: Inner, value: Operand, n: int) -> None:
     if np.size(value) != n:
         raise _wrong_size(inner, int(np.size(value)), n)
 
@@ -150,7 +150,7 @@ def _wrong_size(inner: Inner, found: int, n: int) -> ShapeError:
     )
 
 
-def _solve(inner: Inner, matrix: Any, b: Any) -> Any:
+def _solve(inner: Inner, matrix: Operand, b: Operand) -> Result:
     try:
         return np.linalg.solve(matrix, b)
     except np.linalg.LinAlgError as error:

@@ -1,11 +1,9 @@
-"""Solutions of initial value problems as one operation, with its derivatives in initial state,
-times and parameters.
-"""
+"""Solutions of initial value problems: an operation on the initial state, times and parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +18,9 @@ from varmat.solvers.inner import Inner, native_pays, value_now
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Along, Leaves, System, checked_rates
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
 __all__: list[str] = []
 
 # SciPy and SUNDIALS take no smaller relative tolerance.
@@ -27,23 +28,26 @@ SMALLEST = 2.3e-14
 
 
 class Settings(NamedTuple):
-    """How an equation is solved: the method, and tolerances of the state and of what is integrated
-    backwards.
-    """
+    """How an equation is solved: method and tolerances, forward and backward."""
 
     method: str
     rtol: float
     atol: float
     max_steps: int
-    # Of the adjoint state and of the gradient, or None where sensitivities are integrated with the
-    # state.
+    # Method and tolerances of the adjoint equation; None if sensitivities are integrated instead.
     backward: tuple[str, float, float] | None = None
 
 
 def solution(
-    name: str, f: Callable[..., Any], y0: Any, t0: Any, ts: Any, args: Sequence[Any], how: Settings
-) -> Any:
-    """The states at the times, shape (T, n), of which operands and arguments may be variables."""
+    name: str,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    args: Sequence[Operand],
+    how: Settings,
+) -> Result:
+    """The states at the times, shape (T, n); operands and arguments may be variables."""
     y0, ts = (
         np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
         for x in (y0, ts)
@@ -62,9 +66,9 @@ def solution(
 
 
 def checked_start(
-    name: str, y0: Any, t0: Any, ts: Any, args: Sequence[Any], title: str = "y0"
+    name: str, y0: Operand, t0: Operand, ts: Operand, args: Sequence[Operand], title: str = "y0"
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """The plain values of initial state, initial time and times, which must be possible."""
+    """Check the initial state, the initial time and the times, and return their plain values."""
     state, times = (
         np.asarray(data(value_now(x), f"{name}: {what}")) for x, what in ((y0, title), (ts, "ts"))
     )
@@ -118,8 +122,7 @@ def _problem(
     return Problem(
         name,
         lambda t, z: system.coupled(t, z, leaves, in_state),
-        # Newton's method finds the state and the sensitivities with this alone; how the latter
-        # depend on the state is left out.
+        # How the sensitivities depend on the state is left out: Newton's method converges without.
         lambda t, z: np.repeat(system.jacobian(t, z[:n], leaves)[None], 1 + k, axis=0),
         *limits,
     )
@@ -127,13 +130,13 @@ def _problem(
 
 @operation(variadic=True)
 def ode_solution(
-    y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool
-) -> Any:
-    """`in_state` says whether derivatives with respect to the initial state or time will be asked
-    for.
+    y0: Value, t0: Value, ts: Value, *leaves: Value, system: System, how: Settings, in_state: bool
+) -> Value:
+    """The states at the times; `in_state`: whether derivatives in the initial state or time are
+    wanted.
     """
     y0, t0, ts = np.asarray(y0), float(t0), np.asarray(ts)
-    checked_start(system.inner.name, y0, t0, ts, leaves)  # a recording may bring others
+    checked_start(system.inner.name, y0, t0, ts, leaves)  # in a recording they may be other values
     given = Leaves(leaves)
     if how.backward is not None:
         states, between = integrate(
@@ -155,7 +158,7 @@ def integrated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers.
 
-    Where a native run ends, SciPy's way says why.
+    If a native run fails, the equation is solved again through SciPy, which raises the error.
     """
     n, given = system.n, leaves.elements.size
     k = n * in_state + given
@@ -182,12 +185,17 @@ def _method(how: Settings) -> Method:
     )
 
 
-# As one step of a program, without Python; the rates come with the states, for derivatives in the
-# times.
+# One step of a program, without Python. It returns the rates too, for derivatives in the times.
 @ode_solution.straight
 def _(
-    y0: Any, t0: Any, ts: Any, *leaves: Any, system: System, how: Settings, in_state: bool
-) -> Any:
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    *leaves: Operand,
+    system: System,
+    how: Settings,
+    in_state: bool,
+) -> Result:
     n, count, sizes = system.n, np.shape(ts)[0], [*map(np.size, leaves)]
     given = sum(sizes)
     k = n * in_state + given
@@ -223,7 +231,7 @@ def _(
     )
     require(np.equal(ended, 0.0))
 
-    def pull(g: Any) -> tuple[Any, ...]:
+    def pull(g: Adjoint) -> tuple[Operand, ...]:
         weights = np.reshape(g, (count * n,)) @ np.reshape(sensitivity, (count * n, k))
         starts = np.cumsum([n * in_state, *sizes]).tolist()
         parts = [weights[at : at + size] for at, size in zip(starts, sizes, strict=False)]
@@ -242,18 +250,18 @@ def _(
 
 @ode_solution.reverse
 def _(
-    g: Any,
-    r: Any,
-    y0: Any,
-    t0: Any,
-    ts: Any,
-    *leaves: Any,
+    g: Adjoint,
+    r: Value,
+    y0: Value,
+    t0: Value,
+    ts: Value,
+    *leaves: Value,
     system: System,
     how: Settings,
     in_state: bool,
-    sensitivity: Any,
-    between: Any,
-) -> tuple[Any, ...]:
+    sensitivity: Value,
+    between: Any,  # a function of time, or None
+) -> tuple[Adjoint, ...]:
     n, given = system.n, Leaves(leaves)
     if sensitivity is not None:
         weights = np.tensordot(g, sensitivity, 2)
@@ -283,10 +291,11 @@ def _backwards(
     leaves: Leaves,
     system: System,
     how: Settings,
-    between: Any,
+    between: Function,
 ) -> np.ndarray:
-    """The adjoint of the initial state and the gradient in the leaves, by integrating the adjoint
-    state back in time.
+    """The adjoint of the initial state and the gradient in the leaves, by the adjoint equation.
+
+    Cao, Li, Petzold and Serban, SIAM J. Sci. Comput. 24, 2003.
     """
     n, inner = system.n, system.inner
     method, rtol, atol = how.backward  # type: ignore[misc]
@@ -315,27 +324,27 @@ def _backwards(
 
 @ode_solution.tangent
 def _(
-    r: Any,
-    y0: Any,
-    t0: Any,
-    ts: Any,
-    *leaves: Any,
+    r: Operand,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    *leaves: Operand,
     system: System,
     how: Settings,
     in_state: bool,
-    sensitivity: Any,
-) -> tuple[Any, ...]:
+    sensitivity: Value,
+) -> tuple[Linear, ...]:
     inner, n = system.inner, system.n
     ready = sensitivity is not None and not any(
         type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (y0, t0, ts, *leaves)
     )
 
-    def rate(t: Any, y: Any) -> Any:
+    def rate(t: Operand, y: Operand) -> Result:
         return checked_rates(inner, inner((t, y), leaves), n)
 
-    def along(i: int | None, start: Any, t: Any) -> Any:
-        """The derivative of the states along one of initial state (None) and leaves: that of a
-        larger equation.
+    def along(i: int | None, start: Operand, t: Operand) -> Result:
+        """The derivative of the states along the initial state (None) or leaf `i`, by a larger
+        equation.
         """
         states = solution(
             inner.name,
@@ -348,25 +357,25 @@ def _(
         )
         return states[:, n:]
 
-    def in_state_of(t: Any) -> Any:
+    def in_state_of(t: Operand) -> Result:
         return (
             np.tensordot(sensitivity[:, :, :n], t, (2, 0))
             if ready and in_state
             else along(None, t, 0.0)
         )
 
-    def in_leaf(i: int) -> Callable[[Any], Any]:
+    def in_leaf(i: int) -> Linear:
         first = n * in_state + sum(map(np.size, leaves[:i]))
-        part: Any = (
+        part: Operand = (
             None if sensitivity is None else sensitivity[:, :, first : first + np.size(leaves[i])]
         )
 
-        def push(t: Any) -> Any:
+        def push(t: Operand) -> Result:
             return np.tensordot(part, np.ravel(t), (2, 0)) if ready else along(i, np.zeros(n), t)
 
         return push
 
-    def in_times(t: Any) -> Any:
+    def in_times(t: Operand) -> Result:
         return np.stack([rate(ts[i], r[i]) * t[i] for i in range(np.size(ts))])
 
     return (

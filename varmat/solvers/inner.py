@@ -1,12 +1,12 @@
-"""The functions that users give to solvers: which of their arguments are variables, and their
-derivatives at plain numbers.
+"""The functions that users give to solvers: their variables, and their derivatives at plain
+numbers.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,17 +24,20 @@ from varmat.derivatives.reverse import vjp
 from varmat.derivatives.structure import map_leaves
 from varmat.programs.runners import has_native
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
+
 __all__: list[str] = []
 
-# A derivative that is asked for so often is recorded, which takes as long as some ten evaluations.
+# A derivative is recorded after so many evaluations: a recording takes as long as ten of them.
 OFTEN = 10
-# From so many on the native runner is taken, if there is one: loading it takes as long as some
-# thousand of the other's.
+# The native runner takes over after so many evaluations: loading it takes as long as a thousand
+# evaluations by NumPy.
 MANY = 2000
 
 
 class _Place:
-    """Where a variable stood among the arguments."""
+    """The place of a variable among the arguments."""
 
     __slots__ = ("index",)
 
@@ -42,9 +45,9 @@ class _Place:
         self.index = index
 
 
-def value_now(x: Any) -> Any:
-    """The plain value of an operand, which an operation will look at again whenever a recording of
-    it is run.
+def value_now(x: Operand) -> Result:
+    """The plain value of an operand, for checks that the operation repeats in each run of a
+    recording.
     """
     while isinstance(x, Dual):
         x = x.val
@@ -52,19 +55,16 @@ def value_now(x: Any) -> Any:
 
 
 def native_pays(count: int) -> bool:
-    """Whether the native runner is there and, if it would have to be loaded first, as many runs as
-    `count` are worth it.
-    """
+    """Whether the native runner is installed, and is loaded or worth loading for `count` runs."""
     return has_native() and (count >= MANY or "varmat.programs.runners.compiled" in sys.modules)
 
 
 class Inner:
-    """A function of a solver, ``function(*lead, *args)``, of numbers that the solver chooses and of
-    arguments that the user gave.
+    """The user's function in a solver, ``function(*lead, *args)``.
 
-    What is a variable among the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an
-    operand of the solver. All else is passed on as it is. The methods take plain numbers for the
-    leaves, in order.
+    The solver chooses the numbers `lead`, the user gave the arguments `args`. Each variable among
+    the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an operand of the solver.
+    Everything else is passed on unchanged. The methods take plain numbers for the leaves, in order.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Inner:
         What the user called.
     function : callable
     args : sequence
-        The arguments after those that the solver chooses.
+        The arguments after `lead`.
 
     Attributes
     ----------
@@ -80,34 +80,34 @@ class Inner:
         The variables and duals among the arguments.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], args: Sequence[Any]) -> None:
+    def __init__(self, name: str, function: Function, args: Sequence[Operand]) -> None:
         if not callable(function):
             raise TypeError(
                 f"{name}: the function is a {type(function).__name__}, but must be a function!"
             )
         self.name, self.function = name, function
-        self.leaves: list[Any] = []
+        self.leaves: list[Operand] = []
         self._arguments = map_leaves(self._place, tuple(args))
         self._counts: dict[str, int] = {}
         self._recorded: dict[str, Any] = {}
 
-    def _place(self, leaf: Any, _: str) -> Any:
+    def _place(self, leaf: Operand, _: str) -> Result:
         if not isinstance(leaf, (ArrayMethods, MatVar)) and not is_differentiable(leaf):
             return leaf
         self.leaves.append(leaf)
         return _Place(len(self.leaves) - 1)
 
-    def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    def arguments(self, leaves: Sequence[Operand]) -> tuple[Operand, ...]:
         """The arguments with other leaves."""
-        result: tuple[Any, ...] = map_leaves(
+        result: tuple[Operand, ...] = map_leaves(
             lambda x, _: leaves[x.index] if type(x) is _Place else x, self._arguments
         )
         return result
 
-    def __call__(self, lead: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
         return self.function(*lead, *self.arguments(leaves))
 
-    def values(self, lead: Sequence[Any], leaves: Sequence[Any]) -> np.ndarray:
+    def values(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> np.ndarray:
         """What the function returns for plain numbers, as a float64 vector."""
         found = self(lead, leaves)
         if is_differentiable(found):
@@ -115,21 +115,24 @@ class Inner:
         return np.ravel(data(found, f"{self.name}: what the function returns"))
 
     def tangent(
-        self, lead: Sequence[Any], leaves: Sequence[Any], directions: Sequence[Any]
-    ) -> tuple[Any, Any]:
-        """The value and its derivative in a direction: of all the leading arguments and the
-        leaves.
+        self, lead: Sequence[Operand], leaves: Sequence[Operand], directions: Sequence[Operand]
+    ) -> tuple[Operand, Operand]:
+        """The value and its derivative along `directions`, one for each leading argument and
+        leaf.
         """
-        return self._derivative("jvp", jvp)((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
+        derivative = self._derivative("jvp", jvp)
+        return derivative((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
 
-    def pullback(self, lead: Sequence[Any], leaves: Sequence[Any]) -> tuple[Any, Any]:
-        """The value, and the function from its cotangent to those of the leading arguments and the
-        leaves.
+    def pullback(
+        self, lead: Sequence[Operand], leaves: Sequence[Operand]
+    ) -> tuple[Operand, Operand]:
+        """The value, and the function from its cotangent to the cotangents of the leading arguments
+        and the leaves.
         """
         return self._derivative("vjp", vjp)(*lead, *leaves)  # type: ignore[no-any-return]
 
-    def _derivative(self, name: str, functional: Any) -> Any:
-        """The functional of this function: from some time on recorded, if it can be."""
+    def _derivative(self, name: str, functional: Function) -> Result:
+        """A functional of this function; it is recorded after some calls, if it can be."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
         eager = functional(self._of_all)
         if count <= OFTEN:
@@ -138,19 +141,20 @@ class Inner:
             self._recorded[name] = recorded(eager, runner="auto" if count >= MANY else "numpy")
         return _IfPossible(self._recorded, name, eager)
 
-    def _of_all(self, *numbers: Any) -> Any:
+    def _of_all(self, *numbers: Operand) -> Result:
         lead = len(numbers) - len(self.leaves)
         y = self(numbers[:lead], numbers[lead:])
         return np.stack(y) if isinstance(y, (list, tuple)) else y
 
     def along(
-        self, lead: Sequence[Any], tangents: Sequence[Any], leaves: Sequence[Any]
-    ) -> tuple[Any, Any]:
-        """The value and its derivative in a direction where numbers may be variables; a tangent of
-        None is zero.
+        self, lead: Sequence[Operand], tangents: Sequence[Operand], leaves: Sequence[Operand]
+    ) -> tuple[Operand, Operand]:
+        """The value and its derivative in a direction, of numbers that may be variables.
 
-        A tangent with a leading axis stands for several directions, which the result has too; its
-        tangent is None where the function does not depend on what has one."""
+        A tangent of None is zero. A tangent with a leading axis holds several directions, and so
+        does that of the result. The result has the tangent None if the function does not depend on
+        any number with a tangent.
+        """
         level = Level(self.name)
         several = [
             np.shape(t)[:1]
@@ -159,12 +163,11 @@ class Inner:
         ]
         axis = several[0] if several else ()
 
-        def dual(x: Any, t: Any) -> Any:
+        def dual(x: Operand, t: Operand) -> Result:
             if t is None:
                 if not isinstance(x, Dual):
                     return x
-                # A dual of a derivative around this one meets those of this one as the value of one
-                # of them.
+                # This dual belongs to an outer derivative: wrap it, so that it is a value here.
                 t = np.zeros(axis + np.shape(x)) if axis or np.shape(x) else 0.0
             made = Dual(x, t)
             made.level = level
@@ -178,10 +181,10 @@ class Inner:
 class _IfPossible:
     """A recorded derivative, or the eager one where the function cannot be recorded."""
 
-    def __init__(self, table: dict[str, Any], name: str, eager: Any) -> None:
+    def __init__(self, table: dict[str, Any], name: str, eager: Function) -> None:
         self.table, self.name, self.eager = table, name, eager
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Operand) -> Result:
         if self.table[self.name] is None:
             return self.eager(*args)
         try:

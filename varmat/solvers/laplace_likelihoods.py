@@ -1,9 +1,9 @@
-"""Laplace's approximation of the likelihoods of counts and trials that Stan has built in."""
+"""Laplace's approximation for Stan's built-in likelihoods of counts and trials."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from varmat.solvers.laplace_marginal import (
 )
 from varmat.solvers.latent_modes import Control
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import Function, Operand, Result
+
 __all__ = [
     "laplace_latent_bernoulli_logit_rng",
     "laplace_latent_neg_binomial_2_log_rng",
@@ -38,33 +43,40 @@ __all__ = [
 ]
 
 
-# --- the likelihoods, of groups of observations: the sums of their counts, and how many they are
-# ---
+# --- the likelihoods: `sums` are the totals of groups of observations, `counts` their sizes ---
 
 
-def _poisson_log(theta: Any, m: Any, sums: Any, counts: Any, y: Any) -> Any:
+def _poisson_log(theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand) -> Result:
     eta = theta + m
     return np.sum(sums * eta) - np.sum(counts * np.exp(eta)) - np.sum(lgamma(y + 1.0))
 
 
-def _bernoulli_logit(theta: Any, m: Any, sums: Any, counts: Any, y: Any) -> Any:
+def _bernoulli_logit(
+    theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand
+) -> Result:
     eta = theta + m
     return np.sum(sums * eta) - np.sum(counts * log1p_exp(eta))
 
 
-def _neg_binomial_2_log(theta: Any, m: Any, sums: Any, counts: Any, y: Any, eta: Any) -> Any:
-    """With t = theta + m - log eta, the log odds of y: sums t - (sums + counts eta) log(1 +
-    exp(t)), and the coefficients.
-    """
+def _neg_binomial_2_log(
+    theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand, eta: Operand
+) -> Result:
+    """sums t - (sums + counts eta) log(1 + exp(t)) + coefficients, with t = theta + m - log eta."""
     t = theta + m - np.log(eta)
     coefficients = np.sum(log_rising_factorial(eta, y)) - np.sum(lgamma(y + 1.0))
     return np.sum(sums * t) - np.sum((sums + counts * eta) * log1p_exp(t)) + coefficients
 
 
 def _grouped(
-    name: str, likelihood: Any, y: Any, y_index: Any, m: Any, k: Any, *eta: Any
-) -> tuple[Any, ...]:
-    """The arguments of the log likelihood, checked."""
+    name: str,
+    likelihood: Function,
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    k: Operand,
+    *eta: Operand,
+) -> tuple[Operand, ...]:
+    """Check the arguments of the log likelihood, and return them by groups."""
     y, y_index = np.asarray(y), np.asarray(y_index)
     if np.ndim(k) != 2:
         raise ShapeError(
@@ -119,13 +131,13 @@ def _grouped(
 
 def _marginal(
     name: str,
-    likelihood: Any,
-    data: Sequence[Any],
-    covariance: Any,
-    args: Sequence[Any],
-    tolerances: Any = None,
-) -> Any:
-    """The log density of (y, y_index, m, and what the likelihood takes beside)."""
+    likelihood: Function,
+    data: Sequence[Operand],
+    covariance: Operand,
+    args: Sequence[Operand],
+    tolerances: Sequence[Any] | None = None,
+) -> Result:
+    """The log density; `data` is (y, y_index, m) and further arguments of the likelihood."""
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
     y, y_index, m, *eta = data
@@ -134,13 +146,13 @@ def _marginal(
 
 def _latent(
     name: str,
-    likelihood: Any,
-    data: Sequence[Any],
-    covariance: Any,
-    args: Sequence[Any],
-    rng: Any,
-    size: Any,
-    tolerances: Any = None,
+    likelihood: Function,
+    data: Sequence[Operand],
+    covariance: Operand,
+    args: Sequence[Operand],
+    rng: np.random.Generator | int | None,
+    size: int | None,
+    tolerances: Sequence[Any] | None = None,
 ) -> np.ndarray:
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
@@ -151,24 +163,24 @@ def _latent(
 
 
 def laplace_marginal_poisson_log_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+) -> Result:
     name = "laplace_marginal_poisson_log_lpmf"
     return _marginal(name, _poisson_log, (y, y_index, m), covariance_function, covariance_args)
 
 
 def laplace_latent_poisson_log_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_poisson_log_rng"
@@ -178,13 +190,13 @@ def laplace_latent_poisson_log_rng(
 
 
 def laplace_marginal_tol_poisson_log_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
+) -> Result:
     name = "laplace_marginal_tol_poisson_log_lpmf"
     return _marginal(
         name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, tolerances
@@ -192,14 +204,14 @@ def laplace_marginal_tol_poisson_log_lpmf(
 
 
 def laplace_latent_tol_poisson_log_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_poisson_log_rng"
@@ -216,24 +228,24 @@ def laplace_latent_tol_poisson_log_rng(
 
 
 def laplace_marginal_bernoulli_logit_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+) -> Result:
     name = "laplace_marginal_bernoulli_logit_lpmf"
     return _marginal(name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args)
 
 
 def laplace_latent_bernoulli_logit_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_bernoulli_logit_rng"
@@ -243,13 +255,13 @@ def laplace_latent_bernoulli_logit_rng(
 
 
 def laplace_marginal_tol_bernoulli_logit_lpmf(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
+) -> Result:
     name = "laplace_marginal_tol_bernoulli_logit_lpmf"
     return _marginal(
         name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, tolerances
@@ -257,14 +269,14 @@ def laplace_marginal_tol_bernoulli_logit_lpmf(
 
 
 def laplace_latent_tol_bernoulli_logit_rng(
-    y: Any,
-    y_index: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
+    y: Operand,
+    y_index: ArrayLike,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_bernoulli_logit_rng"
@@ -281,13 +293,13 @@ def laplace_latent_tol_bernoulli_logit_rng(
 
 
 def laplace_marginal_neg_binomial_2_log_lpmf(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+) -> Result:
     name = "laplace_marginal_neg_binomial_2_log_lpmf"
     return _marginal(
         name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args
@@ -295,14 +307,14 @@ def laplace_marginal_neg_binomial_2_log_lpmf(
 
 
 def laplace_latent_neg_binomial_2_log_rng(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_neg_binomial_2_log_rng"
@@ -318,14 +330,14 @@ def laplace_latent_neg_binomial_2_log_rng(
 
 
 def laplace_marginal_tol_neg_binomial_2_log_lpmf(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
-) -> Any:
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
+) -> Result:
     name = "laplace_marginal_tol_neg_binomial_2_log_lpmf"
     return _marginal(
         name,
@@ -338,15 +350,15 @@ def laplace_marginal_tol_neg_binomial_2_log_lpmf(
 
 
 def laplace_latent_tol_neg_binomial_2_log_rng(
-    y: Any,
-    y_index: Any,
-    eta: Any,
-    m: Any,
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
-    tolerances: Any,
+    y: Operand,
+    y_index: ArrayLike,
+    eta: Operand,
+    m: Operand,
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
+    tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_neg_binomial_2_log_rng"
@@ -365,9 +377,9 @@ def laplace_latent_tol_neg_binomial_2_log_rng(
 _PARAMETERS = """y : array_like of int, shape (N,)
         {counts}.
     y_index : array_like of int, shape (N,)
-        For each observation its latent variable, counted from 0.{eta}
+        For each observation the number of its latent variable, from 0.{eta}
     m : scalar or array_like, shape (n,)
-        What is added to the latent variables, of which the mean is zero; finite."""
+        Offset that is added to the latent variables, whose mean is zero; finite."""
 _ETA = """
     eta : scalar
         The dispersion: the variance is mean + mean**2 / eta; positive."""
@@ -378,9 +390,10 @@ _MARGINAL = """>>> def f(length):
     ...     return vm.{name}(y, [0, 1, 2, 3], {eta}0.2, covariance, (0.5, length){more})
     >>> round(f(1.0), 6), round(vm.gradient(f, 1.0), 6)
     {values}"""
-_DRAW = """>>> vm.{name}(y, [0, 1, 2, 3], {eta}0.2, covariance, (0.5, 1.0){more}, rng=1, size=10).shape
+_DRAW = """>>> args = y, [0, 1, 2, 3], {eta}0.2, covariance, (0.5, 1.0){more}
+    >>> vm.{name}(*args, rng=1, size=10).shape
     (10, 4)"""
-# Of the family: what is observed, its values, an example of it, and the results of the example.
+# Family: what is observed, its values, an example, and the results of the example.
 _FAMILIES = {
     "poisson_log": (
         "counts of a Poisson distribution with the log rates", "Counts; nonnegative",
@@ -395,7 +408,7 @@ _FAMILIES = {
 }  # fmt: skip
 
 
-def _document(function: Callable[..., Any]) -> None:
+def _document(function: Function) -> None:
     name = function.__name__
     what, counts, y, values = next(row for family, row in _FAMILIES.items() if family in name)
     latent = "latent" in name

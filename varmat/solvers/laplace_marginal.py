@@ -1,9 +1,9 @@
-"""Laplace's approximation of likelihoods of which latent Gaussian variables are integrated out."""
+"""Laplace's approximation of likelihoods with latent Gaussian variables integrated out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from varmat.core.variables import data
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.latent_modes import Control, Mode, Rate, blocks_of, find_mode, units
+
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = [
     "laplace_latent_rng",
@@ -26,33 +29,37 @@ __all__ = [
 
 
 @operation(variadic=True)
-def laplace_density(covariance: Any, *leaves: Any, inner: Inner, control: Control) -> Any:
-    """The approximate log density; `leaves` are the variables among the arguments of the log
-    likelihood.
-    """
+def laplace_density(covariance: Value, *leaves: Value, inner: Inner, control: Control) -> Value:
+    """The approximate log density; `leaves` are the variables in the log likelihood."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.log_density, mode=mode)
 
 
 @laplace_density.reverse
 def _(
-    g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode
-) -> tuple[Any, ...]:
-    """Margossian et al. (2020), with a block of the covariance of the mode in place of its
-    diagonal.
+    g: Adjoint,
+    r: Value,
+    covariance: Value,
+    *leaves: Value,
+    inner: Inner,
+    control: Control,
+    mode: Mode,
+) -> tuple[Adjoint, ...]:
+    """Margossian et al. (2020), with blocks of the covariance of the mode instead of its diagonal.
 
-    With a = K^-1 theta, W minus the Hessian of the log likelihood f, S = (K^-1 + W)^-1 and R = W (I
-    + K W)^-1, and the derivative s of -log det(I + K W) / 2 in theta: the mode moves by S K^-1 (dK
-    a + K d grad f), so that s' d theta = r' (dK a + K d grad f) with r = (I - R K) s."""
+    Let a = K^-1 theta, W minus the Hessian of the log likelihood f, S = (K^-1 + W)^-1,
+    R = W (I + K W)^-1, and s the derivative of -log det(I + K W) / 2 in theta. The mode moves by
+    S K^-1 (dK a + K d grad f), so s' d theta = r' (dK a + K d grad f) with r = (I - R K) s.
+    """
     theta, a = mode.theta, mode.a
     spread, curvature = mode.spread()  # S and R
     held = 0.5 * g * blocks_of(spread, control.block)
     second = Rate(Rate(inner))
-    slope: Any = 0.0
-    parts: list[Any] = [0.0] * len(leaves)
+    slope: Operand = 0.0
+    parts: list[Operand] = [0.0] * len(leaves)
     for k, unit in enumerate(units(len(theta), control.block)):
-        # The trace of the product of `held` and of the Hessian is a sum of derivatives along
-        # columns k of the blocks.
+        # The trace of `held` times the Hessian is a sum of derivatives along columns k of the
+        # blocks.
         column = held if control.block == 1 else np.ascontiguousarray(held[:, :, k]).ravel()
         _, pullback = second.pullback((theta, unit, column), leaves)
         ahead, _, _, *others = pullback(1.0)
@@ -69,11 +76,13 @@ def _(
 
 
 @laplace_density.tangent
-def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> tuple[Any, ...]:
+def _(
+    r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
+) -> tuple[Linear, ...]:
     composed = Inner(inner.name, lambda *operands: _written(inner, control, *operands), ())
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             tangents = [None] * (1 + len(leaves))
             tangents[i] = t
             _, rate = composed.along((covariance, *leaves), tangents, ())
@@ -84,10 +93,8 @@ def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> 
     return tuple(map(push, range(1 + len(leaves))))
 
 
-def _written(inner: Inner, control: Control, covariance: Any, *leaves: Any) -> Any:
-    """The approximate log density in differentiable functions: slower, and with derivatives of all
-    orders.
-    """
+def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Operand) -> Result:
+    """The approximate log density in differentiable functions: slower, but differentiable again."""
     theta = laplace_mode(covariance, *leaves, inner=inner, control=control)
     a, matrix = (
         _gradient(inner, theta, leaves),
@@ -96,18 +103,16 @@ def _written(inner: Inner, control: Control, covariance: Any, *leaves: Any) -> A
     return inner((theta,), leaves) - 0.5 * (a @ theta) - 0.5 * log_determinant(matrix)
 
 
-def _gradient(inner: Inner, theta: Any, leaves: Sequence[Any]) -> Any:
-    """The gradient of the log likelihood in the latent variables, by directions, which variables
-    can take too.
-    """
+def _gradient(inner: Inner, theta: Operand, leaves: Sequence[Operand]) -> Result:
+    """The gradient of the log likelihood in the latent variables, which may be variables here."""
     n = np.shape(theta)[0]
     _, found = inner.along((theta,), (np.eye(n), *[None] * len(leaves)), leaves)
     return np.zeros(n) if found is None else found
 
 
 def _with_curvature(
-    inner: Inner, block: int, covariance: Any, theta: Any, leaves: Sequence[Any]
-) -> Any:
+    inner: Inner, block: int, covariance: Operand, theta: Operand, leaves: Sequence[Operand]
+) -> Result:
     """I + K W."""
     n = np.shape(theta)[0]
     slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
@@ -126,7 +131,7 @@ def _with_curvature(
 
 
 @operation(variadic=True)
-def laplace_mode(covariance: Any, *leaves: Any, inner: Inner, control: Control) -> Any:
+def laplace_mode(covariance: Value, *leaves: Value, inner: Inner, control: Control) -> Value:
     """The mode alone, which solves theta = K grad f(theta)."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.theta, mode=mode)
@@ -134,8 +139,14 @@ def laplace_mode(covariance: Any, *leaves: Any, inner: Inner, control: Control) 
 
 @laplace_mode.reverse
 def _(
-    g: Any, r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control, mode: Mode
-) -> tuple[Any, ...]:
+    g: Adjoint,
+    r: Value,
+    covariance: Value,
+    *leaves: Value,
+    inner: Inner,
+    control: Control,
+    mode: Mode,
+) -> tuple[Adjoint, ...]:
     moved = g - mode.factor.curvature_times(covariance @ g)
     _, pullback = Rate(inner).pullback((mode.theta, covariance @ moved), leaves)
     across = 0.5 * np.outer(moved, mode.a)
@@ -143,12 +154,14 @@ def _(
 
 
 @laplace_mode.tangent
-def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> tuple[Any, ...]:
+def _(
+    r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
+) -> tuple[Linear, ...]:
     matrix = _with_curvature(inner, control.block, covariance, r, leaves)
     slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             tangents = [None] * len(leaves)
             tangents[i] = t
             _, rate = slope.along((r, *leaves), (None, *tangents), ())
@@ -169,8 +182,8 @@ def _(r: Any, covariance: Any, *leaves: Any, inner: Inner, control: Control) -> 
 # --- Stan's functions ---
 
 
-def control_of(name: str, given: Any) -> Control:
-    """The settings of a ``_tol`` form, checked."""
+def control_of(name: str, given: Operand) -> Control:
+    """Check the settings of a ``_tol`` form."""
     if not isinstance(given, (list, tuple)) or not 6 <= len(given) <= 7:
         raise TypeError(
             f"{name}: tolerances is {given!r}, but must be a tuple (theta_0, tolerance, "
@@ -204,7 +217,7 @@ def control_of(name: str, given: Any) -> Control:
     return control._replace(theta_0=start)
 
 
-def covariance_of(name: str, function: Any, args: Sequence[Any]) -> Any:
+def covariance_of(name: str, function: Function, args: Sequence[Operand]) -> Result:
     if not callable(function):
         raise TypeError(
             f"{name}: the covariance function is a {type(function).__name__}, but must be a "
@@ -214,19 +227,19 @@ def covariance_of(name: str, function: Any, args: Sequence[Any]) -> Any:
 
 
 def density(
-    name: str, likelihood: Any, args: Sequence[Any], covariance: Any, control: Control
-) -> Any:
+    name: str, likelihood: Function, args: Sequence[Operand], covariance: Operand, control: Control
+) -> Result:
     inner = Inner(name, likelihood, args)
     return laplace_density(covariance, *inner.leaves, inner=inner, control=control)
 
 
 def draws(
     name: str,
-    likelihood: Any,
-    args: Sequence[Any],
-    k: Any,
+    likelihood: Function,
+    args: Sequence[Operand],
+    k: Operand,
     control: Control,
-    rng: Any,
+    rng: np.random.Generator | int | None,
     size: int | None,
 ) -> np.ndarray:
     inner = Inner(name, likelihood, args)
@@ -245,12 +258,12 @@ def draws(
 
 
 def laplace_marginal(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     hessian_block_size: int = 1,
-) -> Any:
+) -> Result:
     control = control_of("laplace_marginal", (None, 1.5e-8, 500, hessian_block_size, 1, 1000))
     return density(
         "laplace_marginal",
@@ -262,12 +275,12 @@ def laplace_marginal(
 
 
 def laplace_marginal_tol(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     tolerances: Sequence[Any],
-) -> Any:
+) -> Result:
     name = "laplace_marginal_tol"
     control = control_of(name, tolerances)
     return density(
@@ -280,13 +293,13 @@ def laplace_marginal_tol(
 
 
 def laplace_latent_rng(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     hessian_block_size: int = 1,
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_rng"
@@ -296,13 +309,13 @@ def laplace_latent_rng(
 
 
 def laplace_latent_tol_rng(
-    log_likelihood: Callable[..., Any],
-    likelihood_args: Sequence[Any],
-    covariance_function: Callable[..., Any],
-    covariance_args: Sequence[Any],
+    log_likelihood: Function,
+    likelihood_args: Sequence[Operand],
+    covariance_function: Function,
+    covariance_args: Sequence[Operand],
     tolerances: Sequence[Any],
     *,
-    rng: Any = None,
+    rng: np.random.Generator | int | None = None,
     size: int | None = None,
 ) -> np.ndarray:
     name = "laplace_latent_tol_rng"
@@ -311,45 +324,46 @@ def laplace_latent_tol_rng(
     return draws(name, log_likelihood, likelihood_args, covariance, control, rng, size)
 
 
-NOTES = """The log density of the observations, of which the latent variables theta, normal with mean zero and covariance K, are
-    integrated out, is approximately log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2
-    at the mode of theta, where W is minus the Hessian of the log likelihood in theta. The mode is
-    found by Newton's method with a line search [1]_, and then on to the last digits, for what is
-    left of the error would be in the derivatives. The gradient takes the derivative in K as one
-    matrix, on which the reverse pass of the covariance function goes on, and third derivatives of
-    the log likelihood along as many directions as a block of its Hessian has columns [2]_. Second
-    derivatives differentiate the formula at the mode, with dense matrices, and take some ten times
-    as long for each direction."""
-LATENT = """ A draw is normal, of the mode and of the covariance (K^-1 + W)^-1 there."""
-REFERENCES = """.. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press,
-       2006, algorithms 3.1 and 5.1.
+NOTES = """The latent variables theta are normal with mean zero and covariance K. With them
+    integrated out, the log density of the observations is approximately
+    log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2 at the mode of theta, where W is
+    minus the Hessian of the log likelihood in theta. Newton's method with a line search finds the
+    mode [1]_. It goes on to the last digits, because an error of the mode would enter the
+    derivatives. The gradient takes third derivatives of the log likelihood along as many directions
+    as a block of its Hessian has columns [2]_; the derivative in K is one matrix, which the reverse
+    pass of the covariance function takes over. Second derivatives differentiate the formula at the
+    mode, with dense matrices; each direction takes about ten times as long."""
+LATENT = """ A draw is normal, with the mode as its mean and the covariance (K^-1 + W)^-1."""
+REFERENCES = """.. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine
+       Learning, MIT Press, 2006, algorithms 3.1 and 5.1.
     .. [2] C. Margossian, A. Vehtari, D. Simpson and R. Agrawal, Hamiltonian Monte Carlo using an
-       adjoint-differentiated Laplace approximation, NeurIPS 33, 2020."""
+       adjoint-differentiated Laplace approximation, NeurIPS 33, 2020.
+    .. [3] Stan Functions Reference, "Embedded Laplace Approximation"."""
 RAISES = """DomainError
-        If an argument is outside its domain; if the mode is not found, or is none; if the Hessian
+        If an argument is outside its domain; if the search does not find a maximum; if the Hessian
         has elements outside its blocks.
     ShapeError
-        If the covariance is not square, or the log likelihood is not a scalar, or an argument has
-        another shape.
+        If the covariance is not square, the log likelihood is not a scalar, or an argument has a
+        wrong shape.
     TypeError
-        If a function is none{draws}."""
+        If a function is not callable{draws}."""
 TOLERANCES = """
     tolerances : tuple
         ``(theta_0, tolerance, max_num_steps, hessian_block_size, solver, max_steps_line_search,
-        allow_fallthrough)``: where the search starts, None for zero; the change of the log density
-        at which it may end; the most steps; the size of the blocks of the Hessian; the factor of I
-        + K W, by the root of W (1), that of K (2), or LU (3); the most halvings of a step, of which
-        none checks nothing; and whether the next solver is taken where one fails, which is so if
-        this is left out."""
+        allow_fallthrough)``: where the search starts (None for zero); the change of the log density
+        at which it may end; the most steps; the size of the blocks of the Hessian; how I + K W is
+        factored, by the root of W (1), by the root of K (2), or by LU (3); the most halvings of a
+        step (0 for steps without a check); and whether the next solver is tried if one fails, by
+        default True."""
 BLOCK = """
     hessian_block_size : int
-        The log likelihood is a sum of functions of so many of the latent variables in turn; its
-        Hessian has such blocks."""
+        The size of the diagonal blocks of the Hessian: the log likelihood is a sum of functions of
+        so many consecutive latent variables each."""
 DRAWS = """
     rng : int or numpy.random.Generator, optional
         The generator, or its seed.
     size : int, optional
-        How many draws; one without an axis for them, if it is left out."""
+        How many draws; by default one, without an axis for draws."""
 GENERAL = """log_likelihood : callable
         ``log_likelihood(theta, *likelihood_args)`` returns a scalar. Written in NumPy; what it
         depends on must be among its arguments.
@@ -391,7 +405,7 @@ DOC = """{title}
 
 
 def document(
-    function: Callable[..., Any], title: str, parameters: str, example: str, y: str = "[1, 0, 3, 2]"
+    function: Function, title: str, parameters: str, example: str, y: str = "[1, 0, 3, 2]"
 ) -> None:
     """Give a function of this family its docstring."""
     name = function.__name__

@@ -1,11 +1,9 @@
-"""The mode of latent Gaussian variables given a log likelihood, by Newton's method, on plain
-arrays.
-"""
+"""The mode of latent Gaussian variables by Newton's method, on plain arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,18 +13,21 @@ from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.solvers.inner import Inner
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
+
 __all__: list[str] = []
 
-# A step that is shorter than that, relative to the mode, leaves an error of its square.
+# The search ends at steps this short, relative to the mode: the error left is of their square.
 SHORT = 1e-8
-# What rounding may take from the objective at a step that leads up.
+# Rounding may lower the objective by this much, relative to its size, at a step that raises it.
 ROUNDING = 1e-13
-# The part of the Hessian that may lie outside its blocks.
+# The relative size of elements of the Hessian that are tolerated outside its blocks.
 OUTSIDE = 1e-8
 
 
 class Control(NamedTuple):
-    """How the mode is searched for: Stan's settings, in its order."""
+    """The settings of the search, in Stan's order."""
 
     theta_0: Any = None
     tolerance: float = 1.5e-8
@@ -38,15 +39,16 @@ class Control(NamedTuple):
 
 
 class Rate(Inner):
-    """The derivative of a function along a direction in its first argument; the direction is its
-    last leading argument.
+    """The derivative of a function along a direction in its first argument.
+
+    The direction is the last leading argument.
     """
 
     def __init__(self, inner: Inner) -> None:
         super().__init__(inner.name, inner.function, ())
         self.inner, self.leaves = inner, inner.leaves
 
-    def __call__(self, lead: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
         *rest, direction = lead
         nothing = [None] * (len(rest) - 1 + len(leaves))
         _, rate = self.inner.along(rest, (direction, *nothing), leaves)
@@ -54,7 +56,7 @@ class Rate(Inner):
 
 
 def units(n: int, block: int) -> Iterator[np.ndarray]:
-    """For each column of a block the vector that has a one at its place in every block."""
+    """For each column of a block, the vector with a one at that place in every block."""
     for k in range(block):
         unit = np.zeros(n)
         unit[k::block] = 1.0
@@ -62,9 +64,7 @@ def units(n: int, block: int) -> Iterator[np.ndarray]:
 
 
 def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
-    """The blocks of the diagonal, shape (n / block, block, block), or its elements for blocks of
-    one.
-    """
+    """The diagonal blocks, shape (n / block, block, block); the diagonal if `block` is 1."""
     if block == 1:
         return np.diagonal(matrix).copy()
     m = len(matrix) // block
@@ -73,16 +73,16 @@ def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
     return found
 
 
-def times(blocks: np.ndarray, x: np.ndarray) -> Any:
-    """A block-diagonal matrix, of which the blocks are given, times a vector or a matrix."""
+def times(blocks: np.ndarray, x: np.ndarray) -> Result:
+    """The product of a block-diagonal matrix, given by its blocks, and a vector or a matrix."""
     if blocks.ndim == 1:
         return blocks * x if x.ndim == 1 else blocks[:, None] * x
     m, block, _ = blocks.shape
     return (blocks @ x.reshape(m, block, -1)).reshape(x.shape)
 
 
-def root_of(blocks: np.ndarray) -> Any:
-    """The symmetric square root, or None where there is none."""
+def root_of(blocks: np.ndarray) -> Result:
+    """The symmetric square root, or None if there is none."""
     if blocks.ndim == 1:
         return np.sqrt(blocks) if (blocks >= 0.0).all() else None
     values, vectors = np.linalg.eigh(blocks)
@@ -91,8 +91,11 @@ def root_of(blocks: np.ndarray) -> Any:
     return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
 
-def without_negative(blocks: np.ndarray) -> Any:
-    """Its nearest positive semidefinite matrix: steps with that lead up."""
+def without_negative(blocks: np.ndarray) -> Result:
+    """The nearest positive semidefinite matrix, with which Newton's steps raise the objective.
+
+    Higham, Linear Algebra Appl. 103, 1988.
+    """
     if blocks.ndim == 1:
         return np.maximum(blocks, 0.0)
     values, vectors = np.linalg.eigh(blocks)
@@ -100,10 +103,10 @@ def without_negative(blocks: np.ndarray) -> Any:
 
 
 class Factor:
-    """A factor of I + K W, by one of the three forms of Stan; W is minus the Hessian of the log
-    likelihood, by blocks.
+    """A factor of I + K W in one of Stan's three forms; W, given by blocks, is minus the Hessian of
+    the log likelihood.
 
-    Raises `numpy.linalg.LinAlgError` where there is none in that form.
+    Raises `numpy.linalg.LinAlgError` if there is no factor in that form.
 
     Attributes
     ----------
@@ -138,7 +141,7 @@ class Factor:
             self.factor = linalg.cholesky(b, lower=True, check_finite=False)
             self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
 
-    def curvature_times(self, x: np.ndarray) -> Any:
+    def curvature_times(self, x: np.ndarray) -> Result:
         """W (I + K W)^-1 x."""
         from scipy import linalg
 
@@ -188,7 +191,7 @@ def _root_of_covariance(name: str, k: np.ndarray) -> np.ndarray:
 
 
 class Mode(NamedTuple):
-    """The mode of the latent variables, and what is known there.
+    """The mode of the latent variables, with its factor and density.
 
     Attributes
     ----------
@@ -209,9 +212,10 @@ class Mode(NamedTuple):
         return self.factor.spread()
 
 
-def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control) -> Mode:
-    """The mode, and the approximate log density: Rasmussen and Williams (2006), algorithm 3.1, with
-    a line search.
+def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control) -> Mode:
+    """The mode and the approximate log density.
+
+    Rasmussen and Williams (2006), algorithm 3.1, with a line search.
     """
     _check_covariance(inner.name, k, control)
     with np.errstate(all="ignore"):
@@ -251,7 +255,7 @@ class Search:
     """One search for a mode."""
 
     def __init__(
-        self, inner: Inner, k: np.ndarray, leaves: Sequence[Any], control: Control
+        self, inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control
     ) -> None:
         self.inner, self.k, self.leaves, self.control = inner, k, leaves, control
         self.n = len(k)
@@ -282,7 +286,7 @@ class Search:
         return gradient, 0.5 * (blocks + np.swapaxes(blocks, 1, 2))
 
     def factor(self, w: np.ndarray) -> Factor | None:
-        """A factor by the form that was asked for, or the next one, if that may be."""
+        """A factor in the form that the user chose or, if allowed, the next one that exists."""
         last = 3 if self.control.allow_fallthrough else self.control.solver
         for form in range(self.control.solver, last + 1):
             try:
@@ -326,8 +330,8 @@ class Search:
             f"{0.5 * gain!r}, but that must be less than half the tolerance, {control.tolerance!r}!"
         )
 
-    def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Any:
-        """K^-1 times the latent variables after a whole step."""
+    def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Result:
+        """K^-1 theta after a full step."""
         factor = self.factor(w) if np.isfinite(w).all() else None
         if factor is None:
             w = without_negative(np.nan_to_num(w))
@@ -338,8 +342,9 @@ class Search:
     def started(
         self, start: np.ndarray, theta: np.ndarray, objective: float
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """A whole step from the given start, of which K^-1 times it is not known; or zero, if that
-        is better.
+        """A full step from the user's start, or zero if that is better.
+
+        The step is taken first because K^-1 times the start itself is not known.
         """
         a = self.newton(start, *self.derivatives(start))
         stepped = self.k @ a
@@ -356,7 +361,7 @@ class Search:
         ahead: np.ndarray,
         moved: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """The step, halved until it leads up."""
+        """A step, halved until it raises the objective."""
         part = 1.0
         for _ in range(1 + self.control.max_steps_line_search):
             stepped, along = theta + part * moved, a + part * ahead
@@ -374,9 +379,7 @@ class Search:
         )
 
     def found(self, theta: np.ndarray) -> Mode:
-        """What is known at the mode, which is checked to be one, and to have the Hessian that was
-        promised.
-        """
+        """The result at `theta`, checked to be a maximum with a Hessian of the given blocks."""
         name = self.inner.name
         a, w = self.derivatives(theta)
         self.check_blocks(theta, w)

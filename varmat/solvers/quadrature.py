@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,16 +14,24 @@ from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of
 from varmat.solvers.inner import Inner, value_now
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+
+    # Corners, absolute and relative tolerance, and the most subdivisions.
+    Box: TypeAlias = tuple[np.ndarray, np.ndarray, float, float, int]
+
 __all__ = ["hcubature", "integrate_1d"]
 
-# What SciPy's formula aims at, so that the derivatives of different modes agree; what is asked for
-# is what it must reach. An integral of nothing has no relative error.
+# The relative tolerance that SciPy aims at, so that derivatives of different modes agree; an
+# integral fails only above the user's tolerance. The absolute tolerance is for an integral of zero.
 AIM, NOTHING = 1e-12, 1e-290
 
 
 def integrate_1d(
-    f: Callable[..., Any], a: Any, b: Any, *args: Any, relative_tolerance: float = 1.5e-8
-) -> Any:
+    f: Function, a: Operand, b: Operand, *args: Operand, relative_tolerance: float = 1.5e-8
+) -> Result:
     """The integral of a function of one variable from `a` to `b`.
 
     Parameters
@@ -31,15 +39,15 @@ def integrate_1d(
     f : callable
         ``f(x, xc, *args)`` returns a number. Written in NumPy; what it depends on must be among
         `args`. `x` is a float, and `xc` is its signed distance from the nearer limit, ``a - x`` or
-        ``b - x``, to full precision however near that is; it is nan where a limit is infinite.
+        ``b - x``, to full precision even close to it; nan if a limit is infinite.
     a, b : float or Var
         Limits, `a` at most `b`; may be infinite.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
     relative_tolerance : float, keyword only
-        The error that the result may have, relative to it; positive. The method goes on to some
-        1e-12 where it can.
+        The relative error that the result may have; positive. The method goes on to 1e-12 if it
+        can.
 
     Returns
     -------
@@ -48,22 +56,23 @@ def integrate_1d(
     Raises
     ------
     DomainError
-        If a limit is nan, or `a` is above `b`; if the estimate of the error is above the tolerance
-        where the method ends; if the integrand is not finite.
+        If a limit is nan, or `a` is above `b`; if the estimated error is above the tolerance when
+        the method ends; if the integrand is not finite.
     ShapeError
         If `f` does not return a number.
 
     Notes
     -----
     The method is the double exponential (tanh-sinh) quadrature of `scipy.integrate.tanhsinh` [1]_,
-    which copes with singularities at the limits. The derivatives with respect to what `f` depends
-    on are integrals of its derivatives over the same points, to the same tolerance relative to
-    their own size; those in the limits are f(b) and -f(a), and zero where a limit is infinite.
+    which copes with singularities at the limits. The derivatives with respect to the arguments of
+    `f` are integrals of its derivatives over the same points (Leibniz' rule), to the same relative
+    tolerance; those with respect to the limits are -f(a) and f(b), and zero for infinite limits.
 
     References
     ----------
     .. [1] H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ.
-           RIMS, Kyoto University 9, 1974.
+       RIMS, Kyoto University 9, 1974.
+    .. [2] Stan Functions Reference, "1D integrator".
 
     Examples
     --------
@@ -89,8 +98,8 @@ def integrate_1d(
     return integral(a, b, *inner.leaves, inner=inner, tolerance=float(relative_tolerance))
 
 
-def _limits(name: str, a: Any, b: Any) -> tuple[float, float]:
-    """The plain values of the limits, which must be possible."""
+def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
+    """Check the limits, and return their plain values."""
     low, high = (data(value_now(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
     for x, title in ((low, "a"), (high, "b")):
         if type(x) is not float:
@@ -103,15 +112,15 @@ def _limits(name: str, a: Any, b: Any) -> tuple[float, float]:
 
 
 @operation(variadic=True)
-def integral(a: float, b: float, *leaves: Any, inner: Inner, tolerance: float) -> Any:
-    _limits(inner.name, a, b)  # a recording may bring others
+def integral(a: float, b: float, *leaves: Value, inner: Inner, tolerance: float) -> Value:
+    _limits(inner.name, a, b)  # in a recording they may be other values
     return float(_integral(inner, a, b, leaves, tolerance)[0])
 
 
 @integral.reverse
 def _(
-    g: Any, r: Any, a: float, b: float, *leaves: Any, inner: Inner, tolerance: float
-) -> tuple[Any, ...]:
+    g: Adjoint, r: Value, a: float, b: float, *leaves: Value, inner: Inner, tolerance: float
+) -> tuple[Adjoint, ...]:
     ends = [
         0.0 if math.isinf(x) else sign * g * _number(inner, (x, 0.0), leaves)
         for x, sign in ((a, -1.0), (b, 1.0))
@@ -126,14 +135,16 @@ def _(
 
 
 @integral.tangent
-def _(r: Any, a: Any, b: Any, *leaves: Any, inner: Inner, tolerance: float) -> tuple[Any, ...]:
-    def at_end(x: Any, sign: float) -> Callable[[Any], Any]:
+def _(
+    r: Operand, a: Operand, b: Operand, *leaves: Operand, inner: Inner, tolerance: float
+) -> tuple[Linear, ...]:
+    def at_end(x: Operand, sign: float) -> Linear:
         if math.isinf(value_now(x)):
             return lambda t: 0.0 * t
         return lambda t: sign * t * inner((x, 0.0), leaves)
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             rate = Rate(inner, i)
             return integrate_1d(rate, a, b, list(leaves), t, relative_tolerance=tolerance)
 
@@ -143,21 +154,19 @@ def _(r: Any, a: Any, b: Any, *leaves: Any, inner: Inner, tolerance: float) -> t
 
 
 class Rate:
-    """The derivative of an integrand along one of its leaves, as an integrand of the leaves and the
-    tangent.
-    """
+    """The derivative of an integrand along one leaf: an integrand of the leaves and the tangent."""
 
     def __init__(self, inner: Inner, i: int) -> None:
         self.inner, self.i = inner, i
 
-    def __call__(self, x: float, xc: float, leaves: Sequence[Any], t: Any) -> Any:
-        tangents: list[Any] = [None] * len(leaves)
+    def __call__(self, x: float, xc: float, leaves: Sequence[Operand], t: Operand) -> Result:
+        tangents: list[Operand] = [None] * len(leaves)
         tangents[self.i] = t
         _, rate = self.inner.along((x, xc), (None, None, *tangents), leaves)
         return 0.0 if rate is None else rate
 
 
-def _number(inner: Inner, lead: tuple[float, float], leaves: Sequence[Any]) -> float:
+def _number(inner: Inner, lead: tuple[float, float], leaves: Sequence[Operand]) -> float:
     found = inner.values(lead, leaves)
     if found.size != 1:
         raise ShapeError(
@@ -170,7 +179,7 @@ def _integral(
     inner: Inner,
     a: float,
     b: float,
-    leaves: Sequence[Any],
+    leaves: Sequence[Operand],
     tolerance: float,
     with_gradient: bool = False,
 ) -> np.ndarray:
@@ -197,9 +206,7 @@ def _integral(
 def _sum(
     inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, size: int, tolerance: float
 ) -> np.ndarray:
-    """The integrals of a function with several results, by SciPy's formula for each, which share
-    the points.
-    """
+    """The integrals of a function with several results, each by SciPy; evaluations are shared."""
     from scipy.integrate import tanhsinh
 
     known: dict[float, np.ndarray] = {}
@@ -209,7 +216,7 @@ def _sum(
             if each not in known:
                 try:
                     known[each] = at(each)
-                # as Python's floats raise far out; the formula leaves out what is not finite there
+                # Python's floats raise on overflow; tanhsinh ignores nan far out.
                 except ArithmeticError:
                     known[each] = np.full(size, math.nan)
         table = np.array([known[each] for each in x.ravel().tolist()])
@@ -223,7 +230,7 @@ def _sum(
     values: np.ndarray = np.atleast_1d(found.integral)
     errors = np.atleast_1d(found.error)
     scale = np.nan_to_num(np.abs(np.array([*known.values()]))).max(axis=0, initial=0.0)
-    # What cancels to nothing has no relative accuracy, and needs none.
+    # An integral that cancels to about zero has no relative accuracy, and needs none.
     failed = ~(errors <= np.maximum(tolerance * np.abs(values), 1e-14 * scale))
     if not np.isfinite(values).all():
         raise DomainError(
@@ -246,14 +253,14 @@ def _sum(
 
 
 def hcubature(
-    f: Callable[..., Any],
-    a: Any,
-    b: Any,
-    *args: Any,
+    f: Function,
+    a: Operand,
+    b: Operand,
+    *args: Operand,
     absolute_tolerance: float = 0.0,
     relative_tolerance: float = 1e-8,
     max_subdivisions: int = 10000,
-) -> Any:
+) -> Result:
     """The integral of a function of several variables over a box.
 
     Parameters
@@ -265,10 +272,10 @@ def hcubature(
         Corners of the box, with the smallest and the largest coordinates; they may be infinite.
         They have no derivative.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
     absolute_tolerance, relative_tolerance : float, keyword only
-        The error is at most the larger of the two bounds.
+        The error may be as large as the larger of the two bounds.
     max_subdivisions : int, keyword only
 
     Returns
@@ -278,7 +285,7 @@ def hcubature(
     Raises
     ------
     DomainError
-        If the estimate of the error is above the tolerance where the method ends.
+        If the estimated error is above the tolerance when the method ends.
     ShapeError
         If the corners are not two vectors of the same length, or `f` does not return a number.
     TypeError
@@ -287,7 +294,7 @@ def hcubature(
     Notes
     -----
     The method is the adaptive cubature of `scipy.integrate.cubature` [1]_. The derivatives are
-    integrals of the derivatives, over the subdivision that suits all of them.
+    integrals of the derivatives, all over one subdivision that is fine enough for each of them.
 
     References
     ----------
@@ -297,9 +304,12 @@ def hcubature(
     Examples
     --------
     >>> import numpy as np, varmat as vm
-    >>> round(vm.hcubature(lambda x, c: np.exp(-c * np.sum(x)), [0.0, 0.0], [1.0, 1.0], 1.0), 12)
+    >>> def f(x, c):
+    ...     return np.exp(-c * np.sum(x))
+    >>> round(vm.hcubature(f, [0.0, 0.0], [1.0, 1.0], 1.0), 12)
     0.399576400894
-    >>> round(vm.gradient(lambda c: vm.hcubature(lambda x, c: np.exp(-c * np.sum(x)), [0.0, 0.0], [1.0, 1.0], c), 1.0), 12)
+    >>> integral = lambda c: vm.hcubature(f, [0.0, 0.0], [1.0, 1.0], c)
+    >>> round(vm.gradient(integral, 1.0), 12)
     -0.334064485918
     """
     name = "hcubature"
@@ -328,12 +338,12 @@ def hcubature(
 
 
 @operation(variadic=True)
-def integral_over_box(*leaves: Any, inner: Inner, box: Any) -> Any:
+def integral_over_box(*leaves: Value, inner: Inner, box: Box) -> Value:
     return float(_cubature(inner, leaves, box)[0])
 
 
 @integral_over_box.reverse
-def _(g: Any, r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
+def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, box: Box) -> tuple[Adjoint, ...]:
     gradient = g * _cubature(inner, leaves, box, with_gradient=True)[1:]
     parts = np.split(gradient, np.cumsum([np.size(x) for x in leaves])[:-1])
     return tuple(
@@ -343,11 +353,11 @@ def _(g: Any, r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
 
 
 @integral_over_box.tangent
-def _(r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
+def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...]:
     low, high, absolute, relative, most = box
 
-    def push(i: int) -> Callable[[Any], Any]:
-        def along(t: Any) -> Any:
+    def push(i: int) -> Linear:
+        def along(t: Operand) -> Result:
             return hcubature(
                 BoxRate(inner, i),
                 low,
@@ -365,17 +375,17 @@ def _(r: Any, *leaves: Any, inner: Inner, box: Any) -> tuple[Any, ...]:
 
 
 class BoxRate(Rate):
-    """The same for a function of several variables."""
+    """As `Rate`, for a function of several variables."""
 
-    def __call__(self, x: Any, leaves: Sequence[Any], t: Any) -> Any:  # type: ignore[override]
-        tangents: list[Any] = [None] * len(leaves)
+    def __call__(self, x: Operand, leaves: Sequence[Operand], t: Operand) -> Result:  # type: ignore[override]
+        tangents: list[Operand] = [None] * len(leaves)
         tangents[self.i] = t
         _, rate = self.inner.along((x,), (None, *tangents), leaves)
         return 0.0 if rate is None else rate
 
 
 def _cubature(
-    inner: Inner, leaves: Sequence[Any], box: Any, with_gradient: bool = False
+    inner: Inner, leaves: Sequence[Operand], box: Box, with_gradient: bool = False
 ) -> np.ndarray:
     """The integral, and those of the derivatives with respect to all elements of the leaves."""
     from scipy.integrate import cubature

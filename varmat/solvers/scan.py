@@ -1,12 +1,10 @@
-"""Loops over time as one operation: the body is recorded once, as a program, and not each of the
-steps.
-"""
+"""Loops over time as one operation, whose body is recorded once instead of at every step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,30 +31,33 @@ from varmat.programs.split_scans import (
 from varmat.programs.symbols import called, require
 from varmat.solvers.inner import Inner, native_pays, value_now
 
+if TYPE_CHECKING:
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+
 __all__ = ["scan"]
 
 Leaves = Sequence[Any]
-# Steps from which it is faster to do what can be done for all of them at once.
+# Loops of at least so many steps gain from computing on all steps at once where possible.
 LONG = 32
 
 
 class Body:
-    """The body of a loop, as programs of its leaves: of what it makes, and of what it contributes
-    to adjoints.
+    """The body of a loop, as two programs of its leaves: its results, and its contributions to
+    adjoints.
 
     Parameters
     ----------
     name : str
         What the user called.
     function : callable
-        Of the leaves that are carried, those of a step and those that are shared, three lists;
-        returns two, what is carried on and what the step makes.
+        Takes three lists of leaves: those carried, those of the step, and those shared. Returns two
+        lists: what is carried on, and what the step makes.
     carried, row, shared : sequences of floats and arrays
-        Such leaves, of the first step.
+        The leaves of the first step.
     """
 
     def __init__(
-        self, name: str, function: Callable[..., Any], carried: Leaves, row: Leaves, shared: Leaves
+        self, name: str, function: Function, carried: Leaves, row: Leaves, shared: Leaves
     ) -> None:
         self.name, self.function = name, function
         self._points = [[*each] for each in (carried, row, shared)]
@@ -64,14 +65,14 @@ class Body:
         template = [np.shape(x) for x in self._written.template]
         given = [[np.shape(x) for x in each] for each in self._points]
         self.sizes = Sizes(given[0], given[1], template[len(carried) :], given[2])
-        self._programs: dict[Any, Program] = {}
+        self._programs: dict[bool | None, Program] = {}
         self._runners: dict[Any, Any] = {}
-        self._loops: dict[Any, NativeLoop] = {}
+        self._loops: dict[tuple[bool | None, int, bool], NativeLoop] = {}
         self._along: dict[int, Body] = {}
-        self._splits: dict[Any, SplitLoop | None] = {}
+        self._splits: dict[bool | None, SplitLoop | None] = {}
         self.kernels = {in_rows: Loop(self, in_rows) for in_rows in (None, False, True)}
 
-    def _of_leaves(self, carried: Leaves, row: Leaves, shared: Leaves) -> list[Any]:
+    def _of_leaves(self, carried: Leaves, row: Leaves, shared: Leaves) -> list[Operand]:
         after, made = self.function(carried, row, shared)
         for i, (x, y) in enumerate(zip(carried, after, strict=True)):
             if np.shape(x) != np.shape(y):
@@ -82,10 +83,8 @@ class Body:
                 )
         return [*after, *made]
 
-    def leaves(self, which: int, numbers: Any, *leading: int) -> list[Any]:
-        """The leaves of one of four kinds, of which the numbers stand along the last axis, with
-        leading axes.
-        """
+    def leaves(self, which: int, numbers: Operand, *leading: int) -> list[Operand]:
+        """The leaves of one of the four kinds, from their numbers along the last axis."""
         leaves, at = [], 0
         for shape in self.sizes.shapes[which]:
             end = at + int(np.prod(shape))
@@ -98,7 +97,7 @@ class Body:
     # --- programs ---
 
     def _program(self, in_rows: bool | None) -> Program:
-        """Of the values (None), or of the contributions, those to the rows included or not."""
+        """The program of the values (None), or of the contributions with or without the rows'."""
         if in_rows not in self._programs:
             n, q, k, m = (
                 len(x)
@@ -121,20 +120,19 @@ class Body:
         return self._programs[in_rows]
 
     def unguarded(self, in_rows: bool | None) -> Program:
-        """Of the contributions, where it is known that the program of the values does not end."""
+        """The program of the contributions, for steps whose guards have held forward."""
         return without_guards(self._program(in_rows), sum(map(len, self._points)), of_others=True)
 
-    def _numpy(self, in_rows: bool | None) -> Any:
+    def _numpy(self, in_rows: bool | None) -> Result:
         if in_rows not in self._runners:
             self._runners[in_rows] = runner_for(self._program(in_rows), "numpy")
         return self._runners[in_rows]
 
     def native(self, in_rows: bool | None, count: int, guarded: bool = True) -> NativeLoop | None:
-        """The loop as one native call, or None if there is no native runner, or the body calls
-        Python.
+        """The loop as one native call; None without the native runner or if the body calls Python.
 
-        Where all steps have been run forward by their programs, they need no guards on the way
-        back."""
+        The way back needs no guards if all steps were run forward by the program.
+        """
         if not has_native():
             return None
         if (in_rows, guarded) not in self._runners:
@@ -150,8 +148,8 @@ class Body:
         return self._loops[in_rows, count, guarded]
 
     def split(self, in_rows: bool | None, count: int) -> SplitLoop | None:
-        """The loop of what goes on from step to step, if it is worth it and all else can be done
-        for all steps at once.
+        """The loop of only what each step needs from the one before, if the rest can be computed
+        for all steps at once and the loop is long enough.
         """
         if count < LONG or not has_native():
             return None
@@ -171,7 +169,7 @@ class Body:
         return self._splits[in_rows]
 
     def _loop(self, in_rows: bool | None, count: int) -> NativeLoop | None:
-        """The same where it is worth it."""
+        """The loop as one native call, if it has enough steps."""
         return self.native(in_rows, count) if native_pays(count) else None
 
     # --- on plain arrays ---
@@ -199,8 +197,8 @@ class Body:
         g: np.ndarray,
         in_rows: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The adjoints of the history and of what is shared, one after the other, and those of the
-        rows, if asked for.
+        """The adjoints of the history and of what is shared, in one vector, and those of the rows
+        if `in_rows`.
         """
         sizes, count, n = self.sizes, len(rows), self.sizes.n
         whole, of_rows = (
@@ -229,7 +227,7 @@ class Body:
             total += found[len(found) - sizes.m :]
         return whole, of_rows
 
-    def _split(self, which: int, numbers: np.ndarray) -> list[Any]:
+    def _split(self, which: int, numbers: np.ndarray) -> list[Operand]:
         leaves, at = [], 0
         for shape in self.sizes.shapes[which]:
             end = at + int(np.prod(shape))
@@ -242,10 +240,10 @@ class Body:
         in_rows: bool | None,
         leaves: Sequence[Leaves],
         weights: Leaves,
-        otherwise: Callable[[], Any],
+        otherwise: Thunk,
         t: int,
     ) -> np.ndarray:
-        """What the program makes, or the function as it is written where the program ends."""
+        """The results of the program or, if a guard fails, of the function as it is written."""
         try:
             zero, *found = self._numpy(in_rows)([*(x for each in leaves for x in each), *weights])
         except (ArithmeticError, ValueError, ElsewhereError):
@@ -259,24 +257,27 @@ class Body:
                 raise
         return np.concatenate([np.empty(0), *map(np.ravel, found)])
 
-    def _values(self, leaves: Sequence[Leaves]) -> list[Any]:
+    def _values(self, leaves: Sequence[Leaves]) -> list[Operand]:
         found = self._of_leaves(*leaves)
         if is_differentiable(found):
             raise lost(self.name, next(x for x in found if is_differentiable(x)))
         return found
 
-    def _contributions(self, leaves: Sequence[Leaves], weights: Leaves, in_rows: bool) -> list[Any]:
+    def _contributions(
+        self, leaves: Sequence[Leaves], weights: Leaves, in_rows: bool
+    ) -> list[Operand]:
         found = vjp(self._of_leaves, *map(list, leaves))[1]([*weights])
         return [*found[0], *(found[1] if in_rows else []), *found[2]]
 
     # --- derivatives ---
 
     def along(self, which: int) -> Body:
-        """The body of the derivative of the loop along where it starts (0), the rows (1), or what
-        is shared (2).
+        """The body of the derivative of the loop along its start (0), the rows (1) or what is
+        shared (2).
 
-        It carries the tangents of what is carried. Its rows are what was carried, the row, and the
-        tangents of that, if there are any; so it is with what is shared."""
+        It carries the tangents of what the loop carries. Its rows hold what the loop carried, the
+        row and, along the rows, the tangent of the row; its shared leaves likewise.
+        """
         if which not in self._along:
             n, q, m = (
                 len(each) for each in (self.sizes.carried, self.sizes.rows, self.sizes.shared)
@@ -285,10 +286,10 @@ class Body:
 
             def tangents(
                 carried: Leaves, row: Leaves, shared: Leaves
-            ) -> tuple[list[Any], list[Any]]:
+            ) -> tuple[list[Operand], list[Operand]]:
                 level = Level(name)
 
-                def dual(x: Any, t: Any) -> Any:
+                def dual(x: Operand, t: Operand) -> Result:
                     made = Dual(x, t)
                     made.level = level
                     return made
@@ -313,24 +314,25 @@ class Body:
 
 
 @operation()
-def scan_history(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
-    """In each row what is carried, and what the step made; the first is the start. `in_rows`:
-    whether rows are variables.
+def scan_history(start: Value, rows: Value, shared: Value, *, body: Body, in_rows: bool) -> Value:
+    """A row for each step, of what is carried and what the step made; row 0 is the start.
+
+    `in_rows` says whether the rows are variables.
     """
     return body.forward(start, rows, shared)
 
 
 @scan_history.reverse
 def _(
-    g: Any, r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool
-) -> tuple[Any, ...]:
+    g: Adjoint, r: Value, start: Value, rows: Value, shared: Value, *, body: Body, in_rows: bool
+) -> tuple[Adjoint, ...]:
     whole, of_rows = body.backward(r, rows, shared, g, in_rows)
     return whole[: body.sizes.n].copy(), of_rows, whole[r.size :].copy()
 
 
-# The adjoints begin where the loop does: the history's first row is its start.
+# The adjoints of the history begin with those of the start, which is its first row.
 @scan_history.straight
-def _(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
+def _(start: Operand, rows: Operand, shared: Operand, *, body: Body, in_rows: bool) -> Result:
     count = np.shape(rows)[0]
     blocks = blocks_of(start, rows, shared)
     forward, backward = body.split(None, count), body.split(in_rows, count)
@@ -341,23 +343,25 @@ def _(start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> Any:
     else:
         history, carried = written_forward(forward, *blocks)
 
-    def pull(g: Any) -> tuple[Any, ...]:
+    def pull(g: Adjoint) -> tuple[Operand, ...]:
         if backward is not None:
             return written_backward(backward, carried, blocks[1], blocks[2], g)
         whole, of_rows, ended, _ = called(body.kernels[in_rows], carried, rows, shared, g)
-        if has_guards(body.unguarded(in_rows)):  # of its own: all others have held forward
+        if has_guards(body.unguarded(in_rows)):  # its own guards: all others have held forward
             require(np.equal(ended, 0.0))
         return whole[: body.sizes.n], of_rows, whole[history.size :]
 
     return history, pull
 
 
-# The derivative of a linear recursion is one: t' = (dc'/dc) t + the slope in what has the tangent.
+# The derivative of a recursion is a linear one: t' = (dc'/dc) t + the slope along the direction.
 @scan_history.tangent
-def _(r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) -> tuple[Any, ...]:
+def _(
+    r: Operand, start: Operand, rows: Operand, shared: Operand, *, body: Body, in_rows: bool
+) -> tuple[Linear, ...]:
     before = r[:-1, : body.sizes.n]
 
-    def along(which: int, t: Any) -> Any:
+    def along(which: int, t: Operand) -> Result:
         given = [before, rows, t] if which == 1 else [before, rows]
         begin = t if which == 0 else np.zeros(body.sizes.n)
         both = np.concatenate([shared, t]) if which == 2 else shared
@@ -372,17 +376,17 @@ def _(r: Any, start: Any, rows: Any, shared: Any, *, body: Body, in_rows: bool) 
 
 
 def scan(
-    f: Callable[..., Any],
-    init: Any,
-    xs: Any,
-    *args: Any,
+    f: Function,
+    init: Operand,
+    xs: Operand,
+    *args: Operand,
     length: int | None = None,
     reverse: bool = False,
     checkpoints: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Operand, Operand]:
     """A loop that carries something from step to step, as one operation.
 
-    It is, on structures of arrays, ::
+    It computes, on structures of arrays::
 
         carry, ys = init, []
         for x in xs:
@@ -393,61 +397,62 @@ def scan(
     Parameters
     ----------
     f : callable
-        ``f(carry, x, *args)`` returns a pair: what is carried on, of the structure and the shapes
-        of `init`, and what is kept of the step, any structure of numbers, or None. Written in
-        NumPy; it must compute the same operations at every step, and what it depends on, among
-        variables, must be among its arguments.
+        ``f(carry, x, *args)`` returns a pair: what is carried on, with the structure and shapes of
+        `init`, and what is kept of the step: a structure of numbers, or None. Written in NumPy; it
+        must compute the same operations at every step, and all variables that it depends on must be
+        among its arguments.
     init : structure of array_like
-        What is carried into the first step: lists, tuples, dicts and named tuples of scalars and
-        arrays, to any depth, or one.
+        What is carried into the first step: a scalar or an array, or lists, tuples, dicts and named
+        tuples of them, to any depth.
     xs : structure of array_like, shape (T, ...)
-        What the steps take, in rows; with None all of them take None, and `length` says how many
-        there are.
+        What the steps take, in rows. If it is None, each step takes None, and `length` is the
+        number of steps.
     *args
-        Whatever else `f` takes. Scalars and arrays in it may be variables, to any depth of lists,
-        tuples and dicts.
+        Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
+        lists, tuples and dicts.
     length : int, keyword only
         The number of steps T; at least 1.
     reverse : bool, keyword only
         Whether the last row of `xs` comes first; what is kept stands beside its row.
     checkpoints : int, keyword only
-        What is carried is kept after so many steps only, and computed again on the way back, which
-        saves memory for a third of the time more. The square root of T is a good choice. By default
-        it is kept after all of them.
+        Keep what is carried only after every so many steps, and compute the steps between again on
+        the way back [2]_. This saves memory, and takes about a third more time. The square root of
+        T is a good choice. By default every step is kept.
 
     Returns
     -------
     carry : structure
-        After the last step; like `init`.
+        What is carried after the last step; structured as `init`.
     ys : structure of ndarray or VarMat, shape (T, ...)
-        What was kept, in rows; None if that is None.
+        What was kept of the steps, in rows; None if `f` keeps None.
 
     Raises
     ------
     ShapeError
-        If `f` carries on another structure or other shapes than those of `init`; if rows of `xs`
-        and `length` disagree.
+        If `f` carries on another structure or other shapes than those of `init`; if the rows of
+        `xs` and `length` disagree.
     DomainError
-        If there is no step. And what `f` raises, with a note that names the step.
+        If there is no step. Errors of `f` get a note that names the step.
     TapeError
-        If `f` uses variables besides its arguments, or looks at a value.
+        If `f` uses variables besides its arguments, or reads the value of one.
     TypeError
         If `f` does not return a pair.
 
     Notes
     -----
-    `f` is recorded at the first step, as `varmat.recorded` does it, as a program of its value and
-    one of its contributions to adjoints. The loop runs the one forward, and backwards the other;
-    with the native runner, if that is installed, there is no Python between the steps. A step where
-    the program does not hold is evaluated as it is written. All numbers of `init` and `xs` reach
-    `f` as floating-point variables, also those of integer arrays. Second derivatives are loops over
-    the derivative of `f`.
+    `f` is recorded at the first step, as by `varmat.recorded`: a program of its values, which runs
+    forward, and one of its contributions to adjoints, which runs backwards. With the native runner
+    there is no Python between the steps. A step for which the recording is not valid is evaluated
+    as it is written. All numbers of `init` and `xs` reach `f` as floating-point variables, those of
+    integer arrays too. Second derivatives are loops over the derivative of `f`. Arguments and
+    results are those of JAX's function of this name [1]_.
 
-    What `f` reads besides its arguments is read once for each call.
+    Whatever `f` reads besides its arguments is read once for each call.
 
     References
     ----------
-    .. [1] ``jax.lax.scan``, of which this has the meaning.
+    .. [1] JAX documentation, ``jax.lax.scan``.
+    .. [2] A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, SIAM, 2008, chapter 12.
 
     Examples
     --------
@@ -469,9 +474,11 @@ def scan(
     columns, count = _columns(name, xs, length)
     shared = [to_varmat(x) if isinstance(x, MatVar) else x for x in inner.leaves]
     row = [_number(x[-1 if reverse else 0]) for x in map(value_now, columns)]
-    kept: list[Any] = []
+    kept: list[Operand] = []
 
-    def of_leaves(carried: Leaves, row: Leaves, shared: Leaves) -> tuple[list[Any], list[Any]]:
+    def of_leaves(
+        carried: Leaves, row: Leaves, shared: Leaves
+    ) -> tuple[list[Operand], list[Operand]]:
         pair = inner((rebuilt(init, carried), None if xs is None else rebuilt(xs, row)), shared)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
@@ -507,17 +514,22 @@ def scan(
 
 
 def _run(
-    body: Body, start: Any, rows: Any, shared: Any, in_rows: bool, checkpoints: int | None
-) -> tuple[Any, Any]:
-    """What is carried in the end, and what is kept of all steps, in rows."""
+    body: Body,
+    start: Operand,
+    rows: Operand,
+    shared: Operand,
+    in_rows: bool,
+    checkpoints: int | None,
+) -> tuple[Operand, Operand]:
+    """What is carried after the last step, and what is kept of all steps, in rows."""
     n, k, count = body.sizes.n, body.sizes.k, np.shape(rows)[0]
     pieces = 0 if checkpoints is None else count // checkpoints
     if checkpoints is None or pieces < 2:
         history = scan_history(start, rows, shared, body=body, in_rows=in_rows)
         return history[-1, :n], history[1:, n:]
 
-    # A loop over pieces, of which each is a loop.
-    def piece(carried: Leaves, rows: Leaves, shared: Leaves) -> tuple[list[Any], list[Any]]:
+    # A loop over pieces, each of which is a loop.
+    def piece(carried: Leaves, rows: Leaves, shared: Leaves) -> tuple[list[Operand], list[Operand]]:
         history = scan_history(carried[0], rows[0], shared[0], body=body, in_rows=True)
         return [history[-1, :n]], [np.reshape(history[1:, n:], (size * k,))]
 
@@ -534,21 +546,21 @@ def _run(
     return last, steps
 
 
-def _number(x: Any) -> Any:
+def _number(x: Operand) -> Result:
     """A row as a float or an array."""
     return np.array(x) if np.ndim(x) else float(x)
 
 
-def _nesting(tree: Any) -> Any:
+def _nesting(tree: Any) -> Result:
     """The structure without the shapes."""
     return structure_of(map_leaves(lambda *_: 0.0, tree))
 
 
-def _leaves(name: str, title: str, tree: Any) -> list[Any]:
-    """The leaves, which must be numbers, as variables, floats and float64 arrays."""
-    found: list[Any] = []
+def _leaves(name: str, title: str, tree: Any) -> list[Operand]:
+    """The leaves as variables, floats and float64 arrays; other leaves are refused."""
+    found: list[Operand] = []
 
-    def add(leaf: Any, path: str) -> None:
+    def add(leaf: Operand, path: str) -> None:
         leaf = to_varmat(leaf) if isinstance(leaf, MatVar) else leaf
         found.append(
             leaf if isinstance(leaf, ArrayMethods) else data(leaf, f"{name}: {title}{path}")
@@ -558,8 +570,8 @@ def _leaves(name: str, title: str, tree: Any) -> list[Any]:
     return found
 
 
-def _columns(name: str, xs: Any, length: int | None) -> tuple[list[Any], int]:
-    """The leaves of `xs`, whose first axis is that of time, and the number of steps."""
+def _columns(name: str, xs: Operand, length: int | None) -> tuple[list[Operand], int]:
+    """The leaves of `xs`, with time along the first axis, and the number of steps."""
     columns = [] if xs is None else _leaves(name, "xs", xs)
     counts = [] if length is None else [int(length)]
     for i, x in enumerate(columns):
@@ -580,8 +592,8 @@ def _columns(name: str, xs: Any, length: int | None) -> tuple[list[Any], int]:
     return columns, counts[0]
 
 
-def _joined(parts: list[Any], count: int | None = None) -> Any:
-    """Vectors one after the other, or columns of `count` rows side by side."""
+def _joined(parts: list[Operand], count: int | None = None) -> Result:
+    """Join vectors end to end, or matrices of `count` rows side by side."""
     if len(parts) == 1:
         return parts[0]
     nothing = np.empty(0) if count is None else np.empty((count, 0))

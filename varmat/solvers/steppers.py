@@ -1,5 +1,5 @@
-"""Numerical integrators of differential equations on plain arrays: SciPy's, and SUNDIALS' where
-scikit-sundae is installed.
+"""Integrators of differential equations on plain arrays: SciPy's, and those of SUNDIALS if
+installed.
 """
 
 from __future__ import annotations
@@ -7,11 +7,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.errors import DomainError
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 
@@ -21,7 +24,7 @@ Rate = Callable[[float, np.ndarray], np.ndarray]
 
 
 class Problem(NamedTuple):
-    """An initial value problem, with what its integration may cost.
+    """An initial value problem, with the tolerances and the most steps of its integration.
 
     Attributes
     ----------
@@ -30,13 +33,13 @@ class Problem(NamedTuple):
     rate : callable
         The derivative of the state with respect to time.
     jacobian : callable
-        Derivatives of the rates with respect to the state, exact or nearly so: (t, z) -> one block
-        for each of the equal parts of the state, of which the matrix is the block diagonal.
+        Derivatives of the rates with respect to the state, at least approximately: (t, z) -> the
+        blocks of a block-diagonal matrix, one for each of the equal parts of the state.
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.
     native : callable, optional
-        The rates without Python: (t, z, place) -> None, which raises where it cannot go on.
+        The rates without Python: (t, z, place) -> None; it raises if it fails.
     """
 
     name: str
@@ -60,9 +63,8 @@ def _found(package: str) -> bool:
 
 def integrate(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool = False
-) -> tuple[Any, Any]:
-    """The states at the times, which lie in order on one side of `t0`; and the state as a function
-    of time, if it is asked for.
+) -> tuple[Operand, Operand]:
+    """The states at the times and, if `dense`, the state as a function of time.
 
     Parameters
     ----------
@@ -71,6 +73,7 @@ def integrate(
     t0 : float
     z : ndarray, shape (n,)
     times : ndarray, shape (T,)
+        In order, all on one side of `t0`.
     dense : bool
 
     Returns
@@ -88,9 +91,7 @@ def integrate(
 def _by_one_step(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """Steps end at the output times; `varmat.programs.runners.compiled` has the same without
-    Python.
-    """
+    """Steps that end at the output times, as in `varmat.programs.runners.compiled`."""
     states, ahead, common = [], 0.0, {"rtol": problem.rtol, "atol": problem.atol}
     for time in times.tolist():
         if time != t0:
@@ -102,7 +103,7 @@ def _by_one_step(
                 before = solver.h_abs
                 _go(problem, solver, steps)
                 steps += 1
-            # A step that was cut short at the output time says little of the next.
+            # The last step was cut short at the output time: go on with the size before it.
             ahead = max(before, solver.h_abs)
             t0, z = time, solver.y
         states.append(z)
@@ -111,9 +112,9 @@ def _by_one_step(
 
 def _by_scipy(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool
-) -> tuple[Any, Any]:
-    """Methods of several steps, which would lose their order at the output times, interpolate
-    there.
+) -> tuple[Operand, Operand]:
+    """Multistep methods: they interpolate at the output times, where a restart would cost their
+    order.
     """
     from scipy.integrate import OdeSolution
 
@@ -137,8 +138,8 @@ def _by_scipy(
 
 def _started(
     problem: Problem, method: Any, t0: float, z: np.ndarray, end: float, **settings: Any
-) -> Any:
-    """A solver of SciPy's, which would try for ever where the rates are not finite at first."""
+) -> Result:
+    """Start a solver of SciPy; with rates that are not finite it would loop for ever."""
     with np.errstate(all="ignore"):
         solver = method(problem.rate, t0, z, end, **settings)
     if np.isnan(getattr(solver, "h_abs", 0.0)):
@@ -147,12 +148,12 @@ def _started(
 
 
 def _go(problem: Problem, solver: Any, steps: int) -> None:
-    """Take a step, if the solver may take more than `steps`."""
+    """Take a step, unless `steps` are all that the solver may take."""
     with np.errstate(all="ignore"):
         message = (
             solver.step() if steps < problem.max_steps else "the steps that it may take are used up"
         )
-    if message is None and not np.isfinite(solver.y).all():  # LSODA goes on without a word
+    if message is None and not np.isfinite(solver.y).all():  # LSODA does not report this
         message = "the state is not finite"
     if message is not None:
         raise _stopped(problem, float(solver.t), steps, message)
@@ -165,7 +166,7 @@ def _stopped(problem: Problem, t: float, steps: int, why: str) -> DomainError:
     )
 
 
-def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: float) -> Any:
+def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: float) -> Result:
     from scipy import integrate as scipy_integrate
 
     common: dict[str, Any] = {"rtol": problem.rtol, "atol": problem.atol}
@@ -173,7 +174,7 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
         return _started(problem, scipy_integrate.LSODA, t0, z, end, **common)
     from scipy.sparse import block_diag
 
-    def jacobian(t: float, y: np.ndarray) -> Any:
+    def jacobian(t: float, y: np.ndarray) -> Result:
         blocks = problem.jacobian(t, y)
         return blocks[0] if len(blocks) == 1 else block_diag(list(blocks), format="csc")
 
@@ -181,12 +182,12 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
 
 
 @cache
-def one_step(method: str) -> Any:
-    """The class of SciPy's solver of a method in `ONE_STEP`, with its table of coefficients."""
+def one_step(method: str) -> Result:
+    """SciPy's class for a method in `ONE_STEP`, with its table of coefficients."""
     from scipy.integrate import RK45
 
     class CashKarp(RK45):  # type: ignore[misc]
-        """J. R. Cash and A. H. Karp, ACM Trans. Math. Softw. 16, 1990."""
+        """The method of J. R. Cash and A. H. Karp, ACM Trans. Math. Softw. 16, 1990."""
 
         C = np.array([0, 1 / 5, 3 / 10, 3 / 5, 1, 7 / 8])
         A = np.array([
@@ -214,10 +215,10 @@ def one_step(method: str) -> Any:
 def _by_sundials(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """CVODES' methods, of variable order, by scikit-sundae.
+    """The methods of CVODES, of variable order, through scikit-sundae.
 
-    It takes functions of Python alone, so that each call of the rates costs some microseconds even
-    if they are native."""
+    It calls only Python functions, so each call of native rates still costs some microseconds.
+    """
     from sksundae.cvode import CVODE
 
     failure: list[BaseException] = []
@@ -259,12 +260,12 @@ def _by_sundials(
     )
     if len(kept) < 2:
         return np.repeat(z[None], len(times), axis=0)
-    # Of a span of two times it would return all steps, and not count them.
+    # Given only two times, the solver returns all its steps and ignores their limit: ask for three.
     asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
     try:
         found = solver.solve(asked, z)
     except Exception:
-        if problem.native is not None:  # why it ended is said by the rates as they are written
+        if problem.native is not None:  # try the rates as written, which raise the error
             return _by_sundials(method, problem._replace(native=None), t0, z, times)
         if failure:
             raise failure[0] from None
@@ -279,5 +280,5 @@ def _by_sundials(
     return chosen
 
 
-# Above it the matrix of CVODE is sparse.
+# Matrices with more rows than this are sparse.
 LARGEST_DENSE = 3600

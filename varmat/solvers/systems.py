@@ -1,11 +1,11 @@
-"""The right-hand sides of differential equations, with their sensitivities, as programs where they
-can be recorded.
+"""The right-hand sides of differential equations and of their sensitivities, recorded if
+possible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,23 +19,28 @@ from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for
 from varmat.solvers.inner import MANY, Inner, native_pays
 
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
+
 __all__: list[str] = []
+
+# The name of a program: what it computes, and whether also along the initial state.
+Key: TypeAlias = str | tuple[str, bool]
 
 
 class Leaves(tuple[Any, ...]):
-    """Plain numbers for the leaves, with all of their elements as one vector."""
+    """Plain numbers for the leaves, and their elements as one vector."""
 
     elements: np.ndarray
 
-    def __new__(cls, leaves: Sequence[Any]) -> Leaves:
+    def __new__(cls, leaves: Sequence[Operand]) -> Leaves:
         made = super().__new__(cls, leaves)
         made.elements = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
         return made
 
 
 class System:
-    """The rates of a state and of its sensitivities, at plain numbers, as programs if they can be
-    recorded.
+    """The rates of a state and of its sensitivities, at plain numbers; programs if possible.
 
     Parameters
     ----------
@@ -45,34 +50,34 @@ class System:
         The size of the state.
     """
 
-    # Of all systems, in this process.
+    # Counts the evaluations of all systems in this process.
     evaluations = 0
 
     def __init__(self, inner: Inner, n: int) -> None:
         self.inner, self.n = inner, n
-        self._programs: dict[Any, Program | None] = {}
-        self._runs: dict[Any, Any] = {}
-        self._counts: dict[Any, int] = {}
-        self._native: dict[Any, Any] = {}
-        self._steps: dict[Any, NativeSteps] = {}
+        self._programs: dict[Key, Program | None] = {}
+        self._runs: dict[Key, Function | None] = {}
+        self._counts: dict[Key, int] = {}
+        self._native: dict[Key, Any] = {}
+        self._steps: dict[tuple[int, bool], NativeSteps] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The rates of the state."""
         return self._run(*self._rates_of(0, False), t, y, leaves)
 
-    def _rate(self, t: Any, y: Any, leaves: Sequence[Any]) -> Any:
+    def _rate(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         return checked_rates(self.inner, self.inner((t, y), leaves), self.n)
 
     def coupled(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
-        """The rates of the state and of its derivatives, one after the other: by initial state, if
-        asked for, and by leaves.
+        """The rates of the state, then those of its derivatives: in the initial state, if
+        `in_state`, and in the leaves.
         """
         return self._run(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
 
-    def _coupled(self, t: Any, z: Any, leaves: Sequence[Any], in_state: bool) -> Any:
+    def _coupled(self, t: Operand, z: Operand, leaves: Sequence[Operand], in_state: bool) -> Result:
         k = np.size(z) // self.n - 1
         y, s = z[: self.n], np.reshape(z[self.n :], (k, self.n))
-        directions: list[Any] = []
+        directions: list[Operand] = []
         start = self.n if in_state else 0
         for x in leaves:
             units = np.zeros((k, np.size(x)))
@@ -89,7 +94,7 @@ class System:
         flat = self._run("jacobian", self._jacobian, t, y, leaves)
         return flat.reshape(self.n, self.n).T
 
-    def _jacobian(self, t: Any, y: Any, leaves: Sequence[Any]) -> Any:
+    def _jacobian(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         value, rows = self.inner.along(
             (t, y), (None, np.eye(self.n), *[None] * len(leaves)), leaves
         )
@@ -97,9 +102,9 @@ class System:
         return np.zeros(self.n**2) if rows is None else np.reshape(rows, (self.n**2,))
 
     def _run(
-        self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves
+        self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> np.ndarray:
-        """What a function returns, by its program where it has one."""
+        """The result of a function, by its program if it has one."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
         System.evaluations += 1
         if count in (2, MANY):
@@ -111,29 +116,27 @@ class System:
             point = np.empty(1 + z.size + leaves.elements.size)
             point[0], point[1 : 1 + z.size], point[1 + z.size :] = t, z, leaves.elements
             try:
-                # it is zero, or nan where a guard of the native runner does not hold
+                # 0, or nan if a guard fails in the native runner
                 ended, found = run([point])
             except (ArithmeticError, ValueError, ElsewhereError):
                 ended = np.nan
             if ended == 0.0:
                 return found  # type: ignore[no-any-return]
-        with np.errstate(all="ignore"):  # as it is written
+        with np.errstate(all="ignore"):  # call the function as it is written
             rates = function(t, z, leaves)
         if is_differentiable(rates):
             raise lost(self.inner.name, rates)
         return np.ravel(data(rates, f"{self.inner.name}: what f returns"))
 
     def _program(
-        self, key: Any, function: Callable[..., Any], t: float, z: np.ndarray, leaves: Leaves
+        self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> Program | None:
-        """A function as a program of one vector, recorded when it is first asked for; None if it
-        cannot be.
-        """
+        """The program of a function, of one vector; None if the function cannot be recorded."""
         if key not in self._programs:
             point, size = np.concatenate([(t,), z, leaves.elements]), z.size
             shapes = [np.shape(x) for x in leaves]
 
-            def of_vector(v: Any) -> list[Any]:
+            def of_vector(v: Operand) -> list[Operand]:
                 parts, start = [], 1 + size
                 for shape in shapes:
                     end = start + int(np.prod(shape))
@@ -145,17 +148,15 @@ class System:
                 with np.errstate(all="ignore"):
                     self._programs[key] = record_values(of_vector, point)[0]
             except Exception:
-                self._programs[key] = None  # what it does is said by calling it
+                self._programs[key] = None  # calling the function raises its own errors
         return self._programs[key]
 
     def prepare(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> None:
-        """Record the rates of the state, or of it and its derivatives."""
+        """Record the rates of the state, and of its derivatives if `z` holds any."""
         self._program(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
 
     def native(self, method: Method, k: int, given: int, in_state: bool) -> NativeSteps | None:
-        """All steps of a method as one native call; None if the rates have no program or call
-        Python.
-        """
+        """All steps of a method as one native call; None if the rates cannot run natively."""
         runner = self._native_runner(k, in_state)
         if runner is None:
             return None
@@ -164,11 +165,11 @@ class System:
         return self._steps[k, in_state]
 
     def native_rates(self, k: int, leaves: Leaves, in_state: bool) -> NativeRates | None:
-        """The rates as a function of arrays; None if they have no program or call Python."""
+        """The rates as a function of arrays; None if they cannot run natively."""
         runner = self._native_runner(k, in_state)
         return None if runner is None else NativeRates(runner, self.n * (1 + k), leaves.elements)
 
-    def _native_runner(self, k: int, in_state: bool) -> Any:
+    def _native_runner(self, k: int, in_state: bool) -> Result:
         key, _ = self._rates_of(k, in_state)
         program = self._programs.get(key)
         if program is None or not has_native():
@@ -177,17 +178,17 @@ class System:
             self._native[key] = runner_for(program, "native")
         return None if self._native[key].calls_python else self._native[key]
 
-    def _rates_of(self, k: int, in_state: bool) -> tuple[Any, Callable[..., Any]]:
-        """The rates of the state and of its derivatives in `k` directions: their name here, and the
-        function.
+    def _rates_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
+        """The key and the function of the rates of the state and its derivatives in `k`
+        directions.
         """
         if not k:
             return "rate", self._rate
         return ("coupled", in_state), lambda t, z, leaves: self._coupled(t, z, leaves, in_state)
 
 
-def checked_rates(inner: Inner, rates: Any, n: int) -> Any:
-    """What the user's function returns as a vector of the length of the state."""
+def checked_rates(inner: Inner, rates: Operand, n: int) -> Result:
+    """The rates that the user's function returned, as a vector with one for each state."""
     if isinstance(rates, (list, tuple)):
         rates = np.stack(rates)
     if np.shape(rates) != (n,):
@@ -199,15 +200,17 @@ def checked_rates(inner: Inner, rates: Any, n: int) -> Any:
 
 
 class Along:
-    """The rates of a state and of its derivative along the initial state (None), or along one of
-    the leaves of its equation.
+    """The rates of a state and of its derivative: along the initial state (None) or along leaf
+    `i`.
     """
 
     def __init__(self, inner: Inner, n: int, i: int | None) -> None:
         self.inner, self.n, self.i = inner, n, i
 
-    def __call__(self, t: Any, z: Any, leaves: Sequence[Any], direction: Any) -> Any:
-        tangents: list[Any] = [None] * len(leaves)
+    def __call__(
+        self, t: Operand, z: Operand, leaves: Sequence[Operand], direction: Operand
+    ) -> Result:
+        tangents: list[Operand] = [None] * len(leaves)
         if self.i is not None:
             tangents[self.i] = direction
         value, rate = self.inner.along((t, z[: self.n]), (None, z[self.n :], *tangents), leaves)

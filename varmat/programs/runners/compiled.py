@@ -1,27 +1,25 @@
-"""What the native runner compiles: one loop over a table of steps, once for all programs; needs
-numba.
+"""The compiled part of the native runner: one loop over a table of steps, for all programs.
 
-The loop and the kernels of our own are C functions that are called at their addresses, so that each
-is compiled once, and a kernel only when a program first uses it. The kernels that run tables
-themselves are here, as they share the form of a table with the loop; the others are in
+The loop and our own kernels are C functions called at their addresses, so each is compiled once,
+and a kernel only when a program first uses it. It needs numba. The kernels that run tables
+themselves are here, because they share the form of a table with the loop. The others are in
 `own_kernels`.
 
-A row of the table is ``[kind, words, ...]``. Every address of a row is a number of a base and an
-offset to it: the bases are absolute addresses, the scratch memory of the run, its argument, its
-output. So threads share tables and bring their own memory.
+A row of the table is ``[kind, words, ...]``. It gives every address as the number of a base and an
+offset from it. The bases are absolute addresses, the scratch memory of the run, its argument and
+its output, so threads share tables and bring their own memory.
 
-    CALL        loop, data, n operands, where its dimensions and its strides begin, then base and
-                offset of each operand
-    NEST        the same within loops over outer axes: their number, lengths, and strides for each
+    CALL        loop, data, number of operands, where the dimensions and the strides begin, then
+                base and offset of each operand
+    NEST        as CALL, within loops over outer axes: their number, lengths, and strides for each
                 operand
-    BLOCKS      the following rows, block by block: how many words of rows, elements, elements of a
-                block
-    GUARD       truth values, their number and stride: the run ends with 1 unless all hold
-    ARITHMETIC  a code, and base and offset of two numbers and of the result, which is computed here
+    BLOCKS      runs the following rows block by block: how many words these rows have, how many
+                elements there are, and how many in a block
+    GUARD       truth values, their number and stride: the run ends with 1 unless all are true
+    ARITHMETIC  a code, and base and offset of two numbers and of their result
     BETWEEN     base and offset of a number, and the address of two bounds: the run ends with 1
-                unless it lies between them
-    PYTHON      the number of a step that is called back into Python: the run ends with 2 if that
-                raises
+                unless the number lies between them
+    PYTHON      the number of a step that calls Python: the run ends with 2 if that raises
 """
 
 from __future__ import annotations
@@ -48,24 +46,24 @@ from varmat.programs.runners.own_kernels import IN_ANY_ORDER, OWN
 
 CALL, NEST, BLOCKS, GUARD, PYTHON, ARITHMETIC, BETWEEN = range(7)
 ABSOLUTE, SCRATCH, ARGUMENT, OUTPUT = range(4)
-# Words before the rows of a table: base and offset of the first output, the function that calls
-# Python, and `run_table`.
+# Words before the rows of a table: base and offset of the first output, the address of the function
+# that calls Python, and that of `run_table`.
 HEADER = 4
 MOST_OPERANDS, MOST_AXES = 10, 8
-# Why a solution of an initial value problem ended before its last time.
+# Why an initial value problem was not solved: a guard failed, too many steps, too small a step.
 ENDED, USED_UP, TOO_SMALL = 1.0, 2.0, 3.0
 
 
 def _on_disk(make: Any, function: Any) -> Any:
-    """Compiled, and kept on disk where there is a place for it."""
+    """Compile a function, and cache it on disk if possible."""
     try:
         return make(cache=True, error_model="numpy")(function)
-    except RuntimeError:  # neither the folder of the library nor that of the user can be written to
+    except RuntimeError:  # no writable folder for the cache
         return make(error_model="numpy")(function)
 
 
 def _inner(function: Any) -> Any:
-    """For compiled functions only, so that nothing is compiled with which Python would call it."""
+    """Compile a function for compiled callers only, without a wrapper for Python."""
     return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(
         function
     )
@@ -130,8 +128,9 @@ bases_on_stack = _on_stack(4)
 
 
 def _scan(args: Any, dims: Any, steps: Any, data: int) -> None:
-    """Run the table of a loop's body again and again: see `varmat.programs.scans.NativeLoop`, which
-    says what is where.
+    """Run the table of a loop's body again and again.
+
+    `varmat.programs.scans.NativeLoop` describes the operands.
     """
     table, number, words = words_at(data), dims[1], dims[2]
     source, target, flag = doubles_at(args[1]), doubles_at(args[2]), doubles_at(args[5])
@@ -164,7 +163,7 @@ def _scan(args: Any, dims: Any, steps: Any, data: int) -> None:
 
 @_inner
 def _rates(bases: Any, table: Any, words: int, place: int) -> int:
-    """Run the table of the rates at the point that is its argument; 0, or why the run ended."""
+    """Run the table of the rates at the point; returns 0, or why the run failed."""
     bases[OUTPUT] = place
     return call_table(table[3], after(table, HEADER), words, bases, table[2], 0)  # type: ignore[no-any-return]
 
@@ -173,8 +172,10 @@ def _rates(bases: Any, table: Any, words: int, place: int) -> int:
 def _first_step(
     bases: Any, table: Any, words: int, numbers: Any, state: int, size: int, span: float
 ) -> float:
-    """How far to go at first, by the rule of `scipy.integrate`; -1 if the run ended. The rates
-    stand behind the state.
+    """The first step size; -1 if the rates failed. The rates follow the state in memory.
+
+    The rule is that of `scipy.integrate`: Hairer, Norsett and Wanner, Solving Ordinary Differential
+    Equations I, 2nd edition, 1993, section II.4.
     """
     point, y, f = doubles_at(bases[ARGUMENT]), doubles_at(state), doubles_at(state + 8 * size)
     rtol, atol, d0, d1, d2 = numbers[0], numbers[1], 0.0, 0.0, 0.0
@@ -210,8 +211,9 @@ def _attempt(
     t: float,
     h: float,
 ) -> float:
-    """Go a step; the norm of its error, or -1 if the run ended. The state after it becomes the
-    point, and its rates the last.
+    """Try a step; returns the norm of its error, or -1 if the rates failed.
+
+    The new state is written to the point, its rates after those of all stages.
     """
     point, y, rates = doubles_at(bases[ARGUMENT]), doubles_at(state), doubles_at(state + 8 * size)
     row = 2
@@ -251,10 +253,10 @@ def _step(
     end: float,
     ahead: float,
 ) -> tuple[float, float]:
-    """Step towards an end, with the control of `scipy.integrate.RK45`: the time after it, and how
-    far to go then.
+    """Take a step towards `end`; returns the time after it, and the size to try next.
 
-    A negative one of these says why there was no step.
+    The control is that of `scipy.integrate.RK45`. If there was no step, the second number is the
+    negative reason.
     """
     point, y, rates = doubles_at(bases[ARGUMENT]), doubles_at(state), doubles_at(state + 8 * size)
     least = 10.0 * abs(np.nextafter(t, math.inf) - t)
@@ -276,8 +278,9 @@ def _step(
 
 
 def _one_step(args: Any, dims: Any, steps: Any, data: int) -> None:
-    """An initial value problem by a one-step method: see `varmat.programs.one_step.NativeSteps`,
-    which says what is where.
+    """Solve an initial value problem by a one-step method.
+
+    `varmat.programs.one_step.NativeSteps` describes the operands.
     """
     table, numbers, words, stages = (
         words_at(words_at(data)[0]),
@@ -324,7 +327,7 @@ def _one_step(args: Any, dims: Any, steps: Any, data: int) -> None:
                 flag[0] = -ahead
                 return
             count += 1
-            if t == times[i]:  # a step that was cut short there says little of the next
+            if t == times[i]:  # cut short here: go on with the step size before it
                 ahead = max(before, ahead)
         for j in range(n):
             states[i * n + j] = y[j]
@@ -339,7 +342,7 @@ _OWN = {"scan": _scan, "one_step": _one_step, **OWN}
 
 @cache
 def own_kernel(name: str) -> int:
-    """The address of a kernel of our own, which has the signature of NumPy's inner loops."""
+    """The address of one of our kernels, with the signature of NumPy's inner loops."""
     signature = types.void(WORDS, WORDS, WORDS, types.int64)
     fast = {"reassoc", "contract"} if name in IN_ANY_ORDER else False
     return _on_disk(partial(cfunc, signature, fastmath=fast), _OWN[name]).address  # type: ignore[no-any-return]
@@ -347,9 +350,7 @@ def own_kernel(name: str) -> int:
 
 @_inner
 def _nest(row: Any, arguments: Any) -> None:
-    """A loop within loops over outer axes: ``row[6]`` of them, whose lengths and strides stand
-    behind the operands.
-    """
+    """A loop within loops over outer axes, whose lengths and strides follow the operands."""
     count, axes = row[4], row[7]
     lengths = after(row, 8 + 2 * count)
     outer = after(lengths, axes)
@@ -357,7 +358,7 @@ def _nest(row: Any, arguments: Any) -> None:
     for k in range(axes):
         counters[k] = 0
     while True:
-        for j in range(count):  # some loops move their arguments along
+        for j in range(count):  # a copy: some loops advance their arguments
             given[j] = arguments[j]
         call_loop(row[2], given, after(row, row[5]), after(row, row[6]), row[3])
         k = axes - 1
@@ -395,7 +396,7 @@ def _arithmetic(code: int, x: float, y: float) -> float:
 
 
 def _run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int:
-    """Run all rows; 0, or why the run ended."""
+    """Run all rows; returns 0, or why the run ended."""
     arguments = operands_on_stack()
     # The dimensions of a block: of elementwise loops, and of an inner product.
     length, vector = one_word_on_stack(), bases_on_stack()
@@ -458,9 +459,9 @@ run_table = _on_disk(
 
 
 def _run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
-    """Run a table on arrays, and return the first output, a number; nan if the run ended.
+    """Run a table on arrays, and return the first output, a number; nan if the run failed.
 
-    What the addresses of the table refer to is held by the caller.
+    The caller keeps alive the memory that the addresses of the table refer to.
     """
     bases = bases_on_stack()
     bases[0], bases[1], bases[2], bases[3] = (
@@ -476,9 +477,9 @@ def _run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
 
 
 def _run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
-    """Run a table with all bases given, of any number of arguments and outputs, again and again.
+    """Run a table again and again, with all bases given, for any number of arguments and outputs.
 
-    The bases move on by so many bytes each time; their array is written over.
+    Each base moves on by its number of bytes after every run; the array of bases is overwritten.
     """
     words, places = words_at(start_of(table)), words_at(start_of(bases))
     for i in range(len(values)):
@@ -493,7 +494,7 @@ def _run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
 
 
 def _run_rates(t: float, state: Any, rates: Any, table: Any, point: Any, scratch: Any) -> None:
-    """Run a table of rates into their place; `point` has the parameters behind the state."""
+    """Run a table of rates; in `point` the parameters follow the state."""
     point[0], point[1 : 1 + len(state)] = t, state
     bases, words = bases_on_stack(), words_at(start_of(table))
     bases[ABSOLUTE], bases[SCRATCH], bases[ARGUMENT] = 0, start_of(scratch), start_of(point)
