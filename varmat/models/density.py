@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Shape, Value
 
 
-def _check_dicts(arguments: dict[str, Any]) -> None:
+def _check_dicts(arguments: Mapping[str, object]) -> None:
     """Refuse what is neither a mapping nor None; the keys are titles."""
     for title, each in arguments.items():
         if each is not None and not isinstance(each, Mapping):
@@ -44,7 +44,7 @@ def _check_dicts(arguments: dict[str, Any]) -> None:
 
 
 def _declared(
-    parameters: Mapping[str, Transform], named: Mapping[str, Transform], given: Mapping[str, Any]
+    parameters: Mapping[str, Transform], named: Mapping[str, Transform], given: Mapping[str, object]
 ) -> dict[str, Transform]:
     """All parameters, from the second argument and by name; refuses a name that is no string, that
     data have too, or that comes twice.
@@ -62,7 +62,7 @@ def _declared(
     return declared
 
 
-def _observed(observed: str | Sequence[str] | None, given: Mapping[str, Any]) -> list[str]:
+def _observed(observed: str | Sequence[str] | None, given: Mapping[str, object]) -> list[str]:
     """The names of the observed data; refuses one that is not among the data."""
     names = [observed] if isinstance(observed, str) else list(observed or ())
     for name in names:
