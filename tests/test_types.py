@@ -4,6 +4,9 @@ runs.
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -83,6 +86,37 @@ def test_a_file_of_a_user() -> None:
     assert typed_user.plain(1.0, 0.0) == vm.normal_lpdf(1.0, 0.0, 1.0) - 2.0 + np.log(2.0)
     moved = typed_user.steps(START)
     assert typed_user.log_density_at(moved) > typed_user.log_density_at(START)
+
+
+def test_variables_and_their_values() -> None:
+    x = assert_type(vm.var(2.0), vm.Var)
+    assert assert_type(vm.value(x), float) == 2.0
+    y: vm.VarMat = vm.var(START)
+    np.testing.assert_array_equal(assert_type(vm.value(y), np.ndarray), START)
+
+
+def callables() -> Iterator[tuple[str, Any]]:
+    """The public functions and classes, and the methods and properties of the classes."""
+    for name in vm.__all__:
+        thing = getattr(vm, name)
+        if callable(thing) and thing is not vm.TapeError:  # with the signature of `Exception`
+            yield name, thing
+        if isinstance(thing, type):
+            for key, member in vars(thing).items():
+                # A property, a method of the class, or a value that is computed once.
+                ways = ("fget", "__func__", "func")
+                member = next(
+                    (getattr(member, way) for way in ways if hasattr(member, way)), member
+                )
+                if not key.startswith("_") and callable(member):
+                    yield f"{name}.{key}", member
+
+
+def test_every_public_signature_says_something() -> None:
+    """`Any` says nothing to a reader: `varmat.typing` has names for what the library takes."""
+    signatures = {name: str(inspect.signature(thing)) for name, thing in callables()}
+    assert {"normal_lpdf", "Model.sample", "MatVar.sum", "MatVar.val"} <= signatures.keys()
+    assert not [name for name, text in signatures.items() if re.search(r"\bAny\b", text)]
 
 
 def is_density(name: str) -> bool:

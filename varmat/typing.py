@@ -10,7 +10,7 @@ variables, ``X @ theta`` too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
@@ -36,8 +36,10 @@ Adjoint: TypeAlias = Any  # a Value of the shape of the variable; None before th
 Index: TypeAlias = Any  # what NumPy takes in brackets
 Result: TypeAlias = Any  # what a function makes of operands: of the kind that they ask for
 Axis: TypeAlias = int | tuple[int, ...] | None
+Axes: TypeAlias = int | Sequence[int] | None  # SciPy's, which may also be lists
 Shape: TypeAlias = tuple[int, ...]
-Settings: TypeAlias = dict[str, Any]  # keywords of an operation, and what its value saved
+Setting: TypeAlias = Any  # an argument that is no operand: a keyword, or what a value saved
+Settings: TypeAlias = dict[str, Setting]
 Function: TypeAlias = Callable[..., Any]
 Thunk: TypeAlias = Callable[[], Any]  # a computation that waits: called only if it is wanted
 Linear: TypeAlias = Callable[[Any], Any]  # a linear map, from the tangent of an operand

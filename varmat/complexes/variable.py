@@ -20,7 +20,9 @@ from varmat.core.variables import var
 from varmat.plain_arrays import scalar_item
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Result
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function, Index, Operand, Result, Setting
 
 __all__ = ["ComplexVar"]
 
@@ -122,7 +124,9 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
 
     conjugate = conj
 
-    def astype(self, dtype: Any, *args: Operand, copy: bool = True, **kwargs: Any) -> Result:
+    def astype(
+        self, dtype: DTypeLike | None, *args: Setting, copy: bool = True, **kwargs: Setting
+    ) -> Result:
         if np.dtype(dtype) != COMPLEX128:
             raise TypeError(
                 f"astype: complex variables are complex128 only, not {np.dtype(dtype)}; use "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from varmat.core import dispatch
 from varmat.plain_arrays import Flat, Length, is_sparse_product
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Shape, Value
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function, Index, Operand, Setting, Shape, Value
 
 FLOAT64 = np.dtype(np.float64)
 # NumPy's functions take our types; its annotations do not know that.
@@ -21,7 +23,7 @@ _numpy: Any = np
 
 
 def _forward_to_numpy(name: str) -> Operand:
-    def method(self: Operand, *args: Any, **kwargs: Any) -> Operand:
+    def method(self: Operand, *args: Setting, **kwargs: Setting) -> Operand:
         return getattr(np, name)(self, *args, **kwargs)
 
     method.__name__ = name
@@ -52,8 +54,8 @@ class ArrayMethods:
     # Provided by each type.
     shape: Any
     _plain: Value
-    __getitem__: Any
-    __setitem__: Any
+    __getitem__: Function
+    __setitem__: Function
 
     dtype: Any = FLOAT64
     itemsize = 8
@@ -61,7 +63,7 @@ class ArrayMethods:
     if TYPE_CHECKING:  # set below, and from the table of elementwise operations
         from varmat.typing import anything
 
-        def _set(self, *args: Operand, **kwargs: Any) -> Operand: ...
+        def _set(self, *args: Setting, **kwargs: Setting) -> Operand: ...
 
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
             __rtruediv__
@@ -127,8 +129,8 @@ class ArrayMethods:
     def reshape(self, *shape: int | Shape, order: str = "C") -> Operand:
         return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
 
-    def transpose(self, *axes: Any) -> Operand:
-        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+    def transpose(self, *axes: int | Sequence[int] | None) -> Operand:
+        return _numpy.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     def flatten(self, order: str = "C") -> Operand:
         return np.copy(_numpy.ravel(self, order=order))
@@ -136,7 +138,9 @@ class ArrayMethods:
     def copy(self, order: str = "C") -> Operand:
         return np.copy(self)
 
-    def astype(self, dtype: Any, *args: Operand, copy: bool = True, **kwargs: Any) -> Operand:
+    def astype(
+        self, dtype: DTypeLike | None, *args: Setting, copy: bool = True, **kwargs: Setting
+    ) -> Operand:
         kind = np.dtype(dtype).kind
         if kind == "b":
             return dispatch.constant(np.not_equal, (self, 0.0), {})
@@ -157,7 +161,7 @@ class ArrayMethods:
         return [self[i].tolist() for i in range(self.shape[0])] if self.shape else self
 
     def item(self, *index: Index) -> Operand:
-        at: Any = index[0] if len(index) == 1 else index
+        at: Index = index[0] if len(index) == 1 else index
         if type(at) is not tuple:
             return np.ravel(self)[at]
         return self[at] if at else np.reshape(self, ())
@@ -169,16 +173,21 @@ class ArrayMethods:
         self[...] = fill_value
 
     def sort(
-        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
+        self,
+        axis: int = -1,
+        kind: Setting = None,
+        order: Setting = None,
+        *,
+        stable: bool | None = None,
     ) -> None:
         self[...] = np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
 
     def partition(
-        self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None
+        self, kth: Setting, axis: int = -1, kind: Setting = "introselect", order: Setting = None
     ) -> None:
         self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)
 
-    def __array__(self, *args: Operand, **kwargs: Any) -> Operand:
+    def __array__(self, *args: Setting, **kwargs: Setting) -> Operand:
         frame = sys._getframe(1)
         if is_sparse_product(frame):
             return np.empty((), object)
@@ -224,7 +233,7 @@ class ArrayMethods:
     def __copy__(self) -> Operand:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> Operand:
+    def __deepcopy__(self, memo: object) -> Operand:
         return self.copy()
 
     def __reduce__(self) -> Operand:
@@ -264,7 +273,7 @@ class Container:
     __slots__ = ()
     shape: Any
     _plain: Value
-    __getitem__: Any
+    __getitem__: Function
     __len__: Any = Length()
 
     def __iter__(self) -> Iterator[Operand]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from varmat.core.tape import ALWAYS, Rule, current_tape
 from varmat.core.variables import make_result
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from varmat.typing import Function, Operand
 
 __all__ = ["make_callback_var", "reverse_pass_callback"]
 
 
-def make_callback_var(value: Any, function: Function) -> Operand:
+def make_callback_var(value: ArrayLike, function: Function) -> Operand:
     """A variable with a given value and a callback for its reverse pass.
 
     Parameters

@@ -16,9 +16,9 @@ from varmat.core.tape import Rule, current_tape
 from varmat.core.variables import VARIABLES, Outputs, Var, make_leaf, make_result, tape_of
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, DTypeLike
 
-    from varmat.typing import Index, Operand
+    from varmat.typing import Index, Operand, Setting
 
 __all__ = ["MatVar", "matvar", "to_matvar", "to_varmat"]
 
@@ -57,7 +57,7 @@ class MatVar(ReflectedOperators, np.ndarray[Any, Any]):
 
     _plain = val
 
-    def astype(self, dtype: Any, *args: Operand, **kwargs: Any) -> Operand:
+    def astype(self, dtype: DTypeLike | None, *args: Setting, **kwargs: Setting) -> Operand:
         method: Any = np.ndarray.astype if np.dtype(dtype) == object else ArrayMethods.astype
         return method(self, dtype, *args, **kwargs)
 

@@ -42,7 +42,7 @@ from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
 
 if TYPE_CHECKING:
     from varmat.core.domains import Domain
-    from varmat.typing import Function, Linear, Operand, Settings, Value
+    from varmat.typing import Function, Linear, Operand, Result, Setting, Settings, Value
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -77,7 +77,7 @@ class Saved:
 
     __slots__ = ("saved", "value")
 
-    def __init__(self, value: Any, **saved: Any) -> None:
+    def __init__(self, value: Result, **saved: Setting) -> None:
         self.value = value
         self.saved = saved
 

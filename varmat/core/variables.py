@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, MappingView, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Indexing,
         Linear,
         Operand,
+        Result,
         Value,
         array_operator,
         reduction,
@@ -448,7 +449,15 @@ def borrow_leaf(x: Operand, tape: Tape) -> Operand:
     return make_leaf(values, tape, new(Borrowed))
 
 
-def var(x: ArrayLike) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def var(x: float) -> Var: ...
+    @overload
+    def var(x: ArrayLike) -> Result: ...
+
+
+def var(x: ArrayLike) -> Result:
     """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like, a `ComplexVar`
     from complex numbers.
 
@@ -493,7 +502,17 @@ def var(x: ArrayLike) -> Any:
     return make_leaf(own, tape)
 
 
-def value(x: Any) -> Any:
+if TYPE_CHECKING:
+
+    @overload
+    def value(x: Var) -> float: ...
+    @overload
+    def value(x: VarMat) -> np.ndarray: ...
+    @overload
+    def value(x: object) -> Result: ...
+
+
+def value(x: object) -> Result:
     """The plain value of a variable, as a copy; data is returned as it is.
 
     Tuples (named ones too), lists and dicts are gone through.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ __all__ = ["log_mix"]
 LARGEST_EXPONENT = 709.78
 
 
-def log_mix(theta: Operand, *log_densities: Any) -> Result:
+def log_mix(theta: Operand, *log_densities: Operand) -> Result:
     """Log density of a mixture.
 
     ``log_mix(theta, lp1, lp2)`` is the mixture of two components, elementwise, and ``log_mix(theta,
@@ -84,7 +84,7 @@ def log_mix(theta: Operand, *log_densities: Any) -> Result:
     )
 
 
-def _check(theta: Operand, **log_densities: Any) -> None:
+def _check(theta: Operand, **log_densities: Operand) -> None:
     for name, x in log_densities.items():
         not_nan.check("log_mix", name, x)
     probability.check("log_mix", "theta", theta)

@@ -126,7 +126,7 @@ class CubicSpline(PPoly):
         x: Operand,
         y: Operand,
         axis: int = 0,
-        bc_type: Any = "not-a-knot",
+        bc_type: str | tuple[Operand, Operand] = "not-a-knot",
         extrapolate: bool | str | None = None,
     ) -> None:
         x = check_increasing("CubicSpline", "x", x)

@@ -238,7 +238,12 @@ def _conditions(side: Operand) -> list[tuple[int, Result]]:
 
 
 def make_interp_spline(
-    x: Operand, y: Operand, k: int = 3, t: Operand = None, bc_type: Any = None, axis: int = 0
+    x: Operand,
+    y: Operand,
+    k: int = 3,
+    t: Operand = None,
+    bc_type: str | tuple[Operand, Operand] | None = None,
+    axis: int = 0,
 ) -> BSpline:
     """The spline of a degree through given values: `scipy.interpolate.make_interp_spline`.
 

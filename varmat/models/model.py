@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from varmat.models.results import ArvizData, Labels
-    from varmat.typing import Function, Operand
+    from varmat.typing import Function, Operand, Setting
 
 __all__ = ["Model"]
 
@@ -168,7 +168,7 @@ class Model(DensityModel):
         jacobian: bool = False,
         method: str = "L-BFGS-B",
         seed: int | None = None,
-        **options: Any,
+        **options: Setting,
     ) -> Optimum:
         """Find a mode with `scipy.optimize.minimize` and the exact gradient.
 
@@ -202,7 +202,7 @@ class Model(DensityModel):
         draws: int = 1000,
         jacobian: bool = True,
         seed: int | None = None,
-        **options: Any,
+        **options: Setting,
     ) -> LaplaceApproximation:
         """The normal approximation on the unconstrained scale: the mode, the inverse of the exact
         negative Hessian, and draws.
@@ -244,7 +244,7 @@ class Model(DensityModel):
         cores: int | None = None,
         executor: Executor | str | None = None,
         progress_bar: bool = True,
-        **settings: Any,
+        **settings: Setting,
     ) -> ArvizData:
         """Draw from the posterior with nutpie's NUTS; needs ``pip install "varmat[sample]"``.
 
@@ -346,7 +346,7 @@ class Model(DensityModel):
             self._likelihood.shapes(self)  # raises errors now, before draws would be lost
         return completed(self, run_nutpie(model, start, seed, settings, executor), executor)
 
-    def to_jax(self, propto: bool = True, jacobian: bool = True) -> Any:
+    def to_jax(self, propto: bool = True, jacobian: bool = True) -> Function:
         """The log density as a function of JAX of the unconstrained vector, for samplers and
         devices of JAX.
 

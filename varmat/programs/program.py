@@ -15,13 +15,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
 
 from varmat import html
 from varmat.core.errors import TapeError, refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from varmat.programs.jax import Array
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
 Shape = tuple[int, ...]
@@ -231,7 +236,7 @@ class Program:
             lines.append(f"    {step.kernel.name}({reads}){cost}")
         return "\n".join(lines)
 
-    def to_jax(self) -> Any:
+    def to_jax(self) -> Callable[..., tuple[Array, ...]]:
         """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and
         ``jax.vmap``.
 

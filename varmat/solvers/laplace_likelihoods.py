@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def _marginal(
     data: Sequence[Operand],
     covariance: Operand,
     args: Sequence[Operand],
-    tolerances: Sequence[Any] | None = None,
+    tolerances: Sequence[Operand] | None = None,
 ) -> Result:
     """The log density; `data` is (y, y_index, m) and further arguments of the likelihood."""
     control = Control() if tolerances is None else control_of(name, tolerances)
@@ -152,7 +152,7 @@ def _latent(
     args: Sequence[Operand],
     rng: np.random.Generator | int | None,
     size: int | None,
-    tolerances: Sequence[Any] | None = None,
+    tolerances: Sequence[Operand] | None = None,
 ) -> np.ndarray:
     control = Control() if tolerances is None else control_of(name, tolerances)
     k = covariance_of(name, covariance, args)
@@ -195,7 +195,7 @@ def laplace_marginal_tol_poisson_log_lpmf(
     m: Operand,
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
 ) -> Result:
     name = "laplace_marginal_tol_poisson_log_lpmf"
     return _marginal(
@@ -209,7 +209,7 @@ def laplace_latent_tol_poisson_log_rng(
     m: Operand,
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
     *,
     rng: np.random.Generator | int | None = None,
     size: int | None = None,
@@ -260,7 +260,7 @@ def laplace_marginal_tol_bernoulli_logit_lpmf(
     m: Operand,
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
 ) -> Result:
     name = "laplace_marginal_tol_bernoulli_logit_lpmf"
     return _marginal(
@@ -274,7 +274,7 @@ def laplace_latent_tol_bernoulli_logit_rng(
     m: Operand,
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
     *,
     rng: np.random.Generator | int | None = None,
     size: int | None = None,
@@ -336,7 +336,7 @@ def laplace_marginal_tol_neg_binomial_2_log_lpmf(
     m: Operand,
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
 ) -> Result:
     name = "laplace_marginal_tol_neg_binomial_2_log_lpmf"
     return _marginal(
@@ -356,7 +356,7 @@ def laplace_latent_tol_neg_binomial_2_log_rng(
     m: Operand,
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
     *,
     rng: np.random.Generator | int | None = None,
     size: int | None = None,

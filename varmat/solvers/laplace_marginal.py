@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -279,7 +279,7 @@ def laplace_marginal_tol(
     likelihood_args: Sequence[Operand],
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
 ) -> Result:
     name = "laplace_marginal_tol"
     control = control_of(name, tolerances)
@@ -313,7 +313,7 @@ def laplace_latent_tol_rng(
     likelihood_args: Sequence[Operand],
     covariance_function: Function,
     covariance_args: Sequence[Operand],
-    tolerances: Sequence[Any],
+    tolerances: Sequence[Operand],
     *,
     rng: np.random.Generator | int | None = None,
     size: int | None = None,

@@ -7,7 +7,7 @@ to weights of the elements at the edges, which the definitions count once where 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -17,11 +17,11 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import integer
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Axes, Function, Linear, Operand, Result, Setting, Value
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound="Function")
 # Type -> the types of the transposed matrix and of the inverse.
 _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
 _INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
@@ -63,7 +63,7 @@ def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
 @trigonometric_transform.reverse
 def trigonometric_transform_reverse(
     g: Adjoint, r: Value, x: Value, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
-) -> Any:
+) -> Adjoint:
     settings = (sine, _TRANSPOSED[kind], axis, norm, orthogonalize)
     if orthogonalize or kind == 4 or (sine and kind == 1):
         return _transform(g, *settings)
@@ -74,7 +74,7 @@ def trigonometric_transform_reverse(
 
 
 @trigonometric_transform.tangent
-def trigonometric_transform_tangent(r: Value, x: Value, **settings: Any) -> Any:
+def trigonometric_transform_tangent(r: Value, x: Value, **settings: Setting) -> Linear:
     return lambda t: trigonometric_transform(t, **settings)
 
 
@@ -89,7 +89,13 @@ def fitted(x: Operand, n: int, axis: int) -> Result:
 
 
 def _along(
-    name: str, x: Operand, kind: int, n: Operand, axis: int, norm: Any, orthogonalize: bool | None
+    name: str,
+    x: Operand,
+    kind: int,
+    n: Operand,
+    axis: int,
+    norm: str | None,
+    orthogonalize: bool | None,
 ) -> Result:
     """A transform along one axis, after checking the arguments."""
     x = as_operand(x, f"{name}: x")
@@ -120,20 +126,26 @@ def _along(
 
 
 def _several(
-    name: str, x: Operand, kind: int, s: Operand, axes: Any, norm: Any, orthogonalize: bool | None
+    name: str,
+    x: Operand,
+    kind: int,
+    s: Operand,
+    axes: Axes,
+    norm: str | None,
+    orthogonalize: bool | None,
 ) -> Result:
     """The transform along several axes, one after another."""
     x = as_operand(x, f"{name}: x")
     s = None if s is None else np.atleast_1d(s).tolist()
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(np.ndim(x))
-    axes = np.atleast_1d(np.asarray(axes, dtype=int)).tolist()
-    s = [None] * len(axes) if s is None else s
-    if len(s) != len(axes):
+    along: list[int] = np.atleast_1d(np.asarray(axes, dtype=int)).tolist()
+    s = [None] * len(along) if s is None else s
+    if len(s) != len(along):
         raise ShapeError(
-            f"{name}: s has {len(s)} lengths, but must have one for each of {len(axes)} axes!"
+            f"{name}: s has {len(s)} lengths, but must have one for each of {len(along)} axes!"
         )
-    for n, axis in zip(s, axes, strict=True):
+    for n, axis in zip(s, along, strict=True):
         x = _along(name, x, kind, None if n == -1 else n, axis, norm, orthogonalize)
     return x
 
@@ -248,7 +260,7 @@ def dct(
     type: int = 2,
     n: int | None = None,
     axis: int = -1,
-    norm: Any = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
@@ -265,7 +277,7 @@ def idct(
     type: int = 2,
     n: int | None = None,
     axis: int = -1,
-    norm: Any = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
@@ -282,7 +294,7 @@ def dst(
     type: int = 2,
     n: int | None = None,
     axis: int = -1,
-    norm: Any = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
@@ -299,7 +311,7 @@ def idst(
     type: int = 2,
     n: int | None = None,
     axis: int = -1,
-    norm: Any = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
@@ -316,8 +328,8 @@ def dctn(
     x: Operand,
     type: int = 2,
     s: Operand = None,
-    axes: Any = None,
-    norm: Any = None,
+    axes: Axes = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
@@ -334,8 +346,8 @@ def idctn(
     x: Operand,
     type: int = 2,
     s: Operand = None,
-    axes: Any = None,
-    norm: Any = None,
+    axes: Axes = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
@@ -352,8 +364,8 @@ def dstn(
     x: Operand,
     type: int = 2,
     s: Operand = None,
-    axes: Any = None,
-    norm: Any = None,
+    axes: Axes = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:
@@ -370,8 +382,8 @@ def idstn(
     x: Operand,
     type: int = 2,
     s: Operand = None,
-    axes: Any = None,
-    norm: Any = None,
+    axes: Axes = None,
+    norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
 ) -> Result:

@@ -14,7 +14,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.plain_arrays import unbroadcast
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Axes, Operand, Result, Value
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
@@ -236,7 +236,7 @@ def correlate(in1: Operand, in2: Operand, mode: str = "full", method: str = "aut
     return _over("correlate", in1, in2, mode, method, None, reverse=True)
 
 
-def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None) -> Result:
+def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = None) -> Result:
     """Convolution by Fourier transforms: `scipy.signal.fftconvolve`.
 
     Parameters
@@ -275,7 +275,7 @@ def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None
     return _over("fftconvolve", in1, in2, mode, "fft", axes)
 
 
-def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Any = None) -> Result:
+def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = None) -> Result:
     """Convolution by Fourier transforms piece by piece, of a long array with a short one:
     `scipy.signal.oaconvolve`.
 
