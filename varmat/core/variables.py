@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
     from varmat.typing import (
         Adjoint,
-        Function,
         Indexing,
         Linear,
         Operand,
-        Result,
         Value,
         array_operator,
         reduction,
@@ -66,7 +64,7 @@ class Variable(Operators, ArrayMethods):
             self._tape.watch(self)
         return self._val
 
-    def grad(self, variables: Any = None) -> Operand:
+    def grad(self, variables: Operand = None) -> Operand:
         """Run the reverse pass from this scalar: afterwards ``x.adj`` is its derivative with
         respect to ``x``.
 
@@ -149,7 +147,7 @@ class Var(Variable):
     shape = ()
     size = 1
     __getitem__ = scalar_item
-    __iter__: Any = None  # otherwise Python would iterate by __getitem__
+    __iter__: None = None  # otherwise Python would iterate by __getitem__
 
     if TYPE_CHECKING:
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
@@ -405,19 +403,18 @@ def forget_outside(tape: Tape) -> None:
     stale = any(outer.swept and (outer or outer.leaves) for outer in others)
     if stale and not any(outer.sweeping for outer in others):
         for x in outsiders(tape):
-            owner: Any = getattr(x, "_root", x)
-            owner._adj = None
+            (x._root if isinstance(x, View) else x)._adj = None
 
 
-def make_view(parent: VarMat, how: Function, val: np.ndarray) -> View:
+def make_view(parent: VarMat, how: Linear, val: np.ndarray) -> View:
     """The view of `parent` whose values are ``val = how(parent's values)``."""
-    view: Any = new(View if val.size <= LARGE else LargeView)
+    view: View = new(View if val.size <= LARGE else LargeView)
     view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
     if type(root) is Borrowed:
         # Not in the root: a cycle would hold the adjoint until the collector comes.
         root._tape.kept.append(view)
-    return view  # type: ignore[no-any-return]
+    return view
 
 
 def _new_array(val: np.ndarray, tape: Tape) -> Operand:
@@ -454,10 +451,10 @@ if TYPE_CHECKING:
     @overload
     def var(x: float) -> Var: ...
     @overload
-    def var(x: ArrayLike) -> Result: ...
+    def var(x: ArrayLike) -> Operand: ...
 
 
-def var(x: ArrayLike) -> Result:
+def var(x: ArrayLike) -> Operand:
     """Make a variable: a `Var` from a scalar, a `VarMat` from anything array-like, a `ComplexVar`
     from complex numbers.
 
@@ -509,10 +506,10 @@ if TYPE_CHECKING:
     @overload
     def value(x: VarMat) -> np.ndarray: ...
     @overload
-    def value(x: object) -> Result: ...
+    def value(x: object) -> Operand: ...
 
 
-def value(x: object) -> Result:
+def value(x: object) -> Operand:
     """The plain value of a variable, as a copy; data is returned as it is.
 
     Tuples (named ones too), lists and dicts are gone through.
@@ -567,7 +564,7 @@ def make_result(val: Operand, tape: Tape) -> Operand:
     return result
 
 
-class Outputs(tuple[Any, ...]):
+class Outputs(tuple["Variable", ...]):
     """The results of one entry with several, as the reverse pass sees them."""
 
     __slots__ = ()
@@ -589,14 +586,14 @@ class Outputs(tuple[Any, ...]):
             item._adj = adjoint
 
 
-def like(pattern: tuple[Any, ...], items: Iterable[Any]) -> Any:
+def like(pattern: tuple[Operand, ...], items: Iterable[Operand]) -> Operand:
     """A tuple of the type of `pattern`, a tuple or a named one."""
     return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
 
 
 def tape_of(operands: Sequence[Operand]) -> Tape | None:
     """The tape that records an operation on `operands`; None if no operand is a variable."""
-    tape: Any = None
+    tape: Tape | None = None
     for x in operands:
         if type(x) in VARIABLES:
             tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
