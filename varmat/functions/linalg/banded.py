@@ -6,7 +6,7 @@ derivative."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
 def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
     """The product of a banded matrix with a vector or a matrix; differentiable."""
     n, rest = np.shape(x)[0], np.shape(x)[1:]
-    total: Any = np.zeros(np.shape(x))
+    total: np.ndarray = np.zeros(np.shape(x))
     for k in range(np.shape(ab)[0]):
         i, j = _part(k - upper, n)
         row = ab[k, j] if not rest else ab[k, j][:, None]
@@ -137,7 +137,7 @@ def banded_solution(ab: Value, b: Value, *, lower: int, upper: int) -> Saved:
 @banded_solution.reverse
 def banded_solution_reverse(
     g: Adjoint, r: Value, ab: Value, b: Value, lower: int, upper: int, factor: Value
-) -> Any:
+) -> Adjoint:
     if factor is None:
         return np.zeros(ab.shape), np.zeros(b.shape)
     z = lapack().dgbtrs(factor[0], lower, upper, g, factor[1], trans=1)[0]
@@ -393,7 +393,7 @@ def banded_cholesky_rate(factor: Value, t: Value) -> Value:
 
 
 @banded_cholesky_rate.reverse
-def banded_cholesky_rate_reverse(g: Adjoint, r: Value, factor: Value, t: Value) -> Any:
+def banded_cholesky_rate_reverse(g: Adjoint, r: Value, factor: Value, t: Value) -> Adjoint:
     width, n = t.shape[0] - 1, t.shape[1]
     of_left, of_factor, of_rate = np.zeros(t.shape), np.zeros(t.shape), np.array(g)
     for k in range(n - 1, -1, -1):
@@ -431,7 +431,7 @@ def _outer_bands(x: Operand, y: Operand) -> Result:
     m, n = np.shape(x)
     rows = []
     for k in range(m):
-        total: Any = np.zeros(n)
+        total: np.ndarray = np.zeros(n)
         for p in range(m - k):  # elements (j + k, j - p) and (j, j - p)
             count = max(n - p - k, 0)
             if count:

@@ -5,7 +5,7 @@ Which triangle is read, and where the adjoint lies, is said in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -163,6 +163,6 @@ cholesky_decompose.tangent(cholesky_tangent)
 
 
 @cholesky_decompose.straight
-def cholesky_decompose_straight(a: Operand) -> Any:
+def cholesky_decompose_straight(a: Operand) -> Result:
     require(np.abs(a - a.mT) <= TOLERANCE)
     return cholesky_straight(a)

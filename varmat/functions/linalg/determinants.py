@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
-SlogdetResult: Any = type(np.linalg.slogdet(np.empty((0, 0))))
+SlogdetResult: Function = type(np.linalg.slogdet(np.empty((0, 0))))
 
 
 def scaled(g: Adjoint, x: Operand) -> Result:

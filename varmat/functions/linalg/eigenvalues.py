@@ -13,7 +13,7 @@ Which triangle is read, and where the adjoint lies, is said in
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from varmat.functions.checks import check_square, check_values, fixed
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Result, Setting, Value
 
 __all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
 
@@ -44,7 +44,7 @@ def rounding_tolerance(values: Value, n: int) -> Result:
 
 
 @operation(np.linalg.eigh, stacked=True)
-def eigh(a: Value, UPLO: Any = "L") -> Value:  # noqa: N803 - NumPy's name
+def eigh(a: Value, UPLO: Setting = "L") -> Value:  # noqa: N803 - NumPy's name
     """Eigenvalues and eigenvectors of a symmetric matrix.
 
     Parameters
@@ -95,7 +95,7 @@ def _inverse_gaps(values: Value) -> Result:
 
 
 @eigh.reverse
-def eigh_reverse(g: Adjoint, r: Value, a: Value, UPLO: Any) -> Adjoint:  # noqa: N803 - NumPy's name
+def eigh_reverse(g: Adjoint, r: Value, a: Value, UPLO: str) -> Adjoint:  # noqa: N803 - NumPy's name
     (w, v), (gw, gv) = r, g
     inside = np.zeros(a.shape) if gv is None else _inverse_gaps(w) * (v.mT @ gv)
     if gw is not None:
@@ -104,7 +104,7 @@ def eigh_reverse(g: Adjoint, r: Value, a: Value, UPLO: Any) -> Adjoint:  # noqa:
 
 
 @eigh.tangent
-def eigh_tangent(r: Result, a: Operand, UPLO: Any) -> Linear:  # noqa: N803 - NumPy's name
+def eigh_tangent(r: Result, a: Operand, UPLO: str) -> Linear:  # noqa: N803 - NumPy's name
     w, v = r
     gaps = _inverse_gaps(w)
 
@@ -116,7 +116,7 @@ def eigh_tangent(r: Result, a: Operand, UPLO: Any) -> Linear:  # noqa: N803 - Nu
 
 
 @implements(np.linalg.eigvalsh)
-def _eigvalsh(a: Operand, UPLO: Any = "L") -> Result:  # noqa: N803 - NumPy's name
+def _eigvalsh(a: Operand, UPLO: str = "L") -> Result:  # noqa: N803 - NumPy's name
     return eigh(a, UPLO)[0]
 
 

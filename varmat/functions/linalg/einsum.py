@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import string
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +19,16 @@ from varmat.plain_arrays import unbroadcast
 from varmat.programs import contractions  # noqa: F401 - how symbols answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Setting, Value
 
 __all__: list[str] = []
 
 
-def _terms(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]:
+def _terms(operands: tuple[Operand, ...]) -> tuple[list[str], str | None, list[Operand]]:
     """Subscripts of the operands and of the result (None where implied), and the operands, of
     either way to call.
     """
@@ -35,7 +37,7 @@ def _terms(operands: tuple[Any, ...]) -> tuple[list[str], str | None, list[Any]]
         return inputs.split(","), result if arrow else None, list(operands[1:])
     letters = string.ascii_uppercase + string.ascii_lowercase
 
-    def spelled(axes: Any) -> str:
+    def spelled(axes: Iterable[Index]) -> str:
         return "".join("..." if i is Ellipsis else letters[int(i)] for i in axes)
 
     count = len(operands) // 2
@@ -86,10 +88,10 @@ def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ..
 def _einsum(
     *operands: Operand,
     out: Operand = None,
-    optimize: Any = False,
+    optimize: Setting = False,
     dtype: DTypeLike | None = None,
-    order: Any = "K",
-    casting: Any = "safe",
+    order: str | None = "K",
+    casting: str = "safe",
 ) -> Result:
     check_settings(np.einsum, out, dtype, casting)
     terms, output, arrays = _terms(operands)
@@ -102,7 +104,7 @@ def _einsum(
 
 
 @operation(variadic=True, stacked=True)
-def einsum(*arrays: Value, subscripts: str, optimize: Any) -> Value:
+def einsum(*arrays: Value, subscripts: str, optimize: Setting) -> Value:
     """Sum of products over named axes: `numpy.einsum` with explicit subscripts.
 
     Parameters
@@ -133,7 +135,7 @@ def einsum(*arrays: Value, subscripts: str, optimize: Any) -> Value:
     return _einstein_sum(subscripts, optimize, *arrays)
 
 
-def _einstein_sum(subscripts: str, optimize: Any, *arrays: Operand) -> Result:
+def _einstein_sum(subscripts: str, optimize: Setting, *arrays: Operand) -> Result:
     """`numpy.einsum`. Large sums are taken in a good order, which takes 50 us to find, once."""
     if not optimize and len(arrays) > 1 and math.prod(map(np.size, arrays)) > LARGE:
         optimize = _summation_order(subscripts, *map(np.shape, arrays))
@@ -160,7 +162,9 @@ def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
     return terms[k], letters, known, f"{','.join(sources)}->{known}"
 
 
-def _contribution(k: int, g: Adjoint, arrays: Operand, subscripts: str, optimize: Any) -> Result:
+def _contribution(
+    k: int, g: Adjoint, arrays: Operand, subscripts: str, optimize: Setting
+) -> Result:
     """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of
     that one.
     """
@@ -178,14 +182,18 @@ def _contribution(k: int, g: Adjoint, arrays: Operand, subscripts: str, optimize
 
 
 @einsum.reverse
-def einsum_reverse(g: Adjoint, r: Value, *arrays: Value, subscripts: str, optimize: Any) -> Adjoint:
+def einsum_reverse(
+    g: Adjoint, r: Value, *arrays: Value, subscripts: str, optimize: Setting
+) -> Adjoint:
     return tuple(
         partial(_contribution, k, g, arrays, subscripts, optimize) for k in range(len(arrays))
     )
 
 
 @einsum.tangent
-def einsum_tangent(r: Result, *arrays: Operand, subscripts: str, optimize: Any) -> Any:
+def einsum_tangent(
+    r: Result, *arrays: Operand, subscripts: str, optimize: Setting
+) -> tuple[Linear, ...]:
     inputs, _, output = subscripts.partition("->")
     terms = inputs.split(",")
     direction = next(c for c in string.ascii_letters if c not in subscripts)

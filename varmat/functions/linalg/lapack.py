@@ -11,9 +11,8 @@ of a loop in Python."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -152,7 +151,7 @@ def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray
     if x.ndim == 1 or (x.ndim == 2 and (x.shape[1] == 1 or len(x) <= BLOCK)):
         return clear_above(outer(x, y, factor))
     x = factor * x
-    product: Any = np.multiply if x.shape[-1] == 1 else np.matmul
+    product: Function = np.multiply if x.shape[-1] == 1 else np.matmul
     shape = (*x.shape[:-1], x.shape[-2])
     return lower_triangle(
         shape, lambda i, j, out: product(x[..., i:j, :], y[..., :j, :].mT, out=out)
@@ -168,7 +167,7 @@ def product(x: np.ndarray, y: np.ndarray) -> Result:
 
 
 def solve_each(
-    one: Callable[..., Any], factor: tuple[Any, ...], b: Operand, vector: bool = False
+    one: Function, factor: tuple[Operand, ...], b: Operand, vector: bool = False
 ) -> Result:
     """Solve, with ``one(*factor, b)`` for a single matrix, the systems of a stack of matrices and a
     stack of right-hand sides.

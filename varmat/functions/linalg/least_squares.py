@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +17,15 @@ from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import column, uncolumn
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["generalized_inverse"]
 
 
 @operation(stacked=True)
-def pinv(a: Value, rcond: Any = None, rtol: Any = None) -> Value | Saved:
+def pinv(a: Value, rcond: Operand = None, rtol: Operand = None) -> Value | Saved:
     """The pseudo-inverse of Moore and Penrose.
 
     Parameters
@@ -74,7 +76,7 @@ def pinv(a: Value, rcond: Any = None, rtol: Any = None) -> Value | Saved:
     return Saved(r, basis=basis if _is_cut(a, basis) else None)
 
 
-def _inverse_and_basis(a: Operand, cutoff: Any) -> tuple[Result, Result]:
+def _inverse_and_basis(a: Operand, cutoff: ArrayLike | None) -> tuple[Result, Result]:
     """The pseudo-inverse, and what it is made of: the singular vectors and values, and their
     inverses, zero where dropped.
     """
@@ -162,7 +164,12 @@ def _of_kept(t: Operand, a: Operand, p: Operand, basis: Value) -> Result:
 
 @pinv.reverse
 def pinv_reverse(
-    g: Adjoint, r: Value, a: Value, rcond: Any, rtol: Any, basis: Value = None
+    g: Adjoint,
+    r: Value,
+    a: Value,
+    rcond: ArrayLike | None,
+    rtol: ArrayLike | None,
+    basis: Value = None,
 ) -> Adjoint:
     left, right = _triple_product(g.mT, r, r.mT), _triple_product(r.mT, r, g.mT)
     total = (
@@ -176,7 +183,9 @@ def pinv_reverse(
 
 
 @pinv.tangent
-def pinv_tangent(r: Result, a: Operand, rcond: Any, rtol: Any, basis: Value = None) -> Linear:
+def pinv_tangent(
+    r: Result, a: Operand, rcond: ArrayLike | None, rtol: ArrayLike | None, basis: Value = None
+) -> Linear:
     plain(a)  # a recording does not hold: other singular values may be cut at the next run
 
     def push(t: Operand) -> Result:
@@ -198,7 +207,11 @@ _NOT_GIVEN = np._NoValue
 
 @implements(np.linalg.pinv)
 def _pinv(
-    a: Operand, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN
+    a: Operand,
+    rcond: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Operand = _NOT_GIVEN,
 ) -> Result:
     a = as_operand(a, "pinv: a")
     if hermitian:
@@ -210,7 +223,7 @@ def _pinv(
     return pinv(a, rcond=rcond, rtol=None if rtol is _NOT_GIVEN else rtol)
 
 
-def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
+def _cutoff(rcond: Operand, shape: tuple[int, ...]) -> float:
     """The fraction of the largest singular value below which the others count as zero, as
     `numpy.linalg.lstsq` reads `rcond`.
     """
@@ -221,7 +234,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> float:
 
 
 @operation()
-def lstsq_solution(a: Value, b: Value, rcond: Any = None) -> Saved:
+def lstsq_solution(a: Value, b: Value, rcond: ArrayLike | None = None) -> Saved:
     """Solution of least norm and singular values: the differentiable part of
     `numpy.linalg.lstsq`.
     """
@@ -232,7 +245,14 @@ def lstsq_solution(a: Value, b: Value, rcond: Any = None) -> Saved:
 
 @lstsq_solution.reverse
 def lstsq_solution_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, rcond: Any, p: Value, basis: Value, cut: bool
+    g: Adjoint,
+    r: Value,
+    a: Value,
+    b: Value,
+    rcond: ArrayLike | None,
+    p: Value,
+    basis: Value,
+    cut: bool,
 ) -> tuple[Thunk, ...]:
     # Golub and Pereyra, as in pinv, applied to b without forming the adjoint of the pseudo-inverse.
     vector = b.ndim == 1
@@ -250,7 +270,7 @@ def lstsq_solution_reverse(
 
 @lstsq_solution.tangent
 def lstsq_solution_tangent(
-    r: Result, a: Operand, b: Operand, rcond: Any, p: Operand, basis: Value, cut: bool
+    r: Result, a: Operand, b: Operand, rcond: ArrayLike | None, p: Operand, basis: Value, cut: bool
 ) -> tuple[Linear, ...]:
     plain(a)  # as in pinv
     vector, basis_if_cut = np.ndim(b) == 1, basis if cut else None
@@ -271,7 +291,7 @@ def lstsq_solution_tangent(
 
 
 @implements(np.linalg.lstsq)
-def lstsq(a: Operand, b: Operand, rcond: Any = None) -> Result:
+def lstsq(a: Operand, b: Operand, rcond: ArrayLike | None = None) -> Result:
     """The least squares solution of ``a @ x = b``: `numpy.linalg.lstsq`.
 
     Parameters
@@ -316,7 +336,7 @@ def lstsq(a: Operand, b: Operand, rcond: Any = None) -> Result:
     rank = int(np.count_nonzero(values > _cutoff(rcond, (m, n)) * np.max(values, initial=0.0)))
     residuals = np.empty(0)
     if rank == n < m:
-        one_column: Any = np.ndim(b) == 1
+        one_column: bool = np.ndim(b) == 1
         residuals = np.sum(np.square(b - a @ x), axis=0, keepdims=one_column)
     return x, residuals, rank, s
 

@@ -26,7 +26,8 @@ from varmat.programs.program import Value as ProgramValue
 from varmat.programs.tape_programs import TapeProgram, writes
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.programs.builder import Builder
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Thunk, Value
 
 __all__: list[str] = []
 # For matrices of up to so many elements their order in memory makes no difference.
@@ -163,7 +164,7 @@ def matmul_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
     return lambda t: _left_tangent(t, a, b), lambda t: _right_tangent(t, a, b)
 
 
-def _left_tangent(t: Result, a: Operand, b: Operand) -> Any:
+def _left_tangent(t: Result, a: Operand, b: Operand) -> Result:
     """The product of tangents of `a`, maybe with an axis of directions in front, and `b`."""
     if np.ndim(t) == np.ndim(a) or np.ndim(b) < 3:
         return np.matmul(t, b)
@@ -172,7 +173,7 @@ def _left_tangent(t: Result, a: Operand, b: Operand) -> Any:
     return np.matmul(align(t, a, b), b)
 
 
-def _right_tangent(t: Result, a: Operand, b: Operand) -> Any:
+def _right_tangent(t: Result, a: Operand, b: Operand) -> Result:
     """The product of `a` and tangents of `b`, maybe with an axis of directions in front."""
     if np.ndim(t) == np.ndim(b):
         return np.matmul(a, t)
@@ -253,7 +254,7 @@ def matmul_operator(a: Operand, b: Operand) -> Result:
         x, y, tape = a, b._val, b._tape.top
     else:
         return _other_kinds(a, b)
-    result: Any
+    result: Result
     try:
         if (
             x.size > LARGE
@@ -289,7 +290,7 @@ def _other_kinds(a: Operand, b: Operand) -> Result:
     return matmul(a, b)
 
 
-def _reflected(self: Any, other: Operand) -> Result:
+def _reflected(self: Operand, other: Operand) -> Result:
     return matmul_operator(other, self)
 
 
@@ -310,7 +311,9 @@ dispatch.SUPPORTED[np.linalg.matmul] = matmul_operator
 
 
 @writes(MATMUL)
-def _write_matmul(program: TapeProgram, rule: Any, result: Operand, a: Operand, b: Operand) -> None:
+def _write_matmul(
+    program: TapeProgram, rule: Rule, result: Operand, a: Operand, b: Operand
+) -> None:
     (x, left), (y, right) = program.operand(a), program.operand(b)
     builder = program.builder
     node = program.node(result, builder.matmul(x, y))
@@ -343,14 +346,14 @@ def _write_matmul(program: TapeProgram, rule: Any, result: Operand, a: Operand, 
     program.back((node,), back)
 
 
-def _last_axes_swapped(builder: Any, x: ProgramValue) -> ProgramValue:
+def _last_axes_swapped(builder: Builder, x: ProgramValue) -> ProgramValue:
     axes = list(range(len(x.shape)))
     axes[-2:] = axes[:-3:-1]
-    return builder.transposed(x, axes)  # type: ignore[no-any-return]
+    return builder.transposed(x, axes)
 
 
 def _contribute_product(
-    program: TapeProgram, operand: Operand, p: ProgramValue, q: ProgramValue, shape: Any
+    program: TapeProgram, operand: Operand, p: ProgramValue, q: ProgramValue, shape: Shape
 ) -> None:
     """Add a product to the adjoint of an operand that was a matrix, or a stack of them, of a
     shape.

@@ -5,7 +5,7 @@ factors of the value serve it too."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylves
 
 
 def check_matrix_of(
-    function: str, name: str, x: Operand, shape: tuple[Any, Any] = (None, None)
+    function: str, name: str, x: Operand, shape: tuple[int | None, int | None] = (None, None)
 ) -> None:
     """Refuse what is no matrix, or one that has another number of rows or columns than it must
     have.
@@ -261,7 +261,7 @@ def solve_discrete_lyapunov(a: Value, q: Value, method: str | None = None) -> Va
     return _discrete(a, q, method)
 
 
-def _discrete(a: Operand, q: Operand, method: Any) -> Result:
+def _discrete(a: Operand, q: Operand, method: str | None) -> Result:
     from scipy.linalg import solve_discrete_lyapunov as solution
 
     if not a.size:
@@ -279,7 +279,7 @@ def _discrete(a: Operand, q: Operand, method: Any) -> Result:
 
 @solve_discrete_lyapunov.reverse
 def solve_discrete_lyapunov_reverse(
-    g: Adjoint, r: Value, a: Value, q: Value, method: Any
+    g: Adjoint, r: Value, a: Value, q: Value, method: str | None
 ) -> tuple[Thunk, ...]:
     z = _discrete(a.T, g, method)
     return lambda: z @ a @ r.T + z.T @ a @ r, lambda: z
@@ -287,7 +287,7 @@ def solve_discrete_lyapunov_reverse(
 
 @solve_discrete_lyapunov.tangent
 def solve_discrete_lyapunov_tangent(
-    r: Result, a: Operand, q: Operand, method: Any
+    r: Result, a: Operand, q: Operand, method: str | None
 ) -> tuple[Linear, ...]:
     def of_a(t: Operand) -> Result:
         return solve_discrete_lyapunov(a, t @ r @ a.T + a @ r @ t.T, method=method)

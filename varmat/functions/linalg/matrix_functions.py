@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -212,7 +212,7 @@ def scale_matrix_exp_multiply(t: Value, a: Value, b: Value) -> Saved:
 @scale_matrix_exp_multiply.reverse
 def scale_matrix_exp_multiply_reverse(
     g: Adjoint, r: Value, t: Value, a: Value, b: Value, e: Value
-) -> Any:
+) -> Adjoint:
     of_e, of_b = matmul_reverse(g, r, e, b)
     vector = b.ndim == 1
     return (

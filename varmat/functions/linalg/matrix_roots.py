@@ -4,7 +4,7 @@ its eigenvalues.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def _real(function: str, a: np.ndarray, compute: Function) -> np.ndarray:
     return np.array(r, dtype=float)
 
 
-def _or_nan(function: Function, *args: Any) -> np.ndarray:
+def _or_nan(function: Function, *args: Operand) -> np.ndarray:
     """The solution of an equation; nan if there is none, for then there is no derivative."""
     try:
         return np.array(function(*args))
@@ -99,7 +99,7 @@ def sqrtm(a: Value) -> Value:
     return _real("sqrtm", a, _root)
 
 
-def _root(a: np.ndarray) -> Any:
+def _root(a: np.ndarray) -> Result:
     from scipy.linalg import sqrtm as root
 
     r = root(a)

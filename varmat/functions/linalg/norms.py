@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from varmat.plain_arrays import is_between, summed
 from varmat.programs.symbols import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Setting, Value
 
 __all__ = ["dot_self", "norm1", "norm2"]
 
 _INFINITE = (np.inf, -np.inf)
 
 
-def _vector_norm(function: str, x: Operand, ord: Any, axis: Any, keepdims: bool) -> Result:
+def _vector_norm(function: str, x: Operand, ord: Setting, axis: Setting, keepdims: bool) -> Result:
     if ord is None:
         ord = 2
     if isinstance(ord, str):
@@ -40,7 +40,7 @@ def _vector_norm(function: str, x: Operand, ord: Any, axis: Any, keepdims: bool)
 
 
 def _matrix_norm(
-    function: str, x: Operand, ord: Any, axes: tuple[int, int], keepdims: bool
+    function: str, x: Operand, ord: Setting, axes: tuple[int, int], keepdims: bool
 ) -> Result:
     row, col = axes
     if not np.size(x):
@@ -68,7 +68,7 @@ def _extreme_singular_value(s: Value, ord: int) -> Result:
     return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
 
 
-def _normalised(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
+def _normalised(function: str, axis: Setting, ndim: int) -> tuple[int, ...]:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     wrapped = tuple(k % ndim for k in axes if -ndim <= k < ndim)
     if len(wrapped) < len(axes) or len(set(wrapped)) < len(axes):
@@ -79,7 +79,7 @@ def _normalised(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 @implements(np.linalg.norm)
-def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Result:
+def norm(x: Operand, ord: Setting = None, axis: Axis = None, keepdims: bool = False) -> Result:
     """`numpy.linalg.norm`: norms of vectors (one axis) and of matrices (two axes).
 
     Parameters
@@ -117,7 +117,7 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
 
 @implements(np.linalg.vector_norm)
 def vector_norm(
-    x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2
+    x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord: Setting = 2
 ) -> Result:
     """`numpy.linalg.vector_norm`: the norm of all elements along the given axes, by default of
     all.
@@ -128,7 +128,7 @@ def vector_norm(
 
 
 @implements(np.linalg.matrix_norm)
-def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> Result:
+def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Setting = "fro") -> Result:
     """`numpy.linalg.matrix_norm`: norms of the matrices in the last two axes."""
     x = as_operand(x, "matrix_norm: x")
     check_matrix("matrix_norm", "x", x)

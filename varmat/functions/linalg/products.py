@@ -6,7 +6,7 @@ Products over arbitrary axes stand in `einsum`."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -27,9 +27,11 @@ from varmat.functions.linalg.matmul import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Index, Linear, Operand, Result, Setting, Thunk, Value
 
 __all__ = ["dot_product", "elt_divide", "elt_multiply", "kron", "minus", "multiply", "plus"]
 
@@ -121,10 +123,10 @@ def _linalg_outer(x1: Operand, x2: Operand) -> Result:
     return _outer(x1, x2)
 
 
-def _contracted(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
+def _contracted(axes: Setting, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
     """The axes of both operands over which `numpy.tensordot` sums, none negative."""
     if isinstance(axes, (int, np.integer)):
-        pairs: Any = (range(-int(axes), 0), range(int(axes)))
+        pairs: Sequence[Sequence[Index]] = (range(-int(axes), 0), range(int(axes)))
     else:
         pairs = [[i] if isinstance(i, (int, np.integer)) else list(i) for i in axes]
     return [normalize_axis_index(i, a_ndim) for i in pairs[0]], [
@@ -133,7 +135,7 @@ def _contracted(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[in
 
 
 @composite(np.tensordot, np.linalg.tensordot)
-def _tensordot(a: Operand, b: Operand, axes: Any = 2) -> Result:
+def _tensordot(a: Operand, b: Operand, axes: Setting = 2) -> Result:
     a, b = as_operand(a, "tensordot: a"), as_operand(b, "tensordot: b")
     p, q = np.shape(a), np.shape(b)
     over_a, over_b = _contracted(axes, len(p), len(q))
@@ -192,7 +194,7 @@ def _vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1, keepdims: bool = Fal
 
 
 def _vecdot_ufunc(
-    x1: Operand, x2: Operand, axis: int = -1, keepdims: bool = False, **settings: Any
+    x1: Operand, x2: Operand, axis: int = -1, keepdims: bool = False, **settings: Setting
 ) -> Result:
     dispatch.refuse_settings(np.vecdot, settings)
     return _vecdot(x1, x2, axis=axis, keepdims=keepdims)
@@ -263,7 +265,7 @@ def _cheapest_splits(lengths: list[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-def _chain_product(arrays: Operand, splits: Any, i: int, j: int) -> Result:
+def _chain_product(arrays: Operand, splits: dict[tuple[int, int], int], i: int, j: int) -> Result:
     if j == i + 1:
         return arrays[i]
     k = splits[i, j]
@@ -414,14 +416,14 @@ def multiply(a: Value, b: Value) -> Value:
 
 
 @multiply.reverse
-def multiply_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> Any:
+def multiply_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> Adjoint:
     if not np.ndim(a) or not np.ndim(b):
         return lambda: g * b, lambda: g * a
     return matmul_reverse(g, r, a, b)
 
 
 @multiply.tangent
-def multiply_tangent(r: Result, a: Operand, b: Operand) -> Any:
+def multiply_tangent(r: Result, a: Operand, b: Operand) -> Result:
     if not np.ndim(a) or not np.ndim(b):
         return lambda t: t * b, lambda t: a * t
     return matmul_tangent(r, a, b)

@@ -5,7 +5,7 @@ The derivative of a solution solves a Lyapunov equation with the matrix of the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ __all__ = ["solve_continuous_are", "solve_discrete_are"]
 
 def _operands(
     function: str, a: Operand, b: Operand, q: Operand, r: Operand
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Result, Result, Result, Result]:
     """The matrices, of sizes that go together; `q` and `r` symmetric, as the mean of them and their
     transposes.
     """

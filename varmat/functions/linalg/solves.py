@@ -6,7 +6,7 @@ of small matrices go through NumPy's loops, which keep nothing."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from varmat.functions.linalg.triangles import place_of
 from varmat.programs.symbols import require, unrolled
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Thunk, Value
 
 __all__ = ["inverse", "mdivide_left", "mdivide_right"]
 
@@ -275,7 +275,7 @@ def tensorinv(a: Operand, ind: int = 2) -> Result:
 
 
 @implements(np.linalg.tensorsolve)
-def tensorsolve(a: Operand, b: Operand, axes: Any = None) -> Result:
+def tensorsolve(a: Operand, b: Operand, axes: Setting = None) -> Result:
     """Solve a tensor equation: `numpy.linalg.tensorsolve`, by reshaping to a matrix."""
     if axes is not None:
         axes = [k % np.ndim(a) for k in axes]

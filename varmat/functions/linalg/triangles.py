@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ BLOCK = 64
 GAP = 2048
 
 
-def place_of(index: Iterable[Any]) -> str:
+def place_of(index: Iterable[int]) -> str:
     """Brackets for the elements of an index; nothing for an empty one."""
     inside = ", ".join(str(int(i)) for i in index)
     return f"[{inside}]" if inside else ""
@@ -105,7 +105,9 @@ def half_diagonal(x: Operand) -> Result:
     return x
 
 
-def lower_triangle(shape: tuple[int, ...], rows: Callable[[int, int, Any], Any]) -> np.ndarray:
+def lower_triangle(
+    shape: tuple[int, ...], rows: Callable[[int, int, np.ndarray], object]
+) -> np.ndarray:
     """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the
     rows i to j up to column j.
     """

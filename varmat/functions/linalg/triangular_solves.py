@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -323,7 +323,7 @@ def mdivide_left_tri_low(a: Value, b: Value) -> Value:
 
 
 @mdivide_left_tri_low.straight
-def mdivide_left_tri_low_straight(a: Operand, b: Operand) -> Any:
+def mdivide_left_tri_low_straight(a: Operand, b: Operand) -> Result:
     return solve_triangular_straight(a, b, lower=True)
 
 
@@ -333,7 +333,7 @@ def mdivide_left_tri_low_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> Ad
 
 
 @mdivide_left_tri_low.tangent
-def mdivide_left_tri_low_tangent(r: Result, a: Operand, b: Operand) -> Any:
+def mdivide_left_tri_low_tangent(r: Result, a: Operand, b: Operand) -> Result:
     return solve_triangular_tangent(r, a, b, lower=True, trans=0, unit_diagonal=False)
 
 
