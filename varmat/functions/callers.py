@@ -9,17 +9,19 @@ from __future__ import annotations
 import dis
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from varmat.core import errors
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from varmat.typing import Result
 
 __all__: list[str] = []
 
 
-def outside(frame: Any, *packages: str) -> Result:
+def outside(frame: FrameType | None, *packages: str) -> Result:
     """The first frame outwards from the given one that belongs to none of the packages, or None."""
     while frame is not None:
         code_of_text = frame.f_code.co_filename.startswith(("<varmat ", "<rule: "))
@@ -32,7 +34,7 @@ def outside(frame: Any, *packages: str) -> Result:
     return frame
 
 
-def what_runs(frame: Any) -> tuple[str, str]:
+def what_runs(frame: FrameType | None) -> tuple[str, str]:
     """The instruction that a frame executes, and, for a call, the name of what it calls."""
     if frame is None:
         return "", ""

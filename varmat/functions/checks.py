@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial, wraps
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +28,11 @@ from varmat.programs.symbols import UntraceableError, lift, plain_or_symbol
 from varmat.programs.tape_programs import TapeProgram, writes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Function, Operand, Result, Value
+    from varmat.typing import Function, Operand, Result, Setting, Shape, Value
 
 __all__: list[str] = []
 
@@ -39,7 +41,7 @@ TOLERANCE = 1e-8
 one = Domain(f"1 to within {TOLERANCE}", lambda x: abs(x - 1.0) <= TOLERANCE)
 
 
-def check_values(check: Callable[..., Any], *operands: Operand) -> Result:
+def check_values(check: Function, *operands: Operand) -> Result:
     """Call a function that may refuse the plain values of operands: now, and whenever a recording
     of this is run.
 
@@ -84,7 +86,7 @@ def fixed(x: Operand) -> Result:
     return plain(x) if outcome is None else outcome
 
 
-def _check_anew(_: Any, operands: Operand, check: tuple[Function, Any]) -> None:
+def _check_anew(_: object, operands: Operand, check: tuple[Function, Result]) -> None:
     if not np.array_equal(check_values(check[0], *operands), check[1]):
         raise ElsewhereError
 
@@ -94,7 +96,11 @@ _CHECK = Rule("check", lambda result, operands, check: None, None, _check_anew)
 
 @writes(_CHECK)
 def _write_check(
-    program: TapeProgram, rule: Any, result: Any, operands: Operand, check: tuple[Function, Any]
+    program: TapeProgram,
+    rule: Rule,
+    result: Operand,
+    operands: Operand,
+    check: tuple[Function, Result],
 ) -> None:
     values = [program.operand(x)[0] for x in operands]
     if all(v.is_constant for v in values):
@@ -110,7 +116,7 @@ def _write_check(
     program.builder.apply(PythonCall("check", again, [], False), *values)
 
 
-def _traced(builder: Builder, function: Function, found: Any, values: Value) -> bool:
+def _traced(builder: Builder, function: Function, found: Result, values: Value) -> bool:
     """Write a check as guards: the conditions that it asks for, and its result, must hold again.
     False if it cannot be traced.
     """
@@ -132,8 +138,8 @@ def _traced(builder: Builder, function: Function, found: Any, values: Value) -> 
 
 
 def _check_again(
-    check: Callable[..., Any], found: Any, shapes: Any, *values: Operand
-) -> tuple[Any, ...]:
+    check: Function, found: Result, shapes: Sequence[Shape], *values: Operand
+) -> tuple[Result, ...]:
     if not np.array_equal(check(*plain_operands(values, shapes)), found):
         raise ElsewhereError
     return ()
@@ -147,8 +153,8 @@ def check_settings(
     function: Function,
     out: Operand = None,
     dtype: DTypeLike | None = None,
-    casting: Any = "safe",
-    device: Any = None,
+    casting: str = "safe",
+    device: str | None = None,
 ) -> None:
     """Refuse settings of a NumPy function that a result made of variables cannot follow."""
     refuse_dtype(function, dtype)
@@ -185,7 +191,7 @@ def delivered(function: Function, out: Operand, r: Operand) -> Result:
     return out
 
 
-def kept(setting: Any) -> Any:
+def kept(setting: Setting) -> Result:
     """A setting; a list or an array, which the caller may change before the reverse pass, is
     copied.
     """
@@ -194,14 +200,14 @@ def kept(setting: Any) -> Any:
     return deepcopy(setting) if isinstance(setting, (list, dict, np.ndarray)) else setting
 
 
-def by_position(function: Function, answer: Callable[..., Any]) -> Callable[..., Any]:
+def by_position(function: Function, answer: Function) -> Function:
     """An answer for a NumPy function, whose first argument may also be given by NumPy's name for
     it.
     """
     first, *_ = inspect.signature(function).parameters
 
     @wraps(answer)
-    def called(*args: Any, **settings: Any) -> Result:
+    def called(*args: Setting, **settings: Setting) -> Result:
         x, *others = args or [settings.pop(first)]
         return answer(
             x, *map(kept, others), **{name: kept(setting) for name, setting in settings.items()}
@@ -223,7 +229,7 @@ def in_the_name_of(function: str) -> Iterator[None]:
         raise
 
 
-def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
+def pair(function: str, name: str, value: Setting) -> tuple[Setting, Setting]:
     """The two items of an argument that is a pair."""
     try:
         first, second = value
@@ -234,7 +240,7 @@ def pair(function: str, name: str, value: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def integer(function: str, name: str, value: Any) -> int:
+def integer(function: str, name: str, value: Setting) -> int:
     """A count or a place as an int; a float is refused, whole or not."""
     try:
         return index(value)
@@ -244,7 +250,7 @@ def integer(function: str, name: str, value: Any) -> int:
         ) from None
 
 
-def count(function: str, name: str, value: Any, least: int = 0) -> int:
+def count(function: str, name: str, value: object, least: int = 0) -> int:
     """A count as an int; refuses one that is less than `least`, which is 0 or 1."""
     found = integer(function, name, value)
     if found < least:
@@ -253,7 +259,7 @@ def count(function: str, name: str, value: Any, least: int = 0) -> int:
     return found
 
 
-def place(function: str, name: str, value: Any, size: int) -> int:
+def place(function: str, name: str, value: object, size: int) -> int:
     """A place among `size` of them, counted from 0, as an int; refuses what is none."""
     found = integer(function, name, value)
     if not 0 <= found < size:
@@ -262,7 +268,7 @@ def place(function: str, name: str, value: Any, size: int) -> int:
     return found
 
 
-def check_integer(function: str, name: str, value: Any, least: int) -> None:
+def check_integer(function: str, name: str, value: object, least: int) -> None:
     """Raise unless `value`, a size or a number of draws, is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(

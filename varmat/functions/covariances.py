@@ -93,7 +93,7 @@ def _matern(name: str, nu2: float, polynomial: Function, derivative: Function) -
     respect to z is `derivative` times ``exp(-a)``.
     """
 
-    def correlation(z: Operand, out: Any) -> Result:
+    def correlation(z: Operand, out: np.ndarray | None) -> Result:
         a = np.sqrt(z)
         return np.multiply(polynomial(a), np.exp(np.negative(a, out), out), out)
 
@@ -148,7 +148,7 @@ _DOC = """{title}
 
 def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") -> Result:
     @_shows("sigma", "length_scale")
-    def covariance(x: Operand, *parameters: Operand, **named: Any) -> Result:
+    def covariance(x: Operand, *parameters: Operand, **named: Operand) -> Result:
         return gp_stationary_cov(
             *_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters, named), kernel=kernel
         )
@@ -202,7 +202,7 @@ _SQUARED_SINES = Kernel(
 
 
 @_shows("sigma", "length_scale", "period")
-def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Any) -> Result:
+def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Result:
     """The periodic covariance function.
 
     Called ``gp_periodic_cov(x, sigma, length_scale, period)``, or ``gp_periodic_cov(x1, x2, sigma,
@@ -262,7 +262,7 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Any) -> Result:
 
 
 @_shows("sigma")
-def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Any) -> Result:
+def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Operand) -> Result:
     """The dot product covariance function, of a linear regression.
 
     Called ``gp_dot_prod_cov(x, sigma)``, or ``gp_dot_prod_cov(x1, x2, sigma)`` for the covariances

@@ -6,7 +6,7 @@ derivative zero."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
 
 __all__ = ["cdist", "pdist", "squareform"]
 
@@ -77,7 +77,7 @@ def _farthest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 @pairwise_distances.reverse
 def pairwise_distances_reverse(
     g: Adjoint, r: Value, a: Value, b: Value, metric: str, p: float
-) -> Any:
+) -> Adjoint:
     of_a, of_b = np.zeros(a.shape), np.zeros(b.shape)
     if metric in ("euclidean", "sqeuclidean"):
         c = _shares(r, metric, p)(g)
@@ -97,7 +97,9 @@ def pairwise_distances_reverse(
 
 
 @pairwise_distances.tangent
-def pairwise_distances_tangent(r: Value, a: Value, b: Value, metric: str, p: float) -> Any:
+def pairwise_distances_tangent(
+    r: Value, a: Value, b: Value, metric: str, p: float
+) -> tuple[Linear, Linear]:
     if metric == "chebyshev":
         # Only the coordinate that differs most has a derivative; which one it is, is not
         # differentiated.
@@ -107,13 +109,13 @@ def pairwise_distances_tangent(r: Value, a: Value, b: Value, metric: str, p: flo
     share, count = _shares(r, metric, p), np.shape(a)[1]
 
     def of_a(t: Operand) -> Result:
-        total: Any = np.zeros(np.shape(r))
+        total: np.ndarray = np.zeros(np.shape(r))
         for k in range(count):
             total = total + share(a[:, k, None] - b[:, k]) * t[:, k, None]
         return total
 
     def of_b(t: Operand) -> Result:
-        total: Any = np.zeros(np.shape(r))
+        total: np.ndarray = np.zeros(np.shape(r))
         for k in range(count):
             total = total - share(a[:, k, None] - b[:, k]) * t[:, k]
         return total
@@ -122,8 +124,8 @@ def pairwise_distances_tangent(r: Value, a: Value, b: Value, metric: str, p: flo
 
 
 def _chosen(a: Operand, b: Operand, ta: Operand, tb: Operand) -> Result:
-    total: Any = np.zeros((np.shape(a)[0], np.shape(b)[0]))
-    best: Any = np.full(np.shape(total), -1.0)
+    total: np.ndarray = np.zeros((np.shape(a)[0], np.shape(b)[0]))
+    best: np.ndarray = np.full(np.shape(total), -1.0)
     for k in range(np.shape(a)[1]):
         d = a[:, k, None] - b[:, k]
         rate, size = np.sign(d) * (ta[:, k, None] - tb[:, k]), np.abs(d)
@@ -138,14 +140,14 @@ def upper_elements(x: Operand) -> Result:
 
 
 @upper_elements.reverse
-def upper_elements_reverse(g: Adjoint, r: Value, x: Value) -> Any:
+def upper_elements_reverse(g: Adjoint, r: Value, x: Value) -> Adjoint:
     c = np.zeros(x.shape)
     c[~np.tri(x.shape[0], dtype=bool)] = g
     return c
 
 
 @upper_elements.tangent
-def upper_elements_tangent(r: Value, x: Value) -> Any:
+def upper_elements_tangent(r: Value, x: Value) -> Linear:
     return upper_elements
 
 

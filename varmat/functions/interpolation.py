@@ -4,7 +4,7 @@ names of SciPy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -153,7 +153,7 @@ def _check_periodic(y: Operand) -> None:
         )
 
 
-def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Result]:
+def _condition(kind: str | tuple[int, Operand], rest: tuple[int, ...]) -> tuple[int, Result]:
     """The order of the derivative given at an end, and its value as a row; the order 3 stands for
     "not a knot".
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,7 +13,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
 
 __all__ = ["PPoly"]
 
@@ -47,7 +47,7 @@ def piecewise_polynomial(c: Operand, knots: Operand, x: Operand, *, nu: int) -> 
 @piecewise_polynomial.reverse
 def piecewise_polynomial_reverse(
     g: Adjoint, r: Value, c: Value, knots: Value, x: Value, nu: int
-) -> Any:
+) -> Adjoint:
     i = _pieces(knots, x)
 
     def of_c() -> Result:
@@ -64,7 +64,9 @@ def piecewise_polynomial_reverse(
 
 
 @piecewise_polynomial.tangent
-def piecewise_polynomial_tangent(r: Value, c: Value, knots: Value, x: Value, nu: int) -> Any:
+def piecewise_polynomial_tangent(
+    r: Value, c: Value, knots: Value, x: Value, nu: int
+) -> tuple[Linear, ...]:
     slope = piecewise_polynomial(c, knots, x, nu=nu + 1)
 
     def of_knots(t: Operand) -> Result:
@@ -233,7 +235,7 @@ class PPoly:
         for _ in range(nu):
             k = np.shape(c)[0]
             c = c / np.arange(k, 0, -1).reshape(-1, 1, 1)
-            rise: Any = 0.0
+            rise: Result = 0.0
             for j in range(k):
                 rise = (rise + c[j]) * h[:, None]
             start = np.concatenate([np.zeros((1, np.shape(c)[2])), np.cumsum(rise, axis=0)[:-1]])

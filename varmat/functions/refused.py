@@ -4,7 +4,7 @@ what to use instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy._core import umath
@@ -14,6 +14,8 @@ from varmat.functions.arrays.constant import named
 from varmat.functions.callers import outside, what_runs
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from varmat.typing import Operand
 
 __all__: list[str] = []
@@ -137,7 +139,7 @@ _PANDAS = (
 )
 
 
-def _advice_array(frame: Any) -> str:
+def _advice_array(frame: FrameType) -> str:
     """What to write where NumPy asks for a plain array."""
     frame = outside(frame, "numpy")
     module = frame.f_globals.get("__name__", "") if frame is not None else ""
@@ -155,7 +157,7 @@ def _advice_array(frame: Any) -> str:
     return f"{_ARRAY}; {_MODULE}"
 
 
-def _advice_number(frame: Any) -> str:
+def _advice_number(frame: FrameType) -> str:
     """What to write where Python asks for a plain number."""
     instruction, _ = what_runs(outside(frame, "numpy"))
     if instruction.startswith("STORE_"):

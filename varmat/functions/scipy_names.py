@@ -6,7 +6,10 @@ cannot be called on variables."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 __all__: list[str] = []
 
@@ -220,7 +223,7 @@ def answer(module: str, name: str) -> str | None:
     return None
 
 
-def advice(frame: Any) -> str | None:
+def advice(frame: FrameType | None) -> str | None:
     """The sentence for the function of SciPy that wants a variable as a plain array: the outermost
     one that is known.
 
@@ -244,7 +247,7 @@ def advice(frame: Any) -> str | None:
     return found
 
 
-def _function_of(frame: Any) -> tuple[str, str]:
+def _function_of(frame: FrameType) -> tuple[str, str]:
     """Module and name of the function that runs in a frame; for SciPy's wrappers, of the function
     that they wrap.
     """

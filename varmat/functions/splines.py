@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def _basis(t: Operand, x: Operand, i: np.ndarray, k: int, nu: int) -> Result:
 
     By the recursion of Cox and de Boor, a degree after the other; the last steps are derivatives.
     """
-    b: Any = np.ones((np.size(x), 1))
+    b: np.ndarray = np.ones((np.size(x), 1))
     nothing = np.zeros((np.size(x), 1))
     if nu > k:
         return np.zeros((np.size(x), k + 1))
@@ -460,7 +460,7 @@ class RegularGridInterpolator:
             )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 
-    def __call__(self, xi: Operand, method: Any = None) -> Result:
+    def __call__(self, xi: Operand, method: str | None = None) -> Result:
         """The values at the places `xi`, whose last axis has their coordinates; or a tuple of
         arrays of coordinates.
         """
@@ -479,7 +479,7 @@ class RegularGridInterpolator:
         # A single place counts as one row, as in SciPy.
         places = np.shape(xi)[:-1] or (1,)
         flat = np.reshape(xi, (-1, count))
-        outside: Any = False
+        outside: Result = False
         corners, shares = [], []
         for d, p in enumerate(self.grid):
             x = flat[:, d]
@@ -501,10 +501,10 @@ class RegularGridInterpolator:
         return np.reshape(r, places + np.shape(self.values)[count:])
 
     def _mean(self, corners: Operand, shares: Operand) -> Result:
-        r: Any = 0.0
+        r: Result = 0.0
         shape = (-1,) + (1,) * (np.ndim(self.values) - len(self.grid))
         for choice in product((0, 1), repeat=len(self.grid)):
-            weight: Any = 1.0
+            weight: Result = 1.0
             for share, side in zip(shares, choice, strict=True):
                 weight = weight * (share if side else 1.0 - share)
             r = (

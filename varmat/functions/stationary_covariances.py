@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from varmat.plain_arrays import ones
 from varmat.programs.symbols import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from collections.abc import Iterable, Sequence
+
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -49,8 +51,8 @@ class Kernel(NamedTuple):
 
     name: str
     unit: float
-    correlation: Callable[[Any, Any], Any]
-    slope: Callable[[Any, Any, Any], Any]
+    correlation: Callable[[Operand, Operand], Result]
+    slope: Callable[[Operand, Operand, Operand], Result]
 
 
 # Elements of a block of rows: a few arrays of this size stay in the L2 cache.
@@ -102,7 +104,7 @@ def _factor(scale: float, unit: float) -> float:
 
 
 def _squared_differences(
-    u: Operand, v: Operand, factor: float, out: Any, scratch: Operand
+    u: Operand, v: Operand, factor: float, out: np.ndarray | None, scratch: Operand
 ) -> Result:
     """The squared differences along one dimension, times the factor; the array that is written over
     may be `out`.
@@ -197,13 +199,13 @@ def gp_stationary_cov_reverse(
     kernel: Kernel,
     z: Value,
     scratch: Value,
-) -> Any:
+) -> Adjoint:
     def weights() -> Iterator[tuple[slice, Result, Result]]:
         """The adjoint of z, and z, by blocks of rows."""
         for rows, z_, r_, g_ in _blocks(z, r, g):
             yield rows, np.multiply(kernel.slope(z_, r_, sigma * sigma), g_, scratch[: len(z_)]), z_
 
-    found: list[Any] = []
+    found: list[Value] = []
 
     def of_points(i: int) -> Result:
         if not found:
@@ -304,7 +306,7 @@ def _of_points(
     if len(blocks) == 1:
         c, d, of_columns, total = blocks[0]
     else:
-        parts: Any = zip(*blocks, strict=True)
+        parts: Iterable[Sequence[Operand]] = zip(*blocks, strict=True)
         c, d, of_columns, total = parts
         c, d, of_columns, total = np.concatenate(c), sum(d), sum(of_columns), math.fsum(total)
     return c, (v.T * of_columns).T - d, float(total)
@@ -321,7 +323,7 @@ def _weighted_sums(
 @gp_stationary_cov.tangent
 def gp_stationary_cov_tangent(
     r: Value, x1: Value, x2: Value, sigma: Value, length_scale: Value, kernel: Kernel
-) -> Any:
+) -> tuple[Linear, ...]:
     # Here the differences must be differentiable themselves, so all are taken at once: shape (n1,
     # n2, d).
     u = (as_rows(x1)[:, None, :] - as_rows(x2)[None, :, :]) / length_scale

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy._core import umath
@@ -25,7 +25,7 @@ from varmat.functions.checks import check_settings, delivered
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Value
 
 __all__: list[str] = []
 
@@ -34,14 +34,14 @@ _CLIP = vars(umath)["clip"]
 nonzero = Domain("nonzero", lambda x: x != 0)
 
 
-def composite(*answers: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def composite(*answers: Function) -> Callable[[Function], Function]:
     """Let a function written with differentiable ones answer for NumPy's functions. Beside matvars
     it returns a varmat if one was given, else a matvar.
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Function) -> Function:
         @wraps(function)
-        def answer(*args: Any, **settings: Any) -> Result:
+        def answer(*args: Setting, **settings: Setting) -> Result:
             result = function(*args, **settings)
             kinds = {type(x) for x in (*args, *settings.values())}
             if MatVar not in kinds:
@@ -68,7 +68,7 @@ def clip(
     *,
     min: Operand = None,
     max: Operand = None,
-    **settings: Any,
+    **settings: Setting,
 ) -> Result:
     """Limit the values; the derivative goes to the bound where a value is outside, to `a` inside
     and at the bounds.
@@ -150,7 +150,9 @@ def fix(x: Operand, out: Operand = None) -> Result:
 
 
 @operation(np.unwrap)
-def unwrap(p: Value, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Value:
+def unwrap(
+    p: Value, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
+) -> Value:
     """Take jumps of a multiple of `period` out of a sequence; they are constants, so the derivative
     is one.
     """
@@ -160,12 +162,12 @@ def unwrap(p: Value, discont: Any = None, axis: int = -1, *, period: float = 2 *
 
 
 @unwrap.reverse
-def unwrap_reverse(g: Adjoint, r: Value, p: Value, **settings: Any) -> Adjoint:
+def unwrap_reverse(g: Adjoint, r: Value, p: Value, **settings: Setting) -> Adjoint:
     return g
 
 
 @unwrap.tangent
-def unwrap_tangent(r: Result, p: Operand, **settings: Any) -> Linear:
+def unwrap_tangent(r: Result, p: Operand, **settings: Setting) -> Linear:
     return lambda t: t
 
 
@@ -177,7 +179,7 @@ def real_if_close(a: Operand, tol: float = 100) -> Result:
 
 @composite(np.piecewise)
 def piecewise(
-    x: Operand, condlist: Operand, funclist: Sequence[Any], *args: Any, **kw: Any
+    x: Operand, condlist: Operand, funclist: Sequence[Operand], *args: Setting, **kw: Setting
 ) -> Result:
     """Each function (or number) where its condition holds, the last of those that hold; zero
     elsewhere.
@@ -211,7 +213,7 @@ def piecewise(
 
 @composite(np.apply_along_axis)
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Operand, *args: Any, **kwargs: Any
+    func1d: Function, axis: int, arr: Operand, *args: Setting, **kwargs: Setting
 ) -> Result:
     """A function of vectors, applied to each vector along an axis."""
     axis = normalize_axis_index(axis, np.ndim(arr))
@@ -231,7 +233,7 @@ def apply_along_axis(
 
 
 @composite(np.apply_over_axes)
-def apply_over_axes(func: Callable[[Any, int], Any], a: Operand, axes: Any) -> Result:
+def apply_over_axes(func: Callable[[Operand, int], Result], a: Operand, axes: Setting) -> Result:
     """A reduction, applied along one axis after the other."""
     for axis in np.atleast_1d(axes).tolist():
         axis = normalize_axis_index(axis, np.ndim(a))
@@ -247,10 +249,10 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
-    **settings: Any,
+    **settings: Setting,
 ) -> Result:
     """The distinct values in order; the derivative of each goes to its first occurrence."""
-    found: Any = np.unique
+    found: Function = np.unique
     _, index, *others = found(plain(ar), True, return_inverse, return_counts, axis, **settings)
     values = np.take(ar, index, axis=axis) if axis is not None else np.take(np.ravel(ar), index)
     results = (values, index, *others) if return_index else (values, *others)
@@ -264,7 +266,7 @@ def _answer_for_unique(function: Function) -> None:
 
     @composite(function)
     def variant(x: Operand) -> Result:
-        result: Any = function(plain(x))
+        result: Result = function(plain(x))
         values = np.unique(x, equal_nan=False)
         return type(result)(values, *result[1:]) if isinstance(result, tuple) else values
 
@@ -307,7 +309,7 @@ def _answer_with_like(function: Function, first: str) -> None:
     name = function.__name__
 
     @implements(function)
-    def make(*args: Any, **settings: Any) -> Result:
+    def make(*args: Setting, **settings: Setting) -> Result:
         if not is_differentiable([*args, *settings.values()]):
             return function(*args, **settings)
         a, *rest = args or (settings.pop(first),)
@@ -336,7 +338,7 @@ for _function in named("asarray asanyarray ascontiguousarray asfortranarray requ
 
 @composite(*named("astype"))
 def astype(
-    x: Operand, dtype: DTypeLike | None, /, *, copy: bool = True, device: Any = None
+    x: Operand, dtype: DTypeLike | None, /, *, copy: bool = True, device: str | None = None
 ) -> Result:
     """The method: a copy, or for integers and truth values a constant."""
     check_settings(np.astype, device=device)

@@ -6,7 +6,7 @@ own arguments, where a derivative would be lost."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy._core import umath
@@ -17,7 +17,9 @@ from varmat.core.operation import is_differentiable
 from varmat.functions.checks import by_position
 
 if TYPE_CHECKING:
-    from varmat.typing import Axis, Function, Operand, Result
+    from types import ModuleType
+
+    from varmat.typing import Axis, Function, Operand, Result, Setting
 
 __all__: list[str] = []
 
@@ -46,7 +48,7 @@ CREATORS = """
 """
 
 
-def named(names: str, module: Any = np) -> list[Any]:
+def named(names: str, module: ModuleType = np) -> list[Function]:
     """The functions of these names; those that this version of NumPy does not have are left out."""
     return [getattr(module, name) for name in names.split() if hasattr(module, name)]
 
@@ -90,7 +92,7 @@ def _of_memory(function: Function) -> Function:
     that a matvar is.
     """
 
-    def answer(a: Operand, b: Operand, /, max_work: Any = None) -> bool:
+    def answer(a: Operand, b: Operand, /, max_work: int | None = None) -> bool:
         arrays = (x.view(np.ndarray) if isinstance(x, MatVar) else plain(x) for x in (a, b))
         return bool(function(*arrays, max_work=max_work))
 
@@ -102,7 +104,7 @@ for _function in named("may_share_memory shares_memory"):
 
 
 def _creator(function: Function) -> Function:
-    def create(*args: Any, **settings: Any) -> Result:
+    def create(*args: Setting, **settings: Setting) -> Result:
         if is_differentiable([*args, *settings.values()]):
             raise TypeError(
                 f"np.{function.__name__} makes plain data, the derivative of a variable among its "

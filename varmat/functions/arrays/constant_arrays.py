@@ -6,7 +6,7 @@ Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from varmat.functions.checks import count, integer, place
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Function
+    from varmat.typing import Function, Setting
 
 __all__ = [
     "e",
@@ -253,7 +253,7 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
     return _one_hot("one_hot_int_array", K, k, np.int64)
 
 
-def _one_hot(function: str, size: int, k: Any, dtype: DTypeLike | None) -> np.ndarray:
+def _one_hot(function: str, size: int, k: Setting, dtype: DTypeLike | None) -> np.ndarray:
     result = np.zeros(count(function, "K", size, 1), dtype)
     result[place(function, "k", k, result.size)] = 1
     return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -178,7 +178,7 @@ def cols(x: Operand) -> int:
 # --- orders ---
 
 
-def _ordered(function: str, find: Callable[[np.ndarray], Any], x: Operand) -> Result:
+def _ordered(function: str, find: Callable[[np.ndarray], Result], x: Operand) -> Result:
     """The result of `find` for the values of a vector; refuses nan. A recording holds while the
     result is the same.
     """

@@ -7,7 +7,7 @@ was translated without the shift fails at the edges, as it would there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from varmat.functions.arrays.shaping import to_vector
 from varmat.functions.checks import check_values, count, place
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Setting
 
 __all__ = [
     "block",
@@ -45,7 +45,7 @@ to_row_vector = to_array_1d = to_vector
 
 
 def _slice(
-    function: str, start: Operand, length: Any, size: int, names: tuple[str, str] = ("i", "n")
+    function: str, start: Operand, length: Setting, size: int, names: tuple[str, str] = ("i", "n")
 ) -> slice:
     """So many places from one on; of none it does not matter where they would be."""
     n = count(function, names[1], length)
@@ -315,7 +315,7 @@ def segment(x: Operand, i: int, n: int) -> Result:
     return x[_slice("segment", i, n, np.shape(x)[0])]
 
 
-def _end(function: str, n: Any, size: int) -> int:
+def _end(function: str, n: Setting, size: int) -> int:
     """A count of at most `size`."""
     found = count(function, "n", n)
     if found > size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from varmat.functions.checks import check_settings
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Shape, Value
 
 __all__: list[str] = []
 
@@ -53,17 +53,17 @@ def copy(a: Value, order: str = "K", subok: bool = False) -> Value:
 
 
 @copy.straight
-def copy_straight(a: Operand, **settings: Any) -> tuple[Result, Function]:
+def copy_straight(a: Operand, **settings: Setting) -> tuple[Result, Function]:
     return a, lambda g: g
 
 
 @copy.reverse
-def copy_reverse(g: Adjoint, r: Value, a: Value, **settings: Any) -> Adjoint:
+def copy_reverse(g: Adjoint, r: Value, a: Value, **settings: Setting) -> Adjoint:
     return g
 
 
 @copy.tangent
-def copy_tangent(r: Result, a: Operand, **settings: Any) -> Any:
+def copy_tangent(r: Result, a: Operand, **settings: Setting) -> Linear:
     return np.copy
 
 
@@ -73,11 +73,11 @@ def _to_be_filled(make: Function) -> Function:
     def like(
         a: Operand,
         dtype: DTypeLike | None = None,
-        order: Any = "K",
+        order: Setting = "K",
         subok: bool = True,
-        shape: Any = None,
+        shape: int | Shape | None = None,
         *,
-        device: Any = None,
+        device: str | None = None,
     ) -> Result:
         check_settings(function, device=device)
         if dtype is not None and np.dtype(dtype) != FLOAT64:
@@ -112,11 +112,11 @@ def full_like(
     a: Operand,
     fill_value: Operand,
     dtype: DTypeLike | None = None,
-    order: Any = "K",
+    order: Setting = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: int | Shape | None = None,
     *,
-    device: Any = None,
+    device: str | None = None,
 ) -> Result:
     """`np.full_like`, for data and for variables to fill with."""
     check_settings(np.full_like, device=device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from varmat.functions.arrays.repeating import directions
 from varmat.functions.checks import check_matrix, check_square
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["add_diag", "diag_matrix", "symmetrize_from_lower_tri", "symmetrize_from_upper_tri"]
 
@@ -144,7 +144,7 @@ def symmetrize_from_upper_tri(a: Operand) -> Result:
     return _symmetrized("symmetrize_from_upper_tri", a, lambda n, dtype: np.tri(n, dtype=dtype).T)
 
 
-def _symmetrized(name: str, a: Operand, triangle: Any) -> Result:
+def _symmetrized(name: str, a: Operand, triangle: Function) -> Result:
     check_square(name, "a", np.shape(a))
     kept = triangle(np.shape(a)[-1], dtype=bool)
     return moved(a, move=lambda x: np.where(kept, x, np.swapaxes(x, -1, -2)))
@@ -217,7 +217,7 @@ def add_diag_straight(m: Operand, d: Operand) -> tuple[Result, Function]:
 
 
 @add_diag.tangent
-def add_diag_tangent(r: Result, m: Operand, d: Operand) -> Any:
+def add_diag_tangent(r: Result, m: Operand, d: Operand) -> tuple[Linear, Linear]:
     n, p = np.shape(m)[-2:]
     on_diagonal = np.tri(n, p, dtype=bool) & np.tri(p, n, dtype=bool).T
     matrix = (1, 1) if not np.ndim(d) else (n, 1) if n <= p else (1, p)

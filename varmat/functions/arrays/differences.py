@@ -4,7 +4,7 @@ Each answers for NumPy's function of the same name, with its arguments and value
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -128,7 +128,7 @@ def interp(
     fp: Operand,
     left: Operand = None,
     right: Operand = None,
-    period: Any = None,
+    period: float | None = None,
 ) -> Result:
     """Linear interpolation, differentiable in all of `x`, `xp` and `fp`; at a knot the slope is
     that to its right.

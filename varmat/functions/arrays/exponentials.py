@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -104,10 +104,10 @@ def _dropped(x: Operand, ndim: int, axis: Axis, keepdims: bool) -> Result:
     return x if keepdims else np.squeeze(x, axis=axis)[()]
 
 
-def _called(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _called(name: str) -> Callable[[Function], Function]:
     """Give a function the name that users know."""
 
-    def rename(function: Callable[..., Any]) -> Callable[..., Any]:
+    def rename(function: Function) -> Function:
         function.__name__ = name
         return function
 

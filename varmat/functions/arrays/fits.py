@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from varmat.functions.checks import integer
 from varmat.functions.linalg.least_squares import lstsq_solution
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from numpy.typing import ArrayLike
+
+    from varmat.typing import Operand, Result, Setting, Value
 
 __all__: list[str] = []
 
@@ -23,8 +25,8 @@ __all__: list[str] = []
 @composite(np.histogram)
 def histogram(
     a: Operand,
-    bins: Any = 10,
-    range: Any = None,
+    bins: Setting = 10,
+    range: tuple[float, float] | None = None,
     density: bool | None = None,
     weights: Operand = None,
 ) -> Result:
@@ -45,7 +47,7 @@ def histogram(
     count = edges.size - 1
     # The last bin includes both its ends. Data outside all bins go into one more, which is left
     # out.
-    place: Any = np.searchsorted(edges, a, side="right") - 1
+    place: Value = np.searchsorted(edges, a, side="right") - 1
     place = np.where(a == edges[-1], count - 1, place)
     place = np.where((place < 0) | (place >= count), count, place)
     sums = np.bincount(place, np.ravel(weights), count + 1)[:count]
@@ -56,11 +58,11 @@ def histogram(
 def polyfit(
     x: Operand,
     y: Operand,
-    deg: Any,
-    rcond: Any = None,
+    deg: int,
+    rcond: ArrayLike | None = None,
     full: bool = False,
     w: Operand = None,
-    cov: Any = False,
+    cov: bool | str = False,
 ) -> Result:
     """The coefficients of the polynomial nearest to data, by least squares: in the data, the places
     and the weights.
@@ -81,7 +83,7 @@ def polyfit(
             f"polyfit: there are {np.size(x)} points, but there must be more than the degree, "
             f"{deg}!"
         )
-    design: Any = np.vander(x, deg + 1)
+    design: np.ndarray = np.vander(x, deg + 1)
     if w is not None:
         w = as_operand(w, "polyfit: w")
         if np.shape(w) != np.shape(x):
@@ -97,10 +99,10 @@ def polyfit(
     return (c, _covariance(design, scale, y, c, cov)) if cov else c
 
 
-def _covariance(design: Operand, scale: Operand, y: Operand, c: Operand, cov: Any) -> Result:
+def _covariance(design: Operand, scale: Operand, y: Operand, c: Operand, cov: bool | str) -> Result:
     m, n = np.shape(design)
     base = np.linalg.inv(design.T @ design) / (scale[:, None] * scale)
-    factor: Any = 1.0
+    factor: Result = 1.0
     if not (isinstance(cov, str) and cov == "unscaled"):
         if m <= n:
             raise ShapeError(

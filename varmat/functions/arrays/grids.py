@@ -5,7 +5,7 @@ Each answers for NumPy's function of the same name, with its arguments and value
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,13 +27,13 @@ __all__: list[str] = []
 def linspace(
     start: Operand,
     stop: Operand,
-    num: Any = 50,
+    num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
+    device: str | None = None,
 ) -> Result:
     """Evenly spaced numbers between variable ends."""
     check_settings(np.linspace, dtype=dtype, device=device)
@@ -55,7 +55,7 @@ def linspace(
 def logspace(
     start: Operand,
     stop: Operand,
-    num: Any = 50,
+    num: int = 50,
     endpoint: bool = True,
     base: Operand = 10.0,
     dtype: DTypeLike | None = None,
@@ -74,7 +74,7 @@ def logspace(
 def geomspace(
     start: Operand,
     stop: Operand,
-    num: Any = 50,
+    num: int = 50,
     endpoint: bool = True,
     dtype: DTypeLike | None = None,
     axis: int = 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -20,7 +20,7 @@ from varmat.programs.conditions import Condition
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["append_array", "append_col", "append_row"]
 
@@ -208,7 +208,7 @@ def _as_column(x: Operand) -> Result:
     return np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x
 
 
-JOINS: tuple[tuple[Any, Any, Any], ...] = (
+JOINS: tuple[tuple[Function, Function, Function], ...] = (
     (np.hstack, np.atleast_1d, lambda arrays: 0 if np.ndim(arrays[0]) == 1 else 1),
     (np.vstack, np.atleast_2d, lambda arrays: 0),
     (np.dstack, np.atleast_3d, lambda arrays: 2),
@@ -223,7 +223,7 @@ def append(arr: Operand, values: Value, axis: int | None = None) -> Result:
     return np.concatenate([arr, values], axis)
 
 
-def _appended(function: str, x: Operand, y: Operand, shaped: Any, axis: int = 0) -> Result:
+def _appended(function: str, x: Operand, y: Operand, shaped: Function, axis: int = 0) -> Result:
     """`y` after `x` along an axis; `shaped` gives them the axes they need, and is told the greater
     number of those they have.
     """
@@ -355,7 +355,7 @@ def append_array(x: Operand, y: Operand) -> Result:
 @dispatch.implements(np.block)
 def block(arrays: Operand) -> Result:
     """`np.block`: a matrix (or array) made of a nested list of parts."""
-    leaves: list[Any] = []
+    leaves: list[Operand] = []
 
     def depth(part: Operand) -> int:
         if not isinstance(part, list):
@@ -385,7 +385,7 @@ def block(arrays: Operand) -> Result:
 
 
 @dispatch.implements(np.insert)
-def insert(arr: Operand, obj: Any, values: Value, axis: int | None = None) -> Result:
+def insert(arr: Operand, obj: Index, values: Value, axis: int | None = None) -> Result:
     """`np.insert`; the inserted values may be variables too."""
     if (
         is_differentiable(values)
@@ -491,7 +491,7 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
         )
     result = default
     for i in reversed(range(len(condlist))):
-        condition: Any = (
+        condition: Result = (
             condlist[i]
             if type(condlist[i]) is Condition
             else np.asarray(dispatch.plain(condlist[i]))
@@ -509,9 +509,9 @@ def choose(a: Operand, choices: Operand, out: Operand = None, mode: str = "raise
     """`np.choose`: element by element from the array that `a` numbers."""
     check_settings(np.choose, out)
     choices = operands("choose", choices)
-    numbers: Any = np.arange(len(choices))
+    numbers: np.ndarray = np.arange(len(choices))
     which = np.choose(dispatch.plain(a), numbers, None, mode)  # type: ignore[call-overload]
-    result: Any = 0.0
+    result: Result = 0.0
     for i, choice in enumerate(choices):
         result = np.where(which == i, choice, result)
     return delivered(np.choose, out, result)

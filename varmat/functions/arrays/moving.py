@@ -6,9 +6,8 @@ tells where each element of the result comes from, which is all that the reverse
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -19,15 +18,23 @@ from varmat.functions.checks import by_position, kept
 from varmat.programs.symbols import refuse, spread_back
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+    from varmat.typing import (
+        Adjoint,
+        Axis,
+        Function,
+        Linear,
+        Operand,
+        Result,
+        Setting,
+        Shape,
+        Value,
+    )
 
 __all__: list[str] = []
 
 
 @operation(native=True, stacked=True)
-def moved(
-    a: Value, *, move: Callable[[Any], Any], back: Callable[[Any], Any] | None = None
-) -> Value:
+def moved(a: Value, *, move: Linear, back: Linear | None = None) -> Value:
     """The elements of an array moved elsewhere, with zeros where none goes.
 
     Parameters
@@ -56,7 +63,7 @@ def moved(
     return move(a)
 
 
-def sources(move: Callable[[Any], Any], shape: tuple[int, ...]) -> Result:
+def sources(move: Linear, shape: tuple[int, ...]) -> Result:
     """Where each element of the result comes from: 1 + its place among the elements of an array of
     `shape`, 0 for a zero.
     """
@@ -64,7 +71,7 @@ def sources(move: Callable[[Any], Any], shape: tuple[int, ...]) -> Result:
 
 
 @moved.reverse
-def moved_reverse(g: Adjoint, r: Value, a: Value, move: Linear, back: Any) -> Adjoint:
+def moved_reverse(g: Adjoint, r: Value, a: Value, move: Linear, back: Linear | None) -> Adjoint:
     if back is not None:
         return back(g)
     shape = np.shape(a)
@@ -74,7 +81,7 @@ def moved_reverse(g: Adjoint, r: Value, a: Value, move: Linear, back: Any) -> Ad
 
 
 @moved.straight
-def moved_straight(a: Operand, move: Linear, back: Any = None) -> tuple[Result, Function]:
+def moved_straight(a: Operand, move: Linear, back: Linear | None = None) -> tuple[Result, Function]:
     places = np.asarray(sources(move, np.shape(a)))
     if not np.size(a) or not places.size:
         refuse()
@@ -87,7 +94,7 @@ def moved_straight(a: Operand, move: Linear, back: Any = None) -> tuple[Result, 
 
 
 @moved.tangent
-def moved_tangent(r: Result, a: Operand, move: Linear, back: Any) -> Linear:
+def moved_tangent(r: Result, a: Operand, move: Linear, back: Linear | None) -> Linear:
     def push(t: Operand) -> Result:
         if np.ndim(t) == np.ndim(a):
             return move(t)
@@ -100,7 +107,7 @@ def moved_tangent(r: Result, a: Operand, move: Linear, back: Any) -> Linear:
 
 
 @dispatch.implements(np.roll)
-def roll(a: Operand, shift: Any, axis: Axis = None) -> Result:
+def roll(a: Operand, shift: Setting, axis: Axis = None) -> Result:
     """`np.roll`."""
     shift, axis = kept(shift), kept(axis)
     return moved(
@@ -111,21 +118,21 @@ def roll(a: Operand, shift: Any, axis: Axis = None) -> Result:
 
 
 def _mover(function: Function) -> Function:
-    def answer(a: Operand, *args: Any, **settings: Any) -> Result:
+    def answer(a: Operand, *args: Setting, **settings: Setting) -> Result:
         return moved(a, move=lambda x: function(x, *args, **settings))
 
     return by_position(function, answer)
 
 
 # Functions that move the elements of their first argument.
-MOVERS: tuple[Any, ...] = (np.resize, np.take_along_axis)
+MOVERS: tuple[Function, ...] = (np.resize, np.take_along_axis)
 dispatch.SUPPORTED.update((_function, _mover(_function)) for _function in MOVERS)
 
 
 @dispatch.implements(sliding_window_view)
 def _sliding_window_view(
     x: Operand,
-    window_shape: Any,
+    window_shape: int | Shape,
     axis: Axis = None,
     *,
     subok: bool = False,
@@ -149,7 +156,9 @@ PADS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 @dispatch.implements(np.pad)
-def pad(array: Operand, pad_width: Any, mode: Any = "constant", **settings: Any) -> Result:
+def pad(
+    array: Operand, pad_width: Setting, mode: Setting = "constant", **settings: Setting
+) -> Result:
     """`np.pad`, in the modes that copy elements or put constants around them."""
     if mode not in PADS or settings.get("reflect_type") == "odd":
         odd = " with reflect_type='odd'" if mode in PADS else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -16,7 +16,9 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_array, check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from collections.abc import Sequence
+
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Value
 
 __all__ = ["sort_asc", "sort_desc"]
 
@@ -27,10 +29,10 @@ number = Domain("a number", lambda x: ~np.isnan(x))
 def sort(
     a: Operand,
     axis: int | None = -1,
-    kind: Any = None,
-    order: Any = None,
+    kind: str | None = None,
+    order: str | Sequence[str] | None = None,
     *,
-    stable: Any = None,
+    stable: bool | None = None,
     descending: bool = False,
 ) -> Result:
     """Sorted elements; equal ones stay in their order.
@@ -77,7 +79,7 @@ def stable_order(x: np.ndarray, axis: int) -> Result:
     return order if np.all(ordered[1:] > ordered[:-1]) else np.argsort(x, axis, kind="stable")
 
 
-def _taken(x: Operand, order: Any, axis: int) -> Result:
+def _taken(x: Operand, order: Setting, axis: int) -> Result:
     """The elements in an order; of a vector in half the time that `numpy.take_along_axis` takes."""
     return x[order] if np.ndim(x) == 1 else np.take_along_axis(x, order, axis)
 
@@ -87,14 +89,16 @@ def descending_order(x: np.ndarray, axis: int) -> Result:
     return stable_order(np.negative(x), axis)
 
 
-def _refuse_fields(function: str, order: Any) -> None:
+def _refuse_fields(function: str, order: str | Sequence[str] | None) -> None:
     if order is not None:
         raise DomainError(
             f"{function}: order is {order!r}, but must be None: variables have no fields!"
         )
 
 
-def _in_order(argsort: Callable[[Any, int], Any], a: Operand, axis: int | None) -> Result:
+def _in_order(
+    argsort: Callable[[Operand, int], np.ndarray], a: Operand, axis: int | None
+) -> Result:
     """The elements in the order that `argsort` gives to their values."""
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -103,7 +107,7 @@ def _in_order(argsort: Callable[[Any, int], Any], a: Operand, axis: int | None) 
 
 
 @operation(stacked=True)
-def ordered(a: Value, *, argsort: Callable[[Any, int], Any], axis: int) -> Saved:
+def ordered(a: Value, *, argsort: Callable[[Value, int], np.ndarray], axis: int) -> Saved:
     """The elements in the order that a function like `numpy.argsort` gives to them, along an axis
     counted from the last.
     """
@@ -113,7 +117,7 @@ def ordered(a: Value, *, argsort: Callable[[Any, int], Any], axis: int) -> Saved
 
 @ordered.reverse
 def ordered_reverse(
-    g: Adjoint, r: Value, a: Value, argsort: Function, axis: int, order: Any
+    g: Adjoint, r: Value, a: Value, argsort: Function, axis: int, order: Setting
 ) -> Adjoint:
     c = np.empty(np.shape(a))
     np.put_along_axis(c, order, g, axis)
@@ -129,7 +133,11 @@ def ordered_tangent(r: Result, a: Operand, argsort: Function, axis: int) -> Line
 
 @dispatch.implements(np.partition)
 def partition(
-    a: Operand, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+    a: Operand,
+    kth: Setting,
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: str | Sequence[str] | None = None,
 ) -> Result:
     """`np.partition`; the order of the elements on either side of the `kth` may be another one than
     NumPy's.

@@ -5,7 +5,7 @@ Each answers for NumPy's function of the same name, with its arguments and value
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ __all__: list[str] = []
 def polyval(p: Operand, x: Operand) -> Result:
     """A polynomial by Horner's rule, the highest power first."""
     p, x = as_operand(p, "polyval: p"), as_operand(x, "polyval: x")
-    result: Any = np.zeros(np.shape(x))
+    result: Result = np.zeros(np.shape(x))
     for coefficient in p:
         result = result * x + coefficient
     return result
@@ -88,7 +88,7 @@ def poly(seq_of_zeros: Operand) -> Result:
             "poly: the characteristic polynomial of a matrix is not supported; use "
             "np.poly(np.linalg.eigvalsh(a))"
         )
-    result: Any = np.ones(1)
+    result: Result = np.ones(1)
     for zero in np.atleast_1d(seq_of_zeros):
         result = np.concatenate((result, np.zeros(1))) - np.concatenate(
             (np.zeros(1), result * zero)
@@ -106,7 +106,7 @@ def polyder(p: Operand, m: int = 1) -> Result:
 
 
 @composite(np.polyint)
-def polyint(p: Operand, m: int = 1, k: Any = None) -> Result:
+def polyint(p: Operand, m: int = 1, k: Operand = None) -> Result:
     """The `m`-th antiderivative of a polynomial, with constants of integration `k`."""
     nonnegative.check("polyint", "m", m)
     p = as_operand(p, "polyint: p")

@@ -7,7 +7,7 @@ its own."""
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,15 +21,15 @@ from varmat.functions.checks import broadcastable, check_settings, delivered
 from varmat.programs.conditions import Condition
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from numpy.typing import ArrayLike, DTypeLike
 
     from varmat.core.operation import Operation
-    from varmat.typing import Axis, Function, Operand, Result
+    from varmat.typing import Axis, Function, Operand, Result, Setting
 
 __all__: list[str] = []
 
 
-def check_where(function: str, where: Any, a: Operand) -> None:
+def check_where(function: str, where: ArrayLike, a: Operand) -> None:
     """Refuse what does not say which elements of `a` are selected."""
     if type(where) is not Condition and np.asarray(where).dtype != bool:
         raise TypeError(
@@ -42,7 +42,7 @@ def check_where(function: str, where: Any, a: Operand) -> None:
         )
 
 
-def selected(function: str, where: Any, a: Operand, otherwise: Operand) -> Result:
+def selected(function: str, where: ArrayLike, a: Operand, otherwise: Operand) -> Result:
     """`a` with another number in place of the elements that are left out."""
     check_where(function, where, a)
     return np.where(where, a, otherwise)
@@ -58,7 +58,7 @@ def reduction(op: Operation, ufunc: np.ufunc, identity: float) -> Function:
         out: Operand = None,
         keepdims: bool = False,
         initial: Operand = None,
-        where: Any = True,
+        where: ArrayLike = True,
     ) -> Result:
         if dtype is None and out is None and initial is None and where is True:
             return op(a, axis=axis, keepdims=keepdims)
@@ -92,7 +92,7 @@ dispatch.implements(np.prod)(_prod_reduce)
 
 
 @dispatch.implements(np.sum)
-def _sum(a: Operand, axis: Axis = None, *args: Any, **settings: Any) -> Result:
+def _sum(a: Operand, axis: Axis = None, *args: Setting, **settings: Setting) -> Result:
     if axis is None and type(a) in ARRAYS and not args and not settings:
         return reduced_to_scalar(TOTAL, a, float(add_reduce(a._val, None)), None)
     return _sum_reduce(a, axis, *args, **settings)
@@ -107,7 +107,7 @@ def _extreme(reduce: Function, ignoring: Function, identity: float) -> tuple[Fun
         out: Operand = None,
         keepdims: bool = False,
         initial: Operand = None,
-        where: Any = True,
+        where: ArrayLike = True,
     ) -> Result:
         return reduce(a, axis, None, out, keepdims, initial, where)
 
@@ -117,7 +117,7 @@ def _extreme(reduce: Function, ignoring: Function, identity: float) -> tuple[Fun
         out: Operand = None,
         keepdims: bool = False,
         initial: Operand = None,
-        where: Any = True,
+        where: ArrayLike = True,
     ) -> Result:
         check_settings(ignoring, out)
         missing = np.isnan(a)
@@ -144,7 +144,7 @@ def _ptp(a: Operand, axis: Axis = None, out: Operand = None, keepdims: bool = Fa
     )
 
 
-def _count_of_selected(where: Any, a: Operand, axis: Axis, keepdims: bool) -> Result:
+def _count_of_selected(where: ArrayLike, a: Operand, axis: Axis, keepdims: bool) -> Result:
     """How many elements are selected."""
     if type(where) is Condition:
         return sum(np.where(where, np.ones(np.shape(a)), 0.0), axis=axis, keepdims=keepdims)
@@ -161,7 +161,7 @@ def _mean(
     out: Operand = None,
     keepdims: bool = False,
     *,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Result:
     if (
         axis is None
@@ -197,9 +197,9 @@ def _spread_measure(op: Operation, root: bool, no_freedom: float = 0.0) -> Funct
         ddof: float = 0,
         keepdims: bool = False,
         *,
-        where: Any = True,
-        mean: Any = None,
-        correction: Any = None,
+        where: ArrayLike = True,
+        mean: Operand = None,
+        correction: float | None = None,
     ) -> Result:
         check_settings(op, out, dtype)
         if correction is not None:
@@ -229,7 +229,7 @@ dispatch.SUPPORTED.update({np.var: _var, np.std: _std})
 def _without_nan(function: Function, whole: Operand) -> Function:
     _, *names = inspect.signature(function).parameters
 
-    def ignoring(a: Operand, *args: Any, **settings: Any) -> Result:
+    def ignoring(a: Operand, *args: Setting, **settings: Setting) -> Result:
         settings.update(zip(names, args, strict=False))
         check_settings(function, settings.get("out"), settings.get("dtype"))
         where = settings.pop("where", True)

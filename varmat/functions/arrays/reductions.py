@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["prod"]
 
-# Of type Any, because NumPy's stubs know no general axis.
-add_reduce: Any = np.add.reduce
-multiply_reduce: Any = np.multiply.reduce
-max_reduce: Any = np.maximum.reduce
-min_reduce: Any = np.minimum.reduce
+# Any function to a type checker, because NumPy's stubs know no general axis.
+add_reduce: Function = np.add.reduce
+multiply_reduce: Function = np.multiply.reduce
+max_reduce: Function = np.maximum.reduce
+min_reduce: Function = np.minimum.reduce
 
 
 def axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:

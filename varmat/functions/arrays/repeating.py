@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -17,6 +17,8 @@ from varmat.functions.arrays.selecting import repeat_each
 from varmat.functions.checks import count
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
 
 __all__ = ["rep_array", "rep_matrix", "rep_vector"]
@@ -78,13 +80,13 @@ def align(t: Operand, x: Operand, r: Operand) -> Result:
 
 
 @dispatch.implements(np.broadcast_to)
-def _broadcast_to(array: Operand, shape: Any, subok: bool = False) -> Result:
+def _broadcast_to(array: Operand, shape: int | Shape, subok: bool = False) -> Result:
     shape = tuple(shape) if np.iterable(shape) else (shape,)
     return array if array.shape == shape else broadcast_to(array, shape=shape)
 
 
 @dispatch.implements(np.repeat)
-def repeat(a: Operand, repeats: Any, axis: int | None = None) -> Result:
+def repeat(a: Operand, repeats: ArrayLike, axis: int | None = None) -> Result:
     """`np.repeat`; as often for every element, it is a broadcast."""
     a = a if np.ndim(a) else np.atleast_1d(a)
     if type(repeats) is not int or repeats < 2:
@@ -101,7 +103,7 @@ def repeat(a: Operand, repeats: Any, axis: int | None = None) -> Result:
 
 
 @dispatch.implements(np.tile)
-def tile(A: Operand, reps: Any) -> Result:
+def tile(A: Operand, reps: int | Shape) -> Result:
     """`np.tile`: a broadcast along axes between the array's own."""
     counts, shape = (tuple(reps) if np.iterable(reps) else (reps,)), np.shape(A)
     ndim = max(len(counts), len(shape))
@@ -114,7 +116,7 @@ def tile(A: Operand, reps: Any) -> Result:
 
 
 @dispatch.implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Any, subok: bool = False) -> Result:
+def broadcast_arrays(*args: Operand, subok: bool = False) -> Result:
     """`np.broadcast_arrays`."""
     shape = np.broadcast_shapes(*map(np.shape, args))
     return tuple(np.broadcast_to(x, shape) for x in alike(args))

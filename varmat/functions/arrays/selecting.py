@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -17,14 +17,29 @@ from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import scatter_add
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Index, Linear, Operand, Result, Shape, Value
+    from varmat.typing import (
+        Adjoint,
+        Axis,
+        Function,
+        Index,
+        Linear,
+        Operand,
+        Result,
+        Setting,
+        Shape,
+        Value,
+    )
 
 __all__: list[str] = []
 
 
 @dispatch.implements(np.take)
 def take(
-    a: Operand, indices: Any, axis: int | None = None, out: Operand = None, mode: Any = "raise"
+    a: Operand,
+    indices: Index,
+    axis: int | None = None,
+    out: Operand = None,
+    mode: Setting = "raise",
 ) -> Result:
     """`np.take`: elements, or slices, at given places along an axis."""
     check_settings(np.take, out)
@@ -44,7 +59,7 @@ def _selection(function: Function, condition_first: bool = False) -> Function:
     signature = inspect.signature(function)
     first, second, *_ = signature.parameters
 
-    def answer(*args: Any, **settings: Any) -> Result:
+    def answer(*args: Setting, **settings: Setting) -> Result:
         given = signature.bind(*args, **settings).arguments
         out = given.get("out")
         check_settings(function, out)
@@ -109,7 +124,7 @@ def scattered_tangent(r: Result, x: Operand, shape: Shape, index: Index) -> Line
 
 
 def _at(ufunc: np.ufunc) -> Function:
-    def at(a: Operand, indices: Any, b: Operand) -> None:
+    def at(a: Operand, indices: Index, b: Operand) -> None:
         dispatch.refuse_plain_out(ufunc, a)
         index = frozen(indices)
         part = np.broadcast_to(0.0, np.shape(a))[index].shape

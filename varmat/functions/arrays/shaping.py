@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -23,7 +23,19 @@ from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
 from varmat.functions.checks import by_position, check_array, integer, kept
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
+    from collections.abc import Sequence
+
+    from varmat.typing import (
+        Adjoint,
+        Axes,
+        Function,
+        Linear,
+        Operand,
+        Result,
+        Setting,
+        Shape,
+        Value,
+    )
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
@@ -122,10 +134,10 @@ def _each_direction(how: Function) -> Function:
 @dispatch.implements(np.reshape)
 def reshape(
     a: Operand,
-    shape: Any = None,
+    shape: Setting = None,
     order: str = "C",
     *,
-    newshape: Any = None,
+    newshape: Setting = None,
     copy: bool | None = None,
 ) -> Result:
     """`np.reshape`: a view where NumPy's is one.
@@ -156,7 +168,7 @@ def memory_of(x: Operand) -> Result:
     return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
 
 
-def _check_view(values: Value, shape: Any, order: Any) -> None:
+def _check_view(values: Value, shape: int | Shape, order: Setting) -> None:
     if np.size(values) and not np.may_share_memory(values, np.reshape(values, shape, order)):
         raise DomainError(
             "reshape: copy is False, but must be None or True where the result cannot be a view!"
@@ -172,7 +184,7 @@ def ravel(a: Operand, order: str = "C") -> Result:
 
 
 @dispatch.implements(np.transpose)
-def transpose(a: Operand, axes: Any = None) -> Result:
+def transpose(a: Operand, axes: Axes = None) -> Result:
     """`np.transpose` (`np.permute_dims`)."""
     return view(a, methodcaller("transpose", kept(axes)))
 
@@ -197,14 +209,14 @@ def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Res
 
 
 def _answer(function: Function) -> Function:
-    def answer(x: Operand, *args: Any, **settings: Any) -> Result:
+    def answer(x: Operand, *args: Setting, **settings: Setting) -> Result:
         return view(x, lambda a: function(a, *args, **settings))
 
     return by_position(function, answer)
 
 
 # Views of their first argument; all but a few of them always are.
-VIEWS: tuple[Any, ...] = (
+VIEWS: tuple[Function, ...] = (
     np.expand_dims,
     np.flip,
     np.fliplr,
@@ -226,7 +238,7 @@ def _atleast(function: Function) -> Function:
     return answer
 
 
-ATLEAST: tuple[Any, ...] = (np.atleast_1d, np.atleast_2d, np.atleast_3d)
+ATLEAST: tuple[Function, ...] = (np.atleast_1d, np.atleast_2d, np.atleast_3d)
 dispatch.SUPPORTED.update((_function, _atleast(_function)) for _function in ATLEAST)
 
 
@@ -239,7 +251,7 @@ def real(val: Operand) -> Result:
 def _split(function: Function, axis_of: Callable[[int], int] | None) -> Function:
     """An answer for a function of the split family: slices along one axis."""
 
-    def answer(ary: Operand, indices_or_sections: Any, axis: int = 0) -> Result:
+    def answer(ary: Operand, indices_or_sections: int | Sequence[int], axis: int = 0) -> Result:
         settings = {} if axis_of else {"axis": axis}
         where = dispatch.plain(indices_or_sections)
         # NumPy, applied to an array without memory, says how long the parts are, and refuses wrong
@@ -261,7 +273,7 @@ def _split(function: Function, axis_of: Callable[[int], int] | None) -> Function
 
 
 # Function -> the axis along which it splits, if that depends on the number of axes only.
-SPLITS: tuple[tuple[Any, Any], ...] = (
+SPLITS: tuple[tuple[Function, Function | None], ...] = (
     (np.split, None),
     (np.array_split, None),
     (np.hsplit, lambda ndim: min(1, ndim - 1)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def var(a: Value, axis: Axis = None, keepdims: bool = False, ddof: float = 0) ->
     return Saved(np.true_divide(sum_of_squares(d, axis, keepdims), _freedom(a, axis, ddof)), d=d)
 
 
-def _deviations(a: Operand, axis: Axis, mean: Any = np.mean) -> Result:
+def _deviations(a: Operand, axis: Axis, mean: Function = np.mean) -> Result:
     return a - mean(a, axis=axis, keepdims=axis is not None) if np.ndim(a) else a - a
 
 

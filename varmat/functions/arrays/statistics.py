@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -37,7 +37,7 @@ def average(
     a = as_operand(a, "average: a")
     if weights is None:
         result = np.mean(a, axis=axis, keepdims=keepdims)
-        total: Any = np.size(a) / np.size(result)
+        total: Result = np.size(a) / np.size(result)
     else:
         w = _weights_along("average", as_operand(weights, "average: weights"), np.shape(a), axis)
         total = np.sum(w, axis=axis, keepdims=keepdims)
@@ -85,7 +85,7 @@ def cov(
         x = np.concatenate((x, _observations(y, rowvar)), axis=0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     n = np.shape(x)[1]
-    w: Any = np.ones(n)
+    w: np.ndarray = np.ones(n)
     if fweights is not None:
         w = _observation_weights("fweights", fweights, n)
         if is_differentiable(w) or np.any(w != np.rint(w)):
@@ -128,8 +128,8 @@ def corrcoef(
     x: Operand,
     y: Operand = None,
     rowvar: bool = True,
-    bias: Any = None,
-    ddof: Any = None,
+    bias: bool | None = None,
+    ddof: int | None = None,
     *,
     dtype: DTypeLike | None = None,
 ) -> Result:
@@ -164,7 +164,7 @@ _METHODS = {
     **dict.fromkeys(("lower", "higher", "nearest", "midpoint"), (1.0, 1.0)),
     **dict.fromkeys(("inverted_cdf", "averaged_inverted_cdf"), (0.0, 1.0)),
 }
-_ROUNDED: dict[str, Any] = {
+_ROUNDED: dict[str, Function] = {
     "lower": np.floor,
     "higher": np.ceil,
     "nearest": np.rint,
@@ -303,7 +303,7 @@ def _answer(function: Function, scale: float, skip_nan: bool) -> None:
         keepdims: bool = False,
         *,
         weights: Operand = None,
-        interpolation: Any = None,
+        interpolation: str | None = None,
     ) -> Result:
         check_settings(function, out)
         if interpolation is not None:  # an argument before NumPy 2.4

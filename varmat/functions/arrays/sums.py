@@ -125,7 +125,7 @@ def mean_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     return lambda t: np.sum(t, axis=axes, keepdims=keepdims) / n
 
 
-def _total_chain(result: Operand, x: Operand, count: Any) -> None:
+def _total_chain(result: Operand, x: Operand, count: float | None) -> None:
     shape = x._val.shape
     adjoint = result._adj if count is None else result._adj / count
     if x._val.size > REPEATED:
@@ -144,10 +144,10 @@ TOTAL = Rule("sum", _total_chain, None, lambda _, x, count: np.sum(x))
 AVERAGE = Rule("mean", _total_chain, None, lambda _, x, count: np.mean(x))
 
 
-def reduced_to_scalar(callback: Rule, a: Operand, val: float, count: Any) -> Result:
+def reduced_to_scalar(callback: Rule, a: Operand, val: float, count: float | None) -> Result:
     """Record the sum or the mean of a whole `VarMat`, the common case, without what an operation
     does for the others."""
-    result: Any = new(Var)
+    result: Result = new(Var)
     result._val = val
     result._adj = None
     result._tape = tape = a._tape.top
@@ -160,7 +160,9 @@ def sum_of_squares(d: Operand, axis: Axis, keepdims: bool) -> Result:
 
 
 @writes(TOTAL, AVERAGE)
-def _write_sum(program: TapeProgram, rule: Any, result: Operand, x: Operand, count: Any) -> None:
+def _write_sum(
+    program: TapeProgram, rule: Rule, result: Operand, x: Operand, count: float | None
+) -> None:
     operand, builder = program.find(x), program.builder
     number = None if count is None else builder.constant(float(count))
     value = builder.sum(operand.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Result, Setting, Value
 
 
-def _numpy_window(m: int, n: int, mode: Any) -> slice:
+def _numpy_window(m: int, n: int, mode: str) -> slice:
     """The part of the full convolution that a mode of NumPy keeps: by the longer operand."""
     short, long = sorted((m, n))
     match mode:
@@ -28,7 +28,7 @@ def _numpy_window(m: int, n: int, mode: Any) -> slice:
 
 
 @operation()
-def convolve(a: Operand, v: Operand, mode: Any = "full") -> Result:
+def convolve(a: Operand, v: Operand, mode: Setting = "full") -> Result:
     """Discrete convolution of two vectors.
 
     Parameters
@@ -66,7 +66,7 @@ def convolve(a: Operand, v: Operand, mode: Any = "full") -> Result:
 
 
 @convolve.reverse
-def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: Any) -> Any:
+def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: str) -> Adjoint:
     full = np.zeros(np.size(a) + np.size(v) - 1)
     full[_numpy_window(np.size(a), np.size(v), mode)] = g
 
@@ -79,7 +79,7 @@ def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: Any) -> Any
 
 
 @convolve.tangent
-def convolve_tangent(r: Value, a: Value, v: Value, mode: Any) -> Any:
+def convolve_tangent(r: Value, a: Value, v: Value, mode: str) -> tuple[Linear, Linear]:
     return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
 
 
@@ -87,7 +87,7 @@ dispatch.SUPPORTED[np.convolve] = convolve
 
 
 @dispatch.implements(np.correlate)
-def _correlate(a: Operand, v: Operand, mode: Any = "valid") -> Result:
+def _correlate(a: Operand, v: Operand, mode: str = "valid") -> Result:
     a, v = as_operand(a, "correlate: a"), as_operand(v, "correlate: v")
     for name, x in (("a", a), ("v", v)):
         if np.ndim(x) != 1:

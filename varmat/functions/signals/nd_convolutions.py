@@ -4,7 +4,7 @@ those of `scipy.signal`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -14,7 +14,9 @@ from varmat.core.operation import as_operand, operation
 from varmat.plain_arrays import unbroadcast
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axes, Operand, Result, Value
+    from collections.abc import Iterable
+
+    from varmat.typing import Adjoint, Axes, Linear, Operand, Result, Setting, Value
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
@@ -71,7 +73,7 @@ def _correlated(
 @nd_convolution.reverse
 def nd_convolution_reverse(
     g: Adjoint, r: Value, a: Value, v: Value, mode: str, method: str, axes: tuple[int, ...]
-) -> Any:
+) -> Adjoint:
     shape, window = list(g.shape), [slice(None)] * g.ndim
     for i in axes:
         shape[i], window[i] = (
@@ -97,11 +99,13 @@ def nd_convolution_reverse(
 
 
 @nd_convolution.tangent
-def nd_convolution_tangent(r: Value, a: Value, v: Value, **settings: Any) -> Any:
+def nd_convolution_tangent(
+    r: Value, a: Value, v: Value, **settings: Setting
+) -> tuple[Linear, Linear]:
     return lambda t: nd_convolution(t, v, **settings), lambda t: nd_convolution(a, t, **settings)
 
 
-def _checked(name: str, in1: Operand, in2: Operand, mode: Any) -> tuple[Result, Result]:
+def _checked(name: str, in1: Operand, in2: Operand, mode: str) -> tuple[Result, Result]:
     """The operands, checked to have equally many axes and at least one element."""
     a, v = as_operand(in1, f"{name}: in1"), as_operand(in2, f"{name}: in2")
     if np.ndim(a) != np.ndim(v):
@@ -117,7 +121,7 @@ def _checked(name: str, in1: Operand, in2: Operand, mode: Any) -> tuple[Result, 
     return a, v
 
 
-def _check_valid(name: str, a: Operand, v: Operand, axes: Any) -> None:
+def _check_valid(name: str, a: Operand, v: Operand, axes: Iterable[int]) -> None:
     pairs = [(np.shape(a)[i], np.shape(v)[i]) for i in axes]
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ShapeError(
@@ -128,7 +132,7 @@ def _check_valid(name: str, a: Operand, v: Operand, axes: Any) -> None:
 
 
 def _over(
-    name: str, in1: Operand, in2: Operand, mode: Any, method: str, axes: Any, reverse: bool = False
+    name: str, in1: Operand, in2: Operand, mode: str, method: str, axes: Axes, reverse: bool = False
 ) -> Result:
     a, v = _checked(name, in1, in2, mode)
     if not np.ndim(a):
@@ -322,7 +326,7 @@ def _two_dimensional(
     name: str,
     in1: Operand,
     in2: Operand,
-    mode: Any,
+    mode: str,
     boundary: Operand,
     fillvalue: Operand,
     reverse: bool,
@@ -349,7 +353,7 @@ def _two_dimensional(
         part = _scipy_window(m, n + later, mode)
         around.append((n - 1 - part.start, part.stop - m))
     extra = {"constant_values": fillvalue} if boundary == "fill" else {}
-    padded: Any = np.pad(a, around, mode=_PADDING[boundary], **extra)  # type: ignore[call-overload]
+    padded: np.ndarray = np.pad(a, around, mode=_PADDING[boundary], **extra)  # type: ignore[call-overload]
     return nd_convolution(padded, v, mode="valid", **settings)
 
 

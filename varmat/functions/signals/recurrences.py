@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -14,7 +14,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
 
 __all__ = ["lfilter"]
 
@@ -178,7 +178,7 @@ def recurrence(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
 # time t has the adjoint w[t] = g[t] - (a[1] w[t + 1] + a[2] w[t + 2] + ...) / a[0], where w[T + j]
 # = s[j], because the final state is the input that would come next.
 @recurrence.reverse
-def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: Value) -> Any:
+def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: Value) -> Adjoint:
     (y, zf), (g, s), order, length = r, g, zi.shape[-1], x.shape[-1]
     w = np.zeros((*x.shape[:-1], length + order))
     if s is not None:
@@ -224,7 +224,7 @@ def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: V
 
 
 @recurrence.tangent
-def recurrence_tangent(r: Value, b: Value, a: Value, x: Value, zi: Value) -> Any:
+def recurrence_tangent(r: Value, b: Value, a: Value, x: Value, zi: Value) -> tuple[Linear, ...]:
     (y, zf), order = r, np.shape(zi)[-1]
     rest = np.zeros((1,) * (np.ndim(x) - 1) + (order,))
 

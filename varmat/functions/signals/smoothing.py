@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -105,7 +105,7 @@ def savgol_filter(
         around = [(0, 0)] * np.ndim(x)
         around[axis] = (window_length - 1 - half, half)
         extra = {"constant_values": cval} if mode == "constant" else {}
-        padded: Any = np.pad(x, around, mode=_EXTENSIONS[mode], **extra)  # type: ignore[call-overload]
+        padded: np.ndarray = np.pad(x, around, mode=_EXTENSIONS[mode], **extra)  # type: ignore[call-overload]
         return nd_convolution(padded, weights.reshape(shape), **settings)
     middle = nd_convolution(x, weights.reshape(shape), **settings)
     # The weights at the ends are what SciPy makes of the columns of the identity.

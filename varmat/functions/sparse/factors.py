@@ -13,7 +13,7 @@ takes as many operations as the factorisation, in so many calls of BLAS as there
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def check_finite(function: str, pattern: Pattern, w: Operand) -> None:
         )
 
 
-def _place(pattern: Pattern, i: Any) -> str:
+def _place(pattern: Pattern, i: int) -> str:
     return f"[{int(pattern.rows[i])}, {int(pattern.columns[i])}]"
 
 
@@ -123,7 +123,7 @@ class Symmetric:
                 "symmetric matrix!"
             )
 
-    def forest(self, order: Any) -> Forest:
+    def forest(self, order: np.ndarray) -> Forest:
         """The supernodes for an order of elimination."""
         key = order.tobytes()
         if key not in self.forests:
@@ -135,7 +135,7 @@ def symmetric_of(function: str, pattern: Pattern) -> Symmetric:
     """The symmetric structure of a pattern, looked for once; refuses a pattern that has none."""
     if pattern.symmetric is None:
         pattern.symmetric = Symmetric(function, pattern)
-    return pattern.symmetric  # type: ignore[no-any-return]
+    return pattern.symmetric
 
 
 class Definite:
@@ -228,7 +228,7 @@ class Forest:
         The new number of each row.
     """
 
-    def __init__(self, pattern: Pattern, order: Any) -> None:
+    def __init__(self, pattern: Pattern, order: np.ndarray) -> None:
         self.size = len(order)
         rows, columns = order[pattern.rows], order[pattern.columns]
         below = _rows_below(self.size, rows, columns)
@@ -280,7 +280,7 @@ class Forest:
         places, inside = self._places(lower.indices.astype(np.int64), columns)
         # SuperLU stores zeros beyond the elements of the factor.
         panels[places[inside]] = lower.data[inside]
-        waiting: dict[int, Any] = {}
+        waiting: dict[int, np.ndarray] = {}
         children = self.children.copy()
         for i in range(len(self.below) - 1, -1, -1):
             width, parent = self.widths[i], self.parents[i]
@@ -319,7 +319,7 @@ def _inverse_of_panel(panel: Operand, pivots: Value, whole: Operand) -> Result:
     return block
 
 
-def _rows_below(size: int, rows: Operand, columns: Operand) -> list[Any]:
+def _rows_below(size: int, rows: Operand, columns: Operand) -> list[np.ndarray]:
     """For each column the rows of the factor below the diagonal: those of the matrix, and of the
     columns whose parent it is.
     """
@@ -328,7 +328,7 @@ def _rows_below(size: int, rows: Operand, columns: Operand) -> list[Any]:
     order = np.lexsort((rows, columns))
     own = np.split(rows[order], np.cumsum(np.bincount(columns, minlength=size))[:-1])
     children: list[list[int]] = [[] for _ in range(size)]
-    below: list[Any] = []
+    below: list[np.ndarray] = []
     for j in range(size):
         parts = [own[j], *(below[child][1:] for child in children[j])]
         found = np.unique(np.concatenate(parts)) if len(parts) > 1 else parts[0]

@@ -9,7 +9,7 @@ independent variables, it is a setting itself, in the format that it has."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from varmat.programs.sparse import csr, product_step, sampled, sampled_step
 from varmat.programs.symbols import Symbol, spread_back
 
 if TYPE_CHECKING:
+    from varmat.functions.sparse.factors import Symmetric
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
 
 __all__: list[str] = []
@@ -48,10 +49,10 @@ class Pattern:
         Where the rows begin among the non-zeros, and where the last one ends.
     """
 
-    def __init__(self, indices: Any, indptr: Operand, shape: tuple[int, int]) -> None:
+    def __init__(self, indices: np.ndarray, indptr: Operand, shape: tuple[int, int]) -> None:
         self.indices, self.indptr, self.shape = indices, indptr, (int(shape[0]), int(shape[1]))
         # The structure that factorisations of symmetric matrices make of it, once it is made.
-        self.symmetric: Any = None
+        self.symmetric: Symmetric | None = None
 
     @property
     def nnz(self) -> int:
@@ -84,13 +85,13 @@ class Pattern:
         return bool(np.all(np.diff(self.places) > 0))
 
     @cached_property
-    def in_order(self) -> tuple[Pattern, Any]:
+    def in_order(self) -> tuple[Pattern, np.ndarray]:
         """A canonical pattern, and to which of its non-zeros each here is added."""
         places, which = np.unique(self.places, return_inverse=True)
         return pattern_at(places, self.shape), which
 
     @cached_property
-    def transposition(self) -> tuple[Pattern, Any]:
+    def transposition(self) -> tuple[Pattern, np.ndarray]:
         """The pattern of the transpose, and which of the non-zeros here is each of those there."""
         if not self.nnz:
             order, starts = np.zeros(0, np.int64), np.zeros(self.shape[1] + 1, np.int64)

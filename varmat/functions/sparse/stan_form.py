@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def _stan_pattern(function: str, m: Operand, n: Any, w: Operand, v: Operand, u: Operand) -> Pattern:
+def _stan_pattern(function: str, m: Operand, n: int, w: Operand, v: Operand, u: Operand) -> Pattern:
     """The pattern of Stan's form of a sparse matrix, after its checks."""
     for name, size in (("m", m), ("n", n)):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):

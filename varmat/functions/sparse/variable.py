@@ -7,7 +7,7 @@ Hessians and recordings know nothing of sparse matrices."""
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from varmat.functions.sparse.products import (
 from varmat.plain_arrays import is_scipy_sparse
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+    from collections.abc import Iterable
+
+    from varmat.typing import Function, Operand, Result, Setting, Settings
 
 __all__ = ["SparseVar", "sparse_quad_form", "to_dense"]
 
@@ -320,7 +322,7 @@ class SparseVar:
     # --- NumPy's protocols ---
 
     def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, *inputs: Operand, **settings: Any
+        self, ufunc: np.ufunc, method: str, *inputs: Operand, **settings: Setting
     ) -> Result:
         name = _OPERATORS.get(ufunc)
         if name is not None and method == "__call__" and not settings:
@@ -333,7 +335,9 @@ class SparseVar:
             "non-zeros alone, or a.to_dense()"
         )
 
-    def __array_function__(self, function: Function, types: Any, args: Any, kwargs: Any) -> Result:
+    def __array_function__(
+        self, function: Function, types: Iterable[type], args: Operand, kwargs: Settings
+    ) -> Result:
         name = function.__name__
         if name in _METHODS and args and isinstance(args[0], SparseVar):
             method = getattr(SparseVar, name)

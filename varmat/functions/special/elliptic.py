@@ -7,7 +7,7 @@ integrands are positive, so they are computed directly and nothing cancels."""
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from varmat.functions.special.further_rows import of_scipy, one_of, results, row
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Setting, Value
 
 __all__: list[str] = []
 
@@ -98,7 +98,7 @@ def _symmetric(
     about: str,
     reference: str,
     points: Value,
-    **settings: Any,
+    **settings: Setting,
 ) -> Elementwise:
     """The row of one of Carlson's functions: a constant times an integral."""
     operands = ", ".join(_LETTERS[: len(halves)])

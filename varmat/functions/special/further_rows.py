@@ -8,7 +8,6 @@ for each."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,13 @@ from varmat.core.rules import OPERANDS, names_in
 from varmat.functions.rows import formula, hold_constant, scipy_special
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+    from varmat.typing import Function, Operand, Result, Setting
 
 __all__: list[str] = []
 
 # By SciPy's name: what answers for it, the rows behind that (one for each result), and the note for
 # the documentation.
-ANSWERS: dict[str, Callable[..., Any]] = {}
+ANSWERS: dict[str, Function] = {}
 ROWS_OF: dict[str, tuple[Elementwise, ...]] = {}
 NOTES: dict[str, str] = {}
 # The rows for which a figure below the usual bar is stated: the largest relative errors of value
@@ -147,7 +146,7 @@ def inverse(
     reference: str,
     points: tuple[Operand, ...],
     polish: Function | None = None,
-    **settings: Any,
+    **settings: Setting,
 ) -> Elementwise:
     """The row of the solution of ``F(...) = p`` for the operand at `place`, which p replaces.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Value
+    from varmat.typing import Adjoint, Linear, Shape, Value
 
 __all__ = ["hypergeometric_2F2", "hypergeometric_3F2", "hypergeometric_pFq"]
 
@@ -175,8 +175,8 @@ def hypergeometric_series(
 
 @hypergeometric_series.reverse
 def hypergeometric_series_reverse(
-    g: Adjoint, r: Value, c: Value, p: int, axes: Any, function: str
-) -> Any:
+    g: Adjoint, r: Value, c: Value, p: int, axes: Shape, function: str
+) -> Adjoint:
     return np.array(
         [
             g * hypergeometric_series.function(c, p=p, axes=(*axes, i), function=function)
@@ -186,7 +186,7 @@ def hypergeometric_series_reverse(
 
 
 @hypergeometric_series.tangent
-def hypergeometric_series_tangent(r: Value, c: Value, p: int, axes: Any, function: str) -> Any:
+def hypergeometric_series_tangent(r: Value, c: Value, p: int, axes: Shape, function: str) -> Linear:
     slopes = np.stack(
         [
             hypergeometric_series(c, p=p, axes=(*axes, i), function=function)

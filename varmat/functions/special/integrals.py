@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.special.further_rows import of_scipy, one_of, results, row
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Setting, Value
 
 __all__: list[str] = []
 
@@ -33,7 +33,7 @@ def _part(
     about: str,
     reference: str,
     points: tuple[float, ...],
-    **settings: Any,
+    **settings: Setting,
 ) -> Value:
     """The row of result number k of a ufunc."""
     return row(f"{of}_{name}", partial, about, reference, points, ufunc=one_of(of, k), **settings)

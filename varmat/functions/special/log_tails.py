@@ -16,7 +16,7 @@ from functools import partial, reduce
 from itertools import product
 from math import comb, factorial, prod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,7 +54,7 @@ _NEAR_ONE = 0.9
 _DIVIDED = -100.0
 
 
-def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Value:
+def _parts(order: Order, function: Callable[[Order, Order], Value]) -> Value:
     """The derivative of a product with one derivative taken apart: the sum of ``function(i, order -
     i)`` times binomials over all orders i.
     """
@@ -68,7 +68,7 @@ def _parts(order: Order, function: Callable[[Order, Order], Any]) -> Value:
     return total
 
 
-def of_exponential(order: Order, f: Callable[[Order], Any]) -> Value:
+def of_exponential(order: Order, f: Callable[[Order], Value]) -> Value:
     """The derivative of exp(f) over exp(f), from the derivatives of f."""
     return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
 

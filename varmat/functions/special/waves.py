@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import factorial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from varmat.functions.special.further_rows import ANSWERS, NOTES, ROWS_OF, of_sc
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Setting, Value
 
 __all__: list[str] = []
 
@@ -111,7 +111,7 @@ _NUMERICAL = "The value is of the library specfun"
 
 
 def _mathieu_pair(
-    name: str, value: str, curve: str, about: str, unit: str, points: Value, **settings: Any
+    name: str, value: str, curve: str, about: str, unit: str, points: Value, **settings: Setting
 ) -> None:
     """The rows of a Mathieu function and of its derivative; `unit` is that of the argument."""
     curve = curve.replace("VALUE", f"{value}(x, y)")
