@@ -13,13 +13,15 @@ from varmat.core import dispatch
 from varmat.plain_arrays import Flat, Length, is_sparse_product
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from numpy.typing import DTypeLike
 
     from varmat.typing import Function, Index, Operand, Setting, Shape, Value
 
 FLOAT64 = np.dtype(np.float64)
 # NumPy's functions take our types; its annotations do not know that.
-_numpy: Any = np
+_numpy: ModuleType = np
 
 
 def _forward_to_numpy(name: str) -> Operand:
@@ -57,7 +59,7 @@ class ArrayMethods:
     __getitem__: Function
     __setitem__: Function
 
-    dtype: Any = FLOAT64
+    dtype: np.dtype = FLOAT64
     itemsize = 8
 
     if TYPE_CHECKING:  # set below, and from the table of elementwise operations

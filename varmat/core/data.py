@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _SPARSE = (
 )
 
 
-def data(x: Any, name: str = "data") -> Value:
+def data(x: object, name: str = "data") -> Value:
     """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
     value.
     """
@@ -43,7 +43,7 @@ def data(x: Any, name: str = "data") -> Value:
     return array if array.ndim else float(array)
 
 
-def _refuse_masks_and_matrices(x: Any, name: str) -> None:
+def _refuse_masks_and_matrices(x: object, name: str) -> None:
     masked = sys.modules.get("numpy.ma")  # not imported with NumPy
     if masked is not None and isinstance(x, masked.MaskedArray):
         text = "a masked array, but must be real numbers without a mask; use x.compressed() or "
@@ -53,7 +53,7 @@ def _refuse_masks_and_matrices(x: Any, name: str) -> None:
         raise TypeError(called(f"{name} is {text}matrices"))
 
 
-def _refusal(x: Any, array: np.ndarray, name: str) -> TypeError:
+def _refusal(x: object, array: np.ndarray, name: str) -> TypeError:
     """What to raise for something that NumPy makes an array of, but not of real numbers."""
     if is_scipy_sparse(x):
         return TypeError(

@@ -17,17 +17,21 @@ import numpy as np
 from varmat.core.errors import called
 
 if TYPE_CHECKING:
-    from varmat.typing import Index, Operand, Settings
+    from collections.abc import Collection, Hashable
+
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Index, Operand, Setting, Settings
 
 Function = Callable[..., Any]
 
-SUPPORTED: dict[Any, Function] = {}
-CONSTANT: set[Any] = set()
+SUPPORTED: dict[Function, Function] = {}
+CONSTANT: set[Function] = set()
 # The keys are functions and names of modules, all of whose functions are refused.
-REFUSED: dict[Any, str] = {}
+REFUSED: dict[Function | str, str] = {}
 # (ufunc, method) -> function with the arguments of that method: reduce, accumulate and the like,
 # and calls with settings.
-UFUNC_METHODS: dict[tuple[Any, str], Function] = {}
+UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
 # Name of a scipy.special ufunc -> function. Resolved when the first such ufunc arrives, because
 # importing scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
@@ -43,7 +47,7 @@ ADVICE: dict[str, Function] = {}
 BY_NAME: dict[str, Function] = {}
 # What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
 # ufuncs and functions of NumPy, and operations and functions of the library.
-COMPLEX: dict[Any, Function] = {}
+COMPLEX: dict[Hashable, Function] = {}
 # Names of modules with answers for rare functions. They are imported, and fill the tables, when the
 # tables have no answer.
 LATER: list[str] = []
@@ -81,7 +85,7 @@ class ComplexDataError(TypeError):
     """Complex numbers are given where real ones are expected."""
 
 
-def implements(*functions: Any) -> Callable[[Function], Function]:
+def implements(*functions: Function) -> Callable[[Function], Function]:
     """Let the decorated function answer for NumPy's `functions`."""
 
     def register(implementation: Function) -> Function:
@@ -101,7 +105,7 @@ def import_later() -> None:
             LATER.remove(name)
 
 
-def complex_answers() -> dict[Any, Function]:
+def complex_answers() -> dict[Hashable, Function]:
     """The table of what answers for complex operands, filled."""
     import_later()
     return COMPLEX
@@ -146,7 +150,11 @@ def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Op
 
 
 def array_function(
-    self: Operand, function: Function, types: Any, args: Sequence[Operand], kwargs: Settings
+    self: Operand,
+    function: Function,
+    types: Collection[type],
+    args: Sequence[Operand],
+    kwargs: Settings,
 ) -> Operand:
     """NumPy's `__array_function__` for every type of real numbers."""
     if len(types) > 1 and any(issubclass(kind, Answering) for kind in types):
@@ -174,7 +182,7 @@ def array_function(
 
 
 def array_ufunc(
-    self: Operand, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Any
+    self: Operand, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting
 ) -> Operand:
     """NumPy's `__array_ufunc__` for every type of varmat."""
     if method == "__call__" and not kwargs:
@@ -251,7 +259,7 @@ def refuse_settings(ufunc: Function, settings: Settings) -> None:
             raise TypeError(f"{ufunc.__name__}: {name} is given, but must be left out{instead}!")
 
 
-def refuse_dtype(function: Function, dtype: Any) -> None:
+def refuse_dtype(function: Function, dtype: DTypeLike | None) -> None:
     """Raise unless float64 is asked for."""
     if dtype is not None and np.dtype(dtype) != np.float64:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")

@@ -5,12 +5,14 @@ so.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Value
 
 __all__ = ["Domain"]
 
@@ -39,12 +41,10 @@ class Domain:
 
     __slots__ = ("holds", "phrase", "quick")
 
-    def __init__(
-        self, phrase: str, holds: Callable[[Any], Any], quick: Callable[[Any], Any] | None = None
-    ) -> None:
+    def __init__(self, phrase: str, holds: Function, quick: Function | None = None) -> None:
         self.phrase, self.holds, self.quick = phrase, holds, quick
 
-    def check(self, function: str, name: str, value: Any) -> None:
+    def check(self, function: str, name: str, value: Value) -> None:
         """Raise `DomainError` naming the first element of `value` outside the domain."""
         is_array = type(value) is np.ndarray and value.size
         if self.quick is not None and is_array and self.quick(value):

@@ -52,7 +52,7 @@ class Level:
         self.function, self.is_over = function, False
         self.order = (function is None, next(_numbers))
 
-    def __deepcopy__(self, _: Any) -> Level:
+    def __deepcopy__(self, _: object) -> Level:
         return self  # levels are compared by identity, and a copied dual keeps its level
 
 

@@ -41,6 +41,8 @@ from varmat.core.variables import VARIABLES, Var, VarMat, make_result
 from varmat.plain_arrays import where, with_out
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from varmat.typing import ElementwiseCall, Function, Linear, Operand, Settings, Value
 
 __all__ = ["Elementwise", "elementwise"]
@@ -82,7 +84,7 @@ class Elementwise:
         self.with_itself = with_itself
         self.points: Sequence[tuple[float, ...]] = ()
         self.reference: str | None = None
-        self._rules: dict[Any, Rule] = {}
+        self._rules: dict[Hashable, Rule] = {}
         makers = {1: unary_call, 2: binary_call}
         self.call: Function = makers[self.arity](self) if self.arity in makers else self.general
 
@@ -119,7 +121,7 @@ class Elementwise:
         kind = inspect.Parameter.POSITIONAL_ONLY
         return inspect.Signature([inspect.Parameter(x, kind) for x in OPERANDS[: self.arity]])
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Function, tuple[str]]:
         return _row, (self.name,)
 
     @_typed
@@ -207,7 +209,7 @@ class Elementwise:
                 return ROWS[self.with_itself].call(args[0])
             if self.shortcuts and type(args[1]) in _NUMBERS and args[1] in self.shortcuts:
                 return ROWS[self.shortcuts[args[1]]].call(args[0])
-        tape: Any = None
+        tape: Tape | None = None
         for x in args:
             kind = type(x)
             if kind in VARIABLES:

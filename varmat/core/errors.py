@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from varmat.typing import Value
 
 __all__ = ["DomainError", "ShapeError", "TapeError"]
 
@@ -61,7 +64,7 @@ class ShapeError(ValueError):
         super().__init__(called(text))
 
 
-def mismatch(name: str, error: ValueError, *values: Any) -> ValueError:
+def mismatch(name: str, error: ValueError, *values: Value) -> ValueError:
     """What to raise where operands do not broadcast; any other error stays what it is."""
     shapes = " and ".join(str(np.shape(v)) for v in values)
     if "broadcast" not in str(error):

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 Methods = dict[type, Any]
 
 
-def unary_call(row: Elementwise) -> Any:
+def unary_call(row: Elementwise) -> Function:
     """The call of a unary row: the common kinds first."""
     of_array, of_scalar = row.rule((True,), array_rule), row.rule((True,), scalar_rule)
     general, scalar, ieee = row.general, row.scalar, row.ieee
 
-    def call(x: Operand) -> Any:
+    def call(x: Operand) -> Operand:
         kind = type(x)
         result: Operand
         if kind is Var:
@@ -141,7 +141,9 @@ def operators(row: Elementwise, rows: dict[str, Elementwise]) -> tuple[Methods, 
     )
     itself = "if other is self: return square(self)" if row.with_itself else ""
 
-    def make(text: str, compile_rule: Function, mirrored: Any, reflected: bool) -> Any:
+    def make(
+        text: str, compile_rule: Function, mirrored: Function | None, reflected: bool
+    ) -> Function:
         x, y = ("y", "x") if reflected else ("x", "y")
         scalar = row.scalar_text or "scalar(x, y)"
         order = "other, self" if reflected else "self, other"
@@ -168,10 +170,10 @@ def operators(row: Elementwise, rows: dict[str, Elementwise]) -> tuple[Methods, 
     return forward, backward
 
 
-def binary_call(row: Elementwise) -> Any:
+def binary_call(row: Elementwise) -> Function:
     """The call of a binary row, by way of its operators, which are made on first use."""
 
-    def call(x: Operand, y: Operand) -> Any:
+    def call(x: Operand, y: Operand) -> Operand:
         method = row.operators[0].get(type(x))
         if method is not None:
             return method(x, y)

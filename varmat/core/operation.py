@@ -42,7 +42,7 @@ from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
 
 if TYPE_CHECKING:
     from varmat.core.domains import Domain
-    from varmat.typing import Function, Linear, Operand, Result, Setting, Settings, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Settings, Value
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -110,11 +110,11 @@ def as_operand(x: Operand, name: str) -> Operand:
     return data(x, name)
 
 
-def outputs_like(pattern: Any) -> type[Outputs]:
+def outputs_like(pattern: object) -> type[Outputs]:
     """The class of several results that reach the reverse rule as a tuple of the type of
     `pattern`.
     """
-    kind: Any = type(pattern)
+    kind: type = type(pattern)
     return _named_outputs(kind) if hasattr(pattern, "_fields") else Outputs
 
 
@@ -162,7 +162,7 @@ class Operation:
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
 
-    def _no_rule(self, *args: Operand, **saved: Any) -> Operand:
+    def _no_rule(self, *args: Operand, **saved: Setting) -> Operand:
         raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")
 
     def reverse(self, rule: Function) -> Function:
@@ -195,7 +195,7 @@ class Operation:
     def __reduce__(self) -> str:
         return str(self.function.__qualname__)  # found in its module, as functions are
 
-    def __call__(self, *args: Operand, **settings: Any) -> Operand:
+    def __call__(self, *args: Operand, **settings: Setting) -> Operand:
         if not self.variadic and (
             len(args) != self.arity or not settings.keys().isdisjoint(self.operands)
         ):
@@ -236,7 +236,7 @@ class Operation:
         `saved`.
         """
 
-        def function(*args: Operand, **settings: Any) -> Operand:
+        def function(*args: Operand, **settings: Setting) -> Operand:
             val = self.function(*args, **settings)
             if type(val) is Saved:
                 saved.update({name: val.saved[name] for name in self.wanted & val.saved.keys()})
@@ -254,7 +254,7 @@ class Operation:
         """Call it with what an entry on the tape holds, and other operands."""
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
-    def known(self, value: Any, *args: Operand, **settings: Any) -> Operand:
+    def known(self, value: Value, *args: Operand, **settings: Setting) -> Operand:
         """The result for operands whose plain value is known: it is recorded, but not computed."""
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
@@ -343,7 +343,7 @@ class Operation:
 
     def parts(
         self, g: Value, r: Value, values: Sequence[Value], settings: Settings
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Adjoint, ...]:
         """The contributions of the reverse rule, or functions of nothing that compute them, one per
         operand.
         """

@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from varmat.typing import Function, Operand
 
 
@@ -121,7 +123,7 @@ class ReflectedOperators:
     __rmatmul__ = reflected("matmul")
 
 
-def attach(operator: str, name: str, arity: int, kinds: Any, reflecting: type) -> None:
+def attach(operator: str, name: str, arity: int, kinds: Iterable[type], reflecting: type) -> None:
     """Let an operation that a user made answer for an operator."""
     for kind in kinds:
         setattr(kind, f"__{operator}__", unary(operator, name))

@@ -24,7 +24,10 @@ from varmat.plain_arrays import CACHE, blocks
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
-    from varmat.typing import Function, Operand, Value
+    from varmat.typing import Function, Operand, Settings, Value
+
+    # Writes the contribution to a block; combines it with the adjoint; whether it is the adjoint.
+    BlockRule = tuple[Function, Function, bool]
 
 OPERANDS = ("x", "y", "z", "w")
 # The contribution to an operand in which the result is piecewise constant: zero even where `g` is
@@ -43,7 +46,7 @@ def names_in(*sources: str | ast.AST) -> set[str]:
 
 
 def function_of(
-    parameters: str, body: list[str], namespace: dict[str, Any], title: str | None = None
+    parameters: str, body: list[str], namespace: Settings, title: str | None = None
 ) -> Function:
     """Compile the text of a function. With a title, tracebacks, profilers and debuggers show its
     lines.
@@ -122,7 +125,7 @@ def _wanted(row: Elementwise, variable: tuple[bool, ...]) -> list[tuple[str, str
 
 
 def _rule_function(
-    row: Elementwise, variable: tuple[bool, ...], body: list[str], namespace: dict[str, Any]
+    row: Elementwise, variable: tuple[bool, ...], body: list[str], namespace: Settings
 ) -> Function:
     """A rule that loads what its body uses and runs it."""
     parameters = {1: "out, x_, _", 2: "out, x_, y_"}.get(row.arity, "out, operands, _")
@@ -181,7 +184,7 @@ def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
         **{name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())},
     }
 
-    def writing(numbers: frozenset[str]) -> list[Any]:
+    def writing(numbers: frozenset[str]) -> list[BlockRule | None]:
         title = f"rule of {row.name} by blocks"
         write = [
             function_of(parameters, in_place(p, numbers), namespace, title) for p in row.partials
@@ -194,7 +197,7 @@ def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     # True: for an adjoint that is one number everywhere, as below a sum.
     functions = {True: writing(frozenset("g")), False: writing(frozenset())}
 
-    def chain(out: Any, *entry: Any) -> None:
+    def chain(out: VarMat, *entry: Operand) -> None:
         operands = entry[:arity] if arity < 3 else entry[0]
         values = [x._val if v else x for x, v in zip(operands, variable, strict=True)]
         shape = out._val.shape
@@ -210,7 +213,10 @@ def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
 
 
 def by_blocks(
-    out: Any, operands: Sequence[Operand], values: Sequence[Value], rules: dict[bool, list[Any]]
+    out: VarMat,
+    operands: Sequence[Operand],
+    values: Sequence[Value],
+    rules: dict[bool, list[BlockRule | None]],
 ) -> None:
     """Add contributions to large operands and to scalars beside them, a block of all arrays at a
     time.
@@ -223,7 +229,7 @@ def by_blocks(
     wanted = [
         (x, *rule) for x, rule in zip(operands, rules[uniform], strict=True) if rule is not None
     ]
-    work: list[Any] = []
+    work: list[list[Operand]] = []
     for x, write, push, identity in wanted:
         if not identity:
             # Views may overlap, and then a block of one must not be written over that of another.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,9 @@ from varmat.core.arena import LARGE, Arena, Mark
 from varmat.core.errors import TapeError
 
 if TYPE_CHECKING:
+    from varmat.core.dual import Level
+    from varmat.core.indexing import Assignment
+    from varmat.core.operation import Operation
     from varmat.typing import Entry, Function, Operand, Settings, Thunk
 
 __all__ = ["keep_alive", "nested", "recover_memory", "set_zero_all_adjoints"]
@@ -75,13 +78,13 @@ class Tape(list["Entry"]):
         self.arena = arena
         self.mark: Mark = arena.mark()
         self.parent = parent
-        self.leaves: list[Any] = []
-        self.kept: list[Any] = []
-        self.assignments: list[Any] = []
+        self.leaves: list[Operand] = []
+        self.kept: list[Operand] = []
+        self.assignments: list[Assignment] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = self.sweeping = False
         self.watch: Function | None = None if parent is None else parent.watch
-        self.by_hand: list[Any] = [] if parent is None else parent.by_hand
+        self.by_hand: list[Level] = [] if parent is None else parent.by_hand
 
     def chain(self) -> list[Tape]:
         """This tape and those of the scopes around it, innermost first."""
@@ -103,7 +106,7 @@ class Tape(list["Entry"]):
         return values
 
     def tangent(
-        self, by_rule: Thunk, op: Any, args: Sequence[Operand], settings: Settings
+        self, by_rule: Thunk, op: Operation, args: Sequence[Operand], settings: Settings
     ) -> Operand:
         """The tangent that the rule of an operation of duals gives."""
         return by_rule()
@@ -164,12 +167,12 @@ class Rule:
     __slots__ = ("again", "chain", "name", "op")
 
     def __init__(
-        self, name: str, chain: Callable[[Any, Any, Any], None], op: Any = None, again: Any = None
+        self, name: str, chain: Function, op: Any = None, again: Function | None = None
     ) -> None:
         self.name = name
         self.chain = chain
         self.op = op
-        self.again: Callable[[Any, Any, Any], Any] | None = again
+        self.again: Function | None = again
 
 
 _thread = threading.local()

@@ -153,8 +153,8 @@ def public_functions() -> list[Row]:
     for function, answer in dispatch.SUPPORTED.items():
         add(function, answer, _public_name(function))
     for name, answer in dispatch.BY_NAME.items():
-        module, _, function = name.rpartition(".")
-        add(getattr(import_module(module), function), answer, name.replace("numpy", "np", 1))
+        module, _, attribute = name.rpartition(".")
+        add(getattr(import_module(module), attribute), answer, name.replace("numpy", "np", 1))
     for name, answer in dispatch.SPECIAL.items():
         add(answer, answer, f"scipy.special.{name}")
     return sorted(

@@ -247,7 +247,7 @@ for _op, _function, _ignoring, _name, _ufunc, _identity in (
 ):
     _accumulate, _without_nan, _cumulative = _accumulation(_op, _ignoring, _name, _identity)
     dispatch.SUPPORTED.update({_function: _accumulate, _ignoring: _without_nan})
-    dispatch.SUPPORTED.update({each: _cumulative for each in named(_name)})  # since NumPy 2.1
+    dispatch.implements(*named(_name))(_cumulative)  # since NumPy 2.1
     _answer_accumulate(_ufunc, _accumulate)
 
 
