@@ -22,7 +22,7 @@ from varmat.derivatives.recorded import Recorded, record_values
 from varmat.models.functions import of_values
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without
-from varmat.programs.runners import has_native, runner_for
+from varmat.programs.runners import has_native
 
 if TYPE_CHECKING:
     from varmat.models.results import ArvizData, Dims, Labels
@@ -71,6 +71,7 @@ class NativeModel:
 
     def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: Settings) -> None:
         from varmat.programs.runners import pointers
+        from varmat.programs.runners.native import NativeRunner
 
         self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
         # Errors in values at draws. They are forgiven if the draws belong to the adaptation.
@@ -87,7 +88,7 @@ class NativeModel:
             if name not in names
         )
         runs = max(1, min(settings["chains"], (settings["cores"] or os.cpu_count() or 1) + 2))
-        values = None if program is None else runner_for(program, "native")
+        values = None if program is None else NativeRunner(program)
         self._data = pointers.UserData(
             density, values, runs, self._density_at, self._values_at, bool(self._later)
         )

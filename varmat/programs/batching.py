@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,13 @@ from varmat.programs.program import (
     element_places,
 )
 from varmat.programs.schedule import GUARDS, Graph, Schedule, is_worth_it
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from varmat.programs.program import Array, Place
+
+    K = TypeVar("K", bound=Hashable)
 
 # Equal steps from which a program is worth batching.
 LEAST = 16
@@ -92,7 +99,7 @@ class Batching:
         self._place = np.full(len(self.graph.bases), -1)
         self._offset = np.zeros(len(self.graph.bases), int)
         # Constants and gathers by what they are made of, so that equal steps are one.
-        self._known: dict[Any, Value] = {}
+        self._known: dict[Hashable, Value] = {}
         for value in program.arguments:
             self._settle([self.graph.number_of_base(value)], self.builder.argument(value.shape))
 
@@ -157,7 +164,7 @@ class Batching:
             old.strides,
         )
 
-    def constant(self, number: int) -> Any:
+    def constant(self, number: int) -> Array:
         """The array of an old value that is constant."""
         old = self.graph.values[number]
         return old.array_in(old.base.data)
@@ -284,7 +291,7 @@ class Batching:
         shape = (len(to), *self.graph.values[numbers[0]].shape)
         order = np.argsort(to, kind="stable")
         step = _step_of(to[order])
-        place: Any
+        place: Place
         if step:
             place = (int(to[order[0]]), (step, *strides))
         else:
@@ -489,9 +496,9 @@ def _differ(numbers: np.ndarray) -> bool:
     return bool((numbers != numbers[:1]).any())
 
 
-def _grouped(keys: Sequence[Any]) -> dict[Any, np.ndarray]:
+def _grouped(keys: Sequence[K]) -> dict[K, np.ndarray]:
     """The places of equal keys."""
-    groups: dict[Any, list[int]] = {}
+    groups: dict[K, list[int]] = {}
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)
     return {key: np.array(group) for key, group in groups.items()}

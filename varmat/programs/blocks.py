@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
 from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.kernels.kernel import Results, Run
+    from varmat.programs.kernels.kernel import Arrays, Results, Run
+    from varmat.programs.program import Array
     from varmat.programs.runners.table import Table
 
 # Elements of a block of each array of a loop.
@@ -126,7 +127,7 @@ class Loop(Kernel):
         self.bind(operands, results)()
         return tuple(results)
 
-    def bind(self, operands: Sequence[Any], results: Sequence[Any]) -> Run:
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
         arrays = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
         arrays |= {id(v): x for v, x in zip(self.kept, results, strict=False)}
         flat = {
@@ -140,7 +141,7 @@ class Loop(Kernel):
         totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
         shares = {key: np.empty_like(total) for key, total in totals.items()}
 
-        def part(value: Value, block: slice) -> Any:
+        def part(value: Value, block: slice) -> Array:
             key = id(value.base) if id(value) not in flat else id(value)
             temporary = self.place_of_temporary.get(key)
             if temporary is not None:
@@ -154,7 +155,7 @@ class Loop(Kernel):
                 else whole
             )
 
-        calls: list[Any] = []
+        calls: list[Run] = []
         for block in blocks(self.size, self.block):
             for step in self.steps:
                 total = totals.get(id(step))
@@ -176,7 +177,7 @@ class Loop(Kernel):
         table.loop(self, operands, results)
 
 
-def _bound(step: Step, operands: Sequence[Any], place: Any) -> Run:
+def _bound(step: Step, operands: Arrays, place: Array) -> Run:
     """A step of a loop on a block."""
     product = product_of(step)
     if product is not None:

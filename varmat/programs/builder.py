@@ -55,6 +55,9 @@ from varmat.programs.program import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from varmat.programs.program import Array
     from varmat.typing import Linear
 
 
@@ -70,12 +73,12 @@ class Builder:
     def __init__(self) -> None:
         self.arguments: list[Value] = []
         self.steps: list[Step] = []
-        self._known: dict[Any, tuple[Value, ...]] = {}
-        self._numbers: dict[Any, Value] = {}
+        self._known: dict[Hashable, tuple[Value, ...]] = {}
+        self._numbers: dict[Hashable, Value] = {}
         # Id of an array -> its value; the arrays are held.
         self._constants: dict[int, Value] = {}
         self._held: list[np.ndarray] = []
-        self._views: dict[Any, Value] = {}
+        self._views: dict[Hashable, Value] = {}
         self._guarded: set[tuple[Kernel, Value]] = set()
         # While a check is traced: the conditions it asks for, which must hold at every run.
         self.asked: list[Value] | None = None
@@ -92,7 +95,7 @@ class Builder:
         self.arguments.append(value)
         return value
 
-    def constant(self, x: Any) -> Value:
+    def constant(self, x: Array) -> Value:
         """The value of a number, or of an array, which is held by reference."""
         if isinstance(x, np.ndarray) and x.ndim:
             value = self._constants.get(id(x))
@@ -515,7 +518,7 @@ FEW = 8
 _PLACE = np.zeros(1)
 
 
-def is_partition(shape: Shape, places: Sequence[tuple[Any, Shape]]) -> bool:
+def is_partition(shape: Shape, places: Sequence[tuple[tuple[int, Shape], Shape]]) -> bool:
     """Whether views cover an array without overlapping."""
     if sum(math.prod(at) for _, at in places) != math.prod(shape):
         return False

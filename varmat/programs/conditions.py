@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from varmat.programs.program import RecordingError
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Function, Index, Operand, Shape
+    from varmat.typing import Function, Index, Operand, Setting, Shape
 
 
 def refuse_look(*_: object, **__: object) -> NoReturn:
@@ -111,7 +111,7 @@ class Condition:
         return Condition(self._variable[index])
 
     def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Any
+        self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting
     ) -> Operand:
         return refuse_look() if kwargs or method != "__call__" else combined(ufunc, *inputs)
 
@@ -154,7 +154,7 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
         type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool)
         for x in operands
     ):
-        of_truths: Any = _OF_TRUTHS.get(ufunc, refuse_look)
+        of_truths: Function = _OF_TRUTHS.get(ufunc, refuse_look)
         return Condition(
             of_truths(
                 *[
@@ -170,7 +170,7 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
 
 # Ufuncs whose result NumPy makes truth values of truth values, written for zeros and ones. All
 # others make numbers, some of fewer than 64 bits.
-_OF_TRUTHS: dict[Any, Function] = {np.invert: lambda x: 1.0 - x, np.logical_not: lambda x: 1.0 - x}
+_OF_TRUTHS: dict[np.ufunc, Function] = dict.fromkeys((np.invert, np.logical_not), lambda x: 1.0 - x)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply), operator.mul)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add), np.maximum)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.absolute(x - y))

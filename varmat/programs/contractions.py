@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.programs.symbols import ANSWERS, Symbol, as_symbols, refuse
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Setting
+
 # An operand: a letter for each of its axes, all different, and the symbol.
 Term = tuple[str, Any]
 
 
-def contracted(subscripts: str, *arrays: Any, **_: Any) -> Any:
+def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
     """The sum of products that the subscripts say; a view if a single operand is not summed."""
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     operands, terms = as_symbols(*arrays), inputs.split(",")

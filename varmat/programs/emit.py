@@ -10,7 +10,7 @@ is used again as soon as nobody reads it, or into the place of a result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from string import Formatter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,9 @@ from varmat.programs.program import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from varmat.programs.program import Array
     from varmat.typing import Value
 
 # Elements of all arguments, registers and results together, for one block. With a quarter of it the
@@ -65,7 +68,7 @@ class Unless(Guard):
     hold.
     """
 
-    def __init__(self, otherwise: Callable[..., Any]) -> None:
+    def __init__(self, otherwise: Callable[..., Array]) -> None:
         self.otherwise = otherwise
 
 
@@ -78,7 +81,7 @@ class Total(Function):
 
 def function_of_program(
     program: Program, names: Sequence[str], title: str, by_blocks: bool = False
-) -> tuple[Any, Any]:
+) -> tuple[Callable[..., Array], FunctionType]:
     """The function of a program's arguments, called by `names`, and the same in IEEE arithmetic,
     for where Python's floats raise.
 
@@ -99,7 +102,7 @@ def total(x: np.ndarray) -> float:
     return sum(x.tolist()) if x.size < 32 else float(np.add.reduce(x))
 
 
-def ufunc_of(step: Step | None) -> Any:
+def ufunc_of(step: Step | None) -> np.ufunc | None:
     """The ufunc that a step applies; None if it is none."""
     return step.kernel.ufunc if step is not None and isinstance(step.kernel, Ufunc) else None
 
@@ -118,12 +121,12 @@ class Straight:
     def __init__(self, program: Program, names: Sequence[str]) -> None:
         self.program, self.arguments = program, names
         self.lines: list[str] = []
-        self.functions: dict[str, Any] = {
+        self.functions: dict[str, object] = {
             "inf": math.inf, "nan": math.nan, "number": float, "total": total,
              "Elsewhere": ElsewhereError,
             "smallest": np.minimum.reduce, "largest": np.maximum.reduce,
         }  # fmt: skip
-        self.exact: dict[str, Any] = {"number": np.float64, "total": np.add.reduce}
+        self.exact: dict[str, object] = {"number": np.float64, "total": np.add.reduce}
         self._names = {id(v): name for v, name in zip(program.arguments, names, strict=True)}
         self._uses = read_values(program.steps, program.outputs)
         self.steps()

@@ -35,7 +35,9 @@ from varmat.programs.symbols import (
 from varmat.programs.tape_programs import Node, TapeProgram, place_of, writes
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Index, Linear, Operand, Settings
+    from varmat.programs.kernels.kernel import Results
+    from varmat.programs.program import Array, Place
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Settings
 # What a function that cannot be traced raises when it meets symbols.
 _UNTRACED = (
     UntraceableError,
@@ -103,7 +105,7 @@ def _gather(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index
     node = program.node(result, value)
     if whole.value.is_constant:
         return
-    place: Any = (
+    place: Place = (
         np.ascontiguousarray(places, np.int64) if np.ndim(places) else (8 * int(places), ())
     )
     program.back((node,), lambda: whole.parts.append((place, node.shape, program.adjoint(node))))  # type: ignore[arg-type]
@@ -272,7 +274,7 @@ class Call:
         self.saved: Settings = {}
         self.results: list[Value] = []
         # From the adjoints to the contributions, for operations with a straight rule.
-        self.pull: Any = None
+        self.pull: Function | None = None
         # What a call of Python saved for the reverse rule.
         self.token: Value | None = None
 
@@ -287,7 +289,7 @@ class Call:
         self.results, self.token = self._called_values()
         return self.results
 
-    def _symbols(self) -> list[Any]:
+    def _symbols(self) -> list[Operand]:
         return [plain_or_symbol(self.program.builder, v) for v in self.operands]
 
     def _traced_values(self) -> list[Value]:
@@ -357,8 +359,8 @@ class Call:
     ) -> list[Value]:
         program, op = self.program, self.op
         builder = program.builder
-        g: Any = tuple(None if each is None else Symbol(builder, each) for each in given)
-        r: Any = tuple(Symbol(builder, each) for each in self.results)
+        g: Operand = tuple(None if each is None else Symbol(builder, each) for each in given)
+        r: Operand = tuple(Symbol(builder, each) for each in self.results)
         g, r = (g[0], r[0]) if self.kind is None else (self.kind(g), self.kind(r))
         parts = (
             op.parts(g, r, self._symbols(), {**self.settings, **self.saved})
@@ -426,7 +428,7 @@ def plain(values: Sequence[Operand], shapes: Sequence[Shape]) -> list[Operand]:
 
 def _value_of(
     op: Operation, settings: Settings, shapes: Sequence[Shape], kind: Kind, *values: Operand
-) -> tuple[Any, ...]:
+) -> Results:
     value, saved = value_of(op, settings, plain(values, shapes))
     return (*(value if kind is not None else (value,)), saved)
 
@@ -440,7 +442,7 @@ def _contributions_of(
     shapes: Sequence[Shape],
     result_shapes: Sequence[Shape],
     *given: Operand,
-) -> tuple[Any, ...]:
+) -> Results:
     """The contributions, of the adjoints that there are, the results, the operands, and what was
     saved, if it was.
     """
@@ -468,14 +470,14 @@ def contributions_of(
     r: Operand,
     values: Sequence[Operand],
     saved: Settings,
-) -> list[Any]:
+) -> list[Array]:
     """The contributions to the operands at given places, in their shapes; `kind` makes the tuples
     of several results.
     """
     if kind is not None:
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
-    found: list[Any] = []
+    found: list[Array] = []
     for i, shape in places:
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.program import Program, Step, Value
 
 if TYPE_CHECKING:
-    pass
+    from varmat.programs.program import Array
 
 
 def interpret(
-    program: Program, *arguments: Any, seconds: dict[int, float] | None = None
-) -> list[Any]:
+    program: Program, *arguments: Array, seconds: dict[int, float] | None = None
+) -> list[Array]:
     """Run a program by the meaning of its kernels.
 
     Parameters
@@ -37,12 +37,12 @@ def interpret(
     ElsewhereError
         If a guard does not hold.
     """
-    known: dict[int, Any] = {
+    known: dict[int, Array] = {
         id(value): np.array(x, value.dtype, order="C").reshape(value.shape)
         for value, x in zip(program.arguments, arguments, strict=True)
     }
 
-    def array(value: Value) -> Any:
+    def array(value: Value) -> Array:
         base = value.base
         whole = base.data if base.data is not None else known[id(base)]
         return value.array_in(whole)
@@ -61,9 +61,7 @@ def interpret(
     return [np.array(array(value)) for value in program.outputs]
 
 
-def seconds_of(
-    program: Program, steps: Iterable[Step], arguments: Sequence[Any]
-) -> dict[int, float]:
+def seconds_of(program: Program, steps: Iterable[Step], arguments: Array) -> dict[int, float]:
     """How long steps take at a point, by the id of the step: the least of several runs."""
     runs: list[dict[int, float]] = [{} for _ in range(5)]
     for run in runs:

@@ -84,7 +84,7 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
             id(v): jnp.reshape(jnp.asarray(x, float), v.shape)
             for v, x in zip(program.arguments, arguments, strict=True)
         }
-        holds: Any = True
+        holds: Array = True
 
         def array(value: Value) -> Array:
             base = value.base

@@ -4,10 +4,13 @@ before.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from varmat.programs.kernels import Assemble, SolveTriangular, Sum, Write
 from varmat.programs.program import OBJECT, Program, Step, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Arrays begin at multiples of so many bytes; numbers need no such care.
 LINE = 64
@@ -100,7 +103,7 @@ def _bytes(value: Value) -> int:
 def overwritable(step: Step) -> list[Value]:
     """The operands over which the first result may be written."""
     kernel, operands = step.kernel, step.operands
-    chosen: Any = operands if kernel.in_place else ()
+    chosen: Sequence[Value] = operands if kernel.in_place else ()
     if isinstance(kernel, Sum):
         chosen = operands[:2]
     elif isinstance(kernel, Assemble):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -26,15 +26,18 @@ from varmat.core.errors import TapeError, refusals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from varmat.programs.jax import Array
+    from varmat.programs.jax import Array as JaxArray
+    from varmat.programs.kernels.kernel import Kernel
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
 Shape = tuple[int, ...]
 # Shape and type of what a step makes.
-Layout = tuple[Shape, np.dtype[Any]]
+Layout = tuple[Shape, np.dtype]
 # Where a part lies in an array: offset and strides of a view, in bytes, or the places of its
 # elements in the flattened array.
 Place = Any
+# What a value is in a run: an array, a number, or an object of Python's.
+Array: TypeAlias = Any
 
 
 class ElsewhereError(Exception):
@@ -46,7 +49,7 @@ class ElsewhereError(Exception):
 class RecordingError(TapeError):
     """A recording cannot be made once for all values."""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: object) -> None:
         super().__init__(*args)
         refusals.of_looks += 1
 
@@ -99,7 +102,7 @@ class Value:
     __slots__ = ("_base", "_step", "data", "dtype", "offset", "shape", "strides")
 
     def __init__(
-        self, shape: Shape, dtype: Any = FLOAT, step: Step | None = None, data: Any = None
+        self, shape: Shape, dtype: np.dtype = FLOAT, step: Step | None = None, data: Array = None
     ) -> None:
         self.shape, self.dtype, self.data = shape, dtype, data
         # A step holds its results. They refer to it weakly, or programs would wait for the
@@ -118,7 +121,7 @@ class Value:
         value._base, value.offset, value.strides = self.base, offset, strides
         return value
 
-    def array_in(self, memory: Any) -> Any:
+    def array_in(self, memory: Array) -> Array:
         """The array of this value, where `memory` is what its base stands for."""
         if not self.is_view:
             return memory
@@ -158,8 +161,12 @@ class Step:
 
     __slots__ = ("__weakref__", "kernel", "operands", "results")
 
-    def __init__(self, kernel: Any, operands: Sequence[Value], results: Sequence[Layout]) -> None:
-        self.kernel, self.operands = kernel, tuple(operands)
+    def __init__(
+        self, kernel: Kernel, operands: Sequence[Value], results: Sequence[Layout]
+    ) -> None:
+        # Who looks at its settings knows of which class it is.
+        self.kernel: Any = kernel
+        self.operands = tuple(operands)
         self.results = tuple(Value(shape, dtype, self) for shape, dtype in results)
 
 
@@ -202,7 +209,7 @@ class Program:
         """The steps that call Python on every runner, because their kernels have no loop."""
         return [step for step in self.steps if not step.kernel.is_native]
 
-    def explain(self, *arguments: Any) -> str:
+    def explain(self, *arguments: Array) -> str:
         """Which steps call Python and, at a point, what each of them costs; everything else runs
         natively without it.
 
@@ -236,7 +243,7 @@ class Program:
             lines.append(f"    {step.kernel.name}({reads}){cost}")
         return "\n".join(lines)
 
-    def to_jax(self) -> Callable[..., tuple[Array, ...]]:
+    def to_jax(self) -> Callable[..., tuple[JaxArray, ...]]:
         """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and
         ``jax.vmap``.
 

@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.arithmetic import ADD
 from varmat.programs.kernels import SUM, Guard, GuardBetween
 from varmat.programs.program import Program, Step, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 # Readers of a value, and terms of a sum, from which sharing it makes steps alike.
 MANY = 64
@@ -52,7 +55,7 @@ class Graph:
         self.bases: list[Value] = []
         self.numbers: dict[int, int] = {}
         self._base_numbers: dict[int, int] = {}
-        self._layouts: dict[Any, int] = {}
+        self._layouts: dict[Hashable, int] = {}
         base: list[int] = []
         layouts: list[int] = []
         read: list[int] = []
@@ -105,12 +108,12 @@ class Graph:
         )
 
 
-def _mixed(x: np.ndarray) -> Any:
+def _mixed(x: np.ndarray) -> np.ndarray:
     """Hashes of numbers (splitmix64)."""
     x = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return x ^ (x >> np.uint64(31))  # type: ignore[no-any-return]
 
 
 def _inverse(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -162,7 +165,7 @@ class Schedule:
         layouts, first, read = graph.layouts, graph.first.tolist(), graph.read.tolist()
         found = []
         for i, (step, is_sum) in enumerate(zip(graph.steps, self._is_sum.tolist(), strict=True)):
-            key: Any
+            key: Hashable
             if not batchable(step):
                 key = i
             elif is_sum:
@@ -190,7 +193,7 @@ class Schedule:
         tokens = np.where(graph.constant[read], np.uint64(1), tokens)
         return np.where(popular, _mixed(read + (1 << 40)), tokens)
 
-    def _first_colours(self, groups: np.ndarray) -> Any:
+    def _first_colours(self, groups: np.ndarray) -> np.ndarray:
         graph = self._graph
         of_sums = self._is_sum[self._reader]
         tokens = np.where(
@@ -208,16 +211,16 @@ class Schedule:
         )
         once &= of_sums & (graph.arity[self._reader] >= MANY)
         colours[self._source[once]] += _mixed(self._reader[once] + (1 << 42))
-        return colours
+        return colours  # type: ignore[no-any-return]
 
-    def _of_operands(self, tokens: np.ndarray) -> Any:
+    def _of_operands(self, tokens: np.ndarray) -> np.ndarray:
         """A number for each step of its operands and their positions; for a sum of the set of
         them.
         """
         mixed = _mixed(tokens + _mixed(self._position))
         return self._totals(self._reader, mixed)
 
-    def _totals(self, owners: np.ndarray, mixed: np.ndarray) -> Any:
+    def _totals(self, owners: np.ndarray, mixed: np.ndarray) -> np.ndarray:
         """For each step the total of a set of numbers."""
         order = np.lexsort((mixed, owners))
         owners, mixed = owners[order], mixed[order]
@@ -230,19 +233,22 @@ class Schedule:
             ]
         )
         ends = np.searchsorted(owners, np.arange(len(self._graph.steps) + 1))
-        return sums[ends[1:]] - sums[ends[:-1]]
+        return sums[ends[1:]] - sums[ends[:-1]]  # type: ignore[no-any-return]
 
     def _tokens(self, colours: np.ndarray) -> np.ndarray:
         return np.where(self._fixed != 0, self._fixed, colours[self._source])
 
-    def _refined(self, colours: np.ndarray) -> Any:
+    def _refined(self, colours: np.ndarray) -> np.ndarray:
         made = self._source >= 0
         # The position among many operands makes no difference.
         place = np.where(self._graph.arity[self._reader] > _FEW, 0, self._position)[made]
         readers = self._totals(
             self._source[made], _mixed(colours[self._reader[made]] ^ _mixed(place))
         )
-        return _mixed(colours) + self._of_operands(self._tokens(colours)) + _mixed(readers)
+        refined: np.ndarray = (
+            _mixed(colours) + self._of_operands(self._tokens(colours)) + _mixed(readers)
+        )
+        return refined
 
     def _needs(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of steps of which the second needs the first. Steps that are not pure keep their

@@ -25,6 +25,8 @@ from varmat.programs.program import Part, Program, RecordingError, Shape, Value
 from varmat.programs.symbols import Symbol
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from varmat.typing import Linear, Operand
 
 Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
@@ -32,7 +34,7 @@ Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
 WRITERS: dict[Any, Writer] = {}
 
 
-def writes(*keys: Any) -> Callable[[Writer], Writer]:
+def writes(*keys: Rule | type) -> Callable[[Writer], Writer]:
     """Register the function that writes the entries of a rule, or of all rules whose operation is
     of a type.
     """
@@ -105,7 +107,7 @@ class TapeProgram:
         # By id, which is safe: the tape keeps the variables alive.
         self._nodes: dict[int, Node] = {}
         # A node, and how a part of it is taken -> the node of that.
-        self._parts: dict[Any, Node] = {}
+        self._parts: dict[Hashable, Node] = {}
         # Id of a variable -> the nodes of numbers that were written into it, by their places.
         self._sources: dict[int, dict[int, Node]] = {}
         # Id of a variable -> ids of the views of it that have nodes.
@@ -168,7 +170,7 @@ class TapeProgram:
         return self.node(variable, value)
 
     def remember(
-        self, root: Operand, before: Node, node: Node, places: Any, source: Node | None
+        self, root: Operand, before: Node, node: Node, places: np.ndarray, source: Node | None
     ) -> None:
         """Note which number was written where, until something else is."""
         known = self._sources.setdefault(id(root), {})
@@ -310,7 +312,7 @@ def _strides(shape: Shape) -> Shape:
     )
 
 
-def place_of(shape: Shape, how: Linear) -> Any:
+def place_of(shape: Shape, how: Linear) -> tuple[int, Shape]:
     """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
     whole = np.empty(shape)
     part = how(whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from varmat.core.variables import VARIABLES
 from varmat.programs.program import FLOAT, Program, Value
 from varmat.programs.tape_programs import TapeProgram
 
+if TYPE_CHECKING:
+    from varmat.typing import Operand
 
-def values_of(tape: Tape, leaves: Sequence[Any], results: Sequence[Any]) -> Program:
+
+def values_of(tape: Tape, leaves: Sequence[Operand], results: Sequence[Operand]) -> Program:
     """The program of results, variables or plain, of a vector that all leaves stand for. Its
     outputs are zero and the results.
     """
@@ -24,7 +27,7 @@ def values_of(tape: Tape, leaves: Sequence[Any], results: Sequence[Any]) -> Prog
         written.node(leaf, argument)
     written.entries(tape, len(leaves))
 
-    def value(x: Any) -> Value:
+    def value(x: Operand) -> Value:
         found = (
             written.find(x).value if type(x) in VARIABLES else builder.constant(np.array(x, FLOAT))
         )

@@ -12,6 +12,7 @@ from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run, s
 from varmat.programs.program import BOOL, FLOAT, Layout, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.program import Array
     from varmat.programs.runners.table import Table
 
 
@@ -22,9 +23,9 @@ class Ufunc(Kernel):
 
     def __init__(self, ufunc: np.ufunc) -> None:
         self.ufunc, self.name = ufunc, ufunc.__name__
-        self._dtypes: dict[Any, Any] = {}
+        self._dtypes: dict[tuple[str, ...], np.dtype] = {}
 
-    def dtype(self, operands: Sequence[Value]) -> Any:
+    def dtype(self, operands: Sequence[Value]) -> np.dtype:
         """The type of the result."""
         key = tuple(v.dtype.char for v in operands)
         if key not in self._dtypes:
@@ -120,7 +121,7 @@ class Function(Kernel):
 
     is_native = False
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    def __init__(self, name: str, function: Callable[..., Array]) -> None:
         self.name, self.function = name, function
 
     def results(self, *operands: Value) -> list[Layout]:

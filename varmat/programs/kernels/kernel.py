@@ -14,17 +14,17 @@ same settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.program import Layout, Shape, Value
+from varmat.programs.program import Array, Layout, Shape, Value
 
 if TYPE_CHECKING:
     from varmat.programs.runners.table import Table
 
-Arrays = Sequence[Any]
-Results = tuple[Any, ...]
+Arrays = Sequence[Array]
+Results = tuple[Array, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
 from varmat.programs.program import BOOL, FLOAT, Layout, Shape, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.program import Array, Place
     from varmat.programs.runners.table import Table
 
 
@@ -93,11 +94,11 @@ class Assemble(Kernel):
     """
 
     shape: Shape
-    places: tuple[Any, ...]
+    places: tuple[Place, ...]
     has_base: bool = False
     is_partition: bool = False
     # Other than float64 only with `is_partition`, for truth values and indices.
-    dtype: Any = FLOAT
+    dtype: np.dtype = FLOAT
     shapes: tuple[Shape, ...] = ()
 
     name = "assemble"
@@ -105,7 +106,7 @@ class Assemble(Kernel):
     def results(self, *operands: Value) -> list[Layout]:
         return [(self.shape, self.dtype)]
 
-    def parts(self, operands: Sequence[Any]) -> list[tuple[Any, Shape, Any, Any]]:
+    def parts(self, operands: Sequence[Array]) -> list[tuple[Place, Shape, Array, Array]]:
         """For each part its place, the shape there, the values, and the index if it has one."""
         following = iter(operands[self.has_base :])
         return [

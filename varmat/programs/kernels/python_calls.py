@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,11 +16,7 @@ class PythonCall(Kernel):
     is_native = False
 
     def __init__(
-        self,
-        name: str,
-        function: Callable[..., tuple[Any, ...]],
-        makes: Sequence[Layout],
-        pure: bool,
+        self, name: str, function: Callable[..., Results], makes: Sequence[Layout], pure: bool
     ) -> None:
         self.name, self.function, self.makes, self.is_pure = name, function, list(makes), pure
 

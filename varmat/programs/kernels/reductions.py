@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -98,8 +98,8 @@ class Sum(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         (out,) = results
         if not out.ndim:
-            terms: list[Any] = [memoryview(x) for x in operands]
-            place: Any = memoryview(out)
+            terms: list[memoryview] = [memoryview(x) for x in operands]
+            place: memoryview = memoryview(out)
 
             def run_numbers() -> None:
                 place[HERE] = sum([x[HERE] for x in terms])

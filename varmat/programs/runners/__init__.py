@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import importlib.util
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from varmat.programs.program import Program
+
+if TYPE_CHECKING:
+    from varmat.programs.runners.native import NativeRunner
+    from varmat.programs.runners.numpy import NumpyRunner
 
 RUNNERS = ("auto", "numpy", "native")
 
@@ -33,7 +37,7 @@ def has_native() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def runner_for(program: Program, runner: str = "auto") -> Any:
+def runner_for(program: Program, runner: str = "auto") -> NativeRunner | NumpyRunner:
     """What runs a program: a function from the list of arguments to the list of outputs."""
     if runner == "native" or (runner == "auto" and has_native()):
         from varmat.programs.runners.native import NativeRunner

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -44,6 +44,15 @@ from varmat.programs.runners.addresses import (
 )
 from varmat.programs.runners.own_kernels import IN_ANY_ORDER, OWN
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numba.core.base import BaseContext
+    from numba.core.typing import Context, Signature
+
+    from varmat.programs.runners.addresses import Doubles, Intrinsic, Words
+    from varmat.typing import Function, Result
+
 CALL, NEST, BLOCKS, GUARD, PYTHON, ARITHMETIC, BETWEEN = range(7)
 ABSOLUTE, SCRATCH, ARGUMENT, OUTPUT = range(4)
 # Words before the rows of a table: base and offset of the first output, the address of the function
@@ -54,7 +63,7 @@ MOST_OPERANDS, MOST_AXES = 10, 8
 ENDED, USED_UP, TOO_SMALL = 1.0, 2.0, 3.0
 
 
-def _on_disk(make: Any, function: Any) -> Any:
+def _on_disk(make: Function, function: Function) -> Any:
     """Compile a function, and cache it on disk if possible."""
     try:
         return make(cache=True, error_model="numpy")(function)
@@ -62,7 +71,7 @@ def _on_disk(make: Any, function: Any) -> Any:
         return make(error_model="numpy")(function)
 
 
-def _inner(function: Any) -> Any:
+def _inner(function: Function) -> Result:
     """Compile a function for compiled callers only, without a wrapper for Python."""
     return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(
         function
@@ -71,11 +80,18 @@ def _inner(function: Any) -> Any:
 
 @intrinsic
 def call_loop(
-    context: Any, loop: Any, arguments: Any, dimensions: Any, strides: Any, data: Any
-) -> Any:
+    context: Context,
+    loop: types.Type,
+    arguments: types.Type,
+    dimensions: types.Type,
+    strides: types.Type,
+    data: types.Type,
+) -> Intrinsic:
     """Call a function with the signature of NumPy's inner loops at an address."""
 
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+    def generate(
+        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
+    ) -> None:
         pointer = INT64.as_pointer()
         function = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, INT64]).as_pointer()
         builder.call(builder.inttoptr(args[0], function), args[1:])
@@ -85,11 +101,19 @@ def call_loop(
 
 @intrinsic
 def call_table(
-    context: Any, function: Any, table: Any, words: Any, bases: Any, python: Any, user: Any
-) -> Any:
+    context: Context,
+    function: types.Type,
+    table: types.Type,
+    words: types.Type,
+    bases: types.Type,
+    python: types.Type,
+    user: types.Type,
+) -> Intrinsic:
     """Call `run_table` at its address."""
 
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+    def generate(
+        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         pointer = INT64.as_pointer()
         kind = ir.FunctionType(INT64, [pointer, INT64, pointer, INT64, INT64]).as_pointer()
         return builder.call(builder.inttoptr(args[0], kind), args[1:])
@@ -98,20 +122,26 @@ def call_table(
 
 
 @intrinsic
-def call_python(context: Any, function: Any, user: Any, step: Any, bases: Any) -> Any:
+def call_python(
+    context: Context, function: types.Type, user: types.Type, step: types.Type, bases: types.Type
+) -> Intrinsic:
     """Call a function of two numbers and the bases that returns a number, at an address."""
 
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+    def generate(
+        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         kind = ir.FunctionType(INT64, [INT64, INT64, INT64.as_pointer()]).as_pointer()
         return builder.call(builder.inttoptr(args[0], kind), args[1:])
 
     return types.int64(types.int64, types.int64, types.int64, WORDS), generate
 
 
-def _on_stack(count: int) -> Any:
+def _on_stack(count: int) -> Result:
     @intrinsic
-    def place(context: Any) -> Any:
-        def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+    def place(context: Context) -> Intrinsic:
+        def generate(
+            _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
+        ) -> ir.Value:
             with builder.goto_entry_block():
                 return builder.alloca(INT64, count)
 
@@ -127,7 +157,7 @@ one_word_on_stack = _on_stack(1)
 bases_on_stack = _on_stack(4)
 
 
-def _scan(args: Any, dims: Any, steps: Any, data: int) -> None:
+def _scan(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Run the table of a loop's body again and again.
 
     `varmat.programs.scans.NativeLoop` describes the operands.
@@ -162,7 +192,7 @@ def _scan(args: Any, dims: Any, steps: Any, data: int) -> None:
 
 
 @_inner
-def _rates(bases: Any, table: Any, words: int, place: int) -> int:
+def _rates(bases: Words, table: Words, words: int, place: int) -> int:
     """Run the table of the rates at the point; returns 0, or why the run failed."""
     bases[OUTPUT] = place
     return call_table(table[3], after(table, HEADER), words, bases, table[2], 0)  # type: ignore[no-any-return]
@@ -170,7 +200,7 @@ def _rates(bases: Any, table: Any, words: int, place: int) -> int:
 
 @_inner
 def _first_step(
-    bases: Any, table: Any, words: int, numbers: Any, state: int, size: int, span: float
+    bases: Words, table: Words, words: int, numbers: Doubles, state: int, size: int, span: float
 ) -> float:
     """The first step size; -1 if the rates failed. The rates follow the state in memory.
 
@@ -201,10 +231,10 @@ def _first_step(
 
 @_inner
 def _attempt(
-    bases: Any,
-    table: Any,
+    bases: Words,
+    table: Words,
     words: int,
-    numbers: Any,
+    numbers: Doubles,
     stages: int,
     state: int,
     size: int,
@@ -242,10 +272,10 @@ def _attempt(
 
 @_inner
 def _step(
-    bases: Any,
-    table: Any,
+    bases: Words,
+    table: Words,
     words: int,
-    numbers: Any,
+    numbers: Doubles,
     stages: int,
     state: int,
     size: int,
@@ -277,7 +307,7 @@ def _step(
     return t, -TOO_SMALL
 
 
-def _one_step(args: Any, dims: Any, steps: Any, data: int) -> None:
+def _one_step(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Solve an initial value problem by a one-step method.
 
     `varmat.programs.one_step.NativeSteps` describes the operands.
@@ -349,7 +379,7 @@ def own_kernel(name: str) -> int:
 
 
 @_inner
-def _nest(row: Any, arguments: Any) -> None:
+def _nest(row: Words, arguments: Words) -> None:
     """A loop within loops over outer axes, whose lengths and strides follow the operands."""
     count, axes = row[4], row[7]
     lengths = after(row, 8 + 2 * count)
@@ -395,7 +425,7 @@ def _arithmetic(code: int, x: float, y: float) -> float:
     return x
 
 
-def _run_table(table: Any, words: int, bases: Any, python: int, user: int) -> int:
+def _run_table(table: Words, words: int, bases: Words, python: int, user: int) -> int:
     """Run all rows; returns 0, or why the run ended."""
     arguments = operands_on_stack()
     # The dimensions of a block: of elementwise loops, and of an inner product.
@@ -458,7 +488,7 @@ run_table = _on_disk(
 )
 
 
-def _run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
+def _run(table: np.ndarray, scratch: np.ndarray, argument: np.ndarray, output: np.ndarray) -> float:
     """Run a table on arrays, and return the first output, a number; nan if the run failed.
 
     The caller keeps alive the memory that the addresses of the table refer to.
@@ -476,7 +506,7 @@ def _run(table: Any, scratch: Any, argument: Any, output: Any) -> float:
     return doubles_at(bases[words[0]] + words[1])[0]  # type: ignore[no-any-return]
 
 
-def _run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
+def _run_many(table: np.ndarray, bases: np.ndarray, steps: np.ndarray, values: np.ndarray) -> None:
     """Run a table again and again, with all bases given, for any number of arguments and outputs.
 
     Each base moves on by its number of bytes after every run; the array of bases is overwritten.
@@ -493,7 +523,14 @@ def _run_many(table: Any, bases: Any, steps: Any, values: Any) -> None:
             bases[k] += steps[k]
 
 
-def _run_rates(t: float, state: Any, rates: Any, table: Any, point: Any, scratch: Any) -> None:
+def _run_rates(
+    t: float,
+    state: np.ndarray,
+    rates: np.ndarray,
+    table: np.ndarray,
+    point: np.ndarray,
+    scratch: np.ndarray,
+) -> None:
     """Run a table of rates; in `point` the parameters follow the state."""
     point[0], point[1 : 1 + len(state)] = t, state
     bases, words = bases_on_stack(), words_at(start_of(table))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import ref
 
 import numpy as np
@@ -16,7 +16,10 @@ from varmat.programs.runners.compiled import PYTHON, SCRATCH
 from varmat.programs.runners.table import Table, kinds
 
 if TYPE_CHECKING:
-    pass
+    from varmat.programs.kernels.kernel import Arrays
+    from varmat.programs.program import Array
+    from varmat.programs.runners.addresses import Words
+
 
 # Bytes of scratch memory up to which a frame is kept between calls.
 KEPT_BYTES = 1 << 18
@@ -33,7 +36,7 @@ class Frame:
         start = -(raw.ctypes.data // 8) % 8
         self.scratch = raw[start:]
         self.address: int = self.scratch.ctypes.data
-        self.objects: list[Any] = [None] * len(plan.objects)
+        self.objects: list[object] = [None] * len(plan.objects)
 
 
 _CALLBACK = ctypes.CFUNCTYPE(
@@ -66,7 +69,7 @@ class NativeRunner:
         # A callback that held the runner would keep both alive until the collector comes.
         itself = ref(self)
 
-        def call_python(user: Any, number: int, bases: Any) -> int:
+        def call_python(user: object, number: int, bases: Words) -> int:
             return itself()._call_python(user, number, bases)  # type: ignore[union-attr]
 
         self._callback = _CALLBACK(call_python)
@@ -83,7 +86,7 @@ class NativeRunner:
             len(program.arguments) == 1 and bool(program.arguments[0].shape) and len(shapes) == 1
         )
 
-    def _call_python(self, user: int, number: int, bases: Any) -> int:
+    def _call_python(self, user: object, number: int, bases: Words) -> int:
         try:
             frame, step = self._busy[bases[SCRATCH]], self.program.steps[number]
             with np.errstate(all="ignore"):
@@ -98,7 +101,7 @@ class NativeRunner:
             return 1
         return 0
 
-    def _array(self, value: Value, frame: Frame, bases: Any) -> Any:
+    def _array(self, value: Value, frame: Frame, bases: Words) -> Array:
         if value.dtype is OBJECT:
             return frame.objects[self._plan.objects[id(value)]]
         base = value.base
@@ -107,13 +110,14 @@ class NativeRunner:
         number, offset = self._table.place(value)
         if number == SCRATCH:
             return np.ndarray(value.shape, value.dtype, frame.scratch, offset, value.strides)
-        memory: Any = (ctypes.c_double * max(base.size, 1)).from_address(
+        memory: Array = (ctypes.c_double * max(base.size, 1)).from_address(
             bases[number] + self._table.place(base)[1]
         )
         return np.ndarray(value.shape, value.dtype, memory, value.offset, value.strides)
 
-    def __call__(self, arguments: Any) -> list[Any]:
-        frame, results = self.take_frame(), list[Any]()
+    def __call__(self, arguments: Arrays) -> list[Array]:
+        frame = self.take_frame()
+        results: list[Array]
         if self._single:
             (argument,) = arguments
             gradient = np.empty(self._shapes[0])

@@ -6,12 +6,16 @@ time take instances of their own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.memory import Plan
 from varmat.programs.program import FLOAT, OBJECT, Program, Value
+
+if TYPE_CHECKING:
+    from varmat.programs.kernels.kernel import Arrays, Run
+    from varmat.programs.program import Array, Step
 
 # Elements from which arguments and results are not copied. The steps that use them are then bound
 # anew at every call.
@@ -22,11 +26,11 @@ class Instance:
     """The memory of one run at a time, and the calls bound to it."""
 
     def __init__(self, program: Program, plan: Plan) -> None:
-        self._arrays: dict[int, Any] = {}
+        self._arrays: dict[int, Array] = {}
         self._program, self._plan = program, plan
         self._scratch = np.empty(plan.scratch_bytes // 8 + 8)
         self._start = -(self._scratch.ctypes.data // 8) % 8 * 8
-        self.arguments: list[Any] = []
+        self.arguments: list[Array] = []
         late = set()
         for value in program.arguments:
             if value.size > LARGE:
@@ -43,7 +47,7 @@ class Instance:
                     self._arrays[id(value)] = np.empty(value.shape)
         self._late = late
         self._late_steps: list[int] = []
-        self.calls: list[Any] = []
+        self.calls: list[Array] = []
         for i, step in enumerate(program.steps):
             if any(id(v.base) in late for v in (*step.operands, *step.results)):
                 self._late_steps.append(i)
@@ -51,12 +55,13 @@ class Instance:
             else:
                 self.calls.append(self._bound(step))
 
-    def _bound(self, step: Any) -> Any:
-        return step.kernel.bind(
+    def _bound(self, step: Step) -> Run:
+        run: Run = step.kernel.bind(
             [self._array(v) for v in step.operands], [self._array(v) for v in step.results]
         )
+        return run
 
-    def _array(self, value: Value) -> Any:
+    def _array(self, value: Value) -> Array:
         base = value.base
         if base.data is not None:
             whole = base.data
@@ -66,14 +71,14 @@ class Instance:
                 whole = self._arrays[id(base)] = self._new(base)
         return value.array_in(whole)
 
-    def _new(self, base: Value) -> Any:
+    def _new(self, base: Value) -> Array:
         if base.dtype is OBJECT:
             return [None]
         return np.ndarray(
             base.shape, base.dtype, self._scratch, self._start + self._plan.scratch[id(base)]
         )
 
-    def run(self, arguments: Any) -> list[Any]:
+    def run(self, arguments: Arrays) -> list[Array]:
         """The outputs: the first as a float, others as new arrays and floats."""
         program, arrays = self._program, self._arrays
         for place, value, x in zip(self.arguments, program.arguments, arguments, strict=True):
@@ -99,11 +104,11 @@ class Instance:
                 if key in arrays:
                     arrays[key][0] = None
 
-    def _called(self, late: set[int]) -> list[Any]:
+    def _called(self, late: set[int]) -> list[Array]:
         for call in self.calls:
             call()
         given: set[int] = set()
-        results: list[Any] = []
+        results: list[Array] = []
         for value in self._program.outputs:
             array = self._array(value)
             if not value.shape:
@@ -125,7 +130,7 @@ class NumpyRunner:
         self._program, self._plan = program, Plan(program)
         self._instances: list[Instance] = []
 
-    def __call__(self, arguments: Any) -> list[Any]:
+    def __call__(self, arguments: Arrays) -> list[Array]:
         try:
             instance = self._instances.pop()
         except IndexError:

@@ -6,12 +6,15 @@ Each has the signature of NumPy's inner loops, and is compiled by `compiled.own_
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from varmat.programs.runners.addresses import bytes_at, doubles_at, words_at
 
+if TYPE_CHECKING:
+    from varmat.programs.runners.addresses import Words
 
-def select(args: Any, dims: Any, steps: Any, data: int) -> None:
+
+def select(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Elements of one of two arrays, by a condition."""
     condition, x, y, out = args[0], args[1], args[2], args[3]
     for _ in range(dims[0]):
@@ -22,14 +25,14 @@ def select(args: Any, dims: Any, steps: Any, data: int) -> None:
         out += steps[3]
 
 
-def gather(args: Any, dims: Any, steps: Any, data: int) -> None:
+def gather(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Elements at places."""
     x, index, out = doubles_at(args[0]), words_at(args[1]), doubles_at(args[2])
     for i in range(dims[0]):
         out[i] = x[index[i]]
 
 
-def scatter(args: Any, dims: Any, steps: Any, data: int) -> None:
+def scatter(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Add elements at places."""
     part, index, out = args[0], words_at(args[1]), doubles_at(args[2])
     for i in range(dims[0]):
@@ -37,7 +40,7 @@ def scatter(args: Any, dims: Any, steps: Any, data: int) -> None:
         part += dims[1]
 
 
-def solve(args: Any, dims: Any, steps: Any, data: int) -> None:
+def solve(args: Words, dims: Words, steps: Words, data: int) -> None:
     """A lower triangular system, over the right hand side; rows of it lie one after the other."""
     a, b, n, columns, transposed = (
         doubles_at(args[0]),
@@ -67,7 +70,7 @@ def solve(args: Any, dims: Any, steps: Any, data: int) -> None:
                 b[i * columns + c] /= pivot
 
 
-def chain(args: Any, dims: Any, steps: Any, data: int) -> None:
+def chain(args: Words, dims: Words, steps: Words, data: int) -> None:
     """The filter of a hidden Markov chain and, backwards, the smoother: see
     `varmat.densities.hmm.Chain`.
     """
@@ -117,7 +120,7 @@ def chain(args: Any, dims: Any, steps: Any, data: int) -> None:
                 in_rho[i] = b[states + i]
 
 
-def sparse_product(args: Any, dims: Any, steps: Any, data: int) -> None:
+def sparse_product(args: Words, dims: Words, steps: Words, data: int) -> None:
     """A sparse matrix, or its transpose, times a vector or the columns of a matrix."""
     x, columns, starts = doubles_at(args[0]), words_at(args[1]), words_at(args[2])
     b, out = doubles_at(args[3]), doubles_at(args[4])
@@ -139,7 +142,7 @@ def sparse_product(args: Any, dims: Any, steps: Any, data: int) -> None:
                 out[target * width + k] += factor * b[source * width + k]
 
 
-def times_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
+def times_rows(args: Words, dims: Words, steps: Words, data: int) -> None:
     """The rows of a matrix times a vector, one after the other: as memory is read fastest."""
     row, b, out, columns = args[0], doubles_at(args[1]), doubles_at(args[2]), steps[1]
     for i in range(dims[0]):
@@ -150,7 +153,7 @@ def times_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
         row += steps[0]
 
 
-def add_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
+def add_rows(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Add the rows of a matrix, each times an element of a vector; four at once, for they are in
     the cache.
     """
@@ -180,7 +183,7 @@ def add_rows(args: Any, dims: Any, steps: Any, data: int) -> None:
         row += stride
 
 
-def sampled_product(args: Any, dims: Any, steps: Any, data: int) -> None:
+def sampled_product(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Inner products of rows of one matrix with rows of another."""
     x, y, out = doubles_at(args[0]), doubles_at(args[1]), doubles_at(args[4])
     rows, columns = words_at(args[2]), words_at(args[3])

@@ -13,7 +13,7 @@ import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from llvmlite import ir
@@ -41,7 +41,15 @@ from varmat.programs.runners.compiled import (
 from varmat.programs.runners.native import Frame, NativeRunner
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Sequence
+
+    from numba.core.base import BaseContext
+    from numba.core.typing import Context, Signature
+
+    from varmat.programs.program import Array
+    from varmat.programs.runners.addresses import Intrinsic, Words
+    from varmat.typing import Result
+
 
 # The words of a block; the block of the values at a draw follows that of the density.
 TABLE, LENGTH, SLOTS, COUNT, ELSEWHERE, MADE, KEPT, REFUSED, BLOCK = range(9)
@@ -54,10 +62,12 @@ _INT64 = ir.IntType(64)
 
 
 @intrinsic
-def swap(context: Any, words: Any, old: Any, new: Any) -> Any:
+def swap(context: Context, words: types.Type, old: types.Type, new: types.Type) -> Intrinsic:
     """Write a word if it is the old one, in one piece; whether it was."""
 
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+    def generate(
+        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         return builder.extract_value(
             builder.cmpxchg(args[0], args[1], args[2], "acq_rel", "acquire"), 1
         )
@@ -66,10 +76,12 @@ def swap(context: Any, words: Any, old: Any, new: Any) -> Any:
 
 
 @intrinsic
-def release(context: Any, words: Any) -> Any:
+def release(context: Context, words: types.Type) -> Intrinsic:
     """Write zero after everything else was written."""
 
-    def generate(context: Any, builder: Any, __: Any, args: Any) -> Any:
+    def generate(
+        context: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         builder.store_atomic(ir.Constant(_INT64, 0), args[0], "release", 8)
         return context.get_dummy_value()
 
@@ -77,10 +89,14 @@ def release(context: Any, words: Any) -> Any:
 
 
 @intrinsic
-def call_elsewhere(context: Any, function: Any, point: Any, first: Any, second: Any) -> Any:
+def call_elsewhere(
+    context: Context, function: types.Type, point: types.Type, first: types.Type, second: types.Type
+) -> Intrinsic:
     """Call a function of three addresses that returns a number, at an address."""
 
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+    def generate(
+        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         kind = ir.FunctionType(_INT64, [_INT64] * 3).as_pointer()
         return builder.call(builder.inttoptr(args[0], kind), args[1:])
 
@@ -88,7 +104,7 @@ def call_elsewhere(context: Any, function: Any, point: Any, first: Any, second: 
 
 
 @njit(nogil=True)
-def take(slots: Any, count: int) -> Any:
+def take(slots: Words, count: int) -> Result:
     """A slot that no other thread has. There are enough for all threads, or nearly so: nobody waits
     for long.
     """
@@ -100,7 +116,7 @@ def take(slots: Any, count: int) -> Any:
 
 
 @njit(nogil=True)
-def run_block(block: Any, slot: Any, point: int, output: int) -> tuple[int, float]:
+def run_block(block: Words, slot: Words, point: int, output: int) -> tuple[int, float]:
     """Run the program of a block in a slot; 0 or why it ended, and its first output."""
     bases, table = bases_on_stack(), words_at(block[TABLE])
     bases[ABSOLUTE], bases[SCRATCH], bases[ARGUMENT], bases[OUTPUT] = 0, slot[1], point, output
@@ -110,7 +126,7 @@ def run_block(block: Any, slot: Any, point: int, output: int) -> tuple[int, floa
 
 # Numba keeps compiled functions until their own file changes: what they are made of is part of the
 # key, as a variable of theirs.
-def _functions(version: int) -> tuple[Any, Any]:
+def _functions(version: int) -> tuple[Result, Result]:
     @cfunc(types.int32(types.int64, DOUBLES, DOUBLES, DOUBLES, types.voidptr), cache=True)
     def log_density(size, point, gradient, value, user):  # type: ignore[no-untyped-def]
         """0, or 1 where the point is refused."""
@@ -164,7 +180,7 @@ _ELSEWHERE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ct
 
 def doubles(address: int, size: int) -> np.ndarray:
     """The numbers at an address."""
-    memory: Any = (ctypes.c_double * size).from_address(address)
+    memory: Array = (ctypes.c_double * size).from_address(address)
     return np.frombuffer(memory, np.float64)
 
 
@@ -203,7 +219,7 @@ class UserData:
     ) -> None:
         self.words = np.zeros(2 * BLOCK, np.int64)
         # Everything whose address is in the words.
-        self._held: list[Any] = []
+        self._held: list[object] = []
         self._lent: list[tuple[NativeRunner, int]] = []
         self._fill(self.words[:BLOCK], density, runs, density_elsewhere)
         if values is not None:

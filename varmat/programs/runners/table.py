@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from varmat.programs.runners.compiled import (
     SCRATCH,
 )
 from varmat.programs.runners.loops import Loop, NoLoopError, loop_of
+
+if TYPE_CHECKING:
+    from varmat.programs.program import Step
 
 # In the order of their codes in `compiled.run_table`.
 ARITHMETIC_OF = (
@@ -55,7 +58,7 @@ class Table:
 
     def __init__(self, program: Program, plan: Plan) -> None:
         self.words: list[int] = []
-        self.held: list[Any] = []
+        self.held: list[object] = []
         self._plan = plan
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers: dict[float, Value] = {}
@@ -311,7 +314,7 @@ class Table:
         inner, first = (lengths[-1], strides[-1]) if lengths else (1, [0] * len(operands))
         self.nest(loop, operands, lengths[:-1], strides[:-1], (inner, *core), (*first, *steps))
 
-    def loop(self, kernel: Any, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def loop(self, kernel: Blocks, operands: Sequence[Value], results: Sequence[Value]) -> None:
         """Rows that are run block by block."""
         places = {id(v): (v, x) for v, x in zip(kernel.outside, operands, strict=True)}
         places |= {id(v): (v, x) for v, x in zip(kernel.kept, results, strict=False)}
@@ -324,7 +327,11 @@ class Table:
         self.words += [BLOCKS, 5, len(rows), kernel.size, kernel.block, *rows]
 
     def _loop_row(
-        self, kernel: Any, step: Any, places: dict[int, Any], total: Value | None
+        self,
+        kernel: Blocks,
+        step: Step,
+        places: dict[int, tuple[Value, Value]],
+        total: Value | None,
     ) -> list[int]:
         """The rows of a step within a block; `total` gets the sum of what it makes."""
         argument = partial(self._argument, kernel, places)
@@ -365,7 +372,9 @@ class Table:
             loop = self.own("select")
         return _block_row(loop, [*operands, result])
 
-    def _argument(self, kernel: Any, places: dict[int, Any], value: Value) -> tuple[list[int], int]:
+    def _argument(
+        self, kernel: Blocks, places: dict[int, tuple[Value, Value]], value: Value
+    ) -> tuple[list[int], int]:
         """The base, the offset, and the bytes of an element from block to block and inside."""
         size = value.dtype.itemsize
         key = id(value) if id(value) in places else id(value.base)

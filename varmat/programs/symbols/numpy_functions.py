@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from varmat.programs.symbols.symbol import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Axis, Operand
+    from varmat.typing import Axis, Operand, Setting
 
 _LINALG = np.linalg._umath_linalg
 
@@ -41,7 +41,7 @@ SOLVE, SOLVE_ONE, LOG_DETERMINANT = (
 )
 
 
-def _where(condition: Any, x: Operand, y: Operand) -> Symbol:
+def _where(condition: Operand, x: Operand, y: Operand) -> Symbol:
     builder = builder_of(condition, x, y)
     return Symbol(builder, builder.where(*(lift(builder, each) for each in (condition, x, y))))
 
@@ -63,7 +63,7 @@ def _inner_of_all(a: Operand, b: Operand) -> Symbol:
     return Symbol(builder, builder.matmul(x, y))
 
 
-def _moved(x: Symbol, source: Operand, destination: Any) -> Symbol:
+def _moved(x: Symbol, source: Operand, destination: Setting) -> Symbol:
     like = np.moveaxis(np.empty(tuple(range(2, 2 + x.ndim))), source, destination)
     return x.transpose([n - 2 for n in like.shape])
 
@@ -83,7 +83,7 @@ def _outer(a: Operand, b: Operand) -> Symbol:
     )
 
 
-def _sine_quotient(x: Operand) -> Any:
+def _sine_quotient(x: Operand) -> Operand:
     return np.sin(x) / x
 
 

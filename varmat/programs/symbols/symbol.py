@@ -23,10 +23,12 @@ from varmat.programs.program import BOOL, FLOAT, Value
 from varmat.programs.symbols.written import Written
 
 if TYPE_CHECKING:
-    from varmat.typing import Axis, Function, Index, Operand, Settings
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Axis, Function, Index, Operand, Setting, Settings
 
 # What answers when one of NumPy's functions is called on symbols; `numpy_functions` fills it.
-ANSWERS: dict[Any, Function] = {}
+ANSWERS: dict[Function, Function] = {}
 _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_not})
 _AS_LOGICAL = {
     np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor,
@@ -39,7 +41,7 @@ class UntraceableError(Exception):
     """A function asks a symbol for what only numbers have."""
 
 
-def refuse(*_: Any, **__: Any) -> NoReturn:
+def refuse(*_: object, **__: object) -> NoReturn:
     raise UntraceableError
 
 
@@ -154,7 +156,7 @@ class Symbol:
     def copy(self, order: str = "C") -> Symbol:
         return self.of(self.value)
 
-    def astype(self, dtype: Any, copy: bool = True) -> Symbol:
+    def astype(self, dtype: DTypeLike | None, copy: bool = True) -> Symbol:
         return self if np.dtype(dtype) == FLOAT else refuse()
 
     # --- sums and products ---
@@ -205,7 +207,12 @@ class Symbol:
         return lift(self.builder, x)
 
     def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, *inputs: Operand, out: Any = None, **settings: Any
+        self,
+        ufunc: np.ufunc,
+        method: str,
+        *inputs: Operand,
+        out: Operand = None,
+        **settings: Setting,
     ) -> Operand:
         if (
             method == "reduce"
@@ -301,7 +308,7 @@ for _name, _ufunc in {
     setattr(Symbol, f"__{_name}__", _operator(_ufunc))
     setattr(Symbol, f"__r{_name}__", _operator(_ufunc, True))
 
-    def _in_place(self: Symbol, other: Operand, ufunc: Any = _ufunc) -> Symbol:
+    def _in_place(self: Symbol, other: Operand, ufunc: np.ufunc = _ufunc) -> Symbol:
         return self.become(
             apply_ufunc(self.builder, ufunc, [self.value, lift(self.builder, other)])
         )
