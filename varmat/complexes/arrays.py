@@ -26,7 +26,19 @@ from varmat.functions.linalg import products
 from varmat.functions.linalg.dot_products import dot_along
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result, Value
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import (
+        Adjoint,
+        Axis,
+        Function,
+        Linear,
+        Operand,
+        Result,
+        Setting,
+        Shape,
+        Value,
+    )
 
 __all__: list[str] = []
 
@@ -72,7 +84,7 @@ def partwise(function: Function, positions: tuple[int, ...]) -> Result:
     """The answer for a function that does the same to real and to imaginary parts."""
 
     @wraps(function)
-    def answer(*args: Operand, **settings: Any) -> Result:
+    def answer(*args: Operand, **settings: Setting) -> Result:
         if not args:  # given by the name that NumPy has for it
             first = next(name for name in ("a", "x", "m", "arr", "ary", "A") if name in settings)
             args = (settings.pop(first),)
@@ -118,7 +130,7 @@ COMPLEX[np.multiply, "reduce"] = lambda a, axis=0: np.prod(a, axis=axis)
 
 
 @answers_for(np.average)
-def average(a: Operand, axis: Any = None, weights: Operand = None, **settings: Any) -> Result:
+def average(a: Operand, axis: Axis = None, weights: Operand = None, **settings: Setting) -> Result:
     if is_complex(weights):
         raise TypeError("average: weights are complex, but must be real!")
     return joined(*(np.average(part, axis, weights, **settings) for part in parts(a, "average: a")))
@@ -141,7 +153,7 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
     return result
 
 
-def _alike(x: Operand, of_real: Function, shape: Any = None) -> Result:
+def _alike(x: Operand, of_real: Function, shape: int | Shape | None = None) -> Result:
     """An array of complex variables like `x`, with the real part that a function of NumPy gives."""
     re, im = parts(x, "the argument")
     return joined(of_real(re, shape=shape), np.zeros_like(im, shape=shape))
@@ -154,7 +166,7 @@ for _function in (np.zeros_like, np.empty_like, np.ones_like):
 
 
 @answers_for(np.full_like)
-def full_like(a: Operand, fill_value: Operand, dtype: Any = None) -> Result:
+def full_like(a: Operand, fill_value: Operand, dtype: DTypeLike | None = None) -> Result:
     result = np.zeros_like(a)
     result[...] = fill_value
     return result
@@ -188,7 +200,7 @@ def broadcast_arrays(*args: Operand) -> Result:
 
 
 def _spread(function: Function) -> Result:
-    def answer(a: Operand, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Result:
+    def answer(a: Operand, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Result:
         re, im = parts(a, f"{function.__name__}: a")
         total = sum(np.var(part, axis=axis, ddof=ddof, keepdims=keepdims) for part in (re, im))
         return np.sqrt(total) if function is np.std else total
@@ -200,7 +212,7 @@ COMPLEX[np.var], COMPLEX[np.std] = _spread(np.var), _spread(np.std)
 
 
 @answers_for(np.linalg.norm)
-def norm(x: Operand, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Result:
+def norm(x: Operand, ord: Setting = None, axis: Axis = None, keepdims: bool = False) -> Result:
     """The norm of the moduli, as NumPy's norms of vectors and matrices are, except those with
     singular values.
     """
@@ -226,7 +238,7 @@ def bilinear(function: Function, a: Operand, b: Operand, name: str) -> Result:
 
 
 def _product(function: Function, conjugates: int | None = None) -> Result:
-    def answer(a: Operand, b: Operand, *more: Operand, **settings: Any) -> Result:
+    def answer(a: Operand, b: Operand, *more: Operand, **settings: Setting) -> Result:
         a, b = np.conjugate(a) if conjugates == 0 else a, np.conjugate(b) if conjugates == 1 else b
         return bilinear(lambda x, y: function(x, y, *more, **settings), a, b, function.__name__)
 
@@ -260,7 +272,7 @@ def einsum(subscripts: Operand, *operands: Operand, optimize: Operand = False) -
     if not isinstance(subscripts, str):
         raise TypeError("einsum: the subscripts must be a string for complex variables!")
     pairs = [parts(x, f"einsum: operand {i}") for i, x in enumerate(operands, 1)]
-    sums: list[list[Any]] = [[], []]
+    sums: list[list[Operand]] = [[], []]
     for choice in itertools.product(*((0,) if im is None else (0, 1) for _, im in pairs)):
         term = np.einsum(
             subscripts,
@@ -295,14 +307,14 @@ def _others(a: Operand) -> Result:
 
 
 @complex_prod.pull
-def complex_prod_pull(g: Adjoint, r: Value, a: Value) -> Any:
+def complex_prod_pull(g: Adjoint, r: Value, a: Value) -> Adjoint:
     return lambda: (
         np.asarray(g)[..., None] * np.conjugate(_others(a)) if a.shape[-1] else np.zeros(a.shape)
     )
 
 
 @complex_prod.push
-def complex_prod_push(r: Value, a: Value) -> Any:
+def complex_prod_push(r: Value, a: Value) -> Linear:
     if not is_differentiable(a):
         others = _others(a)
     else:  # products of rows, in each of which one element is replaced by 1
@@ -313,7 +325,11 @@ def complex_prod_push(r: Value, a: Value) -> Any:
 
 @answers_for(np.prod)
 def prod(
-    a: Operand, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Operand = None,
+    keepdims: bool = False,
 ) -> Result:
     if np.ndim(a) == 0:
         return np.positive(a)

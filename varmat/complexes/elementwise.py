@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ __all__: list[str] = []
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
 
-def answers_for(*functions: Any) -> Callable[[Function], Function]:
+def answers_for(*functions: Function | tuple[Function, str]) -> Callable[[Function], Function]:
     """Let the decorated function answer for NumPy's `functions` if an operand is complex."""
 
     def register(implementation: Function) -> Function:
@@ -185,11 +185,11 @@ def holomorphic(
     op = complex_operation(ufunc)(function)
 
     @op.pull
-    def pull(g: Adjoint, r: Value, *operands: Operand) -> Any:
+    def pull(g: Adjoint, r: Value, *operands: Operand) -> Adjoint:
         return tuple(lambda d=d: g * np.conjugate(d(*operands, r)) for d in derivatives)
 
     @op.push
-    def push(r: Value, *operands: Operand) -> Any:
+    def push(r: Value, *operands: Operand) -> Result:
         return tuple(lambda t, d=d: d(*operands, r) * t for d in derivatives)
 
     if straight is not None:
@@ -249,7 +249,7 @@ def _cosh(x: Operand, y: Operand) -> Result:
     return np.cosh(x) * np.cos(y), np.sinh(x) * np.sin(y)
 
 
-reciprocal: Any = holomorphic(np.reciprocal, lambda z, r: -(r * r))
+reciprocal: Function = holomorphic(np.reciprocal, lambda z, r: -(r * r))
 quotient = holomorphic(np.divide, lambda x, y, r: reciprocal(y), lambda x, y, r: -(r / y))
 COMPLEX[np.divide] = divide
 

@@ -18,7 +18,9 @@ from varmat.core.operation import as_operand
 from varmat.functions.signals.cosine_transforms import fitted
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result, Value
+    from collections.abc import Sequence
+
+    from varmat.typing import Adjoint, Axes, Function, Operand, Result, Setting, Shape, Value
 
 __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 
@@ -26,7 +28,7 @@ __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 OPPOSITE: dict[Any, Any] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:
+def _weights(shape: Shape, axis: int, n: int, inner: float) -> np.ndarray:
     """The weights of a half spectrum: one for the frequencies zero and n/2, and `inner` for those
     between, which stand for two.
     """
@@ -38,47 +40,47 @@ def _weights(shape: Any, axis: int, n: int, inner: float) -> np.ndarray:
 
 
 @complex_operation()
-def complex_fft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
+def complex_fft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
     """`numpy.fft.fft`."""
     return np.fft.fft(a, n, axis, norm)
 
 
 @complex_fft.pull
-def complex_fft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
+def complex_fft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
     return lambda: fitted(np.fft.ifft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
 @complex_operation()
-def complex_ifft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
+def complex_ifft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
     """`numpy.fft.ifft`."""
     return np.fft.ifft(a, n, axis, norm)
 
 
 @complex_ifft.pull
-def complex_ifft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
+def complex_ifft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
     return lambda: fitted(np.fft.fft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
 @complex_operation()
-def complex_rfft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
+def complex_rfft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
     """`numpy.fft.rfft`."""
     return np.fft.rfft(a, n, axis, norm)
 
 
 @complex_rfft.pull
-def complex_rfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
+def complex_rfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
     halved = g * _weights(g.shape, axis, n, 0.5)
     return lambda: fitted(np.fft.irfft(halved, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
 @complex_operation(results="r")
-def complex_irfft(a: Operand, *, n: int, axis: int, norm: Any) -> Result:
+def complex_irfft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
     """`numpy.fft.irfft`."""
     return np.fft.irfft(a, n, axis, norm)
 
 
 @complex_irfft.pull
-def complex_irfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Any) -> Any:
+def complex_irfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
     def contribution() -> Result:
         spectrum = np.fft.rfft(g, n, axis, OPPOSITE[norm])
         return fitted(spectrum * _weights(g.shape, axis, n, 2.0), a.shape[axis], axis)
@@ -107,7 +109,7 @@ def _answer(name: str) -> Callable[[Function], Function]:
 
 
 def _along(
-    op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: Any, half: bool = False
+    op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: str | None, half: bool = False
 ) -> Result:
     """A transform along one axis, after checking the arguments."""
     name = op.name.removeprefix("complex_")
@@ -129,32 +131,32 @@ def _along(
 
 
 @_answer("fft")
-def _fft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
+def _fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
     return _along(complex_fft, a, n, axis, norm)
 
 
 @_answer("ifft")
-def _ifft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
+def _ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
     return _along(complex_ifft, a, n, axis, norm)
 
 
 @_answer("rfft")
-def _rfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
+def _rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
     return _along(complex_rfft, a, n, axis, norm)
 
 
 @_answer("irfft")
-def _irfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
+def _irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
     return _along(complex_irfft, a, n, axis, norm, half=True)
 
 
 @_answer("hfft")
-def _hfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
+def _hfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
     return _irfft(np.conjugate(a), n, axis, OPPOSITE.get(norm or "backward", norm))
 
 
 @_answer("ihfft")
-def _ihfft(a: Operand, n: int | None = None, axis: int = -1, norm: Any = None) -> Result:
+def _ihfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
     return np.conjugate(_rfft(a, n, axis, OPPOSITE.get(norm or "backward", norm)))
 
 
@@ -177,7 +179,12 @@ def _several(
     """
 
     @_answer(name)
-    def answer(a: Operand, s: Any = None, axes: Any = default, norm: Any = None) -> Result:
+    def answer(
+        a: Operand,
+        s: int | Sequence[int] | None = None,
+        axes: Axes = default,
+        norm: str | None = None,
+    ) -> Result:
         along = _lengths_and_axes(a, s, axes)
         if last is not None and first_last:
             a = last(a, *along.pop(), norm)
@@ -198,7 +205,7 @@ _several("irfft2", _ifft, (-2, -1), _irfft, False)
 
 def _shifted(name: str, sign: int) -> None:
     @_answer(name)
-    def answer(x: Operand, axes: Any = None) -> Result:
+    def answer(x: Operand, axes: Axes = None) -> Result:
         axes = tuple(range(np.ndim(x))) if axes is None else tuple(np.atleast_1d(axes).tolist())
         half = [np.shape(x)[i] // 2 for i in axes]
         return np.roll(x, tuple(n if sign > 0 else -n for n in half), axes)

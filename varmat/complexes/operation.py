@@ -33,7 +33,7 @@ from varmat.core.dispatch import COMPLEX
 from varmat.core.operation import is_differentiable, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result
+    from varmat.typing import Adjoint, Function, Operand, Result, Setting
 
 __all__ = ["ComplexOperation", "adjoint", "complex_operation"]
 
@@ -54,9 +54,9 @@ class ComplexOperation:
         self.results = results
         self.pull_rule: Any = None
         self.push_rule: Any = None
-        self.pattern: Any = tuple
+        self.pattern: Function = tuple
 
-        def of_parts(*given: Operand, kinds: str, **settings: Any) -> Result:
+        def of_parts(*given: Operand, kinds: str, **settings: Setting) -> Result:
             return self._split(function(*assembled(given, kinds), **settings))
 
         of_parts.__name__, of_parts.__qualname__, of_parts.__doc__ = (
@@ -88,8 +88,8 @@ class ComplexOperation:
     def __repr__(self) -> str:
         return f"<varmat complex operation {self.name}>"
 
-    def __call__(self, *operands: Operand, **settings: Any) -> Result:
-        flat: list[Any] = []
+    def __call__(self, *operands: Operand, **settings: Setting) -> Result:
+        flat: list[Operand] = []
         kinds = ""
         for i, x in enumerate(operands, 1):
             re, im = parts(x, f"{self.name.removeprefix('complex_')}: operand {i}")
@@ -105,7 +105,7 @@ class ComplexOperation:
             return value
         if type(value) is not tuple and isinstance(value, tuple):
             value = tuple(value)
-        found: list[Any] = []
+        found: list[Result] = []
         for x, kind in zip(value if len(self.results) > 1 else (value,), self.results, strict=True):
             found += [np.real(x), np.imag(x)] if kind == "c" else [x]
         return tuple(found)
@@ -126,7 +126,7 @@ class ComplexOperation:
         if self.results == "r":
             return g
         remaining = iter(zip(g, r, strict=True))
-        found: list[Any] = []
+        found: list[Result] = []
         for kind in self.results:
             pair = [next(remaining) for _ in range(2 if kind == "c" else 1)]
             filled = [np.zeros(np.shape(value)) if each is None else each for each, value in pair]
@@ -174,7 +174,7 @@ class _Once:
 
     __slots__ = ("made", "make")
 
-    def __init__(self, make: Any) -> None:
+    def __init__(self, make: Function) -> None:
         self.make, self.made = make, None
 
     def __call__(self) -> Result:

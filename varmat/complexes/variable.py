@@ -6,7 +6,7 @@ is ``d/dRe + i d/dIm`` of the real result."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from varmat.plain_arrays import scalar_item
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Function, Index, Operand, Result, Setting
+    from varmat.typing import Function, Index, Operand, Result, Setting, Settings
 
 __all__ = ["ComplexVar"]
 
@@ -68,7 +68,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     """
 
     __slots__ = ("_im", "_re")
-    dtype: Any = COMPLEX128
+    dtype: np.dtype = COMPLEX128
     itemsize = 16
 
     def __init__(self, re: Operand, im: Operand) -> None:
@@ -77,8 +77,8 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
                 "ComplexVar: the parts must be real variables of one shape; varmat.to_complex(re, "
                 "im) makes them that"
             )
-        self._re: Any = re
-        self._im: Any = im
+        self._re: Operand = re
+        self._im: Operand = im
 
     @property
     def shape(self) -> Result:
@@ -144,7 +144,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         self._re[index] = re
         self._im[index] = 0.0 if im is None else im
 
-    def __array__(self, *args: Operand, **kwargs: Any) -> Result:
+    def __array__(self, *args: Operand, **kwargs: Setting) -> Result:
         raise TypeError(
             "a ComplexVar cannot become a plain array, its derivative would be lost: use np.real, "
             "np.imag or np.abs of it where "
@@ -154,7 +154,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         )
 
     def __array_ufunc__(
-        self, ufunc: Function, method: str, *inputs: Operand, **kwargs: Any
+        self, ufunc: Function, method: str, *inputs: Operand, **kwargs: Setting
     ) -> Result:
         if any(map(is_foreign, inputs)):
             return NotImplemented
@@ -183,7 +183,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         return out
 
     def __array_function__(
-        self, function: Function, types: Operand, args: Operand, kwargs: Any
+        self, function: Function, types: Operand, args: Operand, kwargs: Settings
     ) -> Result:
         implementation = COMPLEX.get(function) or dispatch.BY_NAME.get(
             f"{function.__module__}.{function.__name__}"
@@ -217,7 +217,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
 
 
 # Functions of NumPy of plain values, whose results have no derivative.
-ON_VALUES: frozenset[Any] = frozenset({
+ON_VALUES: frozenset[Function] = frozenset({
     np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplex,
      np.count_nonzero, np.nonzero,
     np.flatnonzero, np.argwhere, np.all, np.any, np.array_repr, np.array_str, np.array2string,

@@ -41,7 +41,7 @@ from varmat.core.operation import Operation, is_differentiable, operation
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import DensityCall, Operand, Result
+    from varmat.typing import DensityCall, Function, Operand, Result, Setting, Value
 
 # The phrases are Stan's. The tests take floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
@@ -63,12 +63,12 @@ def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
 
 
-def ieee(values: Iterable[Any]) -> list[Result]:
+def ieee(values: Iterable[Value]) -> list[Result]:
     """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
 
 
-def typed(function: Callable[..., Any]) -> DensityCall:
+def typed(function: Function) -> DensityCall:
     """Tell type checkers what kind of result a density has for which kinds of arguments."""
     return function
 
@@ -95,8 +95,8 @@ class Density:
         `varmat.densities.random_numbers`.
     """
 
-    operation: Any
-    rng: Any = None
+    operation: Operation
+    rng: Function | None = None
 
     def __init__(self, name: str, arguments: Arguments, discrete: Iterable[str] = ()) -> None:
         self.__name__ = self.__qualname__ = self.name = name
@@ -124,7 +124,7 @@ class Density:
         raise TypeError(called(text))
 
     def made_of(
-        self, function: Any, domains: Arguments | None = None, **settings: Any
+        self, function: Any, domains: Arguments | None = None, **settings: Setting
     ) -> Operation:
         """Make the operation of the density from a function of its arguments and of settings with
         defaults.
@@ -139,7 +139,7 @@ class Density:
         made.__signature__ = inspect.Signature(self.parameters)
         return made
 
-    def shape_of(self, args: Any) -> tuple[int, ...]:
+    def shape_of(self, args: Operand) -> tuple[int, ...]:
         """Check the domains of the arguments and return the shape to which they broadcast."""
         shape: tuple[int, ...] = ()
         for (title, domain), x in zip(self.arguments.values(), args, strict=True):
@@ -154,7 +154,7 @@ class Density:
         return shape
 
     @typed
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+    def __call__(self, *args: Operand, propto: bool = False, **named: Operand) -> Result:
         if self.discrete:
             for name, x in (*zip(self.arguments, args, strict=False), *named.items()):
                 if name in self.discrete and is_differentiable(x):
@@ -192,7 +192,7 @@ class Proportional:
     """
 
     @typed
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Operand, **named: Operand) -> Result:
         try:
             return self.density(*args, propto=True, **named)
         except (TypeError, ValueError) as error:
@@ -202,7 +202,7 @@ class Proportional:
                 error.args = (f"{self.name}:{text.removeprefix(own)}",)
             raise
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return getattr, (self.density, "proportional")
 
     def __repr__(self) -> str:
@@ -212,13 +212,11 @@ class Proportional:
 class StructuredDensity(Density):
     """A density given as a structured operation; made by `density`."""
 
-    def __init__(
-        self, function: Callable[..., Any], arguments: Arguments, discrete: Iterable[str]
-    ) -> None:
+    def __init__(self, function: Function, arguments: Arguments, discrete: Iterable[str]) -> None:
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 
-        def value(*values: Any, keep: Kept | None = None, **workspace: Any) -> Result:
+        def value(*values: Operand, keep: Kept | None = None, **workspace: Setting) -> Result:
             # A density of data alone has no terms left, but bad arguments are refused all the same.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result
@@ -249,7 +247,7 @@ class StructuredDensity(Density):
 
 def density(
     *discrete: str, **arguments: tuple[str, Domain]
-) -> Callable[[Callable[..., Any]], StructuredDensity]:
+) -> Callable[[Function], StructuredDensity]:
     """Make a density of a function on plain arrays.
 
     Parameters

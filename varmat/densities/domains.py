@@ -7,7 +7,7 @@ gradient zero."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import place_of
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Operand, Result, Value
 
 # The derivative for an observation outside the support, and for no observation at all.
 ZERO = np.zeros(())
@@ -48,7 +48,7 @@ class Vector(Domain):
     __slots__ = ("explain",)
 
     def __init__(
-        self, phrase: str, holds: Callable[[Any], Any], explain: Callable[[str, Any, str], None]
+        self, phrase: str, holds: Function, explain: Callable[[str, Value, str], None]
     ) -> None:
         super().__init__(phrase, holds)
         self.explain = explain
@@ -71,7 +71,7 @@ class Matrix(Domain):
     __slots__ = ("refuse",)
 
     def __init__(
-        self, phrase: str, refuse: Callable[[str, Any, str], None], holds: Callable[[Any], Any]
+        self, phrase: str, refuse: Callable[[str, Value, str], None], holds: Function
     ) -> None:
         super().__init__(phrase, holds)
         self.refuse = refuse

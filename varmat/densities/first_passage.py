@@ -104,7 +104,7 @@ def _by_functions(n: int, u: Operand, b: Operand) -> Result:
     twice, sign, power = 2.0 * np.cos(angle), turn, 1.0
     decay = np.exp((-0.5 * math.pi**2) * u)
     square, step = decay * decay, decay**3
-    total: Any = 0.0
+    total: Result = 0.0
     for k in range(1, FUNCTIONS + 1):
         total = total + (k * (k * math.pi) ** n) * power * sign * wave
         wave, before, sign, power, step = (

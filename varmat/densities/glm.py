@@ -32,7 +32,11 @@ from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.counts import log_factorials
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from collections.abc import Sequence
+
+    from varmat.core.tape import Tape
+    from varmat.densities.density import Kept
+    from varmat.typing import Adjoint, Function, Operand, Result, Settings, Value
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
@@ -59,7 +63,7 @@ class Glm(Density):
         self.places = [(i, name) for i, name in enumerate(self.names) if name in self.discrete]
 
         def value(
-            *values: Any, keep: frozenset[str] | None = None, workspace: Any = np.empty
+            *values: Operand, keep: frozenset[str] | None = None, workspace: Function = np.empty
         ) -> Result:
             return self._value(values, keep, workspace)
 
@@ -75,13 +79,13 @@ class Glm(Density):
         self.with_sparse = SparseGlm(self, value, early)
 
     @typed
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+    def __call__(self, *args: Operand, propto: bool = False, **named: Operand) -> Result:
         """The operation does the same for all kinds of arguments; floats, arrays and variables have
         a shorter way.
         """
         if propto or named or len(args) != len(self.arguments):
             return self._with_other_kinds(args, propto, named)
-        tape: Any = None
+        tape: Tape | None = None
         operands, values = [], []
         for x in args:
             kind = KINDS.get(type(x))
@@ -108,19 +112,19 @@ class Glm(Density):
         top.append((self.operation.rule, result, operands, {"keep": None, "sums": sums}))
         return result
 
-    def _with_other_kinds(self, args: Any, propto: bool, named: Operand) -> Result:
+    def _with_other_kinds(self, args: Sequence[Operand], propto: bool, named: Operand) -> Result:
         if any(map(is_scipy_sparse, (*args[1:2], *named.values()))):
             return call_with_sparse(self, args, propto, named)
         return super().__call__(*args, propto=propto, **named)
 
     def _value(
-        self, values: tuple[Any, ...], keep: frozenset[str] | None, workspace: Any
+        self, values: tuple[Operand, ...], keep: frozenset[str] | None, workspace: Function
     ) -> Result:
         value, sums = self._evaluate(values, keep, workspace)
         return Saved(value, sums=sums)
 
     def _evaluate(
-        self, values: Operand, keep: frozenset[str] | None, workspace: Any
+        self, values: Operand, keep: frozenset[str] | None, workspace: Function
     ) -> tuple[float, Sums | None]:
         """The value, and what the reverse rule wants back: None if there are no rows, or an
         observation is impossible.
@@ -143,14 +147,14 @@ class Glm(Density):
             self._check(values)
         return (0.0 if keep is not None and not keep else sums.value), sums
 
-    def _check(self, values: tuple[Any, ...]) -> None:
+    def _check(self, values: tuple[Value, ...]) -> None:
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
             if is_scipy_sparse(x):
                 check_elements(self.name, title, domain, x)
             else:
                 domain.check(self.name, title, x)
 
-    def _size(self, values: tuple[Any, ...]) -> int:
+    def _size(self, values: tuple[Value, ...]) -> int:
         """The number of observations."""
         x, titles = values[1], [title for title, _ in self.arguments.values()]
         if np.ndim(x) not in (1, 2):
@@ -203,11 +207,11 @@ class Glm(Density):
         )
 
     def _reverse(
-        self, g: Adjoint, r: Operand, *values: Any, keep: Any, sums: Sums | None
+        self, g: Adjoint, r: Operand, *values: Operand, keep: Kept | None, sums: Sums | None
     ) -> tuple[Result, ...]:
         return tuple(partial(self._contribution, i, g, values, sums) for i in range(len(values)))
 
-    def _chain(self, result: Operand, operands: Operand, settings: Any) -> None:
+    def _chain(self, result: Operand, operands: Operand, settings: Settings) -> None:
         """What the reverse pass does with an entry: as for every operation, but only for the
         variables.
         """
@@ -217,7 +221,7 @@ class Glm(Density):
             if type(x) in VARIABLES:
                 x._take(self._contribution(i, g, values, sums))
 
-    def _tangent(self, r: Operand, *values: Any, keep: Any) -> tuple[Result, ...]:
+    def _tangent(self, r: Operand, *values: Operand, keep: Kept | None) -> tuple[Result, ...]:
         y, x, alpha, beta, *others = values
         if not self._size(values) or (self.support is not None and not self.support(y, *others)):
             return (_no_tangent,) * len(values)
@@ -232,7 +236,7 @@ class Glm(Density):
         return tuple(maps.get(name) for name in self.arguments)
 
 
-def _rows(x: Operand, beta: Operand, *others: Any) -> int:
+def _rows(x: Operand, beta: Operand, *others: Operand) -> int:
     """The number of observations if there is a row of `x` for each, and all others are floats or
     vectors; otherwise zero.
     """
@@ -259,7 +263,7 @@ def _no_tangent(t: Operand) -> float:
 
 
 def glm(
-    partials: Operand, support: Operand = None, kind: Any = Glm, **arguments: Any
+    partials: Operand, support: Operand = None, kind: Any = Glm, **arguments: Operand
 ) -> Callable[[Callable[..., Sums]], Glm]:
     """Make a density of a family.
 
@@ -288,7 +292,7 @@ def glm(
     )
 
 
-def titles(y: Operand, **others: Any) -> Arguments:
+def titles(y: Operand, **others: Operand) -> Arguments:
     """Titles and domains of the arguments, in Stan's words."""
     return {
         "y": ("Vector of dependent variables", y),
@@ -299,7 +303,7 @@ def titles(y: Operand, **others: Any) -> Arguments:
     }
 
 
-def normal_partials(y: Operand, eta: Operand, sigma: Operand) -> dict[str, Any]:
+def normal_partials(y: Operand, eta: Operand, sigma: Operand) -> dict[str, Result]:
     z = (y - eta) / sigma
     w = z / sigma
     return {"eta": w, "y": -w, "sigma": (z * z - 1.0) / sigma}
@@ -393,7 +397,7 @@ def normal_id_glm_lpdf(
     )
 
 
-def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Any]:
+def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Result]:
     sign = 2.0 * y - 1.0
     return {"eta": sign * expit(-sign * eta)}
 
@@ -481,7 +485,7 @@ def bernoulli_logit_glm_lpmf(
     return Sums(value, one_pass.weights, one_pass.product, -2.0)
 
 
-def poisson_partials(y: Operand, eta: Operand) -> dict[str, Any]:
+def poisson_partials(y: Operand, eta: Operand) -> dict[str, Result]:
     return {"eta": y - np.exp(eta)}
 
 

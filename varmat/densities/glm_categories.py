@@ -5,7 +5,7 @@ independent variables.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.symbols import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.densities.density import Kept
+    from varmat.typing import Adjoint, Function, Operand, Result, Setting, Value
 
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
 
@@ -61,7 +62,7 @@ def _check_shape(function: str, title: str, x: Operand, shape: tuple[int, ...]) 
         )
 
 
-def _check(f: Any, *values: Any) -> None:
+def _check(f: Setting, *values: Operand) -> None:
     """Refuse arguments outside their domains, but for those that are None.
 
     What is wrong with the matrix shows in the value, so that it is looked for only there: it would
@@ -71,7 +72,7 @@ def _check(f: Any, *values: Any) -> None:
             domain.check(f.name, title, x)
 
 
-def _each(which: Any, size: int) -> Result:
+def _each(which: Value, size: int) -> Result:
     """The category of each observation."""
     return (
         which.reshape(-1)
@@ -109,7 +110,12 @@ def _shapes_of_logits(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> 
     beta=("Weight vector", finite),
 )
 def categorical_logit_glm_lpmf(
-    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Any, workspace: Any = np.empty
+    y: Operand,
+    x: Operand,
+    alpha: Operand,
+    beta: Operand,
+    keep: Kept | None,
+    workspace: Function = np.empty,
 ) -> Result:
     """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.
@@ -184,8 +190,13 @@ def _blocks(size: int, x: Operand, k: int) -> list[slice]:
 
 
 def _pass(
-    which: Any, x: Operand, alpha: Operand, beta: Operand, recording: bool, weights: Operand = None
-) -> tuple[float, Any, Any]:
+    which: Value,
+    x: Operand,
+    alpha: Operand,
+    beta: Operand,
+    recording: bool,
+    weights: Operand = None,
+) -> tuple[float, Result, Result]:
     """The log mass, and its derivatives with respect to alpha and beta; in blocks of columns, for
     sums along them are quick.
     """
@@ -206,7 +217,7 @@ def _pass(
     return value, in_alpha, in_beta.T
 
 
-def _weigh(t: Operand, which: Any) -> float:
+def _weigh(t: Operand, which: Value) -> float:
     """Replace the linear predictors of a block, in columns, by their weights, in place; the log
     mass of its observations.
     """
@@ -231,7 +242,7 @@ def categorical_logit_glm_reverse(
     x: Operand,
     alpha: Operand,
     beta: Operand,
-    keep: Any,
+    keep: Kept | None,
     sums: Operand,
 ) -> Result:
     if sums is None:
@@ -250,7 +261,7 @@ def categorical_logit_glm_reverse(
 
 @categorical_logit_glm_lpmf.tangent
 def categorical_logit_glm_tangent(
-    r: Operand, y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Any
+    r: Operand, y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Kept | None
 ) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
@@ -266,14 +277,14 @@ def categorical_logit_glm_tangent(
     )
 
 
-def _indicators(which: Any, k: int) -> Result:
+def _indicators(which: Value, k: int) -> Result:
     """A row for each observation, with a one for its category."""
     return (which[:, None] == np.arange(k)).astype(np.float64)
 
 
 @categorical_logit_glm_lpmf.straight
 def categorical_logit_glm_straight(
-    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Any
+    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Kept | None
 ) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
@@ -323,7 +334,12 @@ def _shapes_of_order(y: Operand, x: Operand, beta: Operand) -> int:
     cutpoints=("Cut-points", ordered),
 )
 def ordered_logistic_glm_lpmf(
-    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Any, workspace: Any = np.empty
+    y: Operand,
+    x: Operand,
+    beta: Operand,
+    cutpoints: Operand,
+    keep: Kept | None,
+    workspace: Function = np.empty,
 ) -> Result:
     """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)``
     in one pass through `X`.
@@ -407,7 +423,7 @@ def ordered_logistic_glm_lpmf(
 # / (1 + a), F(eta - high) = b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a
 # b, and minus the logarithms of what is left add up to log(1 + d). So a block takes one
 # exponential, and all observations together one logarithm, unless one overflows or underflows.
-def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Operand) -> tuple[Any, Any, float]:
+def _weigh_cells(one_pass: Pass, which: Value, cutpoints: Operand) -> tuple[Result, Result, float]:
     """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for
     the widths of the cells.
     """
@@ -449,7 +465,7 @@ def _weigh_cells(one_pass: Pass, which: Any, cutpoints: Operand) -> tuple[Any, A
     return a, b, value
 
 
-def _inner_counts(which: Any, cutpoints: Operand) -> Result:
+def _inner_counts(which: Value, cutpoints: Operand) -> Result:
     """How many observations there are in each cell between two cutpoints."""
     return np.bincount(which, minlength=np.shape(cutpoints)[0] + 1)[1:-1].astype(np.float64)
 
@@ -462,7 +478,7 @@ def ordered_logistic_glm_reverse(
     x: Operand,
     beta: Operand,
     cutpoints: Operand,
-    keep: Any,
+    keep: Kept | None,
     sums: Operand,
 ) -> Result:
     if sums is None:
@@ -479,7 +495,7 @@ def ordered_logistic_glm_reverse(
 
 @ordered_logistic_glm_lpmf.tangent
 def ordered_logistic_glm_tangent(
-    r: Operand, y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Any
+    r: Operand, y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Kept | None
 ) -> Result:
     size = _shapes_of_order(y, x, beta)
     which = categories(y, np.shape(cutpoints)[0] + 1)
@@ -504,7 +520,7 @@ def ordered_logistic_glm_tangent(
 
 @ordered_logistic_glm_lpmf.straight
 def ordered_logistic_glm_straight(
-    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Any
+    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Kept | None
 ) -> Result:
     size, k = _shapes_of_order(y, x, beta), np.shape(cutpoints)[0]
     which = categories(y, k + 1)

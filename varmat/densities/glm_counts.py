@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from varmat.programs.counts import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Setting, Value
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
 
@@ -41,9 +41,9 @@ class Odds(NamedTuple):
     q, without cancellation.
     """
 
-    p: Any
-    minus_log_p: Any
-    minus_log_q: Any
+    p: Value
+    minus_log_p: Value
+    minus_log_q: Value
 
 
 # With the odds E = exp(t) the weights are a q - b p = (a - b E) / (1 + E), which takes the fewest
@@ -100,7 +100,7 @@ class Trials(Glm):
 
     def __init__(
         self,
-        family: Any,
+        family: Setting,
         arguments: Arguments,
         support: Operand,
         partials: Operand,
@@ -122,7 +122,7 @@ class Trials(Glm):
         )
 
     @typed
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+    def __call__(self, *args: Operand, propto: bool = False, **named: Operand) -> Result:
         if named and len(args) + len(named) == 5:
             args, named = self.__signature__.bind(*args, **named).args, {}
         if len(args) != 5:
@@ -131,7 +131,7 @@ class Trials(Glm):
         return super().__call__(n, x, alpha, beta, trials, propto=propto, **named)
 
 
-def binomial_partials(n: Operand, eta: Operand, trials: Operand) -> dict[str, Any]:
+def binomial_partials(n: Operand, eta: Operand, trials: Operand) -> dict[str, Result]:
     return {"eta": n * expit(-eta) - (trials - n) * expit(eta)}
 
 
@@ -221,7 +221,7 @@ def _log_choices(trials: Operand, n: Operand) -> Result:
     return log_binomials(*np.broadcast_arrays(trials, n))
 
 
-def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, Any]:
+def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, Result]:
     t = eta - np.log(phi)
     p, q = expit(t), expit(-t)
     softplus = np.maximum(t, 0.0) + np.log1p(np.exp(np.minimum(t, -t)))

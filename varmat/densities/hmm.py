@@ -16,7 +16,7 @@ cut, are a single piece. If the filter underflows too, it is run on logarithms."
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,7 +37,9 @@ from varmat.programs.program import FLOAT, Value
 from varmat.programs.symbols import called, refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.programs.program import Layout
+    from varmat.programs.runners.table import Table
+    from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 
@@ -69,7 +71,7 @@ def _check(function: str, log_omegas: Operand, gamma: Operand, rho: Operand) -> 
 
 @operation()
 def hmm_marginal(
-    log_omegas: Operand, Gamma: Operand, rho: Operand, workspace: Any = np.empty
+    log_omegas: Operand, Gamma: Operand, rho: Operand, workspace: Function = np.empty
 ) -> Result:
     """Log likelihood of a hidden Markov model, summed over the hidden states.
 
@@ -135,13 +137,13 @@ class Chain(Kernel):
 
     name = "hmm_chain"
 
-    def results(self, *operands: Value) -> list[tuple[Any, Any]]:
+    def results(self, *operands: Value) -> list[Layout]:
         emissions, gamma, rho = (v.shape for v in operands)
         # The last two are where it works.
         shapes = ((), emissions, gamma, rho, emissions[:1], (2, *rho))
         return [(shape, FLOAT) for shape in shapes]
 
-    def evaluate(self, *operands: Any) -> tuple[Result, ...]:
+    def evaluate(self, *operands: np.ndarray) -> tuple[Result, ...]:
         emissions, gamma, rho = map(np.array, operands)
         with np.errstate(all="ignore"):
             log_omegas = np.log(emissions.T)
@@ -156,7 +158,7 @@ class Chain(Kernel):
             np.zeros((2, len(rho))),
         )
 
-    def rows(self, table: Any, operands: Operand, results: Operand) -> None:
+    def rows(self, table: Table, operands: Operand, results: Operand) -> None:
         times, states = operands[0].shape
         table.call(table.own("chain"), [*operands, *results], (times, states), ())
 

@@ -14,7 +14,7 @@ from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import fixed
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -55,10 +55,10 @@ class Filtered(NamedTuple):
     # (pieces + 1, states): probabilities before each piece, and before the rest of the chain
     starts: Floats
     # (pieces, states, states), and the logarithms of row sums; None if the chain is not cut
-    transfers: Any
-    logs: Any
+    transfers: Value
+    logs: Value
     # (times, states): filtered probabilities in the rest of the chain
-    rest: Any
+    rest: Value
 
 
 class Level(NamedTuple):
@@ -221,7 +221,7 @@ def _steps(a: Floats, matrices: Floats, log_least: float) -> tuple[Floats, float
     unscaled.
     """
     rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
-    multiply: Callable[..., Any] = np.dot if log_least > -math.inf else np.matmul
+    multiply: Function = np.dot if log_least > -math.inf else np.matmul
     scaled = len(matrices) * log_least < LOWEST_AT_ROOT
     rows[0] = a
     for row, following, matrix in zip(rows, rows[1:], matrices, strict=False):
@@ -486,7 +486,7 @@ def differentiable_posterior(
     for t in range(1, times):
         before = a[-1] / np.sum(a[-1])
         a.append((before @ gamma) * w[t])
-    both: list[Any] = []
+    both: list[Value] = []
     for t in range(times - 1, -1, -1):
         joint = a[t] * b
         both.append(joint / np.sum(joint))

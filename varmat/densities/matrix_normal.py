@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -234,7 +234,13 @@ def matrix_normal_prec_straight(
 #     log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,
 #     d/dw_i = N / (2 w_i) - q_i / 2.
 def _gp(
-    y: Operand, matrix: Operand, w: Operand, keep: Kept, kind: Any, function: str, name: str
+    y: Operand,
+    matrix: Operand,
+    w: Operand,
+    keep: Kept,
+    kind: type[Covariance],
+    function: str,
+    name: str,
 ) -> Result:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     scale = kind(function, matrix, k)
@@ -252,7 +258,7 @@ def _gp(
 
 
 def _check_gp_shapes(
-    y: Operand, matrix: Operand, w: Operand, function: str, kind: Any
+    y: Operand, matrix: Operand, w: Operand, function: str, kind: type[Covariance]
 ) -> tuple[int, int]:
     n: int = np.shape(matrix)[0]
     shape = np.shape(y)
@@ -289,7 +295,13 @@ def _gp_reverse(
 
 
 def _gp_tangent(
-    r: Operand, y: Operand, matrix: Operand, w: Operand, keep: Kept, scale: Operand, kind: Any
+    r: Operand,
+    y: Operand,
+    matrix: Operand,
+    w: Operand,
+    keep: Kept,
+    scale: Operand,
+    kind: type[Covariance],
 ) -> Result:
     if is_empty(r, y):
         return (lambda t: 0.0,) * 3
@@ -305,7 +317,13 @@ def _gp_tangent(
 
 
 def _gp_straight(
-    y: Operand, matrix: Operand, w: Operand, keep: Kept, kind: Any, name: str, function: str
+    y: Operand,
+    matrix: Operand,
+    w: Operand,
+    keep: Kept,
+    kind: type[Covariance],
+    name: str,
+    function: str,
 ) -> Result:
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     if not 0 < n <= UNROLLED or not k or keep == frozenset():
@@ -395,7 +413,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
 
 
 def _gp_density(
-    function: str, kind: Any, name: str, given: str, example: str, result: str
+    function: str, kind: type[Covariance], name: str, given: str, example: str, result: str
 ) -> StructuredDensity:
     def value(y: Operand, matrix: Operand, w: Operand, keep: Kept) -> Result:
         return _gp(y, matrix, w, keep, kind, function, name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from varmat.programs.symbols import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__ = [
     "multi_normal_cholesky_lpdf",
@@ -101,11 +101,11 @@ class Form(NamedTuple):
     """A density of a family: its name, the kind and name of its matrix, and all its arguments."""
 
     function: str
-    kind: Any
+    kind: type[Covariance]
     name: str
     arguments: dict[str, tuple[str, Domain]]
 
-    def check(self, *values: Any) -> None:
+    def check(self, *values: Operand) -> None:
         """Raise an error for arguments outside their domains."""
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
             domain.check(self.function, title, x)
@@ -179,7 +179,7 @@ class Columns:
     the columns of a matrix.
     """
 
-    def __init__(self, y: Operand, mu: Operand, matrix: Operand, kind: Any) -> None:
+    def __init__(self, y: Operand, mu: Operand, matrix: Operand, kind: type[Covariance]) -> None:
         self.matrix, self.kind, self.k = matrix, kind, np.shape(matrix)[-1]
         d = y - mu
         if not np.size(d) or np.shape(d)[-1] != self.k:
@@ -226,7 +226,7 @@ def _outer(x: Operand, y: Operand) -> Result:
 
 
 def _normal_straight(
-    y: Operand, mu: Operand, matrix: Operand, keep: Kept, kind: Any, name: str
+    y: Operand, mu: Operand, matrix: Operand, keep: Kept, kind: type[Covariance], name: str
 ) -> Result:
     columns = Columns(y, mu, matrix, kind)
     value = -0.5 * np.vdot(columns.z, columns.z)
@@ -243,7 +243,13 @@ def _normal_straight(
 
 
 def _normal_tangent(
-    r: Operand, y: Operand, mu: Operand, matrix: Operand, keep: Kept, scale: Operand, kind: Any
+    r: Operand,
+    y: Operand,
+    mu: Operand,
+    matrix: Operand,
+    keep: Kept,
+    scale: Operand,
+    kind: type[Covariance],
 ) -> Result:
     d = y - mu
     if is_empty(r, d):
@@ -284,7 +290,13 @@ def _student(y: Operand, nu: float, mu: Operand, matrix: Operand, keep: Kept, fo
 
 
 def _student_straight(
-    y: Operand, nu: Operand, mu: Operand, matrix: Operand, keep: Kept, kind: Any, name: str
+    y: Operand,
+    nu: Operand,
+    mu: Operand,
+    matrix: Operand,
+    keep: Kept,
+    kind: type[Covariance],
+    name: str,
 ) -> Result:
     require((nu > 0.0) & (nu < math.inf))
     columns = Columns(y, mu, matrix, kind)
@@ -358,7 +370,7 @@ def _student_tangent(
     matrix: Operand,
     keep: Kept,
     scale: Operand,
-    kind: Any,
+    kind: type[Covariance],
 ) -> Result:
     d = y - mu
     if is_empty(r, d):
@@ -442,9 +454,9 @@ class Family(NamedTuple):
 
     name: str
     arguments: dict[str, tuple[str, Domain]]
-    value: Any
-    reverse: Any
-    tangent: Any
+    value: Value
+    reverse: Function
+    tangent: Function
     nu: str
     formula: str
 
@@ -467,7 +479,7 @@ STUDENT = Family(
 def multivariate(
     full: str,
     family: Family,
-    kind: Any,
+    kind: type[Covariance],
     name: str,
     given: str,
     scipy: str,
@@ -479,7 +491,7 @@ def multivariate(
     arguments = {**family.arguments, name: (kind.title, kind.domain)}
     form = Form(full, kind, name, arguments)
 
-    def function(*values: Any, keep: Kept) -> Result:
+    def function(*values: Operand, keep: Kept) -> Result:
         return family.value(*values, keep, form)
 
     function.__name__ = function.__qualname__ = full

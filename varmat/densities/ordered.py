@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.symbols import Symbol, applied, refuse, require, spread_back
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.typing import Adjoint, Operand, Result, Value
 
 __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
 
@@ -37,7 +37,7 @@ class Cells:
         The number of observations in each inner cell, one without an infinite end.
     """
 
-    def __init__(self, which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
+    def __init__(self, which: Value, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
         *rows, cutpoints = shape
         self.outer, self.ends = (*rows, 1), (*rows, cutpoints + 2)
         self.places = rows_of(self.ends) + which
@@ -229,15 +229,15 @@ class Ends(NamedTuple):
     these are.
     """
 
-    has_low: Any
-    has_high: Any
+    has_low: Value
+    has_high: Value
     # Places in the flattened cutpoints. Where there is no end, the place of an existing cutpoint
     # stands in.
-    low: Any
-    high: Any
+    low: Value
+    high: Value
 
 
-def _ends(which: Any, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
+def _ends(which: Value, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
     which, last = np.broadcast_to(which, full), shape[-1]
     begin = rows_of(shape) + np.zeros(full, np.intp)
     return Ends(
@@ -269,7 +269,7 @@ def _nodes() -> tuple[Result, Result]:
 # exp(-w (a + w / 2)) / D.
 def normal_cell(
     low: Operand, high: Operand, width: Operand, has_low: Operand, has_high: Operand
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Result, Result, Result, Result]:
     """The log mass; the normal density over the mass at the lower end and at the upper one, zero
     where there is no end; and the difference of these two.
 
@@ -314,7 +314,7 @@ def normal_cell(
     )
 
 
-def _narrow(a: Operand, w: Operand, where: Any) -> Result:
+def _narrow(a: Operand, w: Operand, where: Value) -> Result:
     """D for narrow cells, one elsewhere."""
     nodes, weights = _nodes()
     if not isinstance(where, Symbol):

@@ -14,7 +14,7 @@ from varmat.densities.traced import names_in
 from varmat.programs.symbols import require, scope_of
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, PointwiseCall, Result
+    from varmat.typing import Adjoint, Operand, PointwiseCall, Result, Setting
 
 
 class Pointwise(Density):
@@ -42,7 +42,7 @@ class Pointwise(Density):
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
         self._support = summed.elementwise([summed.support]) if summed.support else None
 
-        def function(*values: Any, keep: Kept | None = None) -> Result:
+        def function(*values: Operand, keep: Kept | None = None) -> Result:
             return self._evaluate(values, keep)
 
         function.__name__ = self.name
@@ -54,7 +54,7 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    def _terms_of(self, keep: Kept | None, short: bool) -> tuple[Any, tuple[str, ...]]:
+    def _terms_of(self, keep: Kept | None, short: bool) -> tuple[Setting, tuple[str, ...]]:
         """A function that returns the value and its abbreviations, and the names of these."""
         row = self.summed
         let = row.lets(row.quick if short else None)
@@ -62,7 +62,7 @@ class Pointwise(Density):
         names = tuple(sorted(names_in([text], let) & let.keys()))
         return row.elementwise([text, *names], let=let), names
 
-    def _partials_of(self, given: tuple[str, ...], short: bool) -> dict[str, Any]:
+    def _partials_of(self, given: tuple[str, ...], short: bool) -> dict[str, Result]:
         """The partials as functions of the arguments and of abbreviations already computed."""
         row = self.summed
         let = row.lets(row.quick if short else None)
@@ -106,7 +106,7 @@ class Pointwise(Density):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
 
-    def _straight(self, *values: Any, keep: Kept | None) -> Result:
+    def _straight(self, *values: Operand, keep: Kept | None) -> Result:
         """Write the density into a program, whose run ends at an element that is not finite."""
         row = self.summed
         scope = scope_of(values, self.arguments, row.let)
@@ -116,7 +116,7 @@ class Pointwise(Density):
             require(domain.holds(values[i]))
         if row.support is not None and not (keep is None and row.support_is_shown):
             require(scope.symbol(row.support))
-        value: Any = sum((scope.symbol(term) for term in row.kept(keep)), start=0.0)
+        value: Result = sum((scope.symbol(term) for term in row.kept(keep)), start=0.0)
         value = np.broadcast_to(value, np.broadcast_shapes(*map(np.shape, values)))
         require(np.isfinite(value))
         return value, lambda g: tuple(
@@ -127,7 +127,7 @@ class Pointwise(Density):
         self,
         g: Adjoint,
         r: Operand,
-        *values: Any,
+        *values: Operand,
         keep: Kept | None,
         outside: Operand,
         abbreviations: Operand,
@@ -143,7 +143,7 @@ class Pointwise(Density):
         # Discrete arguments are never variables, so their entries are not called.
         return tuple(partial(contribution, name) for name in self.arguments)
 
-    def _tangent(self, r: Operand, *values: Any, keep: Kept | None, outside: Operand) -> Result:
+    def _tangent(self, r: Operand, *values: Operand, keep: Kept | None, outside: Operand) -> Result:
         def push(name: str, t: Operand) -> Result:
             rate = self._partials((), False)[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)

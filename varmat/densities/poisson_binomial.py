@@ -10,7 +10,7 @@ product of the trials before it and that of the trials behind it, and so take as
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from varmat.densities.density import Kept, density, not_nan, probability
 from varmat.functions.arrays.reductions import add_reduce
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.typing import Adjoint, Operand, Result, Value
 
 __all__ = ["poisson_binomial_lpmf"]
 
@@ -44,12 +44,12 @@ class Trials(NamedTuple):
         of all trials.
     """
 
-    wins: Any
-    losses: Any
-    up: Any
-    down: Any
-    before: Any
-    behind: Any
+    wins: Value
+    losses: Value
+    up: Value
+    down: Value
+    before: Value
+    behind: Value
 
     @property
     def masses(self) -> Result:
@@ -128,7 +128,7 @@ def _tilt(log_odds: Operand, n: Operand) -> Result:
     return 0.5 * (low + high)
 
 
-def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Any, Trials]:
+def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Value, Trials]:
     """The log masses without those of the tilted trials, and the tilted trials."""
     with np.errstate(divide="ignore", over="ignore"):
         log_theta, log_rest = np.log(theta), np.log1p(-theta)

@@ -28,7 +28,8 @@ from varmat.programs.symbols import Scope, Symbol, apply_row, lift
 from varmat.programs.tape_programs import WRITERS, TapeProgram, writes
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand
+    from varmat.densities.density import Kept
+    from varmat.typing import Function, Operand, Result, Settings
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
 COUNTED = ("log_rising_factorial", "zeta_difference")
@@ -44,11 +45,11 @@ class _Names(Scope):
         computed once.
     """
 
-    def __init__(self, builder: Builder, letters: dict[str, Any], let: dict[str, str]) -> None:
+    def __init__(self, builder: Builder, letters: Settings, let: dict[str, str]) -> None:
         super().__init__(builder, letters, let)
         self.sums: dict[Value, Value] = {}
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Result:
         if name in self.let or name not in (*SLOPES, *COUNTED):
             return super().__missing__(name)
         builder, apply = self.builder, with_value if name in SLOPES else self._counted
@@ -101,7 +102,7 @@ class Traced:
         values: Mapping[str, Value],
         variables: Operand,
         shape: Shape,
-        keep: Any,
+        keep: Kept | None,
         dropping: Sequence[str] | None = None,
     ) -> None:
         self.builder, self.density, self.shape = program.builder, density, shape
@@ -220,14 +221,16 @@ class SparseData:
         return product_step(*self._parts, self.shape, self.program.symbol(full), transposed).value
 
 
-def _is_matrix_for(x: Any, others: Sequence[Value]) -> bool:
+def _is_matrix_for(x: Value, others: Sequence[Value]) -> bool:
     """Whether this is a matrix with elements, and the others are numbers or vectors of one for each
     row.
     """
     return len(x.shape) == 2 and bool(x.size) and all(v.shape in ((), x.shape[:1]) for v in others)
 
 
-def _predictor_contributions(program: TapeProgram, operands: Sequence[Any], slope: Value) -> None:
+def _predictor_contributions(
+    program: TapeProgram, operands: Sequence[Operand], slope: Value
+) -> None:
     """What the matrix, the intercept and the weights get from the derivative with respect to the
     linear predictor.
     """
@@ -246,9 +249,7 @@ def _predictor_contributions(program: TapeProgram, operands: Sequence[Any], slop
         program.contribute(beta_node, product, beta_node.shape)
 
 
-def _glm(
-    density: Univariate, predictor: str, dropping: Sequence[str] | None = None
-) -> Callable[..., Any]:
+def _glm(density: Univariate, predictor: str, dropping: Sequence[str] | None = None) -> Function:
     """How a generalised linear model is written: its density of the linear predictor, and two
     products with the matrix.
 
@@ -256,9 +257,13 @@ def _glm(
     """
 
     def write(
-        program: TapeProgram, rule: Operand, result: Operand, args: Any, settings: Any
+        program: TapeProgram,
+        rule: Operand,
+        result: Operand,
+        args: Sequence[Operand],
+        settings: Settings,
     ) -> None:
-        operands: list[Any] = [
+        operands: list[Result] = [
             (SparseData(program, x), None) if is_scipy_sparse(x) else program.operand(x)
             for x in args
         ]
@@ -312,7 +317,11 @@ def _glm(
 
 @writes(SparseGlm)
 def _sparse_glm(
-    program: TapeProgram, rule: Operand, result: Operand, args: Any, settings: Any
+    program: TapeProgram,
+    rule: Operand,
+    result: Operand,
+    args: Sequence[Operand],
+    settings: Settings,
 ) -> None:
     """As the same model with a dense matrix, if that is written in the way above."""
     writer = WRITERS.get(rule.op.model.operation.rule)

@@ -13,7 +13,7 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.plain_arrays import is_scipy_sparse
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Linear, Operand, Result, Value
 
 # Bytes of a block of rows, which stay in the L2 cache for the second product: measured, 384 to 768
 # KB are equally good.
@@ -32,12 +32,12 @@ class Sums(NamedTuple):
     """
 
     value: float
-    weights: Any
+    weights: Value
     # X.T @ weights
-    product: Any
+    product: Value
     scale: float = 1.0
     # Of what can be a variable besides X, alpha and beta: functions of the weights, elementwise.
-    partials: Mapping[str, Callable[[Any], Any]] = {}
+    partials: Mapping[str, Linear] = {}
 
 
 class Pass:
@@ -47,13 +47,15 @@ class Pass:
 
     __slots__ = ("beta", "product", "recording", "rows", "size", "space", "weights", "x")
 
-    def __init__(self, x: Operand, beta: Operand, size: int, space: Any, recording: bool) -> None:
+    def __init__(
+        self, x: Operand, beta: Operand, size: int, space: Function, recording: bool
+    ) -> None:
         self.x, self.beta, self.size, self.space, self.recording = x, beta, size, space, recording
         rows = BLOCK_BYTES // (8 * beta.size + 1)
         at_once = rows >= size <= MOST_ROWS or is_scipy_sparse(x)
         self.rows = size if at_once else min(max(rows, 8), MOST_ROWS, size)
-        self.weights: Any = space((size,)) if recording else np.empty(self.rows)
-        self.product: Any = None
+        self.weights: np.ndarray = space((size,)) if recording else np.empty(self.rows)
+        self.product: np.ndarray | None = None
 
     def run(self, weigh: Weigh) -> None:
         """Have `weigh` replace linear predictors (without intercept) by weights, in place, block by

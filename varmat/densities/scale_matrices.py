@@ -3,7 +3,7 @@ precision."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from varmat.functions.linalg.triangles import clear_above, diagonal_of, half_dia
 from varmat.functions.linalg.triangular_solves import solve_triangular
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Value
 
 __all__: list[str] = []
 
@@ -38,8 +38,8 @@ class Covariance:
 
     def __init__(self, function: str, matrix: Operand, rows: int) -> None:
         self.factor = self.factorise(function, matrix)
-        self.inverse: Any = None
-        self._pulled: Any = (None, None)
+        self.inverse: np.ndarray | None = None
+        self._pulled: tuple[Value, Value] = (None, None)
         if rows > 2 * len(matrix) > 0:
             # Fortran sees the transpose, and does not read above the diagonal.
             self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from varmat.functions.special.zeta_functions import digamma, zeta_difference
 from varmat.programs.symbols import applied, refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.typing import Adjoint, Operand, Result, Value
 
 __all__ = [
     "dirichlet_lpdf",
@@ -39,7 +39,7 @@ positive_finite_vector = Vector(
 
 
 def check_shapes(
-    function: str, title: str, x: Operand, other_title: str, other: Any
+    function: str, title: str, x: Operand, other_title: str, other: Value
 ) -> tuple[int, ...]:
     """Check the lengths of last axes, and return the shape to which the arguments broadcast."""
     shape, other_shape = np.shape(x), np.shape(other)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from varmat.functions.sparse.products import checked_matrix
 from varmat.functions.sparse.variable import as_sparse
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from collections.abc import Sequence
+
+    from varmat.densities.density import Kept
+    from varmat.densities.glm import Glm
+    from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -32,9 +36,12 @@ class SparseGlm(Operation):
         The density.
     """
 
-    def __init__(self, model: Any, value: Operand, early: Operand) -> None:
+    def __init__(self, model: Glm, value: Operand, early: Operand) -> None:
         def function(
-            *values: Any, matrix: Operand, keep: Any = None, workspace: Any = np.empty
+            *values: Operand,
+            matrix: Operand,
+            keep: Kept | None = None,
+            workspace: Function = np.empty,
         ) -> Result:
             return value(values[0], matrix, *values[1:], keep=keep, workspace=workspace)
 
@@ -55,9 +62,9 @@ class SparseGlm(Operation):
         g: Adjoint,
         r: Operand,
         y: Operand,
-        *values: Any,
+        *values: Operand,
         matrix: Operand,
-        keep: Any,
+        keep: Kept | None,
         sums: Operand,
     ) -> Result:
         of_y, _, *others = self.model.operation.reverse_rule(
@@ -66,7 +73,7 @@ class SparseGlm(Operation):
         return of_y, *others
 
     def _tangent_of_model(
-        self, r: Operand, y: Operand, *values: Any, matrix: Operand, keep: Any
+        self, r: Operand, y: Operand, *values: Operand, matrix: Operand, keep: Kept | None
     ) -> Result:
         of_y, _, *others = self.model.operation.push(
             r, (y, as_sparse(matrix), *values), {"keep": keep}
@@ -74,7 +81,7 @@ class SparseGlm(Operation):
         return of_y, *others
 
 
-def call_with_sparse(model: Any, args: Any, propto: bool, named: Operand) -> Result:
+def call_with_sparse(model: Glm, args: Sequence[Operand], propto: bool, named: Operand) -> Result:
     """Call a model whose second argument is sparse."""
     y, x, *others = model.__signature__.bind(*args, **named).args
     x = checked_matrix(model.name, "X", x)

@@ -26,7 +26,7 @@ from varmat.programs.program import Program, Value
 from varmat.programs.symbols import Scope, Symbol, compiled, lift
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand
+    from varmat.typing import Operand, Result
 
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.
@@ -128,7 +128,7 @@ def is_computed(x: Value) -> bool:
 class Names(Scope):
     """What the names in an expression mean; functions of the elementwise table are single steps."""
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Result:
         row, builder = ROWS.get(name), self.builder
         if row is None or isinstance(row.ufunc, np.ufunc):
             return super().__missing__(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Truncated:
         return f"varmat.truncated({', '.join([self.density.name, *bounds])})"
 
     @typed
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Operand, **named: Operand) -> Result:
         if named:
             args = self.__signature__.bind(*args, **named).args
         y, *parameters = args
@@ -59,14 +59,14 @@ class Truncated:
         return float(result) if isinstance(result, np.floating) else result
 
     def _outside(self, y: Operand) -> Result:
-        outside: Any = False
+        outside: Result = False
         if self.lower is not None:
             outside = np.less(y, self.lower)
         if self.upper is not None:
             outside = np.logical_or(outside, np.greater(y, self.upper))
         return outside
 
-    def log_probability(self, *parameters: Any) -> Result:
+    def log_probability(self, *parameters: Operand) -> Result:
         """The log probability of the interval, for each element of bounds and parameters."""
         below, above = self.density.lcdf.pointwise, self.density.lccdf.pointwise
         lower, upper = self.lower, self.upper

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -46,8 +46,13 @@ from varmat.programs.emit import function_of_program
 from varmat.programs.program import ElsewhereError, Value
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Operand, Result, Setting, Shape
 
+    Use = int | tuple[int, frozenset[str]]
+    # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
+    # number of partials.
+    Compiled = tuple[Function, Function, list[int] | None, int]
+    Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes
 # as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
 LONG = 8192
@@ -61,12 +66,9 @@ KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(
 )
 
 Keep = frozenset[str] | None
-# The function for one use, the same in IEEE arithmetic, the arguments to be checked before it is
-# called (None for all), and the number of partials.
-Compiled = tuple[Any, Any, list[int] | None, int]
 
 
-def as_number(x: Operand) -> tuple[Any, int] | None:
+def as_number(x: Operand) -> tuple[float, int] | None:
     """A number or an array of integers as floats, with its kind; None for anything else."""
     kind = type(x)
     if kind is int or kind is np.float64:
@@ -93,7 +95,7 @@ class Quick(NamedTuple):
         """Where its square, and squares of what is of its size, neither overflow nor underflow."""
         return 1e-100, 1e100
 
-    def fits(self, values: Mapping[str, Any]) -> bool:
+    def fits(self, values: Mapping[str, Operand]) -> bool:
         """Whether the counts among these values are moderate."""
         return all(bool(np.max(values[name], initial=0.0) <= MODERATE) for name in self.counts)
 
@@ -110,13 +112,13 @@ class Univariate(Density, Operation):
 
     title: str
     reference: str
-    points: tuple[Any, ...]
-    tails: tuple[Any, ...]
-    outside: tuple[Any, ...]
+    points: tuple[Setting, ...]
+    tails: tuple[Setting, ...]
+    outside: tuple[Setting, ...]
     moderate = MODERATE
-    cdf: Any
-    lcdf: Any
-    lccdf: Any
+    cdf: Setting
+    lcdf: Setting
+    lccdf: Setting
 
     def __init__(
         self,
@@ -131,7 +133,7 @@ class Univariate(Density, Operation):
         dropping: Sequence[str],
         quick: Quick | None,
     ) -> None:
-        def function(*values: Any) -> Result:
+        def function(*values: Operand) -> Result:
             return self(*values)
 
         function.__name__ = name
@@ -154,15 +156,15 @@ class Univariate(Density, Operation):
         self.support_is_shown = supported <= self.shown
         # What is nan is not in the support either, and is refused when that is looked at.
         self.late = self.shown | {name for name in supported if arguments[name][1] is not_nan}
-        self._uses: dict[Any, Compiled] = {}
+        self._uses: dict[Use, Compiled] = {}
         # Makes the first two of them for long arrays.
-        self._long: dict[Any, Any] = {}
-        self._pushes: Any = None
-        self._support: Any = None
+        self._long: dict[Use, Function] = {}
+        self._pushes: Setting = None
+        self._support: Setting = None
         self._tangent = self._maps
         OPERATIONS[name] = self
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Result:
         """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported
         when one is first asked for.
         """
@@ -172,7 +174,9 @@ class Univariate(Density, Operation):
         return self.__dict__.get(name)
 
     @typed
-    def __call__(self, *args: Any, propto: bool = False, keep: Keep = None, **named: Any) -> Any:
+    def __call__(
+        self, *args: Operand, propto: bool = False, keep: Keep = None, **named: Operand
+    ) -> Result:
         if named or len(args) != self.arity:
             args, _ = self._bind(args, named)
         if propto:
@@ -181,7 +185,7 @@ class Univariate(Density, Operation):
             )
         tape = shape = None
         values, active = [], []
-        use: Any = 1
+        use = 1
         for x in args:
             kind = KINDS.get(type(x))
             if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
@@ -199,12 +203,10 @@ class Univariate(Density, Operation):
                     return self._broadcast(args, keep)
                 shape = x.shape
             values.append(x)
-        if keep is not None:
-            use = use, keep
-        value, partials = self.evaluate(values, shape, use)
+        value, partials = self.evaluate(values, shape, use if keep is None else (use, keep))
         if tape is None:
             return value
-        result: Any = new(Var)
+        result: Result = new(Var)
         result._val = value
         result._adj = None
         result._tape = tape = tape.top
@@ -223,7 +225,7 @@ class Univariate(Density, Operation):
         ]
         return self(*args, keep=use[1] if isinstance(use, tuple) else None)
 
-    def _broadcast(self, args: Any, keep: Keep) -> Result:
+    def _broadcast(self, args: Sequence[Operand], keep: Keep) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
             return self._general(args, {"keep": keep})
@@ -237,7 +239,7 @@ class Univariate(Density, Operation):
             keep=keep,
         )
 
-    def evaluate(self, values: list[Any], shape: Any, use: Any) -> tuple[float, list[Any]]:
+    def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
         """The value, and for each variable its partial: a float, or an array of `shape`."""
         function, exact, early, count = self.compiled(use)
         if shape is not None and math.prod(shape) >= LONG:
@@ -262,8 +264,8 @@ class Univariate(Density, Operation):
         return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * count)
 
     def _compute(
-        self, function: Any, exact: Operand, values: list[Any], shape: Any
-    ) -> tuple[float, list[Any]]:
+        self, function: Function, exact: Function, values: list[Operand], shape: Shape | None
+    ) -> Computed:
         try:
             if shape is None:
                 return function(*values, 1)  # type: ignore[no-any-return]
@@ -276,7 +278,7 @@ class Univariate(Density, Operation):
             values = ieee(values)
             return _of_arrays(exact, values, () if shape is None else shape)
 
-    def _check_domains(self, values: list[Any]) -> None:
+    def _check_domains(self, values: list[Operand]) -> None:
         for (title, domain), v in zip(self.checks, values, strict=True):
             domain.check(self.name, title, v)
         self.check_demand(self.name, values)
@@ -289,7 +291,7 @@ class Univariate(Density, Operation):
             value = np.broadcast_to(values[self.operands.index(name)], np.shape(holds))
             Domain(phrase, lambda _: holds).check(function, self.arguments[name][0], value)
 
-    def _in_support(self, values: list[Any]) -> bool:
+    def _in_support(self, values: list[Operand]) -> bool:
         if self.support is None:
             return True
         if self._support is None:
@@ -335,7 +337,7 @@ class Univariate(Density, Operation):
         """The density at each element, instead of their sum."""
         return Pointwise(self)
 
-    def kinds_of(self, use: Any) -> list[int]:
+    def kinds_of(self, use: Use) -> list[int]:
         """For each operand whether it is an array, and whether a variable, as bits."""
         packed = use[0] if isinstance(use, tuple) else use
         return [packed >> 2 * i & 3 for i in reversed(range(self.arity))]
@@ -349,11 +351,11 @@ class Univariate(Density, Operation):
             else None
         )
 
-    def compiled(self, use: Any) -> Compiled:
+    def compiled(self, use: Use) -> Compiled:
         """The function for one use, compiled when it is first wanted."""
         return self._uses.get(use) or self._compile(use)
 
-    def _compile(self, use: Any) -> Compiled:
+    def _compile(self, use: Use) -> Compiled:
         keep = use[1] if isinstance(use, tuple) else None
         kinds = self.kinds_of(use)
         arrays = {name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_ARRAY}
@@ -376,9 +378,9 @@ class Univariate(Density, Operation):
         self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None
     ) -> tuple[Result, Result]:
         """The functions for one use, and what makes those for long arrays."""
-        made: Any = cache(lambda: self._functions(arrays, active, keep, None)[0])
+        made: Function = cache(lambda: self._functions(arrays, active, keep, None)[0])
 
-        def careful(*values: Any) -> tuple[float, list[Any]]:
+        def careful(*values: Operand) -> Computed:
             function, exact = made()
             return self._compute(function, exact, [*values[:-1]], values[-1:])
 
@@ -426,7 +428,7 @@ class Univariate(Density, Operation):
                 x._take(p)
 
     # The tangent rule of every density of one variable: the sum of partial times tangent.
-    def _maps(self, r: Operand, *values: Any, keep: Keep) -> tuple[Result, ...]:
+    def _maps(self, r: Operand, *values: Operand, keep: Keep) -> tuple[Result, ...]:
         if self._pushes is None:
             self._pushes = {
                 name: self.elementwise([expression]) for name, expression in self.partials.items()
@@ -452,7 +454,7 @@ class Univariate(Density, Operation):
         return tuple(map(directional, self.operands))
 
 
-def _of_arrays(function: Any, values: list[Any], shape: tuple[int, ...]) -> tuple[float, list[Any]]:
+def _of_arrays(function: Function, values: list[Operand], shape: tuple[int, ...]) -> Computed:
     """Value and partials of arrays of any shape."""
     values = [v.reshape(-1) if type(v) is np.ndarray else v for v in values]
     with np.errstate(all="ignore"):

@@ -109,7 +109,7 @@ def _range(
     return low * square, high * square
 
 
-def _count_of(*lengths: Any) -> int:
+def _count_of(*lengths: Operand) -> int:
     """The number of panels on the axis of the log time."""
     most = max((float(np.max(x, initial=0.0)) for x in lengths), default=0.0)
     return int(min(max(math.ceil(most / PANEL), 1), 100))
@@ -275,7 +275,7 @@ class WienerCumulative:
     def __repr__(self) -> str:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Operand, **named: Operand) -> Result:
         try:
             bound = self.__signature__.bind(*args, **named).arguments
         except TypeError as error:
@@ -287,7 +287,7 @@ class WienerCumulative:
             return self.row(*values[:5])
         return self._averaged([0.0 if x is None else x for x in values])
 
-    def _averaged(self, args: list[Any]) -> Result:
+    def _averaged(self, args: list[Operand]) -> Result:
         args = [
             as_operand(x, f"{self.name}: {name}")
             for x, name in zip(args, self.arguments, strict=True)

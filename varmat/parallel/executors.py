@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
 
 if TYPE_CHECKING:
-    from varmat.typing import Thunk
+    from types import ModuleType
+
+    from varmat.typing import Function, Operand, Result, Thunk
 
 __all__: list[str] = []
 
@@ -58,7 +60,7 @@ def _made(name: str) -> Executor:
     if name == "threads":
         return ThreadPoolExecutor(processors(), "varmat")
     try:
-        loky: Any = import_module("loky")
+        loky: ModuleType = import_module("loky")
     except ImportError as error:
         raise ImportError(
             'executor="processes" needs loky, which is not installed: pip install '
@@ -89,7 +91,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check(name: str, executor: Any) -> None:
+def check(name: str, executor: object) -> None:
     """Refuse anything but an executor or the name of one."""
     if (
         executor is None
@@ -103,10 +105,10 @@ def check(name: str, executor: Any) -> None:
     )
 
 
-def sendable(name: str, thing: Any) -> bytes:
+def sendable(name: str, thing: object) -> bytes:
     """An object pickled for another process; by cloudpickle, which takes closures, if installed."""
     try:
-        dumps: Any = import_module("cloudpickle").dumps
+        dumps: Function = import_module("cloudpickle").dumps
     except ImportError:
         dumps = pickle.dumps
     try:
@@ -157,7 +159,9 @@ class Asking(NamedTuple):
     result: Callable[[int, Future[Any]], Any] = lambda _, future: future.result()
 
 
-def answers(asking: Asking, requests: Sequence[Any], executor: Executor | str | None) -> list[Any]:
+def answers(
+    asking: Asking, requests: Sequence[object], executor: Executor | str | None
+) -> list[Result]:
     """The answers to requests, in order.
 
     Parameters
@@ -179,7 +183,7 @@ def answers(asking: Asking, requests: Sequence[Any], executor: Executor | str | 
         or (executor == "threads" and (len(requests) == 1 or processors() == 1))
     ):
         return [_here(asking, request) for request in requests]
-    found: list[Any] = [None] * len(requests)
+    found: list[Result] = [None] * len(requests)
     left = list(range(len(requests)))
     for _ in range(ATTEMPTS + 1):
         pool = pools.get(executor) if isinstance(executor, str) else executor
@@ -199,7 +203,7 @@ def answers(asking: Asking, requests: Sequence[Any], executor: Executor | str | 
     )
 
 
-def _here(asking: Asking, request: Any) -> Any:
+def _here(asking: Asking, request: object) -> Result:
     """The answer to a request in this thread."""
     found = _checked(asking, lambda: run(identity(), request))
     if type(found) is not Unknown:
@@ -208,7 +212,7 @@ def _here(asking: Asking, request: Any) -> Any:
     return _checked(asking, lambda: run(identity(), request, asking.parcel(request, True)))
 
 
-def _warn(asking: Asking, requests: Sequence[Any], left: list[int]) -> None:
+def _warn(asking: Asking, requests: Sequence[object], left: list[int]) -> None:
     jobs = _listed(asking, requests, left)
     text = (
         f"{asking.name}: the executor has lost a worker and is broken; the {jobs} are computed "
@@ -217,14 +221,14 @@ def _warn(asking: Asking, requests: Sequence[Any], left: list[int]) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def _listed(asking: Asking, requests: Sequence[Any], left: list[int]) -> str:
+def _listed(asking: Asking, requests: Sequence[Operand], left: list[int]) -> str:
     jobs = [job for i in left for job in requests[i].jobs]
     others = f" and {len(jobs) - 8} others" if len(jobs) > 8 else ""
     return f"{asking.noun}s " + ", ".join(map(str, jobs[:8])) + others
 
 
 def _round(
-    asking: Asking, pool: Executor, requests: Sequence[Any], found: list[Any], left: list[int]
+    asking: Asking, pool: Executor, requests: Sequence[object], found: list[Result], left: list[int]
 ) -> list[int]:
     """Submit the requests in `left`, collect the answers, and return those lost with a worker."""
     lost: list[int] = []
@@ -263,8 +267,8 @@ def _round(
 
 
 def _submitted(
-    pool: Executor, request: Any, parcel: tuple[bytes | None, bytes] | None = None
-) -> Future[Any] | None:
+    pool: Executor, request: object, parcel: tuple[bytes | None, bytes] | None = None
+) -> Future[Result] | None:
     """The future of a request; None if the pool is broken."""
     try:
         return pool.submit(run, identity(), request, parcel)
@@ -272,7 +276,7 @@ def _submitted(
         return None
 
 
-def _checked(asking: Asking, result: Thunk) -> Any:
+def _checked(asking: Asking, result: Thunk) -> Result:
     """The answer, or the error of a job, raised with a note that names the job.
 
     The cause of an error from another process is the traceback there.

@@ -23,9 +23,10 @@ from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, place
 from varmat.solvers.inner import value_now
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
     from concurrent.futures import Executor
 
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Setting, Value
 
 __all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
 
@@ -95,7 +96,7 @@ class Call(NamedTuple):
         found: list[Place] = self.work.share(job, self.directions).places
         return found
 
-    def answers(self, requests: list[Request]) -> list[Any]:
+    def answers(self, requests: list[Request]) -> list[Result]:
         keep(self.key, self.work)
         return answers(Asking(self.work.name, self._parcel), requests, self.executor)
 
@@ -111,7 +112,7 @@ def _number(x: Operand) -> Result:
     return np.ascontiguousarray(x) if np.ndim(x) else float(x)
 
 
-def _values(call: Call, found: list[Any]) -> Result:
+def _values(call: Call, found: list[Result]) -> Result:
     """The user's result: the sum or the vector."""
     values = [value for answer in found for value in answer.values]
     if call.work.is_sum:
@@ -120,7 +121,7 @@ def _values(call: Call, found: list[Any]) -> Result:
 
 
 def _gradients(
-    call: Call, leaves: Sequence[Operand], requests: list[Request], found: list[Any]
+    call: Call, leaves: Sequence[Operand], requests: list[Request], found: list[Result]
 ) -> list[Value]:
     """The gradients by the workers, added in the order of the jobs."""
     total: list[Value] = [np.zeros(np.shape(x)) for x in leaves]
@@ -197,10 +198,10 @@ class Walk:
 
     def __init__(self) -> None:
         self.leaves: list[Operand] = []
-        self.held: list[Any] = []
+        self.held: list[object] = []
         self._seen: set[int] = set()
 
-    def __call__(self, tree: Any) -> tuple[Any, Any]:
+    def __call__(self, tree: Operand) -> tuple[Operand, Operand]:
         """The template of an argument, and a mark: equal marks mean arguments that differ only in
         the values of variables.
         """
@@ -223,7 +224,7 @@ class Walk:
             )
         return self._data(tree)
 
-    def _data(self, x: Operand) -> tuple[Any, Any]:
+    def _data(self, x: Operand) -> tuple[Operand, Operand]:
         if isinstance(x, np.ndarray) and x.nbytes <= SMALL and not x.dtype.hasobject:
             return x.copy(), (type(x), x.dtype.str, x.shape, x.tobytes())
         if isinstance(x, (int, float, complex, str, bytes, bool, type(None), np.generic)):
@@ -234,7 +235,7 @@ class Walk:
         self.held.append(x)
         return id(x)
 
-    def function(self, f: Function) -> Any:
+    def function(self, f: Function) -> Result:
         """A mark of a function, equal when the same definition is executed again, as in a function
         that is called twice.
         """
@@ -253,7 +254,7 @@ class Walk:
 
 
 # The most recent calls, by their marks.
-_CALLS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
+_CALLS: OrderedDict[Hashable, tuple[Result, Result]] = OrderedDict()
 _LOCK = Lock()
 
 
@@ -261,11 +262,11 @@ def _call(
     name: str,
     f: Function,
     is_sum: bool,
-    shared: tuple[Any, ...],
-    own: tuple[Any, ...],
-    split: Callable[[Any], list[Any]],
+    shared: tuple[Operand, ...],
+    own: tuple[Operand, ...],
+    split: Callable[[Operand], list[Operand]],
     executor: Executor | str | None,
-    sizes: Any,
+    sizes: Setting,
 ) -> tuple[Call, list[Operand]]:
     """The call for these arguments, and its operands.
 
@@ -317,7 +318,7 @@ def _container(x: Operand) -> Operand:
     )
 
 
-def _item(x: Operand, index: Index) -> Any:
+def _item(x: Operand, index: Index) -> Result:
     """An item or a slice of a template."""
     return Place(x.leaf, index) if type(x) is Place else x[index]
 
@@ -404,7 +405,7 @@ def map_rect(
                 f"the {count} jobs!"
             )
 
-    def split(own: Operand) -> list[Any]:
+    def split(own: Operand) -> list[Operand]:
         return [tuple(_item(x, i) for x in own) for i in range(count)]
 
     call, leaves = _call(name, f, False, (shared,), (jobs, *data), split, executor, None)
@@ -518,7 +519,7 @@ def _reduce_sum(
     f: Function,
     x: Operand,
     grainsize: int,
-    shared: tuple[Any, ...],
+    shared: tuple[Operand, ...],
     executor: Executor | str | None,
 ) -> Result:
     _check_function(name, f)
@@ -535,7 +536,7 @@ def _reduce_sum(
     else:
         ends = [*range(0, count, int(grainsize)), count]
 
-    def split(own: Operand) -> list[Any]:
+    def split(own: Operand) -> list[Operand]:
         return [(_item(own, slice(lo, hi)), lo, hi) for lo, hi in pairwise(ends)]
 
     call, leaves = _call(name, f, True, shared, x, split, executor, tuple(ends))

@@ -27,7 +27,9 @@ from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner, value_now
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Result, Value
+    from collections.abc import Hashable
+
+    from varmat.typing import Function, Index, Operand, Result, Settings, Value
 
 __all__: list[str] = []
 
@@ -78,7 +80,7 @@ class Here:
 here = Here()
 
 
-def places_of(tree: Any) -> list[Place]:
+def places_of(tree: Operand) -> list[Place]:
     """The places in a template, in order."""
     if type(tree) is Place:
         return [tree]
@@ -89,7 +91,7 @@ def places_of(tree: Any) -> list[Place]:
     return []
 
 
-def filled(tree: Any, numbers: Iterator[Operand]) -> Result:
+def filled(tree: Operand, numbers: Iterator[Operand]) -> Result:
     """The template with each place replaced by the next number."""
     if type(tree) is Place:
         return next(numbers)
@@ -124,7 +126,7 @@ class Work:
     """
 
     def __init__(
-        self, name: str, function: Function, shared: tuple[Any, ...], is_sum: bool, leaves: int
+        self, name: str, function: Function, shared: tuple[Operand, ...], is_sum: bool, leaves: int
     ) -> None:
         self.name, self.function, self.shared, self.is_sum, self.leaves = (
             name,
@@ -133,10 +135,10 @@ class Work:
             is_sum,
             leaves,
         )
-        self.jobs: dict[int, tuple[Any, ...]] = {}
-        self._shares: dict[Any, Any] = {}
+        self.jobs: dict[int, tuple[object, ...]] = {}
+        self._shares: dict[Hashable, Result] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Settings:
         return {**vars(self), "jobs": {}, "_shares": {}}
 
     def has(self, jobs: Sequence[int]) -> bool:
@@ -160,7 +162,7 @@ class Work:
 class Share:
     """A job as a function of the numbers at its places."""
 
-    def __init__(self, work: Work, own: tuple[Any, ...]) -> None:
+    def __init__(self, work: Work, own: tuple[Operand, ...]) -> None:
         self.work = work
         self.arguments = (*own, *work.shared) if work.is_sum else (*work.shared, *own)
         self.places = places_of(self.arguments)
@@ -364,8 +366,8 @@ def forget(key: str) -> None:
 
 
 def run(
-    process: tuple[str, int], request: Any, parcel: tuple[bytes | None, bytes] | None = None
-) -> Any:
+    process: tuple[str, int], request: object, parcel: tuple[bytes | None, bytes] | None = None
+) -> Result:
     """Answer a request, as a worker; `parcel` brings the work and its jobs.
 
     `process` is the process that asks. An error of a job is raised there; another process returns

@@ -7,10 +7,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from varmat.parallel.executors import Asking, answers, check, sendable
 from varmat.parallel.shares import JobError, forget, keep
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -29,21 +32,21 @@ class Block(NamedTuple):
 
     key: str
     jobs: tuple[int, ...]
-    argument: Any
+    argument: Operand
 
 
 class Task:
     """A function of one argument that is sent to each worker once, with the data that it holds."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Function) -> None:
         self.function = function
         # Always empty: the jobs of a task have no data of their own, unlike those of a `Work`.
-        self.jobs: dict[int, Any] = {}
+        self.jobs: dict[int, Result] = {}
 
     def has(self, jobs: Sequence[int]) -> bool:
         return True
 
-    def answered(self, block: Block) -> Any:
+    def answered(self, block: Block) -> Result:
         try:
             return self.function(block.argument)
         except Exception as error:
@@ -52,12 +55,12 @@ class Task:
 
 def on_workers(
     name: str,
-    function: Callable[[Any], Any],
-    arguments: Sequence[Any],
+    function: Function,
+    arguments: Sequence[Operand],
     executor: Executor | str | None,
     noun: str = "block",
     result: Callable[[int, Future[Any]], Any] | None = None,
-) -> list[Any]:
+) -> list[Result]:
     """The results of a function, in the order of its arguments.
 
     Parameters

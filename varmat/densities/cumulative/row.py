@@ -32,7 +32,7 @@ from varmat.densities.sources import reference_section
 from varmat.densities.univariate import Quick, Univariate, argument_lines
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Setting
 
 __all__ = ["LESS", "WITHIN", "Cumulative", "LogCumulative", "Tail", "cumulative"]
 
@@ -95,7 +95,7 @@ class LogCumulative(Univariate):
         del self.proportional
 
     @typed
-    def __call__(self, *args: Any, keep: Any = None, **named: Any) -> Any:
+    def __call__(self, *args: Operand, keep: Setting = None, **named: Operand) -> Result:
         if "propto" in named:
             raise TypeError(f"{self.name}() got an unexpected keyword argument 'propto'")
         return super().__call__(*args, **named)
@@ -141,7 +141,7 @@ class Cumulative:
         """The probability at each element, instead of their product."""
         log = Pointwise(self.log)
 
-        def pointwise(*args: Any, **named: Any) -> Result:
+        def pointwise(*args: Operand, **named: Operand) -> Result:
             return np.exp(log(*args, **named))
 
         return pointwise
@@ -167,7 +167,7 @@ def _in_terms(
     when: str,
     observation: str,
     inside: str,
-    demand: Any,
+    demand: Setting,
     other: str | None,
 ) -> tuple[Tail, dict[str, str], Quick | None]:
     """The tail, the abbreviations and the quick form of a logarithm, with the probability 1 where

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.special.logistic_functions import log1m_exp
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Operand, Result, Value
 
 __all__ = [
     "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf",
@@ -40,9 +39,7 @@ class LogSum:
         Name of an argument -> its title and its domain, the same as for the mass.
     """
 
-    def __init__(
-        self, name: str, mass: Operand, upper: bool, log_masses: Callable[..., Any]
-    ) -> None:
+    def __init__(self, name: str, mass: Operand, upper: bool, log_masses: Function) -> None:
         self.__name__ = self.__qualname__ = self.name = name
         self.arguments, self.mass, self._upper, self._log_masses = (
             mass.arguments,
@@ -59,11 +56,11 @@ class LogSum:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
     @typed
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Operand, **named: Operand) -> Result:
         total = np.sum(self.pointwise(*args, **named))
         return float(total) if isinstance(total, np.floating) else total
 
-    def pointwise(self, *args: Any, **named: Any) -> Result:
+    def pointwise(self, *args: Operand, **named: Operand) -> Result:
         """The logarithm at each element, instead of their sum."""
         n, *rest = self.__signature__.bind(*args, **named).args
         title, _ = next(iter(self.arguments.values()))
@@ -77,7 +74,7 @@ class LogSum:
         except (DomainError, ShapeError, TypeError) as error:
             raise type(error)(str(error).replace(self.mass.name, self.name, 1)) from None
 
-    def _elements(self, n: Operand, rest: list[Any]) -> Result:
+    def _elements(self, n: Operand, rest: list[Value]) -> Result:
         # The last argument of the Poisson binomial mass has a vector for each observation.
         shapes = [np.shape(x) for x in rest]
         if self.mass is poisson_binomial_lpmf:
@@ -109,7 +106,7 @@ class LogSum:
             else made[0]
         )
 
-    def _element(self, n: float, rest: list[Any]) -> Result:
+    def _element(self, n: float, rest: list[Value]) -> Result:
         top = np.shape(rest[0])[-1] if self.mass is poisson_binomial_lpmf else int(rest[0])
         if n < 0 or n >= top:
             # Add zero, which is a variable if an argument is one.
@@ -132,7 +129,7 @@ class Sum(LogSum):
 
 
 def _cumulative_functions(
-    mass: Operand, log_masses: Callable[..., Any], title: str, lines: str, example: str
+    mass: Operand, log_masses: Function, title: str, lines: str, example: str
 ) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
     found = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,7 +44,7 @@ EXAMPLE = """
 """
 
 
-def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple[Shape, Any]:
+def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple[Shape, np.ndarray]:
     """The shape of all observations, and the linear predictors."""
     eta = alpha + (beta @ x.mT if np.ndim(x) == 2 else np.einsum("...nk,...k->...n", x, beta))
     return (*shape, np.shape(x)[-2]), eta

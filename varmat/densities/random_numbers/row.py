@@ -21,7 +21,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Operand, Result, Setting, Value
 
 Generator = np.random.Generator
 Shape = tuple[int, ...]
@@ -74,13 +74,13 @@ class RandomNumbers:
         Whether the draws are integers.
     """
 
-    family: Any = None
-    demand: Any = None
+    family: Setting = None
+    demand: Setting = None
 
     def __init__(
         self,
         name: str,
-        draw: Callable[..., Any],
+        draw: Function,
         arguments: Arguments,
         cores: dict[str, str],
         event: str,
@@ -104,7 +104,13 @@ class RandomNumbers:
     def __repr__(self) -> str:
         return f"<varmat random numbers {self.name}{self.__signature__}>"
 
-    def __call__(self, *args: Any, rng: Any = None, size: Any = None, **named: Any) -> Any:
+    def __call__(
+        self,
+        *args: Operand,
+        rng: np.random.Generator | int | None = None,
+        size: int | Shape | None = None,
+        **named: Operand,
+    ) -> Result:
         if named or len(args) != len(self.arguments):
             try:
                 args = self.__signature__.bind(*args, **named).args
@@ -156,7 +162,7 @@ class RandomNumbers:
         first, *others = self._cores_of(name)
         return next((each for each in others if len(each) == np.ndim(value)), first)
 
-    def _shape(self, values: Sequence[Any], size: Any) -> Shape:
+    def _shape(self, values: Sequence[Value], size: int | Shape | None) -> Shape:
         """The shape of the draws without the axes of a single draw."""
         lengths: dict[str, int] = {}
         owners: dict[str, str] = {}
@@ -195,7 +201,7 @@ class RandomNumbers:
             )
         return wanted
 
-    def _size(self, size: Any) -> Shape:
+    def _size(self, size: Setting) -> Shape:
         try:
             wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
         except TypeError:
@@ -230,7 +236,7 @@ def log_gamma(rng: Generator, alpha: Operand, shape: Shape) -> Result:
 
 
 def random_numbers(
-    density: Univariate, draw: Callable[..., Any], *, notes: str, **domains: Domain
+    density: Univariate, draw: Function, *, notes: str, **domains: Domain
 ) -> RandomNumbers:
     """Make the random numbers of a density of one variable: one row of the table.
 
@@ -293,7 +299,7 @@ def vectors(
     density: Operand = None,
     integer: bool = False,
     **arguments: tuple[str, Domain] | tuple[str, Domain, str],
-) -> Callable[[Callable[..., Any]], RandomNumbers]:
+) -> Callable[[Function], RandomNumbers]:
     """Make random vectors or matrices, or random numbers with such parameters.
 
     Parameters
@@ -317,7 +323,7 @@ def vectors(
         Decorator for the function that draws.
     """
 
-    def make(draw: Callable[..., Any]) -> RandomNumbers:
+    def make(draw: Function) -> RandomNumbers:
         cores = {
             name: rest[0] for name, (_, _, *rest) in arguments.items() if rest and rest[0] != "#"
         }
