@@ -131,7 +131,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (
-            "derivatives.reverse", "derivatives.jacobians", "derivatives.hessians",
+            "derivatives.reverse", "derivatives.pullbacks", "derivatives.jacobians", "derivatives.hessians",
              "derivatives.forward", "derivatives.third",
         ),
         "Recordings": ("derivatives.recorded",),
