@@ -71,8 +71,7 @@ def test_examples_run(thing):
 
 def test_it_is_imported_when_it_is_asked_for():
     code = (
-        "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; "
-        "vm.numpy.zeros(2); "
+        "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; vm.numpy.zeros(2); "
         "sys.modules['varmat.numpy']"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -195,8 +195,7 @@ def test_what_is_written_as_arithmetic_calls_no_python():
      "to it)")),
     (lambda z, x: x.__setitem__(0, z[0]),
      ("a ComplexVar cannot be assigned into a VarMat; make both of one kind, with "
-      "np.zeros_like(variable) for an array to write "
-      "into")),
+      "np.zeros_like(variable) for an array to write into")),
     (lambda z, x: np.sum(z, out=np.zeros(())),
      "sum: out is given, but must be left out for complex variables!"),
     (lambda z, x: np.sum(z, dtype=float),

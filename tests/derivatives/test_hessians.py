@@ -175,4 +175,6 @@ def test_hessp_is_a_function_as_the_other_functionals_make_them():
         vm.hessp(3)
 
     assert vm.hessp(np.sum).__name__ == "hessp(sum)"
-    assert str(inspect.signature(vm.hessp(rosenbrock))).startswith("(x: 'Tree', p: 'Tree', /, *args")
+    assert str(inspect.signature(vm.hessp(rosenbrock))).startswith(
+        "(x: 'Tree', p: 'Tree', /, *args"
+    )

@@ -167,8 +167,7 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         vm.DomainError,
         (
             "hypergeometric_3F2: z is -1.0, but must be between -1 and 1 where there is one "
-            "parameter "
-            "more above!"
+            "parameter more above!"
         ),
     ),
     "divergence": (
