@@ -1,4 +1,4 @@
-"""Arrays of complex variables: what acts part by part, products, sums, spread."""
+"""Arrays of complex variables: part-by-part operations, products, sums and broadcasting."""
 
 from __future__ import annotations
 

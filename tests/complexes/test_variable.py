@@ -1,4 +1,4 @@
-"""`ComplexVar`: what it is, how it is made and read, and where it meets the rest of the library."""
+"""`ComplexVar`: making one, reading it, and using it with the rest of the library."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_how_it_is_made():
 
 
 def test_the_adjoint_is_that_of_the_real_part_plus_i_times_that_of_the_imaginary_part():
-    """Against differences of the real result in the two parts."""
+    """The oracle is central differences in the real and the imaginary part."""
     f, h = (lambda z: np.real(np.exp(z) * np.conj(z) ** 2) + np.abs(z)), 1e-6
     z = 0.7 - 0.4j
     by_parts = [(f(z + step) - f(z - step)) / (2.0 * h) for step in (h, 1j * h)]
@@ -117,7 +117,7 @@ def test_second_derivatives_by_parts():
 
 
 def damped(x):
-    """The likelihood of a damped oscillation, written with complex numbers."""
+    """Return a loss of a damped oscillation, written with complex numbers."""
     rate = -np.exp(x[0]) + 1j * np.exp(x[1])
     signal = np.real(np.exp(rate * np.linspace(0.0, 3.0, 7)) * (x[2] + 1j * x[3]))
     return np.sum((signal - np.linspace(1.0, 0.0, 7)) ** 2) + np.sum(

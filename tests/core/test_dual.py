@@ -62,7 +62,7 @@ def test_what_duals_say_and_refuse():
     assert copy.deepcopy(x.level) is x.level
 
     def deeper(t):
-        """Something of the inner derivative is written into an array of the outer one."""
+        """Write something that depends on the inner derivative into an array of the outer one."""
         a = t * VECTOR
         return vm.jvp(lambda s: assigned(a, s * t), (1.0,), (1.0,))
 
