@@ -1,4 +1,4 @@
-"""Densities of a location and a scale: wide tails, and residuals of which the square overflows."""
+"""Densities with a location and a scale: wide tails, and residuals whose squares overflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import varmat as vm
     ],
 )
 def test_second_derivatives_in_wide_tails(row, point):
-    """What does not matter in the tails cancels, in no derivative."""
+    """No derivative loses digits to terms that cancel in the tails."""
     count = len(point)
     with mpmath.workdps(100):
         axes = [

@@ -1,4 +1,4 @@
-"""Truncated densities: 50 digits, all routes, mass one, both tails, refusals."""
+"""Truncated densities: 50 digits, all routes, total mass one, both tails, refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ every_bound = pytest.mark.parametrize(
 
 
 def truth(density, lower=None, upper=None):
-    """The truncated density of one observation, of 50 digits."""
+    """Return the truncated density of one observation in 50 digits."""
 
     def function(y, *parameters):
         low = mpmath.exp(exact(density.lcdf)(lower, *parameters)) if lower is not None else 0
@@ -46,7 +46,7 @@ def test_value_and_derivatives(density, point, bounds):
 
 @pytest.mark.parametrize("bounds", [(40.0, 41.0), (-41.0, -40.0), (-0.1, 30.0), (8.0, 9.0)])
 def test_intervals_in_the_tails(bounds):
-    """A difference of probabilities close to one would have no digits."""
+    """The difference of two probabilities close to one would have no digits."""
     lower, upper = bounds
     with mpmath.workdps(400):
         expected = truth(vm.normal_lpdf, lower, upper)(mpmath.mpf(lower + 0.25), 0, 1)
