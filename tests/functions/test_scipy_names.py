@@ -1,5 +1,5 @@
-"""The table of SciPy's functions on arrays: it has every name, its answers are there, and refusals
-name them.
+"""The table of SciPy's functions of arrays: it has every name, its answers exist, and refusals
+mention them.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def test_what_is_to_be_written_is_there(module):
 
 @pytest.mark.parametrize("module", scipy_names.TABLE)
 def test_arguments_have_the_names_and_the_order_that_scipy_gives_them(module):
-    """But for what only saves memory or time there; `lower` and `trans` stand the other way
-    round.
+    """We leave out parameters that only save memory or time. `lower` and `trans` have swapped
+    places.
     """
     home = importlib.import_module(module)
     for name in scipy_names.TABLE[module]["vm"].split():
@@ -127,7 +127,7 @@ def test_what_is_called_under_scipys_name():
 
 
 def test_what_is_to_be_written_has_the_values_of_scipy():
-    """Of the answers that are more than a name."""
+    """These are the answers that are an expression rather than a name."""
     rng = np.random.default_rng(18)
     a, b, u, v = (
         rng.normal(size=(3, 3)),

@@ -16,7 +16,7 @@ VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
 MATRIX = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
 
-# What moves elements: name -> (function, arguments at which it is tried).
+# Functions that move elements: name -> (function, arguments at which it is tried).
 MOVES: dict[str, tuple[Any, list[Any]]] = {
     "copy": (np.copy, [1.5, VECTOR, MATRIX, np.zeros((0, 2))]),
     "broadcast_to new axes": (

@@ -50,7 +50,7 @@ def test_extreme_of_nothing_with_a_start():
 
 
 def test_degrees_of_freedom_may_be_small_integers():
-    """Those of NumPy would wrap around, or refuse to be subtracted."""
+    """NumPy's small integers would wrap around, or could not be subtracted."""
     x = np.arange(300.0)
     assert np.var(vm.var(x), ddof=np.uint8(1)).val == pytest.approx(np.var(x, ddof=1), rel=1e-14)
     with np.errstate(divide="ignore"):

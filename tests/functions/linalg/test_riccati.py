@@ -1,4 +1,4 @@
-"""Riccati equations: against SciPy, by the equations themselves, closed forms, and along all
+"""Riccati equations: against SciPy, the equations themselves and closed forms, and along all
 routes.
 """
 
@@ -49,7 +49,7 @@ def test_what_is_left_of_the_equations_stays_zero():
 
 
 def test_of_one_element_it_is_a_root():
-    """``2 a x - b^2 x^2 / r + q = 0``."""
+    """For one element the solution is a root of ``2 a x - b^2 x^2 / r + q = 0``."""
 
     def root(a, b, q, r):
         return r * (a + np.sqrt(a * a + b * b * q / r)) / (b * b)

@@ -30,7 +30,7 @@ def test_of_all_types_the_adjoint_is_the_transposed_matrix(name):
 
 
 def test_the_definition_of_the_second_cosine_transform():
-    """In the words of Rao and Yip, Discrete Cosine Transform, 1990."""
+    """The definition follows Rao and Yip, Discrete Cosine Transform, 1990."""
     x, n = X[:, 0], 4
     k, i = np.ogrid[:n, :n]
     np.testing.assert_allclose(
