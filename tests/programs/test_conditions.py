@@ -1,6 +1,4 @@
-"""Comparisons in recordings: what they select at other points than that of the recording, and what
-they refuse.
-"""
+"""Comparisons in recordings: they select anew at every point, and some are refused."""
 
 from __future__ import annotations
 
@@ -82,7 +80,7 @@ SELECTIONS = {
 @pytest.mark.parametrize("f", SELECTIONS.values(), ids=SELECTIONS)
 @pytest.mark.parametrize("times", [1, 20_000])
 def test_selections(f: Any, times: int) -> None:
-    """Also of arrays that are gone through block by block."""
+    """The longer arrays are processed block by block."""
 
     evaluations = []
 
@@ -98,7 +96,7 @@ def test_selections(f: Any, times: int) -> None:
         (value, gradient), (expected, other) = recorded(x), eager(x)
         assert value == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(gradient, other, rtol=1e-13)
-    assert len(evaluations) == 5  # one of them of the recording
+    assert len(evaluations) == 5  # the recording takes one more
 
 
 def test_special_values_are_compared_as_numpy_compares_them() -> None:

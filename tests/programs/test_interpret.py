@@ -1,4 +1,4 @@
-"""The reference interpreter: the meaning of the kernels, one step after the other."""
+"""The reference interpreter: the meaning of the kernels, step by step."""
 
 from __future__ import annotations
 

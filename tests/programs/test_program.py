@@ -1,4 +1,4 @@
-"""Programs: what they print, count, and refuse."""
+"""Programs: printing, counting, and refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXP, ADD = ufunc_kernel(np.exp), ufunc_kernel(np.add)
 
 
 def small() -> Program:
-    """A program with a bit of everything."""
+    """Return a program with several kinds of steps."""
     builder = Builder()
     x, scale, data = (
         builder.argument((2, 3)),
@@ -60,7 +60,7 @@ def test_numbers_of_steps() -> None:
         "exp": 1, "multiply": 2, "greater": 1, "guard": 1, "add.reduce": 1, "add": 1, "copy": 1,
     }  # fmt: skip
     assert program.counts()["matmul"] == 0
-    # Numbers are constants too.
+    # Numbers count as constants too.
     assert sorted(v.size for v in program.constants()) == [1, 3]
     reads = read_values(program.steps, program.outputs)
     assert reads[id(program.steps[1].results[0])] == 5
