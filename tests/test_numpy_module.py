@@ -31,7 +31,7 @@ def clean_tape():
     vm.recover_memory()
 
 
-# --- what is NumPy's own ---
+# --- NumPy's own functions ---
 
 
 def test_everything_else_is_numpys_own():
@@ -199,7 +199,7 @@ def data_first(x):
     z = np.empty((3, 2))
     z[:] = 1.5
     z[1] = [2.0, 3.0]
-    product = z @ x  # meets the values of now
+    product = z @ x  # uses the values of this moment
     z[1] = x
     z[2] = -1.0
     return np.concatenate([product, z.ravel()])
@@ -309,8 +309,8 @@ def test_complex_variables():
 
 
 def test_a_direction_may_come_after_a_variable():
-    """Forward over reverse: what is constant in the direction is written first, and parts that were
-    taken before follow.
+    """In forward over reverse mode, a value that is constant in the direction may be assigned
+    first. Parts that were taken before it follow.
     """
 
     def f(x):
@@ -501,7 +501,7 @@ def test_functions_that_write_into_their_argument():
 
 
 def test_variables_and_arrays_that_wait_meet():
-    """On both sides of an operator, in place, and in functions of the library."""
+    """They meet on both sides of an operator, in place, and in functions of the library."""
     import scipy.sparse
 
     for f in (
