@@ -289,7 +289,7 @@ def test_sizes_have_three_digits(x, text):
     assert _scaled(x, ("B", "kB", "MB")) == text
 
 
-def test_what_profile_returns_says_what_it_is():
+def test_text_of_a_profile_that_is_not_entered():
     costs = vm.profile(lines=True)
     assert (
         repr(costs) == "<varmat.profile(lines=True), to be entered: with varmat.profile() as costs>"

@@ -116,7 +116,7 @@ def test_refusals_are_pickled():
         assert str(pickle.loads(pickle.dumps(kind("det: a is wrong")))) == "det: a is wrong"
 
 
-def test_the_name_is_not_looked_for_where_there_is_one():
+def test_the_called_name_is_looked_up_for_errors_only():
     seen = []
     known, errors.RENAME[:] = errors.RENAME[:], [lambda text: seen.append(text) or text]
     try:
@@ -228,7 +228,7 @@ def test_the_advice_for_an_element():
 
 
 @pytest.mark.parametrize("write", [_dot, _store])
-def test_what_is_advised_works(write):
+def test_the_advised_code_works(write):
     x = vm.var(VECTOR)
     if write is _dot:
         assert (SQUARE @ x).val.tolist() == VECTOR.tolist()

@@ -116,7 +116,7 @@ def test_identity_and_copies_are_numpys():
 
 
 @pytest.mark.parametrize("dtype", [int, bool, object, "U3", numpy.int32])
-def test_what_is_not_of_floats_is_plain(dtype):
+def test_arrays_of_other_types_stay_plain(dtype):
     with vm.nested():
         x = vm.var(2.0)
         for made in (
@@ -587,7 +587,7 @@ def test_results_are_plain_arrays():
     assert type(value["a"]) is type(value["b"][0]) is numpy.ndarray
 
 
-def test_what_is_kept_is_an_array_or_stale():
+def test_kept_arrays_are_plain_or_stale():
     kept = []
 
     def f(x):

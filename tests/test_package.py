@@ -97,7 +97,7 @@ def test_import_is_light():
     "{*dir(vm)} > {'normal_lpdf', 'normal_lcdf', 'normal_rng', 'get_real', 'grad'} or 1 / 0",
     "exec('from varmat import *; normal_rng, normal_lpdf, grad')",
 ])  # fmt: skip
-def test_what_is_imported_later_is_found(code):
+def test_modules_imported_later_are_found(code):
     """Each case runs in a process of its own, because the first one would import the modules for
     the others.
     """

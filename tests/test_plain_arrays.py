@@ -84,7 +84,7 @@ def test_divisors() -> None:
     )
 
 
-def test_what_has_short_rows() -> None:
+def test_arrays_with_short_rows() -> None:
     x = np.ones((300, 4))
     assert plain_arrays.has_short_rows(x)
     assert not any(

@@ -14,7 +14,7 @@ import varmat as vm
 Z = np.array([1.0 + 2.0j, 3.0 - 1.0j])
 
 
-def test_what_it_is():
+def test_attributes_of_a_complex_variable():
     z = vm.var(Z)
     assert isinstance(z, vm.ComplexVar)
     assert (z.shape, z.ndim, z.size, z.dtype, z.itemsize, z.nbytes, len(z)) == (
@@ -73,7 +73,7 @@ def test_how_it_is_made():
             vm.ComplexVar(re_, im)
 
 
-def test_the_adjoint_is_that_of_the_real_part_plus_i_times_that_of_the_imaginary_part():
+def test_the_adjoint_adds_i_times_the_derivative_in_the_imaginary_part():
     """The oracle is central differences in the real and the imaginary part."""
     f, h = (lambda z: np.real(np.exp(z) * np.conj(z) ** 2) + np.abs(z)), 1e-6
     z = 0.7 - 0.4j
@@ -139,7 +139,7 @@ def test_recordings(runner):
     )
 
 
-def test_what_is_written_as_arithmetic_calls_no_python():
+def test_functions_written_as_arithmetic_call_no_python():
     f = vm.recorded(
         lambda x: np.sum(np.abs(np.exp(1j * x) * np.sin(x + 2j) + x**2 * (1 - 1j)) ** 2)
     )

@@ -115,7 +115,7 @@ def test_bytes_taken_counts_values_and_adjoints():
 
 
 @pytest.mark.parametrize("n", [LARGE, LARGE + 1])
-def test_only_large_arrays_lie_there_with_their_adjoints(n) -> None:
+def test_only_large_arrays_lie_beside_their_adjoints(n) -> None:
     with vm.nested() as tape:
         a = np.ones(n)
         x = vm.var(np.ones(n + 1))
@@ -152,7 +152,7 @@ def test_adjoints_of_large_results_are_handed_on(n) -> None:
         np.testing.assert_array_equal(x.adj, w + 1.0)
 
 
-def test_what_is_made_in_a_workspace_has_its_adjoint_beside_it() -> None:
+def test_a_result_made_in_a_workspace_has_its_adjoint_beside_it() -> None:
     """The workspace holds the adjoint of one variable in one reverse pass. A second pass and other
     arrays get memory of their own.
     """

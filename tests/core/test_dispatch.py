@@ -125,7 +125,7 @@ def test_only_what_is_selected_is_computed():
     assert result.tolist() == [[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
 
 
-def test_special_functions_come_through_the_same_door():
+def test_special_functions_are_dispatched_too():
     import scipy.special
 
     x = vm.var([0.5, 1.5])

@@ -56,7 +56,7 @@ def test_parts_that_do_not_fit(use: Any, message: str) -> None:
         use()
 
 
-def test_what_duals_say_and_refuse():
+def test_text_and_refusals_of_duals():
     x = vm.Dual(2.0, 1.0)
     assert repr(x) == "Dual(2.0, 1.0)"
     assert copy.deepcopy(x.level) is x.level

@@ -274,7 +274,7 @@ def test_shift_and_bit_operators_are_refused():
         operator.invert(vm.var(1.0))
 
 
-def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
+def test_names_used_in_derivatives_cannot_be_redefined():
     """A new sinh, for instance, would change the derivative of cosh."""
     for name in ("sinh", "square", "expm1"):
         row = ROWS[name]

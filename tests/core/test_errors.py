@@ -66,7 +66,7 @@ def test_integers_and_truth_values() -> None:
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.phrase)
-def test_what_is_inside_is_seen_at_once(domain: Domain) -> None:
+def test_arrays_inside_a_domain_are_checked_as_a_whole(domain: Domain) -> None:
     def looks(x: object) -> bool:
         raise AssertionError("the elements were looked at one by one")
 

@@ -239,7 +239,7 @@ def test_an_operand_that_is_returned_may_be_assigned_to(part: Any, size: int) ->
         (lambda g, r, x: np.ones(5), "could not be broadcast"),
     ],
 )
-def test_what_is_no_contribution(returned: Any, refusal: str) -> None:
+def test_wrong_contributions_are_refused(returned: Any, refusal: str) -> None:
     double = made(lambda x: 2.0 * x, returned)
     with pytest.raises((TypeError, ValueError), match=refusal) as caught:
         vm.gradient(lambda x: np.sum(double(x)), X)

@@ -97,7 +97,7 @@ def test_data_of_pandas_that_is_no_numbers_is_refused():
 
 
 @pytest.mark.parametrize("kind", ["VarMat", "Dual"])
-def test_what_pandas_does_not_ask_for_is_refused_with_what_to_write(kind):
+def test_products_with_frames_are_refused_with_an_alternative(kind):
     pd = pytest.importorskip("pandas")
     df, s, x = pd.DataFrame(np.eye(3)), pd.Series(DATA), KINDS[kind]()
     for f in (lambda: df @ x, lambda: df.dot(x), lambda: s.dot(x), lambda: s @ x):

@@ -34,7 +34,7 @@ def test_expressions_in_place(expression: str, statements: list[str]) -> None:
     assert in_place(expression, frozenset("n")) == statements
 
 
-def test_what_has_no_title_is_named_after_its_last_line():
+def test_an_untitled_rule_is_named_after_its_last_line():
     rule = function_of("x", ["y = x + 1", "z = 2 * y", "return z"], {})
     assert rule(1.0) == 4.0
     assert rule.__code__.co_filename == "<rule: return z>"

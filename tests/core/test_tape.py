@@ -418,7 +418,7 @@ def test_reading_an_adjoint_before_any_contribution_gives_zeros():
     assert vm.var([1.0, 2.0])[1:].adj.tolist() == [0.0]
 
 
-def test_what_is_not_used_is_not_differentiated():
+def test_unused_results_are_not_differentiated():
     x = vm.var([0.0, 1.0])
     with np.errstate(divide="ignore"):
         np.log(x)  # the derivative at zero is infinite, but unused

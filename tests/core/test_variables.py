@@ -257,7 +257,7 @@ PARTS = {
 @pytest.mark.parametrize("n", [8, 200])
 @pytest.mark.parametrize("shared", SHARED)
 @pytest.mark.parametrize("part", PARTS)
-def test_contributions_to_parts_of_what_shares_its_adjoint(part, shared, n):
+def test_contributions_to_parts_of_variables_with_a_shared_adjoint(part, shared, n):
     """Every contribution reaches the adjoint itself and not a copy of it."""
     x, w = np.arange(float(n * n)).reshape(n, n), np.arange(n)
     places = PARTS[part](x).astype(int)
@@ -444,7 +444,7 @@ def test_an_object_that_is_no_number_is_named():
 
 
 @pytest.mark.parametrize("value", ["text", ["a"], None, np.array([object()]), {"a": 1.0}])
-def test_what_has_no_float64_value_is_refused(value):
+def test_data_that_are_not_real_numbers_are_refused(value):
     with pytest.raises(
         TypeError, match=r"var: the argument has dtype .*, but must be real numbers"
     ):

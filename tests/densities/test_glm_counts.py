@@ -235,7 +235,7 @@ def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
         assert not tape
 
 
-def test_what_is_discrete_is_no_variable() -> None:
+def test_discrete_arguments_refuse_variables() -> None:
     for name, args in (
         ("Successes variable", (vm.var(WINS), TRIALS)),
         ("Population size parameter", (WINS, vm.var(TRIALS))),

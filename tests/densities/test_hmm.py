@@ -238,7 +238,7 @@ def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-100)
 
 
-def test_what_underflows_in_a_tree_does_not_in_the_filter(monkeypatch):
+def test_underflow_in_a_tree_is_left_to_the_filter(monkeypatch):
     """The probability of staying in the first state underflows, but the chain is never in that
     state.
     """
@@ -307,7 +307,7 @@ def test_state_probabilities_are_differentiable(n):
 @pytest.mark.parametrize("times", [2, 51, 99, 400])
 @pytest.mark.parametrize("states", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["connected", "banded", "with impossible observations", "unlike"])
-def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypatch):
+def test_all_ways_to_filter_agree(states, times, kind, monkeypatch):
     log_omegas, gamma, rho = chain(states, times, 300.0 if kind == "unlike" else 1.0)
     if kind == "banded":
         gamma *= np.abs(np.subtract.outer(np.arange(states), np.arange(states))) <= 1

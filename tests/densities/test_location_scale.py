@@ -42,7 +42,7 @@ def test_second_derivatives_in_wide_tails(row, point):
 @pytest.mark.parametrize(
     ("row", "nu"), [(vm.cauchy_lpdf, ()), (vm.student_t_lpdf, (0.3,)), (vm.student_t_lpdf, (7.0,))]
 )
-def test_residuals_of_which_the_square_overflows(row, nu, sign):
+def test_residuals_whose_square_overflows(row, nu, sign):
     y, sigma = sign * 1e90, 1e-70
     value = float(exact(row)(*map(mpmath.mpf, (y, *nu, 0.0, sigma))))
     freedom = nu[0] if nu else 1.0

@@ -188,7 +188,7 @@ def test_only_the_lower_triangle_is_read(f: Any) -> None:
 @pytest.mark.parametrize(
     "f", [multi_normal_cholesky_lpdf, lambda y, mu, c: multi_student_t_cholesky_lpdf(y, 4.0, mu, c)]
 )
-def test_what_is_above_a_factor_is_not_read(f: Any) -> None:
+def test_the_triangle_above_a_factor_is_not_read(f: Any) -> None:
     for y in (Y, MANY):
         other = FACTOR + np.triu(np.full((3, 3), math.nan), 1)
         results = [vm.value_and_grad(lambda c, y=y: f(y, MU, c))(c) for c in (other, FACTOR)]
@@ -256,7 +256,7 @@ BAD_FACTOR = [
         np.array([1e200, 0.0, 1.0]),
     ],
 )
-def test_what_one_observation_does_not_hide(y: Any) -> None:
+def test_bad_arguments_beside_one_observation(y: Any) -> None:
     """An argument outside its domain is refused even if the value is finite. Valid arguments are
     accepted even if the value is not finite.
     """

@@ -73,7 +73,7 @@ def test_all_routes_agree(bounds):
     )
 
 
-def test_what_is_the_same_for_all_observations():
+def test_parameters_that_all_observations_share():
     several = vm.truncated(vm.normal_lpdf, **BOTH)
     assert several(Y, 0.3, 1.1) == pytest.approx(sum(several(y, 0.3, 1.1) for y in Y), rel=1e-14)
     assert several(Y, sigma=1.1, mu=0.3) == several(Y, 0.3, 1.1)

@@ -160,7 +160,7 @@ def test_results_must_be_numbers():
         assert type(vm.gradient_dot_vector(np.square, vm.var(3.0), 1.0)) is vm.Var
 
 
-def test_what_the_function_records_of_its_own_stays_in_a_scope():
+def test_recordings_of_the_function_itself_stay_in_a_scope():
     """A reverse pass inside the function does not touch the variables outside, and leaves nothing
     on their tape.
     """
@@ -257,7 +257,7 @@ def test_duals_made_by_hand_are_not_mixed_with_those_of_a_functional(functional,
 
 
 @every_forward_functional
-def test_assigning_what_a_dual_made_by_hand_has_no_place_for(functional):
+def test_assignments_for_which_a_dual_has_no_place_are_refused(functional):
     def f(p):
         d = vm.Dual(np.array([3.0, 1.0]), np.ones(2))
         d[0] = np.sum(p)

@@ -238,7 +238,7 @@ def test_a_variable_from_outside_that_is_no_leaf():
 
 
 @every_functional
-def test_a_functional_inside_a_function_of_what_is_outside(functional):
+def test_a_functional_that_depends_on_outer_variables(functional):
     """The derivative in x of ``x d/dz (z² x²)`` at ``z = 2``, and the same with a second derivative
     in z.
     """

@@ -267,7 +267,7 @@ def test_assignments_and_views(outer, inner):
     np.testing.assert_allclose(found(POINT), expected(POINT), rtol=1e-13)
 
 
-def test_what_is_assigned_into_an_argument():
+def test_an_assignment_into_an_argument_is_not_seen_outside():
     def inner(z, x):
         z[0] = z[1] * x
         return np.sum(z**3)
@@ -421,7 +421,7 @@ def test_hazards_in_models():
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
 
 
-def test_a_gradient_in_the_function_of_a_model_is_differentiated_again():
+def test_a_gradient_inside_a_log_density_is_differentiated_again():
     """The parameters, which the model computes together, are computed again as well."""
     model = vm.Model(
         lambda a, b: vm.normal_lpdf(b, 0.0, a) + vm.gamma_lpdf(a, 2.0, 1.0),

@@ -191,7 +191,7 @@ def test_arguments_of_another_structure_are_recorded_anew(agree):
     agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
 
 
-def test_the_other_arguments_count_where_one_is_named_twice(recorded):
+def test_other_arguments_count_if_one_is_named_twice(recorded):
     def f(x, c):
         return np.sum(x * c)
 
@@ -540,7 +540,7 @@ def test_checks_of_composites_are_part_of_the_program(agree):
         g(np.array([2.0, 0.5, 0.6, 1.0]))
 
 
-def test_what_nobody_uses_may_refuse_the_point(recorded):
+def test_an_unused_result_may_still_refuse_the_point(recorded):
     def guarded(x):
         np.linalg.cholesky(np.reshape(x, (2, 2)))
         return np.sum(x)
@@ -625,7 +625,7 @@ def test_large_arrays(agree, f):
     agree(f, (LARGE,), (LARGE[::-1] + 1.0,))
 
 
-def test_large_arrays_that_do_not_lie_in_one_piece(agree):
+def test_large_arrays_that_are_not_contiguous(agree):
     rng = np.random.default_rng(8)
     data = rng.normal(size=(250, 299)).T[:-2]
 

@@ -180,7 +180,7 @@ def test_tangent_rules_of_users_are_called_at_every_run(name, runner):
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
-def test_jacobians_of_many_outputs_go_through_tangent_rules_that_look(runner):
+def test_jacobians_of_many_outputs_use_tangent_rules_that_look_at_values(runner):
     def f(x):
         return np.concatenate([wave(x), vm.softmax(x), np.array([1.0, 2.0]) * np.linalg.norm(x)])
 
@@ -199,7 +199,7 @@ def test_a_rule_that_is_missing_is_missed():
         vm.recorded(vm.hessian(lambda q: np.sum(one_way(q))))(Q)
 
 
-def test_what_a_rule_did_before_it_looked_is_no_part_of_the_program():
+def test_steps_of_a_rule_before_it_looked_at_values_are_dropped():
     product = vm.recorded(
         vm.hessian_times_vector(lambda q: np.sum(np.linalg.pinv(matrix(q)))), runner="numpy"
     )

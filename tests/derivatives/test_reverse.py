@@ -228,7 +228,7 @@ def test_constant_functions_have_gradient_zero(constant):
 
 
 @pytest.mark.parametrize("functional", [vm.value_and_grad, vm.grad])
-def test_what_is_no_function_is_refused_at_once(functional):
+def test_arguments_other_than_functions_are_refused_at_once(functional):
     with pytest.raises(
         TypeError,
         match=rf"^{functional.__name__}: the argument is a ndarray, but must be a function",

@@ -87,7 +87,7 @@ def test_functions_that_assign_and_further_arguments():
 @pytest.mark.parametrize(
     "g", [lambda x: 1.0, lambda x: x[0], lambda x: np.sum(x), lambda x: vm.value(x)[0] ** 3]
 )
-def test_what_has_no_third_derivative(g):
+def test_functions_without_third_derivatives(g):
     np.testing.assert_array_equal(vm.grad_hessian(g, POINT), np.zeros((3, 3, 3)))
     np.testing.assert_array_equal(vm.grad_tr_mat_times_hessian(g, POINT, M), np.zeros(3))
 

@@ -76,7 +76,7 @@ def test_refusals_in_use(f, match):
         f(vm.var(PLAIN))
 
 
-def test_what_the_sentences_advise_works():
+def test_the_advice_of_the_messages_works():
     """The messages advise on roots of a polynomial, sums of weights in bins, integers, and a
     polynomial fit.
     """

@@ -38,7 +38,7 @@ def test_every_name_of_scipy_has_an_answer(module):
 
 
 @pytest.mark.parametrize("module", scipy_names.TABLE)
-def test_what_is_to_be_written_is_there(module):
+def test_names_in_the_answers_exist(module):
     missing = []
     for name in " ".join(scipy_names.TABLE[module].values()).split():
         for home, what in re.findall(
@@ -105,7 +105,7 @@ def test_refusals_name_what_to_write(sentence):
         REFUSED[sentence](vm.var(MATRIX), vm.var(VECTOR))
 
 
-def test_what_is_called_under_scipys_name():
+def test_functions_called_under_scipys_name():
     c = np.array([3.0, 0.1, 0.2])
     exact = vm.gradient(lambda c: vm.solve_circulant(c, np.ones(3))[0], c)
     np.testing.assert_allclose(
@@ -126,7 +126,7 @@ def test_what_is_called_under_scipys_name():
     assert np.isfinite(vm.gradient(lambda t: scipy.signal.gausspulse(t)[0], np.array([1e-4]))).all()
 
 
-def test_what_is_to_be_written_has_the_values_of_scipy():
+def test_expressions_in_the_answers_have_the_values_of_scipy():
     """These are the answers that are an expression rather than a name."""
     rng = np.random.default_rng(18)
     a, b, u, v = (

@@ -275,7 +275,7 @@ def other():
     return executor
 
 
-def test_what_a_worker_has_is_not_sent_again(other):
+def test_data_that_a_worker_has_are_not_sent_again(other):
     data = np.arange(2000.0)
 
     def f(x, start, end, mu, k):

@@ -70,7 +70,7 @@ def test_errors_come_with_their_job_and_their_line(pool):
         vm.reduce_sum_static(f, Y, 2, 1, executor=pool)
 
 
-def test_what_cannot_be_sent_is_refused(pool):
+def test_data_that_cannot_be_sent_are_refused(pool):
     import threading
 
     lock = threading.Lock()

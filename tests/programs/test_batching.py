@@ -91,7 +91,7 @@ def test_rows_of_groups(monkeypatch):
     check(f, np.full(89, 0.1), 65, monkeypatch)
 
 
-def test_contributions_to_what_groups_share_are_added_to_their_places(monkeypatch):
+def test_contributions_to_shared_parameters_of_groups_are_added_up(monkeypatch):
     group = rng.integers(0, 30, 600)
 
     def f(x):
@@ -104,7 +104,7 @@ def test_contributions_to_what_groups_share_are_added_to_their_places(monkeypatc
     check(f, np.linspace(-0.5, 0.5, 32), 20, monkeypatch)
 
 
-def test_what_is_collected_in_a_list(monkeypatch):
+def test_results_collected_in_a_list(monkeypatch):
     def f(x):
         made = np.stack([np.exp(x[t % 5]) * x[5] + t for t in range(100)])
         return np.sum(np.sin(made) * made) + np.sum(

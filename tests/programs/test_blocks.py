@@ -61,7 +61,7 @@ def test_a_regression_is_one_pass(f: Any) -> None:
     np.testing.assert_allclose(found[1], gradient, rtol=TWELVE)
 
 
-def test_what_others_read_is_kept() -> None:
+def test_results_that_other_steps_read_are_kept() -> None:
     recorded = agree(
         lambda x: squares(X @ x[:3]) + np.max(X @ x[:3]) * x[3], (A,), (B,), rtol=TWELVE
     )

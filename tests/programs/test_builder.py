@@ -133,7 +133,7 @@ def test_calls_with_effects_are_not_shared() -> None:
     assert names(builder)[before:] == ["guard"]
 
 
-def test_what_is_said_to_hold_together_is_several_guards() -> None:
+def test_a_conjunction_becomes_several_guards() -> None:
     builder = Builder()
     x = builder.argument((3,))
     above, below = (
@@ -470,7 +470,7 @@ def test_products_take_what_blas_takes_as_it_lies() -> None:
     assert sorted(names(builder)[4:]) == ["copy", "copy", "matmul"]
 
 
-def test_gathers_of_what_does_not_lie_in_one_piece() -> None:
+def test_gathers_from_arrays_that_are_not_contiguous() -> None:
     builder = Builder()
     x = builder.argument((2, 3))
     made = builder.gather(builder.transposed(x), np.array([[0, 1], [5, 5]]))

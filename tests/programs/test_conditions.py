@@ -169,7 +169,7 @@ def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f: Any) -> None:
         lambda x: x[0] if np.any(np.iscomplex(x)) else x[1] + np.sum(np.imag(x)),
     ],
 )
-def test_what_is_the_same_for_all_values_may_be_asked(f: Any) -> None:
+def test_properties_that_do_not_depend_on_values_may_be_asked(f: Any) -> None:
     x = np.array([1.0, -2.0, 3.0])
     value, gradient = vm.recorded(f)(x)
     assert value == f(x)
@@ -177,7 +177,7 @@ def test_what_is_the_same_for_all_values_may_be_asked(f: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])
-def test_methods_of_ufuncs_of_conditions_are_looks(method: str) -> None:
+def test_ufunc_methods_of_conditions_look_at_values(method: str) -> None:
     def f(x):
         others = (x > 0,) if method == "outer" else ()
         return np.sum(np.where(getattr(np.logical_and, method)(x > 0, *others), x, 0.0))

@@ -85,7 +85,7 @@ def test_assignments_at_an_array_without_axes():
         agree(function, *((np.cos(np.arange(16.0) + k).reshape(4, 4),) for k in range(3)))
 
 
-def test_assignments_through_a_reshape_of_what_lies_in_another_order():
+def test_assignments_through_a_reshape_of_another_memory_order():
     weights = np.arange(6.0).reshape(3, 2)
 
     def values(x):
@@ -130,7 +130,7 @@ def test_assignments_into_large_arrays_between_loops():
     agree(steps, (LARGE[:20_010],), (LARGE[5:20_015] + 0.5,), rtol=1e-11)
 
 
-def test_what_is_overwritten_as_a_whole_costs_nothing():
+def test_updates_of_whole_arrays_cost_nothing():
     def rows(x):
         y = x * 1.5
         y += LARGE

@@ -377,7 +377,7 @@ def test_every_kernel_has_a_case() -> None:
     assert everything - tested == {kernels.Kernel}
 
 
-def test_what_a_kernel_makes_is_known_before() -> None:
+def test_shapes_and_types_of_results_are_known_in_advance() -> None:
     """The shape and the type are known. Results of comparisons are never nan or infinite."""
     x, y = Value((2, 1)), Value((3,))
     assert ufunc_kernel(np.add).results(x, y) == [((2, 3), np.dtype(float))]

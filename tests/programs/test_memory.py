@@ -148,7 +148,7 @@ def test_memory_is_used_again() -> None:
     assert Plan(builder.program([builder.sum(x)])).scratch_bytes < 3 * 800
 
 
-def test_what_is_returned_is_made_where_it_is_returned() -> None:
+def test_results_are_computed_in_the_returned_memory() -> None:
     builder = Builder()
     x = builder.argument((100,))
     y = builder.ufunc(np.exp, x)
@@ -174,7 +174,7 @@ def test_what_is_returned_is_made_where_it_is_returned() -> None:
         (copy_kernel((2, 2)), "a", "a"),
     ],
 )
-def test_what_may_be_overwritten(kernel: object, operands: str, over: str) -> None:
+def test_operands_that_may_be_overwritten(kernel: object, operands: str, over: str) -> None:
     """Small letters are values, and capital letters are their transposes."""
     known = {name: Value((2, 2)) for name in "abc"}
     known |= {name.upper(): x.view((2, 2), 0, (8, 16)) for name, x in known.items()}

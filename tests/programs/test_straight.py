@@ -205,7 +205,9 @@ def test_no_step_calls_python(name: str) -> None:
     (lambda x: np.linalg.det(np.reshape(x, (2, 2))), [0.3, 0.7, 0.2, 0.1], [1.0, 2.0, 2.0, 4.0]),
     (lambda x: np.sum(np.cumprod(x)), [0.3, 0.7], [0.0, 0.7]),
 ])  # fmt: skip
-def test_where_a_line_ends_the_function_is_evaluated(f: Any, inside: Any, outside: Any) -> None:
+def test_the_function_is_evaluated_where_the_program_ends(
+    f: Any, inside: Any, outside: Any
+) -> None:
     """The program cannot compute the value of a density outside its support, a limit, or a point
     that needs the careful form.
     """

@@ -157,7 +157,7 @@ def test_symbols_do_what_arrays_do(name: str) -> None:
         lambda x: len(x[0, 0]),
     ],
 )
-def test_what_has_no_numbers_is_refused(f: Any) -> None:
+def test_reading_numbers_of_symbols_is_refused(f: Any) -> None:
     # The rows of a symbol can be listed, but its numbers are not known.
     if f is list:
         f = lambda x: list(map(float, x[0]))  # noqa: E731

@@ -123,7 +123,7 @@ def test_views_of_views_of_any_depth():
         assert gradient.tolist() == [[1.0, 2.0]]
 
 
-def test_what_is_used_more_than_once_is_computed_once():
+def test_common_results_are_computed_once():
     g = agree(lambda x, y: np.sum(np.log1p(x * y * y)), (Y**2, Y), (Y**2, 2.0 * Y), argnums=(0, 1))
     assert g.program.counts()["divide"] == 1
     assert g.program.counts()["log1p"] == 1
@@ -289,7 +289,7 @@ def test_adjoints_of_equal_elements_are_numbers():
     assert len(arrays) <= 3, g.program
 
 
-def test_what_does_not_depend_on_the_arguments_is_not_in_the_program():
+def test_steps_that_do_not_depend_on_the_arguments_are_left_out():
     def f(x):
         inner = vm.var(np.arange(3.0))
         inner[1] = 5.0
@@ -299,7 +299,7 @@ def test_what_does_not_depend_on_the_arguments_is_not_in_the_program():
     assert not counts.keys() & {"exp", "sin", "where", "cos"}
 
 
-def test_what_nobody_reads_is_not_computed():
+def test_unused_results_are_not_computed():
     def f(x):
         np.exp(x) * np.sin(x)
         np.sum(x) ** 2

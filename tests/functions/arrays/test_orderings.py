@@ -120,7 +120,7 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
             call(x)
 
 
-def test_variables_have_no_fields_and_one_algorithm():
+def test_fields_and_other_algorithms_are_refused():
     x = vm.var([3.0, 1.0, 2.0])
     with pytest.raises(
         vm.DomainError, match=r"^sort: order is 'f', but must be None: variables have no fields!"

@@ -59,7 +59,7 @@ def test_degrees_of_freedom_may_be_small_integers():
 
 
 @pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.nansum])
-def test_where_selects_among_the_elements_and_nothing_else(function):
+def test_where_must_be_boolean_and_broadcast(function):
     x = vm.var([1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match="where has dtype int64, but must be boolean!"):
         function(x, where=np.array([0, 1, 2]))

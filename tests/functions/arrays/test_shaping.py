@@ -367,7 +367,7 @@ def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
         np.testing.assert_array_equal(vm.value(part), expected)
 
 
-def test_a_variable_is_a_wrong_number_of_sections_as_its_value_is():
+def test_a_variable_as_number_of_sections_is_refused_like_its_value():
     with pytest.raises(ValueError, match="equal division"):
         np.split(vm.var(np.ones(2)), vm.var(1.5))
 

@@ -250,7 +250,7 @@ def test_one_triangle_is_read_and_takes_the_adjoint(f: Any, lower: bool) -> None
     np.testing.assert_array_equal(adjoint[~mask], 0.0)
 
 
-def test_the_triangle_does_not_matter_for_what_is_symmetric_by_construction() -> None:
+def test_either_triangle_of_a_symmetric_product_gives_the_same_derivative() -> None:
     adjoints = [gradients(lambda b, u=u: eigvalsh(b @ b.T, u), [GENERAL])[1][0] for u in "LU"]
     np.testing.assert_allclose(*adjoints, rtol=1e-12)
     # The upper and the lower factor are transposes of each other.

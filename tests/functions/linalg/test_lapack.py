@@ -77,7 +77,7 @@ def test_gaps_between_rows_that_share_places_in_the_cache() -> None:
 
 
 @pytest.mark.parametrize("above", [np.inf, np.nan])
-def test_what_stands_above_the_diagonal_does_not_matter(above: float) -> None:
+def test_elements_above_the_diagonal_do_not_matter(above: float) -> None:
     x = np.where(np.tri(70, dtype=bool), 1.0, above)
     assert_array_equal(triangles.tril(x), np.tri(70))
 

@@ -139,7 +139,7 @@ def test_of_deficient_rank() -> None:
 
 
 @pytest.mark.parametrize("rcond", [None, -1, 0.5])
-def test_what_numpy_returns(rcond: Any) -> None:
+def test_all_results_are_those_of_numpy(rcond: Any) -> None:
     for a, b in ((TALL, RIGHT), (TALL, RIGHTS), (WIDE, RIGHTS[:3]), (TALL[:3], RIGHT[:3])):
         ours = lstsq(vm.var(a), b, rcond=rcond)
         for mine, theirs in zip(ours, lstsq(a, b, rcond=rcond), strict=True):
@@ -203,7 +203,7 @@ def test_least_squares_of_infinite_matrices_are_refused():
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e20])
-def test_what_a_cutoff_drops_does_not_depend_on_the_scale(scale: float) -> None:
+def test_a_relative_cutoff_does_not_depend_on_the_scale(scale: float) -> None:
     a = np.array([[1.0, 0.2], [0.1, 0.3], [0.0, 0.1]])
 
     def gradient(scale: float) -> np.ndarray:

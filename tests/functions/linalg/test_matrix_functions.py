@@ -97,7 +97,7 @@ def test_expm_by_all_routes(a: Any) -> None:
 
 
 @pytest.mark.parametrize("x", [np.nan, np.inf, 10.0])
-def test_what_is_not_finite_has_no_derivative(x: float) -> None:
+def test_results_that_are_not_finite_have_no_derivative(x: float) -> None:
     a = np.stack([[[x, 1.0], [0.0, 1.0]], np.eye(2)])
     with np.errstate(over="ignore"):
         adjoint = vm.gradient(lambda a: np.sum(np.exp(vm.expm(a))), a)

@@ -515,7 +515,7 @@ def test_scipy_linalg_is_imported_when_first_used() -> None:
 
 
 @pytest.mark.parametrize(("i", "j"), [(3, 40), (0, 69), (66, 68)])
-def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) -> None:
+def test_elements_above_the_diagonal_are_found_in_every_block(i: int, j: int) -> None:
     factor = np.eye(70)
     factor[i, j] = 0.5
     with pytest.raises(
@@ -533,7 +533,7 @@ def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) 
         np.array([[1.0, np.inf], [0.0, 1.0]]),
     ],
 )
-def test_a_matrix_whose_transpose_only_is_seen_to_be_singular(a: Any) -> None:
+def test_a_matrix_of_which_only_the_transpose_has_a_zero_pivot(a: Any) -> None:
     """Rounding decides: LAPACK works on the transpose, and only the transpose has a pivot of
     zero.
     """

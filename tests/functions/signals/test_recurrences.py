@@ -151,7 +151,7 @@ def test_many_series_are_the_sum_of_each() -> None:
     np.testing.assert_allclose(x.reshape(-1, 3), [c[2] for c in each], rtol=1e-13)
 
 
-def test_what_is_not_finite_stays_where_it_is() -> None:
+def test_nan_stays_where_it_is() -> None:
     x = np.array([1.0, 2.0, np.nan, 1.0])
     with np.errstate(invalid="ignore"):
         _, (adjoint,) = gradients(lambda x: lfilter(B, A, x)[:2], [x], [np.ones(2)])

@@ -21,7 +21,7 @@ TALL = random_sparse((5, 3), 0.5)
 # --- the variable ---
 
 
-def test_what_a_sparse_variable_is() -> None:
+def test_attributes_of_a_sparse_variable() -> None:
     a = vm.var(A)
     assert type(a) is vm.SparseVar
     assert (a.shape, a.ndim, a.nnz) == ((4, 5), 2, A.nnz)

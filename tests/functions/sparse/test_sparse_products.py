@@ -105,7 +105,7 @@ def test_complex_matrices_are_refused() -> None:
 @pytest.mark.parametrize("f", [
     lambda v: A * v, lambda v: A.multiply(v), lambda v: A * v[0],
 ])  # fmt: skip
-def test_what_scipy_does_not_ask(f: Any) -> None:
+def test_operations_that_scipy_sparse_does_not_defer_are_refused(f: Any) -> None:
     with pytest.raises(
         TypeError,
         match=r"^scipy\.sparse leaves to a variable x only the products a @ x and x @ a: for other",

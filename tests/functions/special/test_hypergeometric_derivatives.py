@@ -39,7 +39,7 @@ def test_hypergeometric_function_at_one() -> None:
     assert relative(vm.hyp2f1_da(*point, 1.0), exact(gauss, point, 0)) <= 1e-13
 
 
-def test_where_the_series_cancels_no_number_is_given() -> None:
+def test_a_series_that_cancels_is_refused() -> None:
     message = (
         r"^hyp2f1: the arguments are \(30.0, -20.5, 3.0, 0.4\), but must be such that the "
         r"derivative with respect to a "

@@ -62,7 +62,7 @@ def test_loops_of_ufuncs_are_found() -> None:
         assert loop_of(ufunc, signature) == (address, _)
 
 
-def test_what_has_no_loop_of_doubles_says_so() -> None:
+def test_a_ufunc_without_a_loop_of_doubles_is_refused() -> None:
     with pytest.raises(NoLoopError, match="add has no loop for dd->i"):
         loop_of(np.add, "dd->i")
     with pytest.raises(NoLoopError, match="no loop for d->d"):
@@ -71,7 +71,7 @@ def test_what_has_no_loop_of_doubles_says_so() -> None:
         loop_of(scipy.special.expn, "dd->d")
 
 
-def test_a_loop_that_gives_something_else_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_with_other_results_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """This stands for a version of NumPy with another order of fields, where the loop of another
     ufunc would be read.
     """
@@ -99,9 +99,7 @@ def test_a_loop_that_gives_something_else_is_not_trusted(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("where", ["_verify", "loop_of"])
-def test_without_a_loop_a_step_is_a_call_of_python(
-    monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_a_step_without_a_loop_calls_python(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     program = of_one_step(ufunc_kernel(np.arctan), (4,))
     x = np.linspace(0.0, 1.0, 4)
     assert not calls_python(program)
