@@ -308,7 +308,7 @@ T = "laplace_marginal_tol_poisson_log_lpmf"
      "give a hessian_block_size")),
     (lambda: general(np.sum, block=3), vm.DomainError,
      ("laplace_marginal: hessian_block_size is 3, but must divide the number of latent variables, "
-      "2!")),
+     "2!")),
     (lambda: general(3.0), TypeError,
      "laplace_marginal: the function is a float, but must be a function!"),
     (lambda: vm.laplace_marginal(np.sum, (), 3.0, ()), TypeError,

@@ -323,7 +323,8 @@ TWO_PROCESSES = ["-n", "2", "--dist", "loadfile"]
 def test_a_run_in_which_a_function_is_missing(tmp_path: Path, settings: list[str]) -> None:
     if settings:
         pytest.importorskip("xdist")
-    shutil.copy(ROOT / "conftest.py", tmp_path)
+    for name in ("conftest.py", "rows_at_import.py"):
+        shutil.copy(ROOT / name, tmp_path)
     first, other = SUITE.split("    for row")
     (tmp_path / "test_suite.py").write_text(first)
     (tmp_path / "test_other.py").write_text(

@@ -60,8 +60,8 @@ def holds_outer(args: Arguments) -> bool:
 
 
 def stand_in(x: Operand, tape: Tape) -> Operand:
-    """A leaf of the tape for a plain number or array; for a variable from outside, a copy of it that
-    only this call uses.
+    """A leaf of the tape for a plain number or array; for a variable from outside, a copy that only
+    this call uses.
     """
     if type(x) is float or type(x) is np.ndarray:
         return borrow_leaf(x, tape)

@@ -208,7 +208,7 @@ class Predictor:
 
 
 class _Simulation:
-    """Sent to the workers; simulates at the draws of a block. An error says at which draw it arose."""
+    """Simulates at the draws of a block, in a worker. An error says at which draw it arose."""
 
     def __init__(self, predictor: Predictor, function: Named) -> None:
         self._predictor, self._function = predictor, function

@@ -15,8 +15,8 @@ from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
+from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
-from varmat.derivatives.reverse import vjp
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for
