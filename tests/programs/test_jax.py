@@ -107,7 +107,7 @@ def test_loops_over_blocks():
     np.testing.assert_allclose(slope, gradient, rtol=1e-11)
 
 
-def test_where_a_run_would_end_it_is_nan():
+def test_the_result_is_nan_where_a_run_would_end():
     f = vm.recorded(lambda x: vm.normal_lpdf(0.0, 0.0, x[0]), runner="numpy")
     f(np.array([1.0]))
     value, gradient = f.program.to_jax()(np.array([-1.0]))
@@ -115,7 +115,7 @@ def test_where_a_run_would_end_it_is_nan():
     assert np.isnan(gradient).all()
 
 
-def test_what_jax_cannot_run_is_named():
+def test_steps_that_jax_cannot_run_are_named():
     @vm.operation()
     def cube(x):
         return x**3

@@ -117,8 +117,7 @@ def draws_of(
     if found is None:
         raise TypeError(
             f"{function}: result is a {type(result).__name__}, but must be what Model.sample or "
-            "Model.laplace returned, "
-            "or a dict of arrays of shape (chains, draws, ...)!"
+            "Model.laplace returned, or a dict of arrays of shape (chains, draws, ...)!"
         )
     arrays: dict[str, np.ndarray] = {}
     outer: Shape | None = None

@@ -192,8 +192,8 @@ _SUNDIALS = (
 )
 # What runs without Python, for the two kinds of methods.
 _IN_PROGRAMS = (
-    "In a recording the whole solution is one step of the program: with the native runner it "
-    "calls no Python."
+    "In a recording the whole solution is one step of the program: with the native runner it calls "
+    "no Python."
 )
 _BY_CALLS = "With the native runner `f` runs without Python, but the solver that calls it does not."
 _METHODS = {

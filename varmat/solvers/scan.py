@@ -78,8 +78,7 @@ class Body:
             if np.shape(x) != np.shape(y):
                 raise ShapeError(
                     f"{self.name}: array {i + 1} of what f carries on has shape {np.shape(y)}, but "
-                    "must have that of init, "
-                    f"{np.shape(x)}!"
+                    f"must have that of init, {np.shape(x)}!"
                 )
         return [*after, *made]
 
@@ -483,8 +482,7 @@ def scan(
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"{name}: f returns a {type(pair).__name__}, but must return a pair: what is "
-                "carried on, and what is kept of "
-                "the step!"
+                "carried on, and what is kept of the step!"
             )
         after, y = pair
         if _nesting(after) != _nesting(init):

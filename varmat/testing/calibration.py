@@ -53,8 +53,7 @@ class Calibration:
         lines = [
             (
                 f"ranks of the truth among {self.draws} draws, {simulations} simulations, in "
-                f"{_BINS} "
-                "bins"
+                f"{_BINS} bins"
             )
         ]
         for name, ranks in self.ranks.items():
