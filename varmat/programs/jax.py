@@ -1,23 +1,23 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that build on it.
 
 Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
-Compiled functions of JAX cannot raise, so the results are nan if a guard fails.
+Steps that run programs of their own are in `varmat.programs.jax_loops`. Compiled functions of JAX
+cannot raise, so the results are nan if a guard fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from varmat.programs import kernels
+from varmat.programs import jax_loops, kernels, scans
 from varmat.programs.blocks import Loop
+from varmat.programs.one_step import OneStep
 from varmat.programs.program import Program, Step, Value, element_places
 from varmat.programs.sparse import SampledProduct, SparseProduct
-
-if TYPE_CHECKING:
-    pass
+from varmat.programs.split_scans import SplitLoop
 
 Rule = Callable[..., Any]
 # JAX, which is imported only when it is used, or a module of it; and its arrays.
@@ -71,20 +71,34 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
         import jax
     except ImportError as error:
         raise ImportError("to_jax: JAX is not installed: pip install jax") from error
-    rules = [_rule(jax, step.kernel) for step in program.steps]
-    missing = sorted(
-        {step.kernel.name for step, rule in zip(program.steps, rules, strict=True) if rule is None}
-    )
-    if missing:
-        raise TypeError(f"to_jax: JAX cannot run the steps {', '.join(missing)} of this program")
-    jnp = jax.numpy
+    run = translated(jax, program)
 
     def function(*arguments: Array) -> tuple[Array, ...]:
+        results, holds = run(*arguments)
+        return tuple(jax.numpy.where(holds, x, jax.numpy.nan) for x in results)
+
+    return function
+
+
+class _LackingError(TypeError):
+    """JAX cannot run some steps; `names` says which."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        steps = ", ".join(sorted(names))
+        super().__init__(f"to_jax: JAX cannot run the steps {steps} of this program")
+
+
+def translated(jax: Module, program: Program) -> jax_loops.Run:
+    """A program as a function of JAX, which returns the outputs and whether all guards hold."""
+    jnp, rules = jax.numpy, _rules(jax, program.steps)
+
+    def run(*arguments: Array) -> tuple[list[Array], Array]:
         known = {
             id(v): jnp.reshape(jnp.asarray(x, float), v.shape)
             for v, x in zip(program.arguments, arguments, strict=True)
         }
-        holds: Any = True
+        holds: Any = jnp.array(True)
 
         def array(value: Value) -> Array:
             base = value.base
@@ -95,7 +109,7 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
 
         for step, rule in zip(program.steps, rules, strict=True):
             operands = [array(v) for v in step.operands]
-            made = rule(step, *operands)  # type: ignore[misc]
+            made = rule(step, *operands)
             if not step.results:
                 holds = jnp.logical_and(holds, made)
                 continue
@@ -104,10 +118,9 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
                 known[id(value)] = jnp.broadcast_to(
                     jnp.reshape(x, value.shape) if x.size == value.size else x, value.shape
                 )
-        results = [array(v) for v in program.outputs]
-        return tuple(x if holds is True else jnp.where(holds, x, jnp.nan) for x in results)
+        return [array(v) for v in program.outputs], holds
 
-    return function
+    return run
 
 
 def scalar_to_jax(program: Program) -> Rule:
@@ -141,13 +154,33 @@ def _part(jnp: Module, whole: Array, value: Value) -> Array:
     return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
+def _rules(jax: Module, steps: Sequence[Step]) -> list[Rule]:
+    """The rule of each step. Steps that JAX does not have are refused by name, those of a program
+    within a step as "a in b".
+    """
+    rules: list[Rule | None] = []
+    lacking: set[str] = set()
+    for step in steps:
+        rule, name = None, step.kernel.name
+        try:
+            rule = _rule(jax, step.kernel)
+        except _LackingError as error:
+            lacking.update(f"{each} in {name}" for each in error.names)
+        else:
+            lacking.update([name] if rule is None else [])
+        rules.append(rule)
+    if lacking:
+        raise _LackingError(lacking)
+    return rules  # type: ignore[return-value]
+
+
 def _rule(jax: Module, kernel: kernels.Kernel) -> Rule | None:
     """A kernel as a function of the step and its operands; None if JAX does not have it."""
     for kind, make in _RULES.items():
         if isinstance(kernel, kind):
             rule: Rule | None = make(jax, kernel)
             return rule
-    return None
+    return kernel.in_jax(jax)
 
 
 def _named(jax: Module, name: str) -> Rule | None:
@@ -223,7 +256,8 @@ def _assemble(jax: Module, kernel: kernels.Assemble) -> Rule:
     jnp = jax.numpy
 
     def rule(step: Step, *operands: Array) -> Array:
-        whole = operands[0] if kernel.has_base else jnp.zeros(kernel.shape, kernel.dtype)
+        dtype = jax.dtypes.canonicalize_dtype(kernel.dtype)
+        whole = operands[0] if kernel.has_base else jnp.zeros(kernel.shape, dtype)
         flat = jnp.reshape(whole, (-1,))
         for place, shape, part, index in kernel.parts(operands):
             values = jnp.broadcast_to(part, shape)
@@ -277,11 +311,9 @@ def _sampled(jax: Module, kernel: SampledProduct) -> Rule:
     )
 
 
-def _loop(jax: Module, kernel: Loop) -> Rule | None:
+def _loop(jax: Module, kernel: Loop) -> Rule:
     """The steps on whole arrays: JAX divides long ones by itself."""
-    inner = [_rule(jax, step.kernel) for step in kernel.steps]
-    if None in inner:
-        return None
+    inner = _rules(jax, kernel.steps)
 
     def rule(step: Step, *operands: Array) -> list[Array]:
         known = {id(v): x for v, x in zip(kernel.outside, operands, strict=True)}
@@ -295,11 +327,27 @@ def _loop(jax: Module, kernel: Loop) -> Rule | None:
 
         for each, compute in zip(kernel.steps, inner, strict=True):
             (result,) = each.results
-            found = compute(each, *map(array, each.operands))  # type: ignore[misc]
+            found = compute(each, *map(array, each.operands))
             known[id(result)] = jax.numpy.reshape(found, result.shape)
         return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
 
     return rule
+
+
+def _scan(jax: Module, kernel: scans.Loop) -> Rule:
+    run = translated(jax, kernel.body.program(kernel.in_rows))
+    return jax_loops.scan(jax, kernel.body.sizes, kernel.in_rows, run)
+
+
+def _split_scan(jax: Module, kernel: SplitLoop) -> Rule:
+    split = kernel.split
+    run = translated(jax, split.runs)
+    return jax_loops.split_scan(jax, split.sizes, split.in_rows, run, split.used)
+
+
+def _one_step(jax: Module, kernel: OneStep) -> Rule:
+    steps = kernel.steps
+    return jax_loops.OneStep(jax, steps, translated(jax, steps.runner.program))
 
 
 # By class of kernel.
@@ -321,4 +369,7 @@ _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     Loop: _loop,
     SparseProduct: _sparse,
     SampledProduct: _sampled,
+    scans.Loop: _scan,
+    SplitLoop: _split_scan,
+    OneStep: _one_step,
 }
