@@ -1,4 +1,4 @@
-"""Sums over counts, from tables and without."""
+"""Sums over counts, with tables and without."""
 
 from __future__ import annotations
 

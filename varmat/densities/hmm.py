@@ -37,7 +37,8 @@ from varmat.programs.program import FLOAT, Value
 from varmat.programs.symbols import called, refuse, require
 
 if TYPE_CHECKING:
-    from varmat.programs.program import Layout
+    from varmat.programs.jax import Array, Module
+    from varmat.programs.program import Layout, Step
     from varmat.programs.runners.table import Table
     from varmat.typing import Adjoint, Function, Operand, Result
 
@@ -161,6 +162,31 @@ class Chain(Kernel):
     def rows(self, table: Table, operands: Operand, results: Operand) -> None:
         times, states = operands[0].shape
         table.call(table.own("chain"), [*operands, *results], (times, states), ())
+
+    def in_jax(self, jax: Module) -> Function:
+        """The filter, scaled at every time, and the smoother: see `own_kernels.chain`."""
+        jnp, scan = jax.numpy, jax.lax.scan
+
+        def rule(step: Step, emissions: Array, gamma: Array, rho: Array) -> tuple[Array, ...]:
+            def forward(before: Array, emission: Array) -> tuple[Array, Array]:
+                joint = before * emission
+                scale = jnp.sum(joint)
+                return joint / scale @ gamma, (joint / scale, scale)
+
+            def backward(later: Array, x: Array) -> tuple[Array, Array]:
+                emission, scale = x
+                weighted = emission * later / scale
+                return gamma @ weighted, (later, weighted)
+
+            _, (filtered, scales) = scan(forward, rho, emissions)
+            _, (later, weighted) = scan(
+                backward, jnp.ones_like(rho), (emissions, scales), reverse=True
+            )
+            in_gamma = filtered[:-1].T @ weighted[1:]
+            made = jnp.sum(jnp.log(scales)), filtered * later, in_gamma, weighted[0]
+            return *made, scales, jnp.zeros((2, *rho.shape))
+
+        return rule
 
 
 CHAIN = Chain()

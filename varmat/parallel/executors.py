@@ -198,8 +198,7 @@ def answers(
         pools.renew(executor, pool)
     raise RuntimeError(
         f"{asking.name}: a worker that had the {_listed(asking, requests, left)} was killed or "
-        f"crashed {ATTEMPTS + 1} times, "
-        "perhaps because there was not enough memory"
+        f"crashed {ATTEMPTS + 1} times, perhaps because there was not enough memory"
     )
 
 
@@ -215,8 +214,8 @@ def _here(asking: Asking, request: object) -> Result:
 def _warn(asking: Asking, requests: Sequence[object], left: list[int]) -> None:
     jobs = _listed(asking, requests, left)
     text = (
-        f"{asking.name}: the executor has lost a worker and is broken; the {jobs} are computed "
-        "in this process"
+        f"{asking.name}: the executor has lost a worker and is broken; the {jobs} are computed in "
+        "this process"
     )
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 

@@ -21,7 +21,9 @@ import numpy as np
 from varmat.programs.program import Array, Layout, Shape, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.jax import Module
     from varmat.programs.runners.table import Table
+    from varmat.typing import Function
 
 Arrays = Sequence[Array]
 Results = tuple[Array, ...]
@@ -69,6 +71,12 @@ class Kernel:
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         """Add rows to a table of the native runner."""
         raise NotImplementedError(f"{self.name} is not native")
+
+    def in_jax(self, jax: Module) -> Function | None:
+        """The kernel as a function of JAX: of the step and its operands, to what it makes. None if
+        JAX cannot run it. The kernels of this package are listed in `varmat.programs.jax` instead.
+        """
+        return None
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
