@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.elementwise import Elementwise
-from varmat.densities.first_passage import first_passage_ratio, internal_row, log_first_passage
+from varmat.core.elementwise import Elementwise, new_row
+from varmat.densities.first_passage import first_passage_ratio, log_first_passage
+from varmat.functions.rows import formula
 from varmat.functions.special.quadrature import gauss
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
             f"{drift} * {at} - {value}), 0.0)"
         )
 
-    integral = internal_row(
+    integral = new_row(
         log,
-        lambda x, y, z: _by_panels(upper, -1.0, x, y, z),
+        formula(lambda x, y, z: _by_panels(upper, -1.0, x, y, z)),
         f"g * ({rate('x', 'y', 'z', 'r')})",
         f"g * {mean}(10.0, x, y, z)",
         f"-g * z * {mean}(1.0, x, y, z)",
@@ -147,9 +148,9 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
     at_end = (
         f"power({time}, fmod(x, 10.0)) * first_passage_ratio(floor(0.1 * x + 0.01), {time}, z) - r"
     )
-    means = internal_row(
+    means = new_row(
         mean,
-        partial(_by_panels, upper),
+        formula(partial(_by_panels, upper)),
         "nan * g",
         f"g * ({rate('y', 'z', 'w', f'{log}(y, z, w)')}) * ({at_end})",
         f"g * ({mean}(x + 10.0, y, z, w) - r * {mean}(10.0, y, z, w))",

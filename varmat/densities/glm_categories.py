@@ -487,18 +487,7 @@ def ordered_logistic_glm_tangent(
         return None, *(lambda t: 0.0,) * 3
     which = _each(which, size)
     cells = Cells(which, np.shape(cutpoints), (size,))
-    eta = x @ beta
-    low, high = cells.bounds(cutpoints)
-    below, above = expit(low - eta), expit(eta - high)
-    w = below - above
-    # Written so that neither it nor its derivative is inf / inf where the cutpoints are far apart.
-    widths = np.diff(cutpoints)
-    odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
-
-    def along(t: Operand) -> Result:
-        first, second = cells.bounds(t, infinity=0.0)
-        return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
-
+    w, along = cells.logistic_tangent(x @ beta, cutpoints)
     return None, lambda t: np.sum(w * (t @ beta)), lambda t: np.sum(w * (x @ t)), along
 
 

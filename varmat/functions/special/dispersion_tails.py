@@ -219,18 +219,11 @@ def _proportions(
     return on_domain(each, code, inside, theta, mu, kappa)
 
 
-def _row(name: str, function: Function, *partials: str, doc: str) -> Elementwise:
-    nothing: Value = dict.fromkeys(
-        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
-    )
-    return new_row(name, special_formula(function), *partials, doc=doc, **nothing)
-
-
 def _counts_row(word: str, upper: bool) -> Elementwise:
     name = f"negative_binomial_{word}"
-    return _row(
+    return new_row(
         name,
-        partial(_counts, upper),
+        special_formula(partial(_counts, upper)),
         "nan * g",
         f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
         f"g * {name}(x + 10.0, y, z, w)",
@@ -245,9 +238,9 @@ def _proportions_row(word: str, upper: bool) -> Elementwise:
     in_a, in_b, in_aa, in_ab, in_bb = (
         f"{log}({k}.0, z * w, (1.0 - z) * w, y)" for k in (100, 10, 200, 110, 20)
     )
-    return _row(
+    return new_row(
         name,
-        partial(_proportions, upper),
+        special_formula(partial(_proportions, upper)),
         "nan * g",
         f"g * {name}(x + 10.0, y, z, w)",
         f"g * ({in_a} - {in_b} + w * (z * {in_aa} + (1.0 - 2.0 * z) * {in_ab} - (1.0 - z) * "
