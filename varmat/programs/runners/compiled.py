@@ -25,6 +25,7 @@ its output, so threads share tables and bring their own memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -69,6 +70,16 @@ def _inner(function: Any) -> Any:
     )
 
 
+def calling(result: Any, *kinds: Any) -> Callable[..., Any]:
+    """What generates a call of a function at an address, the first of the arguments."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        function = ir.FunctionType(result, kinds).as_pointer()
+        return builder.call(builder.inttoptr(args[0], function), args[1:])
+
+    return generate
+
+
 @intrinsic
 def call_loop(
     context: Any, loop: Any, arguments: Any, dimensions: Any, strides: Any, data: Any
@@ -88,23 +99,15 @@ def call_table(
     context: Any, function: Any, table: Any, words: Any, bases: Any, python: Any, user: Any
 ) -> Any:
     """Call `run_table` at its address."""
-
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        pointer = INT64.as_pointer()
-        kind = ir.FunctionType(INT64, [pointer, INT64, pointer, INT64, INT64]).as_pointer()
-        return builder.call(builder.inttoptr(args[0], kind), args[1:])
-
+    pointer = INT64.as_pointer()
+    generate = calling(INT64, pointer, INT64, pointer, INT64, INT64)
     return types.int64(types.int64, WORDS, types.int64, WORDS, types.int64, types.int64), generate
 
 
 @intrinsic
 def call_python(context: Any, function: Any, user: Any, step: Any, bases: Any) -> Any:
     """Call a function of two numbers and the bases that returns a number, at an address."""
-
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        kind = ir.FunctionType(INT64, [INT64, INT64, INT64.as_pointer()]).as_pointer()
-        return builder.call(builder.inttoptr(args[0], kind), args[1:])
-
+    generate = calling(INT64, INT64, INT64, INT64.as_pointer())
     return types.int64(types.int64, types.int64, types.int64, WORDS), generate
 
 

@@ -37,6 +37,7 @@ from varmat.programs.runners.compiled import (
     SCRATCH,
     bases_on_stack,
     call_table,
+    calling,
 )
 from varmat.programs.runners.native import Frame, NativeRunner
 
@@ -79,12 +80,7 @@ def release(context: Any, words: Any) -> Any:
 @intrinsic
 def call_elsewhere(context: Any, function: Any, point: Any, first: Any, second: Any) -> Any:
     """Call a function of three addresses that returns a number, at an address."""
-
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_INT64, [_INT64] * 3).as_pointer()
-        return builder.call(builder.inttoptr(args[0], kind), args[1:])
-
-    return types.int64(*[types.int64] * 4), generate
+    return types.int64(*[types.int64] * 4), calling(*[_INT64] * 4)
 
 
 @njit(nogil=True)
