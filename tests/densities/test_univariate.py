@@ -185,7 +185,7 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
     """In place and block by block, for every mixture of scalars and arrays, data and variables,
     propto or not.
     """
-    monkeypatch.setattr(emit, "BLOCKS", 90)  # several blocks, the last one shorter
+    monkeypatch.setattr(emit, "BLOCK", 20)  # several blocks, the last one shorter
     monkeypatch.setattr(row, "_uses", {})
     monkeypatch.setattr(row, "_long", {})
     vectors, scalars = columns(row), given(row, row.points[0])

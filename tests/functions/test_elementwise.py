@@ -21,6 +21,7 @@ from varmat.core import rules
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
+from varmat.functions import numpy_kernels
 from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.special import further_rows as special_rows
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
@@ -354,7 +355,8 @@ BASES = [
 
 
 @pytest.mark.parametrize("n", WHOLE)
-def test_powers_of_constant_whole_numbers(n: int) -> None:
+def test_powers_of_constant_whole_numbers(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numpy_kernels, "BLOCK", LARGE)  # several blocks, the last one shorter
     large = np.resize(BASES, 2 * LARGE + 5)
     with np.errstate(all="ignore"):
         value, slope = np.power(large, float(n)), n * np.power(large, n - 1.0)

@@ -338,7 +338,7 @@ def banded_cholesky(ab: Value) -> Value:
 
 
 # At least so many columns of the factor are taken at once.
-_BLOCK = 48
+_COLUMNS = 48
 
 
 @banded_cholesky.reverse
@@ -348,7 +348,7 @@ def banded_cholesky_reverse(g: Adjoint, r: Value, ab: Value) -> Adjoint:
     # here, from the last columns to the first. Elements beside the band are zero; their adjoints
     # are not needed.
     width, n = ab.shape[0] - 1, ab.shape[1]
-    size, c = max(_BLOCK, width), np.zeros(ab.shape)
+    size, c = max(_COLUMNS, width), np.zeros(ab.shape)
     for stop in range(n, 0, -size):
         start, end = max(0, stop - size), min(n, stop + width)
         i, j = np.arange(start, end)[:, None], np.arange(start, stop)

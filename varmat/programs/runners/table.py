@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from varmat.programs.blocks import BLOCK, product_of
+from varmat.plain_arrays import BLOCK
 from varmat.programs.blocks import Loop as Blocks
+from varmat.programs.blocks import product_of
 from varmat.programs.kernels import Sum, Ufunc
 from varmat.programs.memory import Plan
 from varmat.programs.program import BOOL, Program, Value, broadcast_strides
