@@ -2,11 +2,11 @@
 
     nox                     the tests, on every supported Python that is installed
     nox -s lowest           the tests with the lowest NumPy and SciPy that are supported
-    nox -s lint types docs  what is checked besides
+    nox -s lint types docs  format and rules, types, documentation
     nox -s coverage         the lines of the engine that no test runs
-    nox -s mutants -- core  the small errors in a package that no test finds
+    nox -s mutants -- core  the small deliberate errors in a package that no test finds
 
-What follows ``--`` is handed on: ``nox -s tests-3.13 -- tests/core -x``.
+Arguments after ``--`` are passed on: ``nox -s tests-3.13 -- tests/core -x``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import nox
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 # The lowest versions in pyproject.toml.
 LOWEST = ["numpy==2.0.*", "scipy==1.15.*"]
-# The tests whose subject is the engine and its programs.
+# The tests of the engine and its programs.
 ENGINE_TESTS = ["tests/core", "tests/programs", "tests/derivatives", "tests/solvers/test_scan.py"]
 
 nox.needs_version = ">=2024.4.15"
@@ -27,21 +27,21 @@ nox.options.reuse_existing_virtualenvs = True
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The tests."""
+    """Run the tests."""
     session.install("-e", ".[test]")
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session(python=PYTHONS[0])
 def lowest(session: nox.Session) -> None:
-    """The tests with the lowest NumPy and SciPy."""
+    """Run the tests with the lowest NumPy and SciPy."""
     session.install("-e", ".[test]", *LOWEST)
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Rules and format of the code."""
+    """Check rules and format of the code."""
     session.install("ruff>=0.6")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
@@ -49,21 +49,21 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Types."""
+    """Check the types."""
     session.install("-e", ".[dev]")
     session.run("mypy")
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation, into docs/_build."""
+    """Build the documentation in docs/_build."""
     session.install("-e", ".[docs,examples]")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "docs", "docs/_build")
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """The lines of the engine that the tests of it do not run."""
+    """Report the lines of the engine that its own tests do not run."""
     session.install("-e", ".[test]", "pytest-cov>=5.0")
     report = ["--cov=varmat.core", "--cov-branch", "--cov-report=term-missing"]
     session.run("python", "-m", "pytest", *report, *(session.posargs or ENGINE_TESTS))
@@ -71,7 +71,7 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """The mutation score of a package, ``core`` or ``programs``, on a seeded sample."""
+    """Measure the mutation score of a package, ``core`` or ``programs``, on a seeded sample."""
     session.install("-e", ".[test]", "pytest-cov>=5.0", "cosmic-ray>=8.4")
     report = ["--cov=varmat", "--cov-context=test", "--cov-report="]
     session.run("python", "-m", "pytest", *report, *ENGINE_TESTS)

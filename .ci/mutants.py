@@ -1,11 +1,12 @@
-"""How many small errors the tests of a package find: the mutation score of a seeded sample.
+"""Measure how many small errors the tests of a package find: the mutation score of a seeded sample.
 
     python -m pytest --cov=varmat --cov-context=test --cov-report= tests/core tests/derivatives
     python .ci/mutants.py core --count 150 --seed 1
 
-A place of the source is drawn, and an operator of cosmic-ray that has something to change there.
-The changed module is run with the tests that, by the data of coverage.py, run the changed line. A
-mutant is killed if one of them fails. What is drawn depends on the source and the seed alone.
+The script draws places of the source at random, and an operator of cosmic-ray that can change
+something there. It runs the changed module with those tests that, by the data of coverage.py, run
+the changed line. A mutant is killed if one of these tests fails. The sample depends on the source
+and the seed alone.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from cosmic_ray.plugins import get_operator
 from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
-# Each is an error that somebody makes. An addition that becomes a shift of bits would fail wherever
-# it runs, and say nothing about the tests.
+# Each change is an error that people make. A change from addition to a bit shift, say, would fail
+# wherever it runs, and would show nothing about the tests.
 CHANGES = {
     "ReplaceBinaryOperator": "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_FloorDiv Pow_Mul "
     "BitOr_BitAnd BitAnd_BitOr",
@@ -50,16 +51,16 @@ OPERATORS = [f"{kind}_{change}" for kind, changes in CHANGES.items() for change 
 OPERATORS += ["AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr"]
 OPERATORS += ["ReplaceOrWithAnd", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak"]
 OPERATORS += ["ExceptionReplacer", "NumberReplacer", "RemoveDecorator", "ZeroIterationForLoop"]
-# So that a process that is forked has them.
+# These are imported here so that forked processes have them already.
 IMPORTED = (hypothesis, mpmath, numba, pandas, scipy.stats)
-# How many tests of other modules are run besides those of the module itself.
+# How many tests of other modules are run besides the module's own tests.
 OTHERS = 60
 Place = tuple[int, int]
 Mutant = tuple[Path, Place, str, int]
 
 
 def not_run(tree: ast.Module) -> list[tuple[Place, Place]]:
-    """Where annotations and what only type checkers read begin and end."""
+    """Return where annotations and blocks for type checkers begin and end."""
     found: list[ast.expr | ast.stmt | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -76,7 +77,7 @@ def not_run(tree: ast.Module) -> list[tuple[Place, Place]]:
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
-    """All mutants of a module."""
+    """Yield all mutants of a module."""
     text = path.read_text()
     ignored, nodes = not_run(ast.parse(text)), list(ast_nodes(get_ast(text)))
     for name in OPERATORS:
@@ -88,7 +89,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def sample(package: str, count: int, seed: int) -> list[Mutant]:
-    """So many places of a package, with one mutant each."""
+    """Draw `count` places of a package, with one mutant each."""
     at = defaultdict(list)
     for path in sorted((ROOT / "varmat" / package).rglob("*.py")):
         for mutant in mutants(path):
@@ -99,9 +100,9 @@ def sample(package: str, count: int, seed: int) -> list[Mutant]:
 
 
 def tests_of(data: CoverageData, package: str, path: Path, line: int) -> list[str]:
-    """The tests that run a line: all in the file of its module, and some of the others.
+    """Return the tests that run a line: all in the file of its module, and some of the others.
 
-    A line that the import alone runs has all tests of its package.
+    If only the import runs the line, return all tests of its package.
     """
     contexts = data.contexts_by_lineno(str(path)).get(line, [])
     names = sorted({each.partition("|")[0].partition("[")[0] for each in contexts if each})
@@ -113,7 +114,7 @@ def tests_of(data: CoverageData, package: str, path: Path, line: int) -> list[st
 
 
 class FirstFailure:
-    """Keeps the name of what fails in a file."""
+    """A plugin of pytest that writes the name of the first failing test to a file."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -128,7 +129,7 @@ class FirstFailure:
 
 
 def outcome_of(code: str, path: Path, tests: list[str], limit: int, file: Path) -> str:
-    """What tests say of a module whose text is replaced, for as long as they run."""
+    """Run tests with the text of a module replaced, and return what they say."""
     original = path.read_text()
     path.write_text(code)
     try:
@@ -144,7 +145,7 @@ def outcome_of(code: str, path: Path, tests: list[str], limit: int, file: Path) 
 
 
 def verdict(code: str, path: Path, tests: list[str], limit: int) -> str:
-    """What becomes of a mutant; it is killed by a test that passes without the change."""
+    """Return the verdict on a mutant. A test kills it if the test passes without the change."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "failure")
         outcome = outcome_of(code, path, tests, limit, file)
@@ -155,9 +156,9 @@ def verdict(code: str, path: Path, tests: list[str], limit: int) -> str:
 
 
 def run_tests(tests: list[str], limit: int, plugin: FirstFailure) -> NoReturn:
-    """Run tests in a process of their own, which has imported already what takes long."""
+    """Run tests in a forked process, which has already imported what takes long."""
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-    signal.alarm(10 * limit)  # for those that wait
+    signal.alarm(10 * limit)  # stops tests that wait for ever
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
@@ -170,7 +171,7 @@ def run_tests(tests: list[str], limit: int, plugin: FirstFailure) -> NoReturn:
 
 
 def changed(before: str, after: str) -> str:
-    """The line that a mutant changes, before and after."""
+    """Return the line that a mutant changes, before and after."""
     old, new = before.splitlines(), after.splitlines()
     at = next(i for i, (x, y) in enumerate(zip(old, new, strict=False)) if x != y)
     return re.sub(r"\s+", " ", f"{old[at].strip()}  ->  {new[at].strip()}")
@@ -204,7 +205,7 @@ def main() -> None:
         print(
             f"{outcome:9} {seconds:4.0f} s  {where}  {name}  {changed(before, after)}", flush=True
         )
-    # Of what has timed out nothing is known: it may run for ever, or take long.
+    # A mutant that has timed out may run for ever or just take long, so it does not count.
     decided = sum(outcomes.values()) - outcomes["timed out"] - outcomes["unclear"]
     share = outcomes["killed"] / max(1, decided)
     print(f"{options.package}: {outcomes['killed']} of {decided} killed ({share:.1%})", outcomes)

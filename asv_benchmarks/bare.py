@@ -1,9 +1,10 @@
-"""The least that a tape in Python can be: no checks, no scopes, no types but its own, no dispatch
+"""The simplest possible tape in Python: no checks, no scopes, one type of variable, no dispatch
 from NumPy.
 
-What it takes is the floor for every tape in Python that computes one operation after the other. A
-variable is a value and an adjoint; an entry of the tape is a rule, the result of an operation and
-its two operands. It can do what the workloads that are measured with it need."""
+Its time is a lower bound for every tape in Python that computes one operation after the other. A
+variable is a value and an adjoint. An entry of the tape is a rule, the result of an operation and
+its two operands. The tape can do only what the measured workloads need.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _new = object.__new__
 
 
 class Bare:
-    """A variable: a float or an array. The other operand of an operator is another one, or a
+    """A variable: a float or an array. The other operand of an operator is a variable or a
     constant.
     """
 
@@ -26,7 +27,7 @@ class Bare:
     val: Any
     adj: Any
     tape: list[Any]
-    # NumPy is to leave its own operators to these.
+    # NumPy must leave operators to this class.
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Bare:
@@ -63,7 +64,7 @@ class Bare:
 
 
 def result(rule: Any, val: Any, x: Bare, y: Any) -> Bare:
-    """A new variable, with an entry."""
+    """Make a variable with an entry on the tape."""
     variable = _new(Bare)
     variable.val, variable.adj, variable.tape = val, None, x.tape
     x.tape.append((rule, variable, x, y))
@@ -134,7 +135,7 @@ def log_of_one_plus(g: Any, r: Bare, x: Bare, y: Any) -> None:
 
 
 class Namespace:
-    """The functions that the workloads call, by the names of NumPy's."""
+    """The functions that the workloads call, under NumPy's names."""
 
     asarray = staticmethod(np.asarray)
 
@@ -152,7 +153,7 @@ class Namespace:
 
 
 def gradient_function(f: Callable[[Bare], Bare]) -> Callable[[np.ndarray], Any]:
-    """From a function of one array to one that returns ``(value, (gradient,))``."""
+    """Turn a function of one array into a function that returns ``(value, (gradient,))``."""
 
     def gradient(x: np.ndarray) -> Any:
         leaf = _new(Bare)

@@ -1,4 +1,4 @@
-"""The bounds on speed that the project set itself, and whether a run meets them."""
+"""The bounds on speed that the project has set itself, and whether a run meets them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from workloads.workload import Workload
 
 from varmat.programs.runners import has_native
 
-# So many of those that break a bound are named.
+# At most so many of the rows that break a bound are named.
 NAMED = 6
-# A model with at most so many unknowns is tiny if its value alone, in plain NumPy, takes less than
-# so many seconds.
+# A model is tiny if it has at most so many unknowns and its value alone, in plain NumPy, takes less
+# than so many seconds.
 FEW, TINY = 200, 50e-6
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A bound, the figure that it is about, and whether it is met: None if this run has no such
-    figure.
+    """A bound, its figure, and whether it is met: None if this run has no such figure.
 
-    Figures beside which there is no bound have an infinite limit.
+    Figures without a bound have an infinite limit.
     """
 
     number: int
@@ -50,8 +49,8 @@ class Budget:
 
 @dataclass(frozen=True)
 class Row:
-    """A workload at a size: the elements of its variables, the seconds of each implementation, and
-    what first calls took.
+    """A workload at one size: the number of elements of its variables, the seconds of each
+    implementation, and the seconds of first calls.
     """
 
     workload: Workload
@@ -66,7 +65,7 @@ class Row:
 
     @property
     def base(self) -> str:
-        """What ratios refer to."""
+        """The implementation to which ratios refer."""
         return "by hand" if "by hand" in self.times else "varmat"
 
     def has(self, *names: str) -> bool:
@@ -83,7 +82,7 @@ Choice = Callable[[Row], bool]
 def ratios(
     rows: Rows, name: str, to: str, choice: Choice = lambda _: True
 ) -> list[tuple[str, float]]:
-    """The ratios of `name` to `to` in the rows that have both."""
+    """Return the ratios of `name` to `to` for the rows that have both."""
     return [
         (row.title, float(row.ratio(name, to))) for row in rows if row.has(name, to) and choice(row)
     ]
@@ -98,7 +97,9 @@ def named(found: Iterable[tuple[str, float]]) -> str:
 def each(
     number: int, title: str, found: list[tuple[str, float]], limit: float, most: bool
 ) -> Budget:
-    """Every ratio is at most, or at least, the limit; the figure is the worst."""
+    """Make a budget: every ratio is at most, or at least, the limit. The figure is the worst
+    ratio.
+    """
     if not found:
         return Budget(number, title, float("nan"), limit, None)
     worst_first = sorted(found, key=lambda pair: pair[1], reverse=most)
@@ -114,7 +115,7 @@ def each(
 def on_average(
     number: int, title: str, found: list[tuple[str, float]], limit: float, most: bool
 ) -> Budget:
-    """The geometric mean of the ratios is at most, or at least, the limit."""
+    """Make a budget: the geometric mean of the ratios is at most, or at least, the limit."""
     if not found:
         return Budget(number, title, float("nan"), limit, None)
     mean = mean_ratio(ratio for _, ratio in found)
@@ -134,7 +135,7 @@ def in_family(*names: str) -> Choice:
 
 
 def limit_of(row: Row) -> float | None:
-    """The most times by hand at the size of this row, if there is a limit."""
+    """Return the limit at the size of this row, as a multiple of the time by hand, or None."""
     reached = [size for size in row.workload.limits if row.size >= size]
     return row.workload.limits[max(reached)] if reached else None
 
@@ -173,7 +174,8 @@ def eager_peers(rows: Rows, ours: str) -> list[Budget]:
                 most=False,
             ),
         ]
-        if ours == "recorded":  # who has many small operations records them
+        # Models of many small operations are usually recorded.
+        if ours == "recorded":
             found.append(
                 each(2, f"{peer} / {ours} at least 5 where calls dominate", calls, 5.0, most=False)
             )
@@ -221,8 +223,8 @@ def compiled_peer(rows: Rows, ours: str) -> list[Budget]:
 
 
 def compiled_models(rows: Rows) -> list[Budget]:
-    """What is recorded beside Stan, which compiles each model: the bound to begin with, and that in
-    the end.
+    """Compare recordings with Stan, which compiles each model. There is one bound for a start and
+    one as the final aim.
     """
     found = ratios(rows, "recorded", "stan", in_family("posteriors")) if has_native() else []
     return [
@@ -265,8 +267,8 @@ def scalar_variables(rows: Rows) -> list[Budget]:
 
 
 def of_rows(rows: Rows) -> list[Budget]:
-    """The budgets about times of workloads; the others are measured beside the workloads of a
-    family.
+    """Return the budgets about times of workloads. The other budgets are in the modules of the
+    families.
     """
     ways = [ours for ours in ("varmat", "recorded") if any(row.has(ours) for row in rows)]
     parts = (by_hand, eager_peers, compiled_peer)

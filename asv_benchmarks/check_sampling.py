@@ -2,17 +2,18 @@
 
     python asv_benchmarks/check_sampling.py [--quick]
 
-First the eight schools (non-centred): means and standard deviations of the draws against numerical
-integration, which is exact because mu and theta are normal given tau, and against the reference
-means in the posteriordb collection (eight_schools-eight_schools_noncentered, 10,000 draws). Each
-difference is in units of its Monte Carlo error.
+The first check samples the eight schools (non-centred). It compares means and standard deviations
+of the draws with numerical integration, which is exact because mu and theta are normal given tau.
+It also compares the means with the reference means in the posteriordb collection
+(eight_schools-eight_schools_noncentered, 10,000 draws). Each difference is in units of its Monte
+Carlo error.
 
-Then simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018,
-arXiv:1804.06788) of three small models: parameters are drawn from the prior, data from the model,
-and the posterior is sampled; the rank of the true value among the draws is uniform if density,
-Jacobian, gradient and sampler are right: `varmat.testing.calibration`, which prints histograms of
-ranks and p-values. It exits with 1 if a difference is over 4 errors or a p-value under 0.05 divided
-by the number of tests."""
+The second check is simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman
+2018, arXiv:1804.06788) of three small models. Parameters are drawn from the prior, data from the
+model, and the posterior is sampled. The rank of the true value among the draws is uniform if
+density, Jacobian, gradient and sampler are right. `varmat.testing.calibration` does this, and the
+script prints histograms of ranks and p-values. It exits with 1 if a difference is over 4 errors, or
+if a p-value is under 0.05 divided by the number of tests."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from workloads.dispatch import EFFECTS, ERRORS
 import varmat as vm
 from varmat.testing import calibration
 
-# theta, mu, tau, with their Monte Carlo errors.
+# Means of theta, mu and tau, and their Monte Carlo errors.
 REFERENCE = np.array(
     [6.1505, 4.9396, 3.9059, 4.7960, 3.6144, 4.0511, 6.3172, 4.8840, 4.4105, 3.6021]
 )
@@ -40,8 +41,8 @@ LARGEST = 4.0
 
 
 def exact_moments() -> tuple[np.ndarray, np.ndarray]:
-    """Posterior means and standard deviations of theta, mu and tau: normal given tau, then the
-    trapezoid rule in log tau.
+    """Return the posterior means and standard deviations of theta, mu and tau. They are normal
+    given tau, and the trapezoid rule integrates over log tau.
     """
     tau = np.exp(np.linspace(-18.0, 12.0, 30_001))[:, None]
     precision = 1 / (ERRORS**2 + tau**2)
@@ -55,7 +56,7 @@ def exact_moments() -> tuple[np.ndarray, np.ndarray]:
     )
     weights = np.exp(weights - weights.max())
     weights /= weights.sum()
-    # Given tau, theta is a mixture of its own estimate and mu.
+    # Given tau, the mean of theta is between its own estimate and mu.
     share = tau**2 * precision
     theta = share * EFFECTS + (1 - share) * centre
     spread = share * ERRORS**2 + (1 - share) ** 2 * variance
@@ -66,7 +67,7 @@ def exact_moments() -> tuple[np.ndarray, np.ndarray]:
 
 
 def schools_draws(draws: int) -> np.ndarray:
-    """Chains by draws by theta, mu and tau."""
+    """Return draws with the axes chains, draws, and then theta, mu and tau."""
 
     def effects(theta_trans: Any, mu: Any, tau: Any) -> dict[str, Any]:
         return {"theta": mu + tau * theta_trans}
@@ -89,13 +90,13 @@ def schools_draws(draws: int) -> np.ndarray:
 
 
 def monte_carlo_error(x: np.ndarray) -> float:
-    """Of the mean of chains by draws: from the means of 20 batches in each chain."""
+    """Return the Monte Carlo error of a mean, from the means of 20 batches in each chain."""
     batches = np.stack(np.split(x[:, : x.shape[1] // 20 * 20], 20, axis=1))
     return float(np.std(batches.mean(axis=-1), ddof=1) / np.sqrt(20 * len(x)))
 
 
 def check_schools(draws: int) -> int:
-    """Print a row for each unknown; return how many differences are too large."""
+    """Print a row for each unknown, and return how many differences are too large."""
     chains = schools_draws(draws)
     means, deviations = exact_moments()
     print(
@@ -109,7 +110,7 @@ def check_schools(draws: int) -> int:
     for i, name in enumerate(NAMES):
         x = chains[..., i]
         error, mean, deviation = monte_carlo_error(x), x.mean(), x.std()
-        # By the delta method: the standard deviation is a function of the mean square.
+        # The delta method applies, because the standard deviation is a function of the mean square.
         spread = monte_carlo_error((x - mean) ** 2) / (2 * deviation)
         by_mean, by_deviation = (mean - means[i]) / error, (deviation - deviations[i]) / spread
         by_reference = (mean - REFERENCE[i]) / np.hypot(error, REFERENCE_ERRORS[i])
@@ -124,7 +125,9 @@ def check_schools(draws: int) -> int:
 
 
 class Calibrated(NamedTuple):
-    """A model to be calibrated: a draw from the prior, data given it, and the model given data."""
+    """A model to be calibrated: draws from the prior, simulated data, and the model given the
+    data.
+    """
 
     prior: Callable[[np.random.Generator], dict[str, Any]]
     simulate: Callable[..., np.ndarray]
@@ -191,7 +194,7 @@ MODELS = {
 
 
 def calibrate(repeats: int, draws: int) -> dict[str, float]:
-    """Print histograms of ranks; return the p-values."""
+    """Print histograms of ranks, and return the p-values."""
     print("\nSimulation-based calibration")
     p_values = {}
     for title, each in MODELS.items():

@@ -1,19 +1,19 @@
-"""Print the speed of varmat beside that of NumPy, of derivatives written by hand, and of other
-libraries.
+"""Compare the speed of varmat with NumPy, derivatives by hand, and other libraries.
 
     python asv_benchmarks/compare.py                     # everything installed: 15 minutes
     python asv_benchmarks/compare.py --quick             # two sizes of each, few repeats, no peers
     python asv_benchmarks/compare.py --peers jax --only vectors gp_regr
 
-What is measured stands in ``workloads/``, a module or more for each family. A call goes from plain
-arrays to a value and fresh gradient arrays. Figures in one row come from one process and one
-thread: the competitors take turns, and each figure is the median over the turns. Each is checked
-before it is timed, against the derivatives by hand or, where there are none, against varmat.
-"plain" is the value alone, in NumPy; "matvar" takes arrays of scalar variables; "jit" is what JAX
-takes to compile, and "record" the first call of "recorded". "stan" takes part where httpstan and
-g++ are there: a process beside this one, which takes its times itself; each program is built when
-it is first needed, up to a minute, and kept. The script exits with 1 if two of them disagree.
-Budgets are bounds that the project set itself; a missed one is no error."""
+The measured workloads are in ``workloads/``, with one or more modules for each family. A call goes
+from plain arrays to a value and new gradient arrays. The figures in one row come from one process
+and one thread. The competitors take turns, and each figure is the median over the turns. Each
+competitor is checked before it is timed, against the derivatives by hand or, if there are none,
+against varmat. "plain" is the value alone, in NumPy. "matvar" takes arrays of scalar variables.
+"jit" is the time that JAX takes to compile, and "record" is the first call of "recorded". "stan"
+takes part if httpstan and g++ are installed. It is a process of its own, which measures its own
+times. Each program is built when it is first needed, which takes up to a minute, and kept. The
+script exits with 1 if two competitors disagree. Budgets are bounds that the project has set itself;
+missing one is not an error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from workloads.workload import FAMILIES, Workload, check
 import varmat as vm
 
 OWN = ("plain", "varmat", "recorded", "matvar")
-# What makes itself ready in its first call, and the column of how long that takes.
+# Implementations whose first call prepares something, and the column for the time of that call.
 FIRST = {"jax": "jit", "recorded": "record"}
 
 
@@ -50,7 +50,9 @@ def load() -> list[Any]:
 
 
 def sizes_of(workload: Workload, quick: bool) -> tuple[int, ...]:
-    """All sizes; if quick, the first and one that has a limit, or one in the middle."""
+    """Return all sizes. If quick, return the first size, and one that has a limit or one in the
+    middle.
+    """
     if not quick:
         return workload.sizes
     limited = [size for size in workload.sizes if any(size >= limit for limit in workload.limits)]
@@ -61,7 +63,9 @@ def sizes_of(workload: Workload, quick: bool) -> tuple[int, ...]:
 def competitors(
     workload: Workload, size: int, libraries: tuple[str, ...], args: tuple[Any, ...]
 ) -> dict[str, Callable[..., Any]]:
-    """Those of "by hand", varmat's own ways and the libraries that can do it."""
+    """Return the implementations of a workload: "by hand", varmat's own, and the libraries that can
+    compute it.
+    """
     found = {}
     arrays = any(map(np.ndim, args[: workload.variables]))
     for name in ("by hand", *OWN, *libraries):
@@ -77,8 +81,8 @@ def competitors(
 def checked(
     workload: Workload, size: int, found: dict[str, Any], args: tuple[Any, ...]
 ) -> tuple[dict[str, Any], list[str], dict[str, float]]:
-    """Those that give the right value and gradients, what is wrong with the others, and what first
-    calls took.
+    """Return the implementations with the right value and gradients, messages about the others, and
+    the times of first calls.
     """
     base = "by hand" if "by hand" in found else "varmat"
     expected = found[base](*args)
@@ -88,7 +92,7 @@ def checked(
         results: list[Any] = []
         try:
             seconds = seconds_of(lambda f=function, r=results: r.append(f(*args)))
-            # The value alone has no gradients.
+            # The plain value has no gradients.
             check(
                 (results[0][0], results[0][1] if name != "plain" else expected[1]),
                 expected,
@@ -99,9 +103,9 @@ def checked(
             continue
         except Exception as error:
             if name == "recorded" and isinstance(error, vm.TapeError):
-                # It says that it cannot replay this.
+                # The implementation reports that it cannot record this workload.
                 continue
-            # What one library makes of one workload shall not keep the others from being measured.
+            # A failure of one library must not keep the others from being measured.
             text = " ".join(str(error).split()).replace(title, "").strip(" :")
             wrong.append(f"{title}: {type(error).__name__}: {text[:200]}")
             continue
@@ -114,7 +118,7 @@ def checked(
 def measure(
     workload: Workload, size: int, libraries: tuple[str, ...], seconds: float, turns: int
 ) -> tuple[Row | None, list[str]]:
-    """A row, and what is wrong."""
+    """Return a row, and messages about what is wrong."""
     args = workload.point(size)
     try:
         right, wrong, first_seconds = checked(
@@ -205,7 +209,7 @@ def family(
 
 
 def machine(libraries: tuple[str, ...]) -> dict[str, Any]:
-    """What ran where."""
+    """Return a description of the machine and of the versions."""
     model = platform.processor() or platform.machine()
     described = Path("/proc/cpuinfo")
     if described.exists():
@@ -269,8 +273,8 @@ def save(
 
 
 def plot(path: Path, rows: list[Row], libraries: tuple[str, ...]) -> None:
-    """Ratio against size, a panel for each family: thin for each workload, thick the geometric mean
-    where sizes are shared.
+    """Plot ratio against size, with a panel for each family. Thin lines are workloads, and thick
+    lines are geometric means where sizes are shared.
     """
     matplotlib = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
@@ -306,7 +310,7 @@ def plot(path: Path, rows: list[Row], libraries: tuple[str, ...]) -> None:
 
 
 def draw(axis: Any, rows: list[Row], implementation: str, colour: str) -> None:
-    """The lines of one implementation, from the rows of a family that have it."""
+    """Draw the lines of one implementation, from the rows of a family that have it."""
     single: dict[str, list[tuple[int, float]]] = {}
     at_size: dict[int, list[float]] = {}
     for row in rows:

@@ -1,5 +1,5 @@
-"""One thread for everything that is measured: NumPy's BLAS and XLA read these variables when they
-are first imported.
+"""Limit everything that is measured to one thread. NumPy's BLAS and XLA read these variables when
+they are first imported.
 """
 
 import os

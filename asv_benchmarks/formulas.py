@@ -1,8 +1,9 @@
-"""Statistics for libraries that are not made for it: what varmat has by name, written in the
-functions of NumPy.
+"""Statistics for libraries that lack them: functions that varmat has by name, written with NumPy's
+functions.
 
-Densities are written out: with checks and broadcasting, the functions of the libraries themselves
-take longer. Each is a sum over all elements, with all constants."""
+Densities are written out, because the libraries' own functions check and broadcast, which takes
+longer. Each density is a sum over all elements, with all constants.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def is_number(x: Any) -> bool:
 
 
 class Formulas:
-    """Mixed into the namespace of a library, which has NumPy's functions and the special
+    """A mixin for the namespace of a library, which has NumPy's functions and the special
     functions.
     """
 
@@ -32,7 +33,7 @@ class Formulas:
         return math.lgamma(x) if is_number(x) else self.gammaln(x)
 
     def _total(self: Any, x: Any, count: int) -> Any:
-        """The sum of what is broadcast to so many elements."""
+        """Return the sum of an argument that is broadcast to `count` elements."""
         if size_of(x) == 1:
             return count * (x if is_number(x) or not x.shape else self.sum(x))
         total = self.sum(x)
@@ -171,7 +172,9 @@ class Formulas:
     # Mixtures
 
     def log_mix(self: Any, theta: Any, first: Any, second: Any) -> Any:
-        """Of two densities, `theta` being the weight of the first."""
+        """Return the log density of a mixture of two densities, with the weight `theta` of the
+        first.
+        """
         return self.logaddexp(self.log(theta) + first, self.log1p(-theta) + second)
 
     # Several variables

@@ -1,4 +1,4 @@
-"""The libraries that take part, each behind a namespace with NumPy's names, and the gradient of a
+"""The compared libraries, each behind a namespace with NumPy's names, and the gradient of a
 workload in each.
 """
 
@@ -25,16 +25,17 @@ Gradient = Callable[..., tuple[float, tuple[Any, ...]]]
 
 
 class MissingError(AttributeError, NotImplementedError):
-    """A name that a library, or a revision of varmat, does not have. Raised in the setup of an asv
-    benchmark, it skips it.
+    """A library, or a revision of varmat, lacks a name. If the setup of an asv benchmark raises
+    this error, the benchmark is skipped.
     """
 
 
 class Namespace:
-    """The functions of a library: its own attributes, then those of the modules given.
+    """The functions of a library: its own attributes, and then those of the given modules.
 
-    What was found once is kept as an attribute, so that a look-up costs no more than that of a
-    module."""
+    A function that has been found is kept as an attribute, so that a look-up costs no more than
+    that in a module.
+    """
 
     library: str
 
@@ -57,7 +58,7 @@ class Varmat(Namespace):
 
     def __init__(self) -> None:
         super().__init__(np, vm)
-        # Not the elementwise reciprocal.
+        # `inv` is the inverse of a matrix, not the elementwise reciprocal.
         self.inv, self.det, self.cholesky = np.linalg.inv, np.linalg.det, np.linalg.cholesky
 
     def solve_triangular(self, a: Any, b: Any, lower: bool = True) -> Any:
@@ -98,8 +99,8 @@ class Jax(Formulas, Namespace):
 
 
 class Torch(Formulas, Namespace):
-    """PyTorch, where names, defaults or arguments differ from NumPy's. It takes `axis` and
-    `keepdims` itself.
+    """PyTorch, with wrappers where names, defaults or arguments differ from NumPy's. PyTorch itself
+    accepts `axis` and `keepdims`.
     """
 
     library = "torch"
@@ -177,7 +178,8 @@ class Torch(Formulas, Namespace):
         return self._modules[0].softmax(x, 0 if axis is None else axis)
 
     def log1p_exp(self, x: Any) -> Any:
-        # From the threshold on it is linear; that of PyTorch, 20, is for single precision.
+        # Above the threshold the function is linear. PyTorch's own threshold, 20, is for single
+        # precision.
         return self.nn.functional.softplus(x, threshold=40)
 
     def solve_triangular(self, a: Any, b: Any, lower: bool = True) -> Any:
@@ -210,7 +212,7 @@ class Autograd(Formulas, Namespace):
         self._triangular = importlib.import_module("autograd.scipy.linalg").solve_triangular
 
     def diagonal(self, x: Any) -> Any:
-        # autograd differentiates no other axes.
+        # autograd differentiates diagonals of these axes only.
         return self._modules[0].diagonal(x, 0, -1, -2)
 
     def take(self, x: Any, indices: Any, axis: int = 0) -> Any:
@@ -240,17 +242,17 @@ NAMESPACES: dict[str, type[Namespace]] = {
 
 @cache
 def namespace(library: str) -> Any:
-    """The namespace of a library, which is imported now."""
+    """Import a library and return its namespace."""
     return NAMESPACES[library]()
 
 
 def installed() -> tuple[str, ...]:
-    """The peers that can take part here."""
+    """Return the peers that can take part here."""
     return tuple(library for library in PEERS if missing(library) is None)
 
 
 def missing(library: str) -> str | None:
-    """Why a peer cannot take part here; None if it can."""
+    """Return why a peer cannot take part here, or None."""
     if library == "stan":
         return stan.missing()
     return None if importlib.util.find_spec(library) else f"{library} is not installed"
@@ -261,7 +263,7 @@ def version(library: str) -> str:
 
 
 class _Data:
-    """Converts the arguments that are data when they are seen for the first time."""
+    """Converts data arguments when it sees them for the first time."""
 
     def __init__(self, convert: Callable[[Any], Any]) -> None:
         self._convert = convert
@@ -291,7 +293,7 @@ def in_recorded(f: Any, variables: int, runner: str = "auto") -> Gradient:
 
 def in_matvar(f: Any, variables: int) -> Gradient:
     def gradient(*args: Any) -> tuple[float, tuple[Any, ...]]:
-        # Without the cyclic collector, as `vm.value_and_grad` does.
+        # The cyclic collector is off, as in `vm.value_and_grad`.
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -310,7 +312,7 @@ def in_matvar(f: Any, variables: int) -> Gradient:
 
 
 def in_plain(f: Any, variables: int) -> Gradient:
-    """The value alone, with no gradients."""
+    """Return the value alone, with no gradients."""
     return lambda *args: (float(f(*args)), ())
 
 
@@ -352,7 +354,8 @@ def in_autograd(f: Any, variables: int) -> Gradient:
     return gradient  # type: ignore[no-any-return]
 
 
-# Name of an implementation -> whose namespace its expression gets, and what makes a gradient of it.
+# Name of an implementation -> the library whose namespace its expression gets, and the function
+# that makes a gradient of it.
 IMPLEMENTATIONS: dict[str, tuple[str, Callable[[Any, int], Gradient]]] = {
     "plain": ("varmat", in_plain),
     "varmat": ("varmat", in_varmat),
@@ -366,13 +369,15 @@ IMPLEMENTATIONS: dict[str, tuple[str, Callable[[Any, int], Gradient]]] = {
 
 
 def gradient_function(library: str, workload: Workload, size: int) -> Gradient:
-    """From the arguments of a workload, plain arrays and floats, to its value, a float, and its
-    gradients, a tuple of plain arrays.
+    """Return a function from the arguments of a workload, plain arrays and floats, to its value, a
+    float, and its gradients, a tuple of plain arrays.
 
-    `library` is "by hand", "stan" or one of `IMPLEMENTATIONS`. The first call may compile;
-    variables are converted in every call, data arguments when they are seen for the first time. A
-    workload that has a method ``implementation(library, size)`` is asked first; None sends back to
-    the expression. Raises `MissingError` where there is none."""
+    `library` is "by hand", "stan" or one of `IMPLEMENTATIONS`. The first call may compile.
+    Variables are converted in every call, data arguments when they are seen for the first time. If
+    a workload has a method ``implementation(library, size)``, that method is called first; if it
+    returns None, the expression is used. Raises `MissingError` if the library cannot compute the
+    workload.
+    """
     if library in workload.without:
         raise MissingError(f"{library} cannot do {workload.name}")
     ready = getattr(workload, "implementation", None)

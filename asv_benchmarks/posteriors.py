@@ -1,4 +1,4 @@
-"""Real posteriors against Stan's own log densities and gradients, with what a gradient costs.
+"""Compare real posteriors with Stan's log densities and gradients, and measure the gradients.
 
     python asv_benchmarks/posteriors.py [--data FOLDER] [--quick] [--peers jax,torch,autograd]
     [--stan]
@@ -6,16 +6,18 @@
 The models and their data are those of ``workloads/posteriors.py``; ``--data`` names another folder.
 The bounds on errors are 1e-10 (1 + |log density|) and 1e-9 (1 + largest |gradient|), in every
 library. With ``--peers``, a second table has the times of other libraries, which take turns with
-varmat, and how many times as long varmat takes; those of Stan were recorded with its values, on
-another machine. With ``--stan``, a table has varmat in turns with Stan itself, where httpstan and
-g++ are there: a gradient of the programs in ``stan_programs/``, with constants dropped, which
-varmat keeps. Of the posterior that varmat has no solver for, Stan's time alone is printed.
+varmat, and their ratios to varmat's time. Stan's times in it were recorded with its values, on
+another machine. With ``--stan``, a third table has varmat and Stan itself in turns, if httpstan and
+g++ are installed. It compares gradients of the programs in ``stan_programs/``. Stan drops constants
+there, and varmat keeps them. For the posterior that varmat cannot compute, only Stan's time is
+printed.
 
-Statements are those of the Stan program, in transformed parameters and model, each line of a loop
-counted once. Operations are what one gradient records on the tape: those of the model as it is
-written here, and in all, with what `vm.Model` adds: taking the unknowns apart and constraining
-them, with the log-Jacobians; the aim is at most two more in all than there are statements. One
-thread; times are medians over turns. It exits with 1 if an error is over its bound."""
+Statements are those of the Stan program, in transformed parameters and model, and each line of a
+loop counts once. Operations are the entries that one gradient records on the tape. There are two
+figures: the operations of the model as it is written here, and all operations. The latter include
+what `vm.Model` adds, which takes the unknowns apart and constrains them, with the log-Jacobians.
+The aim is that all operations are at most two more than the statements. One thread is used, and
+times are medians over turns. The script exits with 1 if an error is over its bound."""
 
 from __future__ import annotations
 
@@ -37,14 +39,14 @@ from timing import Timing, at, mean_ratio, timings
 from workloads.posteriors import Posterior, default_folder, find, operations_of
 
 VALUE_BOUND, GRADIENT_BOUND = 1e-10, 1e-9
-# Posteriors for which varmat has no functions, and their Stan programs.
+# Posteriors that varmat cannot compute, and their Stan programs.
 STAN_ALONE = {"hudson_lynx_hare-lotka_volterra": "lotka_volterra"}
 
 
 class Figures(NamedTuple):
-    """What is printed of a posterior."""
+    """The printed figures of a posterior."""
 
-    # In units of the bounds' scales.
+    # Errors are in units of the bounds' scales.
     value_error: float
     gradient_error: float
     own_statements: int
@@ -55,7 +57,7 @@ class Figures(NamedTuple):
 
 
 def statements_of(function: Any) -> int:
-    """Of a log density: its assignments, and each term that it returns."""
+    """Count the statements of a log density: its assignments, and the terms that it returns."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     *assignments, last = definition.body  # type: ignore[attr-defined]
     return len(assignments) + (len(last.value.elts) if isinstance(last.value, ast.Tuple) else 1)
@@ -77,7 +79,7 @@ def measure(each: Posterior, seconds: float, turns: int) -> Figures:
 
 
 def over_bounds(title: str, errors: tuple[float, float]) -> list[str]:
-    """What is wrong with an implementation."""
+    """Return messages about errors over their bounds."""
     checks = zip(("log density", "gradient"), errors, (VALUE_BOUND, GRADIENT_BOUND), strict=True)
     broken = [check for check in checks if not check[1] <= check[2]]
     return [
@@ -87,7 +89,7 @@ def over_bounds(title: str, errors: tuple[float, float]) -> list[str]:
 
 
 def print_checks(found: list[Posterior], seconds: float, turns: int) -> list[str]:
-    """The first table; returns what is broken."""
+    """Print the first table, and return messages about what is broken."""
     print(
         f"{'':41}{'worst error of':>18}{'statements':>12}{'operations':>12}"
         f"{'microseconds of':>18}{'':7}{'Stan':>8}"
@@ -115,8 +117,8 @@ def print_checks(found: list[Posterior], seconds: float, turns: int) -> list[str
 def gradients_of(
     each: Posterior, libraries: list[str]
 ) -> tuple[dict[str, Callable[[], Any]], list[str]]:
-    """The gradient at the first point in varmat and in the libraries that can do it, checked and
-    compiled; what is broken.
+    """Return the gradient at the first point in varmat and in the libraries that can compute it,
+    checked and compiled. Return messages about what is broken too.
     """
     functions, broken = {}, []
     for library in ["varmat", *libraries]:
@@ -132,7 +134,7 @@ def gradients_of(
 def print_peers(
     found: list[Posterior], libraries: list[str], seconds: float, turns: int
 ) -> list[str]:
-    """The second table; returns what is broken."""
+    """Print the second table, and return messages about what is broken."""
     ratios: dict[str, list[Timing]] = {library: [] for library in [*libraries, "Stan"]}
     print(
         f"\n{'microseconds of a gradient':41}{'varmat':>9}"
@@ -160,7 +162,7 @@ def print_peers(
 
 
 def print_stan(found: list[Posterior], folder: Path, seconds: float, turns: int) -> list[str]:
-    """The table of Stan; returns what is broken."""
+    """Print the table of Stan, and return messages about what is broken."""
     ways = ("varmat", "recorded")
     ratios: dict[str, list[Timing]] = {way: [] for way in ways}
     print(

@@ -1,10 +1,11 @@
-"""Gradients of Stan programs, built by the compiler and with the headers that the package httpstan
-ships.
+"""Gradients of Stan programs, which are built with the compiler and the headers from the package
+httpstan.
 
-The programs are those in ``stan_programs/``. A built one is a process of its own, which answers for
-one set of data: with log density and gradient, all constants kept, so that they can be compared; or
-with the time of so many gradients, constants dropped. Programs are built when they are first
-needed, up to a minute each, and kept in ``varmat-benchmarks`` in the user's cache folder."""
+The programs are in ``stan_programs/``. A built program is a server process for one set of data. It
+returns the log density and the gradient with all constants, so that they can be compared, or the
+time of a number of gradients without constants. Programs are built when they are first needed,
+which takes up to a minute each, and kept in ``varmat-benchmarks`` in the user's cache folder.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ import numpy as np
 PROGRAMS = Path(__file__).resolve().parent / "stan_programs"
 SERVER = PROGRAMS / "gradient_server.cpp"
 STANC_FLAGS = ("--O1",)
-# What Stan's own makefiles give the compiler.
+# The options with which Stan's own makefiles call the compiler.
 COMPILER_FLAGS = ("-O2", "-std=c++17", "-w", "-D_REENTRANT", "-DBOOST_DISABLE_ASSERTS")
 # The name of a program and its data.
 Program = tuple[str, Mapping[str, Any]]
 
 
 def missing() -> str | None:
-    """Why there is no Stan here; None if there is."""
+    """Return why Stan is not available here, or None."""
     if importlib.util.find_spec("httpstan") is None:
         return "httpstan is not installed"
     return None if shutil.which("g++") else "there is no g++"
@@ -44,7 +45,9 @@ def missing() -> str | None:
 
 @cache
 def home() -> Path:
-    """The folder of httpstan, which is not imported: only its files are of use."""
+    """Return the folder of httpstan. The package is not imported, because only its files are
+    needed.
+    """
     found = importlib.util.find_spec("httpstan")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("httpstan is not installed")
@@ -59,7 +62,7 @@ def _output(*command: Any) -> str:
 
 @cache
 def version() -> str:
-    """Of the compiler of Stan programs, and of what ships it."""
+    """Return the versions of the compiler of Stan programs and of the package that ships it."""
     return (
         f"{_output(home() / 'stanc', '--version').split()[1].lstrip('v')} (httpstan "
         f"{importlib.metadata.version('httpstan')})"
@@ -72,7 +75,7 @@ def cache_folder() -> Path:
 
 @cache
 def built(name: str) -> Path:
-    """The executable of a program, made now unless it is kept from before."""
+    """Return the executable of a program. Build it unless it is kept from before."""
     program = PROGRAMS / f"{name}.stan"
     compiler = _output("g++", "-dumpfullversion", "-dumpmachine")
     parts = (
@@ -92,7 +95,7 @@ def built(name: str) -> Path:
         executable.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=executable.parent) as scratch:
             _build(program, Path(scratch) / name)
-            # In one step, so that nothing finds half of it.
+            # One step, so that nobody finds an incomplete file.
             (Path(scratch) / name).replace(executable)
     return executable
 
@@ -115,7 +118,7 @@ def _build(program: Path, executable: Path) -> None:
 
 
 def _encoded(data: Mapping[str, Any]) -> bytes:
-    """As the server reads it."""
+    """Encode data in the form that the server reads."""
     heads, elements = [str(len(data))], []
     for name, value in data.items():
         array = np.asarray(value)
@@ -126,9 +129,9 @@ def _encoded(data: Mapping[str, Any]) -> bytes:
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
-    """The server ends where its input does."""
+    """Close the input of the server, which ends it."""
     for stream in (process.stdin, process.stdout):
-        # What it did not read, it does not take now either.
+        # The server no longer reads what is left in the pipe.
         with contextlib.suppress(BrokenPipeError):
             if stream is not None:
                 stream.close()
@@ -140,7 +143,7 @@ class Server:
 
     def __init__(self, name: str, data: Mapping[str, Any]) -> None:
         self._name = name
-        # What it says goes to a file: nobody reads a pipe while the server is asked for numbers.
+        # Its messages go to a file, because nobody reads a pipe while the server computes.
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the server
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
@@ -153,7 +156,7 @@ class Server:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        # If it has ended, its message says more than the pipe.
+        # If the server has ended, its message says more than the broken pipe.
         with contextlib.suppress(BrokenPipeError):
             stdin.write(request)
             stdin.flush()
@@ -171,19 +174,21 @@ class Server:
         return q.tobytes()
 
     def density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        """The log density of the unconstrained unknowns with all constants and log-Jacobians, and
-        its gradient.
+        """Return the log density of the unconstrained unknowns, with all constants and
+        log-Jacobians, and its gradient.
         """
         found = np.frombuffer(self._ask(b"density\n" + self._point(q), 1 + self.unknowns))
         return float(found[0]), found[1:].copy()
 
     def seconds(self, q: np.ndarray, count: int) -> float:
-        """Of a gradient, as the mean of so many in a row, with constants dropped."""
+        """Return the seconds of a gradient without constants, as the mean of `count` gradients in a
+        row.
+        """
         return float(np.frombuffer(self._ask(b"time %d\n" % count + self._point(q), 1))[0]) / count
 
 
 class Gradient:
-    """The value and the gradients of a workload, as other libraries give them."""
+    """The value and the gradients of a workload, in the form of the other libraries."""
 
     def __init__(self, program: Program, variables: int) -> None:
         self._server, self._variables = Server(*program), variables
@@ -200,14 +205,14 @@ class Gradient:
         )
 
     def at(self, *args: Any) -> Callable[[], Any]:
-        """What `timing.seconds_of` measures: the loop runs in the server, so that pipes cost
+        """Return what `timing.seconds_of` measures. The loop runs in the server, so that pipes cost
         nothing.
         """
         return TimedInServer(self._server, self._unknowns(args))
 
 
 class TimedInServer:
-    """A gradient at a point, whose time the server takes."""
+    """A gradient at a point, timed by the server."""
 
     def __init__(self, server: Server, q: np.ndarray) -> None:
         self._server, self._q = server, q

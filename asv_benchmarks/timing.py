@@ -1,4 +1,4 @@
-"""Measuring: competitors that take turns, and what does not depend on the machine."""
+"""Measuring times of competitors that take turns, and figures that do not depend on the machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import numpy as np
 import varmat as vm
 
 Timed = Callable[[], Any]
-# A function that takes longer than so many seconds is called once.
+# A function that takes longer than this many seconds is called once.
 CAP = 2.0
 
 
 class Timing(float):
-    """The median over the turns, of seconds per call or of a ratio, with all `samples` and their
-    10-90 % range `low`, `high`.
+    """The median over the turns, of seconds per call or of a ratio. `samples` are the values of all
+    turns, and `low` and `high` are their 10-90 % range.
     """
 
     samples: tuple[float, ...]
@@ -40,8 +40,8 @@ class Timing(float):
         return float(np.quantile(self.samples, 0.9))
 
     def over(self, other: Timing) -> Timing:
-        """The ratio to a competitor of the same run: turn by turn, so that what slows a turn down
-        slows down both.
+        """Return the ratio to a competitor of the same run. It is taken turn by turn, so that a
+        slow turn slows both.
         """
         if len(self.samples) == len(other.samples):
             return Timing([a / b for a, b in zip(self.samples, other.samples, strict=True)])
@@ -49,8 +49,8 @@ class Timing(float):
 
 
 def seconds_of(function: Timed, count: int = 1) -> float:
-    """Seconds per call of so many calls in a row. A function that has a method ``seconds(count)``
-    takes its time itself.
+    """Return the seconds per call of `count` calls in a row. A function with a method
+    ``seconds(count)`` measures its own time.
     """
     timed = getattr(function, "seconds", None)
     if timed is not None:
@@ -63,7 +63,7 @@ def seconds_of(function: Timed, count: int = 1) -> float:
 
 
 def at(function: Callable[..., Any], *args: Any) -> Timed:
-    """A function at a point, to be timed: what it gives as ``at`` itself, if it does."""
+    """Return a function at a point, to be timed. If the function has a method ``at``, use that."""
     own = getattr(function, "at", None)
     return partial(function, *args) if own is None else own(*args)  # type: ignore[no-any-return]
 
@@ -71,10 +71,10 @@ def at(function: Callable[..., Any], *args: Any) -> Timed:
 def timings(
     functions: Mapping[str, Timed], seconds: float, turns: int, cap: float = CAP
 ) -> dict[str, Timing]:
-    """Seconds per call of each function; in every turn each of them runs in a loop of about
-    `seconds`.
+    """Return the seconds per call of each function. In every turn each function runs in a loop of
+    about `seconds`.
 
-    Call what compiles itself once before.
+    A function that compiles itself must have been called once before.
     """
     loops, figures = {}, {}
     for name, function in functions.items():
@@ -96,20 +96,20 @@ def duration(seconds: float) -> str:
 
 
 def mean_ratio(ratios: Any) -> float:
-    """The geometric mean; NaN of nothing."""
+    """Return the geometric mean, or NaN for no ratios."""
     ratios = [float(ratio) for ratio in ratios]
     return geometric_mean(ratios) if ratios else float("nan")
 
 
 def entries(f: Any, *args: Any) -> int:
-    """Tape entries that `f` records for variables with these values."""
+    """Count the tape entries that `f` records for variables with these values."""
     with vm.nested() as tape:
         f(*map(vm.var, args))
         return len(tape)
 
 
 def arena_bytes(gradient: Any, *args: Any) -> int:
-    """Bytes, of values and adjoints, that a call takes from the arena."""
+    """Return the bytes of values and adjoints that a call takes from the arena."""
     with vm.nested() as tape:
         before = tape.arena.bytes_taken
     gradient(*args)
@@ -117,7 +117,7 @@ def arena_bytes(gradient: Any, *args: Any) -> int:
 
 
 def peak_bytes(function: Timed) -> int:
-    """The most memory that NumPy and Python hold at a time during a call, beyond what they hold
+    """Return the peak memory of NumPy and Python during a call, less the memory that they hold
     before it.
     """
     tracemalloc.start()

@@ -131,8 +131,8 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (
-            "derivatives.reverse", "derivatives.jacobians", "derivatives.hessians",
-             "derivatives.forward", "derivatives.third",
+            "derivatives.reverse", "derivatives.pullbacks", "derivatives.jacobians",
+            "derivatives.hessians", "derivatives.forward", "derivatives.third",
         ),
         "Recordings": ("derivatives.recorded",),
         "Finite differences": ("derivatives.finite_differences",),

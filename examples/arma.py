@@ -3,15 +3,15 @@
 
 The airline passengers of Box and Jenkins: a model of three numbers, and the next two years.
 
-Passengers of international airlines, monthly, 1949 to 1960, in thousands (Box and Jenkins 1976,
-Time Series Analysis, series G). With w the series of decimal logarithms after differences over a
-month and over a year, the "airline model" is ::
+The data are passengers of international airlines, monthly, 1949 to 1960, in thousands (Box and
+Jenkins 1976, Time Series Analysis, series G). Let w be the series of decimal logarithms after
+differences over a month and over a year. The "airline model" is ::
 
     w[t] = e[t] - theta e[t-1] - Theta (e[t-12] - theta e[t-13]),  e[t] ~ normal(0, sigma)
 
-and its shocks e come out of the series by a linear recurrence: ``lfilter``, which takes variables
-as coefficients. What the recurrence needs from before the start are thirteen unknowns more, so that
-the likelihood is exact. R's ``arima`` gives the maximum likelihood estimates theta = 0.4018
+A linear recurrence computes the shocks e from the series: ``lfilter``, which takes variables as
+coefficients. The recurrence needs thirteen values from before the start. They are unknowns too, so
+that the likelihood is exact. R's ``arima`` gives the maximum likelihood estimates theta = 0.4018
 (0.0896), Theta = 0.5569 (0.0731), sigma = 0.01595.
 
 Run it with::
@@ -53,7 +53,7 @@ ESTIMATES = {
     "sigma": (0.01595, 0.01595 / 262**0.5),
 }
 SERIES = np.log10(PASSENGERS)
-# Shocks from before the start, and months to forecast.
+# The number of shocks from before the start, and of months to forecast.
 BEFORE, MONTHS = 13, 24
 
 
@@ -70,15 +70,17 @@ def differences(y):
 
 
 def coefficients(theta, Theta):
-    """Of the product (1 - theta B)(1 - Theta B^12), by the power of the backward shift B."""
+    """Return the coefficients of the product (1 - theta B)(1 - Theta B^12), by the power of the
+    backward shift B.
+    """
     return np.concatenate(
         [np.stack([1.0, -theta]), np.zeros(10), np.stack([-Theta, theta * Theta])]
     )
 
 
 def shocks(theta, Theta, before):
-    """The shocks of the thirteen months before the start, which are as good as `before`, and of the
-    series.
+    """Return the shocks of the thirteen months before the start and of the series. The first are
+    an invertible linear function of `before`, so either may be the unknowns.
     """
     return vm.lfilter(
         1.0, coefficients(theta, Theta), np.concatenate([before, differences(SERIES)])
@@ -86,8 +88,8 @@ def shocks(theta, Theta, before):
 
 
 def log_density(theta, Theta, sigma, before):
-    """Flat in the moving average, and in the logarithm of the scale. From `before` to shocks is a
-    map of determinant one.
+    """The prior is flat in the moving average and in the logarithm of the scale. The map from
+    `before` to shocks has the determinant one.
     """
     return vm.normal_lpdf(shocks(theta, Theta, before), 0, sigma) - np.log(sigma)
 
@@ -99,8 +101,8 @@ def make_model():
 
 
 def forecast(theta, Theta, sigma, before, rng):
-    """The passengers of the next two years: shocks go on as before, and the differences are undone
-    month by month.
+    """Draw the passengers of the next two years. New shocks are added, and the differences are
+    undone month by month.
     """
     past = shocks(theta, Theta, before)
     later = np.concatenate([past, rng.normal(0.0, sigma, MONTHS)])
@@ -117,7 +119,7 @@ def forecast(theta, Theta, sigma, before, rng):
 
 
 def plot(future, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     years = 1949 + np.arange(len(SERIES) + MONTHS) / 12

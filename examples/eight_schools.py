@@ -1,9 +1,9 @@
 """Eight schools: a hierarchical model
 ===================================
 
-Eight schools tried a coaching programme; each estimated its effect with a standard error (Rubin
+Eight schools tried a coaching programme. Each estimated its effect with a standard error (Rubin
 1981, Journal of Educational Statistics 6, 377-401). How far should the estimates be drawn together?
-The model, in its non-centred form::
+This is the model in its non-centred form::
 
     theta_trans ~ normal(0, 1), mu ~ normal(0, 5), tau ~ cauchy(0, 5) restricted to tau > 0
     theta = mu + tau * theta_trans,  y ~ normal(theta, sigma)
@@ -34,7 +34,7 @@ import varmat as vm
 
 y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 sigma = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
-# Posterior means in posteriordb, eight_schools-eight_schools_noncentered: their standard errors are
+# Posterior means in posteriordb, eight_schools-eight_schools_noncentered. Their standard errors are
 # 0.03 to 0.06.
 REFERENCE = {
     "mu": 4.41,
@@ -47,8 +47,8 @@ REFERENCE = {
 # The model
 # ---------
 #
-# ``effects`` computes what is derived of the parameters, and its results are arguments of
-# the log density.
+# ``effects`` computes quantities from the parameters, and its results are arguments of the
+# log density.
 
 
 def effects(theta_trans, mu, tau):
@@ -83,7 +83,7 @@ def make_model():
 
 
 def plot(theta, mu, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     rows = np.arange(8)[::-1]

@@ -3,16 +3,17 @@
 
 The influenza in a boarding school of 1978: how fast it spread, and how many boys one boy infected.
 
-Boys who were in bed each day, of 763 in the school (British Medical Journal, 4 March 1978, p. 587).
-Who is susceptible meets the infected, and these recover::
+The data are the numbers of boys in bed each day, of 763 in the school (British Medical Journal, 4
+March 1978, p. 587). Susceptible boys meet infected boys, and infected boys recover::
 
     S' = -beta S I / N,   I' = beta S I / N - gamma I,   R' = gamma I
     in_bed[day] ~ neg_binomial_2(I(day), phi)
 
-with beta and gamma the rates of infection and recovery per day, one infected boy on day zero, and
-phi for how much counts vary beyond a Poisson distribution. The priors are those of L. Grinsztajn,
-E. Semenova, C. Margossian and J. Riou, Bayesian workflow for disease transmission modeling in Stan,
-Statistics in Medicine 40, 2021, whose posterior means are 1.73 for beta and 0.54 for gamma.
+Here beta and gamma are the rates of infection and recovery per day, and there is one infected boy
+on day zero. phi says how much the counts vary beyond a Poisson distribution. The priors are those
+of L. Grinsztajn, E. Semenova, C. Margossian and J. Riou, Bayesian workflow for disease transmission
+modeling in Stan, Statistics in Medicine 40, 2021. Their posterior means are 1.73 for beta and 0.54
+for gamma.
 
 Run it with::
 
@@ -44,8 +45,8 @@ START = np.array([BOYS - 1.0, 1.0, 0.0])
 # The model
 # ---------
 #
-# ``rates`` is the right-hand side of the equation. The solver gives the state on each day,
-# with its derivatives in both rates.
+# ``rates`` is the right-hand side of the equation. The solver returns the state on each
+# day, with its derivatives in both parameters.
 
 
 def rates(t, y, beta, gamma):
@@ -72,7 +73,7 @@ def make_model():
 
 
 def in_bed(beta, gamma, phi_inverse, rng):
-    """Counts of another epidemic like this one."""
+    """Draw the counts of another epidemic like this one."""
     return vm.neg_binomial_2_rng(infected(beta, gamma), 1.0 / phi_inverse, rng=rng)
 
 
@@ -82,7 +83,7 @@ def in_bed(beta, gamma, phi_inverse, rng):
 
 
 def plot(counts, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 4.2), layout="constrained")

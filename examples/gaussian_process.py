@@ -3,16 +3,16 @@
 
 The head of a motorcyclist in a crash: a smooth curve, and noise that is not the same at all times.
 
-Accelerations of the head in simulated motorcycle accidents, used to test helmets (Silverman 1985,
-Journal of the Royal Statistical Society B 47, 1-52). The curve is a Gaussian process, integrated
-out of the likelihood::
+The data are accelerations of the head in simulated motorcycle accidents, used to test helmets
+(Silverman 1985, Journal of the Royal Statistical Society B 47, 1-52). The curve is a Gaussian
+process, which is integrated out of the likelihood::
 
     acceleration ~ multi_normal(0, K + diag(noise ** 2)),
     K[i, j] = amplitude**2 exp(-(t[i] - t[j])**2 / (2 length**2))
 
-With the same noise everywhere the maximum of the likelihood is what scikit-learn finds too. But at
-first nothing shakes: in the second model the logarithm of the noise is itself a curve, piecewise
-linear with knots four milliseconds apart.
+With the same noise at all times, scikit-learn finds the same maximum of the likelihood. But right
+after the impact there is hardly any noise. So in the second model the logarithm of the noise is a
+curve itself, piecewise linear with knots four milliseconds apart.
 
 Run it with::
 
@@ -34,7 +34,7 @@ import varmat as vm
 # The data
 # --------
 
-# Milliseconds after the impact, and accelerations in g.
+# The times are in milliseconds after the impact, and the accelerations in g.
 TIMES = np.array([
     2.4, 2.6, 3.2, 3.6, 4, 6.2, 6.6, 6.8, 7.8, 8.2, 8.8, 8.8, 9.6, 10, 10.2, 10.6, 11, 11.4, 13.2,
      13.6, 13.8, 14.6, 14.6, 14.6,
@@ -75,7 +75,9 @@ KNOTS = np.arange(0.0, 61.0, 4.0)
 
 
 def between_knots(t):
-    """The matrix of linear interpolation: from values at the knots to values at the times `t`."""
+    """Return the matrix of linear interpolation, from values at the knots to values at the times
+    `t`.
+    """
     return np.maximum(0.0, 1.0 - np.abs(t[:, None] - KNOTS) / (KNOTS[1] - KNOTS[0]))
 
 
@@ -88,8 +90,8 @@ def log_likelihood(amplitude, length, noise):
 
 
 def log_posterior(amplitude, length, log_noise):
-    """Neighbouring knots differ by a factor of two or so; the amplitude and the length scale have
-    wide priors.
+    """The prior lets neighbouring knots differ by a factor of about two. The amplitude and the
+    length scale have wide priors.
     """
     noise = np.exp(between_knots(TIMES) @ log_noise)
     smooth = vm.normal_lpdf(np.diff(log_noise), 0, 0.7) + vm.normal_lpdf(log_noise[0], 1, 1)
@@ -110,7 +112,7 @@ def changing_model():
 
 
 def predict(t, amplitude, length, noise):
-    """Mean and standard deviation of the curve at times `t`, given the data."""
+    """Return the mean and the standard deviation of the curve at times `t`, given the data."""
     across = vm.gp_exp_quad_cov(TIMES, t, amplitude, length)
     weights = np.linalg.solve(covariance(amplitude, length, noise), across)
     return weights.T @ ACCELERATIONS, np.sqrt(
@@ -119,8 +121,8 @@ def predict(t, amplitude, length, noise):
 
 
 def in_sklearn(amplitude, length, noise):
-    """The maximum of the likelihood in scikit-learn, from the same start: amplitude, length, noise,
-    and log likelihood.
+    """Return the maximum of the likelihood in scikit-learn, from the same start: amplitude, length,
+    noise, and log likelihood.
     """
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -139,7 +141,7 @@ def in_sklearn(amplitude, length, noise):
 
 
 def plot(fits, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     t = np.linspace(0, 60, 400)

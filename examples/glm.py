@@ -3,15 +3,15 @@
 
 Which measurements of cell nuclei tell a malignant tumour from a benign one?
 
-The Wisconsin breast cancer data that come with scikit-learn: 30 measurements of the nuclei in 569
-tissue samples (Street, Wolberg and Mangasarian 1993). Logistic regression with standard normal
-priors for the coefficients of standardised measurements::
+The Wisconsin breast cancer data, which come with scikit-learn, are 30 measurements of the nuclei in
+569 tissue samples (Street, Wolberg and Mangasarian 1993). The model is a logistic regression on
+standardised measurements, with standard normal priors for the coefficients::
 
     malignant ~ bernoulli_logit(alpha + X @ beta),  beta ~ normal(0, 1)
 
-The fused density goes through X once for value and gradient. The posterior mode is ridge
-regression, so scikit-learn finds it too; the exact Hessian gives standard errors, and sampling
-shows how far those can be trusted.
+The fused density reads X once for value and gradient. The posterior mode is ridge regression, so
+scikit-learn finds it too. The exact Hessian gives standard errors, and sampling shows how far these
+can be trusted.
 
 Run it with::
 
@@ -55,7 +55,9 @@ def make_model():
 
 
 def in_sklearn():
-    """The coefficients at the posterior mode in scikit-learn, for which the prior is a penalty."""
+    """Return the coefficients at the posterior mode from scikit-learn, where the prior is a
+    penalty.
+    """
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, malignant).coef_[0]
@@ -67,7 +69,7 @@ def in_sklearn():
 
 
 def plot(mode, errors, draws, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     order = np.argsort(mode.values["beta"])

@@ -3,16 +3,17 @@
 
 Quiet and restless decades of the Earth.
 
-The numbers of major earthquakes (magnitude 7 or more) in the world, 1900 to 2006, are no Poisson
-series: their variance is 52, their mean 19, and years with many come together. Zucchini and
-MacDonald (2009, Hidden Markov Models for Time Series) let the rate of the Poisson distribution
-switch between three values, by a Markov chain in its stationary distribution::
+The yearly numbers of major earthquakes (magnitude 7 or more) in the world, 1900 to 2006, do not
+follow a single Poisson distribution: their variance is 52, their mean is 19, and years with many
+earthquakes come together. Zucchini and MacDonald (2009, Hidden Markov Models for Time Series) let
+the rate of the Poisson distribution switch between three values, by a Markov chain in its
+stationary distribution::
 
     earthquakes[t] ~ poisson(rate[state[t]]),  state[t] ~ transitions[state[t - 1]]
 
-The states are summed over by ``hmm_marginal``. First the maximum of the likelihood, which the book
-gives to four decimals: 329.4603; then the posterior, with the probability of each state in each
-year.
+``hmm_marginal`` sums over the states. The script first maximises the likelihood. The book gives
+minus its logarithm to four decimals: 329.4603. Then it samples the posterior, with the probability
+of each state in each year.
 
 Run it with::
 
@@ -45,7 +46,7 @@ COUNTS = np.array([
      11,
 ], float)  # fmt: skip
 STATES = 3
-# Zucchini and MacDonald (2009), section 3.6: the estimates, and minus the log likelihood.
+# The published estimates, and minus the log likelihood: Zucchini and MacDonald (2009), section 3.6.
 PUBLISHED_RATES, PUBLISHED_LOSS = np.array([13.146, 19.721, 29.714]), 329.4603
 
 
@@ -53,18 +54,18 @@ PUBLISHED_RATES, PUBLISHED_LOSS = np.array([13.146, 19.721, 29.714]), 329.4603
 # The model
 # ---------
 #
-# ``vm.hmm_marginal`` wants the log density of each observation in each state, and the
-# transitions.
+# ``vm.hmm_marginal`` takes the log density of each observation in each state, the
+# transitions, and the distribution at the start.
 
 
 def emissions(rates):
-    """The log mass of each count in each state: states by years."""
+    """Return the log mass of each count in each state, with a row for each state."""
     return COUNTS * np.log(rates)[:, None] - rates[:, None] - vm.gammaln(COUNTS + 1.0)
 
 
 def stationary(transitions):
-    """The distribution that a step of the chain leaves as it is: ``d = d @ transitions`` with the
-    sum 1.
+    """Return the distribution that a step of the chain does not change: ``d = d @ transitions``
+    with the sum 1.
     """
     return np.linalg.solve((np.eye(STATES) - transitions + 1.0).T, np.ones(STATES))
 
@@ -74,7 +75,7 @@ def log_likelihood(rates, transitions):
 
 
 def log_posterior(rates, transitions):
-    """A state is left after ten years or so, and the rates are somewhere about twenty."""
+    """The prior says that a state lasts about ten years, and that the rates are about twenty."""
     prior = vm.dirichlet_lpdf(transitions, 0.5 + 4.5 * np.eye(STATES)) + vm.gamma_lpdf(
         rates, 4.0, 0.2
     )
@@ -96,7 +97,7 @@ def make_model(log_density):
 
 
 def plot(probabilities, rates, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.5, 5.0), layout="constrained")

@@ -1,10 +1,11 @@
 """Growth curves of thirty rats
 ============================
 
-A hierarchical model: a straight line for each rat, drawn together by what they have in common.
+A hierarchical model: a straight line for each rat, and a population that draws the lines together.
 
-The weights of 30 young rats, weekly for five weeks (Gelfand, Hills, Racine-Poon and Smith 1990,
-Journal of the American Statistical Association 85, 972-985). Rat i at an age of x days::
+The data are the weights of 30 young rats, weekly for five weeks (Gelfand, Hills, Racine-Poon and
+Smith 1990, Journal of the American Statistical Association 85, 972-985). For rat i at an age of x
+days the model is::
 
     weight ~ normal(alpha[i] + beta[i] * (x - 22), sigma)
     alpha[i] ~ normal(mu_alpha, sigma_alpha),  beta[i] ~ normal(mu_beta, sigma_beta)
@@ -48,7 +49,7 @@ WEIGHTS = np.array([
      291, 153, 200, 244, 286, 324,
 ], float)  # fmt: skip
 RATS = len(WEIGHTS) // len(AGES)
-# An observation a row: which rat, and its age from the middle of the study.
+# The rat and the age of each observation. Ages are counted from the middle of the study.
 rat = np.repeat(np.arange(RATS), len(AGES))
 age = np.tile(AGES - 22.0, RATS)
 
@@ -57,8 +58,8 @@ age = np.tile(AGES - 22.0, RATS)
 # The model
 # ---------
 #
-# The parameters of the rats are vectors of thirty, and the data know which rat they belong
-# to.
+# The parameters of the rats are vectors of thirty elements, and each observation has the
+# index of its rat.
 
 
 def log_density(alpha, beta, mu_alpha, mu_beta, sigma_alpha, sigma_beta, sigma):
@@ -89,8 +90,8 @@ def make_model():
 
 
 def least_squares():
-    """A line for each rat on its own: intercepts at 22 days, slopes, and the standard deviation of
-    what is left.
+    """Fit a line to each rat alone. Return the intercepts at 22 days, the slopes, and the standard
+    deviation of the residuals.
     """
     y, x = WEIGHTS.reshape(RATS, -1), AGES - 22.0
     intercepts, slopes = y.mean(axis=1), y @ x / (x @ x)
@@ -104,7 +105,7 @@ def least_squares():
 
 
 def plot(draws, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 4.4), layout="constrained")
@@ -187,8 +188,8 @@ def main():
         name: trace.posterior[name].values.reshape(-1, *shape)
         for name, shape in model.shapes().items()
     }
-    # In a balanced design the estimates for the population are exact, with the standard errors of a
-    # mean of thirty.
+    # In a balanced design the simple estimates for the population are exact. Their standard errors
+    # are those of a mean of thirty.
     simple = {
         "mu_alpha": (intercepts.mean(), intercepts.std(ddof=1) / np.sqrt(RATS)),
         "mu_beta": (slopes.mean(), slopes.std(ddof=1) / np.sqrt(RATS)),

@@ -3,15 +3,15 @@
 
 A Gaussian process of five hundred counts, with its 500 latent variables integrated out.
 
-The counts are simulated, of a rate that is known: two bumps on a slope. The log rate is a Gaussian
+The counts are simulated with a known rate: two bumps on a slope. The log rate is a Gaussian
 process::
 
     counts[i] ~ poisson_log(level + theta[i]),  theta ~ multi_normal(0, K),
     K[i, j] = amplitude**2 exp(-(t[i] - t[j])**2 / (2 length**2))
 
 The posterior of theta given the three parameters is nearly normal. Laplace's approximation
-integrates it out, so that three unknowns are left in place of 503; draws of theta come from that
-normal distribution afterwards.
+integrates theta out, so that three unknowns are left in place of 503. Afterwards draws of theta
+come from the approximate normal distribution.
 
 Run it with::
 
@@ -43,7 +43,7 @@ def true_rate(t):
 
 
 def simulated(points=POINTS, seed=20):
-    """Times, and counts there."""
+    """Return times, and simulated counts at these times."""
     t = np.linspace(0.0, 10.0, points)
     return t, np.random.default_rng(seed).poisson(true_rate(t))
 
@@ -52,12 +52,12 @@ def simulated(points=POINTS, seed=20):
 # The model
 # ---------
 #
-# The density that is sampled or maximised has three arguments; Laplace's approximation does
-# the rest inside.
+# The density that is sampled or maximised has three arguments. Laplace's approximation
+# integrates out all other unknowns.
 
 
 def covariance(t, amplitude, length):
-    # A little on the diagonal keeps the matrix from being singular in double precision.
+    # A small number on the diagonal keeps the matrix from being singular in double precision.
     return vm.add_diag(vm.gp_exp_quad_cov(t, amplitude, length), 1e-8)
 
 
@@ -80,7 +80,7 @@ def model_of(t, counts):
 
 
 def rates(t, counts, draws, seed):
-    """Draws of the rate, one for each draw of the parameters."""
+    """Return draws of the rate, one for each draw of the parameters."""
     rng = np.random.default_rng(seed)
     each = np.arange(len(t))
     theta = [
@@ -99,7 +99,7 @@ def rates(t, counts, draws, seed):
 
 
 def plot(t, counts, drawn, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
@@ -140,7 +140,7 @@ def main():
     start = {"amplitude": 1.0, "length": 1.0, "level": 1.0}
     fit = model.laplace(start, draws=20 if options.quick else 200, seed=1)
     errors = np.sqrt(np.diag(fit.covariance))
-    # On the scale of the unknowns, logarithms of the first two.
+    # The errors are on the scale of the unknowns, which are logarithms for the first two.
     for (name, value), error in zip(fit.mode.values.items(), errors, strict=True):
         spread = (
             f"within a factor of {np.exp(1.96 * error):.2f}"

@@ -3,8 +3,8 @@
 
 Gradient, posterior mode, and standard errors from the exact Hessian.
 
-The diabetes data of Efron, Hastie, Johnstone and Tibshirani (2004), which come with scikit-learn:
-the progression of the disease in 442 patients one year after ten measurements. The model is the
+The diabetes data of Efron, Hastie, Johnstone and Tibshirani (2004), which come with scikit-learn,
+are the progression of the disease in 442 patients one year after ten measurements. The model is the
 function ``log_posterior`` below, in plain NumPy.
 
 Run it with::
@@ -32,7 +32,7 @@ import varmat as vm
 data = load_diabetes(scaled=False)
 NAMES = ["age", "sex", "body mass index", "blood pressure", "total cholesterol", "LDL", "HDL"]
 NAMES += ["total cholesterol / HDL", "log triglycerides", "glucose"]
-# One unit is one standard deviation, of every measurement and of the progression.
+# Every measurement and the progression are in units of their standard deviation.
 X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
 y = (data.target - data.target.mean()) / data.target.std()
 n, k = X.shape
@@ -46,12 +46,16 @@ n, k = X.shape
 
 
 def normal(x, mean, scale):
-    """The normal log density, summed: ordinary NumPy, on numbers and on variables."""
+    """Return the summed normal log density. It is ordinary NumPy, and works on numbers and on
+    variables.
+    """
     return np.sum(-0.5 * ((x - mean) / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi))
 
 
 def log_posterior(unknowns):
-    """Standard normal priors for the coefficients and for the logarithm of the error's scale."""
+    """The priors of the coefficients and of the logarithm of the error's scale are standard
+    normal.
+    """
     coefficients, log_scale = unknowns[:k], unknowns[k]
     return (
         normal(y, X @ coefficients, np.exp(log_scale))
@@ -73,7 +77,7 @@ def finite_differences(f, x, step=1e-5):
 
 
 def worst(found, expected):
-    """The largest difference, relative to the largest element."""
+    """Return the largest difference, relative to the largest element."""
     return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
 
 
@@ -87,7 +91,7 @@ def seconds(function, repeats):
 
 
 def plot(mode, errors, ols, ols_errors, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     order = np.argsort(mode[:k])

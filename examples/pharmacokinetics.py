@@ -10,10 +10,10 @@ A dose is absorbed from the gut into the blood, goes to the tissue and back, and
     tissue' = Q blood / V1 - Q tissue / V2
     concentration[i] ~ lognormal(log(blood(t[i]) / V1), sigma)
 
-with the clearance CL and the flow Q in litres per hour, the volumes V1 and V2 in litres, and the
-rate ka per hour. A dose of 80 mg is taken every 12 hours, and each is added to the gut between two
-solutions. The concentrations are simulated, so that the truth is known. The equation is linear:
-where the solver and the exponential of its matrix agree, both are right.
+The clearance CL and the flow Q are in litres per hour, the volumes V1 and V2 in litres, and the
+rate ka is per hour. A dose of 80 mg is taken every 12 hours. Each dose is added to the gut between
+two solutions. The concentrations are simulated, so the true parameters are known. The equation is
+linear, so the solver can be checked against the exponential of a matrix.
 
 Run it with::
 
@@ -36,7 +36,7 @@ import varmat as vm
 # --------
 
 DOSE, EVERY, DOSES = 80.0, 12.0, 4
-# Hours after each dose at which samples are taken.
+# Samples are taken at these hours after each dose.
 AFTER = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 12.0])
 TRUTH = {"CL": 5.0, "Q": 8.0, "V1": 20.0, "V2": 70.0, "ka": 1.2}
 SIGMA = 0.1
@@ -48,8 +48,8 @@ NAMES = list(TRUTH)
 # The model
 # ---------
 #
-# The solution of one interval is where the next one starts, so gradients go through all of
-# them.
+# The end of one interval is the start of the next one, so gradients go through all
+# intervals.
 
 
 def amounts(t, y, CL, Q, V1, V2, ka):
@@ -58,7 +58,9 @@ def amounts(t, y, CL, Q, V1, V2, ka):
 
 
 def concentrations(*parameters):
-    """In the blood, mg per litre, at `HOURS`: dose after dose, each from where the last ended."""
+    """Return the concentrations in the blood at `HOURS`, in mg per litre. The solution for each
+    dose starts where the one before ended.
+    """
     state, found = np.zeros(3), []
     for _ in range(DOSES):
         state = state + np.array([DOSE, 0.0, 0.0])
@@ -69,7 +71,7 @@ def concentrations(*parameters):
 
 
 def exact(CL, Q, V1, V2, ka):
-    """The same by the exponential of the matrix of the equation."""
+    """Return the same concentrations from the exponential of the equation's matrix."""
     matrix = np.array([
         [-ka, 0.0, 0.0],
         [ka, -(CL + Q) / V1, Q / V2],
@@ -111,7 +113,7 @@ def model_of(samples):
 
 
 def plot(samples, curves, path):
-    # Here, so that the model can be imported without matplotlib.
+    # The import is here so that the model can be imported without matplotlib.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 4.2), layout="constrained")

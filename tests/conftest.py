@@ -1,5 +1,5 @@
-"""The table of what the tests cover (see `varmat.testing.coverage`): recorded in every run,
-demanded of a complete one.
+"""The table of what the tests cover (see `varmat.testing.coverage`). Every run records it, and a
+complete run fails if something is missing.
 """
 
 from __future__ import annotations
@@ -30,17 +30,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Coverage:
-    """What a run of the tests records, and whether it is complete.
+    """What a run of the tests records, and whether the run is complete.
 
-    With ``-n`` the tests are run by processes of pytest-xdist, each of which collects all of them,
-    runs some, and hands its notes to the one that prints, which collects none."""
+    With ``-n``, worker processes of pytest-xdist run the tests. Each worker collects all tests,
+    runs some of them, and sends its notes to the process that prints. That process collects no
+    tests itself.
+    """
 
     def __init__(self, config: Any, recorder: coverage.Recorder) -> None:
         self.config = config
         self.recorder = recorder
         self.all_files = False
         self.deselected = 0
-        # Whether each of the processes saw all tests; one that crashed did not finish its own.
+        # Whether each worker saw all tests. A worker that crashed reports nothing, and counts as
+        # incomplete.
         self.processes: list[bool] = []
 
     def pytest_collection_finish(self, session: Any) -> None:
@@ -84,7 +87,7 @@ class Coverage:
         pytest.raises = RAISES
 
     def is_complete(self) -> bool:
-        """Whether all tests were run: all files, nothing left out, no early stop."""
+        """Whether all tests were run: all files, no test deselected, no early stop."""
         option, parts = self.config.option, any("::" in arg for arg in self.config.args)
         saw_all = all(self.processes) if self.processes else self.all_files and not self.deselected
         return saw_all and not (parts or option.collectonly or option.maxfail)
@@ -92,7 +95,9 @@ class Coverage:
 
 @contextmanager
 def noted_raises(*args: Any, **settings: Any) -> Iterator[Any]:
-    """`pytest.raises`, whose error counts as a tested refusal of the function that it names."""
+    """Wrap `pytest.raises`, so that its error counts as a tested refusal of the function that it
+    names.
+    """
     __tracebackhide__ = True
     with RAISES(*args, **settings) as caught:
         yield caught

@@ -1,5 +1,5 @@
-"""What the tests of NumPy's doors share: variables of all kinds, and the tables in which a function
-stands.
+"""Variables of all kinds, and the dispatch tables that have a function, for the tests of NumPy's
+protocols.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ KINDS = {
 
 
 def public_functions():
-    """What NumPy dispatches; private twins of functions with ``like=`` never arrive at
-    `__array_function__`.
+    """Return the functions that NumPy dispatches. The private twins of functions with ``like=`` are
+    left out, because they never arrive at `__array_function__`.
     """
     functions = get_overridable_numpy_array_functions()
     twins = {f.__name__ for f in functions if f.__module__ == "numpy"}
@@ -39,7 +39,7 @@ def full_name(function):
 
 
 def tables(function):
-    """The tables in which a function stands; whole modules are refused by their name."""
+    """Return the tables that have a function. Whole modules may be refused by their name."""
     refused = (
         function in dispatch.REFUSED or getattr(function, "__module__", None) in dispatch.REFUSED
     )
@@ -49,7 +49,7 @@ def tables(function):
 
 
 def call(x, function):
-    """Bring a function to its door with `x` as the only argument."""
+    """Dispatch a function through its protocol, with `x` as the only argument."""
     if isinstance(function, np.ufunc):
         return x.__array_ufunc__(function, "__call__", x)
     return x.__array_function__(function, (type(x),), (x,), {})
@@ -58,7 +58,7 @@ def call(x, function):
 BASE = np.array([[1.5, 0.7, 2.2], [0.4, 3.1, 1.9]])
 VECTOR = BASE[0]
 
-# Variables of each kind, made from plain values.
+# Kind -> a function that returns a variable of this kind and its plain values.
 VARIABLES = {
     "Var": lambda: (vm.var(1.3), 1.3),
     "VarMat": lambda: (vm.var(BASE), BASE),
@@ -74,7 +74,9 @@ VARIABLES = {
 
 
 def expected_type(a, b, shape):
-    """Duals win, then varmats, then matvars; data changes nothing."""
+    """Return the type of a result: duals win over varmats, and varmats over matvars; data changes
+    nothing.
+    """
     kinds = (type(a), type(b))
     if vm.Dual in kinds:
         return vm.Dual
@@ -88,7 +90,7 @@ def expected_type(a, b, shape):
 
 
 def summed(c, shape):
-    """A contribution, summed over the axes along which its operand was broadcast."""
+    """Sum a contribution over the axes along which its operand was broadcast."""
     extra = np.ndim(c) - len(shape)
     c = np.sum(c, axis=tuple(range(extra)))
     return np.sum(

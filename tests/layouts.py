@@ -1,5 +1,5 @@
-"""What the tests of programs share: operands that lie in memory in all kinds of ways, and programs
-of one step on them.
+"""Operands with all kinds of memory layouts, and programs of one step on them, for the tests of
+programs.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def shape(rng: np.random.Generator, least: int = 0, most: int = 3, lengths: Any 
 
 
 def smaller(rng: np.random.Generator, whole: Shape) -> Shape:
-    """A shape that broadcasts to another."""
+    """Choose a shape that broadcasts to another one."""
     kept = whole[rng.integers(len(whole) + 1) :] if rng.uniform() < 0.3 else whole
     return tuple(1 if rng.uniform() < 0.2 else n for n in kept)
 
 
 def laid_out(rng: np.random.Generator, at: Shape) -> tuple[Shape, Callable[[Any], Any]]:
-    """The shape of a base, and how to take a view of the given shape from it."""
+    """Choose the shape of a base, and a way to take a view of the given shape from it."""
     order = tuple(int(i) for i in rng.permutation(len(at)))
     kind = rng.choice(["whole", "transposed", "strided", "reversed", "repeated", "part"])
     if kind == "whole" or not at:
@@ -67,8 +67,8 @@ class Operands:
     def number(
         self, at: Shape, low: float = -2.0, high: float = 2.0, contiguous: bool = False
     ) -> Value:
-        """An operand of numbers of a shape: an argument, a constant, or made by a step; lying
-        somehow.
+        """Make an operand of numbers with a random layout. It is an argument, a constant, or the
+        result of a step.
         """
         rng, builder = self.rng, self.builder
         base_shape, how = (at, lambda a: a) if contiguous else laid_out(rng, at)
@@ -86,7 +86,7 @@ class Operands:
         return builder.view(value, how) if base.ndim else value
 
     def truth(self, at: Shape) -> Value:
-        """An operand of truth values."""
+        """Make an operand of truth values."""
         base_shape, how = laid_out(self.rng, at)
         base = np.asarray(self.rng.uniform(-1.0, 1.0, base_shape))
         self.arguments.append(base)
@@ -98,7 +98,7 @@ class Operands:
 
 
 def returning(builder: Builder, *values: Value) -> Program:
-    """A program that returns numbers and arrays, behind a number."""
+    """Make a program that returns the given numbers and arrays after a first number."""
     program = builder.program(
         [builder.constant(0.5), *(builder.number(v) if v.dtype == BOOL else v for v in values)]
     )
@@ -107,7 +107,9 @@ def returning(builder: Builder, *values: Value) -> Program:
 
 
 def run_all(program: Program, *arguments: Any) -> dict[str, list[Any]]:
-    """What everything that runs programs makes of one; twice, for memory is used again."""
+    """Run a program with the interpreter and every runner. Each runner runs twice, because it uses
+    its memory again.
+    """
     found: dict[str, list[Any]] = {"interpreter": interpret(program, *arguments)[1:]}
     for name in ("numpy", "native") if has_native() else ("numpy",):
         run = runner_for(program, name)

@@ -1,4 +1,4 @@
-"""Functions made at random, of everything that recordings write as steps of their own."""
+"""Random functions, made of everything that recordings write as steps of their own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 import varmat as vm
 
-# What is larger is brought back: nothing overflows, and rounding stays small.
+# Larger values are scaled down, so that nothing overflows and rounding errors stay small.
 MOST = 20.0
 SIZES = (1, 1, 2, 3, 3, 4, 5)
 
-# What compares is moved a little, so that no two sides are equal but for rounding.
+# Arguments of comparisons are moved a little, so that no two sides differ by rounding alone.
 UNARY = {
     "tanh": np.tanh, "sin": np.sin, "negative": np.negative, "square": np.square,
      "exp": lambda x: np.exp(-(x * x)),
@@ -49,8 +49,8 @@ TOTALS = {
 
 @dataclass
 class Function:
-    """Statements, each a function of the list of values so far; calling it runs them and adds up
-    what they made.
+    """A list of statements. Each statement is a function of the list of values so far. A call runs
+    them all and returns the last value.
     """
 
     shapes: list[tuple[int, ...]]
@@ -68,7 +68,7 @@ class Function:
         )
 
     def points(self, count: int) -> list[tuple[Any, ...]]:
-        """Arguments for it."""
+        """Return random arguments."""
         rng = np.random.default_rng(len(self.statements))
         return [
             tuple(rng.normal(size=shape) if shape else float(rng.normal()) for shape in self.shapes)
@@ -77,7 +77,7 @@ class Function:
 
 
 class Maker:
-    """Makes a function, beside plain values at one point from which it knows the shapes."""
+    """Makes a function. It keeps plain values at one point, to know the shapes."""
 
     def __init__(self, seed: int, statements: int, large: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
@@ -100,14 +100,16 @@ class Maker:
         return tuple(int(n) for n in self.rng.choice(SIZES, ndim))
 
     def pick(self, least: int = 0, most: int = 9) -> int | None:
-        """The place of a value with so many axes, of the newest more often."""
+        """Return the index of a value with the given number of axes. Newer values are chosen more
+        often.
+        """
         found = [i for i, x in enumerate(self.values) if least <= np.ndim(x) <= most]
         if not found:
             return None
         return found[-1 - min(int(self.rng.geometric(0.2)) - 1, len(found) - 1)]
 
     def fits(self, i: int) -> int | None:
-        """The place of a value that broadcasts with another."""
+        """Return the index of a value that broadcasts with another one."""
         found = []
         for j, x in enumerate(self.values):
             try:
@@ -124,7 +126,7 @@ class Maker:
         return self.rng.normal(size=shape)
 
     def index(self, shape: tuple[int, ...], gathers: bool = True) -> Any:
-        """An index of an array."""
+        """Return an index into an array."""
         rng, parts = self.rng, []
         for n in shape[: rng.integers(1, len(shape) + 1)]:
             start, stop = sorted(int(i) for i in rng.integers(-n, n + 1, 2))
@@ -148,8 +150,8 @@ class Maker:
     # --- statements ---
 
     def state(self, text: str, statement: Any) -> bool:
-        """Add a statement, unless it raises or makes too much of what is there; big results are
-        brought back.
+        """Add a statement, unless it raises or makes its result too large. Large numbers are scaled
+        down.
         """
         before = [np.array(x) if np.ndim(x) else x for x in self.values]
         try:
@@ -173,7 +175,7 @@ class Maker:
         return True
 
     def make(self, text: str, function: Any) -> bool:
-        """A statement that makes a new value."""
+        """Add a statement that makes a new value."""
         return self.state(f"v{len(self.values)} = {text}", lambda v: v.append(function(v)))
 
     def add_unary(self) -> None:
@@ -334,7 +336,7 @@ class Maker:
         self.make(f"{f.__name__}({chosen}, {axis})", lambda v: f([v[j] for j in chosen], axis=axis))
 
     def finish(self) -> None:
-        """The sum of what was made, with data or as it is."""
+        """Add the sum of some of the values, with data as weights or with numbers."""
         chosen = [j for j in range(len(self.values)) if self.rng.uniform() < 0.3] + [
             len(self.values) - 1
         ]
@@ -364,7 +366,7 @@ def fits_into(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def greatest(x: Any, axis: Any, keepdims: bool) -> Any:
-    """The maximum, of elements that are not equal."""
+    """Return the maximum, after the elements are made unequal."""
     return np.max(
         x + np.linspace(0.0, 0.0137, np.size(x)).reshape(np.shape(x)), axis=axis, keepdims=keepdims
     )
@@ -375,5 +377,5 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def random_function(seed: int, statements: int = 15, large: bool = False) -> Function:
-    """A function of one to three arguments with so many statements."""
+    """Return a random function of one to three arguments with the given number of statements."""
     return Maker(seed, statements, large).function

@@ -1,4 +1,4 @@
-"""What the tests of recorded functions share: a recording gives the eager value and gradients."""
+"""The comparison of recordings with eager evaluation, for the tests of recorded functions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ EVERY_RUNNER = [
 
 
 def agree(f, *points, argnums=0, rtol=1e-13, elsewhere=0, runners=RUNNERS):
-    """Demand that a recording made at the first point gives the eager value and gradients at all of
-    them, by every runner.
+    """Demand that a recording made at the first point gives the eager value and gradients at all
+    points, with every runner.
 
-    So many points are those at which the program leaves its line, so that the function is evaluated
-    as it is written."""
+    `elsewhere` is the number of points at which the run of the program ends, so that the function
+    itself is evaluated.
+    """
     evaluations = []
 
     def counted(*args):

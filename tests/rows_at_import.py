@@ -1,7 +1,9 @@
 """The rows of elementwise functions that `import varmat` brings.
 
-More come with tables that are imported when they are first needed, so what `ROWS` holds while tests
-are collected depends on their order. `conftest.py` imports this before any of them."""
+More rows come with tables that are imported when they are first needed. So the content of `ROWS`
+during collection depends on the order of the tests. `conftest.py` imports this module before any of
+them.
+"""
 
 from __future__ import annotations
 

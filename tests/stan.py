@@ -1,4 +1,4 @@
-"""Values of Stan Math in tests/data: read, and compared with ours."""
+"""Values of Stan Math in tests/data: reading them, and comparing ours with them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DATA = Path(__file__).parent / "data"
 
 
 def entries(name: str, throws: bool = False) -> list[Any]:
-    """The entries of a file as pytest parameters: those with a value, or those at which Stan
-    raises.
+    """Return the entries of a file as pytest parameters, either those with a value or those at
+    which Stan raises.
     """
     content = json.loads((DATA / f"{name}.json").read_text())
     assert content["source"] == "Stan Math 4.9.0"
@@ -28,7 +28,7 @@ def entries(name: str, throws: bool = False) -> list[Any]:
 
 
 def number(x: Any) -> Any:
-    """Nested lists as arrays; integers stay what they are, for they are sizes, counts and
+    """Turn nested lists into arrays. Integers stay integers, because they are sizes, counts and
     classes.
     """
     if isinstance(x, list):
@@ -38,20 +38,20 @@ def number(x: Any) -> Any:
 
 
 def arguments(entry: Any) -> list[Any]:
-    """The arguments of an entry."""
+    """Return the arguments of an entry."""
     return [number(x) for x, _ in entry["args"]]
 
 
 def lower(c: Any) -> Any:
-    """The gradient with respect to a symmetric matrix, however it is spread over its two triangles,
-    on the lower one.
+    """Gather the gradient in a symmetric matrix in the lower triangle, however it is spread over
+    the two.
     """
     square = np.ndim(c) >= 2 and c.shape[-1] == c.shape[-2]
     return np.tril(c) + np.tril(c.swapaxes(-1, -2), -1) if square else c
 
 
 def check(f: Any, entry: Any, rtol: float = 1e-9, fold: Any = None) -> Report:
-    """Demand that `f` has the value and the gradients of Stan at the arguments of the entry."""
+    """Demand that `f` has Stan's value and gradients at the arguments of the entry."""
     outputs, weights = entry["output"], entry["weights"]
     if entry.get("tuple"):
         outputs, weights = tuple(map(number, outputs)), tuple(map(number, weights))

@@ -32,7 +32,7 @@ WITHOUT_NAME = ("written", "planned", "refused")
 
 
 def census() -> dict[str, list[str]]:
-    """Family -> names."""
+    """Return the names of each family."""
     content = json.loads(CENSUS.read_text())
     assert content["source"] == "Stan Math 4.9.0"
     families: dict[str, list[str]] = content["families"]
@@ -40,13 +40,13 @@ def census() -> dict[str, list[str]]:
 
 
 def table() -> list[dict[str, str]]:
-    """The rows."""
+    """Return the rows of the table."""
     with TABLE.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def resolved(answer: str) -> Any:
-    """The object that a dotted name means; raises `AttributeError` if there is none."""
+    """Return the object with a dotted name; raises `AttributeError` if there is none."""
     first, *rest = answer.split(".")
     thing: Any = {"vm": vm, "np": np}[first]
     for name in rest:
@@ -55,12 +55,12 @@ def resolved(answer: str) -> Any:
 
 
 def in_varmat(name: str) -> bool:
-    """Whether it is a public name of varmat."""
+    """Return whether this is a public name of varmat."""
     return name in vm.__all__
 
 
 def fault(row: dict[str, str]) -> str | None:
-    """What is wrong with a row, if anything is."""
+    """Return what is wrong with a row, or None."""
     name, answer, note = row["name"], row["answer"], row["note"]
     if in_varmat(name) and answer != f"vm.{name}":
         return (
@@ -88,7 +88,9 @@ def fault(row: dict[str, str]) -> str | None:
 
 
 def _fault_of_code(name: str, pieces: list[str]) -> str | None:
-    """Whether there is code in a note, and the names of varmat and NumPy in it exist."""
+    """Return what is wrong with the code in a note: there is none, or it uses names that do not
+    exist.
+    """
     if not pieces:
         return f"{name}: written, but the note has no code in it"
     for piece in pieces:
@@ -101,7 +103,7 @@ def _fault_of_code(name: str, pieces: list[str]) -> str | None:
 
 
 def faults() -> list[str]:
-    """Everything that is wrong with the table."""
+    """Return everything that is wrong with the table."""
     rows, families = table(), census()
     found = [text for row in rows if (text := fault(row)) is not None]
     listed = [(row["family"], row["name"]) for row in rows]
@@ -120,7 +122,7 @@ def faults() -> list[str]:
 
 
 def flip() -> list[str]:
-    """Write the table anew, with all names that varmat has by now; returns these."""
+    """Write the table anew with the names that varmat has by now, and return these."""
     rows, changed = table(), []
     for row in rows:
         if in_varmat(row["name"]) and row["answer"] != f"vm.{row['name']}":

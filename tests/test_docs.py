@@ -42,8 +42,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 class Checker(doctest.OutputChecker):
-    """Numbers may differ in the last digits, as they do from one processor to the next, and arrays
-    in their blanks.
+    """Compare numbers without their last digits, which depend on the processor, and arrays without
+    their blanks.
     """
 
     NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d*(?:e[-+]?\d+)?")
@@ -88,7 +88,8 @@ def test_first_example_gives_the_gradient():
     namespace: dict[str, Any] = {}
     exec(blocks(ROOT / "README.md", "python")[0], namespace)
     y, error = namespace["y"], namespace["error"]
-    # At zero tau is 1. Its logarithm gets -2 / 26 of the Cauchy density and 1 of the transform.
+    # At zero tau is 1. The derivative in log(tau) is -2 / 26 from the Cauchy density and 1 from the
+    # transform.
     expected = np.concatenate([y / error**2, [np.sum(y / error**2), 1.0 - 2.0 / 26.0]])
     assert type(namespace["value"]) is float
     np.testing.assert_allclose(namespace["gradient"], expected, rtol=1e-13)
@@ -113,7 +114,7 @@ def test_reference_has_every_name_once(monkeypatch):
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of a page, as MyST and code hosts make them."""
+    """Return the anchors of the headings of a page, as MyST and code hosts make them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#{1,3} (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -121,7 +122,9 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    """Sphinx does not warn of them, for outside of the site links to any file are right."""
+    """Sphinx does not warn of dead links to files, because outside the site links to any file are
+    right.
+    """
     text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     made_at_build = ("reference/", "examples/", "history/")
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -136,7 +139,7 @@ def test_links_lead_somewhere(page):
 
 
 def toctree(page: Path) -> list[str]:
-    """The pages below a page, in the order of the navigation."""
+    """Return the pages below a page, in the order of the navigation."""
     found = []
     for block in blocks(page, "{toctree}"):
         lines = [line.strip() for line in block.splitlines()]
@@ -154,7 +157,7 @@ def test_every_page_is_in_the_navigation():
         reached.add(name)
         page = ROOT / "docs" / f"{name}.md"
         waiting += toctree(page) if page.exists() else []
-    # The table of coverage is a part of another page.
+    # coverage_table is a part of another page.
     pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"coverage_table"}
     assert reached == pages | {"examples/index", "reference/all_names"}
 
@@ -170,7 +173,7 @@ def test_sections_link_their_pages(section):
     "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda example: example.name
 )
 def test_example_is_fit_for_the_gallery(example):
-    """It has a title, cells and a figure, and asks for nothing that the gallery does not define."""
+    """It has a title, cells and a figure, and uses only what the gallery defines."""
     text = example.read_text()
     tree = ast.parse(text)
     title, line, *_ = ast.get_docstring(tree).splitlines()
@@ -186,7 +189,7 @@ def test_example_is_fit_for_the_gallery(example):
 
 @pytest.mark.parametrize("page", ["first_model.md", "index.md", "performance.md"])
 def test_blocks_that_run_at_build_say_what_they_draw(page):
-    """The build runs them. What it cannot see is what a figure shows."""
+    """The build runs the blocks, but it cannot see what a figure shows."""
     drawn = 0
     for block in blocks(ROOT / "docs" / page, "{varmat-run}"):
         options = re.match(r"(?::.*\n)*", block)[0]
@@ -225,14 +228,16 @@ def test_docstring_has_an_example_that_runs(name):
 
 
 def is_told_in_full(thing: Any) -> bool:
-    """Not of classes, and of densities without constants, which refer to those with them."""
+    """Classes have sections of their own. Densities without constants refer to those with
+    constants.
+    """
     return not isinstance(thing, (type, Proportional))
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if is_told_in_full(getattr(vm, name))])
 def test_docstring_has_its_sections(name):
-    """What a function takes, returns and refuses, and in the notes of a differentiable one its
-    derivative, or its formula.
+    """A docstring says what a function takes, returns and refuses. The notes of a differentiable
+    function give its derivative or its formula.
     """
     thing = getattr(vm, name)
     function = getattr(thing, "function", thing)

@@ -1,5 +1,5 @@
-"""Arguments at the edges of what functions take: the library answers or refuses in its own words,
-not in those of NumPy.
+"""Arguments at the edges of the domains: the library answers or refuses with its own messages, not
+with NumPy's.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ def test_several_dimensions_of_the_multivariate_gamma_function():
 
 @pytest.mark.parametrize(("x", "y"), [(1.2, 299.0), (-0.5, 0.5)])
 def test_derivatives_where_a_logarithm_is_nan_are_those_of_the_formula(x, y):
-    # 1 / (1 - exp(y - x)) and -1 / (exp(x - y) - 1): a sampler that looks at the gradient only is
-    # not sent the wrong way.
+    # The derivatives are 1 / (1 - exp(y - x)) and -1 / (exp(x - y) - 1). A sampler that uses the
+    # gradient alone then goes the right way.
     partials = vm.gradient(lambda v: vm.log_diff_exp(v[0], v[1]), np.array([x, y]))
     np.testing.assert_allclose(
         partials, [-1.0 / np.expm1(y - x), -1.0 / np.expm1(x - y)], rtol=1e-14

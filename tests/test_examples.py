@@ -1,5 +1,5 @@
-"""The models of the examples: their densities and gradients. The scripts are run by .ci/run, which
-installs what they plot with.
+"""The densities and gradients of the examples' models. .ci/run runs the scripts, since it installs
+what they plot with.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture
 def load(monkeypatch):
-    """Import an example, with data of the shape of the real ones where these come with
-    scikit-learn.
+    """Return a function that imports an example. Data that come with scikit-learn are replaced by
+    random data of the same shape.
     """
     rng = np.random.default_rng(3)
     measurements = rng.normal(size=(442, 10)) * rng.uniform(1, 50, size=10)
@@ -51,7 +51,7 @@ def load(monkeypatch):
 
 
 def schools_in_mpmath(example, unknowns):
-    """The density as it is written in the example's heading, in 50 digits, with the log-Jacobian of
+    """Return the density from the heading of the example in 50 digits, with the log-Jacobian of
     tau.
     """
 
@@ -151,7 +151,7 @@ def test_gaussian_process_against_scipy(load):
     covariance = 40.0**2 * np.exp(-0.5 * (np.subtract.outer(t, t) / 5.0) ** 2) + np.diag(noise**2)
     expected = stats.multivariate_normal(np.zeros(133), covariance).logpdf(example.ACCELERATIONS)
     assert example.log_likelihood(40.0, 5.0, noise) == pytest.approx(expected, rel=1e-11)
-    # Linear functions are their own interpolation.
+    # Linear functions are interpolated exactly.
     np.testing.assert_allclose(
         example.between_knots(t) @ (2 * example.KNOTS - 1), 2 * t - 1, rtol=1e-12
     )
@@ -177,7 +177,7 @@ def test_shocks_of_the_airline_model_give_the_series_back(load):
     e = example.shocks(0.4, 0.6, before)
     w = e[13:] - 0.4 * e[12:-1] - 0.6 * e[1:-12] + 0.24 * e[:-13]
     np.testing.assert_allclose(w, example.differences(example.SERIES), atol=1e-15)
-    # Without new shocks the forecast is the series that has no shocks.
+    # Without new shocks the forecast is the series without shocks.
     quiet = SimpleNamespace(normal=lambda mean, scale, size: np.zeros(size))
     y = np.append(
         example.SERIES, np.log10(example.forecast(0.4, 0.6, 0.02, before, quiet)["forecast"])

@@ -1,6 +1,4 @@
-"""Looking at a tape: `print_stack` and `profile`. Times are never compared, only what is
-counted.
-"""
+"""Inspecting a tape: `print_stack` and `profile`. Only counts are compared, never times."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def test_print_stack_writes_lines_and_a_graph():
     vm.print_stack(file=graph, dot=True)
     names = [line.split()[1] for line in text.getvalue().splitlines()]
     assert names == ["leaf", "exp", "multiply", "sum"]
-    # the reversed view stands for its parent
+    # The reversed view is shown as its parent.
     assert text.getvalue().splitlines()[2].endswith("<- #1 #0")
     assert graph.getvalue().startswith("digraph tape {")
     assert "n0 -> n2" in graph.getvalue()
@@ -143,7 +141,7 @@ def test_variables_from_outside_receive_their_adjoints():
     with vm.profile() as costs:
         f(x).grad()
         np.testing.assert_array_equal(x.adj, vm.gradient(f, X))
-    assert "leaf" in calls(costs)  # that of the gradient, not x
+    assert "leaf" in calls(costs)  # the leaf of the gradient, not x
     assert calls(costs)["exp"] == 2
 
 
@@ -218,7 +216,7 @@ def test_memory_that_belongs_to_others_is_not_counted(rows):
     x = np.ones((*rows, n // math.prod(rows)))
     with vm.profile() as costs:
         vm.gradient(lambda x: np.sum(x * 2.0), x)
-    # A large argument is read where it lies, and the adjoint below a sum is one number.
+    # A large argument is not copied, and the adjoint of a summed array is one number.
     assert held(costs) == {"leaf": (0, 8 * n), "multiply": (8 * n, 0), "sum": (8, 8)}
 
 
@@ -291,7 +289,7 @@ def test_sizes_have_three_digits(x, text):
     assert _scaled(x, ("B", "kB", "MB")) == text
 
 
-def test_what_profile_returns_says_what_it_is():
+def test_text_of_a_profile_that_is_not_entered():
     costs = vm.profile(lines=True)
     assert (
         repr(costs) == "<varmat.profile(lines=True), to be entered: with varmat.profile() as costs>"
@@ -308,7 +306,7 @@ def test_what_profile_returns_says_what_it_is():
     assert str(again) == str(measured)
     assert repr(again) == repr(measured)
     assert repr(measured).startswith("<profile of 3 operations, ")
-    with costs as second:  # anew
+    with costs as second:  # the profile starts again
         pass
     assert len(second) == 0
     assert len(measured) == 3

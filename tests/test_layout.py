@@ -1,4 +1,4 @@
-"""The layout of the package: what someone new looks for is where its name says."""
+"""The layout of the package: a newcomer finds things where the names of files say."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGE = Path(vm.__file__).parent
 
 
 def path_of(thing: Any) -> str:
-    """The file in which something is defined, below the package."""
+    """Return the file in which something is defined, relative to the package."""
     found = inspect.getsourcefile(thing)
     assert found is not None
     return Path(found).relative_to(PACKAGE).as_posix()
@@ -30,7 +30,7 @@ def test_the_reverse_rule_of_matmul() -> None:
 
 
 def test_the_recorded_form_of_a_density() -> None:
-    """What writes a density of one variable into a program."""
+    """This module writes densities of one variable into programs."""
     writers = {path_of(write) for write in WRITERS.values()}
     assert "densities/recorded_forms.py" in writers
     assert path_of(recorded_forms) == "densities/recorded_forms.py"
@@ -43,7 +43,7 @@ def test_the_check_of_a_scale_parameter() -> None:
 
 @pytest.mark.parametrize("room", ["arrays", "linalg", "signals", "sparse", "special"])
 def test_rooms_say_what_they_hold(room: str) -> None:
-    """In the first line of the folder's own docstring, which a listing of the folder leads to."""
+    """The first line of a folder's docstring says what is in the folder."""
     module = __import__(f"varmat.functions.{room}", fromlist=[room])
     assert isinstance(module, ModuleType)
     assert module.__doc__ is not None

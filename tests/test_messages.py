@@ -1,6 +1,4 @@
-"""Refusals: they begin with the name of the function that was called, whichever of its names that
-is, and give true reasons.
-"""
+"""Refusals: they begin with the name under which the function was called, and give true reasons."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ TWO = [
     (-1.0, -1.0),
 ]
 THREE = [(VECTOR, SHORT, 0.5), (0.5, MATRIX, SHORT), (0.5, 0.5, -1.0), (SHORT, 0.5, VECTOR)]
-# Modules of what is no function of numbers alone, or draws them; and derivatives of special
-# functions, which are asked for orders that the library alone writes.
+# These modules have functions that take more than numbers, or draw random numbers. Below are
+# derivatives of special functions, whose orders only the library itself chooses.
 ELSEWHERE = ("core", "derivatives", "models", "inspection", "testing", "random_numbers", "solvers")
 DERIVATIVES = re.compile(r".*_derivative|hyp2f1_d.")
 
@@ -61,7 +59,7 @@ def operands(name):
 def test_refusals_begin_with_the_name_that_was_called(make):
     wrong, refused = {}, 0
     for name in functions():
-        # The code names the function: that is how the library knows the name.
+        # The library reads the name from the code of the call, so the code must contain it.
         call = eval(f"lambda *args: vm.{name}(*args)", {"vm": vm})
         for args in {1: ONE, 2: TWO, 3: THREE}.get(operands(name), []):
             with vm.nested(), np.errstate(all="ignore"):
@@ -86,7 +84,7 @@ def test_synonyms_are_named_as_they_were_called():
     assert "gamma_p" in synonyms()["gammainc"]
     text = "operands have shapes (3,) and (2,), but must broadcast!"
     x, determinant = vm.var(VECTOR), vm.determinant
-    # Where the code has both names, the instructions tell which of them is called.
+    # If the code has both names, the bytecode tells which function is being called.
     for call, name in (
         (lambda: vm.gamma_p(x, SHORT) + vm.gammainc(SHORT, SHORT), "gamma_p"),
         (lambda: vm.gamma_p(SHORT, SHORT) + vm.gammainc(x, SHORT), "gammainc"),
@@ -118,7 +116,7 @@ def test_refusals_are_pickled():
         assert str(pickle.loads(pickle.dumps(kind("det: a is wrong")))) == "det: a is wrong"
 
 
-def test_the_name_is_not_looked_for_where_there_is_one():
+def test_the_called_name_is_looked_up_for_errors_only():
     seen = []
     known, errors.RENAME[:] = errors.RENAME[:], [lambda text: seen.append(text) or text]
     try:
@@ -223,14 +221,14 @@ def test_the_advice_is_for_what_was_written(write, advice):
 
 
 def test_the_advice_for_an_element():
-    # NumPy wraps what it hears when it asks for a number.
+    # NumPy raises its own error, and the one of the element is its cause.
     with pytest.raises(ValueError, match="setting an array element") as raised:
         _store_number(vm.var(VECTOR))
     assert "np.zeros_like(variable, shape=...)" in str(raised.value.__cause__)
 
 
 @pytest.mark.parametrize("write", [_dot, _store])
-def test_what_is_advised_works(write):
+def test_the_advised_code_works(write):
     x = vm.var(VECTOR)
     if write is _dot:
         assert (SQUARE @ x).val.tolist() == VECTOR.tolist()

@@ -31,7 +31,7 @@ def clean_tape():
     vm.recover_memory()
 
 
-# --- what is NumPy's own ---
+# --- NumPy's own functions ---
 
 
 def test_everything_else_is_numpys_own():
@@ -71,8 +71,7 @@ def test_examples_run(thing):
 
 def test_it_is_imported_when_it_is_asked_for():
     code = (
-        "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; "
-        "vm.numpy.zeros(2); "
+        "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; vm.numpy.zeros(2); "
         "sys.modules['varmat.numpy']"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
@@ -117,7 +116,7 @@ def test_identity_and_copies_are_numpys():
 
 
 @pytest.mark.parametrize("dtype", [int, bool, object, "U3", numpy.int32])
-def test_what_is_not_of_floats_is_plain(dtype):
+def test_arrays_of_other_types_stay_plain(dtype):
     with vm.nested():
         x = vm.var(2.0)
         for made in (
@@ -200,7 +199,7 @@ def data_first(x):
     z = np.empty((3, 2))
     z[:] = 1.5
     z[1] = [2.0, 3.0]
-    product = z @ x  # meets the values of now
+    product = z @ x  # uses the values of this moment
     z[1] = x
     z[2] = -1.0
     return np.concatenate([product, z.ravel()])
@@ -310,8 +309,8 @@ def test_complex_variables():
 
 
 def test_a_direction_may_come_after_a_variable():
-    """Forward over reverse: what is constant in the direction is written first, and parts that were
-    taken before follow.
+    """In forward over reverse mode, a value that is constant in the direction may be assigned
+    first. Parts that were taken before it follow.
     """
 
     def f(x):
@@ -502,7 +501,7 @@ def test_functions_that_write_into_their_argument():
 
 
 def test_variables_and_arrays_that_wait_meet():
-    """On both sides of an operator, in place, and in functions of the library."""
+    """They meet on both sides of an operator, in place, and in functions of the library."""
     import scipy.sparse
 
     for f in (
@@ -588,7 +587,7 @@ def test_results_are_plain_arrays():
     assert type(value["a"]) is type(value["b"][0]) is numpy.ndarray
 
 
-def test_what_is_kept_is_an_array_or_stale():
+def test_kept_arrays_are_plain_or_stale():
     kept = []
 
     def f(x):

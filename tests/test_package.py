@@ -1,4 +1,4 @@
-"""The package as a whole: what importing it costs, which way imports point, and the budgets of
+"""The package as a whole: the cost of importing it, the direction of imports, and limits of
 size.
 """
 
@@ -23,7 +23,7 @@ import varmat
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "varmat"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-# Slow to import, and needed by few: they are imported where they are first used.
+# Modules that are slow to import and rarely needed. They are imported where they are first used.
 HEAVY = [
     "scipy.special",
     "scipy.stats",
@@ -62,10 +62,10 @@ BELOW = {
         "parallel",
     },
 }
-# The last one counts code: no blank lines, comments and docstrings.
+# The last limit counts code without blank lines, comments and docstrings.
 MODULE_LINES, FUNCTION_LINES, CORE_LINES = 600, 60, 2470
 
-# Modules that are tables: a row is read alone.
+# These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]
 
 
@@ -97,15 +97,17 @@ def test_import_is_light():
     "{*dir(vm)} > {'normal_lpdf', 'normal_lcdf', 'normal_rng', 'get_real', 'grad'} or 1 / 0",
     "exec('from varmat import *; normal_rng, normal_lpdf, grad')",
 ])  # fmt: skip
-def test_what_is_imported_later_is_found(code):
-    """Each in a process of its own, for after the first the modules are there."""
+def test_modules_imported_later_are_found(code):
+    """Each case runs in a process of its own, because the first one would import the modules for
+    the others.
+    """
     later = "{'varmat.densities', 'varmat.complexes', 'varmat.models'}"
     start = f"import sys; import numpy as np, varmat as vm; assert not {later} & {{*sys.modules}}; "
     subprocess.run([sys.executable, "-W", "error", "-c", start + code], check=True)
 
 
 def test_type_checkers_are_told_what_is_imported_later():
-    """A star for every module."""
+    """There is a star import for every such module."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     block = next(each for each in tree.body if isinstance(each, ast.If))
     told = [node.module for node in block.body]
@@ -136,8 +138,8 @@ def test_public_names_do_not_shadow_numpy_builtins():
 
 
 def test_type_checkers_find_every_public_name():
-    """They follow imports, and a star to the list of names in a module if it is written there,
-    without running anything.
+    """Type checkers run nothing. They follow imports, and resolve a star import with the list of
+    names that a module spells out.
     """
     found = set()
     for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text())):
@@ -190,7 +192,7 @@ def test_wrong_numbers_of_arguments(call, message):
 
 
 def for_type_checkers(tree: ast.Module) -> list[ast.If]:
-    """What is never run."""
+    """Return the blocks that are never run."""
     return [
         node
         for node in ast.walk(tree)
@@ -199,7 +201,7 @@ def for_type_checkers(tree: ast.Module) -> list[ast.If]:
 
 
 def imported(path: Path) -> set[str]:
-    """The subpackages of varmat that a module imports; an empty name is varmat itself."""
+    """Return the subpackages of varmat that a module imports; an empty name is varmat itself."""
     found, tree = set(), ast.parse(path.read_text())
     ignored = {node for block in for_type_checkers(tree) for node in ast.walk(block)}
     for node in (node for node in ast.walk(tree) if node not in ignored):
@@ -244,9 +246,7 @@ def test_budgets_of_size(path):
 
 
 def code_lines(path: Path) -> int:
-    """Lines that are neither blank, nor comments, nor parts of docstrings, nor for type
-    checkers.
-    """
+    """Count the lines that are not blank, comments, docstrings or for type checkers."""
     text = path.read_text()
     lines = {
         n

@@ -1,4 +1,4 @@
-"""What is done to plain arrays in other ways than NumPy's gives what NumPy gives."""
+"""Faster ways to compute on plain arrays give the same results as NumPy's functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHAPES = [
 
 
 def variants(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Arrays of a shape in several layouts, and with elements that are not finite."""
+    """Return arrays of a shape in several layouts, and with elements that are not finite."""
     x = RNG.normal(size=shape)
     wild = np.where(
         RNG.random(shape) < 0.02, RNG.choice([math.inf, -math.inf, math.nan], size=shape), x
@@ -84,7 +84,7 @@ def test_divisors() -> None:
     )
 
 
-def test_what_has_short_rows() -> None:
+def test_arrays_with_short_rows() -> None:
     x = np.ones((300, 4))
     assert plain_arrays.has_short_rows(x)
     assert not any(

@@ -1,4 +1,6 @@
-"""What stands around the code: versions, Pythons, and the page on contributing, which runs."""
+"""The files around the code: versions, Pythons, and the page on contributing, whose examples
+run.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_worked_examples_run():
-    """In a process of their own, for what they make is entered into the tables of the library."""
+    """The examples run in a process of their own, because they add to the tables of the library."""
     text = CONTRIBUTING.read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL))
     assert code.count("expect_ad(") >= 3

@@ -1,5 +1,5 @@
-"""No name of Stan is forgotten: each is in the table of the documentation, with what one writes
-here, or why it is not there.
+"""No name of Stan is forgotten: each one is in the table of the documentation, with an answer or a
+reason why there is none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def test_table_is_right() -> None:
 
 
 def test_census_is_whole() -> None:
-    """The counts that the census itself gives: 500 names of the language, and what exists in C++
+    """The census gives its own counts: 500 names of the language, and the names that exist in C++
     only.
     """
     families = stan_names.census()
@@ -33,7 +33,7 @@ def test_census_is_whole() -> None:
 
 CPP = ("ODE / DAE solvers", "Algebraic solvers", "Quadrature and parallel maps")
 
-# Answers that are not the same name: each at a point where both are known.
+# Answers with another name, each at a point where the result is known.
 SAME: list[tuple[str, tuple[Any, ...], Any]] = [
     ("abs", (-2.0,), 2.0),
     ("atan2", (1.0, -1.0), 0.75 * np.pi),

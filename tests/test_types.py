@@ -1,6 +1,4 @@
-"""A program with annotations, as a user writes it: mypy reads it (see pyproject.toml), and it
-runs.
-"""
+"""An annotated program, as a user writes it. mypy reads it (see pyproject.toml), and it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ import varmat.numpy as vnp
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
 Y = np.ones(3)
-HEAD = '''"""Of a variable every density is a variable, as mypy has it: see `test_types`."""
+HEAD = '''"""mypy finds that every density of a variable is a variable: see `test_types`."""
 
 from typing import assert_type
 
@@ -86,14 +84,14 @@ def test_a_file_of_a_user() -> None:
 
 
 def is_density(name: str) -> bool:
-    # Laplace's approximations are of functions, of which nothing is known.
+    # Laplace approximations take functions, whose types are not known.
     return not name.startswith("laplace_") and name.endswith(
         ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf")
     )
 
 
 def test_every_density_has_a_type() -> None:
-    """In a file for mypy, which has a line for each of them."""
+    """A file that mypy reads has a line for each density."""
     names = sorted(name for name in vm.__all__ if is_density(name))
     assert len(names) > 200
     text = Path(__file__).with_name("typed_densities.py").read_text()

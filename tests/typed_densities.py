@@ -1,4 +1,4 @@
-"""Of a variable every density is a variable, as mypy has it: see `test_types`."""
+"""mypy finds that every density of a variable is a variable: see `test_types`."""
 
 from typing import assert_type
 

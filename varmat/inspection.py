@@ -332,8 +332,7 @@ class Profiling(ContextDecorator):
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "profile: what is pickled is what varmat.profile() returns, which holds no "
-            "measurements; write "
-            "`with varmat.profile() as costs:`, and pickle costs"
+            "measurements; write `with varmat.profile() as costs:`, and pickle costs"
         )
 
 

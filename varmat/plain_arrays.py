@@ -340,6 +340,6 @@ def is_sparse_product(frame: FrameType | None) -> bool:
         return True
     raise TypeError(
         "scipy.sparse leaves to a variable x only the products a @ x and x @ a: for other "
-        "operations make a sparse matrix of "
-        "varmat with varmat.SparseVar(a.data, a), or a dense one with a.toarray()"
+        "operations make a sparse matrix of varmat with varmat.SparseVar(a.data, a), or a dense "
+        "one with a.toarray()"
     )

@@ -1,4 +1,4 @@
-"""Benchmarks for asv. What they measure stands in ``workloads`` one folder up, shared with
+"""Benchmarks for asv. The measured workloads are in ``workloads`` one folder up, shared with
 ``compare.py``.
 """
 

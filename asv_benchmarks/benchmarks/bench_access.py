@@ -1,4 +1,4 @@
-"""Single elements of an array variable, and what arrays leave in memory."""
+"""Access to single elements of an array variable, and the memory that arrays keep."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .common import _Counts, _Rows, _Times, rows_of
 
 
 class Access(_Rows, _Times):
-    """The rows of the table."""
+    """The times of the rows of the table."""
 
     rows = rows_of("access")
     params = tuple(rows)
 
 
 class AccessCounts(_Rows, _Counts):
-    """The rows of the table."""
+    """The counts of the rows of the table."""
 
     rows = Access.rows
     params = Access.params
 
 
 class AgainstScalars:
-    """The time with an array variable as a multiple of that with an array of scalar variables, in
-    turns.
+    """The time with an array variable, as a multiple of the time with an array of scalar variables.
+    The two take turns.
     """
 
     params = tuple(access.ELEMENTS)
@@ -43,7 +43,7 @@ class AgainstScalars:
 
 
 class ArenaBytes:
-    """What one gradient takes from the arena."""
+    """The bytes that one gradient takes from the arena."""
 
     params = tuple(access.WRITTEN)
     param_names = ("function",)
@@ -64,7 +64,9 @@ class ArenaBytes:
 
 
 class Kept:
-    """What is held after an operation whose derivative needs no value, beyond its result."""
+    """The memory that is held after an operation, besides its result. The operations need no values
+    for their derivatives.
+    """
 
     params = tuple(access.LINEAR)
     param_names = ("operation",)

@@ -1,5 +1,5 @@
-"""Many small operations beside the value alone and the derivatives by hand, and what the tape
-counts.
+"""Many small operations, compared with the value alone and with derivatives by hand; and counts of
+tape entries.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .common import _Counts, _Rows, _Times, rows_of
 
 
 class Dispatch(_Rows, _Times):
-    """The rows of the table."""
+    """The times of the rows of the table."""
 
     rows = rows_of("dispatch")
     params = tuple(rows)
 
 
 class DispatchCounts(_Rows, _Counts):
-    """The rows of the table."""
+    """The counts of the rows of the table."""
 
     rows = Dispatch.rows
     params = Dispatch.params
@@ -68,7 +68,7 @@ class LongTapes:
 
 
 class Views:
-    """Views record nothing."""
+    """Views, which record nothing."""
 
     params = tuple(dispatch.VIEWS)
     param_names = ("view",)

@@ -1,5 +1,5 @@
-"""Cumulative functions, and densities and masses beyond the first ones, beside the value alone and
-the derivatives by hand.
+"""Cumulative functions and further densities and masses, compared with the value alone and with
+derivatives by hand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BY_NAME = {
 
 
 class Probabilities(_Times):
-    """Log probabilities up to, or above, N observations."""
+    """Log probabilities up to or above N observations."""
 
     params = (tuple(workload.name for workload in FAMILIES["cumulative"]), cumulative.SIZES)
     param_names = ("function", "size")

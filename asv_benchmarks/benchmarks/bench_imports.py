@@ -1,4 +1,4 @@
-"""The time that ``import varmat`` takes beyond ``import numpy``."""
+"""The time of ``import varmat``, less the time of ``import numpy``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _seconds(statement: str) -> float:
 
 class Import:
     def track_beyond_numpy(self) -> float:
-        # The two take turns, so that both see the same machine.
+        # The two take turns, so that both see the machine in the same state.
         pairs = [(_seconds("import varmat"), _seconds("import numpy")) for _ in range(7)]
         return 1e3 * median(ours - numpy for ours, numpy in pairs)
 

@@ -1,8 +1,9 @@
-"""The breadth of the library: one function each of families that have no derivatives by hand,
-beside their values alone.
+"""The breadth of the library: one function from each family without derivatives by hand, compared
+with its value alone.
 
-A row makes the function of a size and the arguments, with respect to all of which it is
-differentiated."""
+A row has a function that takes a size. It returns the measured function and its arguments, all of
+which are differentiated.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def rng() -> np.random.Generator:
 
 
 class _Library:
-    """Value, gradient, and gradient recorded for NumPy alone; what this revision has not got is
-    skipped.
+    """Value, gradient, and gradient recorded for NumPy alone. A function that this revision lacks
+    is skipped.
     """
 
     rows: dict[str, Row]
@@ -58,7 +59,7 @@ class _Library:
 
 
 def of_data(name: str, data: Callable[[int], np.ndarray], *parameters: float) -> Row:
-    """A function of data and parameters, which are numbers."""
+    """Return a row for a density of data and parameters, which are numbers."""
 
     def row(size: int) -> Any:
         function, y = getattr(vm, name), data(size)
@@ -110,7 +111,7 @@ CUMULATIVE: dict[str, Row] = {
 
 
 class Cumulative(_Library):
-    """Log probabilities up to, or above, N observations."""
+    """Log probabilities up to or above N observations."""
 
     rows = CUMULATIVE
     params = (tuple(CUMULATIVE), (1024, 1_000_000))
@@ -131,7 +132,7 @@ DENSITIES: dict[str, Row] = {
 
 
 class MoreDensities(_Library):
-    """Of N observations."""
+    """Further densities of N observations."""
 
     rows = DENSITIES
     params = (tuple(DENSITIES), (1024, 1_000_000))
@@ -143,7 +144,7 @@ DIFFUSION: dict[str, Row] = {
 
 
 class Diffusion(_Library):
-    """The first passage density, of N times."""
+    """The first passage density of N times."""
 
     rows = DIFFUSION
     params = (tuple(DIFFUSION), (8, 1024))
@@ -180,7 +181,7 @@ MATRIX_DENSITIES: dict[str, Row] = {
 
 
 class MatrixDensities(_Library):
-    """Of matrices with N rows and columns."""
+    """Densities of matrices with N rows and columns."""
 
     rows = MATRIX_DENSITIES
     params = (tuple(MATRIX_DENSITIES), (2, 64))
@@ -190,7 +191,7 @@ class MatrixDensities(_Library):
 
 
 def regression(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Independent variables, and a linear predictor."""
+    """Return independent variables and a linear predictor."""
     x = rng().normal(size=(size, COLUMNS))
     return x, 0.2 * x.sum(axis=1)
 
@@ -239,7 +240,9 @@ GLMS: dict[str, Row] = {
 
 
 class MoreGlms(_Library):
-    """Of N observations and 50 columns, beside one product with the matrix."""
+    """Further linear models with N observations and 50 columns, compared with one product with the
+    matrix.
+    """
 
     rows = GLMS
     params = (tuple(GLMS), (1000, 100_000))
@@ -256,7 +259,7 @@ class MoreGlms(_Library):
 
 
 def sparse_design(size: int) -> Any:
-    """Ten non-zeros in a row, of 1000 columns."""
+    """Return a matrix with 1000 columns and ten non-zeros in each row."""
     import scipy.sparse
 
     places = rng().integers(0, 1000, size=(size, 10))
@@ -295,14 +298,14 @@ SPARSE: dict[str, Row] = {
 
 
 class Sparse(_Library):
-    """Of N rows."""
+    """Sparse matrices with N rows."""
 
     rows = SPARSE
     params = (tuple(SPARSE), (1000, 100_000))
 
 
 def grid_determinant(size: int) -> Any:
-    """Of a precision matrix with neighbours on a square grid."""
+    """Return the determinant of a precision matrix that couples neighbours on a square grid."""
     import scipy.sparse
 
     steps = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(size, size))
@@ -319,7 +322,7 @@ DETERMINANTS: dict[str, Row] = {"sparse_log_determinant_spd": grid_determinant}
 
 
 class SparseDeterminant(_Library):
-    """Of a grid of N times N points."""
+    """The determinant for a grid of N times N points."""
 
     rows = DETERMINANTS
     params = (tuple(DETERMINANTS), (10, 60))
@@ -350,7 +353,7 @@ COMPLEX: dict[str, Row] = {
 
 
 class Complex(_Library):
-    """Of N elements."""
+    """Functions of N complex elements."""
 
     rows = COMPLEX
     params = (tuple(COMPLEX), (1024, 1_000_000))
@@ -364,7 +367,7 @@ COMPLEX_MATRICES: dict[str, Row] = {"np.linalg.eigvals": moduli_of_eigenvalues}
 
 
 class ComplexMatrices(_Library):
-    """Of N rows and columns."""
+    """Functions of complex matrices with N rows and columns."""
 
     rows = COMPLEX_MATRICES
     params = (tuple(COMPLEX_MATRICES), (2, 64))

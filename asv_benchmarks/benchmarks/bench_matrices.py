@@ -1,5 +1,5 @@
-"""Functions of matrices: value and gradient beside those by hand and those of scalar variables,
-tape entries and memory.
+"""Functions of matrices: value and gradient compared with those by hand and with those of scalar
+variables, tape entries and memory.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ GRADIENTS = tuple(
 
 
 class _Gradient:
-    """Value and gradient of varmat, after a first call that warms up; what this revision cannot do
-    is skipped.
+    """Value and gradient by varmat, after a first call that warms up. A workload that this revision
+    cannot compute is skipped.
     """
 
     param_names = ("function", "size")
@@ -41,7 +41,7 @@ class _Gradient:
 
 
 class Matrices(_Gradient):
-    """Beside the derivatives by hand."""
+    """Gradients compared with the derivatives by hand."""
 
     params = (DERIVED, SIZES)
 
@@ -53,7 +53,7 @@ class Matrices(_Gradient):
 
 
 class MatricesNotDerived(_Gradient):
-    """Beside the value alone."""
+    """Gradients compared with the value alone."""
 
     params = (NOT_DERIVED, SIZES)
 
@@ -69,7 +69,7 @@ class MatricesNotDerived(_Gradient):
 
 
 class RecordedMatrices(_Gradient):
-    """A gradient that is replayed, beside one that is recorded each time."""
+    """Gradients run from a recording, compared with gradients recorded each time."""
 
     params = (GRADIENTS, SIZES[:2])
 
@@ -77,7 +77,8 @@ class RecordedMatrices(_Gradient):
         super().setup(name, size)
         try:
             self.replayed = ready("recorded", self.workload, size, self.args)
-        except vm.TapeError as refused:  # of an operation that cannot be replayed
+        # The operation cannot be recorded as a program.
+        except vm.TapeError as refused:
             raise MissingError(str(refused)) from None
 
     def time_varmat(self, name: str, size: int) -> None:
@@ -88,7 +89,7 @@ class RecordedMatrices(_Gradient):
 
 
 class AgainstScalars(_Gradient):
-    """Matrix variables beside arrays of scalar variables."""
+    """Matrix variables compared with arrays of scalar variables."""
 
     params = (tuple(name for name, workload in BY_NAME.items() if workload.matvar), (2, 64))
     timeout = 300
@@ -105,7 +106,7 @@ class AgainstScalars(_Gradient):
 
 
 class MatrixMemory(_Gradient):
-    """What does not depend on the machine, and the largest memory."""
+    """Figures that do not depend on the machine, and the peak memory."""
 
     params = (DERIVED,)
     param_names = ("function",)

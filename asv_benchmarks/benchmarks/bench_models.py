@@ -1,4 +1,4 @@
-"""Whole models: value and gradient beside those written by hand and beside the value alone, tape
+"""Whole models: value and gradient compared with derivatives by hand and with the value alone, tape
 entries and memory.
 """
 
@@ -25,7 +25,7 @@ class Models(_Rows, _Times, _Counts):
 
 
 class Additions:
-    """The memory of a hundred additions to a matrix, from a cold start."""
+    """The memory of a hundred additions to a matrix, without a first call that warms up."""
 
     params = ADDITIONS
     param_names = ("additions",)
@@ -56,8 +56,8 @@ LOOPS = rows_of("loops")
 
 
 class Loops:
-    """Models written as loops over observations: a gradient anew, from a recording, and the
-    recording.
+    """Models written as loops over observations: an eager gradient, a gradient from a recording,
+    and the recording itself.
     """
 
     params = tuple(LOOPS)
@@ -85,7 +85,9 @@ EQUATIONS = rows_of("equations")
 
 
 class Equations:
-    """Differential equations: the solution alone, and a gradient, anew and from a recording."""
+    """Differential equations: the solution alone, an eager gradient, and a gradient from a
+    recording.
+    """
 
     params = tuple(EQUATIONS)
     param_names = ("equation",)

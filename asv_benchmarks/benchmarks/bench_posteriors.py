@@ -1,4 +1,4 @@
-"""Gradients of real posteriors, where their data are at hand (see ``workloads/posteriors.py``)."""
+"""Gradients of real posteriors, if their data are available (see ``workloads/posteriors.py``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ FOUND: dict[str, Posterior] = {each.name: each for each in find(default_folder()
 
 
 class Posteriors:
-    """The gradient of a model, beside the value alone; a revision that lacks a function of the
-    model skips it.
+    """The gradient of a model, compared with the value alone. If this revision lacks a function of
+    the model, the model is skipped.
     """
 
     params = tuple(each.title for each in DEFINITIONS.values())
@@ -38,20 +38,22 @@ class Posteriors:
         self.gradient(self.q)
 
     def track_gradient_error(self, name: str) -> float:
-        """The largest error beside Stan's gradient, in units of 1 + the largest derivative."""
+        """Return the largest difference from Stan's gradient, in units of 1 + the largest
+        derivative.
+        """
         return self.posterior.errors(self.gradient)[1]
 
     track_gradient_error.unit = "relative"  # type: ignore[attr-defined]
 
 
 class Recorded(Posteriors):
-    """The same of what is recorded once."""
+    """The same figures for a recording."""
 
     implementation = "recorded"
 
 
 class Tape:
-    """What a gradient takes beside time."""
+    """The tape and memory that a gradient takes."""
 
     params = Posteriors.params
     param_names = Posteriors.param_names

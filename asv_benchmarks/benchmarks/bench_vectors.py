@@ -1,5 +1,5 @@
-"""Functions of vectors, densities and generalised linear models, beside the value alone and the
-derivatives by hand.
+"""Functions of vectors, densities and generalised linear models, compared with the value alone and
+with derivatives by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIZES = (2, 1024, 10_000, 1_000_000)
 
 
 class Vectors(_Times):
-    """Of N elements."""
+    """Functions of N elements."""
 
     params = (_VECTORS, _SIZES)
     param_names = ("function", "size")
@@ -31,13 +31,13 @@ class Vectors(_Times):
 
 
 class Densities(Vectors):
-    """Of N observations."""
+    """Densities of N observations."""
 
     params = (_DENSITIES, _SIZES)
 
 
 class Glms(Vectors):
-    """Generalised linear models, beside one product with the matrix too."""
+    """Generalised linear models, also compared with one product with the matrix."""
 
     params = (_GLMS, densities.GLM_SIZES)
 
@@ -46,7 +46,7 @@ class Glms(Vectors):
 
 
 class VectorCounts(_Counts):
-    """Small enough for the heap, and large enough for the arena."""
+    """Counts at a size small enough for the heap, and at one large enough for the arena."""
 
     params = (_VECTORS + _DENSITIES, (1024, 100_000))
     param_names = ("function", "size")
@@ -56,13 +56,13 @@ class VectorCounts(_Counts):
 
 
 class GlmCounts(VectorCounts):
-    """What does not depend on the machine."""
+    """Figures that do not depend on the machine."""
 
     params = (_GLMS, densities.GLM_SIZES)
 
 
 class VectorMemory(VectorCounts):
-    """The most memory, at 10^6 elements."""
+    """The peak memory at 10^6 elements."""
 
     params = (_VECTORS + _DENSITIES, (1_000_000,))
 

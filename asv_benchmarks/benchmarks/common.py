@@ -1,5 +1,5 @@
-"""What the benchmarks of several families share. asv takes no class for a benchmark whose name
-begins with an underscore.
+"""Classes that the benchmarks of several families share. asv ignores classes whose names begin with
+an underscore.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import varmat as vm
 
 
 def _callbacks(function: Callable[..., Any], *args: Any) -> int:
-    """The reverse rules that run: entries with something to hand over."""
+    """Count the reverse rules that run: entries whose result has an adjoint."""
     with vm.nested() as tape:
         function(*map(vm.var, args)).grad()
         return sum(result._adj is not None for _, result, _, _ in tape)
 
 
 def _calls(function: Callable[..., Any], *args: Any) -> int:
-    """Calls of Python and C functions; operators, and ufuncs called by name, are none to the
-    interpreter.
+    """Count the calls of Python and C functions. The interpreter does not count operators, nor
+    ufuncs called by name.
     """
     count = 0
 
@@ -41,8 +41,8 @@ def _calls(function: Callable[..., Any], *args: Any) -> int:
 
 
 def ready(way: str, workload: Workload, size: int, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """An implementation of a workload after a first call, which warms up; what this revision cannot
-    do is skipped.
+    """Return an implementation of a workload after a first call, which warms up. A workload that
+    this revision cannot compute is skipped.
     """
     function = gradient_function(way, workload, size)
     try:
@@ -53,7 +53,7 @@ def ready(way: str, workload: Workload, size: int, args: tuple[Any, ...]) -> Cal
 
 
 def rows_of(family: str) -> dict[str, tuple[Workload, int]]:
-    """The rows of the table of a family, by a text for each."""
+    """Return the rows of the table of a family, each with its text."""
     return {
         f"{workload.name}, {size}": (workload, size)
         for workload in FAMILIES[family]
@@ -62,7 +62,7 @@ def rows_of(family: str) -> dict[str, tuple[Workload, int]]:
 
 
 class _Gradient:
-    """A workload in each way."""
+    """A workload in each implementation."""
 
     def prepare(self, workload: Workload, size: int) -> None:
         if size not in workload.sizes:
@@ -80,7 +80,7 @@ class _Gradient:
 
 
 class _Times(_Gradient):
-    """The timings of a workload; subclasses give `params` and `setup`."""
+    """The times of a workload; subclasses define `params` and `setup`."""
 
     timeout = 120
 
@@ -95,7 +95,9 @@ class _Times(_Gradient):
 
 
 class _Counts(_Gradient):
-    """What a gradient counts, whatever the machine; subclasses give `params` and `setup`."""
+    """Counts of a gradient that do not depend on the machine; subclasses define `params` and
+    `setup`.
+    """
 
     def track_tape_entries(self, *_: Any) -> int:
         return entries(self.of_variables, *self.variables)
@@ -116,7 +118,7 @@ class _Counts(_Gradient):
 
 
 class _Rows(_Gradient):
-    """The rows of a table; subclasses give `rows`, and their texts as `params`."""
+    """The rows of a table; subclasses define `rows`, and their texts as `params`."""
 
     rows: dict[str, tuple[Workload, int]]
     param_names = ("function",)

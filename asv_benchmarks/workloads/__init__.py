@@ -1,1 +1,1 @@
-"""The workloads, a module a family. Importing this package fills `FAMILIES`."""
+"""The workloads, with a module for each family. Importing this package fills `FAMILIES`."""

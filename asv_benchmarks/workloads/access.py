@@ -1,4 +1,6 @@
-"""Single elements of an array variable: read, written, gathered. And the memory of arrays."""
+"""Single elements of an array variable: reading, writing and gathering. And the memory of
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,15 @@ from workloads.vectors import vector, warm, weighted_vector, weights
 from workloads.workload import Workload
 
 N = 1024
-# Elements that are read or written, one after the other.
+# How many elements are read or written, one after the other.
 COUNT = 100
-# Elements gathered, for every element there is.
+# How many elements are gathered for each element of the array.
 TIMES = 10
 
 
 @cache
 def places(n: int) -> tuple[int, ...]:
-    """Different ones."""
+    """Return places that all differ."""
     return tuple(np.random.default_rng(5).permutation(n)[:COUNT].tolist())
 
 
@@ -43,7 +45,9 @@ def gathered(n: int) -> np.ndarray:
 
 
 def assigned(xp: Any, a: Any, place: int, value: Any) -> Any:
-    """The array with an element assigned: in place, but JAX makes another one."""
+    """Return the array with an element assigned. The assignment is in place, except in JAX, which
+    makes a new array.
+    """
     if getattr(xp, "library", "") == "jax":
         return a.at[place].set(value)
     a[place] = value
@@ -93,7 +97,7 @@ def writes_by_hand(x: np.ndarray, v: float, w: np.ndarray) -> Any:
 
 
 def recurrence(xp: Any, n: int) -> Callable[..., Any]:
-    """The first elements filtered where they are, each with the one before it."""
+    """Filter the first elements in place, each with the one before it."""
 
     def function(x: Any, w: Any) -> Any:
         a = 1.0 * x
@@ -127,7 +131,7 @@ def gather_by_hand(x: np.ndarray, index: np.ndarray, w: np.ndarray) -> Any:
 
 # --- the rows ---
 
-# The loops with arrays of scalar variables are measured in `budgets`, without the making of the
+# `budgets` measures the loops with arrays of scalar variables, without the time to make these
 # variables.
 for name, variables, point, expression, by_hand, without in (
     (
@@ -164,7 +168,7 @@ Workload(
 
 
 def write_all(x: Any) -> None:
-    """Elements become one and the same scalar variable."""
+    """Set all elements to the same scalar variable."""
     v = x[0]
     for i in places(N):
         x[i] = v
@@ -180,8 +184,8 @@ def writes_summed(x: Any) -> Any:
     return np.sum(x)
 
 
-# On a matvar an assignment exchanges a reference and records nothing; what it costs beside a use of
-# the array says the third.
+# An assignment into a matvar exchanges a reference and records nothing. The third case shows its
+# cost together with a use of the array.
 ELEMENTS: dict[str, Callable[[Any], Any]] = {
     f"{COUNT} reads, summed": lambda x: total_of(x, places(N)),
     f"{COUNT} writes, one read": writes_read_once,
@@ -191,7 +195,7 @@ ELEMENTS: dict[str, Callable[[Any], Any]] = {
 
 
 def seconds_of(function: Callable[[Any], Any], make: Callable[[Any], Any]) -> float:
-    """Seconds of recording and reverse pass, without those of making the variables."""
+    """Return the seconds of recording and reverse pass, without those of making the variables."""
     with vm.nested():
         x = make(vector(N)[0])
         start = time.perf_counter()
@@ -200,7 +204,9 @@ def seconds_of(function: Callable[[Any], Any], make: Callable[[Any], Any]) -> fl
 
 
 def against_scalars(function: Callable[[Any], Any]) -> tuple[float, float]:
-    """Seconds with an array variable and with an array of scalar variables; the two take turns."""
+    """Return the seconds with an array variable and with an array of scalar variables; the two take
+    turns.
+    """
     samples: dict[str, list[float]] = {"var": [], "matvar": []}
     gc.disable()
     try:
@@ -213,8 +219,8 @@ def against_scalars(function: Callable[[Any], Any]) -> tuple[float, float]:
 
 
 def bare_writes() -> None:
-    """The least that writes into an array can be in Python: no checks, no runs of writes, no look
-    at what is written.
+    """Write into an array in the simplest way that is possible in Python: without checks, without
+    runs of writes, and without looking at what is written.
     """
     values, source, adjoints, log = vector(N)[0].copy(), 0.3, np.zeros(N), []
 
@@ -252,10 +258,10 @@ def elements() -> list[Budget]:
 # --- budgets: memory ---
 
 LARGE = 100_000
-# Arrays of that length that objects and the rounding up to lines of memory may take.
+# The share of an array that objects, and rounding up to lines of memory, may take.
 BESIDE = 0.01
-# Arrays of the length of `x` that each writes before the reverse pass: results, and what is saved
-# beyond them.
+# How many arrays of the length of `x` each case writes before the reverse pass: results, and values
+# saved in addition.
 WRITTEN: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "sum(x)": (0, np.sum),
     "sum of views": (0, lambda x: np.sum(x[1:]) + np.sum(x[::-2]) + np.sum(x.reshape(2, -1).T)),
@@ -284,7 +290,7 @@ LINEAR: dict[str, Callable[[Any], Any]] = {
 
 
 def arena_limit() -> Budget:
-    """Two numbers, value and adjoint, for each element written."""
+    """Each element written may take two numbers, a value and an adjoint."""
     (x,) = vector(LARGE)
     used = {
         name: arena_bytes(vm.value_and_grad(function), x) / (16 * x.size) - arrays
@@ -303,10 +309,12 @@ def arena_limit() -> Budget:
 
 
 def kept_beyond_result(function: Callable[[Any], Any], x: np.ndarray) -> float:
-    """Arrays of the length of `x` that are held after an operation, its result apart."""
+    """Return how many arrays of the length of `x` are held after an operation, besides its
+    result.
+    """
     with vm.nested() as tape:
         variable = vm.var(x)
-        function(variable)  # so that the arena has its blocks
+        function(variable)  # the arena then has its blocks
         taken, (held, _) = tape.arena.bytes_taken, tracemalloc.get_traced_memory()
         result = function(variable)
         held = tracemalloc.get_traced_memory()[0] - held + (tape.arena.bytes_taken - taken) // 2
@@ -336,7 +344,7 @@ ADDITIONS, ROWS = 100, 1000
 
 
 def peak_of_process() -> int:
-    """The most memory, in bytes, that this process has had at a time."""
+    """Return the peak memory of this process in bytes."""
     status = Path("/proc/self/status").read_text()
     return 1024 * next(
         int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")
@@ -350,8 +358,8 @@ def additions(x: Any, b: np.ndarray, count: int = ADDITIONS) -> Any:
 
 
 def peaks_of_additions() -> list[float]:
-    """Peak memory of a first and of a second gradient of many additions, in arrays, beyond their
-    results.
+    """Return the peak memory of a first and of a second gradient of many additions, in arrays, less
+    their results.
     """
     x = np.ones((ROWS, ROWS))
     b = x.copy()
@@ -366,7 +374,7 @@ def peaks_of_additions() -> list[float]:
 
 
 def peak_of_additions() -> Budget:
-    """In a process of its own, whose peak is not that of something else."""
+    """Measure in a process of its own, whose peak comes from nothing else."""
     title = (
         f"{ADDITIONS} additions to {ROWS} x {ROWS}: peak beyond the results, in arrays, at most 3"
     )
@@ -385,5 +393,5 @@ def peak_of_additions() -> Budget:
 
 
 def budgets() -> list[Budget]:
-    """Elements and memory, measured now."""
+    """Measure the budgets of elements and memory."""
     return [*elements(), arena_limit(), nothing_kept(), peak_of_additions()]

@@ -1,8 +1,9 @@
-"""Logarithms of cumulative distribution functions, of observations that are data and of parameters
-that are numbers.
+"""Logarithms of cumulative distribution functions. The observations are data, and the parameters
+are numbers.
 
-By hand each is the formula of a textbook, with the ufuncs of SciPy, right in the bulk. Derivatives
-in the shapes of incomplete gamma and beta functions have no ufunc and are not taken."""
+By hand, each is the formula of a textbook with SciPy's ufuncs, which is accurate in the bulk. Shape
+derivatives of incomplete gamma and beta functions have no ufunc and are left out.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def standardised(y: Any, mu: float, sigma: float) -> Any:
 
 
 def of_standardised(value: float, slope: Any, z: Any, sigma: float) -> Any:
-    """Value and derivatives in location and scale, given that in ``z = (y - mu) / sigma``."""
+    """Return the value and the derivatives in location and scale, from the value and the slope in
+    ``z = (y - mu) / sigma``.
+    """
     return value, (-total(slope) / sigma, -float(slope.dot(z)) / sigma)
 
 
@@ -47,7 +50,7 @@ def of_standardised(value: float, slope: Any, z: Any, sigma: float) -> Any:
 
 
 def mills(z: Any) -> Any:
-    """The normal density over the distribution function."""
+    """Return the normal density over the distribution function."""
     h = np.multiply(z, -ROOT_HALF, warm("hazard", z.size))
     special.erfcx(h, h)
     return np.divide(ROOT_TWO_OVER_PI, h, h)
@@ -110,10 +113,10 @@ def gumbel_above_by_hand(mu: float, beta: float, y: Any) -> Any:
 
 
 def one_less(t: Any, value: Any) -> tuple[float, Any]:
-    """The sum of ``log(1 - exp(-t))``, and ``t / (exp(t) - 1)``."""
+    """Return the sum of ``log(1 - exp(-t))``, and ``t / (exp(t) - 1)``."""
     np.negative(t, value)
     np.expm1(value, value)
-    np.negative(value, value)  # the probability p; the odds are (1 - p) / p
+    np.negative(value, value)  # this is the probability p, and the odds are (1 - p) / p
     slope = np.subtract(1.0, value, warm("slope", t.size))
     slope *= t
     slope /= value
@@ -144,7 +147,7 @@ def exponential_by_hand(beta: float, y: Any) -> Any:
 
 
 def powers(y: Any, alpha: float, sigma: float) -> tuple[Any, Any]:
-    """The logarithm of ``y / sigma``, and its power."""
+    """Return the logarithm of ``y / sigma``, and the power of ``y / sigma``."""
     log_u, t = np.multiply(y, 1.0 / sigma, warm("log", y.size)), warm("t", y.size)
     np.log(log_u, log_u)
     return log_u, np.exp(np.multiply(log_u, alpha, t), t)
@@ -217,7 +220,9 @@ def loglogistic_by_hand(alpha: float, beta: float, y: Any) -> Any:
 
 
 def incomplete_gamma(function: Any, a: Any, t: Any) -> tuple[float, Any]:
-    """The sum of the logarithms of the function, and the derivative of the lower one over it."""
+    """Return the sum of the logarithms of the function, and the derivative of the lower function
+    over the function.
+    """
     p, slope = function(a, t, warm("value", t.size)), np.log(t, warm("slope", t.size))
     if np.ndim(a):
         slope *= a - 1.0
@@ -273,7 +278,7 @@ def beta_by_hand(theta: Any, alpha: float, beta: float) -> Any:
 def binomial_by_hand(theta: float, n: Any, trials: float) -> Any:
     left = np.subtract(trials, n, warm("left", n.size))
     p, slope = special.bdtr(n, trials, theta), warm("slope", n.size)
-    # The mass at n, times what is left of the trials over the probability of a failure.
+    # This is the mass at n, times the remaining trials over the probability of a failure.
     np.subtract(n * math.log(theta), special.betaln(n + 1.0, left), slope)
     slope += (left - 1.0) * math.log1p(-theta)
     np.exp(slope, slope)
@@ -282,7 +287,7 @@ def binomial_by_hand(theta: float, n: Any, trials: float) -> Any:
 
 
 def negative_binomial(shape: float, p: float, n: Any) -> tuple[float, float]:
-    """The value and the derivative in the probability p."""
+    """Return the value and the derivative in the probability p."""
     m = np.add(n, 1.0, warm("left", n.size))
     value, slope = (
         special.betainc(shape, m, p, warm("value", n.size)),
@@ -318,7 +323,7 @@ def exp_mod_normal_by_hand(mu: float, sigma: float, rate: float, y: Any) -> Any:
     p = special.ndtr(z, warm("value", z.size))
     p -= second
     second /= p
-    w += h  # the mean beyond
+    w += h  # the mean beyond y
     in_sigma = float(second.dot(np.subtract(w, z, h)))
     whole = total(second)
     return total(np.log(p, p)), (-rate * whole, rate * in_sigma, sigma * float(second.dot(w)))
@@ -386,8 +391,8 @@ def row(
     *parameters: float,
     shapes: tuple[float, ...] = (),
 ) -> None:
-    """A function of observations and of parameters, which are the variables; last are those that
-    are data, in their places.
+    """Add a row for a function of observations and parameters. The parameters are the variables.
+    The last arguments are data, at their places.
     """
 
     def expression(xp: Any, n: int) -> Any:
@@ -408,7 +413,7 @@ def row(
     )
 
 
-# Where the shapes, which are data here, do not stand last.
+# Functions whose shapes, which are data here, are not the last arguments.
 PLACES = {
     "student_t_lcdf": (2, 0, 1), "gamma_lcdf": (1, 0), "gamma_lccdf": (1, 0),
      "scaled_inv_chi_square_lcdf": (1, 0),

@@ -1,7 +1,8 @@
 """Densities of one variable and generalised linear models.
 
-By hand, as by varmat, all terms of the value are computed in every call, also those that depend on
-data only."""
+The code by hand and varmat both compute all terms of the value in every call, including those that
+depend on data only.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from workloads.workload import FAMILIES, Workload
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 FREEDOM = 4.5
-# Columns of the matrix of a generalised linear model.
+# The number of columns of the matrix of a generalised linear model.
 COLUMNS = 50
 
 
@@ -89,7 +90,7 @@ def student_constant(nu: float, sigma: float) -> float:
 
 
 def student_parts(y: Any, mu: float, sigma: float, nu: float) -> Any:
-    """Residuals, ``nu sigma**2 + residual**2``, and the log density."""
+    """Return the residuals, ``nu sigma**2 + residual**2``, and the log density."""
     d, s = np.subtract(y, mu, warm("d", y.size)), warm("s", y.size)
     scale = nu * sigma**2
     np.multiply(d, d, s)
@@ -130,7 +131,7 @@ def student_all_by_hand(y: Any, nu: float, mu: Any, sigma: Any) -> Any:
     spread = float(np.add.reduce(logs))
     scale = float(np.add.reduce(np.log(sigma, logs)))
     value = n * student_constant(nu, 1.0) - half * spread - scale
-    # z**2 / (nu + z**2) weighs the observations.
+    # The weight of an observation is z**2 / (nu + z**2).
     np.add(s, nu, logs)
     np.divide(s, logs, s)
     share = float(np.add.reduce(s))
@@ -175,7 +176,9 @@ def poisson_log_by_hand(log_rate: Any, n: Any) -> Any:
 
 
 def two_passes(weigh: Callable[..., Any]) -> Callable[..., Any]:
-    """The linear predictors, and then the product of the matrix with what `weigh` makes of them."""
+    """Compute the linear predictors, and then the product of the matrix with what `weigh` returns
+    for them.
+    """
 
     def by_hand(alpha: float, beta: Any, *others: Any) -> Any:
         *scale, y, x = others
@@ -209,7 +212,9 @@ def weigh_poisson(y: Any, t: Any) -> Any:
 
 
 def glm_point(kind: str) -> Callable[[int], tuple[Any, ...]]:
-    """Size to intercept, coefficients (and scale), observations and matrix."""
+    """Return a function from size to intercept, coefficients (and scale), observations and
+    matrix.
+    """
 
     def point(n: int) -> tuple[Any, ...]:
         rng = generator()
@@ -250,8 +255,8 @@ def row(
     matvar: tuple[int, ...] = (),
     stan: Any = None,
 ) -> Workload:
-    """A workload; `density` takes the namespace and then the arguments. Only where arrays vary is
-    there something for a matvar.
+    """Make a workload; `density` takes the namespace and then the arguments. A matvar takes part
+    only if some variables are arrays.
     """
     limits = {} if limit is None else {100_000: limit}
 
@@ -277,7 +282,7 @@ def observations(n: int) -> np.ndarray:
 
 
 def arrays(n: int) -> tuple[np.ndarray, ...]:
-    """Observations, locations and scales."""
+    """Return observations, locations and scales."""
     y = observations(n)
     return y, np.sin(y), np.exp(0.5 * y)
 
@@ -416,9 +421,9 @@ row(
 
 # --- budgets ---
 
-# Seconds per turn of each competitor, and turns.
+# Seconds per turn of each competitor, and the number of turns.
 SECONDS, TURNS = 0.02, 21
-# Densities, each with the arguments that are variables, arrays.
+# Densities with their variable arguments, which are arrays.
 CHECKED: dict[str, Callable[[Any, Any], Any]] = {
     "normal_lpdf": lambda y, scale: vm.normal_lpdf(y, 0.3, scale),
     "student_t_lpdf": lambda y, scale: vm.student_t_lpdf(y, 4.0, 0.3, scale),
@@ -430,8 +435,8 @@ CHECKED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def linear_models() -> list[Budget]:
-    """Value and gradient beside one product of the matrix with a vector, and beside two passes by
-    hand.
+    """Compare value and gradient with one product of the matrix with a vector, and with two passes
+    by hand.
     """
     found, rows = [], GLM_SIZES[-1]
     for name in ("normal_id_glm", "bernoulli_logit_glm"):
@@ -463,8 +468,8 @@ def linear_models() -> list[Budget]:
 
 
 def cost_of_checks() -> list[Budget]:
-    """Of the domains of arguments, as a share of value and gradient; the support of an observation
-    belongs to the density.
+    """Measure the checks of arguments as a share of value and gradient. The support of an
+    observation counts as a part of the density.
     """
     check, found = Domain.check, []
 
@@ -494,5 +499,5 @@ def cost_of_checks() -> list[Budget]:
 
 
 def budgets() -> list[Budget]:
-    """Linear models and checks, measured now."""
+    """Measure the budgets of linear models and checks."""
     return [*linear_models(), *cost_of_checks()]

@@ -1,4 +1,4 @@
-"""Many small operations: the time goes into calls, not into arithmetic. And what the tape costs."""
+"""Many small operations, where calls take the time and not arithmetic. And the cost of the tape."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEPS = (10, 100, 1000)
 
 
 def repeated(xp: Any, count: int, step: Callable[[Any], Any], x: Any) -> Any:
-    """``step(step(...x))``. JAX compiles one step instead of a program of so many."""
+    """Return ``step(step(...x))``. JAX compiles one step in a loop instead of a long program."""
     if getattr(xp, "library", "") == "jax":
         return importlib.import_module("jax").lax.fori_loop(0, count, lambda _, x: step(x), x)
     for _ in range(count):
@@ -57,7 +57,7 @@ def nested_sines_by_hand(x: float, count: int) -> Any:
 
 
 def scalar_chain(x: Any, operations: int) -> Any:
-    """So many additions and multiplications of scalars, one after the other."""
+    """Do the given number of additions and multiplications of scalars, one after the other."""
     for _ in range(operations // 2):
         x = x * 0.999 + 0.001
     return x
@@ -78,7 +78,7 @@ def halved_by_hand(x: float, count: int) -> Any:
 
 
 def shared_by_hand(x: float, count: int) -> Any:
-    """A sum over the 3**count paths from the result to `x`, a factor for each step."""
+    """Sum over the 3**count paths from the result to `x`, with a factor for each step."""
     gradient = 1.0
     for _ in range(count):
         gradient *= 1.0 - 0.2 * x
@@ -118,8 +118,8 @@ def multiplied_by_hand(x: np.ndarray, y: np.ndarray, count: int) -> Any:
 
 
 def eight_schools(xp: Any) -> Callable[[Any], Any]:
-    """The non-centred eight-schools log density of ``(theta_trans[8], mu, log tau)``, in operators
-    and elementary functions.
+    """Return the non-centred eight-schools log density of ``(theta_trans[8], mu, log tau)``,
+    written with operators and elementary functions.
     """
     effects, errors = xp.asarray(EFFECTS), xp.asarray(ERRORS)
 
@@ -178,11 +178,12 @@ def row(
 
 
 def steps(start: Any, step: Callable[[Any], Callable[[Any], Any]], end: str = "") -> dict[str, Any]:
-    """Point and expression of a number of steps, which is the size, from `start`; `end` makes a
-    scalar of the last.
+    """Return the point and the expression of a row. The size is the number of steps from `start`,
+    and `end` makes a scalar of the last result.
 
-    `step` takes the namespace and gives the function that is called, so that nothing else is called
-    in between."""
+    `step` takes the namespace and returns the function that is called, so that nothing else is
+    called in between.
+    """
 
     def expression(xp: Any, n: int) -> Any:
         last, one = getattr(xp, end) if end else lambda x: x, step(xp)
@@ -218,7 +219,7 @@ row(
     **steps(np.linspace(1, 2, 8), lambda xp: lambda x: (x + x) / 2.0, "sum"),
     by_hand=halved_array_by_hand,
 )
-# 3**40 paths: a reverse pass that went along each would not come to an end.
+# There are 3**40 paths, so a reverse pass along each path would never end.
 row(
     "x - x * x / 10",
     (10, 20, 40),
@@ -240,7 +241,8 @@ row(
     lambda xp, n: eight_schools(xp),
     eight_schools_by_hand,
 )
-# Not of calls alone: how the gradient grows with the inputs, beside the value.
+# This row is not about calls alone: it shows how the gradient grows with the inputs, compared with
+# the value.
 Workload(
     "dispatch",
     "sum(sin(x) * x)",
@@ -254,7 +256,7 @@ Workload(
 
 # --- budgets ---
 
-# Seconds per turn of each competitor, and turns.
+# Seconds per turn of each competitor, and the number of turns.
 SECONDS, TURNS = 0.01, 21
 COUNT = 1000
 LENGTHS = (1_000, 1_000_000)
@@ -269,7 +271,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 
 
 def multiply_chain(reverse: bool) -> None:
-    """A chain of `COUNT` products of arrays of length 8, recorded."""
+    """Record a chain of `COUNT` products of arrays of length 8."""
     with vm.nested():
         x, y = vm.var(np.linspace(1, 2, 8)), vm.var(np.linspace(0.999, 1.001, 8))
         last = multiplied(x, y, COUNT)
@@ -278,7 +280,7 @@ def multiply_chain(reverse: bool) -> None:
 
 
 def bare_chain() -> Any:
-    """The same chain on a tape that checks nothing."""
+    """Record the same chain on a tape that checks nothing."""
 
     def chain(x: Any) -> Any:
         y = x * 1.0
@@ -294,15 +296,15 @@ def plain_multiplies() -> None:
 
 
 def densities_of_eight() -> None:
-    """Recorded, summed and swept."""
+    """Record small densities, sum them, and run the reverse pass."""
     with vm.nested():
         y, mu, sigma = vm.var(np.linspace(-1, 1, 8)), vm.var(0.3), vm.var(1.2)
         np.sum(np.stack([vm.normal_lpdf(y, mu, sigma) for _ in range(COUNT)])).grad()
 
 
 def figure(title: str, time: Timing, to: Timing, note: str = "") -> Budget:
-    """A ratio beside which there is no bound: what is small stands at the floor of Python, unless
-    it is recorded.
+    """Make a figure without a bound. Small computations cannot be faster than Python, unless they
+    are recorded.
     """
     return Budget(
         0,
@@ -315,7 +317,9 @@ def figure(title: str, time: Timing, to: Timing, note: str = "") -> Budget:
 
 
 def one_operation() -> list[Budget]:
-    """Entries of the tape, beside the call of NumPy or of Python that each has in it."""
+    """Compare the entries of the tape with the call of NumPy or of Python that each of them
+    contains.
+    """
 
     def empty() -> None:
         pass
@@ -355,7 +359,9 @@ def one_operation() -> list[Budget]:
 
 
 def small_model() -> list[Budget]:
-    """Eight schools beside its value alone, and the eager gradient beside the least of tapes."""
+    """Compare eight schools with its value alone, and the eager gradient with the simplest possible
+    tape.
+    """
     workload = next(each for each in FAMILIES["dispatch"] if each.name.startswith("eight schools"))
     functions = {
         name: peers.gradient_function(name, workload, 10)
@@ -382,8 +388,8 @@ def small_model() -> list[Budget]:
 
 
 def one_step() -> Budget:
-    """A step of a program, its arithmetic on 8 elements included, point after point in the compiled
-    loop.
+    """Measure a step of a program, including its arithmetic on 8 elements, for many points in the
+    compiled loop.
     """
     title, limit = "nanoseconds for a step of 8 elements, native runner, at most 30", 30.0
     if not has_native():
@@ -419,7 +425,7 @@ def views() -> Budget:
 
 
 def seconds_per_entry(length: int, collect: bool) -> tuple[float, float]:
-    """Of recording and of the reverse pass of a scalar tape."""
+    """Return the seconds per entry for recording and for the reverse pass of a scalar tape."""
     repeats = max(1, 100_000 // length)
     record = sweep = 0.0
     gc.collect()
@@ -440,7 +446,7 @@ def seconds_per_entry(length: int, collect: bool) -> tuple[float, float]:
 
 
 def long_tapes() -> Budget:
-    """The cyclic collector is off, as functionals have it while they record."""
+    """The cyclic collector is off, as it is in functionals while they record."""
     samples: dict[int, list[tuple[float, float]]] = {length: [] for length in LENGTHS}
     for _ in range(3):
         for length in LENGTHS:
@@ -485,5 +491,5 @@ def flat_memory() -> Budget:
 
 
 def budgets() -> list[Budget]:
-    """The cost of calls and of the tape, measured now."""
+    """Measure the budgets of calls and of the tape."""
     return [*one_operation(), *small_model(), one_step(), views(), long_tapes(), flat_memory()]

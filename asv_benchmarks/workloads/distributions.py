@@ -1,8 +1,8 @@
-"""Further log densities and masses, of observations that are data and of parameters that are
-numbers.
+"""Further log densities and masses. The observations are data, and the parameters are numbers.
 
-By hand, as by varmat, all terms of the value are computed in every call, also those that depend on
-data only."""
+The code by hand and varmat both compute all terms of the value in every call, including those that
+depend on data only.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def loglogistic_by_hand(alpha: float, beta: float, y: Any) -> Any:
     n, logs = y.size, total(log_u)
     part = special.log_expit(w, warm("part", n))
     value = n * math.log(beta / alpha) - (beta + 1.0) * logs + 2.0 * total(part)
-    # The probability above y.
+    # This is the probability above y.
     t = np.exp(np.subtract(part, w, part), part)
     return value, (beta * (n - 2.0 * total(t)) / alpha, n / beta - logs + 2.0 * float(t.dot(log_u)))
 
@@ -195,7 +195,7 @@ def binomial_by_hand(theta: float, n: Any, trials: float) -> Any:
 
 
 def rising(x: float, n: Any) -> tuple[float, float]:
-    """The sum of ``log(gamma(x + n) / gamma(x))``, and its derivative."""
+    """Return the sum of ``log(gamma(x + n) / gamma(x))``, and its derivative."""
     upper, part = np.add(n, x, warm("upper", n.size)), warm("part", n.size)
     value = total(special.gammaln(upper, part)) - n.size * math.lgamma(x)
     return value, total(special.digamma(upper, part)) - n.size * float(special.digamma(x))
@@ -215,7 +215,7 @@ def neg_binomial_2_by_hand(mu: float, phi: float, n: Any) -> Any:
 
 
 def neg_binomial_2_means_by_hand(mu: Any, phi: float, n: Any) -> Any:
-    """Of a mean for each observation."""
+    """Each observation has a mean of its own."""
     value, slope = rising(phi, n)
     both, log, gradient = np.add(mu, phi, warm("both", n.size)), warm("log", n.size), n - mu
     gradient /= both
@@ -247,7 +247,7 @@ def row(
     *parameters: float,
     title: str = "",
 ) -> None:
-    """A density of observations and of parameters, which are the variables."""
+    """Add a row for a density of observations and parameters, which are the variables."""
 
     def expression(xp: Any, n: int) -> Any:
         f = getattr(xp, function)

@@ -1,8 +1,10 @@
 """Differential equations: a sum over the states at all output times, with sensitivities in four
 parameters.
 
-Of JAX it is diffrax, with the same pair of formulas or, for stiff equations, an implicit one of the
-same order. The steps of all differ, so that they agree as far as the tolerances go."""
+JAX takes part with diffrax. It uses the same pair of formulas, or an implicit one of the same order
+for stiff equations. The libraries take different steps, so the results agree only within the
+tolerances.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ def times(count: int) -> np.ndarray:
 
 
 def change(stack: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Hares and lynxes."""
+    """Return the rates of change of hares and lynxes."""
     return lambda t, z, theta: stack(
         [(theta[0] - theta[1] * z[1]) * z[0], (-theta[2] + theta[3] * z[0]) * z[1]]
     )
 
 
 def by_diffrax(stiff: bool, count: int, forward: bool = False) -> Callable[..., Any]:
-    """The value and the gradient by its default adjoint, or in forward mode."""
+    """Return value and gradient by diffrax, with its default adjoint or in forward mode."""
     jax, diffrax = (importlib.import_module(name) for name in ("jax", "diffrax"))
     jax.config.update("jax_enable_x64", True)
     term = diffrax.ODETerm(change(jax.numpy.stack))
@@ -76,7 +78,7 @@ def by_diffrax(stiff: bool, count: int, forward: bool = False) -> Callable[..., 
 
 @dataclass(frozen=True)
 class Equation(Workload):
-    """A workload of which JAX has no functions, but diffrax."""
+    """A workload that JAX computes with diffrax."""
 
     def implementation(self, library: str, size: int) -> Any:
         if library != "jax":

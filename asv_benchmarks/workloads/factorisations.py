@@ -38,7 +38,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def diagonal(a: np.ndarray) -> np.ndarray:
-    """A view that can be written to."""
+    """Return a view of the diagonal that can be written to."""
     view: np.ndarray = np.einsum("ii->i", a)
     return view
 
@@ -54,7 +54,7 @@ def lower(k: int) -> np.ndarray:
 def system(
     matrix: Callable[[int], np.ndarray], columns: bool
 ) -> Callable[[int], tuple[np.ndarray, ...]]:
-    """A matrix, and a right-hand side of one column or of as many as the matrix has."""
+    """Return a matrix, and a right-hand side of one column or of as many as the matrix has."""
     return lambda k: (matrix(k), np.random.default_rng(3).normal(size=(k, k) if columns else k))
 
 
@@ -70,14 +70,14 @@ class SymmetricWorkload(Workload):
     Attributes
     ----------
     symmetric : int
-        Which argument is the matrix.
+        The index of the argument that is the matrix.
     """
 
     symmetric: int = 0
 
     def implementation(self, library: str, k: int) -> Callable[..., Any] | None:
-        """What `peers.gradient_function` asks for: a gradient over both triangles is folded at the
-        end, where it costs least.
+        """Return what `peers.gradient_function` asks for. A gradient over both triangles is folded
+        at the end, where that costs least.
         """
         if library not in SPREADING:
             return None
@@ -99,7 +99,7 @@ symmetric_workload = partial(SymmetricWorkload, "matrices")
 
 
 def _lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The LU factor of `a`, its pivots, and the sign of the determinant."""
+    """Return the LU factor of `a`, its pivots, and the sign of the determinant."""
     lu, pivots, _ = lapack.dgetrf(a)
     odd = np.count_nonzero(pivots != np.arange(len(a))) + np.count_nonzero(lu.diagonal() < 0)
     return lu, pivots, -1.0 if odd % 2 else 1.0
@@ -130,7 +130,9 @@ def log_determinant_by_hand(a: np.ndarray) -> Any:
 
 
 def _cholesky(a: np.ndarray, clean: bool = True) -> np.ndarray:
-    """The lower factor in C order: for LAPACK the upper factor of the transpose."""
+    """Return the lower factor in C order, which LAPACK sees as the upper factor of the
+    transpose.
+    """
     factor: np.ndarray = lapack.dpotrf(a.T, lower=0, clean=clean)[0].T
     return factor
 
@@ -187,7 +189,7 @@ def solve_by_hand(a: np.ndarray, b: np.ndarray) -> Any:
 def _minus_outer(z: np.ndarray, x: np.ndarray) -> np.ndarray:
     if z.ndim == 1:
         return np.multiply.outer(-z, x)
-    # In C order: the transpose of -x z^T in Fortran order.
+    # In C order, this is the transpose of -x z^T in Fortran order.
     product: np.ndarray = blas.dgemm(-1.0, x, z, trans_b=True).T
     return product
 
@@ -198,7 +200,8 @@ def solve_spd_by_hand(a: np.ndarray, b: np.ndarray) -> Any:
     x = lapack.dpotrs(factor, b)[0]
     z = lapack.dpotrs(factor, w)[0]
     value = np.vdot(w, x)
-    # -(z x^T + x z^T), the upper triangle in Fortran order; its diagonal is twice the one wanted.
+    # This is -(z x^T + x z^T), the upper triangle in Fortran order. Its diagonal is twice the
+    # wanted one.
     of_a = blas.dsyr2k(-1.0, _columns(z), _columns(x)).T
     diagonal(of_a)[...] *= 0.5
     return float(value), (of_a, np.ascontiguousarray(z))
@@ -261,8 +264,8 @@ matrix_workload(
 
 
 def cholesky_by_hand(a: np.ndarray) -> Any:
-    """By blocks, from the end: I. Murray, "Differentiation of the Cholesky decomposition",
-    arXiv:1602.07527, 2016.
+    """Differentiate block by block from the end: I. Murray, "Differentiation of the Cholesky
+    decomposition", arXiv:1602.07527, 2016.
     """
     w, k = weights(*a.shape), len(a)
     factor = _cholesky(a)
@@ -272,8 +275,8 @@ def cholesky_by_hand(a: np.ndarray) -> Any:
         start = max(0, end - 64)
         block, left = factor[start:end, start:end], factor[start:end, :start]
         if end < k:
-            # Seen in Fortran order everything is transposed: solved from the left instead of from
-            # the right.
+            # In Fortran order all matrices are transposed, so we solve from the left instead of
+            # from the right.
             below = blas.dtrsm(1.0, block.T, c[end:, start:end].T).T
             c[end:, start:end] = below
             c[end:, :start] -= below @ left
@@ -303,7 +306,7 @@ def eigenvalues_by_hand(a: np.ndarray) -> Any:
 
 
 def square_root_by_hand(a: np.ndarray) -> Any:
-    # Daleckii and Krein: the divided differences of the root are 1 / (r_i + r_j).
+    # Daleckii and Krein: the divided differences of the square root are 1 / (r_i + r_j).
     w = weights(*a.shape)
     values, v, _ = lapack.dsyevd(a.T, lower=0)
     r = np.sqrt(values)
@@ -324,7 +327,7 @@ def square_root_by_hand(a: np.ndarray) -> Any:
 
 def singular_values_by_hand(a: np.ndarray) -> Any:
     w = weights(len(a))
-    # LAPACK sees the transpose, whose singular vectors change sides.
+    # LAPACK sees the transpose, whose left and right singular vectors are exchanged.
     v, s, ut, _ = lapack.dgesdd(a.T, full_matrices=False)
     return float(w.dot(s)), (np.multiply(ut.T, w, out=warm("scaled", *a.shape)) @ v.T,)
 
@@ -347,7 +350,7 @@ def qr_by_hand(a: np.ndarray) -> Any:
     both = np.add(m, m.T, out=of_r)
     diagonal(both)[...] *= 0.5
     of_q += np.matmul(q, both, out=m)
-    # x R^T = y, and in Fortran order R^T is what lies in memory: R x^T = y^T.
+    # We solve x R^T = y. In Fortran order the memory holds R^T, and the equation is R x^T = y^T.
     gradient: np.ndarray = blas.dtrsm(1.0, r.T, of_q.T, lower=1, trans_a=1).T
     return float(value), (gradient,)
 
@@ -370,7 +373,8 @@ def _singular_values(xp: Any, a: Any) -> Any:
 
 
 def _squares_of_qr(xp: Any, a: Any) -> Any:
-    # Squares, for the signs of columns and rows are nobody's promise.
+    # The squares do not depend on the signs of columns and rows, which libraries choose
+    # differently.
     q, r = xp.linalg.qr(a)
     return q * q + r * r
 
@@ -415,8 +419,8 @@ def multi_normal_by_hand(y: np.ndarray, mu: np.ndarray, sigma: np.ndarray) -> An
         - float(np.log(factor.diagonal()).sum())
         - len(d) * HALF_LOG_TWO_PI
     )
-    # (a a^T - inv(sigma)) / 2, folded onto the lower triangle; the other one keeps the zeros of the
-    # factor.
+    # This is (a a^T - inv(sigma)) / 2, folded onto the lower triangle. The other triangle keeps the
+    # zeros of the factor.
     c = lapack.dpotri(factor, overwrite_c=True)[0]
     np.negative(c, out=c)
     of_sigma = blas.dsyr(1.0, of_mu, a=c, overwrite_a=True).T
@@ -483,13 +487,13 @@ def covariance_by_hand(x: np.ndarray, sigma: float, length_scale: float) -> Any:
 
 
 def gp_regression_point(k: int) -> tuple[Any, ...]:
-    """The logarithms of the three parameters, then the data."""
+    """Return the logarithms of the three parameters, and then the data."""
     x = gp_point(k)[0]
     return 0.2, -0.3, -1.0, x, np.sin(x) + 0.3 * np.random.default_rng(6).normal(size=k)
 
 
 def gp_regression(xp: Any, k: int) -> Callable[..., Any]:
-    """The log density of noisy observations of a Gaussian process."""
+    """Return the log density of noisy observations of a Gaussian process."""
 
     def log_density(log_sigma: Any, log_scale: Any, log_noise: Any, x: Any, y: Any) -> Any:
         smooth = xp.gp_exp_quad_cov(x, xp.exp(log_sigma), xp.exp(log_scale))
@@ -514,8 +518,8 @@ def gp_regression_by_hand(
     factor, _ = lapack.dpotrf(c.T, overwrite_a=True)
     a = lapack.dpotrs(factor, y)[0]
     value = -0.5 * float(y.dot(a)) - float(np.log(factor.diagonal()).sum()) - k * HALF_LOG_TWO_PI
-    # The adjoint of the covariance is (a a^T - C^-1) / 2; of the inverse one triangle is there, the
-    # other is zero.
+    # The adjoint of the covariance is (a a^T - C^-1) / 2. Only one triangle of the inverse is
+    # computed, and the other is zero.
     inverse = _fold(lapack.dpotri(factor, overwrite_c=True)[0].T)
     scaled = np.multiply(smooth, z, out=z)
     return value, (

@@ -1,9 +1,9 @@
-"""Models written as loops over observations, as people first write them, beside the same models
-with whole arrays.
+"""Models written as loops over observations, as people first write them, compared with the same
+models on whole arrays.
 
-The data are made up, of the sizes of public data sets. Of JAX, which would unroll the loops, the
-scan takes their place where the steps depend on each other; otherwise the whole arrays are what its
-users write."""
+The data are simulated, with the sizes of public data sets. JAX would unroll the loops. Where steps
+depend on each other it uses a scan instead, and otherwise whole arrays, as its users would.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FAMILY = "loops"
 
 
 def scanned(xp: Any, step: Callable[[Any, Any], tuple[Any, Any]], start: Any, y: Any) -> Any:
-    """The sum of what the steps give, each a pair of what goes on to the next and of its term, in
-    the way of each library.
+    """Sum what the steps return, in the way of each library. Each step returns a pair: the next
+    state and a term of the sum.
     """
     if xp.library == "jax":
         from jax import lax
@@ -49,7 +49,7 @@ def series(times: int) -> np.ndarray:
 
 
 def autoregression(loop: bool) -> Callable[[Any, int], Callable[..., Any]]:
-    """Unknowns: intercept, coefficients, logarithm of the noise."""
+    """The unknowns are the intercept, the coefficients, and the logarithm of the noise."""
 
     def expression(xp: Any, times: int) -> Callable[..., Any]:
         y = series(times)
@@ -84,7 +84,7 @@ COUNTIES = 85
 
 @cache
 def houses(count: int) -> dict[str, Any]:
-    """As the program in Stan has them: counties count from one."""
+    """Return the data as the Stan program expects them: counties count from one."""
     rng = np.random.default_rng(count)
     county = rng.integers(COUNTIES, size=count)
     uranium, floor = rng.normal(size=COUNTIES)[county], (rng.random(count) < 0.2).astype(float)
@@ -106,8 +106,8 @@ def houses(count: int) -> dict[str, Any]:
 
 
 def county_intercepts(loop: bool) -> Callable[[Any, int], Callable[..., Any]]:
-    """Not centred; unknowns: standardised intercepts, two slopes, the mean of the intercepts,
-    logarithms of two scales.
+    """The non-centred model. The unknowns are the standardised intercepts, two slopes, the mean of
+    the intercepts, and the logarithms of two scales.
     """
 
     def expression(xp: Any, count: int) -> Callable[..., Any]:
@@ -147,13 +147,13 @@ def county_intercepts(loop: bool) -> Callable[[Any, int], Callable[..., Any]]:
 
 
 def unit_interval(xp: Any, u: Any) -> tuple[Any, Any]:
-    """A number between 0 and 1 from its logit, and the log-Jacobian."""
+    """Return a number between 0 and 1 from its logit, and the log-Jacobian."""
     return xp.expit(u), -xp.log1p_exp(-u) - xp.log1p_exp(u)
 
 
 def garch(xp: Any, times: int) -> Callable[..., Any]:
-    """GARCH(1, 1); unknowns: mean, logarithm of the constant, logits of what the last square and
-    the last variance weigh.
+    """GARCH(1, 1). The unknowns are the mean, the logarithm of the constant, and the logits of the
+    weights of the last square and the last variance.
     """
     first, *later = series(times).tolist()
 
@@ -185,7 +185,9 @@ def garch(xp: Any, times: int) -> Callable[..., Any]:
 
 
 def smoothing(xp: Any, times: int) -> Callable[..., Any]:
-    """Exponential smoothing; unknowns: first level, logit of the gain, logarithm of the noise."""
+    """Exponential smoothing. The unknowns are the first level, the logit of the gain, and the
+    logarithm of the noise.
+    """
     y = series(times).tolist()
 
     def log_density(unknowns: Any) -> Any:

@@ -1,10 +1,12 @@
-"""Functions of matrices of K x K: elementwise ones, products, powers, quadratic forms.
+"""Functions of matrices of K x K: elementwise functions, products, powers, quadratic forms.
 
-By hand means here as an expert writes it who may use nothing but NumPy and SciPy, and who wants it
-fast: each factorisation made once, LAPACK called on what lies in memory (the Fortran order of the
-transpose), symmetric results in one triangle, intermediate results in warm buffers. The rules of
-the game: the function is evaluated as it is written, gradients are new C-contiguous arrays, and
-that of a function of a symmetric matrix is the one of varmat, in the lower triangle."""
+"By hand" means the fast code of an expert who uses nothing but NumPy and SciPy. Each factorisation
+is made once, LAPACK is called on arrays as they lie in memory (the Fortran order of the transpose),
+symmetric results are in one triangle, and intermediate results are in buffers that are used again.
+The rules are the same for all: the function is evaluated as it is written, and gradients are new
+C-contiguous arrays. The gradient of a function of a symmetric matrix is that of varmat, in the
+lower triangle.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,10 @@ from peers import IMPLEMENTATIONS, namespace
 from workloads.workload import Workload
 
 SIZES = (2, 8, 64, 128, 256, 512)
-# For what takes more than a few products: at 512 rows the slower libraries need seconds.
+# The sizes for functions that take more than a few products. At 512 rows the slower libraries need
+# seconds.
 MODERATE = SIZES[:-1]
-# The aims from K^2 >= 10^4 up, as multiples of the derivatives by hand.
+# Size from which the limit holds -> the limit, as a multiple of the time by hand.
 LIMIT, ELEMENTWISE_LIMIT = {256: 1.2}, {256: 1.4}
 
 # --- points and data, used by the other functions of matrices too ---
@@ -32,13 +35,13 @@ LIMIT, ELEMENTWISE_LIMIT = {256: 1.2}, {256: 1.4}
 
 @cache
 def warm(name: str, *shape: int) -> np.ndarray:
-    """A buffer that stays."""
+    """Return a buffer that is kept for the next call."""
     return np.empty(shape)
 
 
 @cache
 def weights(*shape: int) -> np.ndarray:
-    """Data that makes a scalar of a result."""
+    """Return data that make a scalar of a result."""
     return np.random.default_rng(7).normal(size=shape)
 
 
@@ -54,7 +57,7 @@ def triangle(k: int) -> np.ndarray:
 
 
 def general(k: int, seed: int = 1) -> np.ndarray:
-    """A matrix far from singular, with a determinant that neither overflows nor underflows."""
+    """Return a matrix far from singular, whose determinant neither overflows nor underflows."""
     return np.eye(k) + np.random.default_rng(seed).normal(size=(k, k)) / (4 * math.sqrt(k))
 
 
@@ -74,8 +77,8 @@ def matrices(count: int) -> Callable[[int], tuple[np.ndarray, ...]]:
 def weighted(
     f: Callable[..., Any], dimensions: int = 2
 ) -> Callable[[Any, int], Callable[..., Any]]:
-    """The expression of the weighted sum of ``f(xp, *arguments)``, a matrix of K x K or a vector of
-    K elements.
+    """Return the expression of the weighted sum of ``f(xp, *arguments)``, which is a matrix of K x
+    K or a vector of K elements.
     """
 
     def expression(xp: Any, k: int) -> Callable[..., Any]:
@@ -160,8 +163,8 @@ matrix_workload(
 
 
 def _sums(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The gradients of the sum of a product: its adjoint is one everywhere, so sums of rows and
-    columns instead of products.
+    """Return the gradients of the sum of a product. The adjoint of the product is one everywhere,
+    so sums of rows and columns take the place of products.
     """
     of_a, of_b = np.empty_like(a), np.empty_like(b)
     of_a[...] = np.add.reduce(b, 1)
@@ -307,7 +310,7 @@ def symmetric_form_by_hand(a: np.ndarray, b: np.ndarray) -> Any:
 
 
 def symmetric_form(xp: Any, k: int) -> Callable[..., Any]:
-    # With symmetric weights the gradient is symmetric in all libraries.
+    # The weights are symmetric, so the gradient is symmetric in all libraries.
     w = xp.asarray(symmetric_weights(k).ravel())
     return lambda a, b: w @ xp.ravel(xp.quad_form_sym(a, b))
 
@@ -385,15 +388,15 @@ class JacobianWorkload(Workload):
     Attributes
     ----------
     outputs : callable
-        Takes a namespace and returns the function of the arguments. The value is zero, for no
-        library gives that of a vector.
+        Takes a namespace and returns the function of the arguments. The value counts as zero,
+        because no library returns the value with the Jacobian.
     """
 
     outputs: Callable[[Any], Callable[..., Any]] = lambda xp: lambda x: x
 
     def implementation(self, library: str, k: int) -> Callable[..., Any] | None:
-        """What `peers.gradient_function` asks for: the way to the Jacobian in each library, with
-        the data converted once.
+        """Return what `peers.gradient_function` asks for: the Jacobian in the way of each library,
+        with the data converted once.
         """
         if library not in JACOBIANS:
             return None

@@ -1,6 +1,6 @@
 """Whole models: regressions, hierarchies, series, mixtures, a network, and long sums of matrices.
 
-Derivatives by hand are those of the model as a whole, simplified on paper where that saves a pass.
+Derivatives by hand are those of the whole model, simplified on paper where that saves a pass.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ LOG_PI = math.log(math.pi)
 
 @cache
 def warm(name: str, *shape: int) -> np.ndarray:
-    """A buffer that stays."""
+    """Return a buffer that is kept for the next call."""
     return np.empty(shape)
 
 
 def cauchy(x: float, scale: float) -> tuple[float, float]:
-    """Log density around zero, and its slope."""
+    """Return the log density around zero, and its slope."""
     z = x / scale
     return -LOG_PI - math.log(scale) - math.log1p(z * z), -2.0 * z / (scale * (1.0 + z * z))
 
 
 def normal(x: Any, scale: float) -> float:
-    """Log density of numbers around zero."""
+    """Return the log density of numbers around zero."""
     x = np.atleast_1d(x)
     return -0.5 * float(x.dot(x)) / scale**2 - x.size * (math.log(scale) + HALF_LOG_TWO_PI)
 
@@ -50,7 +50,7 @@ ROWS, TALL = 1_000, 100_000
 def regression_data(
     kind: str, rows: int, columns: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Predictors, observations, and a point near the coefficients that made them."""
+    """Return predictors, observations, and a point near the coefficients that made them."""
     rng = np.random.default_rng(columns)
     x, beta = rng.normal(size=(rows, columns)), rng.normal(size=columns) / math.sqrt(columns)
     eta = 0.3 + x @ beta
@@ -61,7 +61,9 @@ def regression_data(
 
 
 def regression_in_stan(kind: str, rows: int, columns: int) -> tuple[str, dict[str, Any]]:
-    """One program for both ways to write it: stanc makes one of the other."""
+    """Return the Stan program and its data. There is one program for both ways to write the model,
+    because stanc turns one into the other.
+    """
     x, y, _ = regression_data(kind, rows, columns)
     name, y = (
         ("linear_regression", y) if kind == "normal" else ("logistic_regression", y.astype(int))
@@ -70,7 +72,7 @@ def regression_in_stan(kind: str, rows: int, columns: int) -> tuple[str, dict[st
 
 
 def linear_regression(fused: bool) -> Callable[[Any, int], Callable[..., Any]]:
-    """Unknowns: intercept, coefficients, logarithm of the noise."""
+    """The unknowns are the intercept, the coefficients, and the logarithm of the noise."""
 
     def expression(xp: Any, columns: int) -> Callable[..., Any]:
         x, y = map(xp.asarray, regression_data("normal", ROWS, columns)[:2])
@@ -122,7 +124,7 @@ def linear_regression_by_hand(unknowns: np.ndarray) -> tuple[float, tuple[np.nda
 
 
 def logistic_regression(rows: int, fused: bool) -> Callable[[Any, int], Callable[..., Any]]:
-    """Unknowns: intercept and coefficients."""
+    """The unknowns are the intercept and the coefficients."""
 
     def expression(xp: Any, columns: int) -> Callable[..., Any]:
         x, y = map(xp.asarray, regression_data("bernoulli", rows, columns)[:2])
@@ -151,7 +153,9 @@ def logistic_regression_by_hand(rows: int) -> Callable[..., tuple[float, tuple[n
         np.abs(eta, e)
         np.negative(e, e)
         np.exp(e, e)
-        # log(1 + exp(eta)) = max(eta, 0) + log(1 + exp(-|eta|)).
+        # log(1 + exp(eta)) equals max(eta, 0) + log(1 + exp(-
+        # eta
+        # )).
         value = float(
             y.dot(eta)
             - np.add.reduce(np.maximum(eta, 0.0, out=low))
@@ -207,7 +211,9 @@ SCHOOLS_POINT = np.array([0.3, 0.2, -0.2, -0.3, 0.1, 0.3, 0.1, -0.2, -0.2, 0.1])
 
 
 def eight_schools(xp: Any, size: int) -> Callable[..., Any]:
-    """Not centred; unknowns: standardised effects, their mean, the logarithm of their scale."""
+    """The non-centred model. The unknowns are the standardised effects, their mean, and the
+    logarithm of their scale.
+    """
     effects, errors = xp.asarray(EFFECTS), xp.asarray(ERRORS)
 
     def log_density(unknowns: Any) -> Any:
@@ -248,7 +254,9 @@ RAT = np.repeat(np.arange(RATS), AGES.size)
 
 @cache
 def growth_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ages and weights, an observation a row, and a point near what made them."""
+    """Return ages and weights, with a row for each observation, and a point near the parameters
+    that made them.
+    """
     rng = np.random.default_rng(5)
     alpha, beta = rng.normal(240.0, 14.0, RATS), rng.normal(6.2, 0.5, RATS)
     age = np.tile(AGES, RATS)
@@ -258,8 +266,8 @@ def growth_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def growth_curves(xp: Any, size: int) -> Callable[..., Any]:
-    """A line for each rat; unknowns: intercepts, slopes, their means, the logarithms of their
-    scales and of the noise.
+    """A line for each rat. The unknowns are intercepts, slopes, their means, and the logarithms of
+    their scales and of the noise.
     """
     age, weight = map(xp.asarray, growth_data()[:2])
     rat = xp.asarray(RAT)
@@ -367,15 +375,15 @@ Workload(
 
 
 def autoregression(xp: Any, phi: Any, e: Any) -> Any:
-    """The solution of ``z[t] = phi z[t - 1] + e[t]``, in the way of each library."""
+    """Return the solution of ``z[t] = phi z[t - 1] + e[t]``, in the way of each library."""
     if xp.library == "varmat":
         return xp.lfilter(1.0, [1.0, -phi], e)
     if xp.library == "jax":
         from jax import lax
 
         return lax.scan(lambda z, now: (phi * z + now,) * 2, xp.asarray(0.0), e)[1]
-    # In so many steps as the length has binary digits: a loop over times would take a hundred times
-    # as long.
+    # The number of steps is the number of binary digits of the length. A loop over times would take
+    # a hundred times as long.
     lag = 1
     while lag < len(e):
         e = xp.concatenate([e[:lag], e[lag:] + phi * e[:-lag]])
@@ -391,8 +399,8 @@ def returns(times: int) -> np.ndarray:
 
 
 def volatility_point(times: int) -> tuple[np.ndarray]:
-    """Unknowns: innovations, mean, inverse hyperbolic tangent of the persistence, logarithm of the
-    scale.
+    """The unknowns are the innovations, the mean, the inverse hyperbolic tangent of the
+    persistence, and the logarithm of the scale.
     """
     return (
         np.append(0.5 * np.random.default_rng(times + 1).normal(size=times), [-0.8, 1.3, -1.0]),
@@ -461,7 +469,9 @@ STAY, LEAVE = np.eye(2), 1.0 - np.eye(2)
 
 @cache
 def chain_data(times: int) -> np.ndarray:
-    """Observations around 0 and 3, from a chain that leaves a state every ten or twenty times."""
+    """Return observations around 0 and 3, from a chain that leaves a state every ten or twenty
+    times.
+    """
     rng = np.random.default_rng(times)
     state, y = 0, rng.normal(size=times)
     for t, u in enumerate(rng.random(times)):
@@ -471,13 +481,15 @@ def chain_data(times: int) -> np.ndarray:
 
 
 def log_chain(xp: Any, log_omegas: Any, gamma: Any) -> Any:
-    """Log likelihood of a chain that may start in either state, in the way of each library."""
+    """Return the log likelihood of a chain that may start in either state, in the way of each
+    library.
+    """
     if xp.library == "varmat":
         return xp.hmm_marginal(log_omegas, gamma, np.array([0.5, 0.5]))
     if xp.library == "jax":
         return scaled_filter(xp, log_omegas, gamma)
-    # Logarithms of transitions times emissions, multiplied in pairs: few operations, whatever the
-    # length.
+    # Logarithms of transitions times emissions are multiplied in pairs. This takes few operations,
+    # whatever the length.
     steps = xp.log(gamma) + log_omegas.T[1:, None, :]
     while len(steps) > 1:
         pairs = len(steps) // 2
@@ -489,8 +501,8 @@ def log_chain(xp: Any, log_omegas: Any, gamma: Any) -> Any:
 
 
 def scaled_filter(xp: Any, log_omegas: Any, gamma: Any) -> Any:
-    """Of compiled libraries the fastest: step by step, with probabilities that sum to one at
-    each.
+    """Filter step by step, with probabilities that are normalised at each step. This is the fastest
+    way in compiled libraries.
     """
     from jax import lax
 
@@ -508,7 +520,9 @@ def scaled_filter(xp: Any, log_omegas: Any, gamma: Any) -> Any:
 
 
 def hidden_markov(xp: Any, times: int) -> Callable[..., Any]:
-    """Unknowns: log odds of staying in each of two states, and their means."""
+    """The unknowns are the log odds of staying in each of two states, and the means of the
+    states.
+    """
     stay, leave = xp.asarray(STAY), xp.asarray(LEAVE)
 
     def log_density(unknowns: Any, y: Any) -> Any:
@@ -521,8 +535,8 @@ def hidden_markov(xp: Any, times: int) -> Callable[..., Any]:
 
 
 def pairs_multiplied(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices along the last axis multiplied with their neighbours and scaled to a largest
-    element of 1, and those scales.
+    """Multiply the matrices along the last axis with their neighbours. Scale them to a largest
+    element of 1, and return the scales too.
     """
     pairs = steps.shape[2] // 2
     left, right = steps[:, :, : 2 * pairs : 2], steps[:, :, 1 : 2 * pairs : 2]
@@ -534,7 +548,9 @@ def pairs_multiplied(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pairs_reversed(g: np.ndarray, steps: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """The adjoints of the matrices, from those of their products; the scales count as constants."""
+    """Return the adjoints of the matrices from those of their products; the scales count as
+    constants.
+    """
     pairs = scales.size
     left, right = steps[:, :, : 2 * pairs : 2], steps[:, :, 1 : 2 * pairs : 2]
     adjoints = np.empty(steps.shape)
@@ -546,7 +562,7 @@ def pairs_reversed(g: np.ndarray, steps: np.ndarray, scales: np.ndarray) -> np.n
 
 
 def hidden_markov_by_hand(unknowns: np.ndarray, y: np.ndarray) -> tuple[float, tuple[np.ndarray]]:
-    """Transitions times emissions, multiplied in pairs up a tree, and their adjoints down again."""
+    """Multiply transitions times emissions in pairs up a tree, and take the adjoints down again."""
     p, mu = expit(unknowns[:2]), unknowns[2:]
     gamma = np.where(STAY, p[:, None], 1.0 - p[:, None])
     residuals = y - mu[:, None]
@@ -610,8 +626,8 @@ def mixture_data(dimensions: int) -> np.ndarray:
 
 
 def mixture_point(dimensions: int) -> Callable[[int], tuple[np.ndarray, ...]]:
-    """Log weights, means, and factors of the inverse covariances: logarithms of the diagonal, then
-    the elements below it.
+    """Return log weights, means, and factors of the inverse covariances: logarithms of the
+    diagonal, then the elements below it.
     """
 
     def point(components: int) -> tuple[np.ndarray, ...]:
@@ -627,8 +643,8 @@ def mixture_point(dimensions: int) -> Callable[[int], tuple[np.ndarray, ...]]:
 
 @cache
 def places(dimensions: int) -> np.ndarray:
-    """Where the elements of a lower triangle stand among its diagonal, what is below it column by
-    column, and a zero.
+    """Return where the elements of a lower triangle are in the list of its diagonal, the elements
+    below it column by column, and a zero.
     """
     d = dimensions
     found = np.full((d, d), d * (d + 1) // 2)
@@ -638,7 +654,7 @@ def places(dimensions: int) -> np.ndarray:
 
 
 def mixture_constant(dimensions: int, components: int) -> float:
-    """The constants of the mixture and of the Wishart prior."""
+    """Return the constants of the mixture and of the Wishart prior."""
     d = dimensions
     freedom = d + WISHART_M + 1
     log_gamma = 0.25 * d * (d - 1) * LOG_PI + float(np.sum(gammaln(0.5 * (freedom - np.arange(d)))))
@@ -744,13 +760,13 @@ STEPS, BATCH, INPUTS = 50, 8, 8
 
 @cache
 def network_data() -> tuple[np.ndarray, np.ndarray]:
-    """Inputs, a row for each time and series, and what the last state should give."""
+    """Return inputs, a row for each time and series, and the desired last state."""
     rng = np.random.default_rng(3)
     return rng.normal(size=(STEPS * BATCH, INPUTS)), rng.normal(size=BATCH)
 
 
 def network_point(hidden: int) -> tuple[np.ndarray, ...]:
-    """Weights of inputs and of states, offsets, and weights of the last state."""
+    """Return weights of inputs and of states, offsets, and weights of the last state."""
     rng = np.random.default_rng(hidden)
     inputs, states = (
         rng.normal(size=(INPUTS, hidden)) / math.sqrt(INPUTS),
@@ -765,8 +781,8 @@ def network_point(hidden: int) -> tuple[np.ndarray, ...]:
 
 
 def last_state(xp: Any, drive: Any, states: Any) -> Any:
-    """The last of ``h[t] = tanh(drive[t] + h[t - 1] @ states)``, from zero, in the way of each
-    library.
+    """Return the last of ``h[t] = tanh(drive[t] + h[t - 1] @ states)``, from zero, in the way of
+    each library.
     """
     if xp.library == "jax":
         from jax import lax
@@ -774,7 +790,7 @@ def last_state(xp: Any, drive: Any, states: Any) -> Any:
         return lax.scan(
             lambda h, now: (xp.tanh(now + h @ states), None), xp.tanh(drive[0]), drive[1:]
         )[0]
-    # The derivative of one index after the other would be a whole array each time.
+    # If PyTorch took one index after the other, each derivative would be a whole array.
     now = drive.unbind() if xp.library == "torch" else drive
     h = xp.tanh(now[0])
     for t in range(1, STEPS):
@@ -798,7 +814,7 @@ def recurrent_network(xp: Any, hidden: int) -> Callable[..., Any]:
 def recurrent_network_by_hand(
     inputs: np.ndarray, states: np.ndarray, offsets: np.ndarray, outputs: np.ndarray
 ) -> tuple[float, tuple[np.ndarray, ...]]:
-    """Backpropagation through time; the gradients of the weights are one product each."""
+    """Backpropagate through time. The gradient of each set of weights is one product."""
     x, target = network_data()
     hidden = offsets.size
     h, g, back = (
@@ -816,7 +832,8 @@ def recurrent_network_by_hand(
     error -= target
     value = float(error.dot(error))
     error *= 2.0
-    # The slopes of all steps at once, then times what comes back from the next step.
+    # Compute the slopes of all steps at once, and then multiply them by what comes back from the
+    # next step.
     np.multiply(h, h, g)
     np.subtract(1.0, g, g)
     g[-1] *= np.multiply.outer(error, outputs)
@@ -845,7 +862,7 @@ ADDITIONS = 100
 
 
 def addition_point(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """A square matrix, and what is added to all its rows, one after the other."""
+    """Return a square matrix, and the rows that are added to all its rows, one after the other."""
     rng = np.random.default_rng(rows)
     return rng.normal(size=(rows, rows)), rng.normal(size=(ADDITIONS, rows))
 

@@ -1,12 +1,13 @@
-"""How a logistic regression in shards goes from one thread to two.
+"""Measure how a logistic regression in slices scales from one thread to two.
 
     cd asv_benchmarks && python -m workloads.parallel [--quick]
 
-The efficiency is the time of one thread over twice that of two, turn by turn, with the same slices.
-Beside it stands that of hashing, which does nothing but compute without the GIL: what the machine
-itself gives two threads at that time. Where that is not near one, other programs have the
-processors, and the efficiency says nothing. The overhead is the time for slices of nearly no rows:
-what sharing out takes, most of it with the GIL."""
+The efficiency is the time of one thread over twice that of two threads, turn by turn, with the same
+slices. For comparison, the script prints the efficiency of hashing, which only computes, without
+the GIL. It shows what the machine itself gives two threads at that time. If it is not near one,
+other programs use the processors, and the efficiency of the regression means nothing. The overhead
+is the time for slices of almost no rows. It is the cost of dividing the work, most of it with the
+GIL held."""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ from timing import Timing, duration, timings
 import varmat as vm
 
 COLUMNS, SLICES = 10, 8
-# What the efficiency should be at least.
+# The efficiency should be at least this.
 TARGET = 0.85
 HASHED = bytes(4_000_000)
 
 
 def regression(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Data, and a point: the intercept and the coefficients."""
+    """Return data and a point: the intercept and the coefficients."""
     rng = np.random.default_rng(8)
     x, beta = rng.normal(size=(rows, COLUMNS)), 0.3 * rng.normal(size=COLUMNS)
     y = (rng.random(rows) < 1.0 / (1.0 + np.exp(-x @ beta))).astype(int)
@@ -43,7 +44,7 @@ def of_rows(y: Any, start: int, end: int, x: np.ndarray, alpha: Any, beta: Any) 
 
 
 def sliced(rows: int, executor: Any) -> Callable[[], Any]:
-    """The gradient in slices, to be timed."""
+    """Return the gradient in slices, to be timed."""
     x, y, q = regression(rows)
 
     def total(q: Any) -> Any:
@@ -53,7 +54,7 @@ def sliced(rows: int, executor: Any) -> Callable[[], Any]:
 
 
 def whole(rows: int) -> Callable[[], Any]:
-    """The gradient without slices, recorded."""
+    """Return the recorded gradient without slices."""
     x, y, q = regression(rows)
     return partial(vm.recorded(lambda q: vm.bernoulli_logit_glm_lpmf(y, x, q[0], q[1:])), q)
 
@@ -69,7 +70,7 @@ def pools() -> Iterator[tuple[Executor, Executor]]:
 
 
 def figures(rows: int, seconds: float, turns: int) -> dict[str, Timing]:
-    """Seconds of each, and the efficiencies."""
+    """Return the seconds of each competitor, and the efficiencies."""
     with pools() as (one, two):
         functions: dict[str, Callable[[], Any]] = {
             "whole": whole(rows),
@@ -79,7 +80,7 @@ def figures(rows: int, seconds: float, turns: int) -> dict[str, Timing]:
             "hashing, one thread": lambda: list(one.map(hashed, range(2))),
             "hashing, two threads": lambda: list(two.map(hashed, range(2))),
         }
-        for _ in range(4):  # until slices are recorded
+        for _ in range(4):  # the slices are recorded after some calls
             values = [function()[0] for function in list(functions.values())[:3]]
         np.testing.assert_allclose(values, values[0], rtol=1e-12)
         found = timings(functions, seconds, turns)

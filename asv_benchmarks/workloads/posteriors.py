@@ -1,16 +1,16 @@
-"""Real posteriors: as models of varmat, and as the same log densities of the unconstrained vector
-for the other libraries.
+"""Real posteriors, as models of varmat. For the other libraries, the same log densities are
+functions of the unconstrained vector.
 
-Data sets, points and Stan's values are those of the public posteriordb collection, a JSON file
-each, in a folder that is not part of this project: the one that the environment variable
-VARMAT_POSTERIORS names, or ../shared/posteriors beside the repository. Those that are found there
-become workloads; without the folder there are none. A file holds "data" and "golden": points
-("theta", unconstrained, parameters in the order of the model), with "log_prob" (all constants and
-the log-Jacobians included) and "grad".
+Data sets, points and Stan's values come from the public posteriordb collection, with a JSON file
+for each posterior. The folder is not part of this project. The environment variable
+VARMAT_POSTERIORS names it, or it is ../shared/posteriors beside the repository. Posteriors that are
+found there become workloads; without the folder there are none. A file holds "data" and "golden".
+The latter has points ("theta", unconstrained, parameters in the order of the model), with
+"log_prob" (including all constants and the log-Jacobians) and "grad".
 
-The other libraries get what a person who knows them writes: constants and design matrices made
-beforehand, whole arrays at a time. Transforms, log-Jacobians and all normalising constants are part
-of each log density."""
+The code for the other libraries is what a person who knows them would write: constants and design
+matrices are made beforehand, and operations take whole arrays. Transforms, log-Jacobians and all
+normalising constants are part of each log density."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ import varmat as vm
 from workloads.workload import FAMILIES, Workload
 
 FAMILY = "posteriors"
-# Seconds per turn of each competitor, and turns.
+# Seconds per turn of each competitor, and the number of turns.
 SECONDS, TURNS = 0.01, 21
 HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 Data = dict[str, Any]
@@ -41,22 +41,22 @@ Data = dict[str, Any]
 
 @dataclass(eq=False)
 class Definition:
-    """A posterior, before its data are there.
+    """A posterior without its data.
 
     Attributes
     ----------
     name : str
-        Of its file.
+        The name of its file.
     program : str
         The Stan program, in ``stan_programs/``.
     statements : int
-        Of the Stan program with which the values were recorded.
+        The statements of the Stan program with which the values were recorded.
     dispatch : bool
-        Whether the data are so few that the time goes into calls.
+        Whether the data are so few that calls take most of the time.
     build : callable
-        From the data to the parameters and the log density of a `varmat.Model`.
+        Takes the data and returns the parameters and the log density of a `varmat.Model`.
     expression : callable
-        From a namespace and the data to the log density of the unconstrained vector.
+        Takes a namespace and the data, and returns the log density of the unconstrained vector.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Definition:
 
     @property
     def title(self) -> str:
-        """The model, without the name of the data set."""
+        """The name of the model, without the name of the data set."""
         return self.name.partition("-")[2]
 
     def elsewhere(self, expression: Any) -> Any:
-        """Decorator: what the other libraries evaluate."""
+        """Decorator for the expression that the other libraries evaluate."""
         self.expression = expression
         return expression
 
@@ -83,7 +83,7 @@ DEFINITIONS: dict[str, Definition] = {}
 def posterior(
     name: str, program: str, statements: int, dispatch: bool = False
 ) -> Callable[[Any], Definition]:
-    """Decorator: a posterior by the function that builds its model."""
+    """Decorator that makes a posterior from the function that builds its model."""
 
     def register(build: Any) -> Definition:
         return DEFINITIONS.setdefault(name, Definition(name, program, statements, dispatch, build))
@@ -93,9 +93,9 @@ def posterior(
 
 @dataclass(frozen=True)
 class Posterior(Workload):
-    """A posterior with its data; what is measured of varmat is the gradient of a `varmat.Model`."""
+    """A posterior with its data. For varmat, the gradient of a `varmat.Model` is measured."""
 
-    # With defaults, for the fields before them have some.
+    # These fields have defaults because the fields before them do.
     definition: Any = None
     content: Any = None
 
@@ -110,18 +110,19 @@ class Posterior(Workload):
 
     @property
     def stan_seconds(self) -> float:
-        """A gradient in Stan, as it was recorded with the data, on some other machine."""
+        """The time of a gradient in Stan, recorded with the data on some other machine."""
         return 1e-6 * float(self.content["stan_us_per_gradient"]["O1"])
 
     def implementation(
         self, library: str, size: int
     ) -> Callable[[Any], tuple[float, tuple[Any, ...]]] | None:
-        """A ready-made value and gradients in a library; None where `expression` is what is to be
-        differentiated.
+        """Return a ready-made function for value and gradients in a library, or None if
+        `expression` is to be differentiated.
         """
         model = self.model
         if library == "plain":
-            # Model.log_density works on variables, so that it drops the same terms as the gradient.
+            # Model.log_density works on variables here, so that it drops the same terms as the
+            # gradient.
             return lambda q: (float(model._target(q.copy(), True, True)), ())
         if library == "varmat":
             gradient = model.log_density_gradient
@@ -139,8 +140,15 @@ class Posterior(Workload):
     def errors(
         self, implementation: Callable[[Any], tuple[Any, tuple[Any, ...]]]
     ) -> tuple[float, float]:
-        """The worst errors of value and gradient, in units of 1 + |log density| and 1 + largest
-        |gradient|, those of Stan.
+        """Return the worst errors of value and gradient, in units of 1 +
+
+        log density
+
+        and 1 + largest
+
+        gradient
+
+        of Stan.
         """
         value_error = gradient_error = 0.0
         for golden in self.content["golden"]:
@@ -153,7 +161,9 @@ class Posterior(Workload):
 
 
 def operations_of(each: Posterior, q: np.ndarray) -> tuple[int, int]:
-    """Tape entries of one evaluation: those of the log density as it is written, and in all."""
+    """Count the tape entries of one evaluation: those of the log density as it is written, and all
+    of them.
+    """
     parameters, log_density = each.definition.build(each.data)
     counts: list[int] = []
 
@@ -165,7 +175,8 @@ def operations_of(each: Posterior, q: np.ndarray) -> tuple[int, int]:
 
     counted.__signature__ = inspect.signature(log_density)  # type: ignore[attr-defined]
     model = vm.Model(counted, parameters)
-    # What a gradient evaluates; it records no sum (revisions before that had the one function).
+    # The function that a gradient evaluates, which records no sum. Older revisions have only the
+    # other one.
     evaluate = getattr(model, "_terms", model._target)
     with vm.nested() as tape:
         evaluate(vm.var(q), False, True)
@@ -178,8 +189,8 @@ def default_folder() -> Path:
 
 
 def find(folder: Path) -> list[Posterior]:
-    """Make workloads of the posteriors whose files are in a folder; they replace those of
-    another.
+    """Make workloads of the posteriors whose files are in a folder. They replace those of another
+    folder.
     """
     FAMILIES.pop(FAMILY, None)
     return [
@@ -211,7 +222,7 @@ def _workload(definition: Definition, path: Path) -> Posterior:
 
 
 def budgets() -> list[Budget]:
-    """The NumPy runner beside the values alone; the native one takes part in the rows."""
+    """Compare the NumPy runner with the values alone. The native runner takes part in the rows."""
     found = []
     for workload in FAMILIES.get(FAMILY, ()):
         (size,) = workload.sizes
@@ -222,7 +233,8 @@ def budgets() -> list[Budget]:
         }
         try:
             functions["numpy runner"]()
-        except vm.TapeError:  # it cannot be recorded
+        # The model cannot be recorded.
+        except vm.TapeError:
             continue
         t = timings(functions, SECONDS, TURNS)
         found.append((workload.name, float(t["numpy runner"].over(t["plain"]))))
@@ -241,20 +253,20 @@ def budgets() -> list[Budget]:
 
 
 def ordered(xp: Any, u: Any) -> tuple[Any, Any]:
-    """Increasing numbers from the first one and the logarithms of the gaps, and the
+    """Return increasing numbers from the first number and the logarithms of the gaps, and the
     log-Jacobian.
     """
     return xp.cumsum(xp.concatenate([u[:1], xp.exp(u[1:])])), xp.sum(u[1:])
 
 
 def positive_ordered(xp: Any, u: Any) -> tuple[Any, Any]:
-    """Increasing positive numbers from the logarithms of the gaps, and the log-Jacobian."""
+    """Return increasing positive numbers from the logarithms of the gaps, and the log-Jacobian."""
     return xp.cumsum(xp.exp(u)), xp.sum(u)
 
 
 def unit_interval(xp: Any, u: Any) -> tuple[Any, Any, Any]:
-    """The logarithms of a number between 0 and 1 and of its complement from its logit, and the
-    log-Jacobian.
+    """Return the logarithms of a number between 0 and 1 and of its complement, from its logit, and
+    the log-Jacobian.
     """
     log_p, log_not_p = -xp.log1p_exp(-u), -xp.log1p_exp(u)
     return log_p, log_not_p, xp.sum(log_p + log_not_p)
@@ -393,7 +405,8 @@ def hidden_markov(data: Data) -> Any:
     def log_density(theta1: Any, theta2: Any, mu: Any) -> Any:
         transitions = np.stack([theta1, theta2])
         emissions = vm.normal_lpdf.pointwise(y, mu[:, None], 1)
-        # Here the first state has the weight 1 in each case: twice that of a distribution.
+        # Here each possible first state has the weight 1, which is twice the weight in a
+        # distribution.
         chain = vm.hmm_marginal(emissions, transitions, np.array([0.5, 0.5]))
         return vm.normal_lpdf(mu, np.array([3.0, 10.0]), 1), chain, np.log(2.0)
 
@@ -420,7 +433,7 @@ def hidden_markov_elsewhere(xp: Any, data: Data) -> Any:
 
 
 def scanned_chain() -> Callable[[Any, Any], Any]:
-    """The log marginal likelihood of a hidden chain step by step, as `jax.lax.scan` compiles it."""
+    """Return the log marginal likelihood of a hidden chain step by step, with `jax.lax.scan`."""
     import jax
 
     logsumexp = jax.scipy.special.logsumexp
@@ -435,8 +448,8 @@ def scanned_chain() -> Callable[[Any, Any], Any]:
 
 
 def halved_chain(xp: Any, emissions: Any, log_transitions: Any) -> Any:
-    """The same with few calls, for eager libraries: of a product of matrices neighbours are
-    multiplied until one is left.
+    """Return the same with few calls, for eager libraries. Neighbours in the product of matrices
+    are multiplied until one matrix is left.
     """
     largest = xp.max(emissions, axis=1)
     weights = xp.exp(emissions - largest[:, None])
@@ -444,7 +457,7 @@ def halved_chain(xp: Any, emissions: Any, log_transitions: Any) -> Any:
     total = xp.sum(largest)
     while len(steps) > 1:
         pairs = steps[:-1:2] @ steps[1::2]
-        # Scaled, so that long products do not underflow.
+        # The products are scaled, so that long ones do not underflow.
         sums = xp.sum(pairs, axis=(1, 2))
         total = total + xp.sum(xp.log(sums))
         pairs = pairs / sums[:, None, None]
@@ -642,7 +655,7 @@ def item_response(data: Data) -> Any:
 @item_response.elsewhere
 def item_response_elsewhere(xp: Any, data: Data) -> Any:
     y, items, persons = xp.asarray(data["y"]), int(data["I"]), int(data["J"])
-    # Where theta, sigma_a, a, mu_b, sigma_b, b begin.
+    # The places at which theta, sigma_a, a, mu_b, sigma_b and b begin.
     theta_at, scale_at, a_at, mu_at = 1, persons + 1, persons + 2, persons + items + 2
 
     def log_density(q: Any) -> Any:

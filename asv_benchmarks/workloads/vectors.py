@@ -21,13 +21,13 @@ SCALARS = (2, 1024)
 
 @cache
 def warm(name: str, *shape: int) -> np.ndarray:
-    """A buffer that stays."""
+    """Return a buffer that is kept for the next call."""
     return np.empty(shape)
 
 
 @cache
 def weights(n: int) -> np.ndarray:
-    """Data that makes a scalar of a vector."""
+    """Return data that make a scalar of a vector."""
     return np.random.default_rng(7).normal(size=n)
 
 
@@ -44,7 +44,7 @@ def positive_vector(n: int) -> tuple[np.ndarray, ...]:
 
 
 def vector_near_one(n: int) -> tuple[np.ndarray, ...]:
-    """A product of all neither overflows nor underflows."""
+    """Return a vector whose product neither overflows nor underflows."""
     return (np.exp(np.random.default_rng(1).normal(size=n) / math.sqrt(n)),)
 
 
@@ -122,7 +122,9 @@ def square_by_hand(x: np.ndarray) -> Any:
 
 
 def cube_by_hand(x: np.ndarray) -> Any:
-    """Multiplied out: NumPy's power of an integer goes through exponential and logarithm."""
+    """The cube is multiplied out, because NumPy's integer power goes through exponential and
+    logarithm.
+    """
     gradient = x * x
     value = float(np.add.reduce(np.multiply(gradient, x, warm("power", x.size))))
     gradient *= 3.0
@@ -130,7 +132,7 @@ def cube_by_hand(x: np.ndarray) -> Any:
 
 
 def power_by_hand(x: np.ndarray) -> Any:
-    """One power for value and gradient, as for any exponent."""
+    """One power serves value and gradient, as for any exponent."""
     gradient = x**1.5
     value = float(np.add.reduce(np.multiply(gradient, x, warm("power", x.size))))
     gradient *= 2.5
@@ -163,7 +165,7 @@ def row(
     limit: float | None = None,
     variables: int = 1,
 ) -> Workload:
-    """A workload at all sizes; `limit` is on its large ones."""
+    """Add a workload at all sizes; `limit` holds for the large ones."""
     limits = {} if limit is None else {100_000: limit}
     return Workload(
         "vectors", name, SIZES, point, expression, by_hand, variables, matvar=SCALARS, limits=limits
@@ -171,7 +173,7 @@ def row(
 
 
 def weighted(function: str) -> Any:
-    """Expression of the inner product of weights, which are data, and what a function makes of a
+    """Return the expression of the inner product of weights, which are data, with a function of a
     vector.
     """
 
@@ -194,7 +196,7 @@ row("sum(x**2.5)", positive_vector, lambda xp, n: lambda x: xp.sum(x**2.5), powe
 row("cumsum, weighted", weighted_vector, weighted("cumsum"), cumulative_sum_by_hand)
 row("logsumexp", vector, lambda xp, n: xp.logsumexp, logsumexp_by_hand, 1.2)
 row("softmax, weighted", weighted_vector, weighted("softmax"), softmax_by_hand)
-# Multiply, subtract, square, negate, exponential, log1p; then a sum.
+# The steps are multiply, subtract, square, negate, exponential, log1p, and a sum.
 row(
     "six operations",
     vector,

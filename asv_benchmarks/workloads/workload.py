@@ -1,4 +1,4 @@
-"""What is measured: one function, written once, and what it is compared with."""
+"""A measured function, written once, and what it is compared with."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ FAMILIES: dict[str, list[Workload]] = {}
 
 @dataclass(frozen=True)
 class Workload:
-    """A function of arrays, whose value and gradients are measured at several sizes.
+    """A function of arrays whose value and gradients are measured at several sizes.
 
     Attributes
     ----------
     family, name : str
         The table and the row.
     sizes : tuple of int
-        What `point` is called with.
+        The arguments for `point`.
     point : callable
-        Size to the arguments: NumPy arrays and floats.
+        Takes a size and returns the arguments: NumPy arrays and floats.
     expression : callable
         Takes a namespace of array functions (`peers.Namespace`: the functions of NumPy by name, and
         some more) and the size, and returns the function of the arguments, which returns a scalar.
         It is written once for all libraries.
     by_hand : callable, optional
-        Takes the arguments and returns ``(value, gradients)``, a tuple of new C-contiguous arrays
-        (or floats): as an expert writes it in NumPy and SciPy, with warm buffers for what is in
-        between.
+        Takes the arguments and returns ``(value, gradients)``, where the gradients are a tuple of
+        new C-contiguous arrays or floats. It is the code of an expert in NumPy and SciPy, with
+        buffers for intermediate results that are used again.
     variables : int
-        How many of the arguments, the first ones, are differentiated with respect to.
+        How many arguments are variables, counted from the first one.
     matvar : tuple of int
         The sizes at which an array of scalar variables is measured too.
     without : tuple of str
-        Peers that cannot do it.
+        Peers that cannot compute it.
     limits : dict
-        Size from which -> most times the derivatives by hand.
+        Size from which the limit holds -> the limit, as a multiple of the time by hand.
     dispatch : bool
-        Whether the time goes into calls, not into arithmetic, at all its sizes.
+        Whether calls take most of the time, and not arithmetic, at all sizes.
     stan : callable, optional
-        Size to the name of a program in ``stan_programs/`` and its data. Its unconstrained unknowns
-        are the variables, in order.
+        Takes a size and returns the name of a program in ``stan_programs/`` and its data. The
+        unconstrained unknowns of the program are the variables, in order.
     rtol : float
-        How well the values of all implementations agree; gradients to ten times that.
+        The relative tolerance between the values of all implementations; gradients have ten times
+        this tolerance.
     """
 
     family: str

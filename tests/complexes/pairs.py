@@ -1,4 +1,4 @@
-"""Functions of complex numbers as functions of pairs of real ones, which the harness knows."""
+"""Complex functions as functions of real and imaginary parts, which the harness can test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import varmat as vm
 
 
 def parts(result):
-    """The real and imaginary parts of results, in one tuple; what is real stays as it is."""
+    """Return the real and imaginary parts of the results in one tuple; real results stay as they
+    are.
+    """
     if isinstance(result, (tuple, list)):
         return _flat(result)
     return (np.real(result), np.imag(result)) if np.iscomplexobj(result) else result
@@ -23,7 +25,7 @@ def _flat(results):
 
 
 def of_pair(f):
-    """A function of the real and imaginary parts of the first argument of `f`."""
+    """Write `f` as a function of the real and imaginary parts of its first argument."""
 
     def function(re, im, *others):
         return parts(f(vm.to_complex(re, im), *others))
@@ -33,7 +35,7 @@ def of_pair(f):
 
 
 def of_pairs(f):
-    """A function of the real and imaginary parts of both arguments of `f`."""
+    """Write `f` as a function of the real and imaginary parts of both its arguments."""
 
     def function(a, b, c, d):
         return parts(f(vm.to_complex(a, b), vm.to_complex(c, d)))
@@ -42,6 +44,6 @@ def of_pairs(f):
 
 
 def recorded(report):
-    """Demand that the harness has recorded the function, and not passed over it."""
+    """Demand that the harness recorded the function rather than skipped it."""
     assert any("record" in name for name in report.errors)
     return report

@@ -1,4 +1,4 @@
-"""Arrays of complex variables: what acts part by part, products, sums, spread."""
+"""Arrays of complex variables: part-by-part operations, products, sums and broadcasting."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_arrays_to_write_into():
     recorded(expect_ad(f, V))
 
 
-def test_what_is_assigned_into_a_complex_variable_leaves_its_parts_alone():
+def test_assigning_into_a_complex_variable_leaves_its_parts_alone():
     x = vm.var([1.0, 2.0])
     z = vm.to_complex(x, x)
     w = np.conj(z)

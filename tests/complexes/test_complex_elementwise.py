@@ -1,5 +1,5 @@
-"""Elementwise functions of complex variables, against the harness, and holomorphic ones against
-50-digit arithmetic.
+"""Elementwise functions of complex variables, tested with the harness. Holomorphic functions are
+also compared with 50-digit arithmetic.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from varmat.testing import expect_ad, expect_ad_matvar
 A, B = np.array([0.7, -1.2, 0.3]), np.array([0.4, 0.9, -2.1])
 DIGITS = 60
 
-# Function of NumPy -> the same function and its derivative, in mpmath.
+# NumPy's function -> the function and its derivative in mpmath.
 HOLOMORPHIC = {
     np.exp: (mpmath.exp, mpmath.exp),
     np.exp2: (lambda z: mpmath.mpf(2) ** z, lambda z: mpmath.log(2) * mpmath.mpf(2) ** z),
@@ -41,7 +41,8 @@ HOLOMORPHIC = {
     np.arctanh: (mpmath.atanh, lambda z: 1 / ((1 - z) * (1 + z))),
 }
 BULK = [0.7 + 0.4j, -1.2 + 0.9j, 0.3 - 2.1j, -2.5 - 0.1j, 3.1 + 1e-3j, 1e-3 - 2e-3j]
-# Near branch points, near zero, and far out, where squares and products of exponentials overflow.
+# Points near branch points, near zero, and so far out that squares and products of exponentials
+# overflow.
 TAILS = [
     1e-8 + 1e-9j,
     -1 - 1e-9j,
@@ -77,14 +78,14 @@ def test_holomorphic_functions_have_all_digits(f, points):
         real, imag = (
             vm.gradient(lambda z, part=part: np.sum(part(f(z))), z) for part in (np.real, np.imag)
         )
-    # NumPy's exp2 multiplies with log(2), which costs digits in the tails.
+    # NumPy's exp2 multiplies by log(2), which loses digits in the tails.
     bar = 3e-14 if f is np.exp2 else 2e-15
     with mpmath.workdps(DIGITS):
         for i, point in enumerate(points):
             exact, slope = value(mpmath.mpc(point)), derivative(mpmath.mpc(point))
             assert error(found[i], exact) < bar
-            # d/dRe + i d/dIm: of the real part the conjugate of the derivative, of the imaginary
-            # part `i` times that.
+            # The gradient is d/dRe + i d/dIm. For the real part of f that is the conjugate of f',
+            # and for the imaginary part it is i times the conjugate.
             assert error(real[i], mpmath.conj(slope)) < bar
             assert error(imag[i], 1j * mpmath.conj(slope)) < bar
 
@@ -154,7 +155,7 @@ def test_powers_at_zero():
     )
 
 
-# Points on the branch cuts, from both sides.
+# Points on the branch cuts, approached from both sides.
 CUTS = [complex(x, y) for x in (-2.0, 2.0, 0.5) for y in (0.0, -0.0)] + [
     complex(x, y) for x in (0.0, -0.0) for y in (-2.0, 2.0)
 ]
@@ -166,8 +167,8 @@ CUTS = [complex(x, y) for x in (-2.0, 2.0, 0.5) for y in (0.0, -0.0)] + [
     ids=lambda f: f.__name__,
 )
 def test_branch_cuts_are_those_of_numpy(f):
-    """The value is NumPy's on both sides of a cut, and the derivative is continuous from the same
-    side.
+    """On both sides of a cut the value is NumPy's. The derivative on the cut is the limit from the
+    side on which the point lies.
     """
     for z in CUTS:
         expected = f(np.complex128(z))
@@ -179,7 +180,7 @@ def test_branch_cuts_are_those_of_numpy(f):
 
 
 def test_signs_of_zeros_are_those_of_numpy():
-    """They decide on which side of a branch cut a value is."""
+    """The sign of a zero decides on which side of a branch cut a value lies."""
     for x in (-1.0, 1.0, 0.0, -0.0):
         for c in (1.0 + 0.0j, complex(1.0, -0.0), -1.0 + 0.0j, 1j, complex(-0.0, -1.0)):
             for f in (

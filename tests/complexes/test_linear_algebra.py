@@ -1,5 +1,5 @@
-"""Inverses, determinants, solutions, eigenvalues, eigenvectors and Schur forms of complex and real
-matrices.
+"""Inverses, determinants, linear systems, eigenvalues, eigenvectors and Schur forms of complex and
+real matrices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from varmat.testing import expect_ad, expect_ad_matvar
 RNG = np.random.default_rng(7)
 A, B = RNG.normal(size=(2, 3, 3))
 C, D = RNG.normal(size=(2, 3, 2))
-# Two eigenvalues are real, two a pair.
+# Two eigenvalues are real, and two are a conjugate pair.
 MIXED = np.array(
     [[1.0, 2.0, 0.3, 0.1], [-2.0, 1.2, 0.2, 0.5], [0.1, 0.4, 3.0, 0.2], [0.3, 0.1, 0.6, -1.0]]
 )
@@ -93,7 +93,7 @@ def test_eigenvalues_are_complex_even_where_all_are_real():
 
 
 def test_eigenvalues_against_50_digits():
-    """The derivative of an eigenvalue, ``left[i] right[j] / (left right)``, by 50-digit
+    """The derivative of an eigenvalue is ``left[i] right[j] / (left right)``, here in 50-digit
     arithmetic.
     """
     with mpmath.workdps(50):
@@ -117,7 +117,9 @@ def test_eigenvalues_against_50_digits():
 
 
 def test_repeated_eigenvalues():
-    """Of a sum over them the derivative is right, and a vector has none: zero, and never nan."""
+    """A sum over repeated eigenvalues has the right derivative. Their eigenvectors have none, and
+    get zero rather than nan.
+    """
     a = np.diag([1.0, 1.0, 3.0])
     np.testing.assert_allclose(
         vm.gradient(lambda a: np.real(np.sum(vm.eigenvalues(a) ** 2)), a), 2.0 * a, atol=1e-14

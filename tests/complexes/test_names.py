@@ -1,4 +1,4 @@
-"""Stan's names for functions of complex numbers, and the values and gradients of Stan Math."""
+"""Stan's names for functions of complex numbers, with the values and gradients of Stan Math."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from varmat.testing import expect_ad
 
 A, B = np.array([0.7, -1.2, 0.3]), np.array([0.4, 0.9, -2.1])
 
-# Stan's name -> what is written here, where it is another.
+# Stan's name -> the expression here, where the name differs.
 NUMPY = {
     "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "add": np.add, "asin": np.arcsin,
      "asinh": np.arcsinh, "atan": np.arctan,
@@ -27,7 +27,7 @@ NUMPY = {
 
 
 def complexes(x):
-    """Nested lists of [real part, imaginary part] as complex numbers."""
+    """Turn nested lists of [real part, imaginary part] into complex numbers."""
     x = np.asarray(x, float)
     return x[..., 0] + 1j * x[..., 1]
 
@@ -40,7 +40,9 @@ def arguments(entry):
 
 
 def objective(f, entry):
-    """The weighted sum of the parts of the results, as in the entries."""
+    """Return the weighted sum of the real and imaginary parts of the results, as the entries define
+    it.
+    """
 
     def total(*args):
         results = f(*args)
@@ -60,7 +62,7 @@ def objective(f, entry):
     return total
 
 
-# Vectors and Schur factors have phases, which differ.
+# Eigenvectors and Schur factors are unique only up to phases, and Stan's phases differ from ours.
 PHASES = (
     "eigenvectors",
     "eigendecompose",
@@ -92,7 +94,7 @@ def test_values_and_gradients_of_stan(entry):
     "entry", [e for e in stan.entries("complex") if e.values[0]["function"] in PHASES]
 )
 def test_moduli_of_stan(entry):
-    """What does not depend on the phases."""
+    """The moduli do not depend on the phases."""
     found = getattr(vm, entry["function"])(*arguments(entry))
     first = complexes(entry["output"][0] if isinstance(found, tuple) else entry["output"])
     np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""`ComplexVar`: what it is, how it is made and read, and where it meets the rest of the library."""
+"""`ComplexVar`: making one, reading it, and using it with the rest of the library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import varmat as vm
 Z = np.array([1.0 + 2.0j, 3.0 - 1.0j])
 
 
-def test_what_it_is():
+def test_attributes_of_a_complex_variable():
     z = vm.var(Z)
     assert isinstance(z, vm.ComplexVar)
     assert (z.shape, z.ndim, z.size, z.dtype, z.itemsize, z.nbytes, len(z)) == (
@@ -73,8 +73,8 @@ def test_how_it_is_made():
             vm.ComplexVar(re_, im)
 
 
-def test_the_adjoint_is_that_of_the_real_part_plus_i_times_that_of_the_imaginary_part():
-    """Against differences of the real result in the two parts."""
+def test_the_adjoint_adds_i_times_the_derivative_in_the_imaginary_part():
+    """The oracle is central differences in the real and the imaginary part."""
     f, h = (lambda z: np.real(np.exp(z) * np.conj(z) ** 2) + np.abs(z)), 1e-6
     z = 0.7 - 0.4j
     by_parts = [(f(z + step) - f(z - step)) / (2.0 * h) for step in (h, 1j * h)]
@@ -117,7 +117,7 @@ def test_second_derivatives_by_parts():
 
 
 def damped(x):
-    """The likelihood of a damped oscillation, written with complex numbers."""
+    """Return a loss of a damped oscillation, written with complex numbers."""
     rate = -np.exp(x[0]) + 1j * np.exp(x[1])
     signal = np.real(np.exp(rate * np.linspace(0.0, 3.0, 7)) * (x[2] + 1j * x[3]))
     return np.sum((signal - np.linspace(1.0, 0.0, 7)) ** 2) + np.sum(
@@ -139,7 +139,7 @@ def test_recordings(runner):
     )
 
 
-def test_what_is_written_as_arithmetic_calls_no_python():
+def test_functions_written_as_arithmetic_call_no_python():
     f = vm.recorded(
         lambda x: np.sum(np.abs(np.exp(1j * x) * np.sin(x + 2j) + x**2 * (1 - 1j)) ** 2)
     )
@@ -195,8 +195,7 @@ def test_what_is_written_as_arithmetic_calls_no_python():
      "to it)")),
     (lambda z, x: x.__setitem__(0, z[0]),
      ("a ComplexVar cannot be assigned into a VarMat; make both of one kind, with "
-      "np.zeros_like(variable) for an array to write "
-      "into")),
+      "np.zeros_like(variable) for an array to write into")),
     (lambda z, x: np.sum(z, out=np.zeros(())),
      "sum: out is given, but must be left out for complex variables!"),
     (lambda z, x: np.sum(z, dtype=float),

@@ -1,1 +1,1 @@
-"""A package, for another folder has a test_elementwise.py too."""
+"""This is a package because another folder has a test_elementwise.py too."""

@@ -1,5 +1,5 @@
-"""What the tests of the tape, of callbacks and of matvars share: each starts with an empty tape and
-leaves one.
+"""What the tests of the tape, of callbacks and of matvars share: each test starts and ends with an
+empty tape.
 """
 
 import pytest

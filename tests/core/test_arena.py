@@ -1,4 +1,4 @@
-"""The arena: alignment, growth, marks, and reuse only of memory to which nobody refers."""
+"""The arena: alignment, growth, marks, and reuse of memory to which nothing refers any more."""
 
 from itertools import pairwise
 
@@ -115,7 +115,7 @@ def test_bytes_taken_counts_values_and_adjoints():
 
 
 @pytest.mark.parametrize("n", [LARGE, LARGE + 1])
-def test_only_large_arrays_lie_there_with_their_adjoints(n) -> None:
+def test_only_large_arrays_lie_beside_their_adjoints(n) -> None:
     with vm.nested() as tape:
         a = np.ones(n)
         x = vm.var(np.ones(n + 1))
@@ -140,7 +140,7 @@ def test_only_large_arrays_lie_there_with_their_adjoints(n) -> None:
 
 @pytest.mark.parametrize("n", [LARGE, LARGE + 1])
 def test_adjoints_of_large_results_are_handed_on(n) -> None:
-    """Nobody adds to what two variables share."""
+    """An adjoint that two variables share is copied before anything is added to it."""
     w = np.arange(float(n))
     with vm.nested():
         x = vm.var(np.ones(n))
@@ -152,8 +152,10 @@ def test_adjoints_of_large_results_are_handed_on(n) -> None:
         np.testing.assert_array_equal(x.adj, w + 1.0)
 
 
-def test_what_is_made_in_a_workspace_has_its_adjoint_beside_it() -> None:
-    """Once, for one variable: the second reverse pass and other arrays get memory of their own."""
+def test_a_result_made_in_a_workspace_has_its_adjoint_beside_it() -> None:
+    """The workspace holds the adjoint of one variable in one reverse pass. A second pass and other
+    arrays get memory of their own.
+    """
     x = np.linspace(-1.0, 1.0, LARGE + 1)
     w = np.arange(float(x.size))
     with vm.nested() as tape:

@@ -1,5 +1,5 @@
-"""What a variable is to Python and to NumPy: attributes, methods, copies, and the conversions that
-it refuses.
+"""How variables behave in Python and NumPy: attributes, methods, copies, and the conversions that
+they refuse.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_refusals_say_what_to_write(case, kind):
     x, _ = VARIABLES[kind]()
     with pytest.raises((TypeError, ValueError)) as raised:
         f(x)
-    # NumPy wraps what it hears when it asks an item for a number.
+    # NumPy wraps the error that an element raises when NumPy asks it for a number.
     reason = raised.value if isinstance(raised.value, TypeError) else raised.value.__cause__
     assert isinstance(reason, TypeError)
     assert re.search(match, str(reason))
@@ -116,7 +116,7 @@ def test_duck_array_attributes(kind):
         assert vm.value(a.item(1, 2)) == vm.value(a.item((1, 2))) == x[1, 2]
 
 
-# Method -> arguments; each is NumPy's function of the same name.
+# Method -> arguments. Each method is the NumPy function of the same name.
 METHODS = {
     "sum": [(), (0,), (-1,)],
     "prod": [(), (0,)],
@@ -233,7 +233,7 @@ def test_flat(kind):
     flat, expected = a.flat, list(x.flat)
     assert len(flat) == x.size
     assert [vm.value(item) for item in flat] == expected
-    assert list(flat) == []  # used up
+    assert list(flat) == []  # the iterator is exhausted
     assert vm.value(next(a.flat)) == expected[0]
     assert vm.value(a.flat[0]) == expected[0]
     assert vm.value(a.flat[-1]) == expected[-1]
@@ -266,13 +266,14 @@ def test_assignments_by_flat(make):
 def test_flags_are_those_of_the_values(kind):
     a, x = VARIABLES[kind]()
     flags = np.asarray(x)[()].flags
-    if kind != "View":  # of what lies in memory column by column
+    # This View is a transpose, which lies in memory column by column.
+    if kind != "View":
         assert a.flags.c_contiguous == flags.c_contiguous
         assert a.flags["F_CONTIGUOUS"] == flags["F_CONTIGUOUS"]
     assert a.flags.writeable == bool(np.ndim(x))
     if np.ndim(x) and kind != "MatVar":
         a.flags.writeable = False
-        a[0] = a[0] * 2.0  # is not changed by it
+        a[0] = a[0] * 2.0  # the flag does not prevent assignment
 
 
 @pytest.mark.parametrize("kind", list(VARIABLES))

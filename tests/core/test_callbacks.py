@@ -1,4 +1,4 @@
-"""Callbacks: steps of the reverse pass that a user writes."""
+"""Callbacks: reverse-pass steps that a user writes."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""NumPy's doors: every function that NumPy can dispatch is supported, constant or refused, and each
-says what it should.
+"""NumPy's protocols: every function that NumPy dispatches is supported, constant or refused, and
+each refusal names what to use instead.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_axes_that_do_not_fit_are_refused_by_the_method_too():
 
 def test_unknown_functions_are_named():
     def newcomer():
-        """A function of a NumPy to come."""
+        """Stands for a function of a future version of NumPy."""
 
     with pytest.raises(
         TypeError,
@@ -125,7 +125,7 @@ def test_only_what_is_selected_is_computed():
     assert result.tolist() == [[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
 
 
-def test_special_functions_come_through_the_same_door():
+def test_special_functions_are_dispatched_too():
     import scipy.special
 
     x = vm.var([0.5, 1.5])
@@ -137,7 +137,7 @@ def test_special_functions_come_through_the_same_door():
         scipy.special.hankel1(1.0, x)
 
     def gammaln(x):
-        """Of another library."""
+        """A function of another library."""
 
     with pytest.raises(
         TypeError, match=r"gammaln is not differentiable here: it is not known to varmat"
@@ -146,7 +146,9 @@ def test_special_functions_come_through_the_same_door():
 
 
 def test_methods_of_ufuncs_without_a_derivative():
-    """They are of plain values; what would write into a variable is refused."""
+    """Methods of comparisons and logical functions return plain values. Those that would write into
+    a variable are refused.
+    """
     x = vm.var([1.0, 3.0])
     found = np.greater.outer(x, [0.0, 2.0])
     assert type(found) is np.ndarray

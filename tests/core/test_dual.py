@@ -56,13 +56,13 @@ def test_parts_that_do_not_fit(use: Any, message: str) -> None:
         use()
 
 
-def test_what_duals_say_and_refuse():
+def test_text_and_refusals_of_duals():
     x = vm.Dual(2.0, 1.0)
     assert repr(x) == "Dual(2.0, 1.0)"
     assert copy.deepcopy(x.level) is x.level
 
     def deeper(t):
-        """Something of the inner derivative is written into an array of the outer one."""
+        """Write something that depends on the inner derivative into an array of the outer one."""
         a = t * VECTOR
         return vm.jvp(lambda s: assigned(a, s * t), (1.0,), (1.0,))
 

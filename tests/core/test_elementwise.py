@@ -1,5 +1,5 @@
 """Elementwise operations: operators between variables of all kinds and data, foreign types, and
-rows of one's own.
+users' own rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DATA = {
     "bool": lambda: True,
     "list": lambda: [1.5, 2.5, 0.5],
 }
-# Operator -> derivatives with respect to both sides.
+# Operator -> derivatives with respect to its two operands.
 OPERATORS = {
     operator.add: (lambda a, b: 1.0, lambda a, b: 1.0),
     operator.sub: (lambda a, b: 1.0, lambda a, b: -1.0),
@@ -60,7 +60,7 @@ def is_array(x):
 
 
 def check(op, a, b, x, y):
-    """One operation on `a` and `b`, whose plain float64 values are `x` and `y`."""
+    """Check one operation on `a` and `b`, whose plain float64 values are `x` and `y`."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     value = op(x, y)
     result = op(a, b)
@@ -213,7 +213,7 @@ def test_in_place_on_plain_data_is_refused():
 
 
 class Duck:
-    """A type of somebody else, which knows how to work with anything."""
+    """A foreign type whose operators accept anything."""
 
     __array_ufunc__ = None
 
@@ -226,7 +226,7 @@ class Duck:
 
 
 class UfuncDuck:
-    """A type that answers for ufuncs."""
+    """A foreign type that implements ufuncs."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         return f"duck {ufunc.__name__}"
@@ -274,8 +274,8 @@ def test_shift_and_bit_operators_are_refused():
         operator.invert(vm.var(1.0))
 
 
-def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
-    """The derivative of the hyperbolic cosine would be another one."""
+def test_names_used_in_derivatives_cannot_be_redefined():
+    """A new sinh, for instance, would change the derivative of cosh."""
     for name in ("sinh", "square", "expm1"):
         row = ROWS[name]
         with pytest.raises(
@@ -285,7 +285,8 @@ def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
         ):
             vm.elementwise(name, np.frompyfunc(lambda x: x + 1000.0, 1, 1), "g")
         assert ROWS[name] is row
-    try:  # a function of one's own is made anew, as in a notebook
+    # A user's row may be redefined, as happens in a notebook.
+    try:
         for factor in (2.0, 3.0):
             mine = vm.elementwise(
                 "my_own", np.frompyfunc(lambda x: x, 1, 1), f"{factor} * g * my_own(1.0)"
@@ -330,7 +331,7 @@ def test_the_names_with_which_derivatives_are_written_cannot_be_taken():
             {},
             r"the contribution of faulty to x is 'g \* squar\(x\)', but squar is none of the names",
         ),
-        # which is a function of arrays only
+        # NumPy has nan_to_num, but it accepts arrays only.
         (("g * nan_to_num(x)",), {}, "but nan_to_num is none of the names"),
         (
             ("2.0 * x",),
@@ -386,16 +387,19 @@ def test_a_contribution_is_a_text():
 
 
 def test_rows_of_the_library_have_no_errors():
-    """They are made without a look at them, so that importing the library takes no longer."""
+    """Rows of the library skip these checks when they are made, to keep the import fast. Here they
+    are checked.
+    """
     for row in list(ROWS.values()):
-        # whose rows of higher order are made when they are needed
+        # Rows of higher order are made when they are first needed, so their names may be missing
+        # here.
         if not row.name.startswith(("hyp2f1_d", "carlson_")):
             _check_expressions(row.name, row.partials, row.scalar_text)
             assert {*row.shortcuts.values(), row.with_itself} - {None} <= ROWS.keys()
 
 
 def lines_of_rules():
-    """The titles under which rules are found by debuggers."""
+    """Return the file names under which debuggers find the rules of these tests."""
     return [name for name in linecache.cache if name.startswith("<varmat ") and "failing" in name]
 
 
@@ -410,13 +414,14 @@ def test_tracebacks_show_the_lines_of_rules():
     vm.elementwise("failing_user", np.copy, "g * failing(x) + g", scalar="0.5 * x")
     with pytest.raises(RuntimeError) as caught, vm.nested():
         ROWS["failing_user"](vm.var(1.0)).grad()
-    linecache.checkcache()  # as debuggers do
+    linecache.checkcache()  # debuggers call this
     text = "".join(traceback.format_exception(caught.value))
     assert 'File "<varmat rule of failing_user>", line ' in text
     assert "    cx = g * failing(x) + g" in text
     assert "return 0.5 * x" in inspect.getsource(ROWS["failing_user"].scalar)
     del caught, text
-    # a row made again and again, as in a notebook, does not leave its texts behind
+    # A row that is redefined again and again, as in a notebook, does not leave its old texts
+    # behind.
     for _ in range(20):
         again = vm.elementwise("failing_user", np.copy, "2.0 * g", scalar="0.5 * x")
         assert vm.gradient(again, 1.0) == 2.0
@@ -429,7 +434,7 @@ def test_tracebacks_show_the_lines_of_rules():
 
 
 def test_a_row_of_a_python_function_makes_floats():
-    """`numpy.frompyfunc` makes arrays of objects."""
+    """`numpy.frompyfunc` returns arrays of objects, which a row converts to floats."""
     try:
         softsign = vm.elementwise(
             "own_softsign",
@@ -473,7 +478,9 @@ def test_rows_are_functions_with_a_name_a_signature_and_a_home():
 
 
 def test_data_of_other_libraries_are_operands_of_a_call():
-    """An operator leaves them to the other side; a function has nobody to leave them to."""
+    """An operator defers to such data, which have an operator of their own. A function cannot
+    defer, so it takes them as arrays.
+    """
 
     class Data:
         __array_ufunc__ = None
@@ -507,7 +514,7 @@ def test_variables_of_two_threads_do_not_meet_in_three_operands():
 
 @pytest.mark.parametrize("base", [2.0, [1.0, 2.0]], ids=["scalar", "vector"])
 def test_powers_by_some_numbers_are_rows_of_their_own(base):
-    """Their slopes need no logarithm."""
+    """The derivatives of these powers need no logarithm."""
     with vm.nested() as tape:
         x = vm.var(base)
         for exponent, name in ((2, "square"), (0.5, "sqrt"), (-1, "reciprocal"), (2.5, "power")):

@@ -1,4 +1,4 @@
-"""Domains: the quick test of whole arrays says nothing that the test of elements does not say."""
+"""Domains: the quick test of whole arrays agrees with the test of single elements."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_nothing_is_inside(domain: Domain) -> None:
 
 
 def test_integers_and_truth_values() -> None:
-    largest = np.full(4, np.iinfo(np.int64).max)  # whose squares wrap around
+    largest = np.full(4, np.iinfo(np.int64).max)  # their squares wrap around
     for domain in (positive, nonnegative, finite, positive_finite, not_nan):
         for x in (largest, np.array([1, 2]), np.array([True])):
             domain.check("f", "Argument", x)
@@ -66,7 +66,7 @@ def test_integers_and_truth_values() -> None:
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.phrase)
-def test_what_is_inside_is_seen_at_once(domain: Domain) -> None:
+def test_arrays_inside_a_domain_are_checked_as_a_whole(domain: Domain) -> None:
     def looks(x: object) -> bool:
         raise AssertionError("the elements were looked at one by one")
 

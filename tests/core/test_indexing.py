@@ -1,7 +1,8 @@
-"""Reading and assigning parts of variables: NumPy's semantics, and exact derivatives.
+"""Reading and assigning parts of variables: NumPy's semantics and exact derivatives.
 
-The oracle for programs that only move elements is NumPy itself: the Jacobian is the program applied
-to unit vectors."""
+NumPy itself is the oracle for programs that only move elements: their Jacobian is the program
+applied to unit vectors.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def values_of(shape: tuple[int, ...]) -> np.ndarray:
 
 @st.composite
 def shape_and_index(draw: Any) -> tuple[tuple[int, ...], Any]:
-    """A shape, and a basic or fancy index for it."""
+    """Draw a shape, and a basic or fancy index for it."""
     shape = draw(SHAPES)
     size = shape[0]
     places = st.lists(st.integers(-size, size - 1), min_size=0, max_size=4).map(
@@ -136,8 +137,8 @@ def test_indices_that_do_not_fit(index: Any) -> None:
 
 @st.composite
 def assignment(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """A shape and a program of assignments: where, and a function of the variable that gives
-    what.
+    """Draw a shape and a list of assignments. Each assignment is an index and a function that makes
+    the assigned values from the variable.
     """
     shape, steps = None, []
     for _ in range(draw(st.integers(1, 3))):
@@ -156,7 +157,7 @@ def assignment(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def source_of(x: Any, part: tuple[int, ...], source: str) -> Any:
-    """Something of the shape of a part, or that broadcasts to it."""
+    """Return an array that has the shape of the part, or broadcasts to it."""
     if source == "number":
         return 7.0
     if source == "scalar":
@@ -252,7 +253,7 @@ def test_assigning_through_views_of_views() -> None:
 
 
 def recursion(a: Any, e: Any) -> Any:
-    """An autoregression filled in step by step."""
+    """Fill in an autoregression step by step."""
     x = e + 0.0 * a
     for t in range(1, len(e)):
         x[t] = a * x[t - 1] + e[t]
@@ -260,7 +261,7 @@ def recursion(a: Any, e: Any) -> Any:
 
 
 def powers(x: Any) -> Any:
-    """Values that are used, overwritten with what was made of them, and used again."""
+    """Use values, overwrite them with results made from them, and use them again."""
     y = np.copy(x)
     for _ in range(3):
         y[1:] = y[1:] * y[:-1]
@@ -269,7 +270,7 @@ def powers(x: Any) -> Any:
 
 
 def elimination(a: Any) -> Any:
-    """The pivots of Gaussian elimination in place."""
+    """Return the pivots of Gaussian elimination, done in place."""
     u = np.copy(a)
     for k in range(len(a)):
         u[k + 1 :] -= np.reshape(u[k + 1 :, k] / u[k, k], (-1, 1)) * u[k]
@@ -286,7 +287,7 @@ def test_programs_with_products() -> None:
 
 
 def test_recursion_against_the_closed_form() -> None:
-    """d x[n] / d e[t] = a^(n - t)."""
+    """The derivative of x[n] with respect to e[t] is a^(n - t)."""
     a, n = 0.7, 30
     with vm.nested():
         e, coefficient = vm.var(np.ones(n)), vm.var(a)
@@ -332,7 +333,7 @@ def test_values_after_a_failed_reverse_pass_are_the_assigned_ones() -> None:
 
 
 def test_assigning_into_a_leaf() -> None:
-    """The adjoint of a leaf is with respect to the values it was made with."""
+    """The adjoint of a leaf belongs to the values with which the leaf was made."""
     with vm.nested():
         x = vm.var(VECTOR)
         total = np.sum(x * x)
@@ -405,7 +406,7 @@ def test_duals_assign_in_every_direction(k: int | None) -> None:
     expected[..., 0] = 0.0
     np.testing.assert_array_equal(y.val, [7.0, 6.0, -2.0, 5.0])
     np.testing.assert_array_equal(y.tan, expected)
-    # NumPy's semantics of views.
+    # Views behave as in NumPy.
     part = y[1:]
     part[0] = 0.0
     np.testing.assert_array_equal(y.val, [7.0, 0.0, -2.0, 5.0])
@@ -428,8 +429,8 @@ def test_the_result_of_an_operation_on_duals_is_its_own(f: Any, k: int | None) -
 
 
 def test_transposed_adjoints_meet_views() -> None:
-    """An adjoint has the layout of the values, whatever the layout of the contributions, so that
-    views of it are views.
+    """An adjoint has the memory layout of its values, whatever the layout of the contributions.
+    Therefore views of an adjoint are views.
     """
 
     @vm.operation()
@@ -453,8 +454,8 @@ def test_transposed_adjoints_meet_views() -> None:
 
 def test_adjoints_that_lie_in_another_order_meet_reshapes() -> None:
     rng = np.random.default_rng(2)
-    # Below a sum the adjoint is the same number everywhere, and what is made of it has the layout
-    # of the data.
+    # The adjoint of a summed array is one number for all elements. What is computed from it takes
+    # the layout of the data.
     for shape in ((3, 4), (30, 40), (200, 200)):
         x, weights = rng.normal(size=shape), rng.normal(size=shape[::-1]).T
         g = vm.gradient(
@@ -462,7 +463,7 @@ def test_adjoints_that_lie_in_another_order_meet_reshapes() -> None:
         )
         np.testing.assert_allclose(g, weights + 1.0 / np.cosh(x) ** 2, rtol=1e-12)
 
-    # A part of the adjoint of a large array is shared, read-only, where it lies.
+    # A part of the adjoint of a large array is shared, read-only, without a copy.
     x, beside = rng.normal(size=(200, 200)), np.ones((200, 1))
     g = vm.gradient(
         lambda x: 5.0 * x.reshape(-1)[7] + np.sum(np.concatenate([x, beside], axis=1) ** 2), x
@@ -530,7 +531,7 @@ def test_leading_axes_of_length_one_are_dropped_by_assignment(index: Any) -> Non
 
 
 def test_a_matvar_is_not_converted_by_assignment() -> None:
-    """There are no implicit conversions between varmat and matvar."""
+    """Neither kind is converted to the other implicitly."""
     with vm.nested():
         x = vm.var(VECTOR)
         with pytest.raises(TypeError):
@@ -566,7 +567,7 @@ def test_scopes_and_stale_variables() -> None:
 
 def test_a_variable_does_not_go_into_plain_data() -> None:
     data = np.zeros(3)
-    # NumPy puts a word of its own before what it hears when it asks for a number.
+    # NumPy raises its own error, and the one of the element is its cause.
     with vm.nested(), pytest.raises(ValueError, match="setting an array element") as raised:
         data[0] = vm.var(1.0)
     assert (
@@ -585,8 +586,8 @@ def test_a_variable_does_not_go_into_plain_data() -> None:
 
 @st.composite
 def writes(draw: Any) -> tuple[tuple[int, ...], list[tuple[Any, int]]]:
-    """A shape, and elements of it to be written, with what: an element of another array (or a
-    number, below 0).
+    """Draw a shape and a list of writes. Each write is an index and the place of an element in
+    another array; a place below 0 stands for a number.
     """
     shape = draw(st.sampled_from([(4,), (2, 3)]))
     places = [st.integers(-n, n - 1) for n in shape]
@@ -635,7 +636,7 @@ def test_elements_written_in_a_row_are_one_entry() -> None:
 
 @pytest.mark.parametrize("seen", [True, False])
 def test_elements_written_over_values_that_are_used(seen: bool) -> None:
-    """Also where nothing depends on the values afterwards."""
+    """The values are right even if nothing depends on them after the writes."""
     with vm.nested():
         x, v = vm.var(VECTOR), vm.var(2.0)
         y = x * 1.0
@@ -680,7 +681,7 @@ def test_a_function_that_assigns_something_from_outside() -> None:
         assert gradient[0].val == 0.0
 
 
-# --- what is assigned to itself ---
+# --- arrays assigned to themselves ---
 
 
 def test_in_place_operators_on_parts_record_one_assignment() -> None:
@@ -748,7 +749,7 @@ PARTS = st.one_of(
 @given(st.lists(st.tuples(PARTS, PARTS, st.integers(0, 4), st.booleans()), min_size=1, max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_views_assigned_to_where_they_are(steps: Any) -> None:
-    """Parts taken from an array, which is changed in between or not, and assigned to the same or to
+    """Take parts of an array, perhaps change the array, and assign the parts to the same or to
     other places.
     """
 
@@ -770,7 +771,7 @@ def test_views_assigned_to_where_they_are(steps: Any) -> None:
     expect_moves(program, VECTOR)
 
 
-# What is assigned to, where in it, and what.
+# What is assigned to, the index in it, and the part that is assigned.
 OVERLAPS: dict[str, Any] = {
     "other steps": (lambda x: x, slice(None, None, 2), lambda x: x[:4]),
     "ahead": (lambda x: x, slice(1, None), lambda x: x[:-1]),
@@ -786,7 +787,9 @@ OVERLAPS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_a_part_assigned_to_a_part_is_read_before_it_is_written(name: str) -> None:
-    """NumPy itself reads, with masks and unequal steps, some of what it has just written."""
+    """NumPy itself, with masks and unequal steps, sometimes reads elements that it has just
+    overwritten.
+    """
     whole, index, part = OVERLAPS[name]
     point, weights = np.array([3.0, -1.0, 2.0, 5.0, 0.5, -2.0, 4.0, 1.0]), np.arange(1.0, 9.0)
 
@@ -820,7 +823,7 @@ def test_a_part_assigned_to_a_part_is_read_before_it_is_written(name: str) -> No
 
 
 class Places:
-    """What other libraries have for arrays of places."""
+    """Stands for the index arrays of other libraries."""
 
     def __init__(self, places: Any) -> None:
         self.places = np.array(places)

@@ -1,4 +1,4 @@
-"""Arrays of scalar variables: making them, assigning to them, and what they are not."""
+"""Arrays of scalar variables: making them, assigning to them, and the uses that they refuse."""
 
 import math
 import operator
@@ -41,7 +41,7 @@ def test_matvar_takes_numbers_and_scalar_variables_in_lists():
         ([], [], []),
         ((1, 2.5), [1.0, 2.5], [2.0, 5.0]),
         ([np.array([1.0, 2.0]), [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]], [[2.0, 4.0], [6.0, 8.0]]),
-        ([a, 1, b], [2.0, 1.0, 3.0], [4.0, 0.0, 6.0]),  # beside variables numbers are constants
+        ([a, 1, b], [2.0, 1.0, 3.0], [4.0, 0.0, 6.0]),  # beside variables, numbers are constants
         ([[a, 1.0], (5.0, b)], [[2.0, 1.0], [5.0, 3.0]], [[4.0, 0.0], [0.0, 6.0]]),
         (objects, [2.0, 7.0], [4.0, 0.0]),
     ):
@@ -53,7 +53,7 @@ def test_matvar_takes_numbers_and_scalar_variables_in_lists():
         np.testing.assert_array_equal(x.adj, np.array(adjoints), strict=True)
 
 
-# older versions of NumPy warn before they ask the element
+# Older versions of NumPy warn before they ask the element.
 @pytest.mark.filterwarnings("ignore:Conversion of an array")
 @pytest.mark.parametrize("convert", [float, int, complex, operator.index, math.exp])
 def test_a_matvar_is_no_plain_number(convert):

@@ -1,6 +1,4 @@
-"""Operations that users make: what their rules may return, and what is said of those that return
-something else.
-"""
+"""Operations that users make: what their rules may return, and the errors for anything else."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ def _forget_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(value: Any, reverse: Any) -> Any:
-    """An operation of one operand."""
+    """Make an operation of one operand."""
 
     def f(x: Any) -> Any:
         return value(x)
@@ -34,7 +32,9 @@ def made(value: Any, reverse: Any) -> Any:
 
 
 def gradients(f: Any) -> list[tuple[float, np.ndarray]]:
-    """Value and gradient, recorded anew and from a recording made elsewhere."""
+    """Return value and gradient twice: evaluated eagerly, and run from a recording made at another
+    point.
+    """
     recorded = vm.recorded(f)
     recorded(X + 0.5)
     return [vm.value_and_grad(f)(X), recorded(X)]
@@ -73,7 +73,7 @@ def test_read_only_contributions_in_another_order_become_gradients() -> None:
 
 
 def test_values_of_other_types_become_float64() -> None:
-    """A recording too assigns into them what is not whole."""
+    """Fractions can be assigned into them, in a recording too."""
     step = made(lambda x: x > 0, lambda g, r, x: 0.0 * g)
 
     def f(x: Any) -> Any:
@@ -125,7 +125,9 @@ def test_reverse_rules_get_named_tuples() -> None:
     ],
 )
 def test_a_rule_may_return_one_array_several_times(returned: Any, size: int) -> None:
-    """Nor does what it returns become anything that another variable, or the caller, holds."""
+    """An array that a rule returns does not become an adjoint that another variable, or the caller,
+    also holds.
+    """
 
     @vm.operation()
     def pair(x: Any, y: Any) -> Any:
@@ -237,7 +239,7 @@ def test_an_operand_that_is_returned_may_be_assigned_to(part: Any, size: int) ->
         (lambda g, r, x: np.ones(5), "could not be broadcast"),
     ],
 )
-def test_what_is_no_contribution(returned: Any, refusal: str) -> None:
+def test_wrong_contributions_are_refused(returned: Any, refusal: str) -> None:
     double = made(lambda x: 2.0 * x, returned)
     with pytest.raises((TypeError, ValueError), match=refusal) as caught:
         vm.gradient(lambda x: np.sum(double(x)), X)
@@ -275,7 +277,9 @@ def test_a_plain_array_of_variables_is_a_matvar() -> None:
 
 
 def test_operands_of_several_kinds() -> None:
-    """Lists of variables, variables beside matvars, and several results of matvars."""
+    """The operands are lists of variables, variables beside matvars, and matvars with several
+    results.
+    """
     double = made(lambda x: 2.0 * x, lambda g, r, x: 2.0 * g)
     with vm.nested():
         x = vm.var(3.0)

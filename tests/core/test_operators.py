@@ -1,4 +1,4 @@
-"""The operators of variables: each is answered by the operation that the table names."""
+"""The operators of variables: each calls the operation that the table names."""
 
 from __future__ import annotations
 

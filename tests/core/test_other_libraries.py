@@ -1,4 +1,4 @@
-"""What other libraries have beside variables: data of pandas, arrays of xarray, sparse matrices of
+"""Data of other libraries in operations with variables: pandas, xarray, and sparse matrices of
 SciPy.
 """
 
@@ -36,7 +36,8 @@ DATA = np.array([0.5, 1.25, 3.0])
 
 def pandas_data():
     pd = pytest.importorskip("pandas")
-    # Labels that pandas would sort, and an index that is not that of the places.
+    # The labels are not sorted, so aligning by label would reorder them. In the next one the index
+    # differs from the positions.
     yield pd.Series(DATA, index=["c", "a", "b"]), DATA
     yield pd.Series([1, 2, 3]), np.array([1.0, 2.0, 3.0])
     yield pd.DataFrame([DATA, DATA + 1.0], columns=["z", "y", "x"]), np.array([DATA, DATA + 1.0])
@@ -45,7 +46,7 @@ def pandas_data():
 
 @pytest.mark.parametrize("kind", ["Var", "VarMat", "View", "Dual", "scalar Dual"])
 def test_functions_of_numpy_beside_series_and_frames(kind):
-    *data, _ = pandas_data()  # an Index does not leave functions to others
+    *data, _ = pandas_data()  # an Index does not defer functions to other types
     for series, plain in data:
         for f in (np.arctan2, np.logaddexp, np.multiply):
             np.testing.assert_array_equal(
@@ -96,7 +97,7 @@ def test_data_of_pandas_that_is_no_numbers_is_refused():
 
 
 @pytest.mark.parametrize("kind", ["VarMat", "Dual"])
-def test_what_pandas_does_not_ask_for_is_refused_with_what_to_write(kind):
+def test_products_with_frames_are_refused_with_an_alternative(kind):
     pd = pytest.importorskip("pandas")
     df, s, x = pd.DataFrame(np.eye(3)), pd.Series(DATA), KINDS[kind]()
     for f in (lambda: df @ x, lambda: df.dot(x), lambda: s.dot(x), lambda: s @ x):
@@ -167,7 +168,7 @@ def test_sparse_products_in_both_orders(name):
 
 
 def test_sparse_products_with_matvars():
-    """SciPy asks no subclass of ndarray, so that the matrix must not stand before the operator."""
+    """SciPy defers to no subclass of ndarray, so the sparse matrix must not be the left operand."""
     a = scipy.sparse.csr_array(DENSE)
     v = vm.matvar([0.3, 0.7, 1.9])
     for result in (v @ a.T, np.matmul(a, v), vm.to_matvar(a @ vm.to_varmat(v))):

@@ -1,5 +1,5 @@
-"""From expressions to rules: which statements write them in place, with as few temporaries as can
-be.
+"""Rules made from expressions: the statements that compute them in place, with as few temporary
+arrays as possible.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from varmat.core.rules import function_of, in_place
         ("g * y / x", ["multiply(g, y, out)", "divide(out, x, out)"]),
         ("-(g * r)", ["multiply(g, r, out)", "negative(out, out)"]),
         ("g * (1 + r * r)", ["multiply(r, r, out)", "add(1, out, out)", "multiply(g, out, out)"]),
-        # Of two sides only one can be written into the result.
+        # Only one of the two factors can be computed in the result's memory.
         ("(g + x) * (g - y)", ["add(g, x, out)", "multiply(out, g - y, out)"]),
         ("g * exp(-x)", ["multiply(g, exp(-x), out)"]),
         ("g % x", ["copyto(out, g % x)"]),
         ("g * x**2", ["multiply(g, x ** 2, out)"]),
         ("where(x > 0, g, 0.0)", ["copyto(out, where(x > 0, g, 0.0))"]),
-        # Numbers are no arrays: they need no memory.
+        # Expressions of numbers alone need no array.
         ("(2.0 * n) * x", ["multiply(2.0 * n, x, out)"]),
         ("-n * x", ["multiply(-n, x, out)"]),
         ("(n + 1.0) / sqrt(n)", ["divide(n + 1.0, sqrt(n), out)"]),
@@ -34,7 +34,7 @@ def test_expressions_in_place(expression: str, statements: list[str]) -> None:
     assert in_place(expression, frozenset("n")) == statements
 
 
-def test_what_has_no_title_is_named_after_its_last_line():
+def test_an_untitled_rule_is_named_after_its_last_line():
     rule = function_of("x", ["y = x + 1", "z = 2 * y", "return z"], {})
     assert rule(1.0) == 4.0
     assert rule.__code__.co_filename == "<rule: return z>"

@@ -74,7 +74,9 @@ def test_a_pass_in_a_scope_forgets_what_earlier_ones_left_outside():
 
 
 def test_an_interrupt_while_a_scope_opens_leaves_the_one_around_it():
-    """At every line of `open_scope`, as the handler of a signal may raise."""
+    """The interrupt comes at every line of `open_scope` in turn, as a signal handler may raise at
+    any of them.
+    """
 
     def interrupt_at(count):
         def trace(frame, event, arg):
@@ -108,7 +110,7 @@ def test_an_interrupt_while_a_scope_opens_leaves_the_one_around_it():
 
 
 def test_more_scopes_than_functions_can_call_each_other():
-    """As generators leave them open that wait inside."""
+    """Waiting generators leave their scopes open, so open scopes can outnumber the stack frames."""
 
     def waiting():
         with vm.nested():
@@ -162,8 +164,8 @@ def test_an_outer_scope_closes_those_left_open_inside():
 
 
 def interrupted(job, n):
-    """Run a job; raise KeyboardInterrupt at the n-th place where the interpreter looks for signals;
-    whether there was one.
+    """Run a job and raise KeyboardInterrupt at the n-th place where the interpreter looks for
+    signals. Return whether the job got that far.
     """
     count, lost = 0, []
 
@@ -184,7 +186,7 @@ def interrupted(job, n):
     finally:
         sys.setprofile(None)
         sys.unraisablehook = hook
-    # Python itself loses one that comes while a generator is closed.
+    # Python itself loses an interrupt that comes while a generator is being closed.
     assert came_through or lost or count < n
     return count >= n
 
@@ -209,7 +211,7 @@ def test_an_interrupt_at_any_place_leaves_the_thread_as_it_was(job):
     errors = np.geterr()
     n = 1
     while interrupted(job, n):
-        # NumPy's own context manager can be interrupted between its entry and its block
+        # NumPy's own context manager may have been interrupted between its entry and its block.
         np.seterr(**errors)
         assert gc.isenabled()
         assert current_tape() is base is base.top
@@ -338,7 +340,7 @@ def test_only_its_own_thread_differentiates_a_variable():
         barrier.wait()
         with vm.nested():
             own = vm.var(float(i))
-            for each in (y, np.sum(x * float(i))):  # also what was computed here
+            for each in (y, np.sum(x * float(i))):  # also a result computed in this thread
                 with pytest.raises(
                     vm.TapeError, match=r"^grad: the variable belongs to another thread"
                 ):
@@ -351,9 +353,9 @@ def test_only_its_own_thread_differentiates_a_variable():
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [2.0 * i for i in range(8)]
-    np.testing.assert_array_equal(x.adj, [2.0, 4.0])  # nobody has added to it
+    np.testing.assert_array_equal(x.adj, [2.0, 4.0])  # no other thread has added to it
     with vm.nested():
-        np.sum(3.0 * x).grad()  # of a scope around this one, and from inside
+        np.sum(3.0 * x).grad()  # a reverse pass from inside, through a variable of the outer scope
         np.testing.assert_array_equal(x.adj, [3.0, 3.0])
         y.grad()
         np.testing.assert_array_equal(x.adj, [2.0, 4.0])
@@ -416,10 +418,10 @@ def test_reading_an_adjoint_before_any_contribution_gives_zeros():
     assert vm.var([1.0, 2.0])[1:].adj.tolist() == [0.0]
 
 
-def test_what_is_not_used_is_not_differentiated():
+def test_unused_results_are_not_differentiated():
     x = vm.var([0.0, 1.0])
     with np.errstate(divide="ignore"):
-        np.log(x)  # its derivative at zero is infinite, and nobody asks for it
+        np.log(x)  # the derivative at zero is infinite, but unused
     np.sum(x * 2.0).grad()
     assert x.adj.tolist() == [2.0, 2.0]
 

@@ -115,7 +115,7 @@ def test_value():
     inside = vm.value([{"a": (x,)}])
     inside[0]["a"][0][:] = 9.0
     assert x.val.tolist() == [1.0, 2.0]
-    # a named tuple stays one
+    # A named tuple stays a named tuple.
     assert vm.value(np.linalg.eigh(vm.var(np.diag([2.0, 3.0])))).eigenvalues.tolist() == [2.0, 3.0]
 
 
@@ -200,7 +200,7 @@ def test_contributions_through_views_add_up(n):
     np.testing.assert_array_equal(x.adj, expected)
 
 
-# Views of all elements of an array of three axes, in another shape or order.
+# Views of all elements of a three-dimensional array, in another shape or order.
 WHOLE = {
     "reshape": lambda x: x.reshape(-1),
     "transpose": np.transpose,
@@ -227,14 +227,14 @@ def test_first_contributions_through_views_of_all_elements(first, second, shape,
     def loss(x):
         y = np.sin(x)
         parts = [np.sum(how(y) * w) for how, w in zip(hows, weights, strict=True)]
-        alone = np.sum(hows[0](x) + 1.0)  # shares the adjoint of what is summed
+        alone = np.sum(hows[0](x) + 1.0)  # shares its adjoint with its operand
         return parts[0] + parts[1] + alone
 
     slope = np.cos(places) * expected.reshape(shape) + 1.0
     np.testing.assert_allclose(form(loss, places), slope, rtol=1e-12, atol=1e-13)
 
 
-# Functions of a square matrix below which its adjoint, if it is large, is shared and has another
+# Functions of a square matrix. If the matrix is large, its adjoint is shared and has another memory
 # layout than the values.
 SHARED = {
     "sum along rows": lambda x, w: np.sum(np.sum(x, axis=1) * w),
@@ -257,8 +257,8 @@ PARTS = {
 @pytest.mark.parametrize("n", [8, 200])
 @pytest.mark.parametrize("shared", SHARED)
 @pytest.mark.parametrize("part", PARTS)
-def test_contributions_to_parts_of_what_shares_its_adjoint(part, shared, n):
-    """None of them goes into a copy of the adjoint."""
+def test_contributions_to_parts_of_variables_with_a_shared_adjoint(part, shared, n):
+    """Every contribution reaches the adjoint itself and not a copy of it."""
     x, w = np.arange(float(n * n)).reshape(n, n), np.arange(n)
     places = PARTS[part](x).astype(int)
     expected = np.bincount(places.ravel(), minlength=n * n).reshape(n, n) * 2.0
@@ -271,7 +271,7 @@ def test_contributions_to_parts_of_what_shares_its_adjoint(part, shared, n):
 
 
 DATA = np.linspace(0.5, 1.5, LARGE + 10)
-# An expression of `x` of as many elements, and its gradient.
+# Each case is an elementwise expression of `x` and its gradient. The operands overlap in memory.
 OVERLAPPING = {
     "later part first": (
         lambda x: x[1:] * x[:-1],
@@ -295,7 +295,7 @@ OVERLAPPING = {
 
 
 def shifted(values, start):
-    """Values from a place on, zeros elsewhere."""
+    """Return an array with the values from index `start` on and zeros elsewhere."""
     result = np.zeros(DATA.size)
     result[start : start + (np.size(values) if np.ndim(values) else DATA.size)] = values
     return result
@@ -308,7 +308,9 @@ def products(x):
 @pytest.mark.parametrize("leaf", [True, False])
 @pytest.mark.parametrize(("f", "expected"), OVERLAPPING.values(), ids=OVERLAPPING)
 def test_large_operands_that_overlap(f, expected, leaf, monkeypatch):
-    """A block of the contribution to one operand is not written over that to another."""
+    """Writing a block of one operand's contribution does not overwrite another operand's
+    contribution.
+    """
     monkeypatch.setattr(rules, "BLOCK", 1000)
     x = np.linspace(2.0, 3.0, DATA.size)
     g = vm.gradient(lambda x: np.sum(f(x if leaf else x * 1.0)), x)
@@ -327,8 +329,8 @@ def test_a_gradient_of_parts_is_freed_at_once(n):
         gc.enable()
 
 
-# The promise: an array that the user has taken never changes because of what is recorded, swept or
-# recovered later.
+# This is the promise: an array that the user has taken never changes, whatever is recorded,
+# differentiated or recovered later.
 
 ACTIONS = {
     "record": lambda x: np.exp(x * 0.5) + x,
@@ -382,7 +384,9 @@ def test_arrays_that_were_taken_never_change(actions, n):
 
 
 def unpickled(a):
-    """As data come from another process: an equal dtype that is another object."""
+    """Return the array as it arrives from another process: its dtype is an equal but different
+    object.
+    """
     a = pickle.loads(pickle.dumps(a))
     assert a.dtype == np.float64
     assert a.dtype is not np.dtype(np.float64)
@@ -440,7 +444,7 @@ def test_an_object_that_is_no_number_is_named():
 
 
 @pytest.mark.parametrize("value", ["text", ["a"], None, np.array([object()]), {"a": 1.0}])
-def test_what_has_no_float64_value_is_refused(value):
+def test_data_that_are_not_real_numbers_are_refused(value):
     with pytest.raises(
         TypeError, match=r"var: the argument has dtype .*, but must be real numbers"
     ):
@@ -462,7 +466,7 @@ def test_values_and_adjoints_of_scalars_are_floats(f):
 
 
 def test_adjoints_lie_as_the_values_do():
-    """Also the first contribution, if its rule makes it with other strides."""
+    """The first contribution is no exception, even if its rule returns other strides."""
     x = vm.var(np.arange(6.0).reshape(2, 3))
     np.sum(np.reshape(x.T @ np.eye(2), -1) * np.arange(6.0)).grad()
     assert x.adj.flags.c_contiguous

@@ -1,4 +1,4 @@
-"""The multivariate densities, arguments for each, and forms of them whose arguments are free."""
+"""The multivariate densities, arguments for each, and versions of them that accept any numbers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CUTS_4 = np.array([0.1, -0.4, 0.7, 0.2])
 
 
 def normalised(x: Any) -> Any:
-    """A Cholesky factor of a correlation matrix from any matrix."""
+    """Make a Cholesky factor of a correlation matrix from any matrix."""
     x = np.where(np.tri(len(x), dtype=bool), x, 0.0) + 3.0 * np.eye(len(x))
     return x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
 
@@ -78,13 +78,13 @@ def spread(x: Any) -> Any:
 
 
 def lower(x: Any) -> Any:
-    """A lower Cholesky factor from any matrix."""
+    """Make a lower Cholesky factor from any matrix."""
     return np.where(np.tri(len(x), dtype=bool), x, 0.0) + 3.0 * np.eye(len(x))
 
 
 CORRELATION, CORRELATION_2 = normalised(B), normalised(C)
-# Of a dynamic linear model of two series of three times with two states, or of matrices of two
-# rows.
+# Arguments of a dynamic linear model with two series, three times and two states. Densities of
+# matrices with two rows use them too.
 SERIES, DESIGN, TRANSITION, W = (
     rng.normal(size=(2, 3)),
     rng.normal(size=(2, 2)),
@@ -93,7 +93,7 @@ SERIES, DESIGN, TRANSITION, W = (
 )
 S, S_2 = (x[:2, :2] for x in (SPD, SPD_2))
 LOADINGS = rng.normal(size=(3, 4))
-# Arguments, and other values of those that may be variables.
+# The arguments of each density, and other values for those that may be variables.
 ARGUMENTS: dict[str, tuple[Any, Any]] = {
     "multi_normal_lpdf": ((Y, MU, SPD), (Y + 1.0, -MU, SPD_2)),
     "multi_normal_prec_lpdf": ((Y, MU, SPD), (Y + 1.0, -MU, SPD_2)),
@@ -132,7 +132,9 @@ ARGUMENTS: dict[str, tuple[Any, Any]] = {
 
 
 def multi(name: str, *points: Any) -> Any:
-    """A normal or Student density with a matrix that is what it must be."""
+    """Return a normal or Student density whose last argument may be any matrix, with arguments for
+    it.
+    """
     return lambda *args: DENSITIES[name](*args[:-1], positive_definite(args[-1])), (*points, B)
 
 
@@ -166,7 +168,7 @@ def matrix_free(y: Any, mu: Any, s: Any, d: Any) -> Any:
 
 
 def expect_refusal(f: Any, args: Any, error: Any, message: str) -> None:
-    """Demand the same sentence for data and variables, with and without dropped terms, and that
+    """Demand the same message for data and for variables, with and without dropped terms, and that
     nothing is recorded.
     """
     discrete = f.name.endswith("lpmf")
@@ -181,8 +183,8 @@ def expect_refusal(f: Any, args: Any, error: Any, message: str) -> None:
 
 
 MANY = rng.normal(size=(8, 3))
-# Functions that are defined wherever finite differences step to, with their arguments; integers
-# stay what they are.
+# Functions with their arguments. They are defined wherever finite differences step to. Integer
+# arguments are not differentiated.
 FREE: dict[str, tuple[Any, Any]] = {
     **{name: multi(name, *ARGUMENTS[name][0][:-1]) for name in multi_normal.__all__},
     **{

@@ -1,4 +1,4 @@
-"""What the tests of rows of densities share: the row as a function of 50 digits."""
+"""50-digit versions of the rows of densities, for their tests."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from varmat.densities.univariate import Univariate
 
 
 def log_ncdf(z: Any) -> Any:
-    """The logarithm of the normal distribution function: 50 digits of 1 - 1e-300 are 1."""
+    """Return the logarithm of the normal distribution function. Even 50 digits of 1 - 1e-300 are 1,
+    hence the logarithm of the complement.
+    """
     half = mpmath.erfc(abs(z) / mpmath.sqrt(2)) / 2
     return mpmath.log1p(-half) if z > 0 else mpmath.log(half)
 
 
 def log1m_exp(t: Any) -> Any:
-    """``log(1 - exp(t))`` for t < 0."""
+    """Return ``log(1 - exp(t))`` for t < 0."""
     return mpmath.log(-mpmath.expm1(t)) if t > -1 else mpmath.log1p(-mpmath.exp(t))
 
 
 def _logs(lower: Any, upper: Any) -> tuple[Any, Any]:
-    """The logarithms of a probability and of its complement, given one of the two."""
+    """Return the logarithms of a probability and of its complement, given one of the two."""
     return (
         (mpmath.log(lower), mpmath.log1p(-lower))
         if upper is None
@@ -36,17 +38,17 @@ def _log_gamma(a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def log_gammainc(a: Any, x: Any) -> Any:
-    """The logarithm of P(a, x)."""
+    """Return the logarithm of P(a, x)."""
     return _log_gamma(a, x)[0]
 
 
 def log_gammaincc(a: Any, x: Any) -> Any:
-    """The logarithm of Q(a, x)."""
+    """Return the logarithm of Q(a, x)."""
     return _log_gamma(a, x)[1]
 
 
 def _betainc(a: Any, b: Any, x: Any, y: Any) -> Any:
-    """DLMF 8.17.8: positive terms, which fall where x is below the mean."""
+    """Sum the series DLMF 8.17.8. Its terms are positive, and decrease if x is below the mean."""
     term = total = x**a * y**b / (a * mpmath.beta(a, b))
     k = 0
     while term > total * mpmath.eps:
@@ -65,17 +67,17 @@ def _log_beta(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def log_betainc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
-    """The logarithm of the regularised incomplete beta function; y is 1 - x."""
+    """Return the logarithm of the regularised incomplete beta function; y is 1 - x."""
     return _log_beta(a, b, x, 1 - x if y is None else y)[0]
 
 
 def log_betaincc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
-    """The logarithm of its complement."""
+    """Return the logarithm of the complement of the regularised incomplete beta function."""
     return _log_beta(a, b, x, 1 - x if y is None else y)[1]
 
 
 def log_t_tail(nu: Any, z: Any) -> Any:
-    """The logarithm of the probability above z >= 0 of Student's t distribution."""
+    """Return the logarithm of the probability that Student's t exceeds z >= 0."""
     u = nu / (nu + z * z)
     return (
         log_betainc(nu / 2, mpmath.mpf(1) / 2, u, z * z / (nu + z * z)) - mpmath.log(2)
@@ -85,8 +87,8 @@ def log_t_tail(nu: Any, z: Any) -> Any:
 
 
 def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
-    """The logarithms of both probabilities of the sum of a standard normal and an exponential
-    variable of rate a.
+    """Return the logarithms of both probabilities of the sum of a standard normal variable and an
+    exponential variable of rate a.
     """
     second = mpmath.exp(a * a / 2 - a * z) * mpmath.ncdf(z - a)
     lower, upper = mpmath.ncdf(z) - second, mpmath.ncdf(-z) + second
@@ -94,13 +96,13 @@ def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
 
 
 def log_skew_normal(z: Any, alpha: Any) -> Any:
-    """The logarithm of the distribution function of the skew normal distribution, as an integral
-    like Owen's of positive terms.
+    """Return the logarithm of the distribution function of the skew normal distribution. Like
+    Owen's, it is an integral of a positive function.
     """
     if z > 0:
         return mpmath.log1p(-mpmath.exp(log_skew_normal(-z, -alpha)))
-    # Of exp(-(z**2) (1 + t**2) / 2) / (1 + t**2) over t from alpha on; what is beyond the last
-    # place is nothing.
+    # The integrand is exp(-(z**2) (1 + t**2) / 2) / (1 + t**2), and t runs from alpha to infinity.
+    # It is negligible beyond the last place.
     start, scale = max(alpha, 0), 1 / (z * z * max(alpha, 0) + abs(z))
     places = [start + k * scale for k in ((0, 2, 8, 30, 130) if alpha > 0 else (0, 1, 4, 16))]
     places += [start + 4**k for k in range(12) if 4**k < 16 * scale]
@@ -114,8 +116,8 @@ def log_skew_normal(z: Any, alpha: Any) -> Any:
 
 
 def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
-    """The logarithms of the probabilities of angles between -pi and y, and between y and pi, as a
-    Fourier series.
+    """Return the logarithms of the probabilities of angles between -pi and y and of angles between
+    y and pi, from a Fourier series.
     """
     with mpmath.workdps(mpmath.mp.dps + 100):
         count = int(2 * kappa) + 200
@@ -137,7 +139,7 @@ HELPERS = {
 
 def exact(row: Univariate) -> Any:
     code = compile(row.reference, f"<{row.name}>", "eval")
-    # The text is that of a row of our own table.
+    # The evaluated text comes from a row of the library's own table.
     return lambda *args: eval(
         code, {**vars(mpmath), **HELPERS, **dict(zip(row.arguments, args, strict=True))}
     )

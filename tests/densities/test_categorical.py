@@ -29,7 +29,7 @@ N = np.array([1, 3, 3, 2])
 
 
 def elements(x: Any, i: int, k: int = 3) -> list[Any]:
-    """The elements of a vector, or of row i of a matrix; None outside it."""
+    """Return the elements of a vector, or of row i of a matrix, with None outside."""
     return [x[i, j] if x.cols > 1 else x[j] for j in range(k)]
 
 
@@ -158,7 +158,7 @@ def test_counts_are_categories_added_up() -> None:
 
 
 LIMITS: list[tuple[Any, Any, Any, Any]] = [
-    # A term that is zero times the logarithm of zero is not there.
+    # A count of zero and a probability of zero leave no term, although 0 * log(0) is nan.
     (
         lambda theta: multinomial_lpmf([0, 1, 1], theta, propto=True),
         np.array([0.0, 0.5, 0.5]),

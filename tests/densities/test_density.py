@@ -1,4 +1,4 @@
-"""The mechanism of densities of one variable, by the example of the normal density."""
+"""The machinery for densities of one variable, tested with the normal density."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ BROADCAST = {
 @pytest.mark.parametrize("args", BROADCAST.values(), ids=BROADCAST)
 @pytest.mark.parametrize("propto", [False, True], ids=["full", "propto"])
 def test_all_routes_agree(args, propto):
-    # what is dropped depends on which arguments are variables, so the value alone cannot be
-    # compared
+    # Which terms are dropped depends on which arguments are variables, so the routes cannot agree
+    # in the value.
     if propto:
         full = vm.value_and_grad(normal_lpdf, (0, 1, 2))(*args)
         some = vm.value_and_grad(lambda *a: normal_lpdf(*a, propto=True), (0, 1, 2))(*args)
@@ -313,7 +313,7 @@ def test_a_density_of_ones_own():
 
 
 def test_a_second_reverse_pass_finds_its_partials_again():
-    """In the first pass they became adjoints, to which other contributions were added."""
+    """In the first pass the partials became adjoints, to which other contributions were added."""
     for y in (Y, np.tile(Y, 5000)):
         with vm.nested():
             x, m = vm.var(y), vm.var(np.zeros(y.size))
@@ -325,8 +325,8 @@ def test_a_second_reverse_pass_finds_its_partials_again():
 
 
 def test_a_partial_is_never_an_array_of_somebody_else():
-    """A partial that is an argument, or that of another argument, is copied before it becomes an
-    adjoint.
+    """If a partial is an argument, or is the partial of another argument too, it is copied before
+    it becomes an adjoint.
     """
     odd = univariate(
         "odd_lpdf",

@@ -44,7 +44,7 @@ def given(row: Any, point: Any) -> tuple[Any, ...]:
 
 
 def columns(row: LogCumulative) -> list[Any]:
-    """The arguments at all points, as columns."""
+    """Return the arguments at all points, as columns."""
     kinds = [np.int64 if name in row.discrete else np.float64 for name in row.arguments]
     return [
         np.array(column, dtype=kind)
@@ -100,8 +100,8 @@ def test_probability_is_the_exponential_of_its_logarithm(row):
     (vm.binomial_cdf, ([[4], [2]], 5), 0.0),
 ])  # fmt: skip
 def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
-    """The probability is zero there, its logarithm has no finite derivative, and the one-sided
-    limit is that of the mass.
+    """At theta = 1 the probability is zero and its logarithm has no finite derivative. The
+    derivative here is the one-sided limit, which comes from the mass.
     """
     value, gradient = vm.value_and_grad(lambda theta: cdf(*args, theta))(1.0)
     assert value == 0.0
@@ -141,18 +141,18 @@ def entries(throws: bool) -> list[Any]:
     return [entry for file in FILES for entry in stan.entries(file, throws)]
 
 
-# Entries at which Stan is off by more than 1e-9, relative: there 50 digits decide.
+# Entries at which Stan's relative error is above 1e-9. There we compare with 50 digits.
 STAN_IS_OFF = {
-    "chi_square_cdf#3",  # the derivative in the degrees of freedom
-    *("exponential_lcdf#5", "exponential_lcdf#7"),  # 1 - exp(-t) for small t
-    # a rational approximation of the inverse Mills ratio
+    "chi_square_cdf#3",  # derivative in the degrees of freedom
+    *("exponential_lcdf#5", "exponential_lcdf#7"),  # cancellation in 1 - exp(-t) for small t
+    # Stan uses a rational approximation of the inverse Mills ratio.
     *("normal_lcdf#2", "normal_lcdf#8", "normal_lcdf#24"),
     *("std_normal_lcdf#3", "std_normal_lcdf#5", "std_normal_lcdf#15"),
-    *("std_normal_lccdf#6", "std_normal_lccdf#9"),  # 1 - 1
+    *("std_normal_lccdf#6", "std_normal_lccdf#9"),  # the complement of a number next to 1
     "cauchy_lcdf#5",
     *("frechet_lccdf#5", "gumbel_lccdf#4", "rayleigh_lcdf#5"),
-    # Incomplete gamma and beta functions: derivatives in the shapes, and complements of numbers
-    # near one.
+    # Incomplete gamma and beta functions lose digits in shape derivatives and in complements of
+    # numbers near one.
     *("beta_lccdf#5", "beta_lcdf#5"),
     *("beta_proportion_lcdf#5",),
     *(
@@ -207,14 +207,14 @@ STAN_IS_OFF = {
     # an approximation from kappa = 50 on
     *("von_mises_cdf#5", "von_mises_cdf#8", "von_mises_lccdf#7", "von_mises_lcdf#7"),
 }
-# Where Stan's value is wrong, and what is right.
+# Entries at which Stan's value is wrong, with the right value.
 CORRECTED: dict[str, Any] = {
     "uniform_cdf#8": 1.0, "bernoulli_lcdf#8": -math.inf,
-    # An infinite scale, where Stan's derivatives are not finite and its value is rounded.
+    # The scale is infinite. Stan's derivatives are not finite there, and its value is rounded.
     "skew_normal_cdf#17": pytest.approx(0.5 - math.atan(0.8) / math.pi, rel=1e-14),
     "skew_normal_lcdf#17": pytest.approx(math.log(0.5 - math.atan(0.8) / math.pi), rel=1e-14),
 }  # fmt: skip
-# What Stan takes for a limit is refused here: an infinite location.
+# Stan returns a limit for an infinite location, which is refused here.
 REFUSED = {"pareto_type_2_lcdf#15"}
 # Observations on the border, where derivatives are one-sided.
 ON_THE_BORDER = {"exponential_lccdf#4", "pareto_lccdf#4"}
@@ -239,7 +239,7 @@ def test_stan(entry):
     elif entry["id"] in {*ON_THE_BORDER, *CORRECTED} or not all(
         np.all(np.isfinite(x)) for x in numbers
     ):
-        # Derivatives at the ends of the support are those of `test_outside_the_support`.
+        # `test_outside_the_support` tests the derivatives at the ends of the support.
         assert row(*stan.arguments(entry)) == CORRECTED.get(
             entry["id"], stan.number(entry["output"])
         )
@@ -249,13 +249,14 @@ def test_stan(entry):
 
 @pytest.mark.parametrize("entry", entries(throws=True))
 def test_refuses_what_stan_refuses(entry):
-    """Only an observation outside the support is no error here."""
+    """What Stan refuses is an error here too, except an observation outside the support."""
     row = getattr(vm, entry["function"])
     try:
         value = row(*stan.arguments(entry))
     except (vm.DomainError, vm.ShapeError):
         return
-    # of angles outside some are between others that are not, and the scale 0 is none
+    # An angle outside the interval may stand in an array with others, which give the value. The
+    # scale 0 is accepted: the distribution is uniform.
     if row.name.startswith("von_mises"):
         assert math.isfinite(value) or value == -math.inf
         return
@@ -264,7 +265,7 @@ def test_refuses_what_stan_refuses(entry):
 
 @every_row
 def test_long_arrays_agree_with_short_ones(row, monkeypatch):
-    """In place and block by block."""
+    """Long arrays are computed in place and block by block."""
     monkeypatch.setattr(emit, "BLOCK", 20)  # several blocks, the last one shorter
     args = [np.tile(v, 103 // v.size + 1)[:103] for v in columns(row)]
     results = []
@@ -281,7 +282,7 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
 
 @every_density
 def test_outside_the_support(row):
-    """The probability is 0 on one side and 1 on the other; the derivatives are 0."""
+    """One of the two probabilities is 0 and the other is 1. All derivatives are 0."""
     for of_zero, of_one in ((row.lcdf, row.lccdf), (row.lccdf, row.lcdf)):
         assert bool(of_zero.outside) == (of_zero.support is not None)
         for point in of_zero.outside:
@@ -296,7 +297,7 @@ def test_outside_the_support(row):
                     or vm.hessian(lambda x, f=f: f(*args[:last], x, *args[last + 1 :]), args[last])  # noqa: B023
                     == 0.0
                 )
-            # Beside observations in the bulk.
+            # The same point beside observations in the bulk.
             arrays = [
                 np.append(np.asarray(c, float), x)
                 for c, x in zip(columns(of_one), point, strict=True)

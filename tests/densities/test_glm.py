@@ -1,5 +1,5 @@
 """Fused densities of generalised linear models: against Stan Math, 50-digit arithmetic and the same
-written out in NumPy.
+densities written in NumPy.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_refuses_as_stan_does(entry):
         with pytest.raises(vm.ShapeError, match=rf"^{f.name}: "):
             f(*args)
     elif title == "Vector of dependent variables" and f is not normal_id_glm_lpdf:
-        # Stan raises; here an impossible observation has the mass zero.
+        # Stan raises for an impossible observation; here its mass is zero.
         assert f(*args) == -math.inf
     else:
         with pytest.raises(
@@ -119,7 +119,7 @@ def test_agrees_with_fifty_digits(name):
         orders = [tuple(int(i == j) for j in range(len(flat))) for i in range(first, len(flat))]
         truth = [float(mp.diff(exact, tuple(flat), order)) for order in orders]
         np.testing.assert_allclose(value, float(exact(*flat)), rtol=2e-15)
-    # Sums over observations of derivatives of either sign have lost what cancels.
+    # The derivatives are sums of terms of both signs, which cancel and lose digits.
     np.testing.assert_allclose(ours, truth, rtol=5e-14, atol=1e-16 * np.max(np.abs(truth)))
 
 
@@ -161,7 +161,7 @@ def test_matvars_agree(name):
 
 
 def unfused(name: str, y: Any, x: Any, alpha: Any, beta: Any, *sigma: Any) -> Any:
-    """Value and gradients, in plain NumPy without blocks."""
+    """Return value and gradients, computed in plain NumPy without blocks."""
     eta = alpha + x @ beta
     if name == "normal":
         z = (y - eta) / sigma[0]
@@ -398,7 +398,7 @@ def test_overflow_is_no_error():
 
 @pytest.mark.parametrize("sigma", [1e-200, 1e-120, 1e120, 1e200])
 def test_scales_whose_squares_overflow(sigma):
-    """The density of the residuals in units of the scale is what it ever is."""
+    """Scaling the residuals and sigma together changes the log density by a constant only."""
     y = np.array([0.7, -1.3, 2.2])
     value, (in_beta, in_sigma) = vm.value_and_grad(normal_id_glm_lpdf, (3, 4))(
         y, X, 0.25, BETA, 2.0
@@ -424,7 +424,9 @@ def test_a_discrete_observation_is_no_variable(f):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_shorter_way_gives_the_same(name):
-    """By name, the arguments go the way of every operation."""
+    """Arguments by name take the general way of every operation, and arguments by position the
+    shorter one.
+    """
     f, *args = CASES[name]
     variable = tuple(i for i in range(1 if f.support else 0, len(args)))
     short = vm.value_and_grad(f, variable)(*args)

@@ -193,8 +193,8 @@ def test_propto_drops_what_is_data() -> None:
         binomial_logit_glm_lpmf(*args) - constant, rel=1e-14
     )
     assert binomial_logit_glm_lpmf(*args, propto=True) == 0.0
-    # Of the negative binomial: factorials, what depends on the precision alone, and the counts
-    # times the predictors.
+    # The negative binomial density drops the factorials. It also drops terms in the precision
+    # alone, or the counts times the predictors, if they are constant.
     args = (COUNTS, X, 0.25, BETA, 2.3)
     full, factorials = neg_binomial_2_log_glm_lpmf(*args), math.lgamma(4) + math.lgamma(6)
     rising = sum(math.lgamma(n + 2.3) - math.lgamma(2.3) for n in COUNTS)
@@ -235,7 +235,7 @@ def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
         assert not tape
 
 
-def test_what_is_discrete_is_no_variable() -> None:
+def test_discrete_arguments_refuse_variables() -> None:
     for name, args in (
         ("Successes variable", (vm.var(WINS), TRIALS)),
         ("Population size parameter", (WINS, vm.var(TRIALS))),

@@ -1,5 +1,5 @@
 """Hidden Markov models: against Stan Math, the sum over all paths in 50-digit arithmetic, and
-chains that can be solved exactly.
+chains with an exact solution.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def chain(*args):
 @pytest.mark.parametrize("entry", stan.entries("hmm"))
 def test_agrees_with_stan(entry):
     if entry["function"] == "hmm_marginal":
-        # Stan takes the exponential of log densities as they are: at -700 that has lost three
-        # digits, see below.
+        # Stan exponentiates the log densities without scaling. At -700 that loses three digits, see
+        # below.
         stan.check(hmm_marginal, entry, rtol=2e-13)
     else:
         np.testing.assert_allclose(
@@ -60,7 +60,7 @@ def test_refuses_as_stan_does(entry):
 
 
 def paths(log_omegas, gamma, rho):
-    """The marginal as the sum over all paths."""
+    """Return the marginal as the sum over all paths."""
     states, times = log_omegas.shape
     total = mp.mpf(0)
     for path in itertools.product(range(states), repeat=times):
@@ -85,7 +85,7 @@ EXACT = {
     ),
     "unlike": chain(2, 4, 400.0),
     "left to right": (rng.normal(size=(3, 3)), BANDED, np.array([1.0, 0.0, 0.0])),
-    # What is left behind by far at one time is the likeliest path in the end.
+    # A path that is far behind at one time is the likeliest one in the end.
     "lost": (REVERSAL, np.eye(2), np.array([0.5, 0.5])),
     "lost, almost": (REVERSAL, np.array([[1.0, 0.0], [1e-300, 1.0]]), np.array([0.5, 0.5])),
     "lost backward": (REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
@@ -127,7 +127,7 @@ def test_agrees_with_fifty_digits(name):
 
 
 def stepped(log_omegas, gamma, rho):
-    """The marginal and its gradient by the forward and backward recursions, one time after the
+    """Return the marginal and its gradient by forward and backward recursions, one time after the
     other.
     """
     states, times = log_omegas.shape
@@ -169,8 +169,8 @@ def with_holes(states, times):
 
 
 def lost_between_pairs(states, times):
-    """What the first state loses is too much for a product of matrices of two times, and less in
-    the end than what others lose.
+    """Make a chain whose first state falls far behind within a product of two times, but overtakes
+    the others in the end.
     """
     log_omegas = np.zeros((states, times))
     log_omegas[0, [1, 3]] = -380.0
@@ -178,7 +178,8 @@ def lost_between_pairs(states, times):
     return log_omegas, np.eye(states)
 
 
-# Of the numbers of states and of times: the log densities, and the transitions.
+# Name -> a function of the numbers of states and times that returns the log densities and the
+# transitions.
 LONGER = {
     "connected": lambda k, n: chain(k, n)[:2],
     "alike": lambda k, n: chain(k, n, 0.01)[:2],
@@ -210,7 +211,9 @@ def test_trees_agree_with_fifty_digits(kind, states, times):
 
 @pytest.mark.parametrize("times", [5, 60])
 def test_a_start_that_is_far_from_the_likeliest(times):
-    """Only one state is possible at first, and the observation is as good as impossible there."""
+    """Only one state is possible at the start, and there the first observation is almost
+    impossible.
+    """
     log_omegas, gamma, _ = chain(2, times)
     log_omegas[:, 0] = 0.0, -800.0
     args = log_omegas, gamma, np.array([0.0, 1.0])
@@ -235,8 +238,10 @@ def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-100)
 
 
-def test_what_underflows_in_a_tree_does_not_in_the_filter(monkeypatch):
-    """To stay in the first state becomes less and less likely; the chain is never there."""
+def test_underflow_in_a_tree_is_left_to_the_filter(monkeypatch):
+    """The probability of staying in the first state underflows, but the chain is never in that
+    state.
+    """
     times = 3000
     args = (
         np.array([[-1.0], [0.0]]) * np.ones(times),
@@ -264,7 +269,7 @@ def test_further_reverse_passes_give_the_same():
 
 
 def free(log_omegas, gamma, rho):
-    """The marginal of any numbers."""
+    """Return the marginal for any numbers."""
     return hmm_marginal(log_omegas, simplexes(gamma), simplexes(rho))
 
 
@@ -302,7 +307,7 @@ def test_state_probabilities_are_differentiable(n):
 @pytest.mark.parametrize("times", [2, 51, 99, 400])
 @pytest.mark.parametrize("states", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["connected", "banded", "with impossible observations", "unlike"])
-def test_trees_pieces_and_logarithms_give_the_same(states, times, kind, monkeypatch):
+def test_all_ways_to_filter_agree(states, times, kind, monkeypatch):
     log_omegas, gamma, rho = chain(states, times, 300.0 if kind == "unlike" else 1.0)
     if kind == "banded":
         gamma *= np.abs(np.subtract.outer(np.arange(states), np.arange(states))) <= 1
@@ -332,8 +337,8 @@ def test_logarithms_lose_no_digits_far_below_zero():
 
 @pytest.mark.parametrize("states", [2, 40])
 def test_long_chains(states):
-    """States that are drawn anew each time make the times independent, so that the marginal is a
-    product.
+    """Each state is drawn independently of the one before, so the marginal is a product over the
+    times.
     """
     times = 50_000 if states == 2 else 300
     log_omegas, _, rho = chain(states, times, 30.0)
@@ -354,7 +359,7 @@ def test_long_chains(states):
 
 
 def test_a_long_chain_from_left_to_right():
-    """With one way only through the states the marginal is that of a waiting time."""
+    """The chain can only move forward, so the marginal is a sum over the time of its jump."""
     times, stay = 1500, 0.99
     log_omegas = np.where(np.arange(times) < 700, [[0.0], [-2.0]], [[-1.0], [0.0]])
     gamma, rho = np.array([[stay, 1 - stay], [0.0, 1.0]]), np.array([1.0, 0.0])
@@ -384,8 +389,8 @@ def test_impossible_observations(times, largest, monkeypatch):
     assert not np.any(
         vm.gradient(lambda gamma: hmm_hidden_state_prob(log_omegas, gamma, rho)[0, 0], gamma)
     )
-    # The only state at the start cannot have given the first observation; then: the state cannot be
-    # left.
+    # In the first case the only possible start cannot have produced the first observation. In the
+    # second the chain cannot leave that state.
     starts = np.array([1.0, 0.0])
     assert hmm_marginal(np.array([[-np.inf] * times, [0.0] * times]), gamma, starts) == -np.inf
     assert (

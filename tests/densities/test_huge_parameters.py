@@ -1,5 +1,5 @@
-"""Distribution functions with huge arguments, where Stan Math 4.9.0 has few digits: finite sums and
-integrals decide.
+"""Distribution functions with huge arguments. Stan Math 4.9.0 has few digits there, so finite sums
+and integrals are the oracle.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import varmat as vm
 
 
 def counts_up_to(n: int, size: Any, p: Any) -> Any:
-    """The sum of negative binomial masses, with the probability p of what is counted."""
+    """Sum the negative binomial masses up to n, where p is the probability of a counted event."""
     term = total = mp.exp(size * mp.log1p(-p))
     for k in range(1, n + 1):
         term *= (size + k - 1) * p / k
@@ -23,7 +23,7 @@ def counts_up_to(n: int, size: Any, p: Any) -> Any:
 
 
 def beyond(z: Any, nu: Any) -> Any:
-    """The logarithm of the probability of more than z of Student's t distribution."""
+    """Return the logarithm of the probability that Student's t exceeds z."""
     scale = mp.gamma((nu + 1) / 2) / mp.gamma(nu / 2) / mp.sqrt(nu * mp.pi)
     return mp.log(
         mp.quad(
@@ -50,8 +50,8 @@ def exact(function: str, first: Any, *others: Any) -> Any:
     ]
 
 
-# How far Stan is off, relative, where it is more than 1e-9: the value is number 0, an argument the
-# number of its place.
+# Stan's relative errors above 1e-9. Number 0 is the value, and number i is the derivative in
+# argument i.
 STAN: dict[str, dict[int, float]] = {
     "student_t_lccdf#4": {0: 5e-7, 1: 1e-5, 3: 1e-5, 4: 1e-5},
      "student_t_lcdf#5": {0: 5e-7, 1: 1e-5, 3: 1e-5, 4: 1e-5},
@@ -84,8 +84,8 @@ def test_sums_and_integrals_decide(entry: Any) -> None:
                 ]
                 true = (ends[0] - ends[1]) / (2 * step)
             if (name, place) == ("neg_binomial_2_cdf#7", 3):
-                # The mean is the count, and the derivative, by symmetry of the order of 1e-27, is
-                # the rest of 1e-22.
+                # The mean equals the count, so terms of 1e-22 cancel by symmetry to a derivative of
+                # about 1e-27.
                 assert abs(ours - true) < 1e-29
             else:
                 assert ours == pytest.approx(float(true), rel=1e-12)

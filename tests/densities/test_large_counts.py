@@ -1,5 +1,5 @@
-"""Log masses of counts of up to 10**15 keep their digits: the terms that are of the size of the
-count are not added up.
+"""Log masses of counts of up to 10**15 keep their digits, because terms as large as the count are
+never added up.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from densities.references import exact
 import varmat as vm
 from varmat.densities.univariate import MODERATE
 
-# Count -> the parameters, near the most likely ones and, in steps of about a standard deviation,
-# apart from them.
+# For each mass the counts and parameters: near the most likely ones, and about a standard deviation
+# away or more.
 N = 10**10
 CASES = [
     (vm.poisson_lpmf, [(N, 1e10), (N, 1.00001e10), (N, 1.0003e10), (N, 1.2e10),
@@ -59,7 +59,9 @@ def test_masses_of_large_counts(row, point):
 
 @pytest.mark.parametrize("row", [vm.poisson_lpmf, vm.neg_binomial_2_lpmf], ids=lambda row: row.name)
 def test_forms_meet(row):
-    """Terms of moderate counts are added up as they are, those of larger ones are not."""
+    """Terms of moderate counts are added up directly, and larger counts take another formula. The
+    two agree where they meet.
+    """
     rest = [7.0] if row is vm.neg_binomial_2_lpmf else []
     for n in (MODERATE - 1.0, MODERATE, MODERATE + 1.0, 1e9):
         counts, mu = np.array([3.0, n]), 1.01 * np.array([3.0, n])

@@ -1,4 +1,4 @@
-"""Densities of a location and a scale: wide tails, and residuals of which the square overflows."""
+"""Densities with a location and a scale: wide tails, and residuals whose squares overflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import varmat as vm
     ],
 )
 def test_second_derivatives_in_wide_tails(row, point):
-    """What does not matter in the tails cancels, in no derivative."""
+    """No derivative loses digits to terms that cancel in the tails."""
     count = len(point)
     with mpmath.workdps(100):
         axes = [
@@ -42,7 +42,7 @@ def test_second_derivatives_in_wide_tails(row, point):
 @pytest.mark.parametrize(
     ("row", "nu"), [(vm.cauchy_lpdf, ()), (vm.student_t_lpdf, (0.3,)), (vm.student_t_lpdf, (7.0,))]
 )
-def test_residuals_of_which_the_square_overflows(row, nu, sign):
+def test_residuals_whose_square_overflows(row, nu, sign):
     y, sigma = sign * 1e90, 1e-70
     value = float(exact(row)(*map(mpmath.mpf, (y, *nu, 0.0, sigma))))
     freedom = nu[0] if nu else 1.0

@@ -17,7 +17,7 @@ from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 
 
 def log_gamma(k: int, x: Any) -> Any:
-    """Of dimension k."""
+    """Return the logarithm of the multivariate gamma function of dimension k."""
     return mp.mpf(k * (k - 1)) / 4 * mp.log(mp.pi) + mp.fsum(
         mp.loggamma(x - mp.mpf(j) / 2) for j in range(k)
     )
@@ -50,8 +50,8 @@ def inv_wishart(w: Any, nu: Any, s: Any) -> Any:
 
 
 def lkj_constant(eta: Any, k: int) -> Any:
-    """Minus the logarithm of the integral of det**(eta - 1), as a product of beta functions along
-    the vine.
+    """Return minus the logarithm of the integral of det**(eta - 1), which is a product of beta
+    functions along the vine.
     """
     total = mp.mpf(0)
     for j in range(1, k):
@@ -86,7 +86,7 @@ EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
         f"lkj_corr, {eta}": (lkj_corr_lpdf, lkj, [CORRELATION @ CORRELATION.T, eta])
         for eta in (0.6, 1.7, 50.0)
     },
-    # Stan's derivative at 1 is that of another formula.
+    # At 1 Stan takes the derivative of another formula.
     "lkj_corr at 1": (
         lambda eta: lkj_corr_lpdf(CORRELATION @ CORRELATION.T, eta),
         lkj_at_one,
@@ -114,7 +114,7 @@ def test_two_correlations_are_a_beta_distribution() -> None:
             0.7 * math.log((1 - rho * rho) / 4) - math.log(2) - float(mp.log(mp.beta(1.7, 1.7)))
         )
         assert lkj_corr_lpdf(factor @ factor.T, 1.7) == pytest.approx(expected, rel=1e-13)
-        # Of a 2 x 2 matrix the factor has the Jacobian one.
+        # The map to the factor of a 2 x 2 matrix has the Jacobian one.
         assert lkj_corr_cholesky_lpdf(factor, 1.7) == pytest.approx(expected, rel=1e-13)
 
 
@@ -202,8 +202,8 @@ def test_refusals(f: Any, args: Any, error: Any, message: str) -> None:
 
 @pytest.mark.parametrize("f", [lkj_corr_lpdf, lkj_corr_cholesky_lpdf])
 def test_a_shape_near_zero(f: Any) -> None:
-    """Of two rows the density is that of a beta distribution with two shapes eta, which falls as
-    log(eta).
+    """For two rows the density is a beta density whose shapes are both eta. It behaves like
+    log(eta) near zero.
     """
     assert f(np.eye(2), 1e-20) == pytest.approx(math.log(1e-20), rel=1e-14)
 

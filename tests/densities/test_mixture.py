@@ -1,4 +1,4 @@
-"""Mixtures: against Stan Math, 50-digit arithmetic, and at their limits."""
+"""Mixtures: against Stan Math, against 50-digit arithmetic, and at their limits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ POINTS = [
 @pytest.mark.parametrize("point", POINTS)
 def test_two_agree_with_exact_arithmetic(point):
     value, gradients = vm.value_and_grad(log_mix, (0, 1, 2))(*point)
-    with mp.workdps(500):  # for differences much smaller than the smallest probability
+    with mp.workdps(500):  # resolves differences far below the smallest probability
         at = tuple(map(mp.mpf, point))
         truth = [
             float(mp.diff(exact_two, at, order, h=mp.mpf(10) ** -240))

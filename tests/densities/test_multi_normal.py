@@ -1,4 +1,4 @@
-"""Multivariate normal and Student t densities: 50 digits, one parameterisation against another,
+"""Multivariate normal and Student t densities: 50 digits, comparison of the parameterisations,
 limits, refusals.
 """
 
@@ -40,7 +40,7 @@ def lower(a: Any) -> Any:
 
 
 def residuals(y: Any, mu: Any) -> list[Any]:
-    """The residuals of the rows of y, or of a single vector y, as columns."""
+    """Return the residuals of the rows of y, or of a single vector y, as columns."""
     return [y - mu] if y.cols == 1 else [y[i, :].T - mu for i in range(y.rows)]
 
 
@@ -89,8 +89,8 @@ def test_against_50_digits(name: str, y: Any) -> None:
     ("nu", "tolerance"), [(0.1, 1e-14), (30.0, 1e-14), (1e3, 1e-12), (1e6, 1e-9)]
 )
 def test_degrees_of_freedom(nu: float, tolerance: float) -> None:
-    """The derivative falls with the square of nu, and is a difference of terms that fall with
-    nu.
+    """The derivative is of order 1 / nu**2, but a difference of terms of order 1 / nu, so it loses
+    digits.
     """
     value, (slope,) = vm.value_and_grad(multi_student_t_lpdf, (1,))(Y, nu, MU, SPD)
     with mp.workdps(60):
@@ -150,7 +150,9 @@ def test_independent_components_are_univariate() -> None:
 
 @pytest.mark.parametrize(("k", "n"), [(70, 1), (70, 150), (130, 3)])
 def test_large(k: int, n: int) -> None:
-    """Matrices of several blocks, on both sides of the switch from solves to products."""
+    """The matrices span several blocks, and lie on both sides of the switch from solves to
+    products.
+    """
     rng = np.random.default_rng(k)
     y, a = rng.normal(size=(n, k)), rng.normal(size=(k, k))
     s = positive_definite(a)
@@ -186,7 +188,7 @@ def test_only_the_lower_triangle_is_read(f: Any) -> None:
 @pytest.mark.parametrize(
     "f", [multi_normal_cholesky_lpdf, lambda y, mu, c: multi_student_t_cholesky_lpdf(y, 4.0, mu, c)]
 )
-def test_what_is_above_a_factor_is_not_read(f: Any) -> None:
+def test_the_triangle_above_a_factor_is_not_read(f: Any) -> None:
     for y in (Y, MANY):
         other = FACTOR + np.triu(np.full((3, 3), math.nan), 1)
         results = [vm.value_and_grad(lambda c, y=y: f(y, MU, c))(c) for c in (other, FACTOR)]
@@ -207,8 +209,8 @@ def test_far_observations_overflow_to_zero_density() -> None:
 )
 @pytest.mark.parametrize("k", [1, 2, 7, 70])
 def test_one_observation_as_a_vector_and_as_a_row(name: str, k: int) -> None:
-    """The one stays a vector; and a second reverse pass gives what the first did, times the
-    adjoint.
+    """One observation gives the same as a matrix with one row. A second reverse pass gives the
+    gradient of the first one times the adjoint.
     """
     rng = np.random.default_rng(k)
     f, y, mu = DENSITIES[name], rng.normal(size=k), rng.normal(size=k)
@@ -254,9 +256,9 @@ BAD_FACTOR = [
         np.array([1e200, 0.0, 1.0]),
     ],
 )
-def test_what_one_observation_does_not_hide(y: Any) -> None:
-    """Refused is what is outside its domain although the value is finite, and nothing that is
-    inside although it is not.
+def test_bad_arguments_beside_one_observation(y: Any) -> None:
+    """An argument outside its domain is refused even if the value is finite. Valid arguments are
+    accepted even if the value is not finite.
     """
     for name in ("multi_normal_lpdf", "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf"):
         for i, place, value, message in BAD + BAD_FACTOR * ("cholesky" in name):
@@ -268,7 +270,8 @@ def test_what_one_observation_does_not_hide(y: Any) -> None:
                 else ""
             )
             expect_refusal(DENSITIES[name], args, vm.DomainError, title + message)
-            # with propto=True the determinant of a constant matrix is left out
+            # With propto=True the determinant of a constant matrix is dropped, so it cannot reveal
+            # a bad matrix.
             for free in range(3):
 
                 def f(x: Any, args: Any = args, free: int = free, name: str = name) -> Any:

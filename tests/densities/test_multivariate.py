@@ -1,4 +1,4 @@
-"""What all multivariate densities have in common: values of Stan, dropped terms, all routes,
+"""What all multivariate densities have in common: Stan's values, dropped terms, all routes,
 observations outside the support.
 """
 
@@ -23,7 +23,7 @@ INF, NAN = math.inf, math.nan
 
 
 def fold(c: Any, function: str) -> Any:
-    # Stan leaves something above the diagonal of a Cholesky factor, which it does not read.
+    # Stan leaves unused numbers above the diagonal of a Cholesky factor's adjoint.
     return (
         np.tril(c)
         if "cholesky" in function and np.ndim(c) == 2 and c.shape[0] == c.shape[1]
@@ -31,9 +31,9 @@ def fold(c: Any, function: str) -> Any:
     )
 
 
-# Two values of Stan's differ from ours by intention: the gradient at an infinite observation, for
-# which its formula gives infinities or nan, is zero here; and so is the derivative of 0 log(0), a
-# term that is not in the sum, where Stan has nan.
+# Two entries of Stan differ from our values by intention. At an infinite observation Stan's
+# gradient is infinite or nan, and ours is zero. For the term 0 log(0), which we leave out, Stan's
+# derivative is nan, and ours is zero.
 @pytest.mark.parametrize("entry", [
     p
     for p in stan.entries("multivariate")
@@ -42,7 +42,7 @@ def fold(c: Any, function: str) -> Any:
 def test_stan(entry: Any) -> None:
     name, propto = entry["function"], entry.get("propto", False)
     if "cholesky_lpdf" in name and "lkj" not in name and np.ndim(entry["args"][0][0]) > 1:
-        # Of a batch of vectors the lower triangle means nothing.
+        # The arguments of a batch are vectors; only the last one is a triangle.
         entry = {
             **entry,
             "args": [
@@ -73,14 +73,14 @@ OBSERVATIONS = (
 )
 
 
-# With infinite degrees of freedom multi_student_t_lpdf is the normal density in Stan too; here both
-# are.
+# With infinite degrees of freedom Stan accepts multi_student_t_lpdf as the normal density, but not
+# the Cholesky form. Here both are the normal density.
 @pytest.mark.parametrize("entry", [
     p for p in stan.entries("multivariate",
      throws=True) if p.values[0]["id"] != "multi_student_t_cholesky_lpdf#4"
 ])  # fmt: skip
 def test_what_stan_refuses(entry: Any) -> None:
-    """We refuse it too, but for observations outside the support."""
+    """What Stan refuses is refused here too, except observations outside the support."""
     f, args, message = DENSITIES[entry["function"]], stan.arguments(entry), entry["message"]
     outside = (
         any(title in message for title in OBSERVATIONS)
@@ -96,7 +96,9 @@ def test_what_stan_refuses(entry: Any) -> None:
 
 
 def split(name: str) -> tuple[Any, list[int], Any]:
-    """The arguments of a density, which of them may be variables, and other values for those."""
+    """Return the arguments of a density, the places of those that may be variables, and other
+    values for those.
+    """
     args, others = ARGUMENTS[name]
     return args, [i for i, x in enumerate(others) if x is not None], others
 
@@ -225,7 +227,7 @@ def titles(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", DENSITIES)
 def test_nan_is_refused_everywhere(name: str) -> None:
-    """With the title of the argument, and nothing recorded."""
+    """The message has the title of the argument, and nothing is recorded."""
     args, active, _ = split(name)
     for i, title in enumerate(titles(name)):
         bad = [

@@ -38,12 +38,12 @@ INF = math.inf
 
 
 def tri(x: Any) -> Any:
-    """What is read of a factor."""
+    """Return the lower triangle of a factor, which is all that a density reads."""
     return mp.matrix([[x[i, j] if j <= i else 0 for j in range(x.cols)] for i in range(x.rows)])
 
 
 def jacobian(y: Any) -> Any:
-    """Of the product of a factor with its transpose."""
+    """Return the log-Jacobian of the map from a factor to its product with its transpose."""
     k = y.rows
     return k * mp.log(2) + mp.fsum((k - i) * mp.log(y[i, i]) for i in range(k))
 
@@ -74,8 +74,8 @@ def gp(y: Any, sigma: Any, w: Any) -> Any:
 
 
 def dlm(y: Any, f: Any, g: Any, v: Any, w: Any, m0: Any, c0: Any) -> Any:
-    """As one normal distribution of all observations, whose covariance comes from the states'
-    one.
+    """Evaluate the model as one normal distribution of all observations. Its covariance follows
+    from that of the states.
     """
     v = v if v.cols == f.cols > 1 else mp.diag(list(v))
     r, times = y.rows, y.cols
@@ -158,7 +158,7 @@ def probit(n: Any) -> Any:
                 [-mp.inf, *elements(cuts, i, 3), mp.inf],
             )
             low, high = c[category - 1] - x, c[category] - x
-            # From the nearer tail.
+            # Subtract probabilities of the nearer tail, which keeps the digits.
             mass = below(high) - below(low) if low + high < 0 else below(-low) - below(-high)
             value += mp.log(mass)
         return value
@@ -265,12 +265,12 @@ def test_against_50_digits(name: str) -> None:
     assert worst_error(f, exact, args, symmetric=name in SYMMETRIC) < 3e-14
 
 
-# What differs from Stan's values by intention.
-#  * Stan multiplies the log determinant of the precision of the rows by half the number of rows,
-#    and the other one likewise, where the density, which is that of a normal vector, has the
-#    numbers of the others (see the test of this below).
-#  * Its derivatives of ordered_probit_lpmf have 5 to 7 digits; those here are compared with 50
-#    digits above.
+# Entries of Stan that differ from our values by intention.
+# * For matrix_normal_prec_lpdf Stan multiplies the log determinant of each precision by half the
+# wrong dimension, that of its own matrix. The density of the same normal vector has the other
+# dimension (tested below).
+# * Stan's derivatives of ordered_probit_lpmf have 5 to 7 digits. Ours are compared with 50 digits
+# above.
 DEFECTS = ("matrix_normal_prec_lpdf#1", "matrix_normal_prec_lpdf#4")
 IMPRECISE = {"ordered_probit_lpmf": 3e-5}
 
@@ -293,7 +293,7 @@ def test_stan(entry: Any) -> None:
         None if "glm" in name or "multinomial" in name or "dlm" in name else lambda c: fold(c, name)
     )
     if "dlm" in name:
-        # F and G are not symmetric, W and C0 are.
+        # W and C0 are symmetric, F and G are not.
         entry = {
             **entry,
             "args": [
@@ -311,7 +311,7 @@ def test_stan(entry: Any) -> None:
     )
 
 
-# Observations outside the support, and what is not read.
+# Stan refuses numbers that this density does not read, and observations outside the support.
 NO_REFUSAL = ("wishart_cholesky_lpdf#8",)
 OUTSIDE = ("variable[", "Random variable is 5", "Successes")
 
@@ -362,7 +362,7 @@ def test_variances_are_a_diagonal_covariance() -> None:
 
 
 def test_states_may_be_known_exactly() -> None:
-    """Without noise in the states, and without any in the observations of one of them."""
+    """The states may have no noise. Nor need the observations, if the states have some."""
     zero = np.zeros((2, 2))
     value = vm.gaussian_dlm_obs_lpdf(SERIES, np.eye(2), np.eye(2), S, zero, W, 1e-30 * np.eye(2))
     assert value == pytest.approx(vm.multi_normal_lpdf(SERIES.T, W, S), rel=1e-13)
@@ -407,7 +407,7 @@ def test_one_row_is_a_normal() -> None:
 
 # --- programs ---
 
-# Densities that go into programs without a step of Python.
+# Densities whose programs have no step that calls Python.
 STRAIGHT = [
     "categorical_logit_glm_lpmf", "gaussian_dlm_obs_lpdf", "inv_wishart_cholesky_lpdf",
      "matrix_normal_prec_lpdf",
@@ -558,7 +558,7 @@ def test_refusals_of_regressions(name: str, args: Any, error: Any, message: str)
 
 @pytest.mark.parametrize("name", ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"])
 def test_many_blocks(name: str) -> None:
-    """The same as the density of the linear predictors, with rows of several blocks."""
+    """With rows of several blocks the result equals the density of the linear predictors."""
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(9001, 3)), rng.integers(1, 5, 9001)
     alpha, beta, weights = rng.normal(size=4), rng.normal(size=(3, 4)), rng.normal(size=3)

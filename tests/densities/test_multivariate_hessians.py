@@ -35,9 +35,9 @@ def of_precision(mu: Any, omega: Any) -> Any:
     return of_points(normal)(mu, omega**-1)
 
 
-# Density -> the data before its other arguments, the same with 50 digits as a function of these,
-# and what they are made of: floats, vectors of a length, or matrices of three elements, of which an
-# index says where they stand.
+# Density -> the leading data, the 50-digit function of the other arguments, and those arguments. An
+# argument is a float, a vector, or a matrix of three elements with an index that says where they
+# stand.
 CASES: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
     "multi_normal_lpdf": ((POINTS,), of_points(normal), [MU, (SYMMETRIC, SPD)]),
     "multi_normal_prec_lpdf": ((POINTS,), of_precision, [MU, (SYMMETRIC, SPD)]),
@@ -69,7 +69,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
 
 
 def arguments(parts: list[Any], x: Any, vector: Any, matrix: Any) -> list[Any]:
-    """The arguments made of the elements of x, one part after the other."""
+    """Make the arguments from the elements of x, one part after the other."""
     args, start = [], 0
     for part in parts:
         size = (
@@ -93,7 +93,7 @@ def test_hessian(name: str) -> None:
     point = np.hstack([part[1] if isinstance(part, tuple) else part for part in parts])
 
     def f(x: Any) -> Any:
-        # The place of the zero of a factor is the last.
+        # The last place of the index is the zero of a factor.
         return DENSITIES[name](
             *data, *arguments(parts, x, lambda v: v, lambda v, index: np.append(v, 0.0)[index])
         )

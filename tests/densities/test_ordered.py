@@ -1,4 +1,4 @@
-"""Ordered categories: two of them are logistic, and cutpoints that are far apart."""
+"""Ordered categories: two categories are a logistic regression, and cutpoints may be far apart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_two_ordered_categories_are_logistic() -> None:
 
 
 def test_cutpoints_that_are_far_apart():
-    """The category between them has a mass of almost one, or the logistic tail of its own."""
+    """The upper cutpoint is so far away that only the lower one matters."""
     for eta, expected in (
         (-800.0, np.zeros((3, 3))),
         (0.0, [[-0.25, 0.25, 0.0], [0.25, -0.25, 0.0], [0.0, 0.0, 0.0]]),

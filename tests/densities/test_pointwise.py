@@ -1,5 +1,5 @@
-"""The densities that are not summed, of every row of the table, against their sum, of which the
-values and gradients are known.
+"""The pointwise densities of every row of the table, against their sum, whose values and gradients
+are tested elsewhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_all_routes_agree(row: Any) -> None:
 
 @every_row
 def test_broadcasting(row: Any) -> None:
-    """One argument along each axis; the gradient is that of the sum."""
+    """Each argument varies along an axis of its own. The gradient of the sum is known."""
     count = len(row.arguments)
     grids = [
         np.reshape(c[:2], (*(2 if i == j else 1 for j in range(count)),))
@@ -44,7 +44,8 @@ def test_broadcasting(row: Any) -> None:
     continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
     try:
         result = row.pointwise(*grids)
-    except vm.DomainError:  # what one argument may be depends on another
+    # The domain of one argument may depend on another, and then some combinations are invalid.
+    except vm.DomainError:
         return
     assert result.shape == (2,) * count
     if np.all(np.isfinite(result)):
@@ -64,7 +65,7 @@ def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
         arrays = [np.append(c, x) for c, x in zip(columns(row), point, strict=True)]
         result = row.pointwise(*arrays)
         assert result[-1] == -math.inf
-        # Beside an infinite count the others take the form of large ones.
+        # Beside an infinite count the other counts are computed by the formula for large counts.
         np.testing.assert_allclose(
             result[:-1], row.pointwise(*columns(row)), rtol=1e-13, atol=1e-15
         )
@@ -86,7 +87,7 @@ def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
 
 @every_row
 def test_dropped_terms(row: Any) -> None:
-    """What is dropped is the same as of the sum."""
+    """The same terms are dropped as in the sum."""
     vectors = columns(row)
     for i in (i for i, discrete in enumerate(integers(row)) if not discrete):
         with vm.nested():
@@ -158,7 +159,7 @@ def test_pickling_and_text() -> None:
 
 
 def test_a_mixture_of_two() -> None:
-    """One operation for all components."""
+    """One call of the density computes all components."""
     y = np.array([-1.0, 0.5, 3.0])
 
     def mixture(theta: Any, mu: Any, sigma: Any) -> Any:
@@ -173,7 +174,8 @@ def test_a_mixture_of_two() -> None:
     )
     with vm.nested() as tape:
         mixture(0.3, vm.var([-1.0, 2.0]), vm.var([0.5, 2.0]))
-        # The density, its two rows, the mixture, the sum; its inputs are views.
+        # The tape has the density, the mixture and the sum. The two rows of the density are views,
+        # which are not recorded.
         assert [entry[0].name for entry in tape] == [
             "normal_lpdf.pointwise",
             "log_mix_of_two",

@@ -1,6 +1,4 @@
-"""The Poisson binomial mass: 50 digits, Stan, all routes, far tails, certain and impossible
-trials.
-"""
+"""The Poisson binomial mass: 50 digits, Stan, all routes, tails, certain and impossible trials."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ THETA = np.array([0.1, 0.9, 0.3, 0.4, 0.75])
 
 
 def exact(y, theta):
-    """The coefficient."""
+    """Return the mass as a coefficient of the generating polynomial."""
     product = [mpmath.mpf(1)]
     for p in map(mpmath.mpf, theta):
         shifted, product = [mpmath.mpf(0), *product], [*product, mpmath.mpf(0)]
@@ -50,7 +48,8 @@ def test_fifty_digits(y, theta):
     value, gradient = vm.value_and_grad(vm.poisson_binomial_lpmf, 1)(y, np.array(theta))
     mass, slopes = exact_gradient(y, [float(p) for p in theta])
     assert value == pytest.approx(mass, rel=1e-12)
-    # Where the chances with and without a success at a trial are about the same, relative to these.
+    # A derivative is small if success at the trial hardly changes the mass. Many trials are then
+    # compared on the scale of the largest derivative.
     np.testing.assert_allclose(
         gradient, slopes, rtol=1e-11, atol=1e-12 * np.max(np.abs(slopes)) * (len(theta) > 10)
     )

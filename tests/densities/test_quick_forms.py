@@ -1,5 +1,5 @@
-"""The short forms for arrays, of densities and cumulative functions: they say what the careful ones
-say, element by element.
+"""The quick forms for arrays, of densities and cumulative functions, agree with the careful forms
+element by element.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def variables(row: Any) -> tuple[int, ...]:
 
 
 def one_by_one(row: Any, points: Any) -> tuple[float, list[Any]]:
-    """Value and gradients, from numbers."""
+    """Return value and gradients, computed from single numbers."""
     single = [vm.value_and_grad(row, variables(row))(*point) for point in points]
     return math.fsum(v for v, _ in single), [
         np.array(g) for g in zip(*(g for _, g in single), strict=True)
@@ -50,7 +50,9 @@ def as_floats(points: Any) -> list[tuple[float, ...]]:
 @both_lengths
 @pytest.mark.parametrize("row", CONDITIONAL, ids=lambda row: row.name)
 def test_conditional_forms(row, long, monkeypatch):
-    """In the bulk, far away, and beside an observation at which the other form is needed."""
+    """The points lie in the bulk, in the tails, and beside an observation that needs the careful
+    form.
+    """
     monkeypatch.setattr(univariate, "LONG", long)
     monkeypatch.setattr(row, "_uses", {})
     if variables(row):
@@ -59,12 +61,13 @@ def test_conditional_forms(row, long, monkeypatch):
             agree(row, as_floats([point, row.points[0]]), 1e-9)
         family = row.name.removesuffix("_lccdf").removesuffix("_lcdf")
         other = getattr(vm, f"{family}_lcdf" if row.name.endswith("_lccdf") else f"{family}_lccdf")
-        for point in other.outside:  # where this probability is one
+        # At these points the probability of this function is one.
+        for point in other.outside:
             agree(row, as_floats([row.points[0], point, row.points[1]]))
 
 
 def extremes() -> list[Any]:
-    """Where 1 - exp(-t) is tiny or one, and where t overflows."""
+    """Return points at which 1 - exp(-t) is tiny or one, and at which t overflows."""
     return [
         (vm.weibull_lcdf, [(1e-160, 2.0, 1.0), (0.4, 2.0, 1.0)]),
         (vm.weibull_lcdf, [(1e200, 2.0, 1.0), (0.4, 2.0, 1.0)]),
@@ -91,7 +94,7 @@ def test_extremes(row, points):
 @pytest.mark.parametrize("runner", ["numpy", "native"])
 @pytest.mark.parametrize("y", [[0.5, 3.0, 7.0], [0.5, 1e-200, 7.0], [0.5, math.inf, 7.0]])
 def test_recorded(runner, y):
-    """Where the condition holds of data, where it is one of parameters too, and where it fails."""
+    """The condition of the quick form holds for data, holds for parameters too, or fails."""
 
     def log_probability(alpha: Any, sigma: Any) -> Any:
         return vm.weibull_lcdf(np.array(y), alpha, sigma)
@@ -106,7 +109,7 @@ def test_recorded(runner, y):
 
 @pytest.mark.parametrize("runner", ["numpy", "native"])
 def test_counts_in_programs(runner):
-    """Of counts that are data a program computes each value once."""
+    """For counts that are data, a program computes each distinct value once."""
     n = np.random.default_rng(1).poisson(3.0, size=(40, 5))
     rows = [
         (lambda mu, phi: vm.neg_binomial_2_lpmf(n, mu, phi), (2.5, 1.5)),
@@ -123,4 +126,4 @@ def test_counts_in_programs(runner):
         for a, b in zip(others, gradients, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-11)
         longest = max(value.size for step in recorded.program.steps for value in step.results)
-        assert longest <= 2 * n.size  # a sum of logarithms or of the digamma function takes twelve
+        assert longest <= 2 * n.size  # a sum over single logarithms would take twelve times as many

@@ -1,7 +1,8 @@
 """Random numbers, each family against its own distribution.
 
-All seeds are fixed. The bounds are such that a right function would fail one of these comparisons
-with a chance of at most 1e-6 (`RATE`, or five standard errors) had the seed been drawn."""
+All seeds are fixed. If the seeds were drawn at random, a correct function would fail one of these
+comparisons with a probability of at most 1e-6 (`RATE`, or five standard errors).
+"""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ S = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.7]])
 L = np.linalg.cholesky(S)
 MU = np.array([0.3, -1.0, 5.0])
 
-# Of what is a beta, gamma or normal number in some other form; the others are compared with their
-# own cumulative function alone.
+# Families whose draws are transformed beta, gamma or normal numbers. The other families are
+# compared with their own cumulative function alone.
 SCIPY: dict[str, Any] = {
     "beta": lambda a, b: stats.beta(a, b),
     "beta_proportion": lambda mu, kappa: stats.beta(mu * kappa, (1 - mu) * kappa),
@@ -53,7 +54,7 @@ def by_name(rows: Any) -> Any:
 
 
 def parameters(row: RandomNumbers) -> list[Any]:
-    """Two points, without the observation: a tuple for each."""
+    """Return the parameters at two points, without the observation."""
     names = list(row.arguments)
     return [
         tuple(
@@ -64,7 +65,7 @@ def parameters(row: RandomNumbers) -> list[Any]:
 
 
 def stacked(row: RandomNumbers, seed: int) -> tuple[Any, Any]:
-    """The points, and for each of them a row of draws, drawn together."""
+    """Return the points and the draws, a row for each point, drawn in one call."""
     points = parameters(row)
     columns = [np.array(column)[:, None] for column in zip(*points, strict=True)]
     return points, row(*columns, rng=seed, size=(len(points), MANY))
@@ -75,8 +76,8 @@ def check_uniform(p: Any) -> None:
 
 
 def check_chances(draws: Any, values: Any, chances: Any) -> None:
-    """Compare the frequencies of values with their probabilities; what is expected less than ten
-    times is taken together.
+    """Compare the frequencies of values with their probabilities. Values expected less than ten
+    times are pooled.
     """
     expected = len(draws) * np.asarray(chances)
     ordered, values = np.sort(draws), np.asarray(values)
@@ -86,7 +87,8 @@ def check_chances(draws: Any, values: Any, chances: Any) -> None:
     expected, found = (
         np.append(x[often], len(draws) - np.sum(x[often])) for x in (expected, found)
     )
-    if expected[-1] < 10.0:  # into the largest
+    # If even the pool is small, it is added to the largest expectation.
+    if expected[-1] < 10.0:
         for x in (expected, found):
             x[np.argmax(expected[:-1])] += x[-1]
         expected, found = expected[:-1], found[:-1]
@@ -97,7 +99,7 @@ def check_chances(draws: Any, values: Any, chances: Any) -> None:
 
 
 def check_mean(x: Any, expected: Any) -> None:
-    """Compare the means of independent draws, along the first axis, with what is expected, in
+    """Compare the means of independent draws, along the first axis, with the expectation, in
     standard errors.
     """
     errors = np.std(x, axis=0) / math.sqrt(len(x))
@@ -122,8 +124,8 @@ def test_distribution(row):
     assert cdf is not None or stem in SCIPY
     for point, x in zip(points, draws, strict=True):
         if cdf is not None:
-            # Angles are drawn around the location, and their distribution function is one on an
-            # interval around 0.
+            # Draws are angles around the location, but the distribution function covers an interval
+            # around 0.
             inside = np.mod(x + np.pi, 2.0 * np.pi) - np.pi if stem == "von_mises" else x
             check_uniform(cdf.pointwise(inside, *point))
         if stem in SCIPY:
@@ -178,8 +180,8 @@ def test_names(row):
 
 @by_name([row for row in ALL if row.family is not None])
 def test_parameters_are_those_of_the_density(row):
-    """In its order, where it can be called with them all by position; what only a draw needs is a
-    size.
+    """The parameters have the order that they have in the density. Sizes, which only a draw needs,
+    may come between them.
     """
     named = [name for name in inspect.signature(row.family).parameters if name != "propto"][1:]
     assert [name for name in row.arguments if name in named] == named
@@ -190,7 +192,7 @@ def test_parameters_are_those_of_the_density(row):
 
 # --- beside Stan ---
 
-# Their draws have no variance, or no fourth moment by which that could be compared.
+# Families whose draws have no variance, or no fourth moment, so that variances cannot be compared.
 HEAVY = {
     *(
         "cauchy",
@@ -215,13 +217,13 @@ def test_moments_are_those_of_stan(entry):
     x = np.reshape(row(*args, rng=5, size=n), (n, -1)).astype(float)
     shift = SHIFTED.get(row.name, 0.0)
     if row.name.removesuffix("_rng") in HEAVY:
-        # That so many of ours lie beyond all of as many others has a chance of 2**-20.
+        # The chance that 20 draws lie beyond all of equally many others is 2**-20.
         assert np.sum(x < least) < 20
         assert np.sum(x > largest) < 20
         return
     error = np.sqrt(2.0 * variance / n)
     if entry["id"] == "hypergeometric_rng#2":
-        # Stan's generator does not draw from Stan's mass: their means differ by more than a hundred
+        # Stan's generator does not follow Stan's mass: their means differ by more than a hundred
         # standard errors.
         values = np.arange(4)
         right = np.sum(values * np.exp(vm.hypergeometric_lpmf.pointwise(values, *args)))
@@ -340,7 +342,7 @@ def test_parameters_at_their_limits():
 
 def test_impossible_categories_are_not_chosen_at_the_ends():
     class Ends:
-        """Uniform numbers: the smallest and the largest ones."""
+        """A generator that returns the smallest and the largest uniform number."""
 
         def random(self, shape: Any) -> Any:
             return np.broadcast_to([0.0, 1.0 - 2.0**-53], shape)
@@ -539,7 +541,7 @@ def test_linear_models():
         check_chances(ordered[:, i], [1, 2, 3], chances)
         check_chances(categories[:, i], [1, 2, 3], logits[i] / np.sum(logits[i]))
     assert vm.normal_id_glm_rng(x, 0.0, beta, 1.0).shape == (3,)
-    # With draws of the parameters, a row for each of them.
+    # Draws of the parameters give a row each.
     several = vm.normal_id_glm_rng(
         x, np.array([[0.0], [1e6]]), np.array([beta, -beta]), np.array([[1e-9], [1e-3]]), rng=1
     )

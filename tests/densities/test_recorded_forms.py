@@ -1,5 +1,5 @@
-"""Densities in programs: several shapes, broadcasting, and where the function is evaluated
-instead.
+"""Densities in programs: several shapes, broadcasting, and points at which the function is
+evaluated instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Every density, cumulative function and function that draws says where its formulas stand."""
+"""Every density, every cumulative function and every function that draws cites the source of its
+formulas.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ PUBLIC = {
     for name in vm.__all__
     if (match := ENDING.match(name)) and getattr(vm, name).__module__.startswith("varmat.densities")
 }
-# The Wiener model has a list of papers of its own.
+# The Wiener model cites a list of papers of its own.
 TABULATED = [
     name for name, stem in PUBLIC.items() if stem != "wiener" and not name.endswith("_unnorm")
 ]
@@ -24,7 +26,7 @@ SECTION = re.compile(r"^References\n-{10}\n(.+?)(?=\n\n|\Z)", flags=re.MULTILINE
 
 
 def cited(name: str) -> str:
-    """The text of the section References of a docstring, in one line."""
+    """Return the section References of a docstring in one line."""
     section = SECTION.search(inspect.cleandoc(getattr(vm, name).__doc__))
     assert section, f"{name} has no section References"
     return " ".join(section[1].split())

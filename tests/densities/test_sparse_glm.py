@@ -1,5 +1,5 @@
-"""Generalised linear models with a sparse matrix of independent variables: as with the dense one,
-which is never made.
+"""Generalised linear models with a sparse matrix of independent variables: the same as with the
+dense matrix, which is never made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from varmat.testing import expect_ad, expect_ad_matvar
 RNG = np.random.default_rng(4)
 X = scipy.sparse.random_array((7, 4), density=0.4, rng=RNG, format="csr")
 DENSE, BETA, ALPHAS = X.toarray(), RNG.normal(size=4), RNG.normal(size=7)
-# The observations, and what follows the weights.
+# Name -> the observations, and the arguments after the weights.
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "normal_id_glm_lpdf": (RNG.normal(size=7), (0.7,)),
     "bernoulli_logit_glm_lpmf": (np.array([0, 1, 1, 0, 1, 0, 1]), ()),
@@ -85,7 +85,7 @@ def test_observations_that_are_variables() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_recorded(name: str) -> None:
-    """By steps that call no Python, with no memory for a dense matrix."""
+    """No step of the program calls Python, and no memory is set aside for a dense matrix."""
     rng = np.random.default_rng(9)
     x = scipy.sparse.random_array((400, 50), density=0.03, rng=rng, format="csr")
     y, others = (np.arange(400) % 2).astype(float), CASES[name][1]

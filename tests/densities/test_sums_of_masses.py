@@ -80,8 +80,8 @@ def test_all_routes(suffix):
     expect_ad(lambda theta: f([1, 0], theta), np.array([[0.3, 0.2, 0.6], [0.1, 0.7, 0.4]]))
 
 
-# Stan has eight digits at the first, which is among the points above, and takes one less a
-# probability of one for the second.
+# Stan has only eight digits at the first entry, which is among the points above. At the second it
+# computes one minus a probability of one.
 STAN_IS_OFF = {"beta_binomial_lccdf#7": 1e-7, "poisson_binomial_lccdf#3": -math.inf}
 
 
@@ -94,7 +94,7 @@ def test_stan(entry):
     outputs = [entry["output"], *(c for _, c in entry["args"] if c is not None)]
     if all(np.all(np.isfinite(stan.number(x))) for x in outputs):
         stan.check(getattr(vm, entry["function"]), entry, rtol=right)
-    else:  # the derivatives at the ends are those of `test_ends`
+    else:  # `test_ends` tests the derivatives at the ends
         assert getattr(vm, entry["function"])(*stan.arguments(entry)) == pytest.approx(
             stan.number(entry["output"]), rel=1e-9
         )
@@ -103,7 +103,7 @@ def test_stan(entry):
 @pytest.mark.parametrize("entry", stan.entries("sums_of_masses", throws=True))
 def test_refuses_what_stan_refuses(entry):
     f = getattr(vm, entry["function"])
-    if entry["args"][0][0] == -1:  # below all numbers of successes: no error here
+    if entry["args"][0][0] == -1:  # below every number of successes, which is no error here
         assert (
             f(*stan.arguments(entry))
             == {"cdf": 0.0, "lcdf": -math.inf, "lccdf": 0.0}[f.name.rpartition("_")[2]]

@@ -1,4 +1,4 @@
-"""Truncated densities: 50 digits, all routes, mass one, both tails, refusals."""
+"""Truncated densities: 50 digits, all routes, total mass one, both tails, refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ every_bound = pytest.mark.parametrize(
 
 
 def truth(density, lower=None, upper=None):
-    """The truncated density of one observation, of 50 digits."""
+    """Return the truncated density of one observation in 50 digits."""
 
     def function(y, *parameters):
         low = mpmath.exp(exact(density.lcdf)(lower, *parameters)) if lower is not None else 0
@@ -46,7 +46,7 @@ def test_value_and_derivatives(density, point, bounds):
 
 @pytest.mark.parametrize("bounds", [(40.0, 41.0), (-41.0, -40.0), (-0.1, 30.0), (8.0, 9.0)])
 def test_intervals_in_the_tails(bounds):
-    """A difference of probabilities close to one would have no digits."""
+    """The difference of two probabilities close to one would have no digits."""
     lower, upper = bounds
     with mpmath.workdps(400):
         expected = truth(vm.normal_lpdf, lower, upper)(mpmath.mpf(lower + 0.25), 0, 1)
@@ -73,7 +73,7 @@ def test_all_routes_agree(bounds):
     )
 
 
-def test_what_is_the_same_for_all_observations():
+def test_parameters_that_all_observations_share():
     several = vm.truncated(vm.normal_lpdf, **BOTH)
     assert several(Y, 0.3, 1.1) == pytest.approx(sum(several(y, 0.3, 1.1) for y in Y), rel=1e-14)
     assert several(Y, sigma=1.1, mu=0.3) == several(Y, 0.3, 1.1)

@@ -24,7 +24,7 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 
 def integers(row: Univariate) -> list[bool]:
-    """Which arguments are discrete."""
+    """Return which arguments are discrete."""
     return [name not in row.partials for name in row.arguments]
 
 
@@ -52,29 +52,30 @@ def stan_entries(throws: bool) -> list[Any]:
     return [p for p in entries if p.values[0]["function"] in names]
 
 
-# Where the gradients of Stan are wrong, and what is right.
+# Entries at which Stan is wrong, with the right results.
 FAR = math.exp(-25.0) / (1.0 + math.exp(-25.0))
 CORRECTED = {
-    # Beyond 20 Stan cuts exp(-x) off, and in the last case its sign is wrong.
+    # Stan drops exp(-x) beyond 20, and in the last case its sign is wrong.
     "bernoulli_logit_lpmf#5": {"gradients": [None, FAR - 1.0]},
     "bernoulli_logit_lpmf#6": {"gradients": [None, 1.0 - FAR]},
     "bernoulli_logit_lpmf#11": {"gradients": [None, FAR]},
-    # The limit of -1 / (1 - theta) at 1.
+    # The right gradient is the limit of -1 / (1 - theta) at 1.
     "bernoulli_lpmf#12": {"gradients": [None, -math.inf]},
-    # The limits of n / rate - 1 at the rate 0, and of n - exp(alpha).
+    # The right gradients are the limits of n / rate - 1 at the rate 0, and of n - exp(alpha).
     "poisson_lpmf#10": {"gradients": [None, -1.0]},
     "poisson_lpmf#11": {"gradients": [None, math.inf]},
     "poisson_log_lpmf#9": {"gradients": [None, -math.inf]},
-    # The limit of (z * z - 1) / (z * z + 1) / sigma.
+    # The right gradient is the limit of (z * z - 1) / (z * z + 1) / sigma.
     "cauchy_lpdf#14": {"gradients": [math.nan, math.nan, 1.0 / 1.5]},
     "cauchy_lpdf#15": {"gradients": [math.nan, math.nan, 1.0 / 1.5]},
-    # 0 log 0.
+    # 0 log 0 is zero.
     "beta_lpdf#9": {"output": 0.0, "gradients": [0.0, -math.inf, 1.0]},
     "weibull_lpdf#7": {"output": 0.0, "gradients": [-1.0, -math.inf, -1.0]},
-    # The limit of -z - exp(-z) at -inf; outside the support the gradient is zero.
+    # The right value is the limit of -z - exp(-z) at -inf. Outside the support the gradient is
+    # zero.
     "gumbel_lpdf#16": {"output": -math.inf, "gradients": [0.0, 0.0, 0.0]},
     "skew_normal_lpdf#16": {"gradients": [0.0, 0.0, 0.0, 0.0]},
-    # Where Stan's erfc underflows: of 50 digits.
+    # Stan's erfc underflows. The right results are from 50 digits.
     "exp_mod_normal_lpdf#9": {
         "output": -1.3991518862371114,
         "gradients": [
@@ -87,7 +88,7 @@ CORRECTED = {
 }
 # Parameters that Stan does not check.
 UNCHECKED = {"pareto_type_2_lpdf#17": "Location parameter is -inf, but must be finite!"}
-# What Stan fails to drop with propto.
+# Terms that Stan fails to drop with propto.
 KEPT = {"lognormal_lpdf": 0.5 * math.log(2.0 * math.pi)}
 
 
@@ -111,17 +112,19 @@ def test_stan(entry):
 
 @pytest.mark.parametrize("entry", stan_entries(throws=True))
 def test_refuses_what_stan_refuses(entry):
-    """Only an observation outside the support, or on its border, is no error here."""
+    """What Stan refuses is an error here too, except an observation outside the support or on its
+    border.
+    """
     row = getattr(vm, entry["function"])
     try:
         value = row(*stan.arguments(entry))
-    except ValueError:
+    except (vm.DomainError, vm.ShapeError):
         return
     assert value == (0.0 if entry["id"] == "gamma_lpdf#9" else -math.inf)
 
 
 def columns(row: Univariate) -> list[Any]:
-    """The arguments at all points, as columns."""
+    """Return the arguments at all points, as columns."""
     return [
         np.array(column, dtype=np.int64 if discrete else np.float64)
         for column, discrete in zip(zip(*row.points, strict=True), integers(row), strict=True)
@@ -134,12 +137,13 @@ def test_all_routes_agree(row):
     scalars = given(row, row.points[0])
     tolerances = Tolerances()
     count = len(vectors)
-    # All mixtures, of more than three arguments those with at most one number.
+    # Try all mixtures of vectors and numbers. For more than three arguments, only mixtures with at
+    # most one number or with numbers alone.
     for vector in itertools.product((True, False), repeat=count):
         if count > 3 and 1 < vector.count(False) < count:
             continue
         args = [v if chosen else s for v, s, chosen in zip(vectors, scalars, vector, strict=True)]
-        # some observation is outside the support that the other arguments give
+        # Some observation is outside the support that the other arguments imply.
         if not np.isfinite(row(*args)):
             continue
         expect_ad(row, *args, tolerances=tolerances)
@@ -147,7 +151,7 @@ def test_all_routes_agree(row):
 
 
 def test_arrays_of_integers_are_numbers():
-    """Small and unsigned ones would wrap around."""
+    """Arithmetic of small or unsigned integers would wrap around."""
     small, ones = np.array([1, 3, 200], np.uint8), np.ones(3, np.int8)
     for row in (vm.normal_lpdf, vm.logistic_lpdf, vm.double_exponential_lpdf, vm.cauchy_lpdf):
         for args in ((small, ones + 2, 2.0), (ones, small, ones), (0.5, small, small)):
@@ -182,8 +186,8 @@ def test_shapes(row):
 
 @every_row
 def test_long_arrays_agree_with_short_ones(row, monkeypatch):
-    """In place and block by block, for every mixture of scalars and arrays, data and variables,
-    propto or not.
+    """Long arrays are computed in place and block by block. Every mixture of scalars, arrays, data
+    and variables is tried, with propto and without.
     """
     monkeypatch.setattr(emit, "BLOCK", 20)  # several blocks, the last one shorter
     monkeypatch.setattr(row, "_uses", {})
@@ -243,8 +247,8 @@ def test_long_arrays_where_floats_raise():
     [(1.0, 2.0), (1e-170, 1e-170), (1e170, 1e170), (1e160, 1e10), (1.0, 1e-120)],
 )
 def test_quick_forms(row, residual, sigma, long, monkeypatch):
-    """Arrays beside a number agree with their elements one by one, also where squares of residuals,
-    or of sigma, overflow.
+    """Arrays beside a number agree with their elements one by one, even if the squares of residuals
+    or of sigma overflow.
     """
     monkeypatch.setattr(univariate, "LONG", long)
     monkeypatch.setattr(row, "_uses", {})
@@ -281,7 +285,7 @@ def test_quick_forms(row, residual, sigma, long, monkeypatch):
     ],
 )
 def test_quick_forms_at_limits(row, argnum, args, long, monkeypatch):
-    """Where 0 times infinity is 0."""
+    """At these limits 0 times infinity must be 0."""
     monkeypatch.setattr(univariate, "LONG", long)
     assert row.quick is not None
     value, gradient = vm.value_and_grad(row, argnum)(
@@ -320,13 +324,15 @@ BORDER = [
 @pytest.mark.parametrize("pointwise", [False, True], ids=["sum", "pointwise"])
 @pytest.mark.parametrize(("row", "argnum", "args", "second"), BORDER)
 def test_forward_and_second_derivatives_on_the_border(row, argnum, args, second, pointwise):
-    """As exact as the gradient: no 0 times infinity, and infinite where that is the limit."""
+    """They are as exact as the gradient: never 0 times infinity, and infinite only if that is the
+    limit.
+    """
     f = row.pointwise if pointwise else row
     along = lambda t: f(*args[:argnum], t, *args[argnum + 1 :])  # noqa: E731 - used below
     at = args[argnum]
     assert vm.jvp(along, (at,), (1.0,)) == (along(at), vm.gradient(along, at))
     assert vm.hessian(along, at) == second
-    # Beside an observation in the bulk.
+    # The same point beside an observation in the bulk.
     inside = row.points[0]
     arrays = [np.array(pair) for pair in zip(args, inside, strict=True)]
     both = vm.hessian(
@@ -341,8 +347,8 @@ def test_forward_and_second_derivatives_on_the_border(row, argnum, args, second,
 
 @every_row
 def test_propto_drops_what_is_constant(row):
-    """The proportional density has the same gradient, and differs by the same number wherever the
-    variables are.
+    """The proportional density has the same gradient. It differs from the density by one number,
+    whatever the variables are.
     """
     vectors = columns(row)
     continuous = [i for i, discrete in enumerate(integers(row)) if not discrete]
@@ -350,7 +356,7 @@ def test_propto_drops_what_is_constant(row):
         for chosen in itertools.combinations(continuous, count):
             full = vm.value_and_grad(row, chosen)
             some = vm.value_and_grad(row.proportional, chosen)
-            # The variables are moved by exchanging points, which stay inside the domain.
+            # Reversing the vectors moves the variables, and the points stay inside the domain.
             gaps, size = [], 1.0
             for order in (slice(None), slice(None, None, -1)):
                 args = [v[order] if i in chosen else v for i, v in enumerate(vectors)]
@@ -436,16 +442,14 @@ def test_discrete_arguments_are_no_variables(row):
 
 
 def test_second_derivatives_where_the_terms_of_the_first_cancel():
-    """Of no counts at all, with a small mean: -phi log(1 + mu / phi)."""
+    """With a count of zero and a small mean the log mass is -phi log(1 + mu / phi)."""
     hessian = vm.hessian(lambda mu: vm.neg_binomial_2_lpmf(0, mu, 0.038), 2.4306141564956047e-09)
     assert hessian == pytest.approx(0.038 / (0.038 + 2.4306141564956047e-09) ** 2, rel=1e-13)
 
 
 @pytest.mark.parametrize("make", [float, lambda x: np.array([x])])
 def test_tiny_shapes(make):
-    """The pole of the digamma function at zero is all that counts, and nothing overflows beside
-    it.
-    """
+    """The pole of the digamma function at zero dominates, and nothing else overflows."""
     in_phi = vm.value_and_grad(vm.neg_binomial_2_lpmf, 2)(make(0.0), 0.1, 1e-100)[1]
     assert in_phi == pytest.approx(1.0 - math.log1p(1e99), rel=1e-14)
     in_alpha, in_beta = vm.value_and_grad(vm.beta_lpdf, (1, 2))(make(0.5), 1e-100, 1e-140)[1]

@@ -1,4 +1,4 @@
-"""Densities without the terms that depend on data only: every density has one."""
+"""Densities without the terms that depend on data alone; every density has this form."""
 
 from __future__ import annotations
 

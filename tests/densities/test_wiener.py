@@ -24,14 +24,14 @@ INF = math.inf
 
 
 def passage(u: Any, b: Any) -> Any:
-    """The density of the first passage, by images."""
+    """Return the density of the first passage, by the method of images."""
     return mp.fsum(
         (m - b) * mp.exp(-((m - b) ** 2) / (2 * u)) for m in range(-41, 42, 2)
     ) / mp.sqrt(2 * mp.pi * u**3)
 
 
 def exact(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any = 0) -> Any:
-    """With a normal drift rate, of which the mean and the variance after the fact are those of a
+    """Return the log density with a normal drift rate. The drift is integrated out as with a
     conjugate prior.
     """
     t, reach, q = y - tau, alpha * (1 - beta), 1 + var_delta**2 * (y - tau)
@@ -42,8 +42,8 @@ def exact(y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any = 
 @pytest.mark.parametrize("b", [1e-8, 0.05, 0.5, 0.7, 0.999, 1 - 2.0**-40])
 @pytest.mark.parametrize("u", [1e-3, 0.05, SHORT_TIME, math.nextafter(SHORT_TIME, 1), 0.8])
 def test_series(u: float, b: float) -> None:
-    """Either series, up to the boundaries; in the derivatives of the third and fourth order a digit
-    is lost.
+    """Both series are accurate, up to the boundaries. The third and fourth derivatives lose a
+    digit.
     """
     with mp.workdps(100):
         density = passage(mp.mpf(u), mp.mpf(b))
@@ -58,7 +58,7 @@ def test_series(u: float, b: float) -> None:
     for n, (x, true, rtol) in enumerate(
         zip(ours, truth, (1e-14, 2e-14, 2e-14, 5e-13, 5e-13), strict=True)
     ):
-        # Half-way between the boundaries odd derivatives vanish in time.
+        # Half-way between the boundaries the odd derivatives go to zero as time passes.
         assert abs(x - true) <= rtol * max(abs(true), 0.1 if n % 2 else 0.0), n
 
 
@@ -71,7 +71,9 @@ POINTS = [
 
 @pytest.mark.parametrize("var_delta", [None, 0.0, 0.8])
 def test_against_50_digits(var_delta: float | None) -> None:
-    """The value, the gradient and, without cancellation at these points, the second derivatives."""
+    """The value, the gradient and the second derivatives, which have no cancellation at these
+    points.
+    """
     others = () if var_delta is None else (var_delta,)
     worst = 0.0
     for point in POINTS:
@@ -108,9 +110,9 @@ def test_hessian() -> None:
 def averaged(
     y: Any, alpha: Any, tau: Any, beta: Any, delta: Any, var_delta: Any, var_beta: Any, var_tau: Any
 ) -> Any:
-    """By mpmath's own rule, over starting points or over nondecision times."""
+    """Average over starting points or over nondecision times with mpmath's quadrature."""
     if var_beta and var_tau:
-        # It takes a quarter of a minute to find this, with 20 digits.
+        # This was computed with 20 digits, which takes a quarter of a minute.
         return mp.mpf("-3.114018171605045923")
     if var_tau:
         late = mp.quad(
@@ -141,13 +143,13 @@ def test_integrals(point: Any) -> None:
 
 @pytest.mark.parametrize(("point", "rtol"), [
     *((point, 1e-12) for point in INTEGRALS[:3]),
-    # Decision times down to zero; and with starting points next to the boundary, where densities
-    # rise and fall at once.
+    # In the first case decision times go down to zero. In the second starting points come close to
+    # the boundary, where the density is a narrow peak.
     ((0.6, 1.2, 0.2, 0.5, 1.0, 0.5, 0.3, 0.9), 1e-12), ((0.4, 1.0, 0.2, 0.9, 3.0, 0.5, 0.15, 0.3),
      2e-8),
 ])  # fmt: skip
 def test_more_nodes_change_nothing(point: Any, rtol: float, monkeypatch: Any) -> None:
-    """Neither the value nor a derivative, with respect to any argument."""
+    """More nodes change neither the value nor the derivative in any argument."""
     few = vm.value_and_grad(wiener_lpdf, tuple(range(8)))(*point)
     for name, size in (("STARTS", 100), ("TIMES", 200)):
         monkeypatch.setattr(wiener, name, (size, size))
@@ -164,9 +166,9 @@ def test_both_boundaries_have_all_the_mass() -> None:
     assert float(np.sum(w * density * 10.0 * (t + 1.0))) == pytest.approx(1.0, rel=1e-12)
 
 
-# Stan has a value at the border of the bias, where the density is zero; its integrals have 8 to 10
-# digits, and at a variability of the bias of zero the derivative, 0 by symmetry, is lost in
-# rounding here.
+# Stan has a value at the border of the bias, where the density is zero. Its integrals have 8 to 10
+# digits. At zero variability of the bias the derivative is 0 by symmetry, and here only rounding
+# errors are left.
 TOLERANCE = {"wiener_lpdf#52": 2e-8, "wiener_lpdf#55": 1e-9}
 
 
@@ -185,7 +187,7 @@ def test_stan(entry: Any) -> None:
 
 @pytest.mark.parametrize("entry", stan.entries("wiener", throws=True))
 def test_what_stan_refuses(entry: Any) -> None:
-    """Only an observation outside the support is no error here."""
+    """What Stan refuses is an error here too, except an observation outside the support."""
     if "Random variable" in entry["message"] and "nan" not in entry["message"]:
         assert wiener_lpdf(*stan.arguments(entry)) == -INF
     else:
@@ -244,7 +246,8 @@ def test_zero_variability_is_none() -> None:
     expected = wiener_lpdf(Y, A, 0.1, B, 0.6)
     assert wiener_lpdf(Y, A, 0.1, B, 0.6, 0.0) == pytest.approx(expected, rel=1e-15)
     assert wiener_lpdf(Y, A, 0.1, B, 0.6, 0.0, 0.0, 0.0) == pytest.approx(expected, rel=1e-13)
-    # As functions of the widths too: a mean over an interval has the slope of its centre.
+    # In the width of a centred interval the derivative at zero is 0. An interval that starts at tau
+    # has its centre half a width later.
     value, (start, late) = vm.value_and_grad(wiener_lpdf, (6, 7))(Y, A, 0.1, B, 0.6, 0.0, 0.0, 0.0)
     assert value == pytest.approx(expected, rel=1e-13)
     assert start == pytest.approx(0.0, abs=1e-12)

@@ -26,14 +26,14 @@ from varmat.densities.wiener_cumulative import wiener_lccdf_unnorm, wiener_lcdf_
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
 INF = math.inf
-# What is left out of the series is less than exp(-DIGITS).
+# Terms below exp(-DIGITS) are left out of the series.
 DIGITS = 130
 BOTH = (wiener_lcdf_unnorm, wiener_lccdf_unnorm)
 
 
 def image(d: Any, u: Any, v: Any) -> Any:
-    """The probability that a motion with the drift rate v >= 0 passes the distance d before the
-    time u, times exp(-d v).
+    """Return exp(-d v) times the probability that a motion with drift rate v >= 0 passes the
+    distance d before the time u.
     """
     root = mp.sqrt(u)
     return mp.exp(-d * v) * mp.ncdf((v * u - d) / root) + mp.exp(d * v) * mp.ncdf(
@@ -42,7 +42,9 @@ def image(d: Any, u: Any, v: Any) -> Any:
 
 
 def before(u: Any, b: Any, v: Any) -> Any:
-    """By images; later on, where the eigenfunctions are quicker, less what comes after."""
+    """Sum over images. At late times, where the eigenfunctions are quicker, subtract the
+    probability of a later passage from the total.
+    """
     if u > 1:
         return (mp.sinh(v * b) / mp.sinh(v) if v else b) - after(u, b, v)
     count = int(mp.sqrt(2 * DIGITS * u) / 2) + 2
@@ -52,7 +54,7 @@ def before(u: Any, b: Any, v: Any) -> Any:
 
 
 def after(u: Any, b: Any, v: Any) -> Any:
-    """By eigenfunctions."""
+    """Sum over eigenfunctions."""
     count = int(mp.sqrt(2 * DIGITS / u) / mp.pi) + 3
 
     def term(k: int) -> Any:
@@ -86,7 +88,7 @@ def test_times_without_end() -> None:
      after),
 ])  # fmt: skip
 def test_derivatives_of_integrals(log: Any, mean: Any, exact: Any) -> None:
-    """All of the first and the second order, of which those of means are a part."""
+    """All first and second derivatives are compared. The means are a part of them."""
     point = (0.15, 0.4, 0.6)
     value, gradient = vm.value_and_grad(log, (0, 1, 2))(*point)
     hessian = vm.hessian(lambda x: log(*x), np.array(point))
@@ -103,7 +105,7 @@ def test_derivatives_of_integrals(log: Any, mean: Any, exact: Any) -> None:
 
 
 def log_probability(function: Any) -> Any:
-    """With five arguments."""
+    """Return the exact log probability as a function of five arguments."""
     exact = before if function is wiener_lcdf_unnorm else after
     return lambda y, alpha, tau, beta, delta: (
         mp.log(exact((y - tau) / alpha**2, beta, delta * alpha)) + (1 - beta) * delta * alpha
@@ -153,8 +155,8 @@ every_variable = pytest.mark.parametrize("point", VARIABLE)
 
 
 def averaged(upper: bool, point: Any) -> Any:
-    """By rules with many nodes over starting points and decision times, as a function of what their
-    ends do not depend on.
+    """Average over starting points and decision times with many nodes. The result is a function of
+    the arguments on which the ends of the integrals do not depend.
     """
     y, _, tau, *_, var_tau = point
     places, weights = np.polynomial.legendre.leggauss(60)
@@ -208,12 +210,13 @@ def test_variability(function: Any, point: Any) -> None:
     np.testing.assert_allclose(
         [gradient[i] for i in (1, 3, 4, 5, 6)], slopes, rtol=1e-11, atol=1e-12
     )
-    # In the time the derivative is the density.
+    # The derivative in the time is the density.
     sign = 1.0 if function is wiener_lcdf_unnorm else -1.0
     rate = sign * math.exp(wiener_lpdf(*point) - value)
     assert gradient[0] == pytest.approx(rate, rel=1e-11)
     assert gradient[2] == pytest.approx(-rate, rel=1e-11)
-    # In the width of an interval of times, the mean over it becomes the value at its end.
+    # The derivative of a mean over an interval, in the width of the interval, comes from the value
+    # at its end.
     if var_tau:
         end = math.exp(function(y - var_tau, *point[1:7], 0.0) - value)
         assert gradient[7] == pytest.approx((end - 1.0) / var_tau, rel=1e-10)
@@ -223,7 +226,7 @@ def test_variability(function: Any, point: Any) -> None:
 
 @every_variable
 def test_both_probabilities_add_up(point: Any) -> None:
-    """To that of a decision for this boundary, whenever it is."""
+    """At any time the two probabilities add up to the probability of this boundary."""
     whole = wiener_lcdf_unnorm(INF, *point[1:])
     assert whole == pytest.approx(wiener_lccdf_unnorm(0.0, *point[1:]), rel=1e-13)
     for y in (point[2] + 1e-4, 0.5 * (point[0] + point[2]), point[0], 4.0, 30.0):
@@ -237,8 +240,8 @@ def test_both_probabilities_add_up(point: Any) -> None:
     )
 
 
-# Of the program WienR (Hartmann and Klauer), as printed in the tests of Stan Math: the value and
-# the derivatives with respect to beta, var_delta, var_beta and var_tau. It subtracts from the
+# Results of the program WienR (Hartmann and Klauer), as printed in the tests of Stan Math: the
+# value and the derivatives in beta, var_delta, var_beta and var_tau. WienR subtracts from the
 # probability of the boundary, which leaves 8 to 13 digits.
 WIENR: list[tuple[Any, Any]] = [
     ((0.2, 3, 0, 0.7, -1, 0, 0, 0), (-1.92033254902358, 4.61303457108487)),
@@ -273,7 +276,7 @@ ROUTES: dict[str, Any] = {
 }
 
 
-# What takes long is compared of one of the two.
+# Slow cases are compared for one of the two functions only.
 @pytest.mark.parametrize(("name", "function"), [
     (name, f) for name in ROUTES for f in BOTH if name not in ("seven", "eight",
      "eight, cut") or (f is BOTH[name == "eight"])
@@ -299,7 +302,7 @@ def test_recorded(function: Any) -> None:
 
 @pytest.mark.parametrize("others", [(), (0.3, 0.2, 0.1)])
 def test_ends(others: Any) -> None:
-    """Before the nondecision time, and after all times."""
+    """The ends are times before the nondecision time and infinity."""
     arguments = tuple(range(5 + len(others)))
     for f, y in ((wiener_lcdf_unnorm, 0.05), (wiener_lcdf_unnorm, 0.1), (wiener_lccdf_unnorm, INF)):
         value, gradient = vm.value_and_grad(f, arguments)(y, 1.2, 0.1, 0.4, 0.6, *others)
@@ -320,7 +323,7 @@ def test_ends(others: Any) -> None:
     if not others:
         truth = vm.gradient(lambda b: np.log(np.expm1(-1.44 * b) / np.expm1(-1.44)), 0.4)
         assert results[0][1][3] == pytest.approx(truth, rel=1e-13)
-    # Beside others.
+    # The end beside another time.
     y = np.array([0.05, 0.5])
     assert wiener_lccdf_unnorm(y, 1.2, 0.1, 0.4, 0.6, *others) == pytest.approx(
         results[0][0] + wiener_lccdf_unnorm(0.5, 1.2, 0.1, 0.4, 0.6, *others), rel=1e-13
@@ -335,7 +338,7 @@ def test_no_variability_is_that_of_zero() -> None:
         assert vm.value_and_grad(f, 7)(Y, A, 0.1, B, 0.6, 0.0, 0.0, 0.0)[0] == pytest.approx(
             expected, rel=1e-13
         )
-        # An array with zeros among other widths of intervals.
+        # Widths of zero in an array with other widths.
         some = np.array([0.0, 0.1, 0.3])
         each = [
             f(*p, 0.6, 0.2, 0.0, s) for *p, s in zip(Y, A, np.full(3, 0.1), B, some, strict=True)

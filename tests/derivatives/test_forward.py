@@ -160,9 +160,9 @@ def test_results_must_be_numbers():
         assert type(vm.gradient_dot_vector(np.square, vm.var(3.0), 1.0)) is vm.Var
 
 
-def test_what_the_function_records_of_its_own_stays_in_a_scope():
-    """A reverse pass inside does not touch the variables outside, and nothing is left on their
-    tape.
+def test_recordings_of_the_function_itself_stay_in_a_scope():
+    """A reverse pass inside the function does not touch the variables outside, and leaves nothing
+    on their tape.
     """
 
     def f(x):
@@ -207,7 +207,9 @@ def test_callbacks_of_the_reverse_pass_are_refused():
      lambda x: np.full_like(x, x[0, 0])[0],
 ])  # fmt: skip
 def test_results_of_one_element_can_be_assigned_to(f):
-    """What NumPy gives may be a view to be read only, as a diagonal."""
+    """NumPy may return a read-only view, for example a diagonal. Our result can still be assigned
+    to.
+    """
 
     def doubled(x):
         e = f(x)
@@ -245,7 +247,9 @@ every_forward_functional = pytest.mark.parametrize("functional", FORWARD.values(
     ids=["product", "stack", "where", "zeros_like"],
 )
 def test_duals_made_by_hand_are_not_mixed_with_those_of_a_functional(functional, mixed, tangent):
-    """What a function reads in their `tan` is differentiated, wherever they are made."""
+    """What a function reads from the `tan` of such a dual is differentiated, wherever the dual was
+    made.
+    """
     from_outside = vm.Dual(3.0, 1.0)
     for d in (lambda: vm.Dual(3.0, 1.0), lambda: from_outside):
         found = functional(lambda p, d=d: mixed(p, d()).tan, 2.0)
@@ -253,7 +257,7 @@ def test_duals_made_by_hand_are_not_mixed_with_those_of_a_functional(functional,
 
 
 @every_forward_functional
-def test_assigning_what_a_dual_made_by_hand_has_no_place_for(functional):
+def test_assignments_for_which_a_dual_has_no_place_are_refused(functional):
     def f(p):
         d = vm.Dual(np.array([3.0, 1.0]), np.ones(2))
         d[0] = np.sum(p)
@@ -283,8 +287,8 @@ def test_duals_made_by_hand_as_a_result(functional):
 
 
 def test_duals_made_by_hand_beside_those_of_a_functional():
-    """What is made and used up by itself is a constant, and a dual of duals is a derivative of its
-    own.
+    """A value that is made from duals of the function's own is a constant. A dual whose parts are
+    duals is a derivative of its own.
     """
 
     def slope():

@@ -152,7 +152,9 @@ def leaf_and_callback(x):
     (variable_with_callback, "make_callback_var"), (leaf_and_callback, "reverse_pass_callback"),
 ])  # fmt: skip
 def test_callbacks_are_refused(squared, name):
-    """Their derivative is known in reverse mode only: the Hessian would be that of the rest."""
+    """The derivative of a callback is known in reverse mode only, so its part of the Hessian would
+    be missing.
+    """
 
     def f(x):
         return np.sum(np.exp(squared(x))) + np.sum(x**3)
@@ -175,4 +177,6 @@ def test_hessp_is_a_function_as_the_other_functionals_make_them():
         vm.hessp(3)
 
     assert vm.hessp(np.sum).__name__ == "hessp(sum)"
-    assert str(inspect.signature(vm.hessp(rosenbrock))).startswith("(x: 'Tree', p: 'Tree', /, *args")
+    assert str(inspect.signature(vm.hessp(rosenbrock))).startswith(
+        "(x: 'Tree', p: 'Tree', /, *args"
+    )

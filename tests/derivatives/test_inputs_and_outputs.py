@@ -1,5 +1,5 @@
-"""Functionals inside each other, in scopes, in threads; what they leave behind; results, and
-variables that come from outside.
+"""Functionals inside each other, in scopes and in threads; what they leave behind; their results;
+and variables from outside.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ every_functional = pytest.mark.parametrize("functional", FUNCTIONALS.values(), i
 
 
 def state():
-    """Everything a functional must leave as it found it."""
+    """Return everything that a functional must leave as it found it."""
     tape = current_tape()
     stacks = tuple(map(len, (tape, tape.leaves, tape.kept, tape.assignments)))
     return tape, tape.top, stacks, len(tape.arena._used), tape.arena._offset
@@ -55,7 +55,7 @@ def test_nothing_remains(functional):
         vm.gradient(lambda z: vm.gradient(fails, 1.0), 1.0)
 
     with vm.nested():
-        vm.var(np.ones(40_000))  # the arena is in use, and goes on where it was
+        vm.var(np.ones(40_000))  # uses the arena, so that the functional starts in the middle of it
         before = state()
         functional(big, 0.5)
         assert state() == before
@@ -126,7 +126,7 @@ def test_a_gradient_inside_a_gradient_over_other_variables():
 @every_functional
 @pytest.mark.parametrize("inner", FUNCTIONALS.values(), ids=FUNCTIONALS)
 def test_every_functional_inside_every_other(functional, inner):
-    """A functional on plain values inside a function is a constant of it."""
+    """A functional of plain values inside a function is a constant of the function."""
 
     def cubic(z):
         return np.sum(z * z * z) / 3.0
@@ -165,8 +165,8 @@ def test_every_functional_inside_every_other(functional, inner):
     ids=["product", "constant", "concatenate", "chain"],
 )
 def test_variables_from_outside(functional, outside, use):
-    """The derivative is a variable that depends on them, but in a recording, which holds
-    constants.
+    """The derivative is a variable that depends on the outer variables. A recording holds constants
+    only, so it refuses them.
     """
     with vm.nested():
         c = outside()
@@ -193,7 +193,7 @@ def test_variables_from_outside(functional, outside, use):
 
                 expected = vm.finite_diff_gradient(slope, np.ravel(vm.value(c)))
                 np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
-        # As a value it is a constant, and none of what is on the outer tape disturbs.
+        # The plain value of such a variable is a constant, and the outer tape does not interfere.
         assert np.isfinite(functional(lambda x: np.sum(x * vm.value(c)), 0.5))
 
 
@@ -238,8 +238,10 @@ def test_a_variable_from_outside_that_is_no_leaf():
 
 
 @every_functional
-def test_a_functional_inside_a_function_of_what_is_outside(functional):
-    """``d/dx x d/dz (z² x²)`` at ``z = 2``, and of the second derivative."""
+def test_a_functional_that_depends_on_outer_variables(functional):
+    """The derivative in x of ``x d/dz (z² x²)`` at ``z = 2``, and the same with a second derivative
+    in z.
+    """
     order = (
         2
         if "hessian" in next(name for name, each in FUNCTIONALS.items() if each is functional)

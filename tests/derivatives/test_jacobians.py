@@ -13,12 +13,12 @@ X = np.array([0.5, -1.0, 2.0])
 
 
 def wide(x):
-    """Fewer outputs than inputs: swept."""
+    """Return fewer outputs than inputs; the Jacobian is computed by reverse sweeps."""
     return np.stack([np.sum(np.sin(x)), x[0] * x[2]])
 
 
 def tall(x):
-    """More outputs than inputs: with dual numbers."""
+    """Return more outputs than inputs; the Jacobian is computed with dual numbers."""
     return np.concatenate([np.sin(x), x * x[0]])
 
 
@@ -94,8 +94,8 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
     try:
         got = vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X)
         np.testing.assert_allclose(got, expected, rtol=1e-14)
-        # Whether there is a forward rule is asked of the operation itself, not of the last one of
-        # this name.
+        # The operation itself decides whether there is a forward rule, and not a later operation of
+        # the same name.
         cube().tangent(lambda r, x: lambda t: 3 * x**2 * t)
         np.testing.assert_allclose(
             vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X), got, rtol=1e-14
@@ -115,7 +115,9 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
 
 
 def rotated(x):
-    """Slices, joins, gathers and assignments, for which the two ways have rules of their own."""
+    """Use slices, joins, gathers and assignments, whose forward and reverse rules are written
+    separately.
+    """
     y = np.concatenate([x[1:], x[:1] * 2.0])
     y[0] = np.sum(x)
     return np.stack([y, np.exp(y[::-1])])[:, [0, 0, 2]]
@@ -148,7 +150,9 @@ def test_both_ways_agree(f, monkeypatch):
     [(64, 64, 2), (4, 4, 1), (2, 64, 1), (64, 2, 2), (1, 1, 1), (256, 256, 2)],
 )
 def test_the_way_is_chosen(outputs, inputs, calls):
-    """One evaluation if it is swept, another one for all directions."""
+    """Reverse sweeps evaluate the function once. Forward mode evaluates it once more, for all
+    directions together.
+    """
     w = np.random.default_rng(2).normal(size=(outputs, inputs)) / inputs
     x, count = np.linspace(-1.0, 1.0, inputs), 0
 

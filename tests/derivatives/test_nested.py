@@ -1,5 +1,5 @@
 """Derivatives of derivatives: functionals inside functions that are differentiated, to any depth,
-in every order of modes.
+and in every order of forward and reverse mode.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def by_hand(f, x):
     return y.tan if isinstance(y, vm.Dual) else 0.0
 
 
-# Derivatives of a function of one number.
+# Ways to take the derivative of a function of one number.
 DERIVATIVES = {
     "grad": lambda f, x: vm.grad(f)(x),
     "value_and_grad": lambda f, x: vm.value_and_grad(f)(x)[1],
@@ -48,7 +48,7 @@ RECORDED = {
 ALL = {**DERIVATIVES, **RECORDED}
 every_outer = pytest.mark.parametrize("outer", ALL.values(), ids=ALL)
 FORWARD, REVERSE = partial(partial, DERIVATIVES["derivative"]), vm.grad
-# Orders of modes in three derivatives.
+# Orders of forward and reverse mode in three nested derivatives.
 MODES = {
     "fff": lambda f: FORWARD(FORWARD(FORWARD(f))),
     "rrr": lambda f: REVERSE(REVERSE(REVERSE(f))),
@@ -62,12 +62,12 @@ MODES = {
 
 @every_outer
 def test_confusion_of_perturbations(outer):
-    """The example of Siskind and Pearlmutter (2005): ``d/dx x d/dy (x + y)`` is one, and two where
-    the directions are confused.
+    """The example of Siskind and Pearlmutter (2005): ``d/dx x d/dy (x + y)`` is one. It would be
+    two if the directions were confused.
     """
     for inner in ALL.values():
-        # Recordings hold constants, see `test_recordings_inside`, and duals made by hand in one
-        # function are one direction.
+        # A recording refuses variables from outside, see `test_recordings_inside`. Duals that are
+        # made by hand in one function share one direction.
         if inner not in RECORDED.values() and not inner is outer is by_hand:
             assert outer(lambda x, inner=inner: x * inner(lambda y: x + y, 2.0), 3.0) == 1.0
         assert outer(
@@ -183,15 +183,15 @@ def test_duals_made_by_hand():
     assert vm.jvp(lambda p: (p**2 * vm.Dual(3.0, 1.0) ** 2).tan, (2.0,), (1.0,)) == (24.0, 24.0)
     d = vm.Dual(3.0, 1.0)
     assert vm.grad(lambda p: p**2 * (d * d).tan)(2.0) == 24.0
-    # The derivative of a result that depends on a dual from outside is a dual, as the gradient at
-    # one is.
+    # The derivative of a result that depends on a dual from outside is a dual, and so is the
+    # derivative at a dual.
     for functional in (vm.grad, vm.jacobian, lambda f: lambda x: vm.jvp(f, (x,), (1.0,))[1]):
         found = functional(lambda p: p**2 * d**2)(2.0)
         assert (found.val, found.tan) == (36.0, 24.0)
         found = functional(lambda p: p**3)(vm.Dual(2.0, 5.0))
         assert (found.val, found.tan) == (12.0, 60.0)
-    # Of duals of duals each tangent is a direction of its own, and what is made beside the inner
-    # ones goes with these.
+    # In a dual of duals each tangent is a direction of its own. Other duals made by hand belong to
+    # the direction of the inner ones.
     x = vm.Dual(vm.Dual(2.0, 1.0), 1.0)
     assert ((x**3).tan.tan, (x**2 * vm.Dual(5.0, 1.0)).tan.tan) == (12.0, 14.0)
     k = vm.Dual(np.ones(2), np.eye(2))
@@ -207,7 +207,7 @@ def test_duals_made_by_hand():
 
 
 def test_closures_in_loops_are_not_called_again():
-    """What a gradient depends on is what it was computed with, whatever the names mean later."""
+    """A gradient depends on the values with which it was computed, whatever names mean later."""
     calls = []
 
     def f(x):
@@ -267,7 +267,7 @@ def test_assignments_and_views(outer, inner):
     np.testing.assert_allclose(found(POINT), expected(POINT), rtol=1e-13)
 
 
-def test_what_is_assigned_into_an_argument():
+def test_an_assignment_into_an_argument_is_not_seen_outside():
     def inner(z, x):
         z[0] = z[1] * x
         return np.sum(z**3)
@@ -277,7 +277,7 @@ def test_what_is_assigned_into_an_argument():
         slope = vm.grad(lambda z: inner(z, x))(z)
         return np.sum(slope) + z[0]  # which has not changed
 
-    # z[1]³ (x³ + 1) at z[1] = x: 3 x² (x³ + 1) + x
+    # At z[1] = x the derivative of z[1]³ (x³ + 1) is 3 x² (x³ + 1), and z[0] = x is added.
     assert vm.grad(f)(2.0) == pytest.approx(15.0 * 16.0 + 12.0 + 1.0, rel=1e-15)
     assert vm.derivative(f, 2.0) == pytest.approx(253.0, rel=1e-15)
 
@@ -290,7 +290,7 @@ def test_structures_and_several_arguments():
         (slopes, rate) = functional(f, argnums=(0, 1))({"a": np.ones(2) * x, "b": [x]}, x)
         return np.sum(slopes["a"]) * slopes["b"][0] + rate
 
-    # (6 x⁴) (2 x⁴) + 2 x⁴
+    # The result is (6 x⁴) (2 x⁴) + 2 x⁴.
     assert vm.grad(outer)(1.5) == pytest.approx(96.0 * 1.5**7 + 8.0 * 1.5**3, rel=1e-15)
     assert vm.derivative(outer, 1.5) == pytest.approx(96.0 * 1.5**7 + 8.0 * 1.5**3, rel=1e-15)
     value, slopes = vm.value_and_grad(lambda x: sum(vm.value_and_grad(lambda z: z**3 * x)(x)))(2.0)
@@ -305,7 +305,8 @@ def test_structures_and_several_arguments():
 
 def test_constant_results():
     for name, inner in DERIVATIVES.items():
-        if name == "by hand":  # what has no derivative has no `tan`
+        # A constant result has no `tan`.
+        if name == "by hand":
             continue
         assert vm.grad(lambda x, inner=inner: x * inner(lambda z: 5.0, x))(2.0) == 0.0
         assert vm.grad(lambda x, inner=inner: x * inner(lambda z: x * x, 1.0))(2.0) == 0.0
@@ -319,7 +320,7 @@ def test_pullbacks_with_cotangents_that_depend_on_something():
         (first, second) = pullback((value[0], x))
         return first + second * value[1]
 
-    # value x⁴, x²: first x³ x⁴ + 2 x², second x² x⁴
+    # The values are x⁴ and x². The pullback gives x³ x⁴ + 2 x² and x² x⁴.
     assert vm.grad(f)(1.5) == pytest.approx(7 * 1.5**6 + 4 * 1.5 + 8 * 1.5**7, rel=1e-15)
     assert vm.derivative(f, 1.5) == pytest.approx(7 * 1.5**6 + 4 * 1.5 + 8 * 1.5**7, rel=1e-15)
 
@@ -329,7 +330,7 @@ def test_variables_and_matvars_on_the_tape():
         x, m = vm.var(POINT), vm.matvar([2.0, 3.0])
         y = np.sum(vm.grad(cubic)(x) * vm.grad(lambda z: np.sum(z**3 * m))(m)[0])
         y.grad()
-        slope = 6.0 * 2.0**2 * 1.5  # d/dm of 3 m³ is 9 m²
+        slope = 6.0 * 2.0**2 * 1.5  # 3 m³ has the derivative 9 m²
         np.testing.assert_allclose(
             x.adj, vm.hessian(cubic, POINT) @ np.ones(3) * 3.0 * 2.0**3, rtol=1e-15
         )
@@ -379,7 +380,8 @@ def test_hazards_by_differentiation(hazard):
         np.testing.assert_allclose(
             functional(f, THETA), functional(exact, THETA), rtol=1e-14, atol=1e-14
         )
-    if hazard is not HAZARDS["by hand"]:  # of which there are some in these
+    # The harness makes duals by hand too, and they would be mixed with those of the function.
+    if hazard is not HAZARDS["by hand"]:
         expect_ad(f, THETA)
         expect_ad_matvar(f, THETA)
 
@@ -419,8 +421,8 @@ def test_hazards_in_models():
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
 
 
-def test_a_gradient_in_the_function_of_a_model_is_differentiated_again():
-    """The parameters that are read off together are computed again too."""
+def test_a_gradient_inside_a_log_density_is_differentiated_again():
+    """The parameters, which the model computes together, are computed again as well."""
     model = vm.Model(
         lambda a, b: vm.normal_lpdf(b, 0.0, a) + vm.gamma_lpdf(a, 2.0, 1.0),
         a=vm.positive(),
@@ -453,8 +455,8 @@ def test_hazards_of_large_arrays(hazard):
     ],
 )
 def test_third_derivatives_of_elementwise_functions(name):
-    """At the first point, in four orders of forward and reverse, against each other, and where it
-    is cheap against mpmath.
+    """Four orders of forward and reverse mode are compared at the first point, and with mpmath
+    where that is quick.
     """
     row, point = ROWS[name], [float(x) for x in next(iter(ROWS[name].points))]
     with np.errstate(all="ignore"):
@@ -467,7 +469,8 @@ def test_third_derivatives_of_elementwise_functions(name):
 
             try:
                 expected = MODES["fff"](f)(point[i])
-            except TypeError:  # a derivative of the derivative that is not there
+            # The derivative of the row is a row without this derivative.
+            except TypeError:
                 with pytest.raises(
                     TypeError,
                     match=r"must be a constant .* there is no derivative with respect to it",
@@ -484,7 +487,7 @@ def test_third_derivatives_of_elementwise_functions(name):
                 )
 
 
-# What takes mpmath longer than a second; their modes are compared with each other.
+# Rows for which mpmath takes longer than a second. Only the orders of modes are compared for these.
 SLOW = {
     "betaincinv", "betainccinv", "gammaincinv", "gammainccinv", "betainc_derivative",
      "log_betainc_derivative",
@@ -535,7 +538,7 @@ def weighted(values: Any) -> Any:
 
 WEIGHTS = np.array([1.0, 2.0, 3.0])
 mp = mpmath
-# The function, and the same for numbers of mpmath.
+# Name -> the function, and the same function for numbers of mpmath.
 STRUCTURED = {
     "matmul": (lambda x: np.sum(a(x) @ a(x) @ x), lambda x: sum(b(x) * b(x) * mp.matrix(x))),
     "solve": (lambda x: np.sum(np.linalg.solve(a(x), x)), lambda x: sum(mp.lu_solve(b(x),
@@ -623,8 +626,8 @@ def test_third_derivatives_of_structured_operations(f, reference):
 
 
 def test_recordings_inside():
-    """At variables they are evaluated as they are written; what else they use is constant to them,
-    or refused.
+    """Called with variables, a recording evaluates the function as it is written. Other variables
+    that the function uses are refused.
     """
     for name, inner in RECORDED.items():
         with pytest.raises(
@@ -640,8 +643,8 @@ def test_recordings_inside():
 
 
 def test_a_function_that_branches_inside_a_recording():
-    """What depends on the variables of the recording is refused a look, also at a copy in the inner
-    function.
+    """A function cannot branch on a value that depends on the recording's variables, not even on a
+    copy in an inner function.
     """
     for inner in DERIVATIVES.values():
         with pytest.raises(vm.TapeError, match="looks at the value of a variable"):

@@ -1,4 +1,4 @@
-"""`varmat.recorded`: what is recorded once and run again gives what `value_and_grad` gives."""
+"""`varmat.recorded`: running a recording again gives what `value_and_grad` gives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def runner(request):
 
 @pytest.fixture
 def recorded(runner):
-    """`varmat.recorded` with a runner."""
+    """Return `varmat.recorded` with a runner."""
     return partial(vm.recorded, runner=runner)
 
 
@@ -61,7 +61,7 @@ def assigned(theta):
 
 
 def written(theta):
-    """Elements one after the other, and parts that look into what was written before."""
+    """Write elements one after the other, and parts that read what was written before."""
     a = np.zeros((3, 2)) + theta[0]
     a[0, 0], a[0, 1], a[1, 1], a[0, 1] = theta[1], 2.0, theta[2] * theta[3], theta[4]
     a[1] = a[0]
@@ -91,7 +91,7 @@ def made_to_write_into(theta):
 
 def broadcast(theta):
     a, b = theta[:2].reshape(2, 1), theta[2:5].reshape(1, 3)
-    # The factors are smaller than what the third makes of them.
+    # The first two factors have fewer elements than the result.
     thrice = np.sum(vm.fma(theta[:1], theta[1:2], X)) + np.sum(
         np.where(b > 0.0, theta[0], X) * theta[3]
     )
@@ -161,7 +161,7 @@ def test_agrees_with_the_eager_gradient(agree, f):
 
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_agrees_if_all_arrays_count_as_large(agree, f, monkeypatch):
-    """The NumPy runner uses large arguments and results as they are."""
+    """The NumPy runner does not copy large arguments and results."""
     monkeypatch.setattr(numpy_runner, "LARGE", 0)
     agree(f, *vectors(5))
 
@@ -191,7 +191,7 @@ def test_arguments_of_another_structure_are_recorded_anew(agree):
     agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
 
 
-def test_the_other_arguments_count_where_one_is_named_twice(recorded):
+def test_other_arguments_count_if_one_is_named_twice(recorded):
     def f(x, c):
         return np.sum(x * c)
 
@@ -272,7 +272,7 @@ def test_other_arguments_are_recorded_anew(recorded):
     h = recorded(selected)
     for scale in (1.0, 2.0):
         x = scale * np.ones(4)
-        # Made anew for each call, and equal.
+        # The tuple is a new one at each call, and equal to the one before.
         assert h(x, (1, len(x) - 1), np.float64(2.5))[0] == 5.0 * scale
         assert h(x, (1, len(x) - 1, 2), np.float64(2.5))[0] == 2.5 * scale
         assert h(x, (1, len(x)), np.float64(2.5))[0] == 7.5 * scale
@@ -351,7 +351,7 @@ def test_gradients_that_are_made_by_the_program_are_not_copied(agree):
     ):
         g = agree(f, *vectors(3))
         assert not g.program.counts().keys() & {"copy", "assemble", "gather"}
-        # In two dimensions they may be in another order.
+        # With two dimensions the elements may lie in another order.
         agree(f, *((np.asfortranarray(np.outer(x, x)),) for (x,) in vectors(3)))
 
 
@@ -455,7 +455,7 @@ def test_what_cannot_be_written_is_refused(recorded):
         vm.reverse_pass_callback(lambda: None)
         return np.sum(x)
 
-    # The traceback leads to the line of the function.
+    # The traceback leads to the line in the user's function.
     for function in (f, callback, lambda x: np.sum(vm.to_matvar(x))):
         with pytest.raises(
             vm.TapeError, match=r"recorded: \w+ cannot be written as a program"
@@ -496,7 +496,7 @@ def test_refusals_of_the_function_itself_are_its_own(recorded):
     ],
 )
 def test_arguments_that_do_not_show_in_the_value_are_refused(recorded, f, message):
-    """The logarithm of the gamma function is finite there."""
+    """The logarithm of the gamma function is finite at the invalid argument too."""
     g = recorded(f)
     g(1.5)
     with pytest.raises(vm.DomainError, match=message):
@@ -540,7 +540,7 @@ def test_checks_of_composites_are_part_of_the_program(agree):
         g(np.array([2.0, 0.5, 0.6, 1.0]))
 
 
-def test_what_nobody_uses_may_refuse_the_point(recorded):
+def test_an_unused_result_may_still_refuse_the_point(recorded):
     def guarded(x):
         np.linalg.cholesky(np.reshape(x, (2, 2)))
         return np.sum(x)
@@ -573,7 +573,7 @@ def test_bounds_that_are_variables(agree):
         vm.DomainError, match=r"lub_constrain: lb is 6.0, but must be less than ub, which is 5.0!"
     ):
         g(np.array([0.5, 1.0, 6.0, 0.2]))
-    # Without a bound, at the second point, the operations are others.
+    # At the second point there is no bound, so other operations are needed.
     agree(
         lambda x: vm.ub_constrain(x[0], x[1]),
         (np.ones(2),),
@@ -625,7 +625,7 @@ def test_large_arrays(agree, f):
     agree(f, (LARGE,), (LARGE[::-1] + 1.0,))
 
 
-def test_large_arrays_that_do_not_lie_in_one_piece(agree):
+def test_large_arrays_that_are_not_contiguous(agree):
     rng = np.random.default_rng(8)
     data = rng.normal(size=(250, 299)).T[:-2]
 
@@ -643,7 +643,7 @@ def test_large_arrays_that_do_not_lie_in_one_piece(agree):
 
 
 def test_large_arrays_are_not_copied(recorded):
-    """Data in any order, and parts of it."""
+    """The data lie in any order, and parts of them are used."""
     data = np.ones((60, LARGE.size))
 
     def f(x):
@@ -669,7 +669,7 @@ def test_threads_share_a_recording(recorded):
 
     def counted(x):
         evaluations.append(x)
-        time.sleep(0.01)  # in which the others want it too
+        time.sleep(0.01)  # gives the other threads time to ask for the same recording
         return structured(x)
 
     g = recorded(counted)
@@ -695,7 +695,7 @@ def test_threads_share_a_recording(recorded):
 
 
 def test_several_threads_record_several_shapes_at_once(recorded):
-    """Each at its own point, with memory of its own; a recording is made once for each shape."""
+    """Each thread has its own point and its own memory. Each shape is recorded once."""
     shapes = []
 
     def f(x):
@@ -749,7 +749,7 @@ def test_the_program_can_be_read(recorded):
 
 
 def test_pickling(recorded):
-    """The program is made anew where it arrives."""
+    """A pickle holds no program; the program is made anew on the other side."""
     g = recorded(regression)
     x = np.linspace(0.1, 0.5, 5)
     expected = g(x)
@@ -773,7 +773,9 @@ def test_runners_are_named():
 
 
 def test_errors_of_the_function_are_its_own(recorded):
-    """At the recording, and where it is evaluated since the program has ended."""
+    """The function may raise while it is recorded, or when it is evaluated because the run of the
+    program has ended.
+    """
 
     class MineError(Exception):
         pass
@@ -799,7 +801,7 @@ def test_errors_of_the_function_are_its_own(recorded):
 
 
 def test_values_that_are_not_finite_are_computed_as_the_function_says(agree):
-    """Once by the program, and then by the function."""
+    """The program is run first, and then the function is evaluated."""
     with np.errstate(all="ignore"):
         agree(lambda x: np.sum(np.log(x)), (Y**2,), (np.zeros(5),), (Y,), elsewhere=2)
         agree(
@@ -809,7 +811,7 @@ def test_values_that_are_not_finite_are_computed_as_the_function_says(agree):
             (np.array([np.inf, 1.0, 2.0, 3.0, 4.0]),),
             elsewhere=2,
         )
-        # The function itself is finite where a gradient is not.
+        # The value is finite, and only the gradient is not.
         agree(lambda x: np.sum(np.sqrt(x)), (Y**2,), (np.zeros(5),))
 
 
@@ -827,7 +829,7 @@ def test_memory_stays_flat(recorded):
     tracemalloc.start()
     before, after = held_after(20), held_after(1_000)
     tracemalloc.stop()
-    # A matrix of each call would be four times that.
+    # one matrix for each call would be four times that
     assert after - before < 50_000
 
 

@@ -1,4 +1,4 @@
-"""Functionals that are recorded: Hessians, Jacobians, and products with them."""
+"""Recorded functionals: Hessians, Jacobians, and products with them."""
 
 from __future__ import annotations
 

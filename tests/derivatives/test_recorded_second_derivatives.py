@@ -1,4 +1,4 @@
-"""Hessians and products with Jacobians, recorded, of functions whose tangent rules choose by the
+"""Recorded Hessians and products with Jacobians, for functions whose tangent rules depend on the
 values of variables.
 """
 
@@ -13,8 +13,7 @@ from varmat.derivatives.structure import leaves_of
 
 Q = np.array([0.3, -0.8, 1.2])
 DIRECTION = np.array([0.5, 2.0, -1.0])
-# The recorded point, one nearby, and one that is far: scales and choices of the first are wrong
-# there.
+# A nearby point and far points, where the scales and choices of the recorded point are wrong.
 NEAR, FAR, HUGE = 1.7 * Q[::-1], -40.0 * Q, 1e180 * Q
 TIES, ZEROS = np.array([2.0, 2.0, -1.0]), np.zeros(3)
 TIMES, SPACE = np.linspace(0.0, 1.0, 6), np.array([0.0, 0.5, 0.5, 2.0])
@@ -27,8 +26,8 @@ def matrix(q):
 
 
 def slope(q):
-    """A matrix of rank two at the recorded point, and of rank one where the first two elements are
-    equal.
+    """Make a matrix of rank two at the recorded point, and of rank one where the first two elements
+    are equal.
     """
     return np.stack([q[:2], q[:2][::-1], q[1:] * 0.0 + q[0]])
 
@@ -89,8 +88,8 @@ CASES = {
 }  # fmt: skip
 
 
-# Of these one of the points is a kink, is singular, or has squares that overflow: there the run
-# ends, and the function is called.
+# For these functions one of the points is a kink, is singular, or has squares that overflow. There
+# the run ends, and the function is called.
 CALLED = {"norm of what is huge", "sd", "det", "unit vector"}
 
 
@@ -123,7 +122,7 @@ def test_recordings_hold_at_other_points(name, runner):
 
 @vm.operation()
 def wave(x):
-    """Its tangent rule branches, and wants what was saved."""
+    """An operation whose tangent rule branches and uses the saved values."""
     return vm.Saved(np.abs(np.sin(x)), slope=np.cos(x))
 
 
@@ -141,7 +140,7 @@ def wave_tangent(r, x, slope):
 
 @vm.operation()
 def both(x, y):
-    """Several results, of which a recording may use one alone."""
+    """An operation with two results, of which a recording may use one alone."""
     return x * y, float(np.sum(x) - y)
 
 
@@ -181,7 +180,7 @@ def test_tangent_rules_of_users_are_called_at_every_run(name, runner):
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
-def test_jacobians_of_many_outputs_go_through_tangent_rules_that_look(runner):
+def test_jacobians_of_many_outputs_use_tangent_rules_that_look_at_values(runner):
     def f(x):
         return np.concatenate([wave(x), vm.softmax(x), np.array([1.0, 2.0]) * np.linalg.norm(x)])
 
@@ -200,7 +199,7 @@ def test_a_rule_that_is_missing_is_missed():
         vm.recorded(vm.hessian(lambda q: np.sum(one_way(q))))(Q)
 
 
-def test_what_a_rule_did_before_it_looked_is_no_part_of_the_program():
+def test_steps_of_a_rule_before_it_looked_at_values_are_dropped():
     product = vm.recorded(
         vm.hessian_times_vector(lambda q: np.sum(np.linalg.pinv(matrix(q)))), runner="numpy"
     )

@@ -25,7 +25,7 @@ def quadratic(x):
 
 
 def weighted(p):
-    """A function of a nested structure, with a derivative that tells its parts apart."""
+    """Return a function of a nested structure whose derivative tells the parts apart."""
     return p["a"] * np.sum(p["b"][0]) + np.sum(p["b"][1].a * p["b"][1].b) ** 2
 
 
@@ -34,8 +34,8 @@ NESTED = {"a": 2.0, "b": [np.array([[1.0, 2.0]]), Point(np.array([1.0, -1.0]), 3
 
 
 def assert_same(got, expected):
-    """Equal structures: types of containers, floats as floats, fresh C-contiguous float64
-    arrays.
+    """Demand equal structures: the same types of containers, floats as floats, and new C-contiguous
+    float64 arrays.
     """
     if isinstance(expected, dict):
         assert type(got) is type(expected)
@@ -228,7 +228,7 @@ def test_constant_functions_have_gradient_zero(constant):
 
 
 @pytest.mark.parametrize("functional", [vm.value_and_grad, vm.grad])
-def test_what_is_no_function_is_refused_at_once(functional):
+def test_arguments_other_than_functions_are_refused_at_once(functional):
     with pytest.raises(
         TypeError,
         match=rf"^{functional.__name__}: the argument is a ndarray, but must be a function",

@@ -1,4 +1,4 @@
-"""Arguments that are no structures of plain numbers are refused."""
+"""Arguments that are not structures of plain numbers are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_arguments_that_are_no_numbers(x, message):
 
 
 def test_variables_as_arguments():
-    """The gradient depends on them."""
+    """The gradient depends on variables that are given as arguments."""
 
     def cubes(x):
         return sum(np.sum(part**3) for part in (x.values() if isinstance(x, dict) else [x]))

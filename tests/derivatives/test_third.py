@@ -1,4 +1,4 @@
-"""Third derivatives: exactly, and from differences; derivatives of functions of one number."""
+"""Third derivatives, exactly and from differences; derivatives of functions of one number."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def exact():
 
 EXACT = exact()
 M = np.array([[1.0, 0.2, 0.3], [0.4, 2.0, 0.6], [0.7, 0.8, 3.0]])
-# grad_tr_mat_times_hessian#1 of Stan Math 4.9.0.
+# Stan Math 4.9.0, entry grad_tr_mat_times_hessian#1.
 STAN = [2.116052068620127, -2.2154557287274956, 4.036752588909915]
 
 
@@ -87,7 +87,7 @@ def test_functions_that_assign_and_further_arguments():
 @pytest.mark.parametrize(
     "g", [lambda x: 1.0, lambda x: x[0], lambda x: np.sum(x), lambda x: vm.value(x)[0] ** 3]
 )
-def test_what_has_no_third_derivative(g):
+def test_functions_without_third_derivatives(g):
     np.testing.assert_array_equal(vm.grad_hessian(g, POINT), np.zeros((3, 3, 3)))
     np.testing.assert_array_equal(vm.grad_tr_mat_times_hessian(g, POINT, M), np.zeros(3))
 
@@ -139,7 +139,7 @@ def test_differences_of_structures():
 
 
 def test_functions_of_one_number():
-    # derivative#1 of Stan Math 4.9.0.
+    # Stan Math 4.9.0, entry derivative#1.
     assert vm.derivative(lambda x: x**2 * np.exp(0.7 * x), 0.9) == pytest.approx(
         4.4443042411187, rel=1e-14
     )

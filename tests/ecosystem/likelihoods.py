@@ -1,4 +1,4 @@
-"""Log-likelihoods of statsmodels: for each a model on a few numbers, and a point."""
+"""Log-likelihoods of statsmodels: models of small data, each with a point."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def glm(family: Any, y: np.ndarray, point: Any, **settings: Any) -> Case:
 
 def mixed() -> Case:
     model = MixedLM(Y, X, groups=GROUPS)
-    model.cov_pen = model.fe_pen = None  # `fit` sets them
+    model.cov_pen = model.fe_pen = None  # the attributes that `fit` would set
     return Case(lambda p: model.loglike(p, profile_fe=False), np.append(BETA, 0.8))
 
 
 class Normal(GenericLikelihoodModel):
-    """A model of the user's own, as in statsmodels' examples."""
+    """A user's own model, as in statsmodels' examples."""
 
     def nloglikeobs(self, params: Any) -> Any:
         return (
@@ -111,7 +111,7 @@ def copula(family: Any, *point: float) -> Case:
 
 links, families = sm.families.links, sm.families
 
-# What does not run, and why.
+# Models that cannot be differentiated, and why.
 REFUSED = {
     "TruncatedLFNegativeBinomialP": "calls a distribution of scipy.stats",
     "TruncatedLFGeneralizedPoisson": "calls a distribution of scipy.stats",
@@ -133,7 +133,7 @@ REFUSED = {
 }
 
 CASES: dict[str, Callable[[], Case]] = {
-    # discrete
+    # discrete models
     "Logit": lambda: of(sm.Logit(BINARY, X), BETA),
     "Probit": lambda: of(sm.Probit(BINARY, X), BETA),
     "Poisson": lambda: of(sm.Poisson(COUNTS, X), BETA),
@@ -155,7 +155,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "ZeroInflatedPoisson": lambda: of(
         ZeroInflatedPoisson(INFLATED, X, exog_infl=X[:, :2]), [0.2, -0.3, *BETA]
     ),
-    # Its own score is one of differences.
+    # The score of this model is a finite difference.
     "ZeroInflatedPoisson, probit": lambda: of(
         ZeroInflatedPoisson(INFLATED, X, exog_infl=X[:, :2], inflation="probit"),
         [0.2, -0.3, *BETA],

@@ -1,7 +1,6 @@
-"""Small programs as people write them in NumPy: nothing in them but the first import knows of
-varmat.
+"""Small programs as people write them in NumPy. Only the first import mentions varmat.
 
-Each is a scalar function of parameters, beside it a point.
+Each program is a scalar function of parameters, and comes with a point.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def program(*point: float) -> Any:
 
 @program(0.5, 0.02, 0.4, 0.8)
 def predator_and_prey(theta):
-    """An ODE by Euler's method, its states in the rows of an array."""
+    """Solve an ODE with Euler's method, with its states in the rows of an array."""
     alpha, beta, gamma, y0 = theta
     n, dt = 50, 0.05
     y = np.zeros((n + 1, 2))
@@ -45,7 +44,7 @@ def predator_and_prey(theta):
 
 @program(1.5, 0.3, 0.8)
 def pendulum(theta):
-    """Runge and Kutta's fourth-order steps with a right-hand side that returns an array."""
+    """Take fourth-order steps of Runge and Kutta with a right-hand side that returns an array."""
 
     def rhs(state, t):
         angle, speed = state
@@ -68,7 +67,7 @@ TRACK = np.cumsum(rng.normal(size=25))
 
 @program(0.1, -0.3, 0.2)
 def kalman_filter(theta):
-    """The log-likelihood of a local linear trend."""
+    """Return the log-likelihood of a local linear trend."""
     dt = 1.0
     F = np.array([[1.0, dt], [0.0, 1.0]])
     H = np.array([[1.0, 0.0]])
@@ -109,7 +108,9 @@ TARGETS = np.sin(INPUTS.sum(axis=1))
 
 @program(*rng.normal(size=21))
 def neural_net(weights):
-    """A hidden layer, its weights unpacked from one vector."""
+    """Return the loss of a network with one hidden layer, whose weights are unpacked from one
+    vector.
+    """
     sizes = [(3, 4), (4,), (4, 1), (1,)]
     parts, start = [], 0
     for shape in sizes:
@@ -140,7 +141,7 @@ CURVE = np.sin(6 * GRID)
 
 @program(0.2, -1.0, -2.0)
 def gaussian_process(theta):
-    """The log marginal likelihood with a kernel filled in element by element."""
+    """Return the log marginal likelihood, with a kernel that is filled in element by element."""
     variance, length, noise = np.exp(theta)
     n = len(GRID)
     K = np.zeros((n, n))
@@ -158,7 +159,7 @@ SYMBOLS = rng.integers(0, 2, 20)
 
 @program(0.3, -0.4, 0.8, -0.6)
 def hidden_markov(theta):
-    """The forward algorithm with a normalisation at each step."""
+    """Run the forward algorithm with a normalisation at each step."""
     a, b = 1 / (1 + np.exp(-theta[:2]))
     A = np.array([[a, 1 - a], [1 - b, b]])
     B = np.zeros((2, 2))
@@ -207,7 +208,7 @@ def black_scholes(p):
 
 @program(0.02, 0.25)
 def heat_equation(theta):
-    """An explicit scheme on a grid, in place on copies, with np.r_ at the ends."""
+    """Run an explicit scheme on a grid, with in-place updates of copies and np.r_ at the ends."""
     u = np.exp(-30 * (np.linspace(0, 1, 21) - theta[1]) ** 2)
     for _ in range(10):
         new = u.copy()
@@ -218,7 +219,7 @@ def heat_equation(theta):
 
 @program(0.3, 0.2, 0.1)
 def robot_arm(angles):
-    """Rotations as matrices of lists, multiplied along the chain."""
+    """Multiply rotations, which are matrices made of lists, along the chain."""
 
     def rotation(a):
         return np.array([[np.cos(a), -np.sin(a), 0], [np.sin(a), np.cos(a), 0], [0, 0, 1]])
@@ -233,13 +234,13 @@ def robot_arm(angles):
 
 @program(0.1, 0.5)
 def normal_by_scipy(theta):
-    """SciPy's distributions ask for plain arrays."""
+    """Call SciPy's distributions, which need plain arrays."""
     return np.sum(stats.norm.logpdf(CURVE, loc=theta[0], scale=theta[1]))
 
 
 @program(0.4, 1.2)
 def learning_curve(theta):
-    """The functions of `math` take floats alone."""
+    """Call functions of `math`, which take floats only."""
     total = 0.0
     for t in range(1, 6):
         total += (theta[1] * (1 - math.exp(-theta[0] * t)) - 1.0) ** 2

@@ -1,4 +1,4 @@
-"""The fits of lifelines, which differentiates by autograd, with varmat in its place."""
+"""The fits of lifelines, which differentiates with autograd, with varmat in autograd's place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIMES, EVENTS = WALTONS["T"].to_numpy(float), WALTONS["E"].to_numpy()
 
 
 class Own(ParametricUnivariateFitter):
-    """A model of the user's own, of which lifelines derives the hazard."""
+    """A user's own model, from which lifelines derives the hazard."""
 
     _fitted_parameter_names = ("alpha_",)
     _bounds = ((1e-6, None),)
@@ -60,9 +60,9 @@ FITS = {
     "WeibullAFT": regression(lifelines.WeibullAFTFitter),
     "LogNormalAFT": regression(lifelines.LogNormalAFTFitter),
 }
-# No time is one of the breakpoints: there the hazard jumps, and autograd takes the mean of both
-# sides. The hazard is a derivative in time, of which the fit wants second derivatives in the
-# parameters: directions inside directions.
+# No time equals a breakpoint, because the hazard jumps there and autograd takes the mean of both
+# sides. The hazard is a derivative in time, and the fit needs its second derivatives in the
+# parameters, so directions are nested.
 BY_HAZARD = {
     "LogLogistic": fitted(lifelines.LogLogisticFitter),
     "LogLogistic, left": lambda: lifelines.LogLogisticFitter().fit_left_censoring(TIMES, EVENTS),
@@ -94,7 +94,8 @@ def expect_the_same_fit(fit):
     ]
     np.testing.assert_allclose(parameters[1], parameters[0], rtol=1e-5, atol=1e-7)
     assert ours.log_likelihood_ == pytest.approx(own.log_likelihood_, rel=1e-9)
-    # The optimiser ends where it ends, so second derivatives are those of two points.
+    # The two optimisers stop at slightly different points, so the second derivatives differ a
+    # little too.
     np.testing.assert_allclose(
         ours._hessian_, own._hessian_, rtol=1e-5, atol=1e-6 * np.max(abs(own._hessian_))
     )
@@ -111,7 +112,7 @@ def test_fit_by_the_hazard(name):
 
 
 def test_fit_is_refused():
-    """NumPy's `stack` takes no values of a dict; autograd's does."""
+    """NumPy's `stack` refuses the values of a dict, which autograd's accepts."""
     fit = regression(lifelines.PiecewiseExponentialRegressionFitter, [20.5], penalizer=0.1)
     with (
         pytest.raises(TypeError, match="arrays to stack must be passed as"),
@@ -122,7 +123,7 @@ def test_fit_is_refused():
 
 @pytest.mark.parametrize("name", ["LogLogistic", "Spline", "Own"])
 def test_gradient_of_a_likelihood_with_a_derived_hazard(name):
-    """First derivatives of the hazard, itself a derivative, against autograd's."""
+    """The hazard is itself a derivative. Its first derivatives are compared with autograd's."""
     fitter = BY_HAZARD[name]()
     times, events = np.unique(TIMES)[1:], np.ones(np.unique(TIMES).size - 1, bool)
     point = np.array(fitter._fitted_parameters_) * 1.1

@@ -1,4 +1,4 @@
-"""SciPy's optimisers and solvers, with derivatives of functions that are written in NumPy."""
+"""SciPy's optimisers and solvers, with derivatives of functions written in NumPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_minimise_by_gradients(method):
 
 @pytest.mark.parametrize("method", BY_HESSIAN)
 def test_minimise_by_hessians(method):
-    # it goes where the function is convex only
+    # dogleg needs a positive definite Hessian, so it starts where the function is convex
     start = np.array([1.1, 1.2, 1.4]) if method == "dogleg" else START
     fit = optimize.minimize(
         vm.value_and_grad(rosenbrock), start, jac=True, hess=vm.hessian(rosenbrock), method=method

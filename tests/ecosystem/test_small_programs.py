@@ -1,6 +1,4 @@
-"""Small programs in plain NumPy: with ``import varmat.numpy as np`` they are differentiated as they
-are.
-"""
+"""Small programs in plain NumPy are differentiated with ``import varmat.numpy as np`` alone."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ def test_program(name):
     np.testing.assert_allclose(gradient, differences, rtol=1e-5, atol=1e-6)
     direction = np.arange(1.0, x.size + 1)
     assert vm.jvp(f, (x,), (direction,))[1] == pytest.approx(gradient @ direction, rel=1e-11)
-    # The Hessian, by forward over reverse.
+    # The Hessian times a vector, by forward over reverse mode.
     product = vm.hessian_times_vector(f, x, direction)
     step = 1e-6 * max(1e-3, np.min(abs(x))) / x.size
     rough = (vm.gradient(f, x + step * direction) - vm.gradient(f, x - step * direction)) / (

@@ -1,4 +1,4 @@
-"""The log-likelihoods of statsmodels, unmodified, against its own scores."""
+"""The log-likelihoods of statsmodels, unmodified, against statsmodels' own scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def differences(case: Case) -> np.ndarray:
 
 
 def own_derivative(case: Case) -> tuple[np.ndarray, float]:
-    """The score, or the derivative by a complex step, or by differences; and to how many digits."""
+    """Return the score, or else the derivative by a complex step or by differences, with its
+    relative tolerance.
+    """
     if case.score is not None:
         return np.ravel(case.score(case.point)), 1e-12
     rough = differences(case)
@@ -38,7 +40,7 @@ def own_derivative(case: Case) -> tuple[np.ndarray, float]:
         by_step = approx_fprime_cs(case.point, case.value)
     except (TypeError, ValueError):
         return rough, 1e-6
-    # What takes absolute values, or compares, is not analytic.
+    # A complex step is wrong for functions that take absolute values or compare.
     is_right = np.allclose(by_step, rough, rtol=1e-5, atol=1e-6)
     return (by_step, 1e-12) if is_right else (rough, 1e-6)
 
@@ -60,7 +62,7 @@ def suppress_refusal(words: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, AttributeError, ValueError) as error:
-        # NumPy says in its own words that an element cannot be a variable, and that ours are the
+        # NumPy raises an error of its own if an element cannot be a variable, and our error is its
         # cause.
         if not re.search(words, f"{error} {error.__cause__}"):
             raise
@@ -68,10 +70,10 @@ def suppress_refusal(words: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_likelihood_is_refused_or_right(name):
-    """Nothing else: not a wrong number."""
+    """The only outcomes are a refusal and a right number; a wrong number is never returned."""
     case = CASES[name]()
     gradient = None
-    # The last four are what Cython says of what is no array.
+    # The last four alternatives are Cython's messages for something that is not an array.
     words = (
         "derivative would be lost|not differentiable here|No matching signature|no "
         "attribute|memoryview|bytes-like object"

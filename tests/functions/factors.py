@@ -1,4 +1,4 @@
-"""What the tests of products share: random operands, all routes."""
+"""Random operands and checks along all routes, for the tests of products."""
 
 import numpy as np
 

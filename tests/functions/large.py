@@ -1,4 +1,4 @@
-"""What the tests of large arrays share."""
+"""Large arrays, for the tests that need them."""
 
 from __future__ import annotations
 

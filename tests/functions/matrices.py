@@ -1,5 +1,5 @@
-"""What the tests of linear algebra share: gradients of weighted sums, 50-digit directional
-derivatives, values of Stan.
+"""Gradients of weighted sums, 50-digit directional derivatives and Stan's values, for the tests of
+linear algebra.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GENERALS = np.stack([GENERAL, GENERAL.T + 0.25])
 SPDS = np.stack([SPD, SPD + np.eye(3)])
 TALLS = np.stack([TALL, 0.517 - 1.1 * TALL[::-1]])
 COLUMN_STACK = np.stack([COLUMNS, -2.0 * COLUMNS[::-1]])
-# A stack of stacks of matrices that are large enough to be factorised one by one.
+# A stack of stacks of matrices, large enough to be factorised one by one.
 LARGES = (lambda b: b @ np.swapaxes(b, -1, -2) / 20 + 2.0 * np.eye(20))(
     np.cos(np.arange(2 * 3 * 400.0)).reshape(2, 3, 20, 20)
 )
@@ -37,7 +37,7 @@ def results_of(y: Any) -> list[Any]:
 
 
 def weights_for(values: Any) -> list[Any]:
-    """Fixed weights that have no symmetry, one array per result."""
+    """Return fixed weights without symmetry, one array per result."""
     start, weights = 1, []
     for value in values:
         size = int(np.size(value))
@@ -51,7 +51,7 @@ def weights_for(values: Any) -> list[Any]:
 def gradients(
     f: Any, args: Any, weights: Any = None, wanted: Any = None
 ) -> tuple[list[Any], list[Any]]:
-    """Values of the results, and the gradients of their weighted sum."""
+    """Return the results and the gradients of their weighted sum."""
     with vm.nested():
         variables = [vm.var(x) if wanted is None or wanted[i] else x for i, x in enumerate(args)]
         results = results_of(f(*variables))
@@ -69,7 +69,7 @@ def to_mp(x: Any) -> Any:
 
 
 def flat(x: Any) -> list[Any]:
-    """Elements in row-major order."""
+    """Return the elements in row-major order."""
     if isinstance(x, (tuple, list)):
         return [item for part in x for item in flat(part)]
     return (
@@ -78,8 +78,8 @@ def flat(x: Any) -> list[Any]:
 
 
 def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float:
-    """The largest relative error of the values and of directional derivatives against 50-digit
-    arithmetic.
+    """Return the largest relative error of the values and of the directional derivatives, against
+    50-digit arithmetic.
     """
     values, adjoints = gradients(f, args)
     weights = np.concatenate([np.ravel(w) for w in weights_for(values)])
@@ -106,14 +106,18 @@ def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float
 
 
 def stan_entries(functions: Any, throws: bool = False) -> list[Any]:
-    """The entries of Stan for the named functions, or those at which it raises."""
+    """Return Stan's entries for the named functions, either those with values or those at which
+    Stan raises.
+    """
     return [
         p for p in stan.entries("linear_algebra", throws) if p.values[0]["function"] in functions
     ]
 
 
 def symmetric(f: Any) -> Any:
-    """The function of the symmetric matrix with the lower triangle of its first argument."""
+    """Turn `f` into a function of the lower triangle of its first argument, which is made
+    symmetric.
+    """
 
     def of_triangle(a: Any, *others: Any) -> Any:
         return f(np.where(np.tri(np.shape(a)[-1], dtype=bool), a, np.swapaxes(a, -1, -2)), *others)
@@ -122,12 +126,12 @@ def symmetric(f: Any) -> Any:
 
 
 def lower_triangular(f: Any) -> Any:
-    """The function of the lower triangle of its argument."""
+    """Turn `f` into a function of the lower triangle of its argument."""
     return lambda a: f(np.tril(a))
 
 
 def refuses(f: Any, args: Any, error: type[Exception], message: str) -> None:
-    """Demand the refusal of data and of a variable, with nothing recorded."""
+    """Demand that data and a variable are refused, and that nothing is recorded."""
     with vm.nested() as tape:
         for given in (args, (vm.var(args[0]), *args[1:])):
             with pytest.raises(error, match=message):
@@ -136,7 +140,9 @@ def refuses(f: Any, args: Any, error: type[Exception], message: str) -> None:
 
 
 def value_and_adjoints(f, *args, weights=1.0):
-    """The value, and the adjoints of all arguments below the sum of the result times `weights`."""
+    """Return the value, and the adjoints of all arguments for the sum of the result times
+    `weights`.
+    """
     with vm.nested():
         variables = [vm.var(x) for x in args]
         y = f(*variables)

@@ -13,14 +13,16 @@ from varmat.core.variables import backward
 
 
 def jacobian(f: Any, x: np.ndarray) -> np.ndarray:
-    """The Jacobian of an affine map by plain NumPy, exact; its rows are the elements of x."""
+    """Return the exact Jacobian of an affine map, by plain NumPy. Its rows belong to the elements
+    of x.
+    """
     origin = np.asarray(f(np.zeros(x.shape)))
     units = np.eye(x.size).reshape(x.size, *x.shape)
     return np.array([np.ravel(f(unit) - origin) for unit in units]).reshape(x.size, origin.size)
 
 
 def gradient(f: Any, x: Any, weights: Any) -> Any:
-    """The gradient of the weighted sum of f at the variable (or array) x."""
+    """Return the gradient of the weighted sum of f at x, which is an array or a variable."""
     with vm.nested():
         leaf = vm.var(x)
         result = f(leaf)
@@ -30,7 +32,9 @@ def gradient(f: Any, x: Any, weights: Any) -> Any:
 
 
 def expect_moves(f: Any, x: Any) -> None:
-    """Demand the exact value, gradient, tangents (one, several) of a map that moves elements."""
+    """Demand the exact value, gradient and tangents of a map that moves elements, in one direction
+    and in several.
+    """
     x = np.asarray(x, dtype=np.float64)
     expected = np.asarray(f(x))
     weights = np.arange(1.0, expected.size + 1).reshape(expected.shape)
@@ -46,6 +50,6 @@ def expect_moves(f: Any, x: Any) -> None:
     pushed = (directions.reshape(2, -1) @ exact).reshape(2, *expected.shape)
     np.testing.assert_array_equal(f(vm.Dual(x, directions)).tan, pushed)
     np.testing.assert_array_equal(f(vm.Dual(x, directions[1])).tan, pushed[1])
-    with vm.nested():  # tangents that are variables
+    with vm.nested():  # the tangents are variables
         tangents = f(vm.Dual(vm.var(x), vm.var(directions))).tan
         np.testing.assert_array_equal(vm.value(tangents), pushed)

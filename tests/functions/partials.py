@@ -1,6 +1,4 @@
-"""What the tests of derivatives with respect to shapes share: the same by central differences, and
-how far from it.
-"""
+"""Central differences, and the distance from them, for the tests of shape derivatives."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import varmat as vm
 
 
 def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
-    """The partial derivative along the axes, by central differences of fourth order with steps that
+    """Return the partial derivative along the axes, by fourth-order central differences. The steps
     leave 30 digits.
     """
     with mpmath.workdps(64):

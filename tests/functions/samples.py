@@ -1,4 +1,4 @@
-"""What the tests of composites and statistics share."""
+"""Sample arrays for the tests of composites and statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of sparse matrices share."""
+"""Matrices for the tests of sparse functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def random_sparse(shape: tuple[int, int], density: float = 0.4, seed: int = 7) -
 
 
 def grid(k: int, extra: float = 0.3) -> Any:
-    """The precision matrix of a Gaussian field on a grid."""
+    """Return the precision matrix of a Gaussian field on a grid."""
     path = scipy.sparse.diags_array(
         [-np.ones(k - 1), np.full(k, 2.0), -np.ones(k - 1)], offsets=[-1, 0, 1]
     )
@@ -32,7 +32,7 @@ def grid(k: int, extra: float = 0.3) -> Any:
 
 
 def covariance(n: int, density: float, seed: int = 3) -> Any:
-    """A positive definite matrix without any structure."""
+    """Return a positive definite matrix without any structure."""
     x = random_sparse((n, n), density, seed)
     product = (x @ x.T + scipy.sparse.eye_array(n)).tocsr()
     product.sort_indices()

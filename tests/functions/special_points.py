@@ -1,5 +1,5 @@
-"""How rows of SciPy's further ufuncs are tested: against mpmath at their points, and against
-themselves along all routes.
+"""Checks of the rows of SciPy's further ufuncs: against mpmath at their points, and along all
+routes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from varmat.functions.special.further_rows import DIGITS, REACHED
 from varmat.testing import expect_ad, expect_ad_matvar
 
 MOST_DIGITS = 40
-# Largest relative errors of values and first derivatives, and of second derivatives, unless a row
-# states what it reaches.
+# Largest relative errors of values and first derivatives, and of second derivatives. A row may
+# state others.
 FIRST, SECOND = 1e-12, 1e-11
-# mpmath's own elliptic integrals, Bessel functions and the like, under the names that references
-# use.
+# The names that references use: mpmath's own elliptic integrals, Bessel functions and the like.
 NAMES: dict[str, Any] = {**vars(mpmath), "math": math}
 
 
 def mathieu(odd: bool, m: Any, q: Any) -> Any:
-    """The characteristic value of a Mathieu function."""
+    """Return the characteristic value of a Mathieu function."""
     m, size = int(m), 14
     first = m % 2 if not odd else 2 - m % 2
     a = mpmath.zeros(size)
@@ -42,8 +41,8 @@ def mathieu(odd: bool, m: Any, q: Any) -> Any:
 
 
 def spheroidal(m: Any, n: Any, q: Any) -> Any:
-    """The characteristic value of a spheroidal function, of which the square of the parameter
-    is q.
+    """Return the characteristic value of a spheroidal function; q is the square of its
+    parameter.
     """
     m, n, size = int(m), int(n), 14
     step = lambda k: mpmath.sqrt(mpmath.mpf(k * k - m * m) / (4 * k * k - 1))  # noqa: E731 - used here alone
@@ -56,18 +55,18 @@ def spheroidal(m: Any, n: Any, q: Any) -> Any:
     return sorted(mpmath.eigsy(a, eigvals_only=True))[(n - m) // 2]
 
 
-# The routes of these are tested with others like them.
+# The routes of these rows take long, and are tested with similar rows.
 SLOW = {"chdtriv", "mathieu_b", "obl_cv", "pro_cv", "stdtridf"}
 NAMES.update(mathieu=mathieu, spheroidal=spheroidal)
 
 
 def free(row: Any) -> list[int]:
-    """The operands with a derivative that is not everywhere zero."""
+    """Return the operands whose derivative is not zero everywhere."""
     return [i for i, partial in enumerate(row.partials) if partial not in ("nan * g", ZERO)]
 
 
 def bound(row: Any, point: tuple[float, ...]) -> Any:
-    """The row as a function of its free operands, the others taken from the point."""
+    """Return the row as a function of its free operands; the others come from the point."""
 
     def function(*xs: Any) -> Any:
         operands: list[Any] = list(point)
@@ -80,7 +79,7 @@ def bound(row: Any, point: tuple[float, ...]) -> Any:
 
 
 def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list[list[float]]]:
-    """Value, first and second partial derivatives with respect to the free operands, from
+    """Return the value and the first and second partial derivatives in the free operands, from
     mpmath.
     """
     code = compile(row.reference, f"<reference of {row.name}>", "eval")
@@ -110,7 +109,7 @@ def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list
 
 
 def error(a: Any, b: Any, floor: Any = 0.0) -> float:
-    """Largest relative difference."""
+    """Return the largest relative difference."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     with np.errstate(all="ignore"):
         relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-290))
@@ -118,7 +117,9 @@ def error(a: Any, b: Any, floor: Any = 0.0) -> float:
 
 
 def worst(row: Any) -> tuple[float, float, float]:
-    """The worst relative errors over the points: of values, of first, and of second derivatives."""
+    """Return the worst relative errors over the points: of values, of first and of second
+    derivatives.
+    """
     found = np.zeros(3)
     for point in row.points:
         function, args = bound(row, point), [float(point[i]) for i in free(row)]
@@ -126,7 +127,7 @@ def worst(row: Any) -> tuple[float, float, float]:
         spread = lambda p, f=function: f(*(p[i] for i in range(p.shape[0])))  # noqa: E731 - in a loop
         with np.errstate(all="ignore"):
             ours, blocks = vm.gradient(spread, np.array(args)), vm.hessian(spread, np.array(args))
-        # A second derivative that is nearly zero is compared on the scale of the first ones.
+        # A second derivative that is nearly zero is compared on the scale of the first derivatives.
         floor = np.abs(gradient)[:, None] / np.maximum(1.0, np.abs(args))
         errors = [
             error(function(*args), value),
@@ -138,8 +139,8 @@ def worst(row: Any) -> tuple[float, float, float]:
 
 
 def undone(row: Any, point: tuple[float, ...]) -> None:
-    """The inverse of a function, put into that function, is the probability: all derivatives follow
-    from those of the function.
+    """Put the inverse of a function into the function, which must give the probability. All
+    derivatives of the inverse follow from those of the function.
     """
     first, second = REACHED.get(row.name, (FIRST, SECOND))
     place = row.partials.index(
@@ -163,9 +164,10 @@ def undone(row: Any, point: tuple[float, ...]) -> None:
 
 
 def check_points(row: Any) -> None:
-    """Demand the bar, or what the row states that it reaches."""
+    """Demand the bar, or the error that the row states."""
     first, second = REACHED.get(row.name, (FIRST, SECOND))
-    if not row.reference:  # mpmath does not have it: finite differences along all routes must do
+    # mpmath does not have this function, so finite differences along all routes are the oracle.
+    if not row.reference:
         return
     if row.reference in ROWS:
         for point in row.points:
@@ -177,8 +179,8 @@ def check_points(row: Any) -> None:
 
 
 def check_routes(row: Any) -> None:
-    """All routes agree at the first point; of many operands, whose derivatives take long, reverse
-    mode and recordings.
+    """Demand that all routes agree at the first point. Rows with many operands take long, so only
+    reverse mode and recordings are compared.
     """
     point = row.points[0]
     function, args = (

@@ -1,4 +1,4 @@
-"""What the tests of reductions share: arrays, lists of functions, all routes."""
+"""Arrays, lists of functions, and checks along all routes, for the tests of reductions."""
 
 from operator import attrgetter
 

@@ -1,5 +1,5 @@
-"""What functions of several families do with their arguments: results that are written into
-others.
+"""Arguments that functions of several families treat alike, such as an array to write the result
+into.
 """
 
 from __future__ import annotations

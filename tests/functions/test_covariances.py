@@ -1,5 +1,5 @@
-"""Covariance functions: against 50-digit arithmetic and Stan Math, at coincident points, and what
-they refuse.
+"""Covariance functions: against 50-digit arithmetic and Stan Math, at coincident points, and
+refusals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def periodic(r: Any, scale: Any, period: Any) -> Any:
     return mp.exp(-2 * mp.sin(mp.pi * r / period) ** 2 / scale**2)
 
 
-# name -> the correlation at a distance in units of the length scale
+# Name -> the correlation at a distance in units of the length scale.
 STATIONARY: dict[str, Any] = {
     "gp_exp_quad_cov": lambda r: mp.exp(-r * r / 2),
     "gp_exponential_cov": lambda r: mp.exp(-r),
@@ -186,7 +186,7 @@ def test_one_entry_and_only_what_is_variable() -> None:
 
 
 def test_signatures_name_the_parameters() -> None:
-    """Also where the documentation is read by a program, such as an editor."""
+    """Programs such as editors read these signatures."""
     for f in (vm.gp_exp_quad_cov, vm.gp_exponential_cov, vm.gp_matern32_cov, vm.gp_matern52_cov):
         assert str(inspect.signature(f)) == "(x, sigma, length_scale)"
     assert str(inspect.signature(vm.gp_periodic_cov)) == "(x, sigma, length_scale, period)"
@@ -307,8 +307,8 @@ def test_refusals(name: str, args: Any, error: type[Exception], message: str) ->
 
 @pytest.mark.parametrize("function", [vm.gp_dot_prod_cov, vm.gp_exp_quad_cov, vm.gp_periodic_cov])
 def test_parameters_are_real_numbers(function):
-    """They are looked at by name before anything is recorded, whether points are variables or
-    not.
+    """Their types are checked by name before anything is recorded, whether the points are variables
+    or not.
     """
     count = {vm.gp_dot_prod_cov: 1, vm.gp_exp_quad_cov: 2, vm.gp_periodic_cov: 3}[function]
     for wrong in (1j, np.array(1j), "a", np.ma.masked_array(1.0), None):

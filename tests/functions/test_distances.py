@@ -1,4 +1,4 @@
-"""Distances between points: against SciPy, 50 digits, and along all routes."""
+"""Distances between points: against SciPy and 50 digits, and along all routes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Every row of the elementwise table against 50-digit arithmetic and against itself along all
-routes.
-"""
+"""Every row of the elementwise table against 50-digit arithmetic and along all routes."""
 
 from __future__ import annotations
 
@@ -26,14 +24,17 @@ from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.special import further_rows as special_rows
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
-# The helper of power is tested with it, those of distribution functions with these; others are of
-# tables that have their own tests.
+# power_below is tested with power, and the other helpers with the distribution functions that use
+# them. Rows of special_rows have their own tests.
 HELPERS = {"power_below", "log_first_passage", "first_passage_ratio"} | {
     f"{kind}_{side}" for kind in ("log_passage", "mean_passage") for side in ("before", "after")
 } | {f"{kind}_{side}" for kind in ("negative_binomial", "proportion") for side in ("below",
- "above")}  # fmt: skip
+ "above")} | {
+    "digamma_less_line", "log1m_less_line", "neg_binomial_2_log_mean_score",
+    "neg_binomial_2_log_score", "neg_binomial_2_score", "zeta_excess_difference",
+}  # fmt: skip
 NAMES = sorted(ROWS.keys() - HELPERS - special_rows.NAMES)
-# These are held to 50 digits as the distribution functions that are made of them, or in
+# These are compared with 50 digits as the distribution functions that use them, or in
 # test_log_incomplete.
 ELSEWHERE = {
     "log_skew_normal", "log_exp_mod_normal", "von_mises_moment", "log_von_mises_integral",
@@ -60,12 +61,12 @@ EDGES = (
     math.nan,
 )
 
-# SciPy does not return from beyond.
+# Beyond this argument SciPy does not return.
 LIMITS = {"hyp1f1": 1e5}
 
 DIGITS = 50
-# More where a value is so close to a constant in the tail that 50 digits do not show the
-# derivative; fewer where mpmath is slow.
+# More digits where the value is so close to a constant in the tail that 50 digits do not show the
+# derivative. Fewer where mpmath is slow.
 DIGITS_OF = {
     "erf": 250,
     "tanh": 150,
@@ -75,12 +76,12 @@ DIGITS_OF = {
     "pseudo_huber": 250,
     "y1": 30,
 }
-# Largest relative error of values and first derivatives, and of second derivatives.
+# Largest relative errors of values and first derivatives, and of second derivatives.
 FIRST, SECOND = 1e-12, 1e-11
 
 
 def bound(name: str, point: tuple[float, ...]) -> Any:
-    """The row as a function of its free operands, the constant ones taken from the point."""
+    """Return the row as a function of its free operands; the constant ones come from the point."""
 
     def function(*free: Any) -> Any:
         operands: list[Any] = list(point)
@@ -98,7 +99,7 @@ def free_part(name: str, point: tuple[float, ...]) -> list[float]:
 
 @cache
 def oracle(name: str, point: tuple[float, ...]) -> tuple[float, list[float], list[list[float]]]:
-    """Value, first and second partial derivatives with respect to the free operands, from
+    """Return the value and the first and second partial derivatives in the free operands, from
     mpmath.
     """
     code = compile(ROWS[name].reference or "", f"<reference of {name}>", "eval")
@@ -107,7 +108,7 @@ def oracle(name: str, point: tuple[float, ...]) -> tuple[float, list[float], lis
         return mpmath.re(eval(code, {**vars(mpmath), **dict(zip(OPERANDS, xs, strict=False))}))
 
     def partial(*axes: int) -> float:
-        # In units of the operands, for mpmath takes steps of absolute size.
+        # Scale by the operands, because mpmath's steps are absolute.
         scale = [abs(x) or mpmath.mpf(1) for x in xs]
         along = lambda *ts: function(*(x + t * c for x, t, c in zip(xs, ts, scale, strict=True)))  # noqa: E731 - used once
         orders = tuple(axes.count(i) for i in range(len(xs)))
@@ -121,7 +122,9 @@ def oracle(name: str, point: tuple[float, ...]) -> tuple[float, list[float], lis
 
 
 def error(a: Any, b: Any, floor: Any = 0.0) -> float:
-    """Largest relative difference; near 1e-300 a float64 has lost its digits to underflow."""
+    """Return the largest relative difference. Near 1e-300 a float64 has lost digits to
+    underflow.
+    """
     a, b = np.asarray(a, float), np.asarray(b, float)
     with np.errstate(all="ignore"):
         relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-288))
@@ -129,7 +132,7 @@ def error(a: Any, b: Any, floor: Any = 0.0) -> float:
 
 
 def reverse(function: Any, *args: Any) -> tuple[Any, list[Any]]:
-    """Value, and derivatives of the sum of the elements."""
+    """Return the value, and the derivatives of the sum of the elements."""
     with vm.nested(), np.errstate(all="ignore"):
         xs = [vm.var(x) for x in args]
         result = function(*xs)
@@ -138,7 +141,7 @@ def reverse(function: Any, *args: Any) -> tuple[Any, list[Any]]:
 
 
 def hessian(function: Any, *args: float) -> list[list[float]]:
-    """Forward over reverse, a column per operand."""
+    """Return the Hessian by forward over reverse mode, a column per operand."""
     columns = []
     for i in range(len(args)):
         with vm.nested(), np.errstate(all="ignore"):
@@ -153,8 +156,8 @@ def hessian(function: Any, *args: float) -> list[list[float]]:
 
 
 def worst(name: str) -> tuple[float, float]:
-    """The worst relative errors over the points: of values and first derivatives, and of second
-    derivatives.
+    """Return the worst relative errors over the points: of values and first derivatives, and of
+    second derivatives.
     """
     first, second = [0.0], [0.0]
     for point in ROWS[name].points:
@@ -164,7 +167,7 @@ def worst(name: str) -> tuple[float, float]:
             got, partials = reverse(function, *args)
             first += [error(got, value), *map(error, partials, gradient)]
         # A second derivative that is nearly zero (of expit at 0) is compared on the scale of the
-        # first ones.
+        # first derivatives.
         floor = np.abs(gradient)[:, None] / np.maximum(1.0, np.abs(free))
         second.append(error(hessian(function, *free), curvature, np.maximum(floor, floor.T)))
     coverage.note(ROWS[name], mpmath=max(first))
@@ -194,8 +197,8 @@ def test_row_is_complete(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_row_agrees_along_all_routes(name: str) -> None:
-    # A moderate point: that the tails are right is shown above, and finite differences do not reach
-    # there.
+    # A moderate point is enough. The tails are tested above, and finite differences do not reach
+    # them.
     point = next(p for p in ROWS[name].points if all(x == 0 or 1e-3 <= abs(x) <= 100 for x in p))
     function, free = bound(name, point), free_part(name, point)
     for args in (free, [np.array([x, x * 1.001]) for x in free]):
@@ -204,14 +207,16 @@ def test_row_agrees_along_all_routes(name: str) -> None:
 
 
 def strided(x: Any) -> Any:
-    """Every other element of an array with each element twice: not contiguous, so that it leaves
-    the path by blocks.
+    """Return every other element of an array that has each element twice. The result is not
+    contiguous, so that the block-wise path is not taken.
     """
     return np.repeat(x, 2)[::2]
 
 
 def mixtures(count: int) -> list[tuple[Any, ...]]:
-    """Kinds of operands: all of them for two, for more operands one of another kind at a time."""
+    """Return kinds of operands: all combinations for two operands, and one odd operand at a time
+    for more.
+    """
     kinds = (np.copy, strided, np.ndarray.item)
     if count < 3:
         return list(product(kinds, repeat=count))
@@ -278,7 +283,7 @@ def test_scalars_arrays_and_plain_numbers_agree_at_the_edges(name: str) -> None:
             np.testing.assert_allclose(slope, partial[k], rtol=1e-9, atol=1e-290, err_msg=where)
 
 
-# Function, point, derivatives there: what is promised at kinks, ties and poles.
+# Function, point, and the derivatives promised there: kinks, ties and poles.
 INF, NAN = math.inf, math.nan
 CONVENTIONS: list[tuple[Any, tuple[float, ...], tuple[float, ...]]] = [
     (np.absolute, (0.0,), (0.0,)),
@@ -343,7 +348,7 @@ def test_convention(function: Any, point: tuple[float, ...], expected: tuple[flo
 
 
 WHOLE = [*range(-8, 0), *range(1, 9)]
-# The last ones are where the power or its derivative leaves the range of floats.
+# With the last bases the power or its derivative leaves the range of floats.
 BASES = [
     *EDGES,
     *(
@@ -415,7 +420,7 @@ def test_derivative_of_a_power_comes_from_the_power_where_that_is_safe(
             x[3] = edge
         with np.errstate(all="ignore"):
             expected = y * np.power(x, y - 1.0)
-        # What is expected is itself off by the rounding of y - 1, times the logarithm of x.
+        # The expected value is itself off by the rounding of y - 1 times the logarithm of x.
         np.testing.assert_allclose(reverse(lambda x: x**y, x)[1][0], expected, rtol=1e-13)
         with np.errstate(all="ignore"):
             np.testing.assert_allclose((vm.Dual(x, np.ones(count)) ** y).tan, expected, rtol=1e-13)
@@ -434,7 +439,7 @@ def test_second_derivatives_of_power_where_the_exponent_is_zero() -> None:
     np.testing.assert_allclose(
         hessian(np.power, 2.0, 0.0), [[0.0, 0.5], [0.5, np.log(2.0) ** 2]], rtol=1e-15
     )
-    # The powers below overflow beside a factor of zero.
+    # The powers below overflow, beside a factor of zero.
     x, exponents = np.array([1e-300, 1e-310, 1.0]), np.array([[0.0], [2.0]])
     np.testing.assert_array_equal(vm.gradient(lambda x: np.sum(x ** exponents[0]), x), np.zeros(3))
     np.testing.assert_array_equal(vm.hessian(lambda x: np.sum(x**exponents), x), 2.0 * np.eye(3))
@@ -454,7 +459,7 @@ def test_scalars_follow_ieee_arithmetic_in_silence(name: str) -> None:
             np.testing.assert_allclose(row(*[vm.var(x)] * row.arity).val, plain, rtol=1e-14)
 
 
-# Operator -> function; every one also in place (operator.iadd, ...).
+# Operator -> function. Every operator also works in place (operator.iadd, ...).
 OPERATORS = {
     "add": np.add,
     "sub": np.subtract,
@@ -567,7 +572,7 @@ def test_exponent_of_ldexp_is_whole() -> None:
         np.ldexp(vm.var([1.0, 2.0]), np.array([1.0, 0.5]))
 
 
-# what the documentation publishes: python -m tests.functions.test_elementwise
+# Print the errors that the documentation publishes: python -m tests.functions.test_elementwise.
 def print_errors() -> None:
     for name in NAMES:
         first, second = worst(name)
@@ -580,7 +585,9 @@ if __name__ == "__main__":
 
 def test_a_function_called_by_name_takes_what_another_library_holds_as_data():
     class Column:
-        """As a column of a table: an operator of it would take the operation over."""
+        """Stands for a column of a table. Its own operators would take over an operation with
+        it.
+        """
 
         __array_ufunc__ = None
 

@@ -1,4 +1,6 @@
-"""Integrals of samples: against SciPy, what they integrate exactly, and along all routes."""
+"""Integrals of samples: against SciPy, polynomials that are integrated exactly, and along all
+routes.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def test_by_all_routes(name):
 
 
 def test_parabolas_are_integrated_exactly():
-    """So that samples of one that move along it change nothing but the ends."""
+    """If the samples of a parabola move along it, the integral changes at the ends only."""
     c = np.array([0.3, -1.2, 2.0])
     moved = vm.gradient(lambda x: vm.simpson(np.polyval(c, x), x=x), X)
     expected = np.zeros(9)

@@ -1,5 +1,5 @@
-"""Piecewise polynomials and cubic splines: against SciPy, by what they reproduce, and along all
-routes.
+"""Piecewise polynomials and cubic splines: against SciPy, polynomials that they reproduce, and
+along all routes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BOUNDARIES = [
 
 
 def scipys(bc, columns=2):
-    """SciPy wants values for every series."""
+    """Return boundary conditions for SciPy, which needs a value for every series."""
     return (
         tuple((order, np.full(columns, value)) for order, value in bc)
         if isinstance(bc[0], tuple)
@@ -68,7 +68,7 @@ def test_methods():
 
 @pytest.mark.parametrize("bc", ["not-a-knot", "natural", "periodic"])
 def test_derivatives_in_values_and_places(bc):
-    """In the values a spline is linear; that of a place is SciPy's derivative."""
+    """A spline is linear in the values. Its derivative in a place is SciPy's derivative."""
     y = Y[:, 0].copy()
     y[-1] = y[0]
     g = scipy.interpolate.CubicSpline(X, y, bc_type=bc)
@@ -134,7 +134,7 @@ def test_local_slopes():
         for n in (3, 6):
             f, g = (getattr(m, name)(X[:n], Y[:n], **settings) for m in (vm, scipy.interpolate))
             np.testing.assert_allclose(f(Z), g(Z), atol=1e-13)
-        # Two points have a line between them, which SciPy 1.15 misses.
+        # The interpolant of two points is a line, which SciPy 1.15 misses.
         line = Y[0] + np.outer((Z[1] - X[0]) / (X[1] - X[0]), Y[1] - Y[0])
         found = getattr(vm, name)(X[:2], Y[:2], **settings)(Z[1:2])
         np.testing.assert_allclose(found, line, atol=1e-13)

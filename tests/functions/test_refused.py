@@ -1,4 +1,4 @@
-"""Functions that are refused, each with what to use instead."""
+"""Functions that are refused, each with a message that says what to use instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.testing.overrides import get_overridable_numpy_ufuncs
 import varmat as vm
 from varmat.core import dispatch
 
-# What came with 2.1 is not there in the oldest NumPy that we support.
+# NumPy 2.0, the oldest version that we support, lacks what 2.1 added.
 NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
@@ -76,8 +76,10 @@ def test_refusals_in_use(f, match):
         f(vm.var(PLAIN))
 
 
-def test_what_the_sentences_advise_works():
-    """The roots of a polynomial, sums of weights in bins, integers, and a fit of a polynomial."""
+def test_the_advice_of_the_messages_works():
+    """The messages advise on roots of a polynomial, sums of weights in bins, integers, and a
+    polynomial fit.
+    """
     c = np.array([2.0, -3.0, -4.0, 1.5])
 
     def roots(c):

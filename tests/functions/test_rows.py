@@ -1,4 +1,4 @@
-"""How rows of the tables of elementwise functions are documented."""
+"""The documentation of the rows of elementwise functions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The table of SciPy's functions on arrays: it has every name, its answers are there, and refusals
-name them.
+"""The table of SciPy's functions of arrays: it has every name, its answers exist, and refusals
+mention them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def test_every_name_of_scipy_has_an_answer(module):
 
 
 @pytest.mark.parametrize("module", scipy_names.TABLE)
-def test_what_is_to_be_written_is_there(module):
+def test_names_in_the_answers_exist(module):
     missing = []
     for name in " ".join(scipy_names.TABLE[module].values()).split():
         for home, what in re.findall(
@@ -53,8 +53,8 @@ def test_what_is_to_be_written_is_there(module):
 
 @pytest.mark.parametrize("module", scipy_names.TABLE)
 def test_arguments_have_the_names_and_the_order_that_scipy_gives_them(module):
-    """But for what only saves memory or time there; `lower` and `trans` stand the other way
-    round.
+    """We leave out parameters that only save memory or time. `lower` and `trans` have swapped
+    places.
     """
     home = importlib.import_module(module)
     for name in scipy_names.TABLE[module]["vm"].split():
@@ -105,7 +105,7 @@ def test_refusals_name_what_to_write(sentence):
         REFUSED[sentence](vm.var(MATRIX), vm.var(VECTOR))
 
 
-def test_what_is_called_under_scipys_name():
+def test_functions_called_under_scipys_name():
     c = np.array([3.0, 0.1, 0.2])
     exact = vm.gradient(lambda c: vm.solve_circulant(c, np.ones(3))[0], c)
     np.testing.assert_allclose(
@@ -126,8 +126,8 @@ def test_what_is_called_under_scipys_name():
     assert np.isfinite(vm.gradient(lambda t: scipy.signal.gausspulse(t)[0], np.array([1e-4]))).all()
 
 
-def test_what_is_to_be_written_has_the_values_of_scipy():
-    """Of the answers that are more than a name."""
+def test_expressions_in_the_answers_have_the_values_of_scipy():
+    """These are the answers that are an expression rather than a name."""
     rng = np.random.default_rng(18)
     a, b, u, v = (
         rng.normal(size=(3, 3)),

@@ -1,5 +1,5 @@
-"""Every argument of every NumPy function that is answered for does what it does in NumPy, or is
-refused by its name.
+"""Every argument of every NumPy function that we answer for either does what it does in NumPy, or
+is refused by its name.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ V = np.array([0.4, 1.7, 0.9])
 MASK = np.array([[True, False, True], [True, True, False], [False, True, True]])
 
 
-# Stands for an array of the result's shape to write into.
+# Stands for an array to write the result into.
 OUT = object()
 
-# Function -> its required arguments, where they are not all the same matrix. Arrays of floats
-# become variables.
+# Function -> its required arguments, if they are not all the same matrix. Arrays of floats become
+# variables.
 REQUIRED = {
     "append": (A, A),
     "apply_along_axis": (np.sum, 0, A),
@@ -111,8 +111,8 @@ REQUIRED = {
     "atleast_2d": (V, A),
     "atleast_1d": (V, A),
 }
-# Argument -> values to give it, other than its default; "function.argument" where a function wants
-# others.
+# Argument -> values other than its default. The key is "function.argument" where a function needs
+# special values.
 GIVEN = {
     "UPLO": ["U"],
     "N": [2],
@@ -204,7 +204,7 @@ GIVEN = {
     "stable": [True],
     "start": [2],
     "subok": [True, False],
-    "svd.hermitian": [],  # NumPy's own signs of the vectors are others then
+    "svd.hermitian": [],  # NumPy then chooses other signs of the vectors
     "tensordot.axes": [1, ((0,), (1,))],
     "tensorsolve.axes": [(0,)],
     "to_begin": [1.0],
@@ -226,12 +226,12 @@ GIVEN = {
 def signature_of(function):
     try:
         return inspect.signature(function)
-    except ValueError:  # built in, before NumPy 2.4
+    except ValueError:  # a built-in function before NumPy 2.4
         return None
 
 
 def answered():
-    """The functions with an answer of their own, and a signature."""
+    """Return the functions with an answer of their own and a signature."""
     for function in get_overridable_numpy_array_functions():
         answer = dispatch.SUPPORTED.get(function)
         if (
@@ -248,7 +248,7 @@ FUNCTIONS = sorted(answered(), key=lambda f: f"{f.__module__}.{f.__name__}")
 
 
 def of_variables(thing, made):
-    """Variables in place of arrays of floats, the same for the same."""
+    """Replace arrays of floats by variables; the same array becomes the same variable."""
     if isinstance(thing, (tuple, list)):
         return type(thing)(of_variables(item, made) for item in thing)
     if not isinstance(thing, np.ndarray) or thing.dtype != float:
@@ -257,8 +257,8 @@ def of_variables(thing, made):
 
 
 def calls(function):
-    """All calls that give one of the optional arguments: its name, and the positional and named
-    arguments of the call.
+    """Yield all calls that give one of the optional arguments: its name, and the positional and
+    named arguments of the call.
     """
     parameters = [p for p in signature_of(function).parameters.values() if p.name != "like"]
     required = [
@@ -277,7 +277,7 @@ def calls(function):
     before = []
     for p in parameters[len(values) :]:
         if p.default is p.empty:
-            continue  # *args and **kwargs
+            continue  # the parameter is *args or **kwargs
         for value in GIVEN.get(f"{function.__name__}.{p.name}", GIVEN[p.name]):
             yield p.name, values, {p.name: value}
             if p.kind is p.POSITIONAL_OR_KEYWORD:
@@ -286,7 +286,7 @@ def calls(function):
 
 
 def outcome(function, args, settings):
-    """What a call returns, or what it raises."""
+    """Return the result of a call, or its exception."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -302,14 +302,14 @@ def flat(result):
 
 
 def without(out, args, settings):
-    """The arguments with something else in the place of `OUT`."""
+    """Return the arguments with something else in place of `OUT`."""
     return [out if x is OUT else x for x in args], {
         name: out if x is OUT else x for name, x in settings.items()
     }
 
 
 def fault(function, name, args, settings):
-    """What is wrong with how a call is answered, if anything is."""
+    """Return what is wrong with the answer to a call, or None."""
     expected = outcome(function, *without(None, args, settings))
     if "like" in signature_of(function).parameters:
         settings = {**settings, "like": A}

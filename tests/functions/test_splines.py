@@ -1,4 +1,4 @@
-"""B-splines and interpolation on grids: against SciPy, by what they reproduce, and along all
+"""B-splines and interpolation on grids: against SciPy, functions that they reproduce, and along all
 routes.
 """
 
@@ -32,7 +32,7 @@ def test_interpolation_of_all_degrees(k):
     f, g = vm.make_interp_spline(X, vm.var(Y), k), scipy.interpolate.make_interp_spline(X, Y, k)
     np.testing.assert_array_equal(f.t, g.t)
     for nu in range(4):
-        # SciPy 1.15 reads foreign memory where there are more derivatives than degrees.
+        # For more derivatives than degrees, SciPy 1.15 reads memory that is not its own.
         expected = g(INSIDE, nu) if nu <= k else np.zeros((4, 2))
         np.testing.assert_allclose(f(INSIDE, nu).val, expected, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(
@@ -63,7 +63,7 @@ def test_coefficients_places_and_knots_by_all_routes():
 
 
 def test_by_what_splines_reproduce():
-    """The B-splines sum to one, and with the means of the knots as coefficients to the place,
+    """The B-splines sum to one. With means of the knots as coefficients they give the place itself,
     whatever the knots are.
     """
     ones = vm.jacobian(lambda t: vm.BSpline(t, np.ones(5), 2)(INSIDE[:2]), KNOTS)

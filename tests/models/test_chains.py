@@ -28,8 +28,8 @@ loky = pytest.importorskip("loky")
 SETTINGS = {"draws": 20, "tune": 30, "chains": 2, "seed": 3, "progress_bar": False}
 HERE = os.getpid()
 BY_PROCESSES = (
-    "every point is evaluated in Python, each chain by a process of its own: the "
-    "function looks at the value"
+    "every point is evaluated in Python, each chain by a process of its own: the function looks at "
+    "the value"
 )
 
 
@@ -173,8 +173,8 @@ def test_a_process_that_is_killed():
         return refusing(x, y)
 
     message = (
-        "Model.sample: a process that sampled a chain was killed or crashed, .*; with "
-        "cores=1, chains are sampled in this"
+        "Model.sample: a process that sampled a chain was killed or crashed, .*; with cores=1, "
+        "chains are sampled in this"
     )
     with (
         pytest.warns(UserWarning, match=BY_PROCESSES),
@@ -267,16 +267,14 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
             make(of_a_closure),
             (
                 "lock, which the log density reads, cannot be pickled: cannot pickle "
-                "'_thread.lock' "
-                "object"
+                "'_thread.lock' object"
             ),
         ),
         (
             make(with_a_global_here),
             (
                 "LOCK, which the log density reads, cannot be pickled: cannot pickle "
-                "'_thread.lock' "
-                "object"
+                "'_thread.lock' object"
             ),
         ),
         (make(Callable()), "the log density cannot be pickled: no"),

@@ -1,4 +1,6 @@
-"""Chains and points of a model by the workers of a Dask cluster: a script that `test_dask` runs."""
+"""Evaluate chains and points of a model with the workers of a Dask cluster. `test_dask` runs this
+script.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums and points by the workers of MPI: a script that `test_mpi` runs."""
+"""Compute sums and points with the workers of MPI. `test_mpi` runs this script."""
 
 from __future__ import annotations
 

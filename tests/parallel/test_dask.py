@@ -1,4 +1,4 @@
-"""The cluster of two workers in the documentation, and chains of a model, where Dask is
+"""The documented cluster of two workers, and chains of a model. Skipped where Dask is not
 installed.
 """
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(path):
-    """Run a script, which is in a file of its own because the workers import it."""
+    """Run a script. It is a file of its own because the workers import it."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     subprocess.run(
         [sys.executable, str(path)],

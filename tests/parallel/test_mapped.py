@@ -1,5 +1,5 @@
-"""Sums and vectors of many jobs: Stan's values, derivatives by all routes, what is sent and kept,
-and what is refused.
+"""Sums and vectors of many jobs: Stan's values, derivatives along all routes, what is sent and
+kept, and refusals.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_structures():
 
     np.testing.assert_allclose(together(2.0, 3.0, np.array([1.0, 2.0]), 5.0), [15.0, 26.0])
     expect_ad(together, 2.0, 3.0, np.array([1.0, 2.0]), 5.0)
-    # A list is sliced as a list, and its items may be variables or not.
+    # A part of a list is a list, whose items may be variables or not.
     expect_ad(
         lambda a, b: vm.reduce_sum_static(
             lambda x, i, j: x[0] * (i + 1) + np.sum(x[-1]) ** 2, [a, 2.0, b], 2
@@ -103,7 +103,8 @@ def test_the_slices_are_those_of_python():
     seen.clear()
     with ThreadPoolExecutor(1) as pool:
         assert vm.reduce_sum(look, x, 3, executor=pool) == 21.0
-        assert [each[:2] for each in seen] == [(0, 3), (3, 7)]  # at least as many as grainsize
+        # Each part has at least grainsize terms.
+        assert [each[:2] for each in seen] == [(0, 3), (3, 7)]
         seen.clear()
         assert vm.reduce_sum(look, x, 1, executor=pool) == 21.0
         assert len(seen) == mapped.CHUNKS
@@ -125,7 +126,7 @@ def test_a_regression_is_that_without_slices():
     q, v = np.array([0.2, -0.4, 0.7, 0.1]), np.array([1.0, 0.5, -0.25, 2.0])
     value, gradient = vm.value_and_grad(whole)(q)
     with ThreadPoolExecutor(2) as two, ThreadPoolExecutor(1) as one:
-        for _ in range(4):  # evaluated, then recorded
+        for _ in range(4):  # the first call evaluates, and later calls use a recording
             found = vm.value_and_grad(partial(sliced, executor=two))(q)
             np.testing.assert_allclose(found[0], value, rtol=1e-13)
             np.testing.assert_allclose(found[1], gradient, rtol=1e-12)
@@ -145,7 +146,7 @@ def test_within_a_recording_the_jobs_are_shared_out_at_every_run():
 
 
 def test_other_combinations_of_the_results():
-    """The gradient of the sum comes with the values; any other takes another request."""
+    """The gradient of the sum is sent with the values. Other weights need a second request."""
 
     def one_by_one(theta):
         return np.concatenate(
@@ -159,7 +160,7 @@ def test_other_combinations_of_the_results():
         )
         expected = vm.gradient(lambda t, w=w: w @ one_by_one(t), THETA)
         np.testing.assert_allclose(found, expected, rtol=1e-14)
-    # Results of different sizes.
+    # The results have different sizes.
     sizes = [3, 1, 2]
     expect_ad(
         lambda a: vm.map_rect(lambda _, a, n: a * np.arange(1.0, n + 1), 0.0, a, sizes),
@@ -238,7 +239,7 @@ def test_calls_within_jobs_are_not_shared_out_again():
         return vm.reduce_sum_static(part, x, 1, mu, 1.2)
 
     assert executors.processors() >= 1
-    with ThreadPoolExecutor(1) as pool:  # which would wait for itself
+    with ThreadPoolExecutor(1) as pool:  # the inner sum would wait for the thread in which it runs
         f = lambda mu: vm.reduce_sum_static(outer, Y, 2, mu, executor=pool)  # noqa: E731
         assert vm.gradient(f, 0.3) == pytest.approx(1.5972222222222223, rel=1e-14)
 
@@ -247,7 +248,7 @@ def test_calls_within_jobs_are_not_shared_out_again():
 
 
 class Other(Executor):
-    """Runs tasks at once, as a process with its own memory would, and counts what it is sent."""
+    """Run tasks at once, like a process with its own memory, and count what is sent to it."""
 
     def __init__(self):
         self.known, self.works, self.jobs = {}, 0, 0
@@ -274,7 +275,7 @@ def other():
     return executor
 
 
-def test_what_a_worker_has_is_not_sent_again(other):
+def test_data_that_a_worker_has_are_not_sent_again(other):
     data = np.arange(2000.0)
 
     def f(x, start, end, mu, k):
@@ -290,11 +291,11 @@ def test_what_a_worker_has_is_not_sent_again(other):
         vm.gradient(total, mu)
     vm.hessian(total, 1.0)
     assert (other.works, other.jobs) == (1, 4)
-    vm.gradient(total, 1.0, 2)  # other data
+    vm.gradient(total, 1.0, 2)  # the data are new
     assert (other.works, other.jobs) == (2, 8)
     vm.gradient(total, 1.0, 2, data.copy())
     assert (other.works, other.jobs) == (3, 12)
-    other.known.clear()  # another worker in its place
+    other.known.clear()  # a new worker knows nothing
     np.testing.assert_allclose(vm.value_and_grad(total)(1.5), expected, rtol=1e-13)
     assert (other.works, other.jobs) == (4, 16)
 
@@ -393,13 +394,15 @@ def test_variables_from_outside_are_refused(executor):
 
 
 def test_busy_threads_are_known_by_their_numbers():
-    """Also to a sampler's thread, whose thread-local data Python drops between calls."""
+    """Python drops thread-local data of a sampler's thread between calls, so the flag is kept by
+    thread number.
+    """
     here = shares.Here()
     here.is_busy = True
     with ThreadPoolExecutor(1) as pool:
         assert not pool.submit(lambda: here.is_busy).result()
         pool.submit(setattr, here, "is_busy", True).result()
-        here.forget()  # as in a forked child, where there is this thread alone
+        here.forget()  # as in a forked child, which has only this thread
         assert not pool.submit(lambda: here.is_busy).result()
     assert here.is_busy
     here.release(threading.get_ident())

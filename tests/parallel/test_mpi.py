@@ -1,4 +1,4 @@
-"""Workers of MPI, where mpi4py and a program that starts ranks are installed."""
+"""Workers of MPI. Skipped unless mpi4py and a program that starts ranks are installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_sums_and_points_by_two_workers():
     )
     if start is None:
         pytest.skip("there is no mpiexec")
-    # Open MPI wants to be asked for these; others do not read them.
+    # Open MPI refuses to run as root without these settings; other programs ignore them.
     settings = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     settings["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])

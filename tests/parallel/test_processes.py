@@ -1,5 +1,5 @@
-"""Jobs in other processes: values and derivatives, errors with the traceback there, and workers
-that are killed.
+"""Jobs in other processes: values and derivatives, errors with their remote traceback, and killed
+workers.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def test_errors_come_with_their_job_and_their_line(pool):
     assert "in f\n    return vm.normal_lpdf(x, 0.0, -1.0)" in "".join(
         traceback.format_exception(caught.value)
     )
-    # An error that cannot be pickled.
+    # This error cannot be pickled.
     with pytest.raises(RuntimeError, match=r"^OfTwoError: this and that"):
         vm.reduce_sum_static(f, Y, 2, 1, executor=pool)
 
 
-def test_what_cannot_be_sent_is_refused(pool):
+def test_data_that_cannot_be_sent_are_refused(pool):
     import threading
 
     lock = threading.Lock()
@@ -83,7 +83,9 @@ def test_what_cannot_be_sent_is_refused(pool):
 
 
 def killing(path, home):
-    """A function that kills another process the first time that it gets the second slice there."""
+    """Return a function that kills its process the first time that another process gets the second
+    slice.
+    """
 
     def part(y, start, end, mu):
         if start == 2 and os.getpid() != home and not os.path.exists(path):

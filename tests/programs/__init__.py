@@ -1,1 +1,1 @@
-"""A package, for other folders have files of the same names."""
+"""This is a package because other folders have files of the same names."""

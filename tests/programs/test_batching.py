@@ -1,4 +1,4 @@
-"""Loops over observations and groups: the steps that are left of them, and that they compute the
+"""Loops over observations and groups: how many steps batching leaves, and that these compute the
 same.
 """
 
@@ -27,7 +27,7 @@ Y = rng.normal(size=1000)
 
 
 def plain(f: Callable[..., Any], x: Any, monkeypatch: Any) -> Program:
-    """The program of a function, one step after the other."""
+    """Return the program of a function before batching."""
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["varmat.derivatives.recorded"], "optimised", without_dead_steps)
         return record(f, (0,), (x,), {})
@@ -41,8 +41,8 @@ def agree(a: Any, b: Any, tolerance: float = 1e-12) -> None:
 
 
 def check(f: Callable[..., Any], x: Any, steps: int, monkeypatch: Any) -> Program:
-    """What batching makes of a function: at most so many steps, and the same values as before, by
-    all runners.
+    """Demand that batching leaves at most the given number of steps, and that every runner gives
+    the same values as before.
     """
     before = plain(f, x, monkeypatch)
     after = optimised(before)
@@ -74,7 +74,7 @@ def test_autoregression(monkeypatch):
         return lp
 
     program = check(f, np.full(7, 0.1), 45, monkeypatch)
-    # The contributions to each coefficient are an inner product with data.
+    # The contributions to each coefficient make one inner product with data.
     assert program.counts()["matmul"] == 6
 
 
@@ -91,7 +91,7 @@ def test_rows_of_groups(monkeypatch):
     check(f, np.full(89, 0.1), 65, monkeypatch)
 
 
-def test_contributions_to_what_groups_share_are_added_to_their_places(monkeypatch):
+def test_contributions_to_shared_parameters_of_groups_are_added_up(monkeypatch):
     group = rng.integers(0, 30, 600)
 
     def f(x):
@@ -104,7 +104,7 @@ def test_contributions_to_what_groups_share_are_added_to_their_places(monkeypatc
     check(f, np.linspace(-0.5, 0.5, 32), 20, monkeypatch)
 
 
-def test_what_is_collected_in_a_list(monkeypatch):
+def test_results_collected_in_a_list(monkeypatch):
     def f(x):
         made = np.stack([np.exp(x[t % 5]) * x[5] + t for t in range(100)])
         return np.sum(np.sin(made) * made) + np.sum(
@@ -133,7 +133,7 @@ def test_small_vectors(monkeypatch):
 
 
 def test_windows(monkeypatch):
-    """What they overlap in has contributions of several."""
+    """Elements in the overlap get contributions from several windows."""
 
     def f(x):
         return sum(
@@ -183,7 +183,7 @@ def test_the_observations_of_a_recurrence(monkeypatch):
             lp = lp + vm.normal_lpdf(Y[t], x[0], np.sqrt(s))
         return lp
 
-    # A product and a sum each way at each time.
+    # Each time takes a product and a sum, forward and in reverse.
     check(f, np.full(5, -1.0), 4 * 999 + 70, monkeypatch)
 
 
@@ -235,7 +235,7 @@ def test_hidden_states(monkeypatch):
 
     x = np.linspace(-1, 1, 21)
     check(vectors, x, 560, monkeypatch)
-    # Python's sums of three terms keep their order.
+    # Python's sums of three terms keep their order, so they take more steps.
     check(numbers, x, 1600, monkeypatch)
 
 
@@ -283,12 +283,15 @@ def test_calls_of_python_stay_in_order():
     assert program.counts()["log"] == 1
     with pytest.raises(ElsewhereError):
         interpret(program, np.where(np.arange(20) == 7, -1.0, 1.0))
-    # All guards are before the first call that any of them is before.
+    # The guards come before the first call that depends on any of them, so all 20 calls are
+    # avoided.
     assert calls == list(range(20))
 
 
 def accumulated(count: int) -> Program:
-    """The program of a chain of additions and subtractions of two arguments and constants."""
+    """Return the program of a chain of additions and subtractions of two arguments and
+    constants.
+    """
     builder = Builder()
     x, y = builder.argument(()), builder.argument(())
     total = builder.ufunc(np.exp, x)
@@ -308,7 +311,7 @@ def test_short_sums_stay_as_they_are_written():
     assert flattened(accumulated(6)).counts() == accumulated(6).counts()
 
 
-# --- sums of what lies in one array in several ways ---
+# --- sums of overlapping views of one array ---
 
 
 @pytest.mark.parametrize("other", ["every second", "backwards", "columns"])
@@ -328,14 +331,14 @@ def test_sums_of_strided_windows(other, monkeypatch):
     check(f, np.cos(np.arange(26.0)), 18, monkeypatch)
 
 
-# --- anything ---
+# --- random programs ---
 
 UNARY = (np.exp, np.sin, np.negative, np.square, np.tanh)
 BINARY = (np.add, np.subtract, np.multiply, np.maximum)
 
 
 def chance(seed: int) -> Program:
-    """A program of steps chosen by chance, of which many are alike."""
+    """Return a program of random steps, many of them alike."""
     random = np.random.default_rng(seed)
     builder = Builder()
     x, y = builder.argument((12,)), builder.argument((6, 2))

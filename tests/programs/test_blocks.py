@@ -28,7 +28,7 @@ A, B = np.array([0.3, -0.8, 1.1, 0.4]), np.array([-0.6, 0.5, 0.2, 0.1])
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of 16 rows, and a last one of 11."""
+    """Use blocks of 16 rows, so that the last block has 11."""
     monkeypatch.setattr(blocks, "OF_MATRIX", COLUMNS * 16)
 
 
@@ -37,7 +37,7 @@ def squares(eta: Any) -> Any:
 
 
 def kinds(recorded: Any) -> list[str]:
-    """What is in the only loop."""
+    """Return the names of the steps in the only loop."""
     (loop,) = (step.kernel for step in recorded.program.steps if step.kernel.name == "loop")
     assert loop.size == ROWS
     assert loop.block == 16
@@ -61,11 +61,12 @@ def test_a_regression_is_one_pass(f: Any) -> None:
     np.testing.assert_allclose(found[1], gradient, rtol=TWELVE)
 
 
-def test_what_others_read_is_kept() -> None:
+def test_results_that_other_steps_read_are_kept() -> None:
     recorded = agree(
         lambda x: squares(X @ x[:3]) + np.max(X @ x[:3]) * x[3], (A,), (B,), rtol=TWELVE
     )
-    assert recorded.program.counts()["loop"] == 2  # what needs the largest predictor comes after it
+    # A second loop does what needs the largest predictor.
+    assert recorded.program.counts()["loop"] == 2
 
 
 def test_a_matrix_that_is_computed() -> None:

@@ -1,4 +1,4 @@
-"""Making programs: what is computed at once, only once, or not at all."""
+"""Building programs: steps that are computed at once, only once, or not at all."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def names(builder: Builder | Program) -> list[str]:
 
 
 def built(make: Callable[..., Value]) -> list[str]:
-    """The steps of a function of a builder, two matrices and two numbers, that its result needs;
-    everything that runs it agrees.
+    """Build a function of two matrices and two numbers. Check that everything that runs it agrees,
+    and return the steps that the result needs.
     """
     builder = Builder()
     result = make(builder, *(builder.argument(at) for at in ((2, 3), (2, 3), (), ())))
@@ -72,7 +72,7 @@ def test_arrays_are_held_by_reference() -> None:
 
 
 def test_numbers_that_are_made_of_constants_are_not_mixed_up() -> None:
-    """Also if the collector has been there in between."""
+    """The garbage collector may have run in between."""
     builder, data = Builder(), np.arange(100.0)
     x = builder.constant(data)
     for i in range(20):
@@ -133,7 +133,7 @@ def test_calls_with_effects_are_not_shared() -> None:
     assert names(builder)[before:] == ["guard"]
 
 
-def test_what_is_said_to_hold_together_is_several_guards() -> None:
+def test_a_conjunction_becomes_several_guards() -> None:
     builder = Builder()
     x = builder.argument((3,))
     above, below = (
@@ -153,7 +153,7 @@ def test_what_is_said_to_hold_together_is_several_guards() -> None:
     ((4, 3), (72, (-16, 8))),
 ])  # fmt: skip
 def test_windows_that_overlap_are_added_up(at: Any, place: Any) -> None:
-    """An element of the result counts what every window has for it."""
+    """An element of the result is the sum over all windows that contain it."""
     places = np.ndarray(at, np.int64, np.arange(20), *place)
     for base in (None, np.arange(20.0)):
         builder = Builder()
@@ -245,7 +245,7 @@ def test_an_element_taken_by_a_function_is_no_view() -> None:
             lambda b, x, y, s, t: b.ufunc(np.multiply, x, b.ufunc(np.multiply, s, y)),
             ["multiply"] * 2,
         ),
-        # A division is exact only if that by a number is.
+        # Division by a number becomes a product only if the reciprocal is exact.
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(4.0)), ["multiply"]),
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(3.0)), ["divide"]),
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(0.0)), ["divide"]),
@@ -256,7 +256,7 @@ def test_arithmetic_in_its_simplest_form(make: Any, steps: list[str]) -> None:
 
 
 def test_arithmetic_keeps_special_values() -> None:
-    """And the signs of zeros."""
+    """The signs of zeros are kept too."""
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0, 5e-324, 1e308])
     x, y = (a.ravel() for a in np.meshgrid(special, special))
     numbers = (0.0, -0.0, 1.0, -1.0, 2.0, 0.25, np.inf, np.nan)
@@ -295,7 +295,7 @@ def test_arithmetic_keeps_special_values() -> None:
 @pytest.mark.parametrize(
     ("make", "steps"),
     [
-        # An inner product is one call, whatever numbers stand in it.
+        # An inner product is one call, whatever numbers multiply or divide it.
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, x, y)), ["matmul"]),
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.square, x)), ["matmul"]),
         (
@@ -306,7 +306,7 @@ def test_arithmetic_keeps_special_values() -> None:
             lambda b, x, y, s, t: b.sum(b.ufunc(np.divide, b.ufunc(np.multiply, x, y), s)),
             ["matmul", "divide"],
         ),
-        # Numbers are taken out.
+        # Numbers are taken out of the sum.
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.multiply, s, x)), ["add.reduce", "multiply"]),
         (lambda b, x, y, s, t: b.sum(b.ufunc(np.negative, x)), ["add.reduce", "negative"]),
         (
@@ -338,7 +338,7 @@ def test_sums_of_nothing() -> None:
 
 
 def test_random_sums_of_products() -> None:
-    """In all layouts, over all axes, with numbers in between."""
+    """The operands have all layouts, the sums run over all axes, and numbers stand in between."""
     for seed in range(150):
         rng = np.random.default_rng(seed)
         whole = shape(rng, 1)
@@ -375,7 +375,9 @@ def test_random_sums_of_products() -> None:
 
 
 def test_contributions_in_the_shape_of_their_operand() -> None:
-    """As they are, in a smaller shape than what they stand for, or as a number."""
+    """A contribution may have the full shape, a smaller shape that stands for it, or be a
+    number.
+    """
     for seed in range(150):
         rng = np.random.default_rng(seed)
         whole = shape(rng, 0)
@@ -468,7 +470,7 @@ def test_products_take_what_blas_takes_as_it_lies() -> None:
     assert sorted(names(builder)[4:]) == ["copy", "copy", "matmul"]
 
 
-def test_gathers_of_what_does_not_lie_in_one_piece() -> None:
+def test_gathers_from_arrays_that_are_not_contiguous() -> None:
     builder = Builder()
     x = builder.argument((2, 3))
     made = builder.gather(builder.transposed(x), np.array([[0, 1], [5, 5]]))

@@ -1,6 +1,4 @@
-"""Comparisons in recordings: what they select at other points than that of the recording, and what
-they refuse.
-"""
+"""Comparisons in recordings: they select anew at every point, and some are refused."""
 
 from __future__ import annotations
 
@@ -82,7 +80,7 @@ SELECTIONS = {
 @pytest.mark.parametrize("f", SELECTIONS.values(), ids=SELECTIONS)
 @pytest.mark.parametrize("times", [1, 20_000])
 def test_selections(f: Any, times: int) -> None:
-    """Also of arrays that are gone through block by block."""
+    """The longer arrays are processed block by block."""
 
     evaluations = []
 
@@ -98,7 +96,7 @@ def test_selections(f: Any, times: int) -> None:
         (value, gradient), (expected, other) = recorded(x), eager(x)
         assert value == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(gradient, other, rtol=1e-13)
-    assert len(evaluations) == 5  # one of them of the recording
+    assert len(evaluations) == 5  # the recording takes one more
 
 
 def test_special_values_are_compared_as_numpy_compares_them() -> None:
@@ -171,7 +169,7 @@ def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f: Any) -> None:
         lambda x: x[0] if np.any(np.iscomplex(x)) else x[1] + np.sum(np.imag(x)),
     ],
 )
-def test_what_is_the_same_for_all_values_may_be_asked(f: Any) -> None:
+def test_properties_that_do_not_depend_on_values_may_be_asked(f: Any) -> None:
     x = np.array([1.0, -2.0, 3.0])
     value, gradient = vm.recorded(f)(x)
     assert value == f(x)
@@ -179,7 +177,7 @@ def test_what_is_the_same_for_all_values_may_be_asked(f: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])
-def test_methods_of_ufuncs_of_conditions_are_looks(method: str) -> None:
+def test_ufunc_methods_of_conditions_look_at_values(method: str) -> None:
     def f(x):
         others = (x > 0,) if method == "outer" else ()
         return np.sum(np.where(getattr(np.logical_and, method)(x > 0, *others), x, 0.0))

@@ -1,5 +1,5 @@
-"""The functions of programs: on whole vectors and by blocks, with floats and in IEEE arithmetic,
-with guards and tracebacks.
+"""The Python functions made from programs: on whole vectors and by blocks, with floats and in IEEE
+arithmetic, with guards and tracebacks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PROGRAMS = {
 
 
 class Traced:
-    """A program of two vectors and a number in the making."""
+    """A program of two vectors and a number that is being built."""
 
     def __init__(self) -> None:
         self.builder = Builder()
@@ -125,7 +125,7 @@ def test_numbers_are_floats_and_raise_as_they_do() -> None:
     traced = Traced()
     quick, exact = traced.functions(traced.value("x + where(x > 0.0, log(x), exp(x))"))
     arrays = np.zeros(1), np.zeros(1)
-    # what is not selected is not computed
+    # A branch that is not selected is not computed.
     assert quick(*arrays, -1.0) == (-1.0 + math.exp(-1.0), [])
     traced = Traced()
     quick, exact = traced.functions(traced.value("log(x) / x"))

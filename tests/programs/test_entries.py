@@ -1,5 +1,5 @@
-"""Entries in programs: assignments, gathers and parts, and operations, which are traced or called
-from Python.
+"""Entries of the tape in programs: assignments, gathers, parts, and operations, which are traced or
+called from Python.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_assignments_in_place_where_nobody_looks():
 
     for f in (rows, looked_at, of_a_view):
         agree(f, *((rng.normal(size=8),) for _ in range(3)))
-    # Of each assignment a gather and a choice at most, forward and in reverse.
+    # Each assignment takes at most a gather and a selection, forward and in reverse.
     counts = agree(rows, (rng.normal(size=8),)).program.counts()
     assert counts["copy"] + counts["where"] + counts["gather"] <= 8 * 4 + 4, counts
 
@@ -85,7 +85,7 @@ def test_assignments_at_an_array_without_axes():
         agree(function, *((np.cos(np.arange(16.0) + k).reshape(4, 4),) for k in range(3)))
 
 
-def test_assignments_through_a_reshape_of_what_lies_in_another_order():
+def test_assignments_through_a_reshape_of_another_memory_order():
     weights = np.arange(6.0).reshape(3, 2)
 
     def values(x):
@@ -130,7 +130,7 @@ def test_assignments_into_large_arrays_between_loops():
     agree(steps, (LARGE[:20_010],), (LARGE[5:20_015] + 0.5,), rtol=1e-11)
 
 
-def test_what_is_overwritten_as_a_whole_costs_nothing():
+def test_updates_of_whole_arrays_cost_nothing():
     def rows(x):
         y = x * 1.5
         y += LARGE
@@ -170,8 +170,8 @@ def test_large_indices():
 
 
 def test_memory_that_an_operation_asks_for():
-    """Large arrays that are used again; small probabilities, which may underflow, ask for other
-    shapes.
+    """The operation asks for large arrays, which are used again. Small probabilities may underflow,
+    and then it asks for other shapes.
     """
     emissions = np.log(np.random.default_rng(1).uniform(0.1, 1.0, (3, 9_000)))
 
@@ -203,8 +203,8 @@ def test_a_large_argument_may_be_assigned_to():
 
 
 def test_assignments_of_everything_that_fits():
-    """Of leading axes of length one, of nothing, of the same elements several times, and of an
-    array to itself.
+    """The assigned arrays have leading axes of length one, are empty, repeat elements, or are the
+    array itself.
     """
     rng = np.random.default_rng(9)
 
@@ -235,7 +235,7 @@ def test_writing_elements_one_after_the_other_is_linear():
 
         g = vm.recorded(f)
         g(np.ones(n))
-        # What is written over an operand touches a part alone.
+        # A result that is written over an operand must occupy a part of its memory.
         scratch = Plan(g.program).scratch
         in_place = set()
         for step in g.program.steps:
@@ -267,7 +267,7 @@ def test_gathers_are_a_step_each_way():
     g = agree(lambda x: np.sum(np.sin(x[places]) + x[[2, 2]][0]), *vectors(6))
     counts = g.program.counts()
     assert (counts["gather"], counts["assemble"]) == (2, 1)
-    # Elements by an array without axes are parts.
+    # An index without axes selects a part, not a gather.
     assert agree(
         lambda x: x[np.array(2)] * x[np.int64(1)], *vectors(6)
     ).program.counts().keys() == {"multiply", "assemble"}
@@ -281,7 +281,7 @@ def names(g):
 
 
 def test_operations_of_the_library_are_traced():
-    """As their value functions and rules compute: nothing in these programs calls Python."""
+    """The value functions and rules are traced, so no step calls Python."""
     for f in (
         lambda x: vm.normal_lpdf(x, 0.3, 1.2),
         vm.dot_self,
@@ -298,7 +298,9 @@ def test_operations_of_the_library_are_traced():
 
 
 def test_operations_of_ones_own_are_called():
-    """Once each way, and with what the value function saved."""
+    """A user's operation is called once forward and once in reverse, with the values that it
+    saved.
+    """
     calls = []
     cube = vm.operation()(lambda x: calls.append("value") or Saved(x**3, slope=3.0 * x**2))
     cube.reverse(lambda g, r, x, slope: calls.append("reverse") or g * slope)
@@ -343,7 +345,7 @@ def test_settings_of_operations_are_kept(runner):
 
 
 def cubed(name):
-    """A row by which nothing but its name is unusual."""
+    """Return a row of which only the name is unusual."""
     return vm.elementwise(
         name, np.frompyfunc(lambda x: x**3, 1, 1), "3.0 * g * square(x)", scalar=lambda x: x**3
     )
@@ -351,7 +353,7 @@ def cubed(name):
 
 @pytest.fixture
 def rows(monkeypatch):
-    """The table, which forgets what a test puts into it."""
+    """Return the table, which forgets the test's rows afterwards."""
     monkeypatch.setattr(elementwise, "ROWS", elementwise.ROWS)
     before = dict(elementwise.ROWS)
     yield elementwise.ROWS
@@ -387,7 +389,7 @@ def rows(monkeypatch):
     ],
 )
 def test_names_of_rows_mean_nothing_to_a_program(rows, name):
-    """Nor do they collide with what comparisons, sums and constants are called."""
+    """The names do not collide with the names of comparisons, sums and constants either."""
     row = cubed(name)
 
     def f(x):
@@ -443,7 +445,7 @@ def test_rows_of_two_and_three_operands_that_are_called_as_comparisons(rows):
 
 
 def test_a_name_that_is_registered_twice(rows):
-    """Each row is itself, whichever came first."""
+    """Each row keeps its own meaning, whichever was registered first."""
     first = cubed("mine")
     second = vm.elementwise(
         "mine", np.frompyfunc(lambda x: x**2, 1, 1), "2.0 * g * x", scalar=lambda x: x**2

@@ -1,4 +1,4 @@
-"""The reference interpreter: the meaning of the kernels, one step after the other."""
+"""The reference interpreter: the meaning of the kernels, step by step."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nothing_warns() -> None:
     assert np.isnan(interpret(builder.program([made]), np.array([-1.0, 0.0]))[0]).all()
 
 
-def test_what_only_steps_of_python_understand() -> None:
+def test_values_that_only_python_steps_understand() -> None:
     builder = Builder()
     x = builder.argument((2,))
     keep = PythonCall("keep", lambda x: ({"x": x},), [((), OBJECT)], True)

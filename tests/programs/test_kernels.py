@@ -1,5 +1,5 @@
-"""Kernels: the meaning, the bound call of NumPy and the rows of the native runner give the same,
-however the operands lie.
+"""Kernels: their meaning, NumPy's bound call and the native runner's rows agree for all layouts of
+the operands.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from varmat.programs.kernels import (
 from varmat.programs.program import FLOAT, OBJECT, ElsewhereError, Value
 from varmat.programs.runners import runner_for
 
-# A case takes what makes operands; it returns the results of a kernel, and what they should be.
+# A case takes a maker of operands. It returns the results of a kernel and the expected results.
 Case = Callable[[Operands], tuple[Any, Any]]
 
 
@@ -53,7 +53,7 @@ def of_numbers(ufunc: Any, low: float = -2.0, high: float = 2.0) -> Case:
 
 
 def of_integers(o: Operands) -> tuple[Any, Any]:
-    """A ufunc with loops of integers, which warn of what is none."""
+    """A ufunc that also has loops for integers, and warns if such an argument is not an integer."""
     x = o.builder.call(ufunc_kernel(np.absolute), o.number(shape(o.rng), 0.1, 2.0))
     return o.builder.call(
         ufunc_kernel(scipy.special.expn), o.builder.constant(2.0), x
@@ -112,7 +112,7 @@ def running(ufunc: Any) -> Case:
 
 
 def sum_of_several(o: Operands) -> tuple[Any, Any]:
-    """Also of the same value several times."""
+    """The same value may occur several times."""
     whole = shape(o.rng)
     values = [o.number(smaller(o.rng, whole)) for _ in range(o.rng.integers(2, 5))]
     chosen = [
@@ -155,7 +155,7 @@ def gather(o: Operands) -> tuple[Any, Any]:
 
 
 def assembled(o: Operands) -> tuple[Any, Any]:
-    """Parts that overlap, views and elements by their places, into zeros or what was there."""
+    """Views that overlap, and elements by index, are added to zeros or to an array."""
     rng, whole = o.rng, shape(o.rng, 1, lengths=(1, 2, 3, 7))
     base = o.number(whole, contiguous=True) if rng.uniform() < 0.5 else None
     expected = np.zeros(whole) if base is None else o.arrays[0].copy()
@@ -199,7 +199,7 @@ def partition(o: Operands) -> tuple[Any, Any]:
 
 
 def write(o: Operands) -> tuple[Any, Any]:
-    """Parts of which the new values may be a part of the same array, or broadcast."""
+    """The new values of a part may be a part of the same array, or broadcast."""
     rng, whole = o.rng, shape(o.rng, 1, lengths=(1, 2, 3, 7))
     before = o.number(whole, contiguous=True)
     expected = o.arrays[0].copy()
@@ -254,7 +254,7 @@ def square_matrices(ufunc: Any) -> Case:
 
 
 def python(o: Operands) -> tuple[Any, Any]:
-    """Several results, and one that only another call understands."""
+    """The call has several results, one of which only another call understands."""
     whole = shape(o.rng)
     x, y = o.number(whole), o.number(whole)
     first = PythonCall(
@@ -311,7 +311,7 @@ def test_everything_that_runs_a_kernel_gives_the_same(name: str) -> None:
 
 
 def is_ended(run: Any, arguments: list[Any]) -> bool:
-    """Whether a guard ends the run, which the native runner says by a value of nan."""
+    """Return whether a guard ends the run. The native runner returns nan in that case."""
     try:
         return math.isnan(run(arguments)[0])
     except ElsewhereError:
@@ -362,7 +362,7 @@ def test_guards_of_a_number(runner: str) -> None:
 
 
 def test_every_kernel_has_a_case() -> None:
-    """Or a test of its own."""
+    """Some kernels have a test of their own instead."""
     tested = {type(GUARD), GuardBetween}
     for case in CASES.values():
         o = Operands(np.random.default_rng(3))
@@ -377,8 +377,8 @@ def test_every_kernel_has_a_case() -> None:
     assert everything - tested == {kernels.Kernel}
 
 
-def test_what_a_kernel_makes_is_known_before() -> None:
-    """Its shape and type; nan and infinity are in no results of comparisons."""
+def test_shapes_and_types_of_results_are_known_in_advance() -> None:
+    """The shape and the type are known. Results of comparisons are never nan or infinite."""
     x, y = Value((2, 1)), Value((3,))
     assert ufunc_kernel(np.add).results(x, y) == [((2, 3), np.dtype(float))]
     assert ufunc_kernel(np.less).results(x, y) == [((2, 3), np.dtype(bool))]

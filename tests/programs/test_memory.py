@@ -1,4 +1,4 @@
-"""Where values lie: two share memory only when nobody reads the older one."""
+"""The memory plan: two values share memory only if nothing reads the older one any more."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from varmat.programs.program import BOOL, OBJECT, Program, Step, Value
 
 
 def check_plan(program: Program) -> None:
-    """Demand that values in the same place are never there at once, but for a result that is
-    written over an operand.
+    """Demand that values in the same place are never alive at once, except a result that is written
+    over its operand.
     """
     plan = Plan(program)
     lasts = {id(v.base): i for i, step in enumerate(program.steps) for v in step.operands}
@@ -56,8 +56,8 @@ def check_plan(program: Program) -> None:
 
 
 def random_program(seed: int) -> tuple[Program, list[np.ndarray]]:
-    """Steps that may be written over their operands, and such that may not, on operands that are
-    views and come several times.
+    """Make steps of which some may be written over their operands. The operands are views, and
+    occur several times.
     """
     rng = np.random.default_rng(seed)
     builder, at = Builder(), shape(rng, 1, 2, (1, 2, 3, 4))
@@ -140,7 +140,7 @@ def test_a_chain_of_steps_needs_one_array() -> None:
 
 
 def test_memory_is_used_again() -> None:
-    """Of values of one size, with a step in between that cannot be written over what it reads."""
+    """The values have the same size, and a matrix product cannot be written over its operands."""
     builder = Builder()
     x = builder.argument((10, 10))
     for _ in range(10):
@@ -148,7 +148,7 @@ def test_memory_is_used_again() -> None:
     assert Plan(builder.program([builder.sum(x)])).scratch_bytes < 3 * 800
 
 
-def test_what_is_returned_is_made_where_it_is_returned() -> None:
+def test_results_are_computed_in_the_returned_memory() -> None:
     builder = Builder()
     x = builder.argument((100,))
     y = builder.ufunc(np.exp, x)
@@ -174,8 +174,8 @@ def test_what_is_returned_is_made_where_it_is_returned() -> None:
         (copy_kernel((2, 2)), "a", "a"),
     ],
 )
-def test_what_may_be_overwritten(kernel: object, operands: str, over: str) -> None:
-    """Small letters are values, capital ones their transposes."""
+def test_operands_that_may_be_overwritten(kernel: object, operands: str, over: str) -> None:
+    """Small letters are values, and capital letters are their transposes."""
     known = {name: Value((2, 2)) for name in "abc"}
     known |= {name.upper(): x.view((2, 2), 0, (8, 16)) for name, x in known.items()}
     given = [known[name] for name in operands]
@@ -193,7 +193,7 @@ def test_truth_values_take_a_byte() -> None:
 
 
 def test_large_arrays_are_overwritten_between_calls() -> None:
-    """The same memory is used at every call, and what was returned is left alone."""
+    """Every call uses the same memory, but results that were returned are left alone."""
     g = vm.recorded(lambda x: np.sum(np.sin(np.exp(x) * 2.0)) + np.sum(np.cumsum(x) * x[0]))
     first = g(LARGE)[1]
     kept = first.copy()

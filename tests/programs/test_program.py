@@ -1,4 +1,4 @@
-"""Programs: what they print, count, and refuse."""
+"""Programs: printing, counting, and refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXP, ADD = ufunc_kernel(np.exp), ufunc_kernel(np.add)
 
 
 def small() -> Program:
-    """A program with a bit of everything."""
+    """Return a program with several kinds of steps."""
     builder = Builder()
     x, scale, data = (
         builder.argument((2, 3)),
@@ -60,7 +60,7 @@ def test_numbers_of_steps() -> None:
         "exp": 1, "multiply": 2, "greater": 1, "guard": 1, "add.reduce": 1, "add": 1, "copy": 1,
     }  # fmt: skip
     assert program.counts()["matmul"] == 0
-    # Numbers are constants too.
+    # Numbers count as constants too.
     assert sorted(v.size for v in program.constants()) == [1, 3]
     reads = read_values(program.steps, program.outputs)
     assert reads[id(program.steps[1].results[0])] == 5
@@ -94,7 +94,7 @@ def test_right_programs_are_verified() -> None:
     small().verify()
 
 
-def test_what_is_read_before_it_is_made() -> None:
+def test_values_read_before_they_are_made_are_refused() -> None:
     program = small()
     with pytest.raises(
         ValueError, match=r"^step 0, multiply, reads a value of shape \(2, 3\) before it is made"
@@ -106,7 +106,7 @@ def test_what_is_read_before_it_is_made() -> None:
         Program(program.arguments[:1], program.steps, program.outputs).verify()
 
 
-def test_what_is_returned_and_never_made() -> None:
+def test_results_that_no_step_makes_are_refused() -> None:
     program = small()
     with pytest.raises(ValueError, match=r"^the program returns what it does not make"):
         Program(program.arguments, program.steps[:-1], program.outputs).verify()
@@ -114,7 +114,7 @@ def test_what_is_returned_and_never_made() -> None:
         Program([], [], [Value((2,))]).verify()
 
 
-def test_what_is_made_twice() -> None:
+def test_values_made_twice_are_refused() -> None:
     program = small()
     with pytest.raises(ValueError, match=r"^step 1, exp, makes a value that another step makes"):
         Program(program.arguments, [program.steps[0], *program.steps], program.outputs).verify()

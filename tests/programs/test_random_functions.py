@@ -1,5 +1,5 @@
-"""Functions made at random: eager evaluation, every runner and the interpreter give the same values
-and gradients.
+"""Random functions: eager evaluation, every runner and the interpreter give the same values and
+gradients.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Products with sparse matrices as steps: the meaning, the bound call and the native loop give the
-same.
-"""
+"""Products with sparse matrices as steps: the meaning, the bound call and the native loop agree."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ def test_sampled_products(width: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_native_runner_sees_changes_of_the_non_zeros() -> None:
-    """As the others do: what is bound reads the same memory at every run."""
+    """Every run reads the non-zeros from the same memory anew."""
     builder = Builder()
     data = builder.argument(X.data.shape)
     constants = [builder.constant(x) for x in (COLUMNS, STARTS, np.ones(4))]

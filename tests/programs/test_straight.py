@@ -1,8 +1,9 @@
-"""What runs natively: densities, transforms and functions of matrices whose gradients are programs
-without a call of Python.
+"""Densities, transforms and functions of matrices whose gradients are programs without a call of
+Python.
 
-That all of them agree with eager gradients is shown by the harness beside each. Here a recording is
-held to one more point, by every runner, and no run may end at a guard."""
+The harness compares each of them with eager gradients in tests of its own. Here every runner runs a
+recording at one more point, and no run may end at a guard.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def size(x: Any) -> Any:
 
 
 def with_jacobian(transform: Any, *settings: Any) -> Any:
-    """Value and log-Jacobian, both counting."""
+    """Return a function that depends on the value and on the log-Jacobian of a transform."""
 
     def f(x: Any) -> Any:
         y, log_jacobian = transform(x, *settings, jacobian=True)
@@ -204,9 +205,11 @@ def test_no_step_calls_python(name: str) -> None:
     (lambda x: np.linalg.det(np.reshape(x, (2, 2))), [0.3, 0.7, 0.2, 0.1], [1.0, 2.0, 2.0, 4.0]),
     (lambda x: np.sum(np.cumprod(x)), [0.3, 0.7], [0.0, 0.7]),
 ])  # fmt: skip
-def test_where_a_line_ends_the_function_is_evaluated(f: Any, inside: Any, outside: Any) -> None:
-    """The value of a density outside of its support, a limit, or what only the careful form can
-    compute.
+def test_the_function_is_evaluated_where_the_program_ends(
+    f: Any, inside: Any, outside: Any
+) -> None:
+    """The program cannot compute the value of a density outside its support, a limit, or a point
+    that needs the careful form.
     """
     recorded = agree(f, (np.array(inside),), (np.array(outside),), rtol=TWELVE, elsewhere=1)
     assert not recorded.program.python_steps()
@@ -230,7 +233,7 @@ def test_products_of_zeros_have_derivatives() -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_bounds_are_looked_at_in_every_run(runner: str) -> None:
-    """Checks of arguments are guards, and no calls of Python."""
+    """Checks of arguments become guards, and do not call Python."""
     recorded = vm.recorded(lambda x: vm.lub_constrain(x[2], x[0], x[1]), runner=runner)
     recorded(np.array([0.0, 1.0, 0.3]))
     assert not recorded.program.python_steps()
@@ -265,7 +268,9 @@ def test_larger_systems_are_solved_by_halves(f: Any) -> None:
 
 
 def test_large_matrices_call_python() -> None:
-    """There LAPACK works block by block, and keeps its factors for the reverse pass."""
+    """For large matrices LAPACK works block by block, and keeps its factors for the reverse
+    pass.
+    """
     a = 2.0 * np.eye(symbols.UNROLLED + 1)
     for f in (
         np.linalg.inv,

@@ -1,4 +1,6 @@
-"""Tracing: what symbols do is what arrays do, as steps; what they cannot do is refused."""
+"""Tracing: operations on symbols become the steps that arrays would take, and impossible ones are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def written(x: Any, y: Any, s: Any) -> Any:
 
 
 def traced(f: Any, *arrays: Any) -> tuple[Any, Any]:
-    """The program of a function, and its result by symbols."""
+    """Return the program of a function, and its result with symbols."""
     builder = Builder()
     symbols = [Symbol(builder, builder.argument(np.shape(a))) for a in arrays]
     made = f(*symbols)
@@ -155,15 +157,16 @@ def test_symbols_do_what_arrays_do(name: str) -> None:
         lambda x: len(x[0, 0]),
     ],
 )
-def test_what_has_no_numbers_is_refused(f: Any) -> None:
-    if f is list:  # rows of a matrix are known, their numbers are not
+def test_reading_numbers_of_symbols_is_refused(f: Any) -> None:
+    # The rows of a symbol can be listed, but its numbers are not known.
+    if f is list:
         f = lambda x: list(map(float, x[0]))  # noqa: E731
     with pytest.raises((UntraceableError, TypeError, ValueError)):
         traced(lambda x: f(x), X)
 
 
 def test_writing_where_others_look_is_refused() -> None:
-    """There would be two values of one array."""
+    """Otherwise one array would have two values."""
 
     def into_a_part(x: Any) -> Any:
         x[0][:] = 1.0
@@ -181,7 +184,7 @@ def test_writing_where_others_look_is_refused() -> None:
 
 
 def test_data_stays_data() -> None:
-    """Of what does not depend on symbols nothing becomes a step."""
+    """Results that do not depend on symbols do not become steps."""
     program, _ = traced(lambda x: x + np.sum(np.exp(X) * 2.0) + np.outer(X[:, 0], Y), X)
     assert list(program.counts()) == ["add"]
 
@@ -195,7 +198,7 @@ def test_rows_of_the_table_become_ufuncs() -> None:
 
 @pytest.mark.parametrize("name", [name for name in sorted(ROWS) if ROWS[name].points])
 def test_every_row_and_its_partials_are_traced(name: str) -> None:
-    """What they compute is no call of Python, but of the functions for which there is no ufunc."""
+    """Nothing calls Python, except functions for which there is no ufunc."""
     row = ROWS[name]
     point = np.array(row.points[0], float)
     builder = Builder()

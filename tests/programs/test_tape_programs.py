@@ -11,7 +11,7 @@ from varmat.programs.program import RecordingError
 
 
 def test_a_factor_that_is_taken_out_of_a_sum_does_not_make_it_overflow():
-    """Nor does it give a value where there is none."""
+    """Nor does it make a value finite that is not."""
     for f, x in (
         (lambda x: np.sum(x * 1e-10), [1e308, 1e308]),
         (lambda x: np.sum(np.cosh(x[0]) * x), [-np.inf, 0.3]),
@@ -50,7 +50,7 @@ def test_zeros_keep_their_signs(zero):
 
 
 def rounding_error(x):
-    """Of a sum, as it is computed without a larger type."""
+    """Return the rounding error of a sum, computed without a larger type."""
     a, b = x[:2], x[2:4]
     total = a + b
     part = total - a
@@ -83,7 +83,7 @@ def compensated(x):
     ],
 )
 def test_arithmetic_is_not_rearranged(f):
-    """What rounding leaves is what the function means to compute with."""
+    """The function means to compute with the rounding errors."""
     agree(
         f,
         *[
@@ -102,7 +102,7 @@ def test_the_outcome_of_a_comparison_is_no_key():
 
 
 def test_views_of_views_of_any_depth():
-    """As a loop over ``x = x[1:]`` makes them."""
+    """A loop over ``x = x[1:]`` makes such views."""
 
     def neighbours(x):
         total = 0.0
@@ -123,7 +123,7 @@ def test_views_of_views_of_any_depth():
         assert gradient.tolist() == [[1.0, 2.0]]
 
 
-def test_what_is_used_more_than_once_is_computed_once():
+def test_common_results_are_computed_once():
     g = agree(lambda x, y: np.sum(np.log1p(x * y * y)), (Y**2, Y), (Y**2, 2.0 * Y), argnums=(0, 1))
     assert g.program.counts()["divide"] == 1
     assert g.program.counts()["log1p"] == 1
@@ -140,7 +140,9 @@ def test_what_is_used_more_than_once_is_computed_once():
 
 
 def test_products_are_the_calls_that_suit_them():
-    """An inner product wherever a product is summed; no copies, and no zeros to add to."""
+    """A product that is summed becomes an inner product. There are no copies, and no zeros to add
+    to.
+    """
     for f, calls in (
         (lambda x: np.sum(x * Y) + x @ x, ("add.reduce",)),
         (lambda x: np.sum(np.outer(x, x) * np.outer(Y, x)), ("copy", "add.reduce")),
@@ -166,7 +168,7 @@ def test_parts_of_a_gradient_are_put_together_once():
 
 
 def test_stacks_of_one_matrix():
-    """Beside matrices, of which the adjoint is a sum of products."""
+    """The stacks stand beside matrices, whose adjoints are sums of products."""
     for f in (
         lambda m: np.sum(np.sin(m[None, :1] @ m)),
         lambda m: np.sum(m[None, :1] @ m),
@@ -201,7 +203,7 @@ def test_steps_have_the_names_of_what_they_compute():
 
 @pytest.mark.parametrize("before", range(6))
 def test_functions_with_the_names_of_values(before):
-    """Constants are printed as ``k1`` and the like, which are Bessel functions too."""
+    """Constants are printed as ``k1`` and so on, and k1 is also a Bessel function."""
     rows = np.arange(1.0, 3.0)[:, None]
 
     def f(x):
@@ -230,7 +232,7 @@ def test_parts_are_no_steps():
     rng = np.random.default_rng(5)
     counts = agree(steps, *((rng.normal(size=(4, 4)),) for _ in range(3))).program.counts()
     assert counts["copy"] == 0
-    # The product of what does not change in the loop is one.
+    # The product that does not change in the loop is computed once.
     assert counts["tanh"] == 5
 
     def assigned(x):
@@ -281,13 +283,13 @@ def test_adjoints_in_another_shape_are_not_copied():
 
 
 def test_adjoints_of_equal_elements_are_numbers():
-    """Until they meet an array."""
+    """They stay numbers until they meet an array."""
     g = agree(lambda x: np.sum(x) * np.sum(x[0] * x) + np.sum(x + 1.0), *vectors(6))
     arrays = [step.kernel.name for step in g.program.steps if step.results[0].shape]
     assert len(arrays) <= 3, g.program
 
 
-def test_what_does_not_depend_on_the_arguments_is_not_in_the_program():
+def test_steps_that_do_not_depend_on_the_arguments_are_left_out():
     def f(x):
         inner = vm.var(np.arange(3.0))
         inner[1] = 5.0
@@ -297,7 +299,7 @@ def test_what_does_not_depend_on_the_arguments_is_not_in_the_program():
     assert not counts.keys() & {"exp", "sin", "where", "cos"}
 
 
-def test_what_nobody_reads_is_not_computed():
+def test_unused_results_are_not_computed():
     def f(x):
         np.exp(x) * np.sin(x)
         np.sum(x) ** 2
@@ -308,7 +310,9 @@ def test_what_nobody_reads_is_not_computed():
 
 @pytest.mark.parametrize("join", [np.stack, np.concatenate])
 def test_joining_many_arrays_is_linear(join):
-    """In the number of steps, of what they read, and of the elements that they make."""
+    """The number of steps, of the values that they read, and of the elements that they make all
+    grow linearly.
+    """
 
     def measured(n):
         g = vm.recorded(lambda x: np.sum(join([np.sin(x[i]) for i in range(n)]) ** 2))

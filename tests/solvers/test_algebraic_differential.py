@@ -9,7 +9,7 @@ import pytest
 from stan import entries
 
 import varmat as vm
-from varmat.solvers import algebraic_differential
+from varmat.solvers import sundials
 
 pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
 
@@ -169,7 +169,7 @@ def test_errors(call, error, message):
 
 
 def test_without_sundials(monkeypatch):
-    monkeypatch.setattr(algebraic_differential, "has_sundials", lambda: False)
+    monkeypatch.setattr(sundials, "has_sundials", lambda: False)
     with pytest.raises(
         ImportError,
         match=re.escape("dae: scikit-sundae is not installed; pip install 'varmat[ode]' brings it"),

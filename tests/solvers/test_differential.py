@@ -11,7 +11,7 @@ import pytest
 from stan import entries, number
 
 import varmat as vm
-from varmat.solvers import differential, steppers
+from varmat.solvers import differential, sundials
 from varmat.testing import Tolerances, expect_ad
 
 # Stan's default tolerances are too wide for some of the comparisons.
@@ -67,7 +67,7 @@ def called(entry):
 def backend(request, monkeypatch):
     if request.param == "SUNDIALS":
         pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
-    monkeypatch.setattr(steppers, "has_sundials", lambda: request.param == "SUNDIALS")
+    monkeypatch.setattr(sundials, "has_sundials", lambda: request.param == "SUNDIALS")
     return request.param
 
 
@@ -144,6 +144,18 @@ def test_hessians_of_a_closed_form():
         vm.hessian(exact, x) @ [1.0, 2.0],
         rtol=1e-8,
     )
+
+
+def test_many_parameters(backend):
+    """Ten states and 19 sensitivities of each: SUNDIALS' matrix is sparse."""
+    rates = np.linspace(0.5, 1.5, 19)
+
+    def f(k):
+        return vm.ode_bdf_tol(lambda t, y, k: -np.sum(k) * y, np.ones(10), 0.0, [0.1], *FINE, k)
+
+    exact = np.exp(-0.1 * np.sum(rates))
+    np.testing.assert_allclose(f(rates), np.full((1, 10), exact), rtol=1e-7)
+    np.testing.assert_allclose(vm.jacobian(f, rates), np.full((1, 10, 19), -0.1 * exact), rtol=1e-6)
 
 
 def robertson(t, y, k):

@@ -169,8 +169,7 @@ def test_within_a_recording_the_equations_are_solved_anew():
 
 NO_ROOT = (
     "the norm of the residual is 2.0 after 0 steps, but must be at most the function tolerance, "
-    "1e-06; start nearer to a solution, "
-    "or allow more steps, if there is one!"
+    "1e-06; start nearer to a solution, or allow more steps, if there is one!"
 )
 
 

@@ -307,7 +307,8 @@ T = "laplace_marginal_tol_poisson_log_lpmf"
      ("laplace_marginal: the Hessian of the log likelihood is not block-diagonal with blocks of 1; "
      "give a hessian_block_size")),
     (lambda: general(np.sum, block=3), vm.DomainError,
-     "laplace_marginal: hessian_block_size is 3, but must divide the number of latent variables, 2!"),
+     ("laplace_marginal: hessian_block_size is 3, but must divide the number of latent variables, "
+     "2!")),
     (lambda: general(3.0), TypeError,
      "laplace_marginal: the function is a float, but must be a function!"),
     (lambda: vm.laplace_marginal(np.sum, (), 3.0, ()), TypeError,

@@ -1,4 +1,4 @@
-"""What the tests of the harness share: arrays, and operations of which nobody else shall know."""
+"""Arrays, and operations that stay private to a test, for the tests of the harness."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ M = np.array([[0.5, 1.5, -2.5], [3.0, -0.25, 1.0]])
 
 @pytest.fixture(autouse=True)
 def own_tables(monkeypatch):
-    """The operations of these tests are wrong: nobody else shall find them in the tables."""
+    """Keep the wrong operations of these tests out of the library's tables."""
     for path in ("operation.OPERATIONS", "elementwise.ROWS", "dispatch.SUPPORTED"):
         module, name = path.split(".")
         table = getattr(sys.modules[f"varmat.core.{module}"], name)
@@ -24,7 +24,7 @@ def own_tables(monkeypatch):
 
 
 def make(value, reverse, tangent=None, **settings):
-    """An operation called `op` from its rules."""
+    """Make an operation called `op` from its rules."""
     value.__name__ = "op"
     op = vm.operation(**settings)(value)
     op.reverse(reverse)

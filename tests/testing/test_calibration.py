@@ -1,4 +1,4 @@
-"""Simulation-based calibration: its test is exact, finds what is wrong, and the library's random
+"""Simulation-based calibration: its test is exact and finds mistakes, and the library's random
 numbers and densities pass it.
 """
 
@@ -42,7 +42,7 @@ def laplace(model: Any, draws: int, seed: int) -> Any:
 
 
 def by_grid(model: Any, draws: int, seed: int) -> Any:
-    """Draws from a posterior of one parameter: by inversion of its distribution on the
+    """Draw from a posterior of one parameter, by inversion of its distribution function on the
     unconstrained scale.
     """
     q = np.linspace(-6.0, 6.0, 161)
@@ -59,8 +59,8 @@ X = np.column_stack([np.ones(6), np.arange(6.0)])
 
 
 def regression(prior_scale: float = 1.0) -> Any:
-    """A linear model of a known scale, whose posterior is normal: the approximation by Laplace is
-    exact.
+    """Return a linear model with a known scale. Its posterior is normal, so Laplace's approximation
+    is exact.
     """
     return (
         lambda rng: {"beta": vm.normal_rng(0.0, 1.0, rng=rng, size=2)},
@@ -98,7 +98,7 @@ def test_what_is_right_passes():
 def test_what_is_wrong_is_found():
     prior, simulate, _ = regression()
     assert not calibration(*regression(0.3), simulations=40, seed=1, sample=laplace).ok()
-    # The data counted sixteen times.
+    # This model counts each observation sixteen times.
     assert not calibration(
         prior,
         lambda rng, beta: np.tile(simulate(rng, beta), 16),
@@ -115,8 +115,8 @@ def test_what_is_wrong_is_found():
     )
 
 
-# Families with a single parameter in their prior: density, Jacobian, random numbers of prior and
-# data.
+# Models with one parameter. Together they test densities, Jacobians, and random numbers of prior
+# and data.
 SINGLE: dict[str, Any] = {
     "gamma and Poisson": (
         lambda rng: {"rate": vm.gamma_rng(3.0, 1.0, rng=rng)},
@@ -163,7 +163,7 @@ SINGLE: dict[str, Any] = {
 def test_densities_and_random_numbers_are_of_the_same_distributions(name):
     found = calibration(*SINGLE[name], simulations=30, draws=31, seed=1, sample=by_grid)
     assert found.ok(1e-3), found
-    # What does not vary in a Cholesky factor is left out.
+    # Constant elements of a Cholesky factor are left out.
     assert list(found.ranks) == {"correlation": ["factor[1, 0]", "factor[1, 1]"]}.get(
         name, [*SINGLE[name][0](0)]
     )
@@ -183,7 +183,7 @@ def test_ranks_of_equal_draws_are_one_of_them_at_random():
 
 
 def test_sampling_by_default():
-    """Chains are thinned, and settings are handed on."""
+    """The chains are thinned, and the settings are passed on."""
 
     class Sampled:
         posterior: Any = None

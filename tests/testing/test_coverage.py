@@ -1,5 +1,5 @@
-"""What the tests cover: public functions that no other test compares, how calls are attributed, and
-when a run fails.
+"""The record of what the tests cover: public functions that no other test compares, attribution of
+calls, and failing runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ X = np.array([0.7, -1.3, 2.1, 0.4])
 M = np.array([[0.5, 1.5, -2.5], [3.0, -0.25, 1.0]])
 LOWER = np.array([[1.5, 0.0], [-0.4, 0.8]])
 
-# Functions whose own tests are about something else than the routes.
+# Functions whose own tests do not compare the routes.
 CASES: dict[str, tuple[Any, ...]] = {
     "array": (lambda x: np.array([1.0, 2.0], like=x) * x[:2], X),
     "array_split": (lambda x: np.array_split(x, 3), X),
@@ -57,27 +57,28 @@ CASES: dict[str, tuple[Any, ...]] = {
     "unique": (lambda x: (np.unique_all(x)[0], np.unique_counts(x)[0], np.unique_inverse(x)[0]), X),
     "vsplit": (lambda x: np.vsplit(x, 2), M),
 }
-if hasattr(np, "unstack"):  # from NumPy 2.1
+# NumPy has unstack since 2.1.
+if hasattr(np, "unstack"):
     CASES["unstack"] = (lambda x: np.unstack(x), M)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_all_routes(name: str) -> None:
     expect_ad(*CASES[name])
-    # A matvar is of the type object, and stays so.
+    # A matvar has the type object and cannot change it.
     if name != "astype":
         expect_ad_matvar(*CASES[name])
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> coverage.Recorder:
-    """A recorder of one's own in place of that of the session."""
+    """Install a recorder for this test in place of the session's."""
     monkeypatch.setattr(coverage, "_recorder", None)
     return coverage.start()
 
 
 def noted(recorder: coverage.Recorder, names: set[str], column: str = "varmat") -> bool:
-    """Whether exactly the functions of these names have something in a column."""
+    """Return whether exactly the functions with these names have an entry in the column."""
     rows = [row for row in recorder.rows if column in row.errors]
     return len(rows) == len(names) and all(names & {*row.names} for row in rows)
 
@@ -87,7 +88,7 @@ def composed(x: Any) -> Any:
 
 
 ATTRIBUTIONS: list[tuple[Any, tuple[Any, ...], set[str]]] = [
-    # A public function, in all the ways it can be called.
+    # Public functions, called in all possible ways.
     (np.linalg.det, (M[:, :2],), {"determinant"}),
     (vm.determinant, (M[:, :2],), {"determinant"}),
     (lambda a: np.linalg.det(a), (M[:, :2],), {"determinant"}),
@@ -96,19 +97,20 @@ ATTRIBUTIONS: list[tuple[Any, tuple[Any, ...], set[str]]] = [
     (lambda x: np.exp(x), (0.5,), {"np.exp"}),
     (lambda x: vm.Phi(x), (0.5,), {"Phi"}),
     (lambda y: vm.normal_lpdf(y, 0.0, 1.0), (X,), {"normal_lpdf"}),
-    # Operators, and methods.
+    # Operators and methods.
     (lambda x, y: x * y - x, (X, X), {"np.multiply", "np.subtract"}),
     (lambda x: -x + 2.0, (0.5,), {"np.negative", "np.add"}),
     (lambda a: a @ a.T, (M,), {"np.matmul", "np.transpose"}),
     (lambda x: x.sum(), (X,), {"np.sum"}),
-    # Each of several functions, but not what they call in turn.
+    # A function that calls several others. These count, but not the functions that they call in
+    # turn.
     (composed, (X,), {"np.std", "log_sum_exp", "np.multiply"}),
     (lambda x: np.cov(x), (M,), {"np.cov"}),
     (lambda x: np.flip(np.ravel(x)), (M,), {"np.flip", "np.ravel"}),
-    # Functions that share their code, and a method of a ufunc, which is not the ufunc.
+    # Functions that share their code, and a method of a ufunc, which counts as another function.
     (lambda x: np.fliplr(x), (M,), {"np.fliplr"}),
     (lambda x: np.add.reduce(x), (X,), {"np.sum"}),
-    # Data only, nothing, and what raises.
+    # Functions of data alone, functions that do nothing, and functions that raise.
     (lambda x: x, (X,), set()),
     (lambda x: np.exp(X)[0], (X,), set()),
     (lambda x: np.exp(x) + [][0], (X,), set()),
@@ -208,7 +210,7 @@ def test_the_rows_are_the_public_functions(recorder: Any) -> None:
 
 def test_missing_functions_are_named(recorder: Any) -> None:
     everything = recorder.missing()
-    # All but those of which no argument can be a variable.
+    # These are all but the functions no argument of which can be a variable.
     assert len(recorder.rows) - 10 < len(everything) < len(recorder.rows)
     coverage.note(np.exp, varmat=0.0)
     coverage.note(np.log, matvar=0.0)
@@ -252,7 +254,7 @@ def test_table(recorder: Any) -> None:
     assert set(lines[1]) == set("| -:")
 
 
-# What a run of the suite demands.
+# Conditions of a complete run of the suite.
 
 ROOT = Path(__file__).parents[1]
 COMPLETE: dict[str, Any] = {
@@ -321,7 +323,8 @@ TWO_PROCESSES = ["-n", "2", "--dist", "loadfile"]
 def test_a_run_in_which_a_function_is_missing(tmp_path: Path, settings: list[str]) -> None:
     if settings:
         pytest.importorskip("xdist")
-    shutil.copy(ROOT / "conftest.py", tmp_path)
+    for name in ("conftest.py", "rows_at_import.py"):
+        shutil.copy(ROOT / name, tmp_path)
     first, other = SUITE.split("    for row")
     (tmp_path / "test_suite.py").write_text(first)
     (tmp_path / "test_other.py").write_text(
@@ -354,7 +357,7 @@ def test_notes_of_several_processes_are_added_up(recorder: coverage.Recorder) ->
     coverage.note(np.exp, varmat=np.float64(2e-16), mpmath=1e-16)
     coverage.note_refusal(ValueError("det: no"))
     notes = recorder.notes()
-    # what can be sent
+    # Plain floats can be sent to another process.
     assert all(type(error) is float for errors, _ in notes.values() for error in errors.values())
     other = coverage.start()
     coverage.note(np.exp, varmat=1e-16, matvar=0.0)
@@ -366,4 +369,4 @@ def test_notes_of_several_processes_are_added_up(recorder: coverage.Recorder) ->
     assert len(other.notes()) == 2
     for row in other.rows:
         other.note(row.function, (), {"varmat": 0.0})
-    assert len(other.notes()) == len(other.rows)  # each has a name of its own
+    assert len(other.notes()) == len(other.rows)  # the names of the rows are unique

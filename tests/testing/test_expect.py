@@ -1,4 +1,4 @@
-"""The harness catches what it is there to catch, and says so; and it lets pass what is right."""
+"""The harness reports the mistakes that it is meant to catch, and accepts what is right."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def product(reverse=product_reverse, tangent=product_tangent, value=lambda x, y:
 
 
 def on_arrays(adjoint, value=np.square):
-    """The square, with a callback of one's own where it is called on an array variable."""
+    """Return the square, computed by a callback if the argument is an array variable."""
 
     def f(x):
         if type(x) not in ARRAYS:
@@ -43,7 +43,7 @@ def scaled_adjoint(x, result, factor=2.0):
     x.adj += factor * x.val * result.adj
 
 
-# What is wrong, case by case: a maker of the function, its arguments, and what the failure says.
+# Functions with one mistake each. WRONG lists their arguments and the expected message.
 
 
 def wrong_sign():
@@ -217,7 +217,7 @@ def tangent_written():
 
 
 def kept(function):
-    """What `function` computes, always in the same array."""
+    """Return a version of `function` that always returns the same array."""
     arrays = {}
 
     def again(*args):
@@ -255,12 +255,12 @@ def tangent_kept():
 
 
 def neighbour_of_infinity():
-    """Elements beside what is not finite get twice what they should."""
+    """If some element is not finite, all others get twice the right derivative."""
     return square(lambda g, r, x: 2.0 * g * x * (1.0 if np.all(np.isfinite(x)) else 2.0))
 
 
 def neighbour_of_pole():
-    """The reciprocal, wrong beside a result that is not finite, although all arguments are."""
+    """The reciprocal, whose derivatives are wrong beside an infinite result of finite arguments."""
     return make(
         lambda x: 1.0 / x,
         lambda g, r, x: g * (1.0 if np.any(np.isinf(r)) else -1.0) / (x * x),
@@ -269,7 +269,7 @@ def neighbour_of_pole():
 
 
 def neighbours_by_mask():
-    """One nan makes all of it nan."""
+    """One nan makes the whole adjoint nan."""
     return square(lambda g, r, x: 2.0 * g * x + 0.0 * np.sum(x))
 
 
@@ -519,7 +519,7 @@ def test_every_mixture_is_run():
 
 
 def test_kinks_need_no_finite_difference():
-    def right_sign(x):  # the right derivative at zero
+    def right_sign(x):  # the right-hand derivative at zero
         return np.where(vm.value(x) >= 0.0, 1.0, -1.0)
 
     kinked = square(
@@ -568,7 +568,7 @@ def test_point_that_cannot_be_moved():
 
 
 def test_second_derivatives_of_recordings_are_compared(monkeypatch):
-    """At one point of three."""
+    """They are compared at one point of three."""
     original, compared = routes.recorded, []
 
     def off(case, mixture, weights, directions=None):

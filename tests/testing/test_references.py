@@ -1,6 +1,4 @@
-"""Values of another library are compared by all their outputs, with weights and folded
-gradients.
-"""
+"""Comparison with another library: all outputs, weights, and folded gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Refusals that differ between the routes are caught, and mistakes are none."""
+"""Refusals that differ between the routes are caught, and mistakes in the code do not count as
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from varmat.testing import expect_ad, expect_ad_matvar
 
 
 def checked(check):
-    """The square of a positive argument, checked as told."""
+    """Return the square, with `check` applied to the argument."""
 
     def f(x):
         check(x)

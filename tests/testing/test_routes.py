@@ -1,4 +1,4 @@
-"""Of large arrays the routes take samples."""
+"""For large arrays the routes take samples."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def test_large_arrays_are_sampled():
         return x * x
 
     expect_ad(f, np.linspace(0.5, 2.0, 1000), tolerances=Tolerances(hessian_finite_difference=inf))
-    assert len(calls) < 2500  # and not 16 for every element
+    assert len(calls) < 2500  # 16 calls for every element would be far more

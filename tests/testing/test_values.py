@@ -1,6 +1,4 @@
-"""`expect_value` finds what is wrong, and differentiates its reference on the scale of the
-operands.
-"""
+"""`expect_value` finds mistakes, and differentiates its reference on the scale of the operands."""
 
 from __future__ import annotations
 

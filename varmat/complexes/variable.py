@@ -143,10 +143,8 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     def __array__(self, *args: Operand, **kwargs: Any) -> Result:
         raise TypeError(
             "a ComplexVar cannot become a plain array, its derivative would be lost: use np.real, "
-            "np.imag or np.abs of it where "
-            "real numbers are expected, np.stack([...]) or np.concatenate for an array of "
-            "variables, varmat.value(z) for the plain "
-            "numbers"
+            "np.imag or np.abs of it where real numbers are expected, np.stack([...]) or "
+            "np.concatenate for an array of variables, varmat.value(z) for the plain numbers"
         )
 
     def __array_ufunc__(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from varmat.typing import Value
 
 _SPARSE = (
-    "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ "
-    "x and x @ a take x as it is"
+    "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ x and "
+    "x @ a take x as it is"
 )
 
 

@@ -131,8 +131,8 @@ def complex_answer(
     implementation = complex_answers().get(function)
     if implementation is None:
         text = (
-            f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag "
-            "or np.abs of it"
+            f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag or "
+            "np.abs of it"
         )
         raise TypeError(called(text))
     return implementation(*operands, **settings)

@@ -90,8 +90,8 @@ class Variable(Operators, ArrayMethods):
         """
         if self.shape:
             raise ShapeError(
-                f"grad: only a scalar has a gradient, this variable has shape {self.shape}; "
-                "sum it, or use varmat.jacobian or varmat.vjp"
+                f"grad: only a scalar has a gradient, this variable has shape {self.shape}; sum "
+                "it, or use varmat.jacobian or varmat.vjp"
             )
         backward(self, 1.0)
         if variables is None:

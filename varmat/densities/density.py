@@ -118,8 +118,8 @@ class Density:
     def refuse_variable(self, name: str) -> NoReturn:
         """Raise for a discrete argument that is a variable."""
         text = (
-            f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it "
-            "is discrete!"
+            f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is "
+            "discrete!"
         )
         raise TypeError(called(text))
 

@@ -16,6 +16,7 @@ cut, are a single piece. If the filter underflows too, it is run on logarithms."
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,6 +160,31 @@ class Chain(Kernel):
     def rows(self, table: Any, operands: Operand, results: Operand) -> None:
         times, states = operands[0].shape
         table.call(table.own("chain"), [*operands, *results], (times, states), ())
+
+    def in_jax(self, jax: Any) -> Callable[..., Any]:
+        """The filter, scaled at every time, and the smoother: see `own_kernels.chain`."""
+        jnp, scan = jax.numpy, jax.lax.scan
+
+        def rule(step: Any, emissions: Any, gamma: Any, rho: Any) -> tuple[Any, ...]:
+            def forward(before: Any, emission: Any) -> tuple[Any, Any]:
+                joint = before * emission
+                scale = jnp.sum(joint)
+                return joint / scale @ gamma, (joint / scale, scale)
+
+            def backward(later: Any, x: Any) -> tuple[Any, Any]:
+                emission, scale = x
+                weighted = emission * later / scale
+                return gamma @ weighted, (later, weighted)
+
+            _, (filtered, scales) = scan(forward, rho, emissions)
+            _, (later, weighted) = scan(
+                backward, jnp.ones_like(rho), (emissions, scales), reverse=True
+            )
+            in_gamma = filtered[:-1].T @ weighted[1:]
+            made = jnp.sum(jnp.log(scales)), filtered * later, in_gamma, weighted[0]
+            return *made, scales, jnp.zeros((2, *rho.shape))
+
+        return rule
 
 
 CHAIN = Chain()

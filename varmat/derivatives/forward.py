@@ -68,8 +68,8 @@ def call_with_tangents(
         if rule in CALLBACKS:
             raise TypeError(
                 f"{function}: the function uses {rule.name}, which has no tangent rule, so its "
-                "share in the derivative would be "
-                "lost: make it an operation with one, see varmat.operation"
+                "share in the derivative would be lost: make it an operation with one, see "
+                "varmat.operation"
             )
     return y, parts
 

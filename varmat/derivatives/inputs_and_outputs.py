@@ -127,10 +127,9 @@ def lost(function: str, outsider: Operand) -> TapeError:
     """The error for a function that depends on something differentiable besides its arguments."""
     return TapeError(
         f"{function}: the function uses a {type(outsider).__name__} of shape {np.shape(outsider)} "
-        "from outside, whose derivative "
-        "would be lost: make it an argument of the function, or use varmat.value(x) if it is a "
-        "constant here. (For second "
-        "derivatives there are varmat.hessian and varmat.hessian_times_vector.)"
+        "from outside, whose derivative would be lost: make it an argument of the function, or use "
+        "varmat.value(x) if it is a constant here. (For second derivatives there are "
+        "varmat.hessian and varmat.hessian_times_vector.)"
     )
 
 

@@ -60,8 +60,8 @@ def holds_outer(args: Arguments) -> bool:
 
 
 def stand_in(x: Operand, tape: Tape) -> Operand:
-    """A leaf of the tape for a plain number or array; for a variable from outside, a copy of it that
-    only this call uses.
+    """A leaf of the tape for a plain number or array; for a variable from outside, a copy that only
+    this call uses.
     """
     if type(x) is float or type(x) is np.ndarray:
         return borrow_leaf(x, tape)
@@ -98,14 +98,13 @@ def refuse_finished(function: str, y: Operand, tape: Tape, level: Level | None =
         if y.level in tape.by_hand:
             raise TapeError(
                 f"{function}: the result is a Dual that was made by hand, whose derivative is not "
-                "the one asked for: return x.val "
-                "or x.tan"
+                "the one asked for: return x.val or x.tan"
             )
         if y.level.is_over and y.level is not level:
             raise TapeError(
                 f"{function}: the result has a derivative of varmat.{y.level.function}, which has "
-                "returned: what is made of the "
-                "arguments of a function must not be kept for another one"
+                "returned: what is made of the arguments of a function must not be kept for "
+                "another one"
             )
         y = y.val
 
@@ -435,8 +434,8 @@ def _refuse_what_cannot(
         x = outside[0]
         raise TapeError(
             f"{function}: the function uses a {type(x).__name__} of shape {np.shape(x)} from "
-            "outside, in the reverse pass of which "
-            "it is called, so that its derivative would be lost: use varmat.value(x)"
+            "outside, in the reverse pass of which it is called, so that its derivative would be "
+            "lost: use varmat.value(x)"
         )
     for rule, _, _, _ in entries:
         lacks = rule.again is None and (
@@ -445,10 +444,9 @@ def _refuse_what_cannot(
         if rule in CALLBACKS or (lacks and rule is not ASSIGN):
             raise TypeError(
                 f"{function}: the function uses {rule.name}, which has no tangent rule, and "
-                "variables from outside, in which the "
-                "gradient cannot be differentiated therefore: make it an operation with one, see "
-                "varmat.operation, or use "
-                "varmat.value(x) for what is a constant here"
+                "variables from outside, in which the gradient cannot be differentiated therefore: "
+                "make it an operation with one, see varmat.operation, or use varmat.value(x) for "
+                "what is a constant here"
             )
 
 
@@ -457,8 +455,7 @@ def refuse_complex(function: str, x: Operand) -> None:
     if isinstance(x, ComplexKind):
         raise TypeError(
             f"{function}: an argument is complex, but must be real where the function uses "
-            "variables from outside: differentiate "
-            "with respect to its real and imaginary parts"
+            "variables from outside: differentiate with respect to its real and imaginary parts"
         )
 
 

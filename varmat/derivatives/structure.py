@@ -73,10 +73,9 @@ def plain_tree(
                 return leaf
             raise TypeError(
                 f"{function}: {title}{path} is a {type(leaf).__name__}, but must be plain numbers, "
-                "for the result is plain "
-                "numbers and a derivative through it would be lost. varmat.value(x) gives plain "
-                "numbers; for second derivatives "
-                "there are varmat.hessian and varmat.hessian_times_vector"
+                "for the result is plain numbers and a derivative through it would be lost. "
+                "varmat.value(x) gives plain numbers; for second derivatives there are "
+                "varmat.hessian and varmat.hessian_times_vector"
             )
         if callable(leaf):
             raise TypeError(f"{function}: {title}{path} is a function, but must be plain numbers!")

@@ -40,8 +40,8 @@ _CONSTANT_POWERS = {2.0: "square", 0.5: "sqrt", 1.0: "positive", -1.0: "reciproc
     float(n): PRODUCTS[n] for n in PRODUCTS
 }
 _POWER_NOTE = (
-    "At x = 0 the derivative with respect to y is 0, and where y = 0 that with respect "
-    "to x is 0 as well"
+    "At x = 0 the derivative with respect to y is 0, and where y = 0 that with respect to x is 0 "
+    "as well"
 )
 _TIES = "Where the operands are equal the first one takes the derivative"
 _AT_ZERO = "The derivative at 0 is 0"

@@ -161,8 +161,7 @@ def _condition(kind: Any, rest: tuple[int, ...]) -> tuple[int, Result]:
     order, value = known.get(kind, (0, 0.0)) if isinstance(kind, str) else kind
     if order not in (1, 2, 3) or (order == 3 and not isinstance(kind, str)):
         rule = (
-            "'not-a-knot', 'clamped', 'natural', 'periodic' or pairs of an order, 1 or 2, and "
-            "a "
+            "'not-a-knot', 'clamped', 'natural', 'periodic' or pairs of an order, 1 or 2, and a "
             "value"
         )
         raise DomainError(f"CubicSpline: bc_type is {kind!r}, but must be of {rule}!")

@@ -25,8 +25,8 @@ _STRINGS = "it works on strings, and variables are real numbers"
 _DATES = "it works on dates, and variables are real numbers"
 _COUNTS = (
     "counts have no derivative, and its bin edges may depend on the data; pass the plain numbers, "
-    "varmat.value(x), and for sums of "
-    "weights w use np.bincount(np.digitize(data, edges), weights=w)"
+    "varmat.value(x), and for sums of weights w use np.bincount(np.digitize(data, edges), "
+    "weights=w)"
 )
 _FILES = "a file holds plain numbers; write varmat.value(x)"
 _ASSIGN = "it writes into its argument; assign instead, x[index] = value, which is recorded"
@@ -98,14 +98,13 @@ REFUSED.update(
 _PLAIN = "varmat.value(x) for the plain numbers"
 _WRITE = "make the array that is written into with np.zeros_like(variable, shape=...)"
 _MODULE = (
-    "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that "
-    "take variables"
+    "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take "
+    "variables"
 )
 _ARRAY = (
     f"use np.stack([...]) or np.concatenate for an array of variables, {_PLAIN}, y.to_numpy() for "
-    "data of pandas or xarray that it "
-    "meets, and for functions outside NumPy the varmat function of the same name "
-    "(varmat.normal_lpdf for scipy.stats.norm.logpdf)"
+    "data of pandas or xarray that it meets, and for functions outside NumPy the varmat function "
+    "of the same name (varmat.normal_lpdf for scipy.stats.norm.logpdf)"
 )
 _NUMBER = (
     "use NumPy's function instead of math's (np.exp, not math.exp), np.zeros_like(variable, "
@@ -131,9 +130,8 @@ _CALLS = {
     ),
 }
 _PANDAS = (
-    "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() "
-    "for "
-    "other data that it meets"
+    "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() for other "
+    "data that it meets"
 )
 
 

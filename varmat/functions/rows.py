@@ -198,8 +198,8 @@ def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
             if is_differentiable(args[position]):
                 kind = type(args[position]).__name__
                 text = (
-                    f"{made.name}: {title} is a {kind}, but must be a constant (varmat.value "
-                    "gives one): "
+                    f"{made.name}: {title} is a {kind}, but must be a constant (varmat.value gives "
+                    "one): "
                 )
                 raise TypeError(called(text + "there is no derivative with respect to it here!"))
         return call(*args)

@@ -25,8 +25,8 @@ _DESIGN = (
     "vm.sosfilt"
 )
 _SYSTEM = (
-    "refused: it makes a system of plain numbers; write its recurrence with vm.lfilter, or "
-    "with vm.expm and products"
+    "refused: it makes a system of plain numbers; write its recurrence with vm.lfilter, or with "
+    "vm.expm and products"
 )
 _SPECTRUM = "refused: write np.abs(np.fft.rfft(window * x)) ** 2, of pieces of x"
 _RESPONSE = "refused: write np.polyval of the coefficients at np.exp(-1j * w)"

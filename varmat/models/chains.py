@@ -476,8 +476,8 @@ class Chains(Watching):
             return run.result()
         except optional("loky", "Model.sample").BrokenProcessPool as error:
             text = (
-                "a process that sampled a chain was killed or crashed, perhaps because there "
-                "was not enough memory"
+                "a process that sampled a chain was killed or crashed, perhaps because there was "
+                "not enough memory"
             )
             raise RuntimeError(
                 f"Model.sample: {text}; with cores=1, chains are sampled in this process"

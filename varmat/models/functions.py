@@ -110,16 +110,16 @@ class Named:
         result = self(values, **options)
         if not isinstance(result, Mapping):
             text = (
-                f"Model: {self.title} returned a {type(result).__name__}, but must return a "
-                "dict of named values!"
+                f"Model: {self.title} returned a {type(result).__name__}, but must return a dict "
+                "of named values!"
             )
             raise self.explained(TypeError(text), values)
         if not (result.keys().isdisjoint(values) and result.keys().isdisjoint(self._given)):
             name = next(name for name in result if name in values or name in self._given)
             kind = "data" if name in self._given else "a parameter or transformed parameter"
             text = (
-                f"Model: {self.title} returned {name!r}, which is {kind}, but must return "
-                "values of other names!"
+                f"Model: {self.title} returned {name!r}, which is {kind}, but must return values "
+                "of other names!"
             )
             raise self.explained(TypeError(text), values)
         return dict(result)

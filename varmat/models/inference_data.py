@@ -287,7 +287,7 @@ def known_dims(
     model: Model, shapes: Mapping[str, Shape]
 ) -> tuple[dict[str, Operand], dict[str, list[str]]]:
     """Coordinates of all that has named dimensions, and the dimensions of what has these shapes."""
-    others = dict[str, Shape]()
+    others: dict[str, Shape] = {}
     if model._likelihood is not None and any(name not in shapes for name in model.dims):
         others = model._likelihood.shapes(model)
     others |= {name: x.shape for group in of_data(model, ()).values() for name, x in group.items()}

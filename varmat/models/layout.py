@@ -73,7 +73,7 @@ class Layout:
             kind = type(transform).__name__
             raise TypeError(
                 f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): data "
-                f"go into data={{...}}!"
+                "go into data={...}!"
             )
         if isinstance(transform, Dependent):
             known = [entry[0] for entry in self._entries] + list(self.given)
@@ -86,8 +86,8 @@ class Layout:
                     if other not in known:
                         raise TypeError(
                             f"Model: a bound of {name} is a function of {other!r}, but must be one "
-                            "of parameters before it "
-                            f"or of data: {', '.join(known) or 'there are none'}!"
+                            "of parameters before it or of data: "
+                            f"{', '.join(known) or 'there are none'}!"
                         )
 
     def unpack(self, q: Operand, jacobian: bool) -> tuple[dict[str, Operand], list[Operand]]:

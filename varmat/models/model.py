@@ -596,6 +596,5 @@ class Model(DensityModel):
         GradientCheck
             True if all agree; printed, a table that names the parameters.
         """
-        return compare_gradient(
-            self, self.initial_point(q, seed, jacobian), tolerance, eps, jacobian
-        )
+        point = self.initial_point(q, seed, jacobian)
+        return compare_gradient(self, point, tolerance, eps, jacobian)

@@ -121,8 +121,7 @@ def draws_of(
     if found is None:
         raise TypeError(
             f"{function}: result is a {type(result).__name__}, but must be what Model.sample or "
-            "Model.laplace returned, "
-            "or a dict of arrays of shape (chains, draws, ...)!"
+            "Model.laplace returned, or a dict of arrays of shape (chains, draws, ...)!"
         )
     arrays: dict[str, np.ndarray] = {}
     outer: Shape | None = None
@@ -213,7 +212,7 @@ class Predictor:
 
 
 class _Simulation:
-    """Sent to the workers; simulates at the draws of a block. An error says at which draw it arose."""
+    """Simulates at the draws of a block, in a worker. An error says at which draw it arose."""
 
     def __init__(self, predictor: Predictor, function: Named) -> None:
         self._predictor, self._function = predictor, function

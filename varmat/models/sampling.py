@@ -57,8 +57,8 @@ def _warn_of_obstacle(model: Model, how: str = "", level: int = 4) -> bool:
     obstacle = getattr(model._value_and_grad, "obstacle", None)
     if obstacle is not None:
         text = (
-            "the log density cannot be recorded, so that every point is evaluated in "
-            f"Python{how}: {_reason(obstacle)}"
+            f"the log density cannot be recorded, so that every point is evaluated in Python{how}: "
+            f"{_reason(obstacle)}"
         )
         warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=level)
     return obstacle is not None
@@ -198,7 +198,7 @@ def check_executor(cores: int | None, executor: Executor | str | None) -> None:
     check("Model.sample", executor)
     if cores is not None:
         text = (
-            f"cores is {cores} with an executor, but must be left out: the executor says how "
-            "many chains run at a time!"
+            f"cores is {cores} with an executor, but must be left out: the executor says how many "
+            "chains run at a time!"
         )
         raise TypeError(f"Model.sample: {text}")

@@ -92,8 +92,8 @@ class SharedChains(Watching):
         if self._stopped is not None and len(found) < self._chains:
             left = ", ".join(str(i) for i in range(self._chains) if i not in found)
             text = (
-                f"interrupted: the result is without the chains {left}, which had not begun or "
-                "are on other machines"
+                f"interrupted: the result is without the chains {left}, which had not begun or are "
+                "on other machines"
             )
             warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=5)
         return joined_chains(found)

@@ -49,8 +49,8 @@ def random_start(
     if reason is not None and not recoverable(reason):
         raise reason
     text = (
-        f"at {_TRIES} random points the model refused the parameters, or its log density was "
-        "not finite; give a start"
+        f"at {_TRIES} random points the model refused the parameters, or its log density was not "
+        "finite; give a start"
     )
     outside = (
         "none was refused, but perhaps data are outside the support of their density, as a "

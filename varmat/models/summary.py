@@ -118,8 +118,8 @@ def summarised(result: ArvizData) -> Summary:
     if posterior is None:
         raise TypeError(
             f"Model.summary: result is a {type(result).__name__}, but must be what Model.sample, "
-            "Model.laplace or Model.to_arviz "
-            "returned, or a dict of arrays of shape (chains, draws, ...)!"
+            "Model.laplace or Model.to_arviz returned, or a dict of arrays of shape (chains, "
+            "draws, ...)!"
         )
     plain = groups is not None or type(result) is dict
     arrays = {

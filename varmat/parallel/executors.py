@@ -194,8 +194,7 @@ def answers(asking: Asking, requests: Sequence[Any], executor: Executor | str | 
         pools.renew(executor, pool)
     raise RuntimeError(
         f"{asking.name}: a worker that had the {_listed(asking, requests, left)} was killed or "
-        f"crashed {ATTEMPTS + 1} times, "
-        "perhaps because there was not enough memory"
+        f"crashed {ATTEMPTS + 1} times, perhaps because there was not enough memory"
     )
 
 
@@ -211,8 +210,8 @@ def _here(asking: Asking, request: Any) -> Any:
 def _warn(asking: Asking, requests: Sequence[Any], left: list[int]) -> None:
     jobs = _listed(asking, requests, left)
     text = (
-        f"{asking.name}: the executor has lost a worker and is broken; the {jobs} are computed "
-        "in this process"
+        f"{asking.name}: the executor has lost a worker and is broken; the {jobs} are computed in "
+        "this process"
     )
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 

@@ -239,8 +239,7 @@ class Evaluated:
         if cotangent is not None and cotangent.size != size:
             raise ShapeError(
                 f"{self.share.work.name}: f returns {size} elements where it returned "
-                f"{cotangent.size} before; their number "
-                "must be the same for all parameters!"
+                f"{cotangent.size} before; their number must be the same for all parameters!"
             )
         self._is_number = size == 1
         weights = np.ones(shape) if cotangent is None else cotangent.reshape(shape)
@@ -265,8 +264,7 @@ class _Number:
         if np.prod(shape, dtype=int) != 1:
             raise ShapeError(
                 f"{self.share.work.name}: f returns an array of shape {shape} where it returned "
-                "one element before; their number "
-                "must be the same for all parameters!"
+                "one element before; their number must be the same for all parameters!"
             )
         return np.sum(y) if shape else y
 

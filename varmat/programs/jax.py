@@ -1,23 +1,23 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that build on it.
 
 Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
-Compiled functions of JAX cannot raise, so the results are nan if a guard fails.
+Steps that run programs of their own are in `varmat.programs.jax_loops`. Compiled functions of JAX
+cannot raise, so the results are nan if a guard fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from varmat.programs import kernels
+from varmat.programs import jax_loops, kernels, scans
 from varmat.programs.blocks import Loop
+from varmat.programs.one_step import OneStep
 from varmat.programs.program import Program, Step, Value, element_places
 from varmat.programs.sparse import SampledProduct, SparseProduct
-
-if TYPE_CHECKING:
-    pass
+from varmat.programs.split_scans import SplitLoop
 
 Rule = Callable[..., Any]
 # JAX, which is imported only when it is used, or a module of it; and its arrays.
@@ -29,13 +29,12 @@ _NAMES = {
     "psi": "jax.scipy.special.digamma", "xlogy": "jax.scipy.special.xlogy",
     "xlog1py": "jax.scipy.special.xlog1py", "gammaln": "jax.scipy.special.gammaln",
      "expit": "jax.scipy.special.expit",
-    "log_ndtr": "jax.scipy.special.log_ndtr", "ndtr": "jax.scipy.special.ndtr",
-     "ndtri": "jax.scipy.special.ndtri",
+    "ndtr": "jax.scipy.special.ndtr", "ndtri": "jax.scipy.special.ndtri",
     "erf": "jax.scipy.special.erf", "erfc": "jax.scipy.special.erfc",
      "erfinv": "jax.scipy.special.erfinv",
     "gammainc": "jax.scipy.special.gammainc", "gammaincc": "jax.scipy.special.gammaincc",
      "betainc": "jax.scipy.special.betainc",
-    "betaln": "jax.scipy.special.betaln", "logit": "jax.scipy.special.logit",
+    "gamma": "jax.scipy.special.gamma", "logit": "jax.scipy.special.logit",
      "i0e": "jax.scipy.special.i0e",
     "i1e": "jax.scipy.special.i1e", "i0": "jax.scipy.special.i0", "i1": "jax.scipy.special.i1",
      "entr": "jax.scipy.special.entr",
@@ -71,20 +70,34 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
         import jax
     except ImportError as error:
         raise ImportError("to_jax: JAX is not installed: pip install jax") from error
-    rules = [_rule(jax, step.kernel) for step in program.steps]
-    missing = sorted(
-        {step.kernel.name for step, rule in zip(program.steps, rules, strict=True) if rule is None}
-    )
-    if missing:
-        raise TypeError(f"to_jax: JAX cannot run the steps {', '.join(missing)} of this program")
-    jnp = jax.numpy
+    run = translated(jax, program)
 
     def function(*arguments: Array) -> tuple[Array, ...]:
+        results, holds = run(*arguments)
+        return tuple(jax.numpy.where(holds, x, jax.numpy.nan) for x in results)
+
+    return function
+
+
+class _LackingError(TypeError):
+    """JAX cannot run some steps; `names` says which."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        steps = ", ".join(sorted(names))
+        super().__init__(f"to_jax: JAX cannot run the steps {steps} of this program")
+
+
+def translated(jax: Module, program: Program) -> jax_loops.Run:
+    """A program as a function of JAX, which returns the outputs and whether all guards hold."""
+    jnp, rules = jax.numpy, _rules(jax, program.steps)
+
+    def run(*arguments: Array) -> tuple[list[Array], Array]:
         known = {
             id(v): jnp.reshape(jnp.asarray(x, float), v.shape)
             for v, x in zip(program.arguments, arguments, strict=True)
         }
-        holds: Any = True
+        holds: Any = jnp.array(True)
 
         def array(value: Value) -> Array:
             base = value.base
@@ -95,7 +108,7 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
 
         for step, rule in zip(program.steps, rules, strict=True):
             operands = [array(v) for v in step.operands]
-            made = rule(step, *operands)  # type: ignore[misc]
+            made = rule(step, *operands)
             if not step.results:
                 holds = jnp.logical_and(holds, made)
                 continue
@@ -104,10 +117,9 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
                 known[id(value)] = jnp.broadcast_to(
                     jnp.reshape(x, value.shape) if x.size == value.size else x, value.shape
                 )
-        results = [array(v) for v in program.outputs]
-        return tuple(x if holds is True else jnp.where(holds, x, jnp.nan) for x in results)
+        return [array(v) for v in program.outputs], holds
 
-    return function
+    return run
 
 
 def scalar_to_jax(program: Program) -> Rule:
@@ -141,13 +153,33 @@ def _part(jnp: Module, whole: Array, value: Value) -> Array:
     return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
+def _rules(jax: Module, steps: Sequence[Step]) -> list[Rule]:
+    """The rule of each step. Steps that JAX does not have are refused by name, those of a program
+    within a step as "a in b".
+    """
+    rules: list[Rule | None] = []
+    lacking: set[str] = set()
+    for step in steps:
+        rule, name = None, step.kernel.name
+        try:
+            rule = _rule(jax, step.kernel)
+        except _LackingError as error:
+            lacking.update(f"{each} in {name}" for each in error.names)
+        else:
+            lacking.update([name] if rule is None else [])
+        rules.append(rule)
+    if lacking:
+        raise _LackingError(lacking)
+    return rules  # type: ignore[return-value]
+
+
 def _rule(jax: Module, kernel: kernels.Kernel) -> Rule | None:
     """A kernel as a function of the step and its operands; None if JAX does not have it."""
     for kind, make in _RULES.items():
         if isinstance(kernel, kind):
             rule: Rule | None = make(jax, kernel)
             return rule
-    return None
+    return kernel.in_jax(jax)
 
 
 def _named(jax: Module, name: str) -> Rule | None:
@@ -155,9 +187,6 @@ def _named(jax: Module, name: str) -> Rule | None:
     path = _NAMES.get(name, f"jax.numpy.{name}")
     found: Rule | None = jax
     for part in path.split(".")[1:]:
-        if part == "scipy":
-            from jax.scipy import special  # noqa: F401 - an attribute of jax from now on
-
         found = getattr(found, part, None)
     return found
 
@@ -175,9 +204,30 @@ def _erfcx(jax: Module, x: Array) -> Array:
     )
 
 
+def _betaln(jax: Module, x: Array, y: Array) -> Array:
+    """JAX's own is wrong from the sixth digit on. Programs use this up to 100, and Stirling's
+    series above.
+    """
+    gammaln = jax.scipy.special.gammaln
+    return gammaln(x) + gammaln(y) - gammaln(x + y)
+
+
+def _log_ndtr(jax: Module, x: Array) -> Array:
+    """JAX's own loses digits from 1 to 8, and has nine below -20."""
+    jnp, z = jax.numpy, jax.numpy.minimum(x, 0.0)
+    below = jnp.log(0.5 * _erfcx(jax, -np.sqrt(0.5) * z)) - 0.5 * z**2
+    return jnp.where(x > 0.0, jnp.log1p(-jax.scipy.special.ndtr(-abs(x))), below)
+
+
+# Functions that are written here, because JAX lacks them or loses digits.
+_WRITTEN: dict[str, Rule] = {"erfcx": _erfcx, "betaln": _betaln, "log_ndtr": _log_ndtr}
+
+
 def _ufunc(jax: Module, kernel: kernels.Ufunc) -> Rule | None:
-    if kernel.name == "erfcx":
-        return lambda step, x: _erfcx(jax, x)
+    from jax.scipy import special  # noqa: F401 - an attribute of jax from now on
+
+    if kernel.name in _WRITTEN:
+        return lambda step, *x: _WRITTEN[kernel.name](jax, *x)
     function = _named(jax, kernel.ufunc.__name__)
     return None if function is None else lambda step, *x: function(*x)
 
@@ -223,7 +273,8 @@ def _assemble(jax: Module, kernel: kernels.Assemble) -> Rule:
     jnp = jax.numpy
 
     def rule(step: Step, *operands: Array) -> Array:
-        whole = operands[0] if kernel.has_base else jnp.zeros(kernel.shape, kernel.dtype)
+        dtype = jax.dtypes.canonicalize_dtype(kernel.dtype)
+        whole = operands[0] if kernel.has_base else jnp.zeros(kernel.shape, dtype)
         flat = jnp.reshape(whole, (-1,))
         for place, shape, part, index in kernel.parts(operands):
             values = jnp.broadcast_to(part, shape)
@@ -277,11 +328,9 @@ def _sampled(jax: Module, kernel: SampledProduct) -> Rule:
     )
 
 
-def _loop(jax: Module, kernel: Loop) -> Rule | None:
+def _loop(jax: Module, kernel: Loop) -> Rule:
     """The steps on whole arrays: JAX divides long ones by itself."""
-    inner = [_rule(jax, step.kernel) for step in kernel.steps]
-    if None in inner:
-        return None
+    inner = _rules(jax, kernel.steps)
 
     def rule(step: Step, *operands: Array) -> list[Array]:
         known = {id(v): x for v, x in zip(kernel.outside, operands, strict=True)}
@@ -295,11 +344,27 @@ def _loop(jax: Module, kernel: Loop) -> Rule | None:
 
         for each, compute in zip(kernel.steps, inner, strict=True):
             (result,) = each.results
-            found = compute(each, *map(array, each.operands))  # type: ignore[misc]
+            found = compute(each, *map(array, each.operands))
             known[id(result)] = jax.numpy.reshape(found, result.shape)
         return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
 
     return rule
+
+
+def _scan(jax: Module, kernel: scans.Loop) -> Rule:
+    run = translated(jax, kernel.body.program(kernel.in_rows))
+    return jax_loops.scan(jax, kernel.body.sizes, kernel.in_rows, run)
+
+
+def _split_scan(jax: Module, kernel: SplitLoop) -> Rule:
+    split = kernel.split
+    run = translated(jax, split.runs)
+    return jax_loops.split_scan(jax, split.sizes, split.in_rows, run, split.used)
+
+
+def _one_step(jax: Module, kernel: OneStep) -> Rule:
+    steps = kernel.steps
+    return jax_loops.OneStep(jax, steps, translated(jax, steps.runner.program))
 
 
 # By class of kernel.
@@ -321,4 +386,7 @@ _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     Loop: _loop,
     SparseProduct: _sparse,
     SampledProduct: _sampled,
+    scans.Loop: _scan,
+    SplitLoop: _split_scan,
+    OneStep: _one_step,
 }

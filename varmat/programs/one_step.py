@@ -82,7 +82,7 @@ class NativeSteps:
     ) -> None:
         from varmat.programs.runners import compiled
 
-        self.runner, self.method, self.n, self.k = runner, method, n, k
+        self.runner, self.method, self.n, self.k, self.in_state = runner, method, n, k, in_state
         words = len(runner.table) - compiled.HEADER
         self._dims = [
             words,

@@ -240,8 +240,8 @@ class Program:
         callable
             Takes the arguments of the program and returns its outputs, a tuple of JAX arrays: for a
             recorded function its value and gradients. They have JAX's precision, which is single
-            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is refused
-            or a choice that was recorded goes the other way, they are nan.
+            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is refused,
+            a solver stops, or a choice that was recorded goes the other way, they are nan.
 
         Raises
         ------
@@ -249,6 +249,16 @@ class Program:
             If JAX is not installed.
         TypeError
             If there are steps that JAX cannot run; the message names them.
+
+        Notes
+        -----
+        Loops by `varmat.scan` become ``jax.lax.scan``, forward and backwards, as do the filters of
+        hidden Markov chains. Solutions by `ode_rk45` and `ode_ckrk` become ``jax.lax.while_loop``,
+        with the same steps. Refused are steps that call Python, as those of stiff solvers and of
+        your own operations, and functions that JAX does not have.
+
+        Compile the function with ``jax.jit`` before you call it often: without it JAX compiles each
+        loop again at every call.
 
         Examples
         --------

@@ -97,8 +97,8 @@ def _check_residual(inner: Inner, norm: float, f_tol: float, steps: int) -> None
     if not norm <= f_tol:
         raise DomainError(
             f"{inner.name}: the norm of the residual is {norm!r} after {steps} steps, but must be "
-            "at most the function tolerance, "
-            f"{f_tol!r}; start nearer to a solution, or allow more steps, if there is one!"
+            f"at most the function tolerance, {f_tol!r}; start nearer to a solution, or allow more "
+            "steps, if there is one!"
         )
 
 

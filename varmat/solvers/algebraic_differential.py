@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +12,10 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
+from varmat.solvers import sundials
 from varmat.solvers.differential import MULTISTEP
 from varmat.solvers.initial_values import checked_start
 from varmat.solvers.inner import Inner, value_now
-from varmat.solvers.steppers import LARGEST_DENSE, has_sundials
 from varmat.solvers.systems import Leaves, System
 
 if TYPE_CHECKING:
@@ -169,68 +168,31 @@ def _integrated(
     """The states at all times but the first, by IDA of SUNDIALS."""
     from sksundae.ida import IDA
 
-    n, parts, name = system.n, len(y) // system.n, system.inner.name
-    failure: list[BaseException] = []
-
-    @contextmanager
-    def kept_errors() -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            failure.append(error)
-            raise
+    n, parts, first = system.n, len(y) // system.n, sundials.FirstError()
 
     def residual(t: float, y: np.ndarray, yp: np.ndarray, found: np.ndarray) -> None:
-        with kept_errors():
-            if parts == 1:
-                found[:] = system.residual(t, y.copy(), yp.copy(), leaves)
-            else:
-                found[:] = system.with_derivatives(t, y.copy(), yp.copy(), leaves, in_state)
+        if parts == 1:
+            found[:] = system.residual(t, y.copy(), yp.copy(), leaves)
+        else:
+            found[:] = system.with_derivatives(t, y.copy(), yp.copy(), leaves, in_state)
 
     def jacobian(
         t: float, y: np.ndarray, yp: np.ndarray, _: np.ndarray, cj: float, matrix: np.ndarray
     ) -> None:
         # How the derivatives depend on the state is left out: Newton's method converges without.
-        with kept_errors():
-            in_y, in_yp = system.jacobians(t, y[:n].copy(), yp[:n].copy(), leaves)
-        block = in_y + cj * in_yp
-        if matrix.ndim == 1:
-            matrix[:] = np.tile(block.T.ravel(), parts)  # by columns
-            return
-        for i in range(parts):
-            matrix[i * n : (i + 1) * n, i * n : (i + 1) * n] = block
+        in_y, in_yp = system.jacobians(t, y[:n].copy(), yp[:n].copy(), leaves)
+        sundials.fill(matrix, np.tile(in_y + cj * in_yp, (parts, 1, 1)))
 
     rtol, atol, most = limits
-    settings: dict[str, Any] = {}
-    if parts * n > LARGEST_DENSE and parts > 1:
-        settings = {"linsolver": "sparse", "sparsity": np.kron(np.eye(parts), np.ones((n, n)))}
-    kept, where = np.unique(times, return_inverse=True)
-    solver = IDA(
-        residual,
-        jacfn=jacobian,
-        rtol=max(rtol, 1e-15),
-        atol=atol,
-        max_num_steps=min(most, 2**31 - 1),
-        **settings,
-    )
-    # Given only two times, the solver returns all its steps and ignores their limit: ask for three.
-    asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
-    try:
-        found = solver.solve(asked, y, yp)
-    except Exception:
-        if failure:
-            raise failure[0] from None
-        raise
-    if failure:
-        raise failure[0]
-    if not found.success or len(found.t) < len(asked):
+    settings = sundials.limits(max(rtol, 1e-15), atol, most) | sundials.pattern(parts, n)
+    solver = sundials.made(IDA, first.kept(residual), jacfn=first.kept(jacobian), **settings)
+    report, states = sundials.solve(solver, first, times, y, yp)
+    if states is None:
         raise DomainError(
-            f"{name}: the solver stopped at t = {float(found.t[-1])!r}: {found.message}"
+            f"{system.inner.name}: the solver stopped at t = {float(report.t[-1])!r}: "
+            f"{report.message}"
         )
-    states = np.asarray(found.y)
-    states = states[[0, -1]] if len(kept) == 2 else states
-    chosen: np.ndarray = states[where[1:]]
-    return chosen
+    return states
 
 
 @dae_solution.reverse
@@ -316,7 +278,7 @@ def _solved(
     if not np.isfinite(rates).all():
         i = int(np.flatnonzero(~np.isfinite(rates))[0])
         raise DomainError(f"{name}: yp0[{i}] is {float(rates[i])!r}, but must be finite!")
-    if not has_sundials():
+    if not sundials.has_sundials():
         raise ImportError(
             f"{name}: scikit-sundae is not installed; pip install 'varmat[ode]' brings it"
         )

@@ -192,8 +192,8 @@ _SUNDIALS = (
 )
 # What runs without Python, for the two kinds of methods.
 _IN_PROGRAMS = (
-    "In a recording the whole solution is one step of the program: with the native runner it "
-    "calls no Python."
+    "In a recording the whole solution is one step of the program: with the native runner it calls "
+    "no Python."
 )
 _BY_CALLS = "With the native runner `f` runs without Python, but the solver that calls it does not."
 _METHODS = {
@@ -369,26 +369,7 @@ def ode_adjoint_tol_ctl(
     return solution(name, f, y0, t0, ts, args, how)
 
 
-def _older(name: str, method: str) -> Function:
-    new = f"ode_{method}_tol"
-
-    def function(
-        f: Function,
-        y0: Operand,
-        t0: Operand,
-        ts: Operand,
-        theta: Operand,
-        x_r: Operand,
-        x_i: Operand,
-        relative_tolerance: float = 1e-6,
-        absolute_tolerance: float = 1e-6,
-        max_num_steps: int = 10**6,
-    ) -> Result:
-        limits = (relative_tolerance, absolute_tolerance, max_num_steps)
-        return _solved(name, method, f, y0, t0, ts, limits, (theta, x_r, x_i))
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""`{new}` with the arguments of older Stan programs.
+_OLDER = """`{new}` with the arguments of older Stan programs.
 
     Parameters
     ----------
@@ -434,6 +415,28 @@ def _older(name: str, method: str) -> Function:
     >>> vm.{name}(decay, [1.0], 0.0, [2.0], np.array([0.5]), [], []).round(4)
     array([[0.3679]])
     """
+
+
+def _older(name: str, method: str) -> Function:
+    new = f"ode_{method}_tol"
+
+    def function(
+        f: Function,
+        y0: Operand,
+        t0: Operand,
+        ts: Operand,
+        theta: Operand,
+        x_r: Operand,
+        x_i: Operand,
+        relative_tolerance: float = 1e-6,
+        absolute_tolerance: float = 1e-6,
+        max_num_steps: int = 10**6,
+    ) -> Result:
+        limits = (relative_tolerance, absolute_tolerance, max_num_steps)
+        return _solved(name, method, f, y0, t0, ts, limits, (theta, x_r, x_i))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _OLDER.format(name=name, new=new)
     return function
 
 

@@ -211,13 +211,8 @@ def _(
     def solve(
         y0: np.ndarray, t0: float, ts: np.ndarray, elements: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        parts = np.split(elements, np.cumsum(sizes)[:-1])
-        plain = Leaves(
-            [
-                x.reshape(shape) if shape else float(x[0])
-                for x, shape in zip(parts, shapes, strict=bool(shapes))
-            ]
-        )
+        parts = zip(np.split(elements, np.cumsum(sizes)[:-1]), shapes, strict=bool(shapes))
+        plain = Leaves([x.reshape(shape) if shape else float(x[0]) for x, shape in parts])
         states, sensitivity = integrated(system, how, y0, t0, ts, plain, in_state)
         times = [t0, *ts.tolist()]
         rates = [system.rate(t, y, plain) for t, y in zip(times, [y0, *states], strict=True)]
@@ -343,9 +338,7 @@ def _(
         return checked_rates(inner, inner((t, y), leaves), n)
 
     def along(i: int | None, start: Operand, t: Operand) -> Result:
-        """The derivative of the states along the initial state (None) or leaf `i`, by a larger
-        equation.
-        """
+        """The derivative along the initial state (None) or leaf `i`, by a larger equation."""
         states = solution(
             inner.name,
             Along(inner, n, i),

@@ -19,8 +19,8 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.inputs_and_outputs import lost
+from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
-from varmat.derivatives.reverse import vjp
 from varmat.derivatives.structure import map_leaves
 from varmat.programs.runners import has_native
 

@@ -177,8 +177,8 @@ def control_of(name: str, given: Operand) -> Control:
     if not isinstance(given, (list, tuple)) or not 6 <= len(given) <= 7:
         raise TypeError(
             f"{name}: tolerances is {given!r}, but must be a tuple (theta_0, tolerance, "
-            "max_num_steps, hessian_block_size, solver, "
-            "max_steps_line_search, allow_fallthrough), of which the last may be left out!"
+            "max_num_steps, hessian_block_size, solver, max_steps_line_search, allow_fallthrough), "
+            "of which the last may be left out!"
         )
     control = Control(*given)
     if not 0.0 < control.tolerance < np.inf:

@@ -326,8 +326,8 @@ class Search:
             before = change
         raise DomainError(
             f"{name}: the mode was not found in {control.max_num_steps} steps; the next one would "
-            "raise the log density by "
-            f"{0.5 * gain!r}, but that must be less than half the tolerance, {control.tolerance!r}!"
+            f"raise the log density by {0.5 * gain!r}, but that must be less than half the "
+            f"tolerance, {control.tolerance!r}!"
         )
 
     def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Result:
@@ -374,8 +374,7 @@ class Search:
             part *= 0.5
         raise DomainError(
             f"{self.inner.name}: no step along the direction of Newton's method raises the log "
-            f"density, {objective!r}, after "
-            f"{self.control.max_steps_line_search} halvings!"
+            f"density, {objective!r}, after {self.control.max_steps_line_search} halvings!"
         )
 
     def found(self, theta: np.ndarray) -> Mode:
@@ -387,9 +386,8 @@ class Search:
         if factor is None:
             raise DomainError(
                 f"{name}: the log density has no maximum where the search ended, or none of which "
-                f"solver {self.control.solver} "
-                "finds the covariance; take another start or, where the likelihood is not "
-                "log-concave, another solver!"
+                f"solver {self.control.solver} finds the covariance; take another start or, where "
+                "the likelihood is not log-concave, another solver!"
             )
         objective = self.value(theta) - 0.5 * float(a @ theta)
         return Mode(theta, a, factor, objective - 0.5 * factor.log_determinant)
@@ -402,6 +400,5 @@ class Search:
         if np.abs(pullback(1.0)[0] + times(w, probe)).max() > OUTSIDE * np.abs(w).max():
             raise DomainError(
                 f"{self.inner.name}: the Hessian of the log likelihood is not block-diagonal with "
-                "blocks of "
-                f"{self.control.block}; give a hessian_block_size that fits it!"
+                f"blocks of {self.control.block}; give a hessian_block_size that fits it!"
             )

@@ -252,9 +252,8 @@ def _sum(
         of = "" if i == 0 else f" of derivative {i - 1}"
         raise DomainError(
             f"{inner.name}: the estimate of the error{of} is {float(errors[i])!r} for an integral "
-            f"of {float(values[i])!r}, but "
-            f"must be at most {tolerance!r} of it; split the range where f is not smooth, or allow "
-            "more!"
+            f"of {float(values[i])!r}, but must be at most {tolerance!r} of it; split the range "
+            "where f is not smooth, or allow more!"
         )
     return values
 
@@ -398,8 +397,7 @@ def _cubature(
     if found.status != "converged" or not np.isfinite(values).all():
         raise DomainError(
             f"{inner.name}: the estimate of the error is {float(np.max(found.error))!r} after "
-            f"{found.subdivisions} subdivisions, "
-            f"but must be at most {absolute!r}, or {relative!r} of the integral; allow more of "
-            "either!"
+            f"{found.subdivisions} subdivisions, but must be at most {absolute!r}, or {relative!r} "
+            "of the integral; allow more of either!"
         )
     return values

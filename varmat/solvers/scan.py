@@ -15,8 +15,8 @@ from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
+from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
-from varmat.derivatives.reverse import vjp
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for
@@ -78,8 +78,7 @@ class Body:
             if np.shape(x) != np.shape(y):
                 raise ShapeError(
                     f"{self.name}: array {i + 1} of what f carries on has shape {np.shape(y)}, but "
-                    "must have that of init, "
-                    f"{np.shape(x)}!"
+                    f"must have that of init, {np.shape(x)}!"
                 )
         return [*after, *made]
 
@@ -119,9 +118,12 @@ class Body:
             self._programs[in_rows] = with_guards(made)
         return self._programs[in_rows]
 
-    def unguarded(self, in_rows: bool | None) -> Program:
-        """The program of the contributions, for steps whose guards have held forward."""
-        return without_guards(self._program(in_rows), sum(map(len, self._points)), of_others=True)
+    def program(self, in_rows: bool | None) -> Program:
+        """The same: forward with all guards, backwards without those that have held forward."""
+        made = self._program(in_rows)
+        if in_rows is None:
+            return made
+        return without_guards(made, sum(map(len, self._points)), of_others=True)
 
     def _numpy(self, in_rows: bool | None) -> Result:
         if in_rows not in self._runners:
@@ -138,7 +140,7 @@ class Body:
         if (in_rows, guarded) not in self._runners:
             from varmat.programs.runners.native import NativeRunner
 
-            program = self._program(in_rows) if guarded else self.unguarded(in_rows)
+            program = self._program(in_rows) if guarded else self.program(in_rows)
             self._runners[in_rows, guarded] = NativeRunner(program, numbers=True)
         runner = self._runners[in_rows, guarded]
         if runner.calls_python:
@@ -156,11 +158,7 @@ class Body:
         if in_rows not in self._splits:
             from varmat.programs.runners.native import NativeRunner
 
-            split = Split(
-                self._program(None) if in_rows is None else self.unguarded(in_rows),
-                self.sizes,
-                in_rows,
-            )
+            split = Split(self.program(in_rows), self.sizes, in_rows)
             self._splits[in_rows] = (
                 SplitLoop(split, NativeRunner(split.runs, numbers=True))
                 if split.is_possible
@@ -347,7 +345,7 @@ def _(start: Operand, rows: Operand, shared: Operand, *, body: Body, in_rows: bo
         if backward is not None:
             return written_backward(backward, carried, blocks[1], blocks[2], g)
         whole, of_rows, ended, _ = called(body.kernels[in_rows], carried, rows, shared, g)
-        if has_guards(body.unguarded(in_rows)):  # its own guards: all others have held forward
+        if has_guards(body.program(in_rows)):  # its own guards: all others have held forward
             require(np.equal(ended, 0.0))
         return whole[: body.sizes.n], of_rows, whole[history.size :]
 
@@ -483,8 +481,7 @@ def scan(
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"{name}: f returns a {type(pair).__name__}, but must return a pair: what is "
-                "carried on, and what is kept of "
-                "the step!"
+                "carried on, and what is kept of the step!"
             )
         after, y = pair
         if _nesting(after) != _nesting(init):

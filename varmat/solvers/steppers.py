@@ -4,7 +4,6 @@ installed.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.solvers import sundials
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -51,16 +51,6 @@ class Problem(NamedTuple):
     native: Callable[[float, np.ndarray, np.ndarray], None] | None = None
 
 
-def has_sundials() -> bool:
-    """Whether scikit-sundae, which wraps SUNDIALS, is installed."""
-    return _found("sksundae")
-
-
-@cache
-def _found(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
-
-
 def integrate(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool = False
 ) -> tuple[Operand, Operand]:
@@ -83,7 +73,7 @@ def integrate(
     """
     if method in ONE_STEP:
         return _by_one_step(method, problem, t0, z, times), None
-    if has_sundials() and not dense:
+    if sundials.has_sundials() and not dense:
         return _by_sundials(method, problem, t0, z, times), None
     return _by_scipy(method, problem, t0, z, times, dense)
 
@@ -221,64 +211,31 @@ def _by_sundials(
     """
     from sksundae.cvode import CVODE
 
-    failure: list[BaseException] = []
+    if (times == t0).all():
+        return np.repeat(z[None], len(times), axis=0)
+    first = sundials.FirstError()
 
     def rate(t: float, y: np.ndarray, rates: np.ndarray) -> None:
-        try:
-            rates[:] = problem.rate(t, y.copy())
-        except Exception as error:
-            failure.append(error)
-            raise
+        rates[:] = problem.rate(t, y.copy())
 
     def jacobian(t: float, y: np.ndarray, rates: np.ndarray, matrix: np.ndarray) -> None:
-        blocks = problem.jacobian(t, y.copy())
-        if matrix.ndim == 1:
-            matrix[:] = np.swapaxes(blocks, 1, 2).ravel()  # by columns
-            return
-        n = blocks.shape[1]
-        for i, block in enumerate(blocks):
-            matrix[i * n : (i + 1) * n, i * n : (i + 1) * n] = block
+        sundials.fill(matrix, problem.jacobian(t, y.copy()))
 
-    settings: dict[str, Any] = {"jacfn": jacobian} if method == "bdf" else {"linsolver": "gmres"}
-    parts = len(problem.jacobian(t0, z)) if method == "bdf" else 1
-    if parts * z.size > LARGEST_DENSE and parts > 1:
-        settings |= {
-            "linsolver": "sparse",
-            "sparsity": np.kron(np.eye(parts), np.ones((z.size // parts,) * 2)),
-        }
-    span = np.array([t0, *times.tolist()])
-    ahead = 1.0 if times[-1] >= t0 else -1.0
-    kept, where = np.unique(ahead * span, return_inverse=True)
-    kept = ahead * kept
-    solver = CVODE(
-        problem.native or rate,
-        method=method.upper() if method == "bdf" else "Adams",
-        rtol=problem.rtol,
-        atol=problem.atol,
-        max_num_steps=min(problem.max_steps, 2**31 - 1),
-        **settings,
-    )
-    if len(kept) < 2:
-        return np.repeat(z[None], len(times), axis=0)
-    # Given only two times, the solver returns all its steps and ignores their limit: ask for three.
-    asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
+    settings = sundials.limits(problem.rtol, problem.atol, problem.max_steps)
+    if method == "bdf":
+        blocks = problem.jacobian(t0, z)
+        settings |= {"jacfn": first.kept(jacobian), **sundials.pattern(*blocks.shape[:2])}
+    else:
+        settings["linsolver"] = "gmres"
+    name = "BDF" if method == "bdf" else "Adams"
+    rates = problem.native or first.kept(rate)
+    solver = sundials.made(CVODE, rates, method=name, **settings)
     try:
-        found = solver.solve(asked, z)
+        report, states = sundials.solve(solver, first, np.array([t0, *times.tolist()]), z)
     except Exception:
         if problem.native is not None:  # try the rates as written, which raise the error
             return _by_sundials(method, problem._replace(native=None), t0, z, times)
-        if failure:
-            raise failure[0] from None
         raise
-    if failure:
-        raise failure[0]
-    if not found.success or len(found.t) < len(asked):
-        raise _stopped(problem, float(found.t[-1]), int(found.nfev), str(found.message))
-    states = np.asarray(found.y)
-    states = states[[0, -1]] if len(kept) == 2 else states
-    chosen: np.ndarray = states[where[1:]]
-    return chosen
-
-
-# Matrices with more rows than this are sparse.
-LARGEST_DENSE = 3600
+    if states is None:
+        raise _stopped(problem, float(report.t[-1]), int(report.nfev), str(report.message))
+    return states

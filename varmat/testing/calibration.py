@@ -53,8 +53,7 @@ class Calibration:
         lines = [
             (
                 f"ranks of the truth among {self.draws} draws, {simulations} simulations, in "
-                f"{_BINS} "
-                "bins"
+                f"{_BINS} bins"
             )
         ]
         for name, ranks in self.ranks.items():
@@ -228,8 +227,8 @@ def _ranks(
 
 
 def _places(draws: int) -> np.ndarray:
-    """The places up to which ranks are counted: every rank if there are few. All ranks are up to the
-    last one, so it is left out.
+    """The places up to which ranks are counted: every rank if there are few. No rank is above the
+    last place, so it is left out.
     """
     return np.unique(np.linspace(0, draws - 1, min(draws, _PLACES)).round().astype(int))
 

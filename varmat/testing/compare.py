@@ -137,8 +137,8 @@ class Comparison:
             self.fail(
                 pair,
                 f"{what}{at(index)} is {a[index]:.17g} against {b[index]:.17g}, off by "
-                f"{abs(a[index] - b[index]):.3g} "
-                f"(relative {error:.2g}, allowed {tolerance:.2g}){hint(index) if hint else ''}",
+                f"{abs(a[index] - b[index]):.3g} (relative {error:.2g}, allowed "
+                f"{tolerance:.2g}){hint(index) if hint else ''}",
             )
 
     def fail(self, pair: tuple[str, str], sentence: str) -> NoReturn:

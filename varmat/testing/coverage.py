@@ -56,8 +56,8 @@ COLUMNS = (
     "tails",
     "errors",
 )
-# Modules without differentiable functions: the engine, functionals, solvers, tools, and functions of
-# plain values.
+# Modules without differentiable functions: the engine, derivatives, solvers, tools, and functions
+# of plain values.
 EXEMPT = (
     *(
         "core",
@@ -115,8 +115,8 @@ class Row:
         return max(self.errors.values(), default=0.0)
 
     def cells(self) -> list[str]:
-        """The cells of the row: names, the worst error of each column (of refusals their count), and
-        the worst of all.
+        """The cells of the row: names, the worst error of each column and the worst of all. Of
+        refusals it is their count.
         """
         marks = [
             _figure(self.errors[column]) if column in self.errors else "" for column in COLUMNS[:-1]

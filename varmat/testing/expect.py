@@ -394,8 +394,7 @@ class _Check:
                         error,
                         (
                             f"; most for argument {i}{at(index)}: forward mode gives {a:.10g}, "
-                            "reverse "
-                            f"mode {b:.10g}"
+                            f"reverse mode {b:.10g}"
                         ),
                     )
                 )

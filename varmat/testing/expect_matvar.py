@@ -162,8 +162,8 @@ def _expect_jacobian(
             a, b = (routes.reverse(case, mixture, weights)[2][0] for mixture in mixtures)
             for i in case.active:
                 what = (
-                    f"{case.describe(mixtures[0])}: the derivative of result {k}{at(index)} "
-                    f"with respect to argument {i}"
+                    f"{case.describe(mixtures[0])}: the derivative of result {k}{at(index)} with "
+                    f"respect to argument {i}"
                 )
                 comparison.close(
                     ("Jacobian with matvar", "varmat"), what, a[i], b[i], tolerance, slack=ROUNDING

@@ -89,8 +89,8 @@ def _expect_refusal(
             elif route == REVERSE and tape:  # a matvar may have been converted before the refusal
                 left = [entry[0].name for entry in tape]
                 sentence = (
-                    f"the failed call left {left} on the tape, but checks come before "
-                    "anything is recorded"
+                    f"the failed call left {left} on the tape, but checks come before anything is "
+                    "recorded"
                 )
         except Exception as error:
             sentence = f"it raises {type(error).__name__} ({error}) and not {name} ({expected})"

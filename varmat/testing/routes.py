@@ -487,8 +487,7 @@ def difference_gradient(
                     continue
                 raise AssertionError(
                     f"expect_ad({case.name}): finite differences move argument {i}{at(index)} out "
-                    "of the domain "
-                    f"({refusal}); let f map every point to the domain, or pass "
+                    f"of the domain ({refusal}); let f map every point to the domain, or pass "
                     "Tolerances(finite_difference=inf)"
                 ) from refusal
         estimates[i], errors[i] = estimate, error

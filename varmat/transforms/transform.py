@@ -142,8 +142,7 @@ class Transform(ABC):
             return float(x[0]) if type(x) is np.ndarray else x[0]
         raise ShapeError(
             f"{type(self).__name__}: x has shape {shape}, but must have shape "
-            f"{self.unconstrained_shape}, "
-            f"or be flat with {self.unconstrained_size} elements!"
+            f"{self.unconstrained_shape}, or be flat with {self.unconstrained_size} elements!"
         )
 
     def __repr__(self) -> str:

@@ -1,6 +1,4 @@
-"""NumPy functions written with differentiable ones: all routes to the derivatives, NumPy's values,
-and closed forms.
-"""
+"""NumPy functions composed of differentiable ones: all routes, NumPy's values, and closed forms."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import varmat as vm
 from varmat.core.dispatch import SUPPORTED
 from varmat.testing import Tolerances, expect_ad, expect_ad_matvar
 
-# What came with 2.1 is not there in the oldest NumPy that we support.
+# NumPy 2.0, the oldest version that we support, lacks what 2.1 added.
 NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 CUBE = np.sin(np.arange(24.0) * 1.7).reshape(2, 3, 4)
 WEIGHTS = np.array([0.5, 1.5, 2.0])
@@ -189,7 +187,7 @@ CASES = {
     "nanquantile": (lambda x: np.nanquantile(x, 0.6, axis=1), MATRIX),
     "nanpercentile": (lambda x: np.nanpercentile(x, [10.0, 95.0]), MATRIX),
     "quantile weights": (lambda x: by_weight(x, WEIGHTS, [0.1, 0.5, 0.95], axis=0), MATRIX),
-    # NumPy 2.0 pairs weights and values wrongly where there are several axes.
+    # With several axes NumPy 2.0 pairs weights and values wrongly.
     **(
         {"quantile weights of axes": (lambda x: by_weight(x, CUBE[0].T + 2.0, axis=(2, 1)), CUBE)}
         if NEW_NUMPY
@@ -229,12 +227,12 @@ CASES |= {
 
 
 def split(case):
-    """Function, arguments and tolerances of a case."""
+    """Return function, arguments and tolerances of a case."""
     f, *args = case
     return (f, args[:-1], args[-1]) if isinstance(args[-1], Tolerances) else (f, args, None)
 
 
-# NumPy 2.5 says that `np.trunc` is meant.
+# NumPy 2.5 deprecates `np.fix` in favour of `np.trunc`.
 @pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_all_routes_agree(name):
@@ -245,9 +243,9 @@ def test_all_routes_agree(name):
 
 
 EMPTY = np.empty(0)
-# Two knots in one place, at the ends too.
+# Each knot occurs twice, the first and the last one too.
 JUMPS, SIZES = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0]), np.array([1.0, 3.0, -1.0, 2.0, 0.5, 4.0])
-# What happens at the edges: infinities, nan, ties, nothing. Values are compared with NumPy's.
+# Edge cases: infinities, nan, ties, empty arrays. Values are compared with NumPy's.
 EDGES = {
     "clip nan": (lambda x: np.clip(x, 0.0, 1.0), np.array([np.nan, np.inf, -np.inf])),
     "clip empty": (lambda x: np.clip(x, 0.0, 1.0), EMPTY),
@@ -319,11 +317,12 @@ def test_closed_forms():
     assert vm.gradient(lambda a: np.average(a, weights=w), x) == pytest.approx(w / sum_w, rel=1e-15)
     expected = (x - x @ w / sum_w) / sum_w
     assert vm.gradient(lambda v: np.average(x, weights=v), w) == pytest.approx(expected, rel=1e-14)
-    # Of five values the quantile 0.3 lies a fifth of the way from the second to the third smallest.
+    # Of five values, the quantile 0.3 lies a fifth of the way from the second to the third
+    # smallest.
     expected = 0.8 * (VECTOR == 0.4) + 0.2 * (VECTOR == 0.7)
     assert vm.gradient(lambda a: np.quantile(a, 0.3), VECTOR) == pytest.approx(expected, rel=1e-14)
     assert vm.gradient(np.median, MATRIX).sum() == pytest.approx(1.0)
-    # d/dx of the variance of x with one degree of freedom less.
+    # The derivative of the variance is 2 * (x - mean) / (n - 1), and here n is 3.
     assert vm.gradient(np.cov, x) == pytest.approx(x - x.mean(), rel=1e-14)
     assert vm.gradient(lambda r: np.polyval(np.poly(r), 0.5), x) == pytest.approx(
         -np.prod(0.5 - x) / (0.5 - x), rel=1e-13
@@ -341,7 +340,7 @@ def test_closed_forms():
             [0.0, 0.5, 3.0, 3.5],
             [-6.0, 2.5 / 1.5, 3.5, 0.0],
         ),
-        # Of equal values the first is the one that counts.
+        # Among equal values the first one has the derivative.
         (lambda x: np.sum(np.unique(x)), [3.0, 1.0, 3.0], [1.0, 1.0, 0.0]),
         (lambda x: np.sum(np.nan_to_num(x)), [np.nan, np.inf, 2.0], [0.0, 0.0, 1.0]),
     ],
@@ -647,7 +646,7 @@ def test_like():
     np.sum(y).grad()
     assert x.adj.tolist() == [1.0, VECTOR[2], VECTOR[1], 0.0, 0.0]
     assert np.asarray(x, like=x) is x
-    # As NumPy's, these make arrays of their own.
+    # Like NumPy's, these functions copy.
     for function, settings in ((np.array, {}), (np.asarray, {"copy": True})):
         function(x, **settings, like=x)[0] = 9.0
     assert vm.value(x).tolist() == VECTOR.tolist()
@@ -701,7 +700,8 @@ def test_polynomials_lose_their_leading_zeros_as_numpys_do():
     for a, b in ((p, VECTOR), (VECTOR, p), (p, q)):
         np.testing.assert_array_equal(vm.value(np.polymul(vm.var(a), b)), np.polymul(a, b))
     recorded = vm.recorded(lambda a: np.sum(np.polymul(a, VECTOR) ** 2))
-    for a in (p, np.array([2.0, 0.0, 3.0, 1.0])):  # at the other point the result has another shape
+    # At the second point the result has another shape.
+    for a in (p, np.array([2.0, 0.0, 3.0, 1.0])):
         assert recorded(a)[0] == pytest.approx(np.sum(np.polymul(a, VECTOR) ** 2))
 
 

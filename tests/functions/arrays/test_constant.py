@@ -21,7 +21,7 @@ CALLS = {
     "einsum_path": lambda f, x: f("...,...", x, x)[0],
     "lexsort": lambda f, x: f((x, x)),
     "searchsorted": lambda f, x: f([0.0, 1.0, 2.0], x),
-    # Text of an array, not of the container that NumPy would find in a bare number.
+    # A bare number has no text as an array.
     "array2string": lambda f, x: f(x) if np.ndim(x) else None,
     "array_repr": lambda f, x: f(x) if np.ndim(x) else None,
     "array_str": lambda f, x: f(x) if np.ndim(x) else None,
@@ -29,7 +29,7 @@ CALLS = {
 
 
 def outcome(function, x):
-    """What a function gives, or the type of what it raises."""
+    """Return the result of a function, or the type of its exception."""
     if isinstance(function, np.ufunc):
         return function(*[x] * function.nin)
     try:

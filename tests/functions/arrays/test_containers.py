@@ -1,5 +1,5 @@
-"""Stan's names for parts of containers, and for what has no derivative: sizes, orders, arrays made
-of counts, numbers.
+"""Stan's names for parts of containers, and for results without a derivative: sizes, orders, arrays
+made from counts, numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[Any, Any]] = {
     "tail": (lambda x: vm.tail(x, 3), VECTOR),
     "to_array_2d": (vm.to_array_2d, MATRIX),
 }
-# Of nothing.
+# The parts are empty.
 EMPTY: dict[str, tuple[Any, Any]] = {
     "block": (lambda x: vm.block(x, 0, 1, 0, 2), MATRIX),
     "segment": (lambda x: vm.segment(x, 9, 0), VECTOR),
@@ -84,9 +84,9 @@ def test_equally_spaced_whole_numbers(count: int, lower: int, upper: int) -> Non
     assert found.dtype == np.int64
     assert found[0] == lower
     assert found[-1] <= upper
-    if count <= upper - lower + 1:  # of the largest whole distance that fits
+    if count <= upper - lower + 1:  # the steps are the largest whole distance that fits
         assert set(steps) == {(upper - lower) // (count - 1)}
-    else:  # every number as often as the next, but for the last
+    else:  # each number occurs equally often, the last one perhaps less often
         repeats = np.unique(found, return_counts=True)[1]
         assert set(steps) <= {0, 1}
         assert set(repeats[:-1]) <= {repeats[0]}
@@ -103,7 +103,7 @@ def test_names_of_one_function_are_one_object(names: str) -> None:
     assert len({getattr(vm, name) for name in names.split()}) == 1
 
 
-# Positions of arguments, and of outputs, that are places: Stan counts them from 1.
+# Positions of the arguments and outputs that are indices, which Stan counts from 1.
 PLACES: dict[str, tuple[int, ...]] = {
     "block": (1, 2), "col": (1,), "row": (1,), "segment": (1,), "sub_col": (1, 2),
      "sub_row": (1, 2), "rank": (1,),
@@ -114,7 +114,7 @@ ORDERS = ("sort_indices_asc", "sort_indices_desc")
 
 
 def shifted(entry: Any) -> Any:
-    """An entry whose places are counted from 0."""
+    """Return the entry with its indices counted from 0."""
     args = [
         [x - 1, c] if i in PLACES.get(entry["function"], ()) else [x, c]
         for i, (x, c) in enumerate(entry["args"])
@@ -315,7 +315,9 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
 
 
 def test_sizes_and_orders_of_variables() -> None:
-    """They look at values, and a recording of what used them holds only where they are the same."""
+    """Sizes and orders depend on values. Where the order changes, a recording that used it
+    evaluates the function instead.
+    """
     x = vm.var(VECTOR)
     assert (vm.dims(x), vm.num_elements(x), vm.rows(x), vm.cols(x)) == ((4,), 4, 4, 1)
     assert vm.dims(vm.matvar(MATRIX)) == (2, 3)

@@ -1,4 +1,4 @@
-"""Cumulative sums and products: all routes, closed forms, and what they refuse."""
+"""Cumulative sums and products: all routes, closed forms, and refusals."""
 
 import math
 from itertools import pairwise
@@ -87,7 +87,7 @@ def test_scalars_are_not_accumulated(ufunc):
 
 
 def test_passes_grow_with_the_logarithm():
-    """The scan behind products with zeros doubles its step."""
+    """The scan for products with zeros doubles its step each time."""
     sizes = []
     for n in (16, 256):
         with vm.nested() as tape:

@@ -1,4 +1,4 @@
-"""Sums of exponentials: all routes, against arithmetic with 400 digits, and by blocks."""
+"""Sums of exponentials: all routes, 400-digit arithmetic, and evaluation in blocks."""
 
 import math
 
@@ -86,7 +86,7 @@ def test_logsumexp_of_a_negative_sum_is_nan(b):
 
 
 def test_softmax_of_large_numbers_to_the_last_digit() -> None:
-    # By 50-digit arithmetic, at a point where Stan loses one.
+    # The oracle is 50-digit arithmetic, because Stan loses a digit at this point.
     _, (adjoint,) = gradients(vm.log_sum_exp, [np.array([-1000.0, -1001.0])], [1.0])
     np.testing.assert_allclose(adjoint, [0.7310585786300048793, 0.2689414213699951207], rtol=5e-16)
 

@@ -1,4 +1,4 @@
-"""Histograms of variable weights, and polynomials through variable data."""
+"""Histograms with variable weights, and polynomials fitted to variable data."""
 
 from __future__ import annotations
 

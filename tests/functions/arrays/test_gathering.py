@@ -16,7 +16,7 @@ VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
 MATRIX = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
 
-# What moves elements: name -> (function, arguments at which it is tried).
+# Functions that move elements: name -> (function, arguments at which it is tried).
 MOVES: dict[str, tuple[Any, list[Any]]] = {
     "copy": (np.copy, [1.5, VECTOR, MATRIX, np.zeros((0, 2))]),
     "broadcast_to new axes": (
@@ -145,7 +145,7 @@ def test_infinite_and_nan_elements_stay_where_they_are(move: Any) -> None:
 @pytest.mark.parametrize(
     "copy", [lambda x: np.tile(x, 1), lambda x: np.repeat(x, 1, axis=0), lambda x: np.pad(x, 0)]
 )
-def test_what_happens_to_be_a_copy_is_independent(copy: Any) -> None:
+def test_results_that_happen_to_be_copies_are_independent(copy: Any) -> None:
     x = vm.var(VECTOR)
     copy(x)[0] = 7.0
     np.testing.assert_array_equal(x.val, VECTOR)
@@ -426,7 +426,7 @@ def test_grids_are_copies_unless_views_are_wanted(sparse):
         assert np.shares_memory(view, v)
 
 
-def test_what_pad_does_not_know_is_not_passed_over():
+def test_pad_refuses_settings_of_other_modes():
     for mode, settings in (
         ("edge", {"constant_values": 7.0}),
         ("constant", {"reflect_type": "even"}),

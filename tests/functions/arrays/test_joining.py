@@ -11,7 +11,7 @@ from functions.movement import expect_moves, gradient
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
 
-# What came with 2.1 is not there in the oldest NumPy that we support.
+# NumPy 2.0, the oldest version that we support, lacks what 2.1 added.
 NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 VECTOR = np.array([3.0, -1.0, 2.0])
@@ -115,7 +115,7 @@ def test_stack_takes_lists_among_variables() -> None:
 
 
 def test_where_keeps_infinite_and_nan_branches_out() -> None:
-    """The branch that is not chosen has no influence, whatever it is."""
+    """The branch that is not chosen has no influence, even if it is infinite or nan."""
     x = np.array([0.0, 4.0, -1.0])
 
     def root(x: Any) -> Any:
@@ -148,7 +148,9 @@ def test_where_with_a_variable_condition_and_of_one_argument() -> None:
 
 
 def test_kinds() -> None:
-    """A varmat among the operands makes a varmat; scalars and data do not change the kind."""
+    """A varmat among the operands makes the result a varmat. Scalars and data do not change its
+    kind.
+    """
     with vm.nested():
         x, m, v = vm.var(VECTOR), vm.matvar(VECTOR), vm.var(2.0)
         for join in (np.concatenate, np.stack, np.hstack, np.vstack):

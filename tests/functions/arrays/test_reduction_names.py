@@ -50,7 +50,7 @@ def test_extreme_of_nothing_with_a_start():
 
 
 def test_degrees_of_freedom_may_be_small_integers():
-    """Those of NumPy would wrap around, or refuse to be subtracted."""
+    """NumPy's small integers would wrap around, or could not be subtracted."""
     x = np.arange(300.0)
     assert np.var(vm.var(x), ddof=np.uint8(1)).val == pytest.approx(np.var(x, ddof=1), rel=1e-14)
     with np.errstate(divide="ignore"):
@@ -59,7 +59,7 @@ def test_degrees_of_freedom_may_be_small_integers():
 
 
 @pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.nansum])
-def test_where_selects_among_the_elements_and_nothing_else(function):
+def test_where_must_be_boolean_and_broadcast(function):
     x = vm.var([1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match="where has dtype int64, but must be boolean!"):
         function(x, where=np.array([0, 1, 2]))

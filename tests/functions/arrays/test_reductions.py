@@ -1,6 +1,4 @@
-"""Reductions: closed forms, the ends of the range, Stan's values, conventions, and what they
-refuse.
-"""
+"""Reductions: closed forms, the ends of the range, Stan's values, conventions, and refusals."""
 
 import inspect
 import json
@@ -56,7 +54,8 @@ def test_vectors_and_matrices(f):
 def test_scalars(f):
     both(f, 1.3)
     both(partial(f, axis=0), 1.3)
-    both(partial(np.mean, axis=0), 1.3)  # refused, as NumPy does
+    # NumPy refuses the axis of a scalar, and so do we.
+    both(partial(np.mean, axis=0), 1.3)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
@@ -102,7 +101,7 @@ floats = st.floats(-5.0, 5.0).map(lambda x: round(x, 3))
 
 @st.composite
 def reductions(draw):
-    """An array, axes to reduce, and weights for the result."""
+    """Draw an array, axes to reduce, and weights for the result."""
     x = draw(
         arrays.arrays(
             float, arrays.array_shapes(min_dims=1, max_dims=3, max_side=3), elements=floats
@@ -117,8 +116,8 @@ def reductions(draw):
 
 
 def by_element(function):
-    """The derivative of a reduction whose partial derivatives of one slice are `function`, a slice
-    at a time.
+    """Return the derivative of a weighted reduction, slice by slice. The partial derivatives of one
+    slice are given by `function`.
     """
 
     def derivative(x, axis, weights):
@@ -307,7 +306,8 @@ def test_conventions(case):
         got, (adj,) = value_and_adjoints(f, np.array(x))
         np.testing.assert_allclose(got, value, rtol=1e-15)
         np.testing.assert_allclose(adj, derivative, rtol=1e-15)
-        if np.isfinite(derivative).all():  # forward mode multiplies with the zeros of a direction
+        # Forward mode multiplies infinite partials by the zeros of a direction.
+        if np.isfinite(derivative).all():
             forward = [f(vm.Dual(np.array(x), unit)).tan for unit in np.eye(len(x))]
             np.testing.assert_allclose(forward, derivative, rtol=1e-15)
 
@@ -349,7 +349,9 @@ def test_aliases():
 
 
 def test_log_sum_exp_of_two_operands():
-    """In Stan it is a function of two numbers too; an integer is an axis, as in SciPy."""
+    """In Stan log_sum_exp has a form with two operands. A single integer after the array is an
+    axis, as in SciPy.
+    """
     x, y = np.array([1.0, 2.0, -3.0]), np.array([0.5, 2.5, 1.0])
     assert vm.log_sum_exp(1.0, 2.0) == np.logaddexp(1.0, 2.0)
     expect_ad(vm.log_sum_exp, x, y)
@@ -429,7 +431,7 @@ def test_refusals(call, error, match):
         assert len(tape) == before
 
 
-# Rows with infinities and nan, and sums in which one element outweighs all others.
+# Rows with infinities and nan, and sums in which one element dominates.
 WILD = [
     *([0.0, -math.inf, 1.0], [-math.inf] * 3, [math.inf, 1.0, math.inf], [math.nan, 1.0, 2.0]),
     *([700.0, -700.0, 700.0], [1e-9, -60.0, -60.0]),
@@ -454,7 +456,7 @@ SHORT = [
 @pytest.mark.parametrize("shape", [(240, 3), (2, 120, 3), (240, 12), (240, 13), (240, 1)])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_short_rows(f, shape):
-    """Many rows of a few elements are gone through in other ways than a few rows."""
+    """Many short rows are reduced by another algorithm than a few long ones."""
     x, k = np.random.default_rng(3).normal(size=shape), shape[-1]
     if k == 3 and f not in (np.prod, np.std, np.linalg.norm):
         x.reshape(-1, 3)[: len(WILD)] = WILD

@@ -14,7 +14,7 @@ import varmat as vm
 from varmat.core.arena import LARGE
 from varmat.testing import expect_ad_matvar
 
-# What came with 2.1 is not there in the oldest NumPy that we support.
+# NumPy 2.0, the oldest version that we support, lacks what 2.1 added.
 NEW_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
@@ -73,7 +73,7 @@ VIEWS: dict[str, tuple[Any, list[Any]]] = {
     "to_matrix of a vector": (vm.to_matrix, [VECTOR, MATRIX]),
     "to_matrix by rows": (lambda x: vm.to_matrix(x, 3, 2, col_major=False), [MATRIX]),
 }
-# What NumPy copies, or what becomes an array or a scalar: one entry each.
+# Calls that copy in NumPy, or whose result is an array or a scalar. Each one records one entry.
 COPIES: dict[str, tuple[Any, list[Any]]] = {
     "reshape transposed": (lambda x: np.reshape(x.T, -1), [MATRIX]),
     "reshape F": (lambda x: np.reshape(x, (3, -1), order="F"), [MATRIX, CUBE]),
@@ -167,7 +167,7 @@ def test_scalars_stay_what_they_are(f: Any) -> None:
 
 @pytest.mark.parametrize(("f", "x"), cases(VIEWS))
 def test_several_directions_share_too(f: Any, x: Any) -> None:
-    """Assigning to a view of a dual changes the dual, in every direction."""
+    """Assigning to a view of a dual changes the dual, with its tangents in all directions."""
     tangents = np.stack([x + 1.0, -x])
     dual = vm.Dual(x, tangents)
     part = f(dual)
@@ -221,15 +221,15 @@ def test_atleast_of_several_is_a_tuple() -> None:
 
 @pytest.mark.parametrize("shape", [(200, 200), (400, 100)])
 def test_large_views(shape: tuple[int, int]) -> None:
-    """Adjoints of large variables may be shared with those of results, in another layout, until
-    they are written to.
+    """The adjoint of a large variable may be shared with the adjoint of a result, even in another
+    layout, until it is written to.
     """
     assert np.prod(shape) > LARGE
     rng = np.random.default_rng(1)
     a, w = rng.normal(size=shape), rng.normal(size=shape)
 
     def f(x: Any) -> Any:
-        # adjoints that are transposed, and read-only
+        # These adjoints are transposed and read-only.
         y = np.copy(np.transpose(np.copy(np.transpose(x))))
         return np.reshape(y, -1) * w.ravel() + np.reshape(x, -1) + np.reshape(y.T, -1)
 
@@ -237,7 +237,7 @@ def test_large_views(shape: tuple[int, int]) -> None:
 
 
 def test_transposed_large_adjoints_meet_a_view() -> None:
-    """Two read-only transposed contributions, then one through a reshape."""
+    """The contributions are two read-only transposed ones, and then one through a reshape."""
     a = np.arange(40_000.0).reshape(200, 200)
     with vm.nested():
         x = vm.var(a)
@@ -254,8 +254,8 @@ STAN = json.loads((Path(__file__).parents[2] / "data" / "shaping.json").read_tex
 
 @pytest.mark.parametrize("entry", STAN, ids=[entry["id"] for entry in STAN])
 def test_against_stan_math(entry: Any) -> None:
-    """Values and gradients of Stan's functions, also of those of the modules for gathering and
-    joining.
+    """These are all of Stan's functions that move elements, including those of the gathering and
+    joining modules.
     """
     function = getattr(vm, entry["function"])
     with vm.nested():
@@ -348,7 +348,7 @@ def test_value_and_tangent_of_a_dual_are_views_or_copies_together(
     def f(x: Any) -> Any:
         y = MADE[name](x)
         flat = np.ravel(y)
-        flat *= 2.0  # of the value and of the tangent, or of copies of both
+        flat *= 2.0  # changes value and tangent in place if they are views, else copies of both
         return np.sum(y * y) if np.ndim(y) else y * y
 
     tangent = MATRIX - 1.0 if k is None else np.stack([MATRIX - 1.0, MATRIX**2])
@@ -367,7 +367,7 @@ def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
         np.testing.assert_array_equal(vm.value(part), expected)
 
 
-def test_a_variable_is_a_wrong_number_of_sections_as_its_value_is():
+def test_a_variable_as_number_of_sections_is_refused_like_its_value():
     with pytest.raises(ValueError, match="equal division"):
         np.split(vm.var(np.ones(2)), vm.var(1.5))
 

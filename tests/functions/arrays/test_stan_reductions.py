@@ -1,5 +1,5 @@
 """Reductions: values and gradients of Stan Math, and the conventions in which varmat differs from
-it.
+Stan.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NUMPY = {
     "sum": np.sum,
 }
 THIRD, NAN = 1.0 / 3.0, math.nan
-# Our value and gradient where they differ: NumPy's treatment of nan, ties that share the
-# derivative, the smallest subgradient of a norm at the origin, and of a sum of exponentials the
-# limit towards infinity.
+# Our value and gradient for entries with another convention. We treat nan as NumPy does, share the
+# derivative among ties, take the smallest subgradient of a norm at the origin, and take the limit
+# for sums of exponentials at infinity.
 DIFFERENT: dict[str, tuple[float, list[float]]] = {
     "log_sum_exp#13": (math.inf, [0.0, 1.0, 0.0]),
     "max#5": (NAN, [0.0, 1.0, 0.0]),
@@ -36,7 +36,7 @@ DIFFERENT: dict[str, tuple[float, list[float]]] = {
     "min#12": (NAN, [0.0, 1.0, 0.0]),
     "norm2#2": (0.0, [0.0, 0.0]),
 }
-# The largest of no numbers: -inf in Stan, an error in NumPy.
+# The maximum of an empty array is -inf in Stan and an error in NumPy.
 EMPTY = "max#10"
 
 
@@ -50,7 +50,7 @@ def selected(pick: Any) -> list[Any]:
 
 @pytest.mark.parametrize("entry", selected(lambda name: name not in {*DIFFERENT, EMPTY}))
 def test_against_stan(entry: Any) -> None:
-    # Stan's gradient of log_sum_exp at +-1000 is off by 1.2e-14 of the 50-digit one, ours is not.
+    # At +-1000 Stan's gradient of log_sum_exp is off by 1.2e-14. Ours agrees with 50 digits.
     stan.check(named(entry), entry, rtol=1.3e-14)
 
 
@@ -71,7 +71,7 @@ def test_conventions(entry: Any) -> None:
 )
 def test_nothing_to_reduce(entry: Any) -> None:
     x = vm.var(np.empty(0))
-    if entry["function"] == "mean":  # as in NumPy
+    if entry["function"] == "mean":  # the mean of an empty array is nan, as in NumPy
         with np.errstate(invalid="ignore"):
             assert math.isnan(vm.value(np.mean(x)))
         return

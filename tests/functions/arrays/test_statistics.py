@@ -1,4 +1,4 @@
-"""Averages, covariances, quantiles: weights, and what is nan with NumPy's warnings."""
+"""Averages, covariances and quantiles: weights, and nan results with NumPy's warnings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import varmat as vm
 def test_weighted_quantiles_are_elements():
     x, q = np.array([3.0, 1.0, 2.0, 2.5]), np.array([0.0, 0.1, 0.25, 0.3, 0.9, 1.0])
     w = np.array([1.0, 0.0, 1.0, 2.0])
-    # The smallest has no weight, and is never chosen.
+    # The smallest element has no weight, so it is never chosen.
     np.testing.assert_array_equal(
         vm.value(by_weight(vm.var(x), w, q)), [2.0, 2.0, 2.0, 2.5, 3.0, 3.0]
     )
     np.testing.assert_array_equal(
         vm.gradient(lambda a: by_weight(a, w, 0.3), x), [0.0, 0.0, 0.0, 1.0]
     )
-    # Whole weights count elements.
+    # Integer weights count elements.
     repeated = np.repeat(MATRIX.ravel(), np.arange(1, 13))
     for each in q:
         expected = np.quantile(repeated, each, method="inverted_cdf")
@@ -30,7 +30,8 @@ def test_weighted_quantiles_that_ignore_nan():
     x = np.array([[1.0, np.nan, 2.0, 5.0], [np.nan] * 4, [3.0, 1.0, 2.0, 0.0]])
     w, q = np.array([1.0, 9.0, 2.0, 1.0]), np.array([0.2, 0.5, 1.0])
     settings = {"axis": 1, "weights": w, "method": "inverted_cdf"}
-    with pytest.warns(RuntimeWarning):  # NumPy wants a weight for each element here
+    # NumPy needs a weight for each element in this case.
+    with pytest.warns(RuntimeWarning):
         expected = np.nanquantile(x, q, **{**settings, "weights": np.tile(w, (3, 1))})
     np.testing.assert_array_equal(vm.value(np.nanquantile(vm.var(x), q, **settings)), expected)
     assert (

@@ -1,5 +1,5 @@
-"""Banded, Toeplitz and circulant systems: against 50-digit dense ones, SciPy, and along all
-routes.
+"""Banded, Toeplitz and circulant systems: against dense ones in 50 digits, against SciPy, and along
+all routes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ C, R = RNG.normal(size=N) + 5.0 * (np.arange(N) == 0), RNG.normal(size=N)
 
 
 def dense(ab: Any, upper: int, symmetric: bool = False) -> Any:
-    """The matrix of a banded storage."""
+    """Return the matrix that a banded storage stands for."""
     n = ab.cols
     a = mp.zeros(n)
     for k in range(ab.rows):
@@ -133,7 +133,7 @@ def test_values_of_scipy():
 
 
 def test_the_transposed_of_one_element_has_that_element():
-    """The first element of the row is not read, by SciPy neither."""
+    """The first element of the row is not read, as in SciPy."""
     f = vm.value_and_grad(lambda c, r: np.sum(vm.solve_toeplitz((c, r), [8.0])), (0, 1))
     _, adjoints = f(np.array([2.0]), np.array([5.0]))
     np.testing.assert_array_equal(adjoints[0], [-2.0])
@@ -171,7 +171,7 @@ def test_refusals(call, error, message):
 
 @pytest.mark.parametrize("width", [0, 1, 5, 60])
 def test_long_banded_matrices(width):
-    """Of several blocks of columns: against the factor of the whole matrix."""
+    """The matrices span several blocks of columns. The oracle is the factor of the dense matrix."""
     ab = (
         RNG.normal(size=(width + 1, LONG))
         + (4.0 * width + 4.0) * (np.arange(width + 1) == 0)[:, None]

@@ -22,7 +22,7 @@ SYMMETRIC = REAL + REAL.T
 
 
 def triangles(a: Any) -> tuple[Any, Any, Any]:
-    """Without pivots; those of SciPy are made before."""
+    """Factorise without pivoting. The rows are put into SciPy's order before."""
     n = a.rows
     low, up = mp.eye(n), a.copy()
     for k in range(n):
@@ -39,7 +39,7 @@ def polar(a: Any) -> Any:
 
 
 def generalised(a: Any, b: Any) -> Any:
-    """Eigenvalues, as powers' traces: symmetric functions, which need no order."""
+    """Return power sums of the eigenvalues, which do not depend on their order."""
     x = mp.inverse(b) * a
     return mp.matrix([[sum((x**k)[i, i] for i in range(a.rows)) for k in (1, 2, 3)]])
 
@@ -50,7 +50,7 @@ def power_sums(a: Any, b: Any) -> Any:
 
 
 def symmetrised(a: Any) -> Any:
-    """The symmetric matrix of the lower triangle."""
+    """Return the symmetric matrix with the given lower triangle."""
     return mp.matrix([[a[max(i, j), min(i, j)] for j in range(a.cols)] for i in range(a.rows)])
 
 

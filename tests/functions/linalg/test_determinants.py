@@ -1,5 +1,5 @@
 """Determinants and their logarithms: against 50-digit arithmetic and Stan Math, at singular
-matrices, and what they refuse.
+matrices, and refusals.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STAN = ("determinant", "log_determinant", "log_determinant_ldlt", "log_determina
 
 @pytest.mark.parametrize("entry", stan_entries(STAN))
 def test_against_stan(entry: Any) -> None:
-    # One entry is nearly singular, with a condition of 1e7 or so.
+    # One entry is nearly singular, with a condition number of about 1e7.
     condition = np.linalg.cond(stan.arguments(entry)[0])
     fold = stan.lower if entry["function"].endswith(("spd", "ldlt")) else None
     stan.check(getattr(vm, entry["function"]), entry, rtol=1e-14 * max(1.0, condition), fold=fold)
@@ -105,7 +105,7 @@ def test_all_routes(f: Any, a: Any) -> None:
 
 
 def minors(a: Any) -> Any:
-    """Cofactors by their definition."""
+    """Return the cofactors by their definition."""
     n = len(a)
     return np.array(
         [
@@ -161,7 +161,7 @@ def test_nan_beside_a_singular_matrix() -> None:
 
 
 def test_second_derivative_at_a_singular_matrix() -> None:
-    # Of det([[a, b], [c, d]]) = a d - b c it is constant.
+    # The second derivative of det([[a, b], [c, d]]) = a d - b c is constant.
     _, (adjoint,) = gradients(cofactor, [np.zeros((2, 2))], [np.array([[1.0, 2.0], [3.0, 4.0]])])
     np.testing.assert_allclose(adjoint, [[4.0, -3.0], [-2.0, 1.0]], rtol=1e-15)
 
@@ -204,7 +204,7 @@ def test_hilbert() -> None:
     "f", [vm.determinant, lambda a: slogdet(a).logabsdet, vm.log_determinant_spd]
 )
 def test_stacks_of_large_matrices(f: Any) -> None:
-    # They are factorised one by one.
+    # Large matrices of a stack are factorised one by one.
     (values,), (adjoint,) = gradients(f, [LARGES], [np.ones(LARGES.shape[:-2])])
     for index in np.ndindex(LARGES.shape[:-2]):
         (value,), (one,) = gradients(f, [LARGES[index]], [1.0])

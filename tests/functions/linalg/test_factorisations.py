@@ -1,5 +1,5 @@
 """Factorisations: against 50-digit arithmetic and Stan Math, at repeated eigenvalues and singular
-values, and what they refuse.
+values, and refusals.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ STAN = (
 
 
 def as_stan_signs(entry: Any) -> Any:
-    """Our function of the entry with the sign of each vector that Stan's has, or squared where
-    Stan's result is.
+    """Return our function for the entry, with the signs that the vectors have in Stan. If Stan's
+    result is squared, ours is squared too.
     """
     f = getattr(vm, entry["function"])
     if entry.get("post"):
@@ -134,10 +134,10 @@ def joined(parts: Any) -> Any:
 
 @pytest.mark.parametrize("entry", stan_entries(STAN))
 def test_against_stan(entry: Any) -> None:
-    # In the largest entry of eigenvectors two eigenvalues are close, and Stan iterates.
+    # In these entries two eigenvalues are close, and Stan's iteration leaves an error.
     rtol = 1e-11 if entry["id"] in ("eigenvectors_sym#3", "eigenvectors_sym#11") else 1e-13
     f = as_stan_signs(entry)
-    if entry.get("tuple"):  # compared as one vector
+    if entry.get("tuple"):  # the tuple is compared as one vector
         entry = {
             **entry,
             "tuple": False,
@@ -250,10 +250,10 @@ def test_one_triangle_is_read_and_takes_the_adjoint(f: Any, lower: bool) -> None
     np.testing.assert_array_equal(adjoint[~mask], 0.0)
 
 
-def test_the_triangle_does_not_matter_for_what_is_symmetric_by_construction() -> None:
+def test_either_triangle_of_a_symmetric_product_gives_the_same_derivative() -> None:
     adjoints = [gradients(lambda b, u=u: eigvalsh(b @ b.T, u), [GENERAL])[1][0] for u in "LU"]
     np.testing.assert_allclose(*adjoints, rtol=1e-12)
-    # Upper and lower factor are transposes of each other.
+    # The upper and the lower factor are transposes of each other.
     adjoints = [
         gradients(lambda b, f=f: np.diagonal(f(b @ b.T)), [GENERAL])[1][0]
         for f in (cholesky, upper_cholesky)
@@ -274,7 +274,7 @@ def test_eigenvalues_that_are_equal(a: Any) -> None:
 
 
 def test_projection_onto_an_eigenspace() -> None:
-    # By perturbation theory dP = sum over the other eigenvalues of (P dA Q + Q dA P) / gap.
+    # Perturbation theory gives dP as the sum of (P dA Q + Q dA P) / gap over the other eigenvalues.
     for a in (REPEATED, ROTATION @ REPEATED @ ROTATION.T):
         weights = np.cos(np.arange(9.0)).reshape(3, 3)
         _, (adjoint,) = gradients(lambda a: (lambda v: v @ v.T)(eigh(a)[1][:, :2]), [a], [weights])
@@ -287,8 +287,8 @@ def test_projection_onto_an_eigenspace() -> None:
 
 @pytest.mark.parametrize("a", [np.eye(3), 2.0 * ROTATION, np.vstack([np.eye(3), np.zeros((1, 3))])])
 def test_polar_factor_at_equal_singular_values(a: Any) -> None:
-    # Of a = s Q it is Q, and its derivative (dA - Q dA^T Q) / 2 / s in the span of Q and dA / s out
-    # of it.
+    # The polar factor of a = s Q is Q. Its derivative is (dA - Q dA^T Q) / (2 s) within the span of
+    # Q, and dA / s outside of it.
     s = np.linalg.norm(a, 2)
     q, weights = a / s, np.cos(np.arange(a.size)).reshape(a.shape)
     out = weights - q @ (q.T @ weights)
@@ -327,7 +327,7 @@ def large(n: int) -> Any:
 
 @pytest.mark.parametrize("n", [63, 64, 65, 150])
 def test_cholesky_in_blocks(n: int) -> None:
-    # log det through the factor.
+    # The function is log det, computed from the factor.
     _, (adjoint,) = gradients(
         lambda a: 2.0 * np.log(np.diagonal(cholesky(a))), [large(n)], [np.ones(n)]
     )
@@ -487,7 +487,7 @@ def test_how_symmetric_is_symmetric() -> None:
         for a in (SPD + 1.1e-8 * np.tri(3, k=-1), large * (1.0 + 1e-7 * np.tri(3, k=-1))):
             with pytest.raises(vm.DomainError, match="for a symmetric matrix!"):
                 f(a)
-    # A name of NumPy does not look.
+    # The functions under NumPy's names do not check symmetry.
     np.testing.assert_array_equal(cholesky(vm.var(SKEWED)).val, np.linalg.cholesky(SKEWED))
     np.testing.assert_array_equal(eigvalsh(vm.var(SKEWED)).val, np.linalg.eigvalsh(SKEWED))
 
@@ -516,7 +516,7 @@ def test_names_and_types() -> None:
     "function", [vm.svd, vm.singular_values, vm.generalized_inverse, np.linalg.cond]
 )
 def test_singular_values_of_infinite_matrices_are_refused(function):
-    """LAPACK would never return from a search for those of some of them."""
+    """For some such matrices LAPACK's iteration would never end."""
     for wrong in (np.inf, -np.inf, np.nan):
         a = np.array([[1.0, 0.5, 0.0], [2.0, 3.0, 1.0], [0.0, 1.0, 1.0]])
         a[0, 0] = wrong

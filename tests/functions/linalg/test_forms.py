@@ -1,5 +1,5 @@
-"""Quadratic forms and other products of Stan: against 50-digit arithmetic and Stan Math, by all
-routes, and what they refuse.
+"""Stan's quadratic forms and other products: against 50-digit arithmetic and Stan Math, along all
+routes, and refusals.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def named(entry: Any) -> Any:
 
 @pytest.mark.parametrize("entry", stan.entries("forms"))
 def test_against_stan(entry: Any) -> None:
-    # Stan spreads the derivative with respect to a symmetric matrix over its triangles in another
-    # way.
+    # Stan distributes the derivative in a symmetric matrix differently over its two triangles.
     stan.check(
         named(entry),
         entry,
@@ -109,7 +108,7 @@ def test_what_stan_refuses(entry: Any) -> None:
 
 
 def symmetrised(f: Any) -> Any:
-    """A function of a symmetric matrix, as one of any matrix."""
+    """Turn a function of a symmetric matrix into a function of any matrix."""
     return lambda c, b: f(c + c.mT, b)
 
 
@@ -236,8 +235,7 @@ def test_the_upper_triangle_of_a_factor_is_never_read() -> None:
     ],
 )
 def test_large_matrices(f: Any, written_out: Any) -> None:
-    # Beyond the sizes at which matrices lie in the arena, and at which triangles are taken in
-    # blocks.
+    # These sizes exceed those at which matrices lie in the arena and triangles are taken whole.
     rng = np.random.default_rng(2)
     args = [rng.normal(size=(130, 130)), rng.normal(size=130)]
     for ours, expected in zip(gradients(f, args), gradients(written_out, args), strict=True):

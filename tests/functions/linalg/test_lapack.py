@@ -15,7 +15,7 @@ import varmat as vm
 from varmat.functions.linalg import lapack, symmetric_arguments, triangles
 
 RNG = np.random.default_rng(4)
-# Around the size of a block, where the ways part, and stacks.
+# Sizes around that of a block, where the algorithm changes, and stacks.
 SHAPES = [
     (0, 0),
     (1, 1),
@@ -77,7 +77,7 @@ def test_gaps_between_rows_that_share_places_in_the_cache() -> None:
 
 
 @pytest.mark.parametrize("above", [np.inf, np.nan])
-def test_what_stands_above_the_diagonal_does_not_matter(above: float) -> None:
+def test_elements_above_the_diagonal_do_not_matter(above: float) -> None:
     x = np.where(np.tri(70, dtype=bool), 1.0, above)
     assert_array_equal(triangles.tril(x), np.tri(70))
 
@@ -119,7 +119,7 @@ def test_outer_products_of_vectors(n: int, factor: float) -> None:
 @pytest.mark.parametrize("n", [1, 3, 63, 64, 65, 130])
 @pytest.mark.parametrize("columns", [None, 0, 1, 5, 200])
 def test_solves_on_both_sides_of_a_block(n: int, columns: int | None) -> None:
-    """Of operands in any layout; the result is a new array in C order."""
+    """The operands have all kinds of layouts. The result is a new array in C order."""
     a, b = (
         np.eye(n) + RNG.normal(size=(n, n)) / (4.0 * n),
         RNG.normal(size=n if columns is None else (n, columns)),
@@ -156,7 +156,7 @@ def test_solves_on_both_sides_of_a_block(n: int, columns: int | None) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 15, 16])
 @pytest.mark.parametrize("unit", [False, True])
 def test_many_triangular_systems(stack: Any, of_b: Any, n: int, unit: bool) -> None:
-    """What stands in the other triangle, or on a diagonal of ones, does not matter."""
+    """The other triangle is not read, nor is the diagonal if it is taken to be one."""
     a = RNG.normal(size=(*stack, n, n)) / n + 2.0 * np.eye(n)
     for lower, trans, right in itertools.product((True, False), repeat=3):
         matrix = np.tril(a) if lower else np.triu(a)
@@ -199,7 +199,7 @@ def test_logarithms_of_the_diagonal() -> None:
 
 @pytest.mark.parametrize("n", [2, 64, 70, 256])
 def test_symmetric_of_any_size(n: int) -> None:
-    """Squares that overflow are no reason to refuse, or to warn of."""
+    """The check of symmetry neither refuses nor warns if squares of elements overflow."""
     a = np.full((n, n), 1e200)
     symmetric_arguments.check_symmetric("f", a)
     a[n - 1, 0] = -1e308
@@ -237,8 +237,8 @@ def test_many_differences_within_the_tolerance() -> None:
     "name", ["gp_exp_quad_cov", "gp_exponential_cov", "gp_matern32_cov", "gp_matern52_cov"]
 )
 def test_a_length_scale_below_every_distance(name: str) -> None:
-    """Points that coincide have the covariance of one point, and others none, however short the
-    scale.
+    """Coincident points have the full variance as covariance, and distinct points have none,
+    however short the scale.
     """
     x = np.array([0.0, 1.0, 1.0])
     for scale in (1e-160, 1e-320):

@@ -1,5 +1,5 @@
-"""Pseudo-inverses and least squares: against 50-digit arithmetic and Stan Math, of deficient rank,
-and what they refuse.
+"""Pseudo-inverses and least squares: against 50-digit arithmetic and Stan Math, at deficient rank,
+and refusals.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def squares(a: Any, b: Any) -> Any:
     ]
 
 
-# Between the singular values of TALL, 2.7, 2.1 and 1.6; and a matrix that has two pairs of equal
-# ones, of which one is dropped.
+# The cutoff lies between the singular values of TALL, 2.7, 2.1 and 1.6. PAIRS has two pairs of
+# equal singular values, and the cutoff drops one pair.
 CUT = 0.7
 PAIRS = np.linalg.qr(np.cos(np.arange(25.0) ** 2).reshape(5, 5))[0][:, :4] * [2.0, 2.0, 0.5, 0.5]
 
@@ -125,7 +125,7 @@ def test_all_routes(f: Any, args: Any) -> None:
 
 
 def test_of_deficient_rank() -> None:
-    # Along directions that keep the rank, A(t) = (U + t E) V, the derivative exists.
+    # The derivative exists along directions that keep the rank, A(t) = (U + t E) V.
     u, v = TALL[:, :2], np.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.8]])
     e = np.cos(np.arange(8.0)).reshape(4, 2)
     for f in (pinv, lambda a: lstsq(a, RIGHT)[0], lambda a: lstsq(a, RIGHTS, rcond=1e-10)[0]):
@@ -139,7 +139,7 @@ def test_of_deficient_rank() -> None:
 
 
 @pytest.mark.parametrize("rcond", [None, -1, 0.5])
-def test_what_numpy_returns(rcond: Any) -> None:
+def test_all_results_are_those_of_numpy(rcond: Any) -> None:
     for a, b in ((TALL, RIGHT), (TALL, RIGHTS), (WIDE, RIGHTS[:3]), (TALL[:3], RIGHT[:3])):
         ours = lstsq(vm.var(a), b, rcond=rcond)
         for mine, theirs in zip(ours, lstsq(a, b, rcond=rcond), strict=True):
@@ -147,7 +147,7 @@ def test_what_numpy_returns(rcond: Any) -> None:
 
 
 def test_a_long_matrix_is_not_squared() -> None:
-    # The projection onto the residuals would be 20000 x 20000.
+    # A projection onto the residuals would be a matrix of 20000 x 20000.
     a = np.cos(np.arange(60000.0)).reshape(20000, 3)
     for f, x in ((pinv, a), (pinv, a.T), (lambda x: lstsq(x, a[:, 0])[0], a)):
         _, (adjoint,) = gradients(f, [x])
@@ -184,8 +184,8 @@ def test_names() -> None:
 
 
 def test_cutoff_of_the_array_api() -> None:
-    # The smaller singular value lies between three times the machine precision and 1e-15, the
-    # cutoff where nothing is said.
+    # The smaller singular value is above three times the machine precision and 1e-15, which is the
+    # default cutoff, or between the two.
     a = np.diag([1.0, 2e-15]) @ np.array([[1.0, 2.0, 3.0], [1.0, -1.0, 0.5]])
     for settings in ({}, {"rtol": None}, {"rcond": 1e-3}, {"hermitian": False, "rtol": 1e-20}):
         np.testing.assert_allclose(
@@ -203,7 +203,7 @@ def test_least_squares_of_infinite_matrices_are_refused():
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e20])
-def test_what_a_cutoff_drops_does_not_depend_on_the_scale(scale: float) -> None:
+def test_a_relative_cutoff_does_not_depend_on_the_scale(scale: float) -> None:
     a = np.array([[1.0, 0.2], [0.1, 0.3], [0.0, 0.1]])
 
     def gradient(scale: float) -> np.ndarray:

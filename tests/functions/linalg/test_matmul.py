@@ -39,7 +39,7 @@ def test_matmul_is_the_sum_of_products(data, shapes):
     shape = np.matmul(a, b).shape
     g = data.draw(arrays.arrays(float, shape, elements=floats))
     value, (of_a, of_b) = value_and_adjoints(matmul, a, b, weights=g)
-    # Written out over the broadcast matrices, and summed back.
+    # Write the product out over the broadcast matrices, and sum back.
     rows = a[None, :] if a.ndim == 1 else a
     columns = b[:, None] if b.ndim == 1 else b
     lead = np.broadcast_shapes(rows.shape[:-2], columns.shape[:-2])
@@ -70,7 +70,7 @@ def test_design_matrix_is_data():
         np.testing.assert_allclose(adj, design.sum(0), rtol=1e-13)
 
 
-# Steps of a recurrent network: each uses the same weights, once.
+# Steps of a recurrent network. Each step uses the same weights once.
 STEPS = {
     "matrix by vector": (lambda w, h: w @ h, (5,)),
     "vector by matrix": (lambda w, h: h @ w, (5,)),
@@ -113,8 +113,8 @@ def test_weights_used_at_every_step(name, form, monkeypatch):
     evaluated.clear()
     together, gradient = function(weights, start)
     assert together == value
-    # Of weights of their own every step makes a contribution of its own; of the same ones they are
-    # added up on the way.
+    # The oracle uses separate copies of the weights, which get one contribution each. Shared
+    # weights accumulate the contributions.
     np.testing.assert_allclose(gradient[0], sum(apart), rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gradient[1], of_start, rtol=1e-13, atol=1e-14)
     by_parts = len(shape) < 3 and 2 * start.size < weights.size
@@ -126,8 +126,7 @@ def test_weights_used_at_every_step(name, form, monkeypatch):
             for step in function.program.steps
             if step.results and step.results[0].shape == weights.shape
         ]
-        # One product of all steps, which is brought into place where the weights are used through a
-        # view.
+        # All steps make one product. It is rearranged where the weights are used through a view.
         assert not by_parts or len(whole) <= 4
     else:
         assert len(added) == 2 * (by_parts and name != "every row, backwards")
@@ -183,7 +182,7 @@ def test_contributions_of_products_are_added_to_others():
     slopes = np.outer(np.cos(h), h)
     once = vm.gradient(lambda w: np.sum(np.sin(w @ h)) + np.sum(np.cos(h @ w)), weights)
     np.testing.assert_allclose(once, slopes - np.outer(h, np.sin(h)), rtol=1e-14)
-    # The contribution of a sum is one number for all elements, into which nobody may write.
+    # The contribution of the sum is one number for all elements, and read-only.
     beside = vm.gradient(
         lambda w: np.sum(np.sin(w @ h)) + np.sum(np.sin(w @ h)) + np.sum(w), weights
     )
@@ -230,12 +229,12 @@ def test_in_place():
 
 
 def dense(r: Any) -> Any:
-    """A sum whose adjoint is an ordinary array."""
+    """Return a sum whose adjoint is an ordinary array."""
     return np.sum(np.ones(r.shape) * r)
 
 
-# Below a sum the adjoint is the same number everywhere, and one product further the same along an
-# axis.
+# The adjoint of a summed array is one number everywhere. After one more product it is constant
+# along an axis.
 @pytest.mark.parametrize(
     ("product", "args"),
     [

@@ -1,4 +1,4 @@
-"""Equations of Sylvester and Lyapunov: against 50 digits by linear systems of all elements, and
+"""Sylvester and Lyapunov equations: against the linear system of all elements in 50 digits, and
 along all routes.
 """
 
@@ -21,8 +21,8 @@ STABLE = 0.25 * GENERAL
 
 
 def linear_system(images: Any, q: Any) -> Any:
-    """The matrix of which a linear map, given by its values at matrices with one element, is
-    `q`.
+    """Solve a linear equation for a matrix. The linear map is given by its images of the unit
+    matrices, and its value is `q`.
     """
     m, n = q.rows, q.cols
     matrix, units = mp.zeros(m * n), [(i, j) for i in range(m) for j in range(n)]

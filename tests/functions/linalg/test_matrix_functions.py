@@ -1,4 +1,4 @@
-"""Exponential and powers of matrices: against 50-digit arithmetic and Stan Math, and at the
+"""Exponentials and powers of matrices: against 50-digit arithmetic and Stan Math, and at the
 edges.
 """
 
@@ -41,8 +41,8 @@ def test_against_50_digits(name: str) -> None:
 
 @pytest.mark.parametrize("c", [1e4, 1e10])
 def test_the_adjoint_of_expm_far_from_normal_matrices(c: float) -> None:
-    """Where scaling by the norm would square too often; by the exponential of a block matrix with
-    60 digits.
+    """Scaling by the norm would square too often here. The oracle is the exponential of a block
+    matrix in 60 digits.
     """
     a, w = np.array([[-1.0, c], [0.0, -1.0]]), np.array([[0.3, -0.7], [1.1, 0.4]])
     with mp.workdps(60):
@@ -97,7 +97,7 @@ def test_expm_by_all_routes(a: Any) -> None:
 
 
 @pytest.mark.parametrize("x", [np.nan, np.inf, 10.0])
-def test_what_is_not_finite_has_no_derivative(x: float) -> None:
+def test_results_that_are_not_finite_have_no_derivative(x: float) -> None:
     a = np.stack([[[x, 1.0], [0.0, 1.0]], np.eye(2)])
     with np.errstate(over="ignore"):
         adjoint = vm.gradient(lambda a: np.sum(np.exp(vm.expm(a))), a)
@@ -156,7 +156,7 @@ def test_names() -> None:
 
 
 def test_power_may_be_the_smallest_integer_of_its_type():
-    """It has no opposite."""
+    """The smallest integer has no negative of the same type."""
     np.testing.assert_allclose(
         vm.matrix_power(np.eye(1) * 1.01, np.int8(-128)), [[1.01**-128]], rtol=1e-12
     )

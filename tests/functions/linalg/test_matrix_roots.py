@@ -100,8 +100,8 @@ def test_the_others_by_all_routes():
     expect_ad(lambda a: vm.funm(a, np.sin, np.cos), SMALL)
     expect_ad(lambda a: vm.funm(a, np.exp, np.exp), GENERAL)
     expect_ad(lambda a: vm.funm(a, np.exp, np.exp), np.empty((0, 0)))
-    # Beside a matrix with equal eigenvalues there are those without independent vectors, so that no
-    # difference can be taken.
+    # Next to a matrix with equal eigenvalues there are matrices without independent eigenvectors,
+    # so finite differences fail.
     alone = Tolerances(hessian=np.inf, finite_difference=np.inf)
     expect_ad(lambda a: vm.funm(a, np.exp, np.exp), np.diag([1.0, 1.0, 2.0]), tolerances=alone)
 
@@ -118,7 +118,7 @@ def test_values_of_scipy():
 
 def test_the_root_of_a_singular_matrix_has_no_derivative():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # of SciPy 1.16 and later
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # from SciPy 1.16 on
         assert np.isnan(vm.gradient(lambda a: np.trace(vm.sqrtm(a)), np.diag([1.0, 0.0]))).all()
 
 

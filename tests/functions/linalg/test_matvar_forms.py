@@ -1,5 +1,5 @@
-"""Functions whose own tests are of variables alone, of arrays of scalar variables: transforms,
-filters, functions of matrices.
+"""Transforms, filters and functions of matrices with arrays of scalar variables. Their own tests
+use array variables only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def of_parts(f):
 
 
 def parts(f):
-    """Real and imaginary part, added with weights."""
+    """Return the weighted sum of real and imaginary parts."""
     return lambda *args: np.sum(np.real(f(*args)) + 0.7 * np.imag(f(*args)))
 
 

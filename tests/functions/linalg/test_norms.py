@@ -1,5 +1,5 @@
-"""Norms and condition numbers: against 50-digit arithmetic, by all routes, at kinks, and what they
-refuse.
+"""Norms and condition numbers: against 50-digit arithmetic, along all routes, at kinks, and
+refusals.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_matrices_against_50_digits(ord: Any, pick: Any) -> None:
 
 
 def slope(x: Any, ord: float) -> tuple[Any, list[Any]]:
-    """The norm and its gradient in 50 digits."""
+    """Return the norm and its gradient in 50 digits."""
     with mp.workdps(50):
         x = [mp.mpf(float(each)) for each in x]
         r = mp.fsum(abs(each) ** ord for each in x) ** (1 / mp.mpf(ord))
@@ -58,7 +58,8 @@ def test_vectors_near_the_ends_against_50_digits(ord: float, scale: float) -> No
         (value,), (adjoint,) = gradients(lambda x: norm(x, ord, axis=axis), [x], [np.ones(3)])  # noqa: B023 - called here
         close(value, values)
         close(adjoint if axis else adjoint.T, slopes)
-        close(norm(vm.Dual(x, x), ord, axis=axis).tan, values)  # along itself it grows as it is
+        # Along x itself the norm has the derivative norm(x).
+        close(norm(vm.Dual(x, x), ord, axis=axis).tan, values)
 
 
 @pytest.mark.parametrize("power", [-600, 600])
@@ -89,7 +90,7 @@ ENDS = [np.array([np.inf, 1.0]), np.array([np.nan, 1.0])]
 
 @pytest.mark.parametrize("x", [VECTOR, VECTOR * 1e-130, VECTOR * 1e150, np.zeros(3), *ENDS])
 def test_the_value_is_that_of_numpy(x: Any) -> None:
-    """Where its own does not overflow or underflow."""
+    """The value is NumPy's wherever NumPy's own does not overflow or underflow."""
     np.testing.assert_array_equal([vm.norm2(x), norm(vm.var(x)).val], norm(x))
     rows = np.stack([x, x])
     np.testing.assert_array_equal(norm(vm.var(rows), axis=1).val, norm(rows, axis=1))

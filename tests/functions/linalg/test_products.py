@@ -192,7 +192,7 @@ def test_multi_dot_takes_the_cheap_order(shapes, results):
 # --- Stan's values ---
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "data" / "products.json").read_text())
-# A column times a row, which Stan can tell from other vectors.
+# Stan distinguishes columns and rows from other vectors; here np.outer is a column times a row.
 OF_STAN = {"trace#1": np.trace, "multiply#10": np.outer}
 
 
@@ -221,7 +221,7 @@ def test_stan(entry):
 
 
 class Foreign:
-    """An array type that knows varmat, of which varmat knows nothing."""
+    """A type that knows varmat but is unknown to varmat."""
 
     __array_ufunc__ = lambda self, *args, **kwargs: "foreign"  # noqa: E731 - a method in one line
 
@@ -242,7 +242,7 @@ def test_out_is_assigned():
         assert f(*args, out=out) is out
         np.testing.assert_array_equal(out.val, f(*(plain(x) for x in args)))
     out = vm.var(np.zeros((1, 2, 2)))
-    assert np.outer(a[0], a[1], out=out) is out  # NumPy broadcasts the product
+    assert np.outer(a[0], a[1], out=out) is out  # NumPy broadcasts the product to the shape of out
     np.testing.assert_array_equal(out.val, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The QR decomposition: at deficient rank, and the columns that complete it."""
+"""The QR decomposition: at deficient rank, and the completing columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_qr_of_deficient_rank_has_no_finite_derivative() -> None:
     ],
 )
 def test_all_columns_are_those_of_numpy(a: Any) -> None:
-    # Also where LAPACK has nothing to reflect.
+    # This includes matrices for which LAPACK needs no reflection.
     q, r = qr(vm.var(a), "complete")
     exact = np.linalg.qr(a, "complete")
     np.testing.assert_allclose(q.val, exact.Q, atol=2e-15)
@@ -39,8 +39,8 @@ def test_all_columns_are_those_of_numpy(a: Any) -> None:
 
 
 def test_the_other_columns_where_there_is_nothing_to_reflect() -> None:
-    # Of [[x], [y], [z]] they are orthogonal to it: at y = z = 0 their first elements are -y / x and
-    # -z / x.
+    # The other columns are orthogonal to [[x], [y], [z]]. At y = z = 0 their first elements are
+    # therefore -y / x and -z / x.
     _, (adjoint,) = gradients(
         lambda a: vm.qr_Q(a)[0, 1:], [np.array([[2.0], [0.0], [0.0]])], [np.array([3.0, 5.0])]
     )

@@ -1,4 +1,4 @@
-"""Riccati equations: against SciPy, by the equations themselves, closed forms, and along all
+"""Riccati equations: against SciPy, the equations themselves and closed forms, and along all
 routes.
 """
 
@@ -32,7 +32,7 @@ def test_values_of_scipy_and_all_routes(name):
     expect_ad_matvar(lambda q: f(a, b, q, r), q)
 
 
-def test_what_is_left_of_the_equations_stays_zero():
+def test_the_residual_stays_zero():
     def continuous(a, b, q, r):
         x = vm.solve_continuous_are(a, b, q, r)
         return a.T @ x + x @ a - x @ b @ np.linalg.solve(r, b.T @ x) + 0.5 * (q + q.T)
@@ -48,8 +48,8 @@ def test_what_is_left_of_the_equations_stays_zero():
         np.testing.assert_allclose(rate, np.zeros((3, 3)), atol=1e-11)
 
 
-def test_of_one_element_it_is_a_root():
-    """``2 a x - b^2 x^2 / r + q = 0``."""
+def test_the_solution_for_one_element_is_a_root():
+    """For one element the solution is a root of ``2 a x - b^2 x^2 / r + q = 0``."""
 
     def root(a, b, q, r):
         return r * (a + np.sqrt(a * a + b * b * q / r)) / (b * b)

@@ -1,4 +1,4 @@
-"""Linear systems: against 50-digit arithmetic and Stan Math, at the edges, and what they refuse."""
+"""Linear systems: against 50-digit arithmetic and Stan Math, at the edges, and refusals."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def unit_triu(a: Any) -> Any:
     )
 
 
-# name -> function, the same in mpmath, arguments, whether the first one is symmetric
+# Name -> function, the same in mpmath, arguments, whether the first one is symmetric.
 EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
     "inv": (inv, lambda a: a**-1, [GENERAL], False),
     "solve": (solve, lambda a, b: a**-1 * b, [GENERAL, COLUMNS], False),
@@ -213,7 +213,7 @@ HILBERT = 1.0 / (np.arange(8)[:, None] + np.arange(8) + 1.0)
 @pytest.mark.parametrize("f", [inv, solve, vm.mdivide_left_spd])
 def test_ill_conditioned(f: Any) -> None:
     args = [HILBERT] if f is inv else [HILBERT, np.ones(8)]
-    # Two solves are in the adjoint, so it may lose as much again as the value.
+    # The adjoint takes two solves, so it may lose as many digits again as the value.
     exact = (lambda a: a**-1) if len(args) == 1 else (lambda a, b: a**-1 * b)
     condition = np.linalg.cond(HILBERT)
     assert condition > 1e10
@@ -241,7 +241,7 @@ LARGE_COLUMNS = np.sin(np.arange(2 * 3 * 40.0)).reshape(2, 3, 20, 2)
 
 
 def place(index: Any, x: Any) -> Any:
-    """What `index` of the stack is in the leading axes of `x`."""
+    """Return the index into the leading axes of `x` for one matrix of the stack."""
     axes = max(x.ndim - 2, 0)
     return tuple(
         0 if n == 1 else i for i, n in zip(index[len(index) - axes :], x.shape[:axes], strict=True)
@@ -515,7 +515,7 @@ def test_scipy_linalg_is_imported_when_first_used() -> None:
 
 
 @pytest.mark.parametrize(("i", "j"), [(3, 40), (0, 69), (66, 68)])
-def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) -> None:
+def test_elements_above_the_diagonal_are_found_in_every_block(i: int, j: int) -> None:
     factor = np.eye(70)
     factor[i, j] = 0.5
     with pytest.raises(
@@ -533,9 +533,9 @@ def test_what_stands_above_the_diagonal_is_found_in_every_block(i: int, j: int) 
         np.array([[1.0, np.inf], [0.0, 1.0]]),
     ],
 )
-def test_a_matrix_whose_transpose_only_is_seen_to_be_singular(a: Any) -> None:
-    """Rounding decides: LAPACK has the transpose, and finds the zero pivot that the matrix itself
-    does not have.
+def test_a_matrix_of_which_only_the_transpose_has_a_zero_pivot(a: Any) -> None:
+    """Rounding decides: LAPACK works on the transpose, and only the transpose has a pivot of
+    zero.
     """
     for f in (np.linalg.inv, lambda a: np.linalg.solve(a, np.ones(len(a)))):
         with pytest.raises(vm.DomainError, match="a is singular, but must be invertible!"):

@@ -18,7 +18,7 @@ SETTINGS = [*itertools.product((1, 2, 3, 4), ("backward", "ortho", "forward"), (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_of_all_types_the_adjoint_is_the_transposed_matrix(name):
+def test_the_jacobian_of_every_type_is_the_matrix(name):
     for n, (kind, norm, orthogonalize) in itertools.product((2, 5), SETTINGS):
         settings = {"type": kind, "norm": norm, "orthogonalize": orthogonalize}
         matrix = getattr(scipy.fft, name)(np.eye(n), axis=0, **settings)
@@ -30,7 +30,7 @@ def test_of_all_types_the_adjoint_is_the_transposed_matrix(name):
 
 
 def test_the_definition_of_the_second_cosine_transform():
-    """In the words of Rao and Yip, Discrete Cosine Transform, 1990."""
+    """The definition follows Rao and Yip, Discrete Cosine Transform, 1990."""
     x, n = X[:, 0], 4
     k, i = np.ogrid[:n, :n]
     np.testing.assert_allclose(

@@ -1,5 +1,5 @@
-"""Filters in sections, forwards and backwards, smoothing and detrending: against SciPy and along
-all routes.
+"""Filters in sections, forward and backward filters, smoothing and detrending: against SciPy and
+along all routes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PADDINGS = [*itertools.product(("odd", "even", "constant", None), (None, 5))]
 
 
 def agree(name, *args, **settings):
-    """The function of variables has SciPy's value."""
+    """Demand that the function of variables has SciPy's value."""
     variables = [
         vm.var(x) if isinstance(x, np.ndarray) and x.dtype == np.float64 else x for x in args
     ]

@@ -23,7 +23,7 @@ THETA = np.array([0.2, 0.5, 0.3])
 
 
 def both(a: Any) -> Any:
-    """A symmetric matrix, whatever `a` is."""
+    """Return the symmetric part of `a`."""
     return 0.5 * (a + np.matrix_transpose(a))
 
 
@@ -82,7 +82,8 @@ def test_autocovariances_are_sums_of_products(n: int) -> None:
         ]
         scale = float(d[0] ** 2 if n == 1 else mpmath.fsum(x * x for x in d) / n)
     found = vm.autocovariance(y)
-    # Relative to the largest sum, for the sums of large lags cancel; and the mean is rounded.
+    # The error is relative to the largest sum, because the sums of large lags cancel. The mean is
+    # rounded too.
     error = np.max(np.abs((found - exact) * (n - np.arange(n)) / n)) / max(scale, 1.0)
     assert error < 1e-13
     coverage.note(vm.autocovariance, mpmath=float(error))
@@ -91,7 +92,7 @@ def test_autocovariances_are_sums_of_products(n: int) -> None:
 
 
 def test_long_series() -> None:
-    """In a time that does not go with the square of the length."""
+    """The time does not grow with the square of the length."""
     y = np.sin(np.arange(2e5))
     value, gradient = vm.value_and_grad(lambda y: np.sum(vm.autocovariance(y)[:3]))(y)
     assert value == pytest.approx(0.5 * (1.0 + np.cos(1.0) + np.cos(2.0)), rel=1e-4)

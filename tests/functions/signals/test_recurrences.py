@@ -1,5 +1,5 @@
-"""Linear recurrences: against SciPy's values and 50-digit arithmetic, along all routes, and what
-they refuse.
+"""Linear recurrences: against SciPy's values and 50-digit arithmetic, along all routes, and
+refusals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ X = np.array([0.3, -1.2, 0.8, 2.1, 0.4, -0.9])
 ZI = np.array([0.5, -0.2])
 SERIES = 0.9 * np.cos(1.7 * np.arange(24.0)).reshape(2, 4, 3) + 0.2
 
-# Coefficients of all relations of the two orders.
+# The order of b may be larger than, smaller than or equal to the order of a.
 ORDERS = {
     "b longer": (B, A),
     "a longer": (A, B),
@@ -40,7 +40,9 @@ def with_state(b: Any, a: Any, x: Any, zi: Any) -> Any:
 
 
 def exact(b: Any, a: Any, x: Any, zi: Any) -> Any:
-    """The recurrence as it is defined, and the final state as what would enter after the end."""
+    """Evaluate the recurrence by its definition. The final state is what would enter after the
+    end.
+    """
     order, length = max(len(a), len(b)) - 1, len(x)
     y: list[Any] = []
     entering = []
@@ -149,7 +151,7 @@ def test_many_series_are_the_sum_of_each() -> None:
     np.testing.assert_allclose(x.reshape(-1, 3), [c[2] for c in each], rtol=1e-13)
 
 
-def test_what_is_not_finite_stays_where_it_is() -> None:
+def test_nan_stays_where_it_is() -> None:
     x = np.array([1.0, 2.0, np.nan, 1.0])
     with np.errstate(invalid="ignore"):
         _, (adjoint,) = gradients(lambda x: lfilter(B, A, x)[:2], [x], [np.ones(2)])

@@ -1,6 +1,4 @@
-"""`SparseVar` and Stan's functions of sparse matrices: what they compute, by all routes, and what
-they refuse.
-"""
+"""`SparseVar` and Stan's functions of sparse matrices: values, all routes, and refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ TALL = random_sparse((5, 3), 0.5)
 # --- the variable ---
 
 
-def test_what_a_sparse_variable_is() -> None:
+def test_attributes_of_a_sparse_variable() -> None:
     a = vm.var(A)
     assert type(a) is vm.SparseVar
     assert (a.shape, a.ndim, a.nnz) == ((4, 5), 2, A.nnz)
@@ -192,7 +190,7 @@ def test_refusals(f: Any, error: Any, message: str) -> None:
 
 
 def test_elements_that_come_twice_or_out_of_order() -> None:
-    """As SciPy's own products make them: they are added."""
+    """SciPy's own products make such matrices. Elements in the same place are added."""
     twice = scipy.sparse.csr_array(
         (np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2)
     )

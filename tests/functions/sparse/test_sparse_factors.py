@@ -65,7 +65,7 @@ def test_any_number_of_columns_at_a_time(columns: int, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_forest_of_any_order(name: str, seed: int) -> None:
-    """With the dense factor in that order; one panel holds every column once."""
+    """The oracle is the dense factor in the same order. One panel may hold every column."""
     a = MATRICES[name]
     n = a.shape[0]
     order = np.random.default_rng(seed).permutation(n)
@@ -89,7 +89,7 @@ def test_columns_with_the_same_rows_are_one_supernode() -> None:
 
 
 def test_an_element_of_the_factor_that_happens_to_be_zero() -> None:
-    """SuperLU does not store it, but others depend on it."""
+    """SuperLU does not store this element, but other elements depend on it."""
     lower = np.array([[1.0, 0, 0, 0], [1, 1, 0, 0], [-1, 1, 1, 0], [0, 2, 0, 1]])
     a = lower @ lower.T
     a[np.abs(a) < 1e-12] = 0.0

@@ -1,4 +1,4 @@
-"""Products with sparse matrices, of which the non-zeros, or none, are variables: by all routes, and
+"""Products with sparse matrices whose non-zeros are variables or data: along all routes, and
 against dense products.
 """
 
@@ -42,7 +42,7 @@ def test_products_of_data_from_the_right(b: Any) -> None:
 
 
 def test_matvars() -> None:
-    """SciPy does not ask a `MatVar`, but a sparse matrix of ours does."""
+    """A SciPy matrix does not defer to a `MatVar`, but our sparse matrix does."""
     assert expect_ad_matvar(lambda x: sparse(A.data) @ x, RIGHTS).worst < 1e-13
 
 
@@ -105,7 +105,7 @@ def test_complex_matrices_are_refused() -> None:
 @pytest.mark.parametrize("f", [
     lambda v: A * v, lambda v: A.multiply(v), lambda v: A * v[0],
 ])  # fmt: skip
-def test_what_scipy_does_not_ask(f: Any) -> None:
+def test_operations_that_scipy_sparse_does_not_defer_are_refused(f: Any) -> None:
     with pytest.raises(
         TypeError,
         match=r"^scipy\.sparse leaves to a variable x only the products a @ x and x @ a: for other",
@@ -145,7 +145,7 @@ def squares(w: Any, b: Any) -> Any:
 
 
 def test_recorded() -> None:
-    """By steps that call no Python and know no dense matrix."""
+    """No step calls Python or makes a dense matrix."""
     large = random_sparse((300, 200), 0.02)
     b = np.cos(np.arange(200.0))
     agree(squares, (A.data, RIGHT), (2.0 * A.data, -0.5 * RIGHT), argnums=(0, 1))

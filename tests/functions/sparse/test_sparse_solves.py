@@ -1,5 +1,5 @@
-"""Sparse systems and determinants: against 50-digit arithmetic, by all routes, against dense
-matrices, and what they refuse.
+"""Sparse systems and determinants: against 50-digit arithmetic and dense matrices, along all
+routes, and refusals.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Q = covariance(6, 0.2)
 PATTERN = vm.SparseVar(Q.data, Q).pattern
 STRUCTURE = symmetric_of("f", PATTERN)
 LOWER = np.flatnonzero(~STRUCTURE.is_above)
-# For each non-zero the one among those of the lower triangle.
+# For each non-zero, the place of its counterpart among the non-zeros of the lower triangle.
 SOURCE = np.searchsorted(LOWER, STRUCTURE.source)
 B = np.cos(np.arange(6.0))
 BS = np.sin(np.arange(12.0)).reshape(6, 2)
 
 
 def whole(f: Any) -> Any:
-    """A function of a sparse matrix as one of a dense matrix without zeros."""
+    """Turn a function of a sparse matrix into a function of a dense matrix without zeros."""
     return lambda a, *others: f(sparse(np.ravel(a), WHOLE), *others)
 
 
 def symmetric(w: Any) -> Any:
-    """The matrix with the pattern of `Q` and given non-zeros of the lower triangle."""
+    """Return the matrix with the pattern of `Q` and the given non-zeros in the lower triangle."""
     return sparse(w[SOURCE], PATTERN)
 
 
@@ -87,7 +87,7 @@ def test_all_routes(name: str) -> None:
 
 
 def test_the_adjoint_lies_in_the_lower_triangle() -> None:
-    """As that of the function of a dense matrix does."""
+    """The functions of dense matrices have the same convention."""
     for ours, dense in (
         (vm.sparse_log_determinant_spd, vm.log_determinant_spd),
         (
@@ -118,7 +118,7 @@ def test_hessians_against_dense() -> None:
 
 
 def log_density(theta: Any) -> Any:
-    """Of a Gaussian field with a sparse precision matrix, observed with noise."""
+    """The log density of a Gaussian field with a sparse precision matrix, observed with noise."""
     q = sparse(np.exp(theta[0]) * FIELD.data + theta[1] ** 2 * EYE, FIELD)
     return 0.5 * vm.sparse_log_determinant_spd(q) - 0.5 * vm.sparse_quad_form(q, theta[2:])
 
@@ -129,7 +129,7 @@ EYE = (FIELD.tocoo().row == FIELD.tocoo().col).astype(float)
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_recorded(runner: str) -> None:
-    """By calls of Python, which `explain` tells."""
+    """The steps call Python, and `explain` says so."""
     theta = np.concatenate([[0.3, 0.7], np.cos(np.arange(9.0))])
     eager, recorded = vm.value_and_grad(log_density), vm.recorded(log_density, runner=runner)
     for point in (theta, 0.5 * theta):
@@ -160,7 +160,9 @@ def test_recordings_refuse_what_is_not_positive_definite(runner: str) -> None:
     ["spsolve", "sparse_mdivide_left_spd", "sparse_log_determinant_spd", "sparse_inverse_subset"],
 )
 def test_recorded_second_derivatives_are_of_the_point(name: str) -> None:
-    """And not of that at which the recording was made, whose factor the rules had at hand."""
+    """The derivatives belong to the point of the run. The factor that the rules saved belongs to
+    the point of the recording, and must not be used.
+    """
     g, args = FUNCTIONS[name]
 
     def f(*given: Any) -> Any:
@@ -245,5 +247,7 @@ def test_elements_that_come_twice_or_out_of_order() -> None:
 
 
 def test_pivots_are_not_exchanged() -> None:
-    """A zero on the diagonal of an invertible matrix is an exchange to the general function."""
+    """A zero pivot of an invertible matrix does not raise, because the general function takes
+    over.
+    """
     np.testing.assert_allclose(vm.spsolve(NO_PIVOT, [1.0, 2.0]), [2.0, 1.0], rtol=1e-15)

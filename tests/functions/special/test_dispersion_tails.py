@@ -1,5 +1,5 @@
-"""Derivatives of probabilities in a precision: all digits, where those in the shapes nearly
-cancel.
+"""Derivatives of probabilities in a precision keep all digits, although the shape derivatives of
+which they are made nearly cancel.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROPORTIONS = [
 
 
 def in_precision(function: Any, exact: Any, point: Any) -> list[float]:
-    """The errors of the first and the second derivative in the last argument."""
+    """Return the errors of the first and the second derivative in the last argument."""
     *others, last = point
     first, second = (
         vm.value_and_grad(function, 2)(*point)[1],
@@ -70,7 +70,7 @@ def test_proportions(point: Any, upper: bool) -> None:
 
 
 def test_mixed_derivatives() -> None:
-    """Either order of the differentiations."""
+    """The order of the two differentiations does not matter."""
     for f, point in (
         *((f, (3, 2.5, 1.3)) for f in (vm.neg_binomial_2_lcdf, vm.neg_binomial_2_lccdf)),
         *((f, (0.61, 0.6, 15.0)) for f in (vm.beta_proportion_lcdf, vm.beta_proportion_lccdf)),

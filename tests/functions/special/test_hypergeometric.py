@@ -1,4 +1,4 @@
-"""Generalised hypergeometric functions: digits, routes, and what is refused."""
+"""Generalised hypergeometric functions: digits, routes, and refusals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from varmat.testing import coverage, expect_ad, expect_ad_matvar
 
 A, B = np.array([0.5, 1.2]), np.array([2.3, 1.7])
 
-# Parameters above, below, and the argument; the last ones have cancelling terms, zeros and slow
-# series.
+# Upper parameters, lower parameters, and the argument. The last points have cancelling terms, zeros
+# and slow series.
 POINTS: list[tuple[list[float], list[float], float]] = [
     ([0.5, 1.2], [2.3, 1.7], 0.6),
     ([0.5, 1.2, 0.8], [2.3, 1.7], -0.7),
@@ -32,7 +32,7 @@ TAILS: list[tuple[list[float], list[float], float]] = [
     ([0.5, 1.2], [2.3, 1.7], -60.0),
     ([-40.5], [0.3], 200.0),
     ([0.5, 1.2, 0.8], [2.3, 1.7], 0.95),
-    # The first terms are nothing beside the first one, and later ones everything.
+    # The second term is negligible beside the first, but later terms dominate.
     ([1e-30], [1.0], 200.0),
     ([1e-30, 50.0], [1.0], 0.9),
     ([1.3], [2.5], -700.0),
@@ -48,7 +48,8 @@ def oracle(above: Any, below: Any, z: float) -> tuple[float, list[float]]:
 
     n = len(numbers)
     with mpmath.workdps(60):
-        scale = [abs(x) for x in numbers]  # steps in units of the numbers, for they may be small
+        # The steps are relative to the numbers, which may be small.
+        scale = [abs(x) for x in numbers]
 
         def along(*t: Any) -> Any:
             return function(*(x + s * c for x, s, c in zip(numbers, t, scale, strict=True)))
@@ -167,8 +168,7 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
         vm.DomainError,
         (
             "hypergeometric_3F2: z is -1.0, but must be between -1 and 1 where there is one "
-            "parameter "
-            "more above!"
+            "parameter more above!"
         ),
     ),
     "divergence": (

@@ -1,5 +1,5 @@
-"""Gauss's hypergeometric function: its derivatives of higher order, at one, and where its series
-cancels.
+"""Gauss's hypergeometric function: derivatives of higher order, at one, and at points where its
+series cancels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def test_third_derivative_of_the_hypergeometric_function() -> None:
 
 
 def test_hypergeometric_function_at_one() -> None:
-    # Gauss: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)).
+    # Gauss's theorem: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)).
     def gauss(a: Any, b: Any, c: Any) -> Any:
         return mpmath.gammaprod([c, c - a - b], [c - a, c - b])
 
@@ -39,7 +39,7 @@ def test_hypergeometric_function_at_one() -> None:
     assert relative(vm.hyp2f1_da(*point, 1.0), exact(gauss, point, 0)) <= 1e-13
 
 
-def test_where_the_series_cancels_no_number_is_given() -> None:
+def test_a_series_that_cancels_is_refused() -> None:
     message = (
         r"^hyp2f1: the arguments are \(30.0, -20.5, 3.0, 0.4\), but must be such that the "
         r"derivative with respect to a "
@@ -52,8 +52,8 @@ def test_where_the_series_cancels_no_number_is_given() -> None:
 
 
 def test_jets_multiply_like_derivatives() -> None:
-    # (x y)' in three directions, of x = exp(t + 2 u + 3 v) and y = 1 / (5 + t) at 0: against the
-    # derivatives written out.
+    # The product of exp(t + 2 u + 3 v) and 1 / (5 + t) is differentiated in three directions at 0,
+    # and compared with derivatives by hand.
     line = np.array([0.0, 1.0, 2.0, 0.0, 3.0, 0.0, 0.0, 0.0]).reshape(8, 1)
     exponential = hypergeometric_derivatives.Jet(line).exponential(np.ones(1))
     np.testing.assert_allclose(exponential.parts[:, 0], [1, 1, 2, 2, 3, 3, 6, 6], rtol=1e-15)

@@ -25,7 +25,7 @@ IN_BETAS = {False: rows.log_betainc_derivative, True: rows.log_betaincc_derivati
 
 
 def compare(function: Any, derivative: Any, exact: Any, point: Any, bound: float) -> None:
-    """The value, the gradient and the Hessian, and the rows of derivatives of which they are
+    """Compare the value, the gradient, the Hessian, and the rows of derivatives of which they are
     made.
     """
     value, gradient = vm.value_and_grad(function, tuple(range(len(point))))(*point)
@@ -83,8 +83,8 @@ def test_beta_in_its_tail(upper: bool, point: Any) -> None:
 
 
 def by_integral(weight: Any, exponent: Any, scores: Any, scale: Any, upper: bool) -> list[Any]:
-    """A logarithm and its derivatives in the shapes, of a probability that is an integral over
-    steps of this scale.
+    """Return the logarithm of a probability and its derivatives in the shapes. The probability is
+    an integral, and `scale` is the step between its nodes.
     """
     places = [(k if upper else -k) * scale for k in (0, 2, 6, 16)]
     rule = [
@@ -113,7 +113,7 @@ def test_gamma_of_large_shapes(shape: float, deviation: float, upper: bool) -> N
     assert gradient[1] == pytest.approx(float(in_x), rel=1e-13)
 
 
-# The incomplete beta function of SciPy 1.15 has two digits less for large shapes.
+# The incomplete beta function of SciPy before 1.17 has two digits less for large shapes.
 IS_OLD_SCIPY = tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 17)
 
 
@@ -149,7 +149,7 @@ def test_beta_of_large_shapes(shapes: Any, deviation: float, upper: bool) -> Non
 
 
 def test_where_the_function_is_zero() -> None:
-    """It falls as a power of the distance, or as an exponential function."""
+    """At these ends the function falls to zero as a power of the distance, or exponentially."""
     for function, point, gradient in (
         (rows.log_gammainc, (2.5, 0.0), (-INF, INF)),
         (rows.log_gammaincc, (2.5, INF), (INF, -1.0)),
@@ -176,7 +176,7 @@ def test_where_the_function_is_one() -> None:
 
 
 def test_huge_shapes() -> None:
-    """As far as numbers go the functions are those of a normal variable."""
+    """For shapes as large as floats go, the distribution is normal."""
     for upper in (False, True):
         sign, huge = -1.0 if upper else 1.0, 1e300
         slope = sign * 2.0 / math.sqrt(2.0 * math.pi * huge)

@@ -1,4 +1,4 @@
-"""Logarithms of incomplete functions of numbers beside arrays, and where they take a short way."""
+"""Logarithms of incomplete functions: numbers beside arrays, and the quick ways to compute them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ BETAS = [
     ],
 )
 def test_the_complement_keeps_its_digits(shapes: Any) -> None:
-    """Also where one minus the argument has lost some, and for several elements of which each goes
-    another way.
+    """It keeps them even if 1 minus the argument has lost some, and in an array whose elements are
+    computed in different ways.
     """
     with mpmath.workdps(50):
         true = float(log_betaincc(*map(mpmath.mpf, shapes)))
@@ -50,7 +50,7 @@ def test_the_complement_keeps_its_digits(shapes: Any) -> None:
 
 @pytest.mark.parametrize("name", ["log_gammainc", "log_gammaincc", "log_betainc", "log_betaincc"])
 def test_numbers_beside_arrays(name: str) -> None:
-    """What is computed once for a number is what is computed for each element."""
+    """A part that is computed once for a number equals what is computed for each element."""
     for args in GAMMAS if "gamma" in name else BETAS:
         full = np.broadcast_arrays(*args)
         for function, given, whole in (
@@ -67,7 +67,9 @@ def test_numbers_beside_arrays(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SLOPES))
 def test_slopes_of_known_values(name: str) -> None:
-    """They are the derivatives of the same arguments, inside, far away and at the ends."""
+    """Slopes from known values equal the derivatives at the same arguments: inside, far away and at
+    the ends.
+    """
     of, slope = SLOPES[name]
     for args in GAMMAS if "gamma" in name else BETAS:
         np.testing.assert_array_equal(slope(1.0, *args, of(*args)), getattr(vm, name)(1.0, *args))

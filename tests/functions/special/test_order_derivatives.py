@@ -1,6 +1,4 @@
-"""Derivatives of modified Bessel functions with respect to the order: large arguments, and
-cumulants.
-"""
+"""Derivatives of modified Bessel functions in the order: large arguments, and cumulants."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from varmat.functions.special import order_derivatives
 @pytest.mark.parametrize("name", ["ive", "kve"])
 @pytest.mark.parametrize("order", [0.3, 2.5, 20.5])
 def test_scaled_bessel_functions_of_large_arguments(name: str, order: float) -> None:
-    """To as many digits as the documentation says."""
+    """They have as many digits as the documentation says."""
 
     def reference(y: Any) -> Any:
         return (
@@ -38,8 +36,8 @@ def test_scaled_bessel_functions_of_large_arguments(name: str, order: float) -> 
 
 
 def test_cumulants_of_two_exponentials() -> None:
-    # log(exp(2 s + t) + 3 exp(-s + 4 t)) at 0: moments of a variable with two values, of
-    # probability 1 / 4 and 3 / 4.
+    # The function is log(exp(2 s + t) + 3 exp(-s + 4 t)) at 0. Its derivatives are moments of a
+    # variable with two values of probability 1/4 and 3/4.
     weights = np.array([[1.0, 3.0]])
     slopes = {(1, 0): np.array([[2.0, -1.0]]), (0, 1): np.array([[1.0, 4.0]])}
     derivative = lambda i, j: slopes.get((i, j), 0.0)  # noqa: E731 - used below

@@ -1,6 +1,4 @@
-"""Derivatives with respect to shapes, orders and parameters, over their domains, against 50-digit
-arithmetic.
-"""
+"""Derivatives in shapes, orders and parameters, over their domains, against 50-digit arithmetic."""
 
 from __future__ import annotations
 
@@ -21,7 +19,9 @@ INF = math.inf
 
 
 def hessian_rows(function: Any, columns: list[Any], axis: int) -> list[Any]:
-    """The second derivatives along `axis` and each other operand, by forward over reverse."""
+    """Return the second derivatives along `axis` and each other operand, by forward over reverse
+    mode.
+    """
     with vm.nested(), np.errstate(all="ignore"):
         xs = [vm.var(x) for x in columns]
         duals = [vm.Dual(x, np.full(x.shape, float(i == axis))) for i, x in enumerate(xs)]
@@ -29,8 +29,8 @@ def hessian_rows(function: Any, columns: list[Any], axis: int) -> list[Any]:
         return [np.array(x.adj) for x in xs]
 
 
-# Each family: the function, the same in mpmath, with small values in the tails (a constant does not
-# matter), and points.
+# Each family has a function, the same function in mpmath, and points. The mpmath function may
+# differ by a constant, so that it is small in the tails.
 
 
 def gamma_points() -> Iterator[tuple[float, float]]:
@@ -76,7 +76,7 @@ HYPERGEOMETRIC_POINTS = [
     (0.5, 1.5, 2.5, 0.9),
     (3.7, 1.1, 2.2, 0.99),
     (1.0, 2.0, 3.0, 0.999999),  # c - a - b is an integer
-    (-2.0, 3.0, 1.5, 0.7),  # a polynomial, but not beside this a
+    (-2.0, 3.0, 1.5, 0.7),  # a polynomial at this a, but not next to it
     (-2.0, 3.0, 1.5, -0.7),
     (1.5, 2.5, -3.5, 0.8),
     (20.0, 30.0, 62.0, 0.3),
@@ -85,8 +85,8 @@ HYPERGEOMETRIC_POINTS = [
     (0.3, 0.4, 2.0, -1e6),
 ]
 FAMILIES: dict[str, tuple[Any, Any, list[Any], int, float, float]] = {
-    # name: function, reference, points, number of shapes, largest relative errors of first and of
-    # second derivatives
+    # Name: function, reference, points, number of shapes, largest relative errors of the first and
+    # of the second derivatives.
     "gammainc": (vm.gammainc, small_gamma, list(gamma_points()), 1, 3e-13, 3e-12),
     "betainc": (vm.betainc, small_beta, list(beta_points()), 2, 3e-13, 3e-12),
     "kv": (
@@ -121,7 +121,8 @@ def test_derivatives_over_the_domain(name: str) -> None:
         truth = [exact(reference, point, i) for point in points]
         assert relative(gradients[i], truth) <= first
         for j, ours in enumerate(hessian_rows(function, columns, i)):
-            # A second derivative may be zero: then on the scale of the first one.
+            # A second derivative may be zero. Its error is then measured on the scale of the first
+            # derivative.
             scale = np.abs(truth) / np.maximum(1.0, np.abs(columns[j])) if name != "kv" else 0.0
             assert (
                 relative(ours, [exact(reference, point, i, j) for point in points], scale) <= second
@@ -201,16 +202,14 @@ def test_derivatives_at_the_ends(
     [(0.01, 1e-20), (0.02, 1e-15), (0.05, 1e-8), (0.01, 1e-40), (0.001, 1e-300)],
 )
 def test_small_shapes_far_from_the_bulk(shape: float, distance: float) -> None:
-    """With one shape 1 the function is a power of the distance from an end, and so is its
-    inverse.
-    """
+    """If one shape is 1, the function and its inverse are powers of the distance from an end."""
     power = lambda a: mpmath.mpf(distance) ** a  # noqa: E731 - used below
     first, second = (exact(power, (shape,), *axes) for axes in ([0], [0, 0]))
     for f in (lambda a: vm.betainc(a, 1.0, distance), lambda a: -vm.betaincc(a, 1.0, distance)):
         assert vm.gradient(f, shape) == pytest.approx(first, rel=1e-13)
         assert vm.hessian(f, shape) == pytest.approx(second, rel=1e-13)
     if distance > 1e-16:
-        complement = 1.0 - distance  # what is left after rounding is the distance
+        complement = 1.0 - distance  # its rounded distance from 1 is what counts
         left = lambda b: -(mpmath.mpf(1.0 - complement) ** b)  # noqa: E731 - used below
         assert vm.gradient(lambda b: vm.betainc(1.0, b, complement), shape) == pytest.approx(
             exact(left, (shape,), 0), rel=1e-13
@@ -236,8 +235,8 @@ def test_inverse_of_the_incomplete_beta_function_of_small_shapes(
 
 
 def test_symmetric_shapes() -> None:
-    # At one half the median does not move with the common shape, and the two shapes pull with the
-    # same force.
+    # At one half the median does not move with the common shape, and the derivatives in the two
+    # shapes are opposite.
     for shape in (1e-2, 0.5, 3.0, 1e4):
         a, b, _ = gradient(vm.betainc, [shape, shape, 0.5])
         assert a == pytest.approx(-b, rel=1e-13)

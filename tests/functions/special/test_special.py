@@ -20,7 +20,7 @@ from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.special import further_rows as special_rows
 from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
-# Names of one object.
+# Names of the same object.
 ALIASES = {
     "gammaln": "lgamma",
     "digamma": "psi",
@@ -45,7 +45,7 @@ ALIASES = {
     "iv": "modified_bessel_first_kind",
     "kv": "modified_bessel_second_kind",
 }
-# Stan's names of functions that have another one in NumPy.
+# Stan's names for functions that NumPy calls otherwise.
 STAN = {
     "acos": np.arccos,
     "acosh": np.arccosh,
@@ -68,8 +68,8 @@ SCIPY = sorted(
 
 
 def test_differences_of_zeta_functions_at_the_ends_of_the_range() -> None:
-    # The product of the two arguments underflows or overflows; one does not change 1e16; at -1e8
-    # SciPy would sum 1e8 terms.
+    # In the first two cases the product of the arguments underflows or overflows. In the last one
+    # adding 1 does not change 1e16, and SciPy would sum a term for every integer up to there.
     for y, z, expected in (
         (1e-300, 1e-17, 1e300),
         (1.0, 1.7e308, 710.30405255812976),
@@ -105,7 +105,7 @@ def test_derivatives_of_the_dilogarithm(x: float) -> None:
 
 
 def test_beta_functions_of_large_numbers() -> None:
-    # SciPy's differences of log gamma functions lose up to nine digits from 100 to 1e8.
+    # Between 100 and 1e8, SciPy's differences of log gamma functions lose up to nine digits.
     for exponent in (0.5, 1.9, 2.5, 4.2, 5.7, 6.3, 9.0):
         for x, y in (
             (10.0**exponent, 0.3),
@@ -167,8 +167,8 @@ def test_functions_of_scipy_that_are_computed_here_or_written_in_python() -> Non
         second = [vm.hessian(lambda t, f=f: np.sum(f(t)), x) for f in (theirs, ours)]
         np.testing.assert_array_equal(*second)
         assert type(theirs(vm.Dual(x, x))) is vm.Dual
-    # The derivative of Riemann's zeta function in the exponent, by 30 digits of mpmath's; with q
-    # beside it there is none.
+    # The derivative of Riemann's zeta function in the exponent comes from mpmath. With a second
+    # argument q there is no such derivative.
     assert vm.gradient(scipy.special.zeta, 2.5) == pytest.approx(
         float(mpmath.zeta(2.5, derivative=1)), rel=1e-14
     )
@@ -220,7 +220,7 @@ def test_composition_agrees_with_fifty_digits(
     function: Any, reference: str, points: list[Any]
 ) -> None:
     for point in points:
-        # What stands before the last argument is constant.
+        # The arguments before the last one are constant.
         *held, x = point if isinstance(point, tuple) else (point,)
         exact = lambda t, held=held: eval(  # noqa: E731
             reference, {**vars(mpmath), **dict(zip("xy", [*held, t], strict=False))}
@@ -267,12 +267,12 @@ def test_compositions_refuse(call: Any, error: type[Exception], message: str) ->
 
 
 def numbers(x: Any) -> Any:
-    """Stan's values: nested lists, with text for what JSON cannot say."""
+    """Convert Stan's values, nested lists with text for numbers that JSON cannot express."""
     return np.array(x, dtype=object).astype(float)
 
 
-# Where Stan's figures are not taken: function -> arguments. There Stan loses digits; ours are
-# compared with 50 digits in test_digits_that_stan_loses, and trigamma above.
+# Function -> arguments at which Stan loses digits. We compare them with 50 digits in
+# test_digits_that_stan_loses, and trigamma above.
 LOST_DIGITS: dict[str, list[Any]] = {
     "Phi_approx": [[6.0]],
     "digamma": [[0.35], [5.2], [1e-05], [[0.35, 1.4, 5.2, -0.6]]],
@@ -288,9 +288,9 @@ LOST_DIGITS: dict[str, list[Any]] = {
     "log_modified_bessel_first_kind": [[0.0, 1.0], [1.5, 1000.0]],
     "trigamma": [[0.35], [1.4], [1e-05], [[0.35, 1.4, 5.2, -0.6]]],
 }
-# Other conventions: ties go to the first operand (Stan: the second), hypot has the derivative 0 at
-# (0, 0), limits are taken where there are any (Stan: nan), and outside the domain or at nan nothing
-# is promised.
+# Function -> arguments at which our conventions differ. Ties go to the first operand (in Stan to
+# the second). hypot has the derivative 0 at (0, 0). We take limits where they exist (Stan returns
+# nan). Nothing is promised outside the domain or at nan.
 OTHER_CONVENTIONS: dict[str, list[Any]] = {
     "bessel_first_kind": [[0, 0.0]],
     "beta": [["-inf", 0.5]],
@@ -355,7 +355,7 @@ def test_digits_that_stan_loses(name: str) -> None:
 
 
 def test_dimensions_and_orders_may_be_small_integers():
-    """Those of NumPy would wrap around."""
+    """NumPy's small integers would wrap around."""
     assert vm.lmgamma(np.uint8(20), 30.0) == vm.lmgamma(20, 30.0)
     assert vm.multigammaln(vm.var(30.0), np.int8(20)).val == pytest.approx(
         scipy.special.multigammaln(30.0, 20), rel=1e-14
@@ -393,7 +393,7 @@ EDGES = (
 )
 @pytest.mark.filterwarnings("error")
 def test_many_elements_are_as_few(name, reference):
-    """Long arrays are computed in other ways than short ones."""
+    """Long arrays are computed by another algorithm than short ones."""
     x = np.tile(np.array(EDGES), 50)
     with np.errstate(all="ignore"):
         expected = reference(x)
@@ -413,7 +413,7 @@ def test_many_elements_are_as_few(name, reference):
 
 def test_many_elements_of_logaddexp():
     row = ROWS["logaddexp"]
-    for points in (EDGES[:-3], EDGES):  # with infinities, and without
+    for points in (EDGES[:-3], EDGES):  # without infinities and with them
         x, y = (np.tile(grid.ravel(), 3) for grid in np.meshgrid(points, points))
         out = np.empty(len(x))
         with np.errstate(invalid="ignore"):  # NumPy warns of nan
@@ -433,7 +433,9 @@ def test_many_elements_of_logaddexp():
 @pytest.mark.parametrize(("f", "branch"), [(vm.lambert_w0, 0), (vm.lambert_wm1, -1)])
 @pytest.mark.parametrize("distance", [1e-15, 1e-12, 1e-9, 1e-6, 7e-5, 8e-5])
 def test_lambert_w_next_to_the_branch_point(f: Any, branch: int, distance: float) -> None:
-    """The derivative is infinite there: it has the digits that the distance from -1 has."""
+    """The derivative grows to infinity there, and it has as many digits as the distance from the
+    branch point.
+    """
     x = -1.0 / math.e + distance
     with mpmath.workdps(50):
         w = mpmath.lambertw(x, branch).real

@@ -1,5 +1,5 @@
-"""The further ufuncs of SciPy: every row against mpmath and along all routes, and SciPy's own list
-of names.
+"""SciPy's further ufuncs: every row against mpmath and along all routes, and SciPy's own list of
+names.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def test_row_agrees_along_all_routes(name: str) -> None:
 
 
 def operands(name: str) -> list[float]:
-    """Operands of a ufunc of SciPy: those of its first row, of which spheroidal functions hide
-    some.
+    """Return operands of a ufunc of SciPy, taken from its first row. Rows of spheroidal functions
+    combine some operands into one.
     """
     rows, arity = special_rows.ROWS_OF[name], getattr(scipy.special, name).nin
-    # hermite and bdtr want integers
+    # hermite and bdtr need integers.
     point = [int(x) if float(x).is_integer() else x for x in rows[0].points[0]]
     if arity > rows[0].arity or (
         name.startswith(("pro_", "obl_")) and not name.endswith("_cv") and arity == 4
@@ -159,12 +159,12 @@ print(len(tables()) > 5)
     assert found.stdout.split() == ["[]", "True", "0.5"]
 
 
-# Names that SciPy 1.15 warns of, and 1.17 does not have.
+# SciPy 1.15 deprecates these names, and 1.17 does not have them.
 GONE = {"clpmn", "lpmn", "lpn", "sph_harm"}
 
 
 def test_the_table_follows_the_list_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is new in SciPy is missing there."""
+    """A name that is new in SciPy would be missing from the table."""
     monkeypatch.syspath_prepend(DOCS)
     table = importlib.import_module("scipy_special")
     answers = table.answers()
@@ -204,7 +204,9 @@ def test_derivatives_at_ends_and_middles(call: Any, x: float, slope: float) -> N
 
 
 def test_elements_of_several_kinds() -> None:
-    """Whole and fractional degrees, and both sides of where one formula takes over from another."""
+    """The elements have whole and fractional degrees, and lie on both sides of the switch between
+    two formulas.
+    """
     n, x = np.array([3.0, 2.5, 0.0]), np.array([0.3, 0.3, 0.3])
     slopes = vm.gradient(lambda x: np.sum(scipy.special.eval_legendre(n, x)), x)
     np.testing.assert_allclose(

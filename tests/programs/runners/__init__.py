@@ -1,1 +1,1 @@
-"""A package, as the folder above."""
+"""This is a package for the same reason as the folder above."""

@@ -1,5 +1,5 @@
-"""The native runner: loops that are verified before they are trusted, errors of Python, threads,
-and memory.
+"""The native runner: loops are verified before they are trusted; errors of Python, threads, and
+memory.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_loops_of_ufuncs_are_found() -> None:
         assert loop_of(ufunc, signature) == (address, _)
 
 
-def test_what_has_no_loop_of_doubles_says_so() -> None:
+def test_a_ufunc_without_a_loop_of_doubles_is_refused() -> None:
     with pytest.raises(NoLoopError, match="add has no loop for dd->i"):
         loop_of(np.add, "dd->i")
     with pytest.raises(NoLoopError, match="no loop for d->d"):
@@ -71,13 +71,13 @@ def test_what_has_no_loop_of_doubles_says_so() -> None:
         loop_of(scipy.special.expn, "dd->d")
 
 
-def test_a_loop_that_gives_something_else_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a version of NumPy had another order of fields: what stands there is the loop of
-    another ufunc.
+def test_a_loop_with_other_results_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This stands for a version of NumPy with another order of fields, where the loop of another
+    ufunc would be read.
     """
 
     class Other:
-        """A ufunc that gives something else than its loop."""
+        """A ufunc whose result differs from that of its loop."""
 
         def __call__(self, *operands: Any) -> Any:
             return np.add(*operands) + 1e-9
@@ -99,9 +99,7 @@ def test_a_loop_that_gives_something_else_is_not_trusted(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("where", ["_verify", "loop_of"])
-def test_without_a_loop_a_step_is_a_call_of_python(
-    monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_a_step_without_a_loop_calls_python(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     program = of_one_step(ufunc_kernel(np.arctan), (4,))
     x = np.linspace(0.0, 1.0, 4)
     assert not calls_python(program)
@@ -142,7 +140,7 @@ def test_axes_that_are_one_line_are_merged() -> None:
 
 
 def test_more_axes_than_loops_are_made_for() -> None:
-    """Every second element along twelve axes."""
+    """The view has every second element along ten axes."""
     builder = Builder()
     x = builder.argument((3,) * 10)
     part = builder.view(x, lambda a: a[(slice(None, None, 2),) * 10])
@@ -240,7 +238,9 @@ def test_a_domain_error_of_a_recording_is_the_functions_own() -> None:
 
 
 def test_threads_run_at_once() -> None:
-    """While one is in a step of Python the others go on, and none sees the memory of another."""
+    """While one thread is in a step of Python the others go on. No thread sees another thread's
+    memory.
+    """
     builder = Builder()
     x = builder.argument((2000,))
     y = x
@@ -283,7 +283,7 @@ def test_a_hundred_thousand_calls_leave_memory_flat() -> None:
 
 
 def test_arguments_lie_anywhere() -> None:
-    """In any order, with gaps, and at addresses that are no multiples of eight."""
+    """Arguments may have any order of axes, gaps, and addresses that are not multiples of eight."""
     g = vm.recorded(lambda x: np.sum(np.exp(x) * x) + np.sum(np.sin(x)), runner="native")
     data = np.linspace(0.0, 1.0, 600).reshape(20, 30)
     odd = np.zeros(8 * data.size + 1, np.uint8)[1:].view(np.float64).reshape(data.shape)
@@ -345,7 +345,7 @@ def in_a_process(text: str, **environment: str) -> str:
 
 
 def test_the_library_does_not_import_numba() -> None:
-    """But for a program that the native runner runs."""
+    """Only the native runner imports numba, and only when it runs a program."""
     text = """
 import sys, numpy as np, varmat as vm
 vm.recorded(np.sum, runner="numpy")(np.ones(2))
@@ -366,7 +366,9 @@ print(f(np.zeros(2))[0])
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
-    """Neither beside the library nor where the user's caches are: it is compiled anew."""
+    """If the cache cannot be written, neither beside the library nor in the user's cache, the
+    program is compiled again.
+    """
     file = tmp_path / "file"
     file.write_text("no directory")
     evaluate = """
@@ -387,7 +389,7 @@ caching._CacheLocator.ensure_cache_path = refuse
     "function", [np.negative, np.isfinite, np.signbit, np.positive, np.square, np.absolute, np.exp]
 )
 def test_columns_of_rows_of_eight(function):
-    """NumPy's own loops of some functions are wrong with some strides: that of `negative` at 64
+    """Some of NumPy's own loops are wrong for some strides; that of `negative` is wrong at 64
     bytes.
     """
     x = np.random.default_rng(1).normal(size=(34, 8))

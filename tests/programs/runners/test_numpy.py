@@ -1,4 +1,4 @@
-"""The NumPy runner: bound calls on memory that is there, and large arrays as they are."""
+"""The NumPy runner: calls that are bound to fixed memory, and large arrays that are not copied."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from varmat.programs.runners.numpy import NumpyRunner
 
 
 def program(n: int) -> Program:
-    """A number, an array made by the last step, one that is returned twice, an argument, a part,
-    and data.
-    """
+    """Return a number, an array of the last step (twice), an argument, a part, and data."""
     builder = Builder()
     x, s = builder.argument((n,)), builder.argument(())
     y = builder.ufunc(np.multiply, builder.ufunc(np.exp, x), s)
@@ -52,8 +50,8 @@ def test_outputs_are_the_callers_own(n: int) -> None:
 
 
 def test_large_arguments_and_results_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps that use them are bound anew at every call; so they are found at other addresses, and
-    in any order.
+    """Steps that use them are bound again at every call, since they may have other addresses and
+    orders.
     """
     monkeypatch.setattr(numpy_runner, "LARGE", 3)
     builder = Builder()
@@ -94,7 +92,7 @@ def test_a_run_that_ends_leaves_the_runner_as_it_was() -> None:
 
 
 def test_threads_have_memory_of_their_own() -> None:
-    """As many instances as threads at once, which are used again."""
+    """There are as many instances as concurrent threads, and they are used again."""
     builder = Builder()
     x = builder.argument((50,))
     y = builder.ufunc(np.exp, x)

@@ -106,8 +106,8 @@ def _creator(function: Function) -> Function:
         if is_differentiable([*args, *settings.values()]):
             raise TypeError(
                 f"np.{function.__name__} makes plain data, the derivative of a variable among its "
-                "arguments would be lost; "
-                "use np.full_like, np.broadcast_to, np.linspace or np.stack"
+                "arguments would be lost; use np.full_like, np.broadcast_to, np.linspace or "
+                "np.stack"
             )
         return function(*args, **settings)
 

@@ -95,8 +95,8 @@ def _to_be_filled(make: Function) -> Function:
         return matvar(values) if isinstance(a, MatVar) else values
 
     like.__doc__ = (
-        f"`np.{make.__name__}_like`: of a variable it makes one, an array into which "
-        "variables may be assigned."
+        f"`np.{make.__name__}_like`: of a variable it makes one, an array into which variables may "
+        "be assigned."
     )
     return like
 

@@ -32,8 +32,7 @@ def histogram(
     if is_differentiable(a) or is_differentiable(bins) or is_differentiable(range):
         raise TypeError(
             "histogram: the data or the bins are variables, and counts have no derivative; pass "
-            "the plain numbers, "
-            "varmat.value(x); the weights may be variables"
+            "the plain numbers, varmat.value(x); the weights may be variables"
         )
     a, weights = np.ravel(a), as_operand(weights, "histogram: weights")
     if np.size(weights) != a.size:

@@ -122,8 +122,7 @@ def _check_valid(name: str, a: Operand, v: Operand, axes: Any) -> None:
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ShapeError(
             f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, but with "
-            "mode='valid' one must be "
-            "at least as large along every axis!"
+            "mode='valid' one must be at least as large along every axis!"
         )
 
 

@@ -302,8 +302,8 @@ def from_right(product: Function, b: Operand, shape: tuple[int, int]) -> Result:
     given = np.shape(b)
     if len(given) not in (1, 2) or given[-1] != shape[0]:
         rule = (
-            f"must be a vector or a matrix with {shape[0]} columns, as many as the sparse "
-            "matrix has rows"
+            f"must be a vector or a matrix with {shape[0]} columns, as many as the sparse matrix "
+            "has rows"
         )
         raise ShapeError(f"matmul: a has shape {given}, but {rule}!")
     return product(b) if len(given) == 1 else np.transpose(product(np.transpose(b)))

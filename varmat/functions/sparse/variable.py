@@ -78,8 +78,8 @@ def _apply(name: str, x: Operand, y: Operand) -> Result:
 def _refuse(name: str, other: Operand) -> NoReturn:
     raise TypeError(
         f"{name}: the operand beside a SparseVar is of type {type(other).__name__}, but must be "
-        "sparse as well: use a.to_dense(), "
-        "or varmat.SparseVar(function of a.data, a) for what is done to the non-zeros alone"
+        "sparse as well: use a.to_dense(), or varmat.SparseVar(function of a.data, a) for what is "
+        "done to the non-zeros alone"
     )
 
 
@@ -243,8 +243,7 @@ class SparseVar:
         if is_scipy_sparse(other) and isinstance(other, sys.modules["scipy.sparse"].spmatrix):
             raise TypeError(
                 f"multiply: a {type(other).__name__}, of which * is the matrix product, is "
-                "multiplied with a SparseVar, of which "
-                "it is elementwise; write @, or a.multiply(x)"
+                "multiplied with a SparseVar, of which it is elementwise; write @, or a.multiply(x)"
             )
         return self.multiply(other)
 
@@ -329,8 +328,8 @@ class SparseVar:
             )
         raise TypeError(
             f"{ufunc.__name__} is not there for a SparseVar: use "
-            f"varmat.SparseVar(np.{ufunc.__name__}(a.data), a) for its "
-            "non-zeros alone, or a.to_dense()"
+            f"varmat.SparseVar(np.{ufunc.__name__}(a.data), a) for its non-zeros alone, or "
+            "a.to_dense()"
         )
 
     def __array_function__(self, function: Function, types: Any, args: Any, kwargs: Any) -> Result:

@@ -97,8 +97,8 @@ yv = row("yv", (None, "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))"),
     None, "bessely(x, y)", ((2.0, 1.7), (0.5, 3.0), (7.5, 50.0)), 0.641155,
     source="DLMF 10.2.3, 10.6(i); SciPy", domain="y > 0", constant=_ORDER)
 _ANY_ORDER = (
-    "The derivative in the order is an integral without cancellation: worst relative "
-    "error 1e-13 for orders up to 400"
+    "The derivative in the order is an integral without cancellation: worst relative error 1e-13 "
+    "for orders up to 400"
 )
 # Confluent functions, as for the orders 0 and 1, would have no derivative in the order.
 _SCALED = (

@@ -350,8 +350,8 @@ _F = (
 _RATIO = "x * {0} / (y + x * {0})"
 _DEGREES = "x > 0, y > 0, z > 0"
 _CANCELS = (
-    "In the degrees of freedom two parts of the derivative cancel: it loses about as many "
-    "digits as these have"
+    "In the degrees of freedom two parts of the derivative cancel: it loses about as many digits "
+    "as these have"
 )
 row(
     "fdtr",

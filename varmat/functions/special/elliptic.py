@@ -220,8 +220,7 @@ _DELTA = "(1.0 - z * square(sin(y)))"
 _K = "(floor(0.1 * x) - (x - 10.0 * floor(0.1 * x)))"
 _THETA = (
     "quad(lambda t: sin(t)**(2 * int(x // 10)) * (1 - {m} * sin(t)**2)**(-(int(x // 10) - int(x % "
-    "10)) - mpf(1) / 2), [0, "
-    "{phi}])"
+    "10)) - mpf(1) / 2), [0, {phi}])"
 )
 row(
     "elliptic_derivative",

@@ -58,8 +58,7 @@ expn = row("expn",
 _IS_NEAR = "absolute(x - 1.25) < 0.75"
 _NEAR, _ELSE = "minimum(maximum(x, 0.5), 2.0)", f"where({_IS_NEAR}, 3.0, x)"
 spence = row("spence",
-    f"g * where({_IS_NEAR}, -hyp2f1(1.0, 1.0, 2.0, 1.0 - {_NEAR}), log({_ELSE}) / (1.0 - "
-    f"{_ELSE}))",
+    f"g * where({_IS_NEAR}, -hyp2f1(1.0, 1.0, 2.0, 1.0 - {_NEAR}), log({_ELSE}) / (1.0 - {_ELSE}))",
     "Spence's integral, the dilogarithm of 1 - x",
     None, "re(polylog(2, 1 - x))", (0.5, 1e-5, 1.0001, 100.0), -1.38629,
     source="DLMF 25.12(i); SciPy", domain="x > 0")

@@ -113,8 +113,8 @@ def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Elementwise:
     return row(
         name,
         (*(f"g * {_hyp2f1_text(each)}" for each in above), _hyp2f1_slope(*orders)),
-        "Derivative of `hyp2f1` with respect to its parameters x, y and z, of orders "
-        f"{orders[0]}, {orders[1]} and {orders[2]}",
+        f"Derivative of `hyp2f1` with respect to its parameters x, y and z, of orders {orders[0]}, "
+        f"{orders[1]} and {orders[2]}",
         None,
         f"diff(lambda r, s, t: hyp2f1(r, s, t, w), (x, y, z), {orders})",
         _HYP2F1_POINTS,

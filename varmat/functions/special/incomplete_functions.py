@@ -29,8 +29,8 @@ __all__ = [
 # fmt: off
 _ORDERS = ("the order x",)
 _EXACT = (
-    "The derivative in a shape comes from an integral in one tail, without cancellation: "
-    "worst relative error "
+    "The derivative in a shape comes from an integral in one tail, without cancellation: worst "
+    "relative error "
 )
 _GAMMA_RANGE = (
     _EXACT
@@ -88,8 +88,8 @@ _LESS_A = f"beta_density_derivative(x - 10.0 * minimum({_IN_A}, 1.0), y, z, w)"
 _LESS_B = f"beta_density_derivative(x - minimum({_IN_B}, 1.0), y, z, w)"
 betainc_derivative = row("betainc_derivative", (None, "g * betainc_derivative(x + 10.0, y, z, w)",
     "g * betainc_derivative(x + 1.0, y, z, w)", "g * beta_density_derivative(x, y, z, w)"),
-    "Derivative of `betainc` with respect to its shapes y and z, at w; the two digits of x are "
-    "the orders, 10 for once in y",
+    "Derivative of `betainc` with respect to its shapes y and z, at w; the two digits of x are the "
+    "orders, 10 for once in y",
     None, "diff(lambda s, t: betainc(s, t, 0, w, regularized=True), (y, z), divmod(int(x), 10))",
     ((10, 5.0, 6.5, 0.4), (1, 0.5, 0.7, 0.8)), 0.0252221,
     source="DLMF 8.17.1, 8.17.2",
@@ -100,8 +100,8 @@ beta_density_derivative = row("beta_density_derivative", (None,
     "g * beta_density_derivative(x + 1.0, y, z, w)",
     (f"g * (((y - 1.0) / w - (z - 1.0) / (1.0 - w)) * r + {_IN_A} / w * {_LESS_A} - {_IN_B} / "
     f"(1.0 - w) * {_LESS_B})")),
-    "Derivative, with respect to the shapes y and z, of the density ``w**(y - 1) (1 - w)**(z - "
-    "1) / beta(y, z)``; the two digits of x are the orders, 10 for once in y",
+    "Derivative, with respect to the shapes y and z, of the density ``w**(y - 1) (1 - w)**(z - 1) "
+    "/ beta(y, z)``; the two digits of x are the orders, 10 for once in y",
     None,
     "diff(lambda s, t: w**(s - 1) * (1 - w)**(t - 1) / beta(s, t), (y, z), divmod(int(x), 10))",
     ((0, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8), (0, 900.0, 1100.0, 0.46)), -0.0641846,

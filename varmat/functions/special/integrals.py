@@ -215,8 +215,7 @@ results(
 
 _LOGARITHMIC = (
     "sum({}(psi(0, k + 1) + mpf(1) / (2 * k) - log(x / 2)) * (x / 2)**(2 * k) / (2 * k * "
-    "factorial(k)**2) for k in "
-    "range(1, 60))"
+    "factorial(k)**2) for k in range(1, 60))"
 )
 for _kind, _first in (("be", "first"), ("ke", "second")):
     _r, _i = _kind + "r", _kind + "i"

@@ -24,9 +24,8 @@ __all__ = [
 
 _NOTE = (
     "Where the function is small, value and derivatives come from one integral over its own tail, "
-    "in which nothing underflows: "
-    "worst relative error 1e-13, of second derivatives in the shapes up to 1e-12, for shapes of "
-    "1e10 1e-11"
+    "in which nothing underflows: worst relative error 1e-13, of second derivatives in the shapes "
+    "up to 1e-12, for shapes of 1e10 1e-11"
 )
 _ORDERS = ("the order x",)
 _GAMMA = "x > 0, y >= 0"
@@ -56,8 +55,7 @@ log_gammainc = row("log_gammainc", _partials(_IN_GAMMA, "log_gammainc_derivative
     ufunc=special_formula(partial(log_gamma, False)))
 log_gammainc_derivative = row("log_gammainc_derivative",
     _partials(_MORE_GAMMA, "log_gammainc_derivative"),
-    "Derivative of `log_gammainc` at y and z; the two digits of x are the orders, 10 for once in "
-    "y",
+    "Derivative of `log_gammainc` at y and z; the two digits of x are the orders, 10 for once in y",
     None, "diff(lambda s, t: log(gammainc(s, 0, t, regularized=True)), (y, z), divmod(int(x), 10))",
     ((10, 7.5, 6.0), (1, 0.7, 3.0), (11, 7.5, 6.0)), -0.0874876,
     source="DLMF 8.2.4", domain=f"x = 0, 1, 10, 11, ..., {_GAMMA}", note=_NOTE, constant=_ORDERS,
@@ -82,8 +80,8 @@ log_betainc = row("log_betainc", _partials(_IN_BETA, "log_betainc_derivative"),
     ufunc=special_formula(partial(log_beta, False)))
 log_betainc_derivative = row("log_betainc_derivative",
     _partials(_MORE_BETA, "log_betainc_derivative"),
-    "Derivative of `log_betainc` at y, z and w; the three digits of x are the orders, 100 for "
-    "once in y",
+    "Derivative of `log_betainc` at y, z and w; the three digits of x are the orders, 100 for once "
+    "in y",
     None,
     "diff(lambda s, t, u: log(betainc(s, t, 0, u, regularized=True)), (y, z, w), (int(x) // 100, "
     "int(x) // 10 % 10, int(x) % 10))", ((100, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8)), -0.0542039,

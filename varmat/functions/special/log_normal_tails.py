@@ -68,8 +68,7 @@ def _log_integral(x: Value, y: Value) -> Value:
 # variable beyond y - x.
 _OVER = (
     f"exp(where(x < y, log(erfcx({ROOT_HALF} * maximum(y - x, 0.0))) - 0.6931471805599453 - 0.5 * "
-    "x * x,"
-    " y * (0.5 * y - x) + log_ndtr(maximum(x - y, 0.0))) - r)"
+    "x * x, y * (0.5 * y - x) + log_ndtr(maximum(x - y, 0.0))) - r)"
 )
 _MEAN = f"(x - y + {ROOT_TWO_OVER_PI} / erfcx({ROOT_HALF} * maximum(y - x, -37.0)))"
 

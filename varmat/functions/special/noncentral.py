@@ -63,8 +63,7 @@ row(
 _CHI_SQUARE = (f"{_DENSITY}({{0}}, {{1}}, {{2}})", None, f"-{_DENSITY}({{0}}, {{1}} + 2.0, {{2}})")
 _CHI_CDF = (
     "fsum(exp(-{2} / 2) * ({2} / 2)**k / factorial(k) * gammainc({1} / 2 + k, 0, {0} / 2, "
-    "regularized=True) for k in "
-    "range(45))"
+    "regularized=True) for k in range(45))"
 )
 row(
     "chndtr",
@@ -111,15 +110,13 @@ _F = (
     None,
     (
         f"-0.5 * {_WEIGHT} / ({_A} * beta({_A}, {_B})) * hyp1f1({_A} + {_B}, {_A} + 1.0, 0.5 * "
-        f"{{2}} * "
-        f"{_Y})"
+        f"{{2}} * {_Y})"
     ),
     f"{_WEIGHT} / (beta({_A}, {_B}) * {{3}}) * hyp1f1({_A} + {_B}, {_A}, 0.5 * {{2}} * {_Y})",
 )
 _F_CDF = (
     "fsum(exp(-{2} / 2) * ({2} / 2)**k / factorial(k) * betainc({0} / 2 + k, {1} / 2, 0, {0} * {3} "
-    "/ ({1} + {0} * {3}), "
-    "regularized=True) for k in range(45))"
+    "/ ({1} + {0} * {3}), regularized=True) for k in range(45))"
 )
 _F_HELD = (_DF.format("x"), _DF.format("y"))
 row(
@@ -195,8 +192,7 @@ row(
     "Mean of ``s**x phi(s w - z)``, s the root of a chi square variable with y degrees of freedom "
     "over y",
     "quad(lambda s: s**(x + y - 1) * exp(-y * s * s / 2 - (s * w - z)**2 / 2), [0, 1, 5]) * 2 * (y "
-    "/ 2)**(y / 2) / gamma(y / 2) "
-    "/ sqrt(2 * pi)",
+    "/ 2)**(y / 2) / gamma(y / 2) / sqrt(2 * pi)",
     ((1.0, 7.5, 0.6, 1.3), (0.0, 3.0, -1.0, 0.5)),
     domain="y > 0",
     held=("the power x", _DF.format("y")),

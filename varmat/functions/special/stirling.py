@@ -114,8 +114,8 @@ log_gamma_excess_derivative = row("log_gamma_excess_derivative",
     source="DLMF 5.11(i), 5.15", domain="x = 0, 1, 2, ..., y > 0", constant=("the order x",),
     ufunc=special_formula(_derivative))
 log_factorial_excess = row("log_factorial_excess", "g * (digamma_excess(x) + 1.0 / x)",
-    "What Stirling's formula leaves of the logarithm of a factorial: ``gammaln(x + 1) - x log(x) "
-    "+ x``, 0 at 0",
+    "What Stirling's formula leaves of the logarithm of a factorial: ``gammaln(x + 1) - x log(x) + "
+    "x``, 0 at 0",
     _log_factorial_excess_of_number, "log(gamma(x + 1)) - x * log(x) + x",
     (0.5, 3.0, 12.0, 150.0, 1e10), 0.729637,
     source="DLMF 5.11(i)", domain="x >= 0", ufunc=special_formula(_log_factorial_excess))

@@ -70,6 +70,12 @@ class Kernel:
         """Add rows to a table of the native runner."""
         raise NotImplementedError(f"{self.name} is not native")
 
+    def in_jax(self, jax: Any) -> Callable[..., Any] | None:
+        """The kernel as a function of JAX: of the step and its operands, to what it makes. None if
+        JAX cannot run it. The kernels of this package are listed in `varmat.programs.jax` instead.
+        """
+        return None
+
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 

@@ -1,0 +1,120 @@
+"""The solvers of SUNDIALS on plain arrays, through scikit-sundae if that is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from varmat.typing import Function
+
+__all__: list[str] = []
+
+# Block-diagonal matrices with more rows than this are sparse: measured for blocks of 8, a solution
+# takes as long either way at 90 rows, and dense takes 1.6 times as long at 250 and 5 times at 400.
+LARGEST_DENSE = 128
+
+
+@cache
+def has_sundials() -> bool:
+    """Whether scikit-sundae, which wraps SUNDIALS, is installed."""
+    return importlib.util.find_spec("sksundae") is not None
+
+
+class FirstError:
+    """Keeps the first error of functions that SUNDIALS calls; SUNDIALS says only that one failed.
+
+    Attributes
+    ----------
+    error : Exception or None
+    """
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def kept(self, function: Function) -> Function:
+        """The function, with its errors kept."""
+
+        @wraps(function)
+        def called(*args: object) -> None:
+            try:
+                function(*args)
+            except Exception as error:
+                self.error = self.error or error
+                raise
+
+        return called
+
+
+def fill(matrix: np.ndarray, blocks: np.ndarray) -> None:
+    """Write a block-diagonal matrix in place: into a dense one, or into the entries of a sparse
+    one.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (parts * n, parts * n) or (parts * n * n,)
+    blocks : ndarray, shape (parts, n, n)
+    """
+    if matrix.ndim == 1:
+        matrix[:] = np.swapaxes(blocks, 1, 2).ravel()  # by columns
+        return
+    n = blocks.shape[1]
+    for i, block in enumerate(blocks):
+        matrix[i * n : (i + 1) * n, i * n : (i + 1) * n] = block
+
+
+def made(kind: type, *functions: Function, **settings: Any) -> Any:
+    """A solver; without its warning that a sparse matrix given with its pattern is not
+    approximated.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Custom sparse Jacobian", UserWarning)
+        return kind(*functions, **settings)
+
+
+def limits(rtol: float, atol: float, max_steps: int) -> dict[str, Any]:
+    """The settings of a solver's tolerances and steps, of which it counts 2**31 - 1 at most."""
+    return {"rtol": rtol, "atol": atol, "max_num_steps": min(max_steps, 2**31 - 1)}
+
+
+def pattern(parts: int, n: int) -> dict[str, Any]:
+    """The settings of a block-diagonal Jacobian: a sparse one, if it is large."""
+    if parts == 1 or parts * n <= LARGEST_DENSE:
+        return {}
+    return {"linsolver": "sparse", "sparsity": np.kron(np.eye(parts), np.ones((n, n)))}
+
+
+def solve(
+    solver: Any, first: FirstError, times: np.ndarray, *start: np.ndarray
+) -> tuple[Any, np.ndarray | None]:
+    """Run a solver from the first time to all others, which may repeat.
+
+    Returns
+    -------
+    report : SUNDIALS' result
+    states : ndarray, shape (T - 1, n), or None
+        None if the solver stopped before the last time.
+    """
+    ahead = 1.0 if times[-1] >= times[0] else -1.0
+    kept, where = np.unique(ahead * times, return_inverse=True)
+    kept = ahead * kept
+    # Given only two times, a solver returns all its steps and ignores their limit: ask for three.
+    asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
+    try:
+        report = solver.solve(asked, *start)
+    except Exception:
+        if first.error is not None:
+            raise first.error from None
+        raise
+    if first.error is not None:
+        raise first.error
+    if not report.success or len(report.t) < len(asked):
+        return report, None
+    states = np.asarray(report.y)
+    states = states[[0, -1]] if len(kept) == 2 else states
+    chosen: np.ndarray = states[where[1:]]
+    return report, chosen
