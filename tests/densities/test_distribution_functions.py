@@ -266,7 +266,7 @@ def test_refuses_what_stan_refuses(entry):
 @every_row
 def test_long_arrays_agree_with_short_ones(row, monkeypatch):
     """Long arrays are computed in place and block by block."""
-    monkeypatch.setattr(emit, "BLOCKS", 90)  # several blocks, the last one shorter
+    monkeypatch.setattr(emit, "BLOCK", 20)  # several blocks, the last one shorter
     args = [np.tile(v, 103 // v.size + 1)[:103] for v in columns(row)]
     results = []
     for long in (1, 1000):

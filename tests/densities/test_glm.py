@@ -195,8 +195,8 @@ def test_many_blocks(name, rows, layout, monkeypatch):
     n, m = 9001, 7
     monkeypatch.setattr(
         row_pass,
-        "BLOCK_BYTES",
-        {"small blocks": 1000, "one wide block": 1 << 30}.get(layout, row_pass.BLOCK_BYTES),
+        "BLOCK",
+        {"small blocks": 125, "one wide block": 1 << 27}.get(layout, row_pass.BLOCK),
     )
     most = 1 << 20 if layout == "one wide block" else row_pass.MOST_ROWS
     monkeypatch.setattr(row_pass, "MOST_ROWS", most)

@@ -122,8 +122,8 @@ def test_matvars_agree(name: str) -> None:
 def test_many_blocks(name: str, rows: bool, layout: str, monkeypatch: Any) -> None:
     rng = np.random.default_rng(5)
     n, m = 9001, 5
-    small = 1000 if layout == "small blocks" else row_pass.BLOCK_BYTES
-    monkeypatch.setattr(row_pass, "BLOCK_BYTES", small)
+    small = 125 if layout == "small blocks" else row_pass.BLOCK
+    monkeypatch.setattr(row_pass, "BLOCK", small)
     x = rng.normal(size=(n, m))
     x = np.asfortranarray(x) if layout == "fortran" else x
     beta, alpha = rng.normal(size=m) / 3, rng.normal(size=n) / 3 if rows else 0.4

@@ -104,7 +104,7 @@ COUNTS = [
     (
         vm.neg_binomial_2_lpmf,
         "array data, variable, variable",
-        {"log_factorials", "log_rising_factorials", "digamma_differences"},
+        {"log_factorials", "log_rising_factorials", "digamma_less_lines", "tally"},
     ),
     (vm.poisson_lpmf, "array data, variable", {"log_factorials"}),
     (vm.binomial_lpmf, "array data, data, variable", {"log_binomials"}),

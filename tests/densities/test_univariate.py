@@ -189,7 +189,7 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
     """Long arrays are computed in place and block by block. Every mixture of scalars, arrays, data
     and variables is tried, with propto and without.
     """
-    monkeypatch.setattr(emit, "BLOCKS", 90)  # several blocks, the last one shorter
+    monkeypatch.setattr(emit, "BLOCK", 20)  # several blocks, the last one shorter
     monkeypatch.setattr(row, "_uses", {})
     monkeypatch.setattr(row, "_long", {})
     vectors, scalars = columns(row), given(row, row.points[0])

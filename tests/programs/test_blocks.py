@@ -29,7 +29,7 @@ A, B = np.array([0.3, -0.8, 1.1, 0.4]), np.array([-0.6, 0.5, 0.2, 0.1])
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use blocks of 16 rows, so that the last block has 11."""
-    monkeypatch.setattr(blocks, "BYTES", 8 * COLUMNS * 16)
+    monkeypatch.setattr(blocks, "OF_MATRIX", COLUMNS * 16)
 
 
 def squares(eta: Any) -> Any:

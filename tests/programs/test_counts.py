@@ -12,9 +12,11 @@ from varmat.programs.counts import (
     DIFFERENCES,
     TABLE,
     digamma_differences,
+    digamma_less_lines,
     log_binomials,
     log_factorials,
     log_rising_factorials,
+    tally,
 )
 
 
@@ -59,6 +61,21 @@ def test_sums_of_rising_factorials(size: int, largest: int, x: float) -> None:
             int(k) * (mpmath.digamma(x + mpmath.mpf(n)) - mpmath.digamma(x))
             for n, k in zip(each, times, strict=True)
         )
+        less_lines = digammas - sum(int(n) * int(k) for n, k in zip(each, times, strict=True)) / (
+            mpmath.mpf(x)
+        )
+    tallied = tally(counts)
+    assert (tallied is None) == (largest > TABLE)
     for number in (x, np.array(x), np.full(size, x)):
         assert log_rising_factorials(number, counts) == pytest.approx(float(rising), rel=1e-13)
         assert digamma_differences(number, counts) == pytest.approx(float(digammas), rel=1e-13)
+        assert digamma_less_lines(number, counts) == pytest.approx(float(less_lines), rel=1e-13)
+    assert log_rising_factorials(x, counts, tallied) == log_rising_factorials(x, counts)
+    assert digamma_differences(x, counts, tallied) == digamma_differences(x, counts)
+    assert digamma_less_lines(x, counts, tallied) == digamma_less_lines(x, counts)
+
+
+def test_tally() -> None:
+    np.testing.assert_array_equal(tally(np.array([3.0, 0.0, 1.0, 1.0])), [3, 1, 1])
+    assert tally(np.zeros(2)).size == 0
+    assert tally(3.0) is tally(np.array([])) is tally(np.array([TABLE + 1.0])) is None

@@ -85,7 +85,7 @@ def text_of(name: str) -> str:
 @pytest.mark.parametrize("size", [1, 7, 63, 64, 65, 1000])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name: str, size: int, by_blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emit, "BLOCKS", 64)
+    monkeypatch.setattr(emit, "BLOCK", 16)
     rng = np.random.default_rng(size)
     arguments = {"a": rng.normal(size=size), "b": rng.uniform(0.5, 2.0, size=size), "x": 0.8}
     before = {key: np.copy(x) for key, x in arguments.items()}
@@ -138,7 +138,7 @@ def test_numbers_are_floats_and_raise_as_they_do() -> None:
 
 @pytest.mark.parametrize("by_blocks", [False, True], ids=["straight", "blocks"])
 def test_guards(by_blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emit, "BLOCKS", 24)
+    monkeypatch.setattr(emit, "BLOCK", 6)
     traced, builder = Traced(), Builder()
     builder = traced.builder
     handed: list[Any] = []

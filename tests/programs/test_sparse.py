@@ -42,7 +42,7 @@ def test_products(width: Any, transposed: bool) -> None:
 
 @pytest.mark.parametrize("width", [None, 1, 3])
 def test_sampled_products(width: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse, "CACHE", 4)
+    monkeypatch.setattr(sparse, "BLOCK", 4)
     tail = () if width is None else (width,)
     x, y = (np.sin(np.arange(n * (width or 1)) + 0.5).reshape(n, *tail) for n in X.shape)
     builder = Builder()

@@ -21,6 +21,7 @@ from varmat.core.operation import OPERATIONS, is_differentiable
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.diagonals import add_diag
 from varmat.functions.arrays.moving import moved
+from varmat.functions.arrays.reductions import products_of_others
 from varmat.functions.arrays.repeating import broadcast_to
 from varmat.functions.linalg import products
 from varmat.functions.linalg.dot_products import dot_along
@@ -298,25 +299,15 @@ def complex_prod(a: Operand) -> Result:
     return np.prod(a, axis=-1)
 
 
-def _others(a: Operand) -> Result:
-    """The product of all other elements along the last axis, without a division."""
-    ones = np.ones((*np.shape(a)[:-1], 1))
-    before = np.cumprod(np.concatenate([ones, a[..., :-1]], axis=-1), axis=-1)
-    after = np.cumprod(np.concatenate([ones, a[..., :0:-1]], axis=-1), axis=-1)
-    return before * after[..., ::-1]
-
-
 @complex_prod.pull
-def complex_prod_pull(g: Adjoint, r: Value, a: Value) -> Adjoint:
-    return lambda: (
-        np.asarray(g)[..., None] * np.conjugate(_others(a)) if a.shape[-1] else np.zeros(a.shape)
-    )
+def complex_prod_pull(g: Adjoint, r: Value, a: Value) -> Any:
+    return lambda: np.asarray(g)[..., None] * np.conjugate(products_of_others(a))
 
 
 @complex_prod.push
 def complex_prod_push(r: Value, a: Value) -> Linear:
     if not is_differentiable(a):
-        others = _others(a)
+        others = products_of_others(a)
     else:  # products of rows, in each of which one element is replaced by 1
         n = np.shape(a)[-1]
         others = complex_prod(np.where(np.eye(n, dtype=bool), 1.0, a[..., None, :]))

@@ -392,16 +392,16 @@ def new_row(
     name: str,
     ufunc: Function | str,
     *partials: str,
-    scalar: str | Callable[..., float] | None,
-    operator: str | None,
-    shortcuts: dict[float, str] | None,
-    with_itself: str | None,
-    points: Sequence[tuple[float, ...]],
-    reference: str | None,
+    scalar: str | Callable[..., float] | None = None,
+    operator: str | None = None,
+    shortcuts: dict[float, str] | None = None,
+    with_itself: str | None = None,
+    points: Sequence[tuple[float, ...]] = (),
+    reference: str | None = None,
     doc: str | None,
 ) -> Elementwise:
     """Make a row without checking its expressions: parsing those of the library would add a tenth
-    to its import time.
+    to its import time. A row without points is a name in the expressions of others alone.
     """
     if name in ROWS:
         readers = [

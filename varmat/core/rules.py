@@ -20,7 +20,7 @@ import numpy as np
 
 from varmat.core.tape import Rule
 from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
-from varmat.plain_arrays import CACHE, blocks
+from varmat.plain_arrays import BLOCK, blocks
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
@@ -33,9 +33,6 @@ OPERANDS = ("x", "y", "z", "w")
 # The contribution to an operand in which the result is piecewise constant: zero even where `g` is
 # infinite or nan.
 ZERO = "where(True, 0.0, g)"
-# Elements per block of a large array: temporaries are of this size. Blocks that stay in the cache
-# were not faster.
-BLOCK = 4 * CACHE
 IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from varmat.core.domains import finite, nonnegative, positive_finite
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Quick, univariate
+from varmat.functions.special import precision_scores  # noqa: F401 - its rows are named in the expressions below
 
 __all__ = [
     "neg_binomial_2_log_lpmf",
@@ -97,7 +98,8 @@ poisson_log_lpmf = univariate(
 )
 
 # The derivative in mu avoids the cancellation of n / mu - (n + phi) / (mu + phi), and its first
-# quotient has a derivative of exactly zero for n = 0.
+# quotient has a derivative of exactly zero for n = 0. That in phi is written in two ways, of which
+# the quick one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
 neg_binomial_2_lpmf = univariate(
     "neg_binomial_2_lpmf",
     "negative binomial distribution of mean and precision",
@@ -109,10 +111,14 @@ neg_binomial_2_lpmf = univariate(
         "ratio": "mu / phi",
         "chance": "-neg_binomial_2_deviance(n, mu, phi)",
         "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
+        "in_phi": "neg_binomial_2_score(n, mu, phi)",
     },
     quick=Quick(
         {
-            "chance": "n * log(mu) - n * log(mu + phi) - phi * log1p(ratio)",
+            "l": "log1p(ratio)",
+            "p": "mu / (mu + phi)",
+            "chance": "n * log(mu) - n * log(mu + phi) - phi * l",
+            "in_phi": "digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, l, phi)",
             "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
         },
         counts=("n",),
@@ -124,10 +130,7 @@ neg_binomial_2_lpmf = univariate(
         "-n * log(mu + phi)",
         "-phi * log1p(ratio)",
     ),
-    partials={
-        "mu": "(n - mu) / mu / (1.0 + ratio)",
-        "phi": "zeta_difference(1.0, phi, n) - log1p(ratio) + (mu - n) / (mu + phi)",
-    },
+    partials={"mu": "(n - mu) / mu / (1.0 + ratio)", "phi": "in_phi"},
     reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) + n * log(mu / (mu + phi)) - "
     "phi * log1p(mu / phi)",
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
@@ -160,10 +163,14 @@ neg_binomial_2_log_lpmf = univariate(
         "q": "maximum(t <= 0.0, e) / (1.0 + e)",
         "chance": "-neg_binomial_2_log_deviance(n, eta, phi)",
         "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
+        "in_eta": "neg_binomial_2_log_mean_score(n, eta, phi)",
+        "in_phi": "neg_binomial_2_log_score(n, eta, phi)",
     },
     quick=Quick(
         {
             "chance": "-n * (maximum(-t, 0.0) + m) - phi * l",
+            "in_eta": "n * q - phi * p",
+            "in_phi": "digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, l, phi)",
             "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
         },
         counts=("n",),
@@ -176,10 +183,7 @@ neg_binomial_2_log_lpmf = univariate(
         "-n * (log_phi + l)",
         "-phi * l",
     ),
-    partials={
-        "eta": "n * q - phi * p",
-        "phi": "zeta_difference(1.0, phi, n) + (p - l) - n * q / phi",
-    },
+    partials={"eta": "in_eta", "phi": "in_phi"},
     reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - "
     "phi * log1p(exp(eta) / phi)",
     points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],

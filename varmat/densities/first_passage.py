@@ -23,11 +23,11 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.elementwise import Elementwise, new_row
+from varmat.core.elementwise import new_row
 from varmat.functions.rows import formula
 
 if TYPE_CHECKING:
@@ -156,26 +156,18 @@ def _ratio(n: Operand, u: Operand, b: Operand) -> Result:
     return out
 
 
-def internal_row(name: str, function: Any, *partials: str, doc: str) -> Elementwise:
-    """A row of the elementwise table for use in expressions alone."""
-    nothing: Any = dict.fromkeys(
-        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
-    )
-    return new_row(name, formula(function), *partials, doc=doc, **nothing)
-
-
 # These are names in the expressions of densities, not functions for users.
-log_first_passage = internal_row(
+log_first_passage = new_row(
     "log_first_passage",
-    _log_density,
+    formula(_log_density),
     "0.5 * g * first_passage_ratio(2.0, x, y)",
     "g * first_passage_ratio(1.0, x, y)",
     doc="Logarithm of the density of the time x at which Brownian motion from y leaves (0, 1) "
     "through 1.",
 )
-first_passage_ratio = internal_row(
+first_passage_ratio = new_row(
     "first_passage_ratio",
-    _ratio,
+    formula(_ratio),
     "nan * g",
     "0.5 * g * (first_passage_ratio(x + 2.0, y, z) - r * first_passage_ratio(2.0, y, z))",
     "g * (first_passage_ratio(x + 1.0, y, z) - r * first_passage_ratio(1.0, y, z))",

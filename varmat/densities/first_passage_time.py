@@ -28,9 +28,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.elementwise import Elementwise
-from varmat.densities.first_passage import first_passage_ratio, internal_row, log_first_passage
+from varmat.core.elementwise import Elementwise, new_row
+from varmat.densities.first_passage import first_passage_ratio, log_first_passage
+from varmat.functions.rows import formula
 from varmat.functions.special.quadrature import gauss
+from varmat.plain_arrays import blocks
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -41,8 +43,8 @@ __all__: list[str] = []
 # powers of the time, and for the difference of the exponents of the two series where they meet.
 DROP = 48.0
 # The axis of the log time is cut into panels of at most the length PANEL with NODES nodes each.
-# BLOCK limits the number of panels computed at once.
-NODES, PANEL, BLOCK = 32, 4.0, 512
+# So many panels are computed at once.
+NODES, PANEL, AT_ONCE = 32, 4.0, 512
 
 
 def time_range(upper: bool, u: Operand, w: Operand, c: Operand) -> tuple[Result, Result]:
@@ -94,9 +96,8 @@ def _by_panels(upper: bool, code: Operand, u: Operand, b: Operand, v: Operand) -
     counts[inside], low[inside], length[inside] = _panels(upper, u[inside], b[inside], v[inside])
     for count in np.unique(counts[inside]).tolist():
         which = np.flatnonzero(inside & (counts == count))
-        size = max(1, BLOCK // count)
-        for start in range(0, len(which), size):
-            part = which[start : start + size]
+        for here in blocks(len(which), max(1, AT_ONCE // count)):
+            part = which[here]
             out[part] = _of_block(count, code[part], low[part], length[part], b[part], v[part])
     return out.reshape(shape)[()]
 
@@ -135,9 +136,9 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
             f"{drift} * {at} - {value}), 0.0)"
         )
 
-    integral = internal_row(
+    integral = new_row(
         log,
-        lambda x, y, z: _by_panels(upper, -1.0, x, y, z),
+        formula(lambda x, y, z: _by_panels(upper, -1.0, x, y, z)),
         f"g * ({rate('x', 'y', 'z', 'r')})",
         f"g * {mean}(10.0, x, y, z)",
         f"-g * z * {mean}(1.0, x, y, z)",
@@ -147,9 +148,9 @@ def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
     at_end = (
         f"power({time}, fmod(x, 10.0)) * first_passage_ratio(floor(0.1 * x + 0.01), {time}, z) - r"
     )
-    means = internal_row(
+    means = new_row(
         mean,
-        partial(_by_panels, upper),
+        formula(partial(_by_panels, upper)),
         "nan * g",
         f"g * ({rate('y', 'z', 'w', f'{log}(y, z, w)')}) * ({at_end})",
         f"g * ({mean}(x + 10.0, y, z, w) - r * {mean}(10.0, y, z, w))",

@@ -23,7 +23,7 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetr
 from varmat.programs.symbols import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Operand, Result, Value
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
 
@@ -304,9 +304,18 @@ def gaussian_dlm_obs_reverse(
 ) -> Result:
     if moments is None:
         return (lambda: ZERO,) * 7
+    return _contributions(g, F, G, V, moments, to_triangle)
+
+
+def _contributions(
+    g: Adjoint, F: Operand, G: Operand, V: Operand, moments: list[Moment], fold: Function
+) -> Result:
+    """Of `V` as a vector, the elements on the diagonal; otherwise of one triangle, as of `W` and
+    `C0`.
+    """
     parts = _back(F, G, moments)
-    parts[3] = parts[3].diagonal() if V.ndim == 1 else to_triangle(parts[3])
-    parts[4], parts[6] = to_triangle(parts[4]), to_triangle(parts[6])
+    parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else fold(parts[3])
+    parts[4], parts[6] = fold(parts[4]), fold(parts[6])
     return tuple((lambda part=part: g * part) for part in parts)
 
 
@@ -354,13 +363,7 @@ def gaussian_dlm_obs_straight(
     if keep is None or "constants" in keep:
         value = value - times * r * HALF_LOG_TWO_PI
 
-    def contributions(g: Adjoint) -> Result:
-        parts = _back(F, G, moments)
-        parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else _folded(parts[3])
-        parts[4], parts[6] = _folded(parts[4]), _folded(parts[6])
-        return tuple((lambda part=part: g * part) for part in parts)
-
-    return value, contributions
+    return value, lambda g: _contributions(g, F, G, V, moments, _folded)
 
 
 def _folded(x: Operand) -> Result:

@@ -16,10 +16,11 @@ from varmat.densities.categorical import categories
 from varmat.densities.density import density, not_nan
 from varmat.densities.domains import ZERO, finite_vector, ordered
 from varmat.densities.ordered import Cells
-from varmat.densities.row_pass import BLOCK_BYTES, MOST_ROWS, Pass
+from varmat.densities.row_pass import MOST_ROWS, Pass
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit, log1m_exp
+from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.symbols import refuse, require
 
 if TYPE_CHECKING:
@@ -183,10 +184,11 @@ def categorical_logit_glm_lpmf(
     return Saved(value, sums=(in_alpha, in_beta))
 
 
-def _blocks(size: int, x: Operand, k: int) -> list[slice]:
-    """The rows that go together, so that they stay in the cache with what is made of them."""
-    step = min(size, max(8, min(MOST_ROWS, BLOCK_BYTES // (8 * (x.shape[1] + 2 * k)))))
-    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+def _rows_at_once(x: Operand, k: int) -> int:
+    """The rows that go together, so that they stay in the cache with what is made of them: half a
+    block, for products of matrices copy what they read.
+    """
+    return max(8, min(MOST_ROWS, BLOCK // 2 // int(x.shape[1] + 2 * k)))
 
 
 def _pass(
@@ -203,7 +205,7 @@ def _pass(
     k, size = beta.shape[1], len(which)
     value, in_alpha, in_beta = 0.0, np.zeros(k), np.zeros((k, len(beta)))
     column = alpha[:, None]
-    for here in _blocks(size, x, k):
+    for here in blocks(size, _rows_at_once(x, k)):
         block = x[here] if len(x) == size else x
         t = np.empty((k, here.stop - here.start))
         np.add((block @ beta).T, column, t)
@@ -503,18 +505,7 @@ def ordered_logistic_glm_tangent(
         return None, *(lambda t: 0.0,) * 3
     which = _each(which, size)
     cells = Cells(which, np.shape(cutpoints), (size,))
-    eta = x @ beta
-    low, high = cells.bounds(cutpoints)
-    below, above = expit(low - eta), expit(eta - high)
-    w = below - above
-    # Written so that neither it nor its derivative is inf / inf where the cutpoints are far apart.
-    widths = np.diff(cutpoints)
-    odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
-
-    def along(t: Operand) -> Result:
-        first, second = cells.bounds(t, infinity=0.0)
-        return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
-
+    w, along = cells.logistic_tangent(x @ beta, cutpoints)
     return None, lambda t: np.sum(w * (t @ beta)), lambda t: np.sum(w * (x @ t)), along
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,18 @@ from varmat.densities.row_pass import Pass, Sums, part
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.gamma_functions import lchoose
 from varmat.functions.special.logistic_functions import expit
-from varmat.functions.special.zeta_functions import zeta_difference
+from varmat.functions.special.precision_scores import (
+    digamma_less_line,
+    log1m_less_line,
+    neg_binomial_2_log_mean_score,
+    neg_binomial_2_log_score,
+)
 from varmat.programs.counts import (
-    digamma_differences,
+    digamma_less_lines,
     log_binomials,
     log_factorials,
     log_rising_factorials,
+    tally,
 )
 
 if TYPE_CHECKING:
@@ -221,20 +227,18 @@ def _log_choices(trials: Operand, n: Operand) -> Result:
     return log_binomials(*np.broadcast_arrays(trials, n))
 
 
-def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, Result]:
-    t = eta - np.log(phi)
-    p, q = expit(t), expit(-t)
-    softplus = np.maximum(t, 0.0) + np.log1p(np.exp(np.minimum(t, -t)))
+def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, Any]:
     return {
-        "eta": y * q - phi * p,
-        "phi": (zeta_difference(1.0, phi, y) - y / phi) + (p - softplus) + y * p / phi,
+        "eta": neg_binomial_2_log_mean_score(y, eta, phi),
+        "phi": neg_binomial_2_log_score(y, eta, phi),
     }
 
 
 # With t = eta - log(phi), p = 1 / (1 + exp(-t)) and q = 1 - p:
 # log p(y) = log(gamma(phi + y) / (gamma(phi) y!)) + y log(p) + phi log(q),
 # d/deta = y q - phi p,
-# d/dphi = digamma(phi + y) - digamma(phi) - y / phi + p + log(q) + y p / phi.
+# d/dphi = (digamma(phi + y) - digamma(phi) - y / phi) + (p + log(q)) + y p / phi, see
+# `varmat.functions.special.precision_scores`.
 @glm(
     neg_binomial_partials,
     lambda y, phi: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
@@ -306,18 +310,18 @@ def neg_binomial_2_log_glm_lpmf(
     n = one_pass.size
     pair = (phi, y) if several or type(y) is not float else (np.full(1, phi), np.full(1, y))
     times = n if pair[0] is not phi else 1
+    shared, counts = _of_one_shape(*pair)
+    tallied = tally(counts) if "phi" in keep and not several else None
     if "phi" in keep:
-        value += times * float(log_rising_factorials(*_of_one_shape(*pair)))
+        value += times * float(log_rising_factorials(shared, counts, tallied))
     if "constants" in keep:
         value -= n * math.lgamma(y + 1.0) if type(y) is float else float(log_factorials(y))
 
     def slope(w: Operand) -> Result:
-        each = odds.p - odds.minus_log_q
+        each = log1m_less_line.ufunc(odds.p, odds.minus_log_q, phi)
         if several:
-            return each + y * odds.p / phi + (zeta_difference(1.0, phi, y) - y / phi)
-        counted = (
-            float(digamma_differences(*_of_one_shape(*pair))) - float(add_reduce(pair[1])) / phi
-        )
+            return each + y * odds.p / phi + digamma_less_line.ufunc(phi, y)
+        counted = float(digamma_less_lines(shared, counts, tallied))
         return float(add_reduce(each)) + dotted(y, odds.p) / phi + times * counted
 
     return Sums(value, one_pass.weights, one_pass.product, 1.0, {"phi": slope})

@@ -20,7 +20,7 @@ from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.symbols import Symbol, applied, refuse, require, spread_back
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Result, Value
 
 __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
 
@@ -59,6 +59,23 @@ class Cells:
         )
         # Without observations the sums are integers.
         return sums.astype(np.float64).reshape(self.ends)[..., 1:-1]
+
+    def logistic_tangent(self, eta: Operand, cutpoints: Operand) -> tuple[Result, Linear]:
+        """The derivatives of the log mass of the ordered logistic distribution with respect to
+        `eta`, and along a tangent of the cutpoints; differentiable.
+        """
+        low, high = self.bounds(cutpoints)
+        below, above = expit(low - eta), expit(eta - high)
+        # In this form neither the value nor its derivative is inf / inf where the cutpoints are far
+        # apart.
+        widths = np.diff(cutpoints)
+        odds = self.counts * (np.exp(-widths) / -np.expm1(-widths))
+
+        def along(t: Operand) -> Result:
+            first, second = self.bounds(t, infinity=0.0)
+            return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
+
+        return below - above, along
 
 
 def _check_shapes(
@@ -207,18 +224,8 @@ def ordered_logistic_tangent(
     if which is None or not np.size(cutpoints):
         return None, lambda t: 0.0, lambda t: 0.0
     cells = Cells(which, shape, _check_shapes(n, eta, cutpoints))
-    low, high = cells.bounds(cutpoints)
-    below, above = expit(low - eta), expit(eta - high)
-    # In this form neither the value nor its derivative is inf / inf where the cutpoints are far
-    # apart.
-    widths = np.diff(cutpoints)
-    odds = cells.counts * (np.exp(-widths) / -np.expm1(-widths))
-
-    def along(t: Operand) -> Result:
-        first, second = cells.bounds(t, infinity=0.0)
-        return np.sum(above * second - below * first) + np.sum(odds * np.diff(t))
-
-    return None, lambda t: np.sum((below - above) * t), along
+    slopes, along = cells.logistic_tangent(eta, cutpoints)
+    return None, lambda t: np.sum(slopes * t), along
 
 
 # The standard normal probability between low and high, for cells of any width and in any tail.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Settings
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
-COUNTED = ("log_rising_factorial", "zeta_difference")
+COUNTED = ("log_rising_factorial", "zeta_difference", "digamma_less_line")
 
 
 class _Names(Scope):

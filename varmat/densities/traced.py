@@ -19,7 +19,7 @@ from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.special.log_incomplete import SLOPES
 from varmat.programs.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
 from varmat.programs.builder import Builder
-from varmat.programs.counts import sum_of_counts
+from varmat.programs.counts import TALLIED, TALLY, sum_of_counts
 from varmat.programs.emit import Unless
 from varmat.programs.kernels import Function, Reduce, ufunc_kernel
 from varmat.programs.program import Program, Value
@@ -106,9 +106,12 @@ class Sums(Builder):
         ):
             return self.ufunc(x.step.kernel.ufunc, *map(self._total, x.step.operands))
         known = sum_of_counts(x, self.counts)
-        return (
-            self.call(Reduce(np.add, (0,)), x) if known is None else self.call(known[0], *known[1])
-        )
+        if known is None:
+            return self.call(Reduce(np.add, (0,)), x)
+        kernel, (*others, n) = known
+        if n.shape and others and not any(v.shape for v in others) and kernel.name in TALLIED:
+            return self.call(kernel, *others, n, self.call(TALLY, n))
+        return self.call(kernel, *others, n)
 
 
 class CarefulSums(Sums):

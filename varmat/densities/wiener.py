@@ -202,6 +202,15 @@ def _is_inside(y: Operand, tau: Operand) -> bool:
     return bool(np.all((y > tau) & (y < np.inf)))
 
 
+def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> list[Any]:
+    """The arguments of a call in the order of the signature, None for those that are left out."""
+    try:
+        given = signature.bind(*args, **named).arguments
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}; the signature is {name}{signature}") from None
+    return [given.get(each) for each in signature.parameters]
+
+
 class Wiener(Density):
     """The density with five to eight arguments."""
 
@@ -217,13 +226,7 @@ class Wiener(Density):
 
     @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
-        try:
-            bound = self.__signature__.bind(*args, **named).arguments
-        except TypeError as error:
-            raise TypeError(
-                f"wiener_lpdf: {error}; the signature is wiener_lpdf{self.__signature__}"
-            ) from None
-        values = [bound.get(name) for name in self.arguments]
+        values = bound("wiener_lpdf", self.__signature__, args, named)[: len(self.arguments)]
         if values[6] is None and values[7] is None:
             row = wiener if values[5] is None else wiener_of_drifts
             return row(*values[: len(row.arguments)], propto=propto)

@@ -20,6 +20,7 @@ from varmat.densities.univariate import Univariate, univariate
 from varmat.densities.wiener import (
     ARGUMENTS,
     VARIABILITIES,
+    bound,
     check_starts,
     gauss_rule,
     is_zero,
@@ -275,14 +276,8 @@ class WienerCumulative:
     def __repr__(self) -> str:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
-    def __call__(self, *args: Operand, **named: Operand) -> Result:
-        try:
-            bound = self.__signature__.bind(*args, **named).arguments
-        except TypeError as error:
-            raise TypeError(
-                f"{self.name}: {error}; the signature is {self.name}{self.__signature__}"
-            ) from None
-        values = [bound.get(name) for name in self.arguments]
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        values = bound(self.name, self.__signature__, args, named)
         if values[5] is values[6] is values[7] is None:
             return self.row(*values[:5])
         return self._averaged([0.0 if x is None else x for x in values])

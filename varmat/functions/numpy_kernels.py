@@ -14,7 +14,7 @@ import numpy as np
 from varmat.core.elementwise import Elementwise
 from varmat.core.rules import function_of, in_place
 from varmat.functions.rows import formula
-from varmat.plain_arrays import is_between
+from varmat.plain_arrays import BLOCK, blocks, is_between
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand
@@ -107,9 +107,6 @@ PRODUCTS = {
     n: f"power_{n}" if n > 0 else f"power_minus_{-n}"
     for n in (3, 4, 5, 6, 7, 8, -2, -3, -4, -5, -6, -7, -8)
 }
-# Elements of a block, which stays in the L2 cache while it is multiplied. Smaller ones lose more to
-# the calls.
-_BLOCK = 1 << 15
 
 
 def product_of_power(n: int) -> str:
@@ -127,12 +124,12 @@ def by_blocks(text: str) -> Function:
     def ufunc(x: Operand, out: Operand = None) -> Operand:
         write = compiled()
         out = np.empty(np.shape(x)) if out is None else out
-        if out.size <= _BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
+        if out.size <= BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
             write(x, out)
         else:
             flat, target = x.reshape(-1), out.reshape(-1)
-            for start in range(0, out.size, _BLOCK):
-                write(flat[start : start + _BLOCK], target[start : start + _BLOCK])
+            for here in blocks(out.size, BLOCK):
+                write(flat[here], target[here])
         return out
 
     def straight(x: Operand) -> Operand:

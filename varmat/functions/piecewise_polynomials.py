@@ -13,7 +13,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = ["PPoly"]
 
@@ -119,11 +119,25 @@ def series_of(function: str, y: Operand, n: int, axis: int) -> tuple[Result, tup
     return np.reshape(y, (n, -1)) if np.size(y) else np.zeros((n, 0)), np.shape(y)[1:], axis
 
 
-def placed(r: Operand, places: tuple[int, ...], rest: tuple[int, ...], axis: int) -> Result:
-    """Results for places and series, with the axes of the places put where the axis of the values
-    was.
+def piecewise(
+    function: Function,
+    places: Operand,
+    ends: tuple[Operand, Operand],
+    extrapolate: bool | str,
+    rest: tuple[int, ...],
+    axis: int,
+) -> Result:
+    """Several series, given as a function of a vector of places, at places of any shape. Beyond the
+    ends they are repeated, or nan, if they are not extrapolated.
     """
-    r, count = np.reshape(r, places + rest), len(places)
+    flat, (first, last) = np.reshape(places, (-1,)), ends
+    if extrapolate == "periodic":
+        flat = flat - np.floor((flat - first) / (last - first)) * (last - first)
+    r = function(flat)
+    if not extrapolate:
+        r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
+    r, count = np.reshape(r, (*np.shape(places), *rest)), np.ndim(places)
+    # The axes of the places come to stand where the axis of the values was.
     order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
     return r if order == list(range(len(order))) else np.transpose(r, order)
 
@@ -205,16 +219,14 @@ class PPoly:
         """The polynomials, or their derivative of the order `nu`, at the places `x`, which may have
         any shape.
         """
-        places = as_operand(x, f"{type(self).__name__}: x")
-        flat = np.reshape(places, (-1,))
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        first, last = self.x[0], self.x[-1]
-        if extrapolate == "periodic":
-            flat = flat - np.floor((flat - first) / (last - first)) * (last - first)
-        r = piecewise_polynomial(self._c, self.x, flat, nu=int(nu))
-        if not extrapolate:
-            r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
-        return placed(r, np.shape(places), self._rest, self.axis)
+        return piecewise(
+            lambda flat: piecewise_polynomial(self._c, self.x, flat, nu=int(nu)),
+            as_operand(x, f"{type(self).__name__}: x"),
+            (self.x[0], self.x[-1]),
+            self.extrapolate if extrapolate is None else extrapolate,
+            self._rest,
+            self.axis,
+        )
 
     def derivative(self, nu: int = 1) -> PPoly:
         """The derivative of the order `nu`, as piecewise polynomials; of a negative order the

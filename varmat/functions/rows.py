@@ -116,7 +116,6 @@ def row(
         # The derivative in a constant operand is never asked for; it would be nan.
         *(p or "nan * g" for p in partials),
         scalar=scalar,
-        operator=None,
         shortcuts=shortcuts,
         with_itself=with_itself,
         points=tuples,

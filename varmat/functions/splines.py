@@ -14,7 +14,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, in_the_name_of, integer
 from varmat.functions.linalg.banded import solve_banded, solveh_banded
-from varmat.functions.piecewise_polynomials import check_increasing, placed, series_of
+from varmat.functions.piecewise_polynomials import check_increasing, piecewise, series_of
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -136,19 +136,21 @@ class BSpline:
         """The spline, or its derivative of the order `nu`, at the places `x`, which may have any
         shape.
         """
-        places = as_operand(x, "BSpline: x")
-        flat = np.reshape(places, (-1,))
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
         t, k = self.t, self.k
-        first, last = t[k], t[np.size(t) - k - 1]
-        if extrapolate == "periodic":
-            flat = flat - np.floor((flat - first) / (last - first)) * (last - first)
-        i = check_values(partial(_intervals, k), t, flat)
-        b = _basis(t, flat, i, k, int(nu))
-        r = np.einsum("nj,njd->nd", b, self._series[i[:, None] + np.arange(-k, 1)])
-        if not extrapolate:
-            r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
-        return placed(r, np.shape(places), self._rest, self.axis)
+
+        def spline(flat: Operand) -> Result:
+            i = check_values(partial(_intervals, k), t, flat)
+            b = _basis(t, flat, i, k, int(nu))
+            return np.einsum("nj,njd->nd", b, self._series[i[:, None] + np.arange(-k, 1)])
+
+        return piecewise(
+            spline,
+            as_operand(x, "BSpline: x"),
+            (t[k], t[np.size(t) - k - 1]),
+            self.extrapolate if extrapolate is None else extrapolate,
+            self._rest,
+            self.axis,
+        )
 
     def derivative(self, nu: int = 1) -> BSpline:
         """The derivative of the order `nu`, a spline of lower degree."""

@@ -20,7 +20,7 @@ from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
-from varmat.plain_arrays import ones
+from varmat.plain_arrays import BLOCK, blocks, ones
 from varmat.programs.symbols import refuse, require
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ class Kernel(NamedTuple):
     slope: Callable[[Operand, Operand, Operand], Result]
 
 
-# Elements of a block of rows: a few arrays of this size stay in the L2 cache.
-BLOCK = 1 << 16
 # From this number of columns on a product of matrices is faster than differences of vectors.
 WIDE = 100
 # Bounds for length scales below 1e-100, where covariances of distinct points are zero. They keep
@@ -81,8 +79,7 @@ def _blocks(*matrices: Operand) -> Iterator[tuple[Result, ...]]:
     if count <= step:
         yield slice(None), *matrices
         return
-    for start in range(0, count, step):
-        rows = slice(start, start + step)
+    for rows in blocks(count, step):
         yield rows, *(matrix[rows] for matrix in matrices)
 
 

@@ -20,7 +20,7 @@ from varmat.derivatives.recorded import record_values
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, of_values
-from varmat.models.predictive import Predictive, draws_of, stacked
+from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
 from varmat.models.results import coordinates, shapes_in, to_arviz, with_groups
 from varmat.models.starts import random_start
 from varmat.programs.program import ElsewhereError
@@ -117,14 +117,7 @@ class LogLikelihood:
         values = copy.deepcopy(values)
         if model._transformed is not None:
             values.update(model._transformed.named_values(copy.deepcopy(values)))
-        found = {name: np.asarray(x) for name, x in self.at(values).items()}
-        for name, x in found.items():
-            if x.dtype.kind not in "biuf":
-                raise TypeError(
-                    f"Model: log_likelihood returned {name!r} of dtype {x.dtype}, but must return "
-                    "real numbers!"
-                )
-        return found
+        return real_arrays("Model: log_likelihood", self.at(values))
 
 
 class _Pointwise:

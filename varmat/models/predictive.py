@@ -81,12 +81,16 @@ def called(
             f"{function.title} returned a {type(result).__name__}, but must return a dict of named "
             "values!"
         )
-    arrays = {name: np.asarray(value) for name, value in result.items()}
+    return real_arrays(function.title, result)
+
+
+def real_arrays(function: str, values: Mapping[str, Operand]) -> dict[str, np.ndarray]:
+    """The named values that a function returned, as arrays."""
+    arrays = {name: np.asarray(value) for name, value in values.items()}
     for name, x in arrays.items():
         if x.dtype.kind not in "biuf":
             raise TypeError(
-                f"{function.title} returned {name!r} of dtype {x.dtype}, but must return real "
-                "numbers!"
+                f"{function} returned {name!r} of dtype {x.dtype}, but must return real numbers!"
             )
     return arrays
 

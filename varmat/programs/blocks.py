@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from varmat.plain_arrays import CACHE, blocks
+from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
 from varmat.programs.program import BOOL, FLOAT, Layout, Program, Step, Value
 
@@ -28,13 +28,9 @@ if TYPE_CHECKING:
     from varmat.programs.program import Array
     from varmat.programs.runners.table import Table
 
-# Elements of a block of each array of a loop.
-BLOCK = CACHE // 4
-# Bytes of a block of a matrix, for the second product to find in the L2 cache; smaller matrices are
-# there as a whole. Measured with one of 1 MB: compiled, 64 KB to 1 MB are equally good; half of it
-# takes bound calls up to a tenth longer.
-BYTES = 1 << 20
-FEWEST_ROWS = 16
+# Elements and fewest rows of a block of a matrix, which the second product finds in the cache;
+# smaller matrices are there as a whole.
+OF_MATRIX, FEWEST_ROWS = BLOCK, 16
 
 
 class Product(NamedTuple):
@@ -98,7 +94,7 @@ class Loop(Kernel):
         # The axis along which matrices are long, by the id of the value.
         self.axes = {id(step.operands[each.matrix]): each.axis for step, each in products}
         rows = [
-            BYTES // (8 * v.size // size)
+            OF_MATRIX // (v.size // size)
             for step, each in products
             for v in (step.operands[each.matrix],)
         ]
@@ -135,7 +131,7 @@ class Loop(Kernel):
             for key, x in arrays.items()
         }
         numbers = {
-            number: np.empty(BLOCK, bool if number[0] else float)
+            number: np.empty(self.block, bool if number[0] else float)
             for number in set(self.place_of_temporary.values())
         }
         totals = dict(zip(map(id, self.sums), results[len(self.kept) :], strict=True))
@@ -231,7 +227,7 @@ def lengths_of(program: Program) -> list[int | None]:
         product = product_of(step)
         matrix = None if product is None else step.operands[product.matrix]
         rows.append(None if matrix is None else max(matrix.shape))
-        if matrix is not None and 8 * matrix.size > BYTES and max(matrix.shape) > FEWEST_ROWS:
+        if matrix is not None and matrix.size > OF_MATRIX and max(matrix.shape) > FEWEST_ROWS:
             large.add(max(matrix.shape))
     found = (
         n if n in large else None if n else _length_of(step, large)

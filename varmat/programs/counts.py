@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.elementwise import for_arrays
 from varmat.programs.arithmetic import ADD, is_number
 from varmat.programs.emit import Total
+from varmat.programs.kernels import Function
 from varmat.programs.program import Value
 
 if TYPE_CHECKING:
@@ -55,42 +56,60 @@ def log_binomials(total_count: np.ndarray | float, n: Array) -> Array:
     return np.add.reduce(for_arrays("lchoose")(total_count, n))
 
 
-# The next two are sums over the integers below each count: of log(x + k), and of 1 / (x + k).
-def log_rising_factorials(x: np.ndarray | float, n: Array) -> Array:
+# The next three are sums over the integers below each count: of log(x + k), of 1 / (x + k), and of
+# 1 / (x + k) - 1 / x. Where they are wanted together, the counts are tallied once for all.
+def log_rising_factorials(x: np.ndarray | float, n: Any, tallied: Any = None) -> Any:
     """The sum of ``log(gamma(x + n) / gamma(x))`` of positive numbers and counts; one of them an
     array.
     """
-    if np.ndim(x) == 0 and _is_tabulated(n):
-        greater = _numbers_greater(n)
+    greater = tally(n) if tallied is None and np.ndim(x) == 0 else tallied
+    if greater is not None:
         return greater.dot(np.log(x + np.arange(len(greater))))
     return np.add.reduce(for_arrays("log_rising_factorial")(x, n))
 
 
-def digamma_differences(x: np.ndarray | float, n: Array) -> Array:
+def digamma_differences(x: np.ndarray | float, n: Any, tallied: Any = None) -> Any:
     """The sum of ``digamma(x + n) - digamma(x)``."""
-    if np.ndim(x) == 0 and _is_tabulated(n):
-        greater = _numbers_greater(n)
+    greater = tally(n) if tallied is None and np.ndim(x) == 0 else tallied
+    if greater is not None:
         return np.add.reduce(greater / (x + np.arange(len(greater))))
     return np.add.reduce(for_arrays("zeta_difference")(1.0, x, n))
 
 
-def _numbers_greater(n: np.ndarray) -> np.ndarray:
-    """How many counts are greater than 0, 1, 2, ..., as long as some are."""
-    return n.size - np.add.accumulate(np.bincount(n.astype(np.intp))[:-1])
+def digamma_less_lines(x: np.ndarray | float, n: Any, tallied: Any = None) -> Any:
+    """The sum of ``digamma(x + n) - digamma(x) - n / x``."""
+    greater = tally(n) if tallied is None and np.ndim(x) == 0 else tallied
+    if greater is not None:
+        k = np.arange(float(len(greater)))
+        return -greater.dot(k / x / (x + k))
+    return np.add.reduce(for_arrays("digamma_less_line")(x, n))
 
 
+def tally(n: Any) -> Any:
+    """How many counts are greater than 0, 1, 2, ..., as long as some are; None if one of them is
+    greater than the table, or if there is no array.
+    """
+    if np.ndim(n) and _is_tabulated(n):
+        return n.size - np.add.accumulate(np.bincount(n.astype(np.intp))[:-1])
+    return None
+
+
+TALLY = Function("tally", tally)
+# The sums that take one beside a number.
+TALLIED = ("log_rising_factorials", "digamma_differences", "digamma_less_lines")
 # The kernel of what is summed -> that of its sum.
 SUMS = {
     "gammaln": Total("log_factorials", log_factorials),
     "lchoose": Total("log_binomials", log_binomials),
     "log_rising_factorial": Total("log_rising_factorials", log_rising_factorials),
     "zeta_difference": Total("digamma_differences", digamma_differences),
+    "digamma_less_line": Total("digamma_less_lines", digamma_less_lines),
 }
 
 
 def sum_of_counts(x: Value, counts: Container[Value]) -> tuple[Total, tuple[Value, ...]] | None:
     """The kernel that sums an array, and its operands, if the array is a function of counts that
-    has such a kernel.
+    has such a kernel. A number and an array of counts take a tally as well, if it is known.
     """
     if x.step is None or x.step.kernel.name not in SUMS:
         return None

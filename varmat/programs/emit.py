@@ -19,7 +19,7 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
-from varmat.plain_arrays import CACHE, where
+from varmat.plain_arrays import BLOCK, where
 from varmat.programs.kernels import MATMUL, SELECT, SUM, Function, Guard, Reduce, Ufunc
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.program import (
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from varmat.programs.program import Array
     from varmat.typing import Value
 
-# Elements of all arguments, registers and results together, for one block. With a quarter of it the
-# whole takes a fifth longer, for the calls.
-BLOCKS = 2 * CACHE
 # Texts by ufunc or kernel. Numbers alone have some of their own: a choice is a branch, whose other
 # side may be undefined.
 FORMS = {
@@ -354,10 +351,7 @@ class Blocks(Straight):
         self.lines += [
             f"total_ = len({self._given[0]})",
             # Blocks of about the same length.
-            (
-                "length_ = -(-total_ // max(1, round(total_ / "
-                f"{BLOCKS // (len(self._given) + len(arrays) + count)})))"
-            ),
+            f"length_ = -(-total_ // max(1, round(total_ / {BLOCK})))",
             *(f"{name} = empty(total_)" for name in arrays),
             *(f"{name} = empty(length_)" for name in buffers),
             "for start_ in range(0, total_, length_):",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.plain_arrays import CACHE, blocks
+from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.kernels import Arrays, Kernel
 from varmat.programs.program import FLOAT, Layout, Value
 from varmat.programs.symbols import Symbol, called
@@ -36,7 +36,7 @@ def sampled(x: Operand, y: Operand, rows: Operand, columns: Operand) -> Operand:
     if np.ndim(x) == 1:
         return x[rows] * y[columns]
     result = np.empty(len(rows))
-    for here in blocks(len(rows), max(1, CACHE // max(1, x.shape[1]))):
+    for here in blocks(len(rows), max(1, BLOCK // max(1, x.shape[1]))):
         np.einsum("ij,ij->i", x[rows[here]], y[columns[here]], out=result[here])
     return result
 

@@ -110,16 +110,13 @@ def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, solve: Function) -> tu
 def _(r: Operand, *leaves: Operand, inner: Inner, solve: Function) -> tuple[Linear, ...]:
     shape, n = np.shape(r), int(np.size(r))
     units = np.eye(n).reshape((n, *shape))
-    nothing = [None] * len(leaves)
-    value, tangent = inner.along((r,), (units, *nothing), leaves)
+    value, tangent = inner.along((r,), (units, *[None] * len(leaves)), leaves)
     check_size(inner, value, n)
     rows = np.zeros((n, n)) if tangent is None else np.reshape(tangent, (n, n))
 
     def push(i: int) -> Linear:
         def along(t: Operand) -> Result:
-            tangents = list(nothing)
-            tangents[i] = t
-            _, rate = inner.along((r,), (None, *tangents), leaves)
+            rate = inner.rate((r,), leaves, i, t)
             if rate is None:
                 return np.zeros(shape) if shape else 0.0
             return np.reshape(-_solve(inner, np.transpose(rows), np.reshape(rate, (n,))), shape)

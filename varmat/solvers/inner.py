@@ -177,6 +177,14 @@ class Inner:
         y = self._of_all(*numbers)
         return (y.val, y.tan) if isinstance(y, Dual) else (y, None)
 
+    def rate(
+        self, lead: Sequence[Operand], leaves: Sequence[Operand], i: int, t: Operand
+    ) -> Result:
+        """The derivative along `t` in leaf `i`; None if the function does not depend on it."""
+        tangents: list[Operand] = [None] * (len(lead) + len(leaves))
+        tangents[len(lead) + i] = t
+        return self.along(lead, tangents, leaves)[1]
+
 
 class _IfPossible:
     """A recorded derivative, or the eager one where the function cannot be recorded."""

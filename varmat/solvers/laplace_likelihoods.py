@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -129,6 +129,21 @@ def _grouped(
 # --- Stan's functions ---
 
 
+def _problem(
+    name: str,
+    likelihood: Function,
+    data: Sequence[Operand],
+    covariance: Operand,
+    args: Sequence[Operand],
+    tolerances: Sequence[Any] | None,
+) -> tuple[tuple[Operand, ...], Operand, Control]:
+    """The arguments of the log likelihood by groups, the covariance, and the settings."""
+    control = Control() if tolerances is None else control_of(name, tolerances)
+    k = covariance_of(name, covariance, args)
+    y, y_index, m, *eta = data
+    return _grouped(name, likelihood, y, y_index, m, k, *eta), k, control
+
+
 def _marginal(
     name: str,
     likelihood: Function,
@@ -138,10 +153,9 @@ def _marginal(
     tolerances: Sequence[Operand] | None = None,
 ) -> Result:
     """The log density; `data` is (y, y_index, m) and further arguments of the likelihood."""
-    control = Control() if tolerances is None else control_of(name, tolerances)
-    k = covariance_of(name, covariance, args)
-    y, y_index, m, *eta = data
-    return density(name, likelihood, _grouped(name, likelihood, y, y_index, m, k, *eta), k, control)
+    return density(
+        name, likelihood, *_problem(name, likelihood, data, covariance, args, tolerances)
+    )
 
 
 def _latent(
@@ -154,12 +168,8 @@ def _latent(
     size: int | None,
     tolerances: Sequence[Operand] | None = None,
 ) -> np.ndarray:
-    control = Control() if tolerances is None else control_of(name, tolerances)
-    k = covariance_of(name, covariance, args)
-    y, y_index, m, *eta = data
-    return draws(
-        name, likelihood, _grouped(name, likelihood, y, y_index, m, k, *eta), k, control, rng, size
-    )
+    problem = _problem(name, likelihood, data, covariance, args, tolerances)
+    return draws(name, likelihood, *problem, rng, size)
 
 
 def laplace_marginal_poisson_log_lpmf(

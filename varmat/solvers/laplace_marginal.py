@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,17 +81,13 @@ def _(
     r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
 ) -> tuple[Linear, ...]:
     composed = Inner(inner.name, lambda *operands: _written(inner, control, *operands), ())
+    operands = (covariance, *leaves)
 
-    def push(i: int) -> Linear:
-        def along(t: Operand) -> Result:
-            tangents = [None] * (1 + len(leaves))
-            tangents[i] = t
-            _, rate = composed.along((covariance, *leaves), tangents, ())
-            return 0.0 if rate is None else rate
+    def along(i: int, t: Operand) -> Result:
+        rate = composed.rate((), operands, i, t)
+        return 0.0 if rate is None else rate
 
-        return along
-
-    return tuple(map(push, range(1 + len(leaves))))
+    return tuple(partial(along, i) for i in range(len(operands)))
 
 
 def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Operand) -> Result:
@@ -160,22 +157,15 @@ def _(
     matrix = _with_curvature(inner, control.block, covariance, r, leaves)
     slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
 
-    def push(i: int) -> Linear:
-        def along(t: Operand) -> Result:
-            tangents = [None] * len(leaves)
-            tangents[i] = t
-            _, rate = slope.along((r, *leaves), (None, *tangents), ())
-            return (
-                np.zeros(np.shape(r))
-                if rate is None
-                else np.linalg.solve(matrix, covariance @ rate)
-            )
-
-        return along
+    def along(i: int, t: Operand) -> Result:
+        rate = slope.rate((r,), leaves, i, t)
+        if rate is None:
+            return np.zeros(np.shape(r))
+        return np.linalg.solve(matrix, covariance @ rate)
 
     return (
         lambda t: np.linalg.solve(matrix, t @ _gradient(inner, r, leaves)),
-        *map(push, range(len(leaves))),
+        *(partial(along, i) for i in range(len(leaves))),
     )
 
 

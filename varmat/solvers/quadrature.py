@@ -126,12 +126,16 @@ def _(
         for x, sign in ((a, -1.0), (b, 1.0))
     ]
     gradient = g * _integral(inner, a, b, leaves, tolerance, with_gradient=True)[1:]
-    parts = np.split(gradient, np.cumsum([np.size(x) for x in leaves])[:-1]) if leaves else []
-    shaped = [
+    return (*ends, *_shaped(gradient, leaves))
+
+
+def _shaped(elements: np.ndarray, leaves: Sequence[Value]) -> list[Adjoint]:
+    """Adjoints of all leaves, one after the other in a vector, in their shapes."""
+    parts = np.split(elements, np.cumsum([np.size(x) for x in leaves])[:-1]) if leaves else []
+    return [
         part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
         for part, x in zip(parts, leaves, strict=True)
     ]
-    return (*ends, *shaped)
 
 
 @integral.tangent
@@ -159,20 +163,30 @@ class Rate:
     def __init__(self, inner: Inner, i: int) -> None:
         self.inner, self.i = inner, i
 
-    def __call__(self, x: float, xc: float, leaves: Sequence[Operand], t: Operand) -> Result:
-        tangents: list[Operand] = [None] * len(leaves)
-        tangents[self.i] = t
-        _, rate = self.inner.along((x, xc), (None, None, *tangents), leaves)
+    def __call__(self, *numbers: Operand) -> Result:
+        *lead, leaves, t = numbers
+        rate = self.inner.rate(lead, leaves, self.i, t)
         return 0.0 if rate is None else rate
 
 
-def _number(inner: Inner, lead: tuple[float, float], leaves: Sequence[Operand]) -> float:
+def _number(inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand]) -> float:
     found = inner.values(lead, leaves)
     if found.size != 1:
         raise ShapeError(
             f"{inner.name}: f returns {found.size} elements, but must return a number!"
         )
     return float(found[0])
+
+
+def _numbers(
+    inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand], with_gradient: bool
+) -> np.ndarray:
+    """The integrand, and its derivatives with respect to all elements of the leaves."""
+    if not with_gradient:
+        return np.array([_number(inner, lead, leaves)])
+    value, pullback = inner.pullback(lead, leaves)
+    contributions = pullback(np.ones(np.shape(value)) if np.shape(value) else 1.0)[len(lead) :]
+    return np.concatenate([np.ravel(value), *map(np.ravel, contributions)])
 
 
 def _integral(
@@ -189,11 +203,7 @@ def _integral(
         return np.zeros(size)
 
     def at(x: float, xc: float) -> np.ndarray:
-        if not with_gradient:
-            return np.array([_number(inner, (x, xc), leaves)])
-        value, pullback = inner.pullback((x, xc), leaves)
-        _, _, *contributions = pullback(np.ones(np.shape(value)) if np.shape(value) else 1.0)
-        return np.concatenate([np.ravel(value), *map(np.ravel, contributions)])
+        return _numbers(inner, (x, xc), leaves, with_gradient)
 
     if math.isinf(a) or math.isinf(b):
         return _sum(inner, lambda x: at(x, math.nan), a, b, size, tolerance)
@@ -344,11 +354,7 @@ def integral_over_box(*leaves: Value, inner: Inner, box: Box) -> Value:
 @integral_over_box.reverse
 def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, box: Box) -> tuple[Adjoint, ...]:
     gradient = g * _cubature(inner, leaves, box, with_gradient=True)[1:]
-    parts = np.split(gradient, np.cumsum([np.size(x) for x in leaves])[:-1])
-    return tuple(
-        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
-        for part, x in zip(parts, leaves, strict=True)
-    )
+    return tuple(_shaped(gradient, leaves))
 
 
 @integral_over_box.tangent
@@ -358,7 +364,7 @@ def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...
     def push(i: int) -> Linear:
         def along(t: Operand) -> Result:
             return hcubature(
-                BoxRate(inner, i),
+                Rate(inner, i),
                 low,
                 high,
                 list(leaves),
@@ -373,16 +379,6 @@ def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...
     return tuple(map(push, range(len(leaves))))
 
 
-class BoxRate(Rate):
-    """As `Rate`, for a function of several variables."""
-
-    def __call__(self, x: Operand, leaves: Sequence[Operand], t: Operand) -> Result:  # type: ignore[override]
-        tangents: list[Operand] = [None] * len(leaves)
-        tangents[self.i] = t
-        _, rate = self.inner.along((x,), (None, *tangents), leaves)
-        return 0.0 if rate is None else rate
-
-
 def _cubature(
     inner: Inner, leaves: Sequence[Operand], box: Box, with_gradient: bool = False
 ) -> np.ndarray:
@@ -391,15 +387,10 @@ def _cubature(
 
     low, high, absolute, relative, most = box
 
-    def at(x: np.ndarray) -> np.ndarray:
-        if not with_gradient:
-            return np.array([_number(inner, (x,), leaves)])  # type: ignore[arg-type]
-        value, pullback = inner.pullback((x,), leaves)
-        _, *contributions = pullback(np.ones(np.shape(value)) if np.shape(value) else 1.0)
-        return np.concatenate([np.ravel(value), *map(np.ravel, contributions)])
-
     def integrand(points: np.ndarray) -> np.ndarray:
-        return np.array([at(np.ascontiguousarray(x)) for x in points])
+        return np.array(
+            [_numbers(inner, (np.ascontiguousarray(x),), leaves, with_gradient) for x in points]
+        )
 
     found = cubature(integrand, low, high, rtol=relative, atol=absolute, max_subdivisions=most)
     values: np.ndarray = np.atleast_1d(found.estimate)

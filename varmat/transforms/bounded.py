@@ -7,6 +7,7 @@ is the common case, nothing is selected element by element.
 
 from __future__ import annotations
 
+import operator
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.common import check_against, check_within, joined, operands, plain_sum, split
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = [
     "lb_constrain",
@@ -101,6 +102,28 @@ def below(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
     """``ub - exp(x)``."""
     y = ub - exp(x)
     return (y, _sum(x)) if jacobian else y
+
+
+def _constrained(
+    function: str,
+    name: str,
+    domain: Domain,
+    constrain: Function,
+    x: Operand,
+    bound: Operand,
+    jacobian: bool,
+) -> Result:
+    """`above` or `below`, of a bound that may be infinite."""
+    x, bound = operands(function, **{"x": x, name: bound})
+    free = np.logical_not(_check_bound(function, name, bound, domain, x))
+    if not np.any(free):
+        return constrain(x, bound, jacobian)
+    if np.all(free):
+        return (x, 0.0) if jacobian else x
+    # exp(x) must not overflow for the elements without a bound, which do not use it.
+    bounded = np.where(free, 0.0, x)
+    y = np.where(free, x, constrain(bounded, np.where(free, 0.0, bound)))
+    return (y, _sum(bounded)) if jacobian else y
 
 
 # Let e = exp(-|x|) and s = expit(-|x|) = e / (1 + e). The distance from the nearer bound is
@@ -200,16 +223,7 @@ def lb_constrain(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
     >>> vm.gradient(lambda lb: np.sum(vm.lb_constrain(np.zeros(2), lb)), 1.0)
     2.0
     """
-    x, lb = operands("lb_constrain", x=x, lb=lb)
-    free = np.logical_not(_check_bound("lb_constrain", "lb", lb, lower_bound, x))
-    if not np.any(free):
-        return above(x, lb, jacobian)
-    if np.all(free):
-        return (x, 0.0) if jacobian else x
-    # exp(x) must not overflow for the elements without a bound, which do not use it.
-    bounded = np.where(free, 0.0, x)
-    y = np.where(free, x, above(bounded, np.where(free, 0.0, lb)))
-    return (y, _sum(bounded)) if jacobian else y
+    return _constrained("lb_constrain", "lb", lower_bound, above, x, lb, jacobian)
 
 
 def lb_free(y: Operand, lb: Operand) -> Result:
@@ -250,14 +264,8 @@ def lb_free(y: Operand, lb: Operand) -> Result:
     """
     y, lb = operands("lb_free", y=y, lb=lb)
     free = np.logical_not(_check_bound("lb_free", "lb", lb, lower_bound, y))
-    check_against(
-        "lb_free",
-        "Lower bounded variable",
-        y,
-        "greater than or equal to {}",
-        lambda y, lb: y >= lb,
-        lb,
-    )
+    rule = "greater than or equal to {}"
+    check_against("lb_free", "Lower bounded variable", y, rule, operator.ge, lb)
     x = _quiet_log(y - lb)
     return np.where(free, y, x) if np.any(free) else x
 
@@ -303,15 +311,7 @@ def ub_constrain(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
     >>> vm.ub_constrain(0.0, 3.0, jacobian=True)
     (2.0, 0.0)
     """
-    x, ub = operands("ub_constrain", x=x, ub=ub)
-    free = np.logical_not(_check_bound("ub_constrain", "ub", ub, upper_bound, x))
-    if not np.any(free):
-        return below(x, ub, jacobian)
-    if np.all(free):
-        return (x, 0.0) if jacobian else x
-    bounded = np.where(free, 0.0, x)
-    y = np.where(free, x, below(bounded, np.where(free, 0.0, ub)))
-    return (y, _sum(bounded)) if jacobian else y
+    return _constrained("ub_constrain", "ub", upper_bound, below, x, ub, jacobian)
 
 
 def ub_free(y: Operand, ub: Operand) -> Result:
@@ -352,14 +352,8 @@ def ub_free(y: Operand, ub: Operand) -> Result:
     """
     y, ub = operands("ub_free", y=y, ub=ub)
     free = np.logical_not(_check_bound("ub_free", "ub", ub, upper_bound, y))
-    check_against(
-        "ub_free",
-        "Upper bounded variable",
-        y,
-        "less than or equal to {}",
-        lambda y, ub: y <= ub,
-        ub,
-    )
+    rule = "less than or equal to {}"
+    check_against("ub_free", "Upper bounded variable", y, rule, operator.le, ub)
     x = _quiet_log(ub - y)
     return np.where(free, y, x) if np.any(free) else x
 

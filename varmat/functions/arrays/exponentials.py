@@ -17,7 +17,7 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.arrays.reduction_names import answer_reduce, reduction
 from varmat.functions.arrays.reductions import add_reduce, axes_of, max_reduce, restored
 from varmat.functions.checks import check_values, fixed, one
-from varmat.plain_arrays import by_columns, summed
+from varmat.plain_arrays import BLOCK, blocks, by_columns, summed
 from varmat.programs.conditions import Condition
 from varmat.programs.symbols import refuse, require
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Thunk, Value
 
 __all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softmax"]
-
-# Elements of a block that stays in the cache from one step to the next.
-BLOCK = 1 << 17
 
 
 def _shifted_exp(a: Operand, m: Operand, workspace: Function = np.empty) -> Result:
@@ -54,9 +51,9 @@ def _shifted_exp_total(a: Operand, m: float, workspace: Function) -> tuple[Resul
         return e, float(add_reduce(np.exp(e, e), None))
     e, s = workspace(a.shape), 0.0
     flat, out = a.ravel(), e.reshape(-1)
-    for start in range(0, flat.size, BLOCK):
-        part = out[start : start + BLOCK]
-        np.subtract(flat[start : start + BLOCK], m, part)
+    for here in blocks(flat.size, BLOCK):
+        part = out[here]
+        np.subtract(flat[here], m, part)
         s += float(add_reduce(np.exp(part, part)))
     return e, s
 
@@ -323,10 +320,10 @@ def softmax_reverse(g: Adjoint, r: Value, a: Value, axis: Axis) -> Adjoint:
         return r * (g - summed(np.multiply(g, r), axis, keepdims=True))
     g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
     total, out = g.dot(p), c.reshape(-1)
-    for start in range(0, g.size, BLOCK):  # the differences stay in the cache
-        part = out[start : start + BLOCK]
-        np.subtract(g[start : start + BLOCK], total, part)
-        np.multiply(part, p[start : start + BLOCK], part)
+    for here in blocks(g.size, BLOCK):  # the differences stay in the cache
+        part = out[here]
+        np.subtract(g[here], total, part)
+        np.multiply(part, p[here], part)
     return c
 
 

@@ -99,7 +99,7 @@ def before(x: Operand) -> Result:
     return np.concatenate([np.ones(np.shape(x[..., :1])), x[..., :-1]], axis=-1)
 
 
-def _others(a: Operand) -> Result:
+def products_of_others(a: Operand) -> Result:
     """Along the last axis, the product of all elements but the one at each place."""
     backwards = np.cumprod(a[..., ::-1], axis=-1)
     return before(np.cumprod(a, axis=-1)) * before(backwards)[..., ::-1]
@@ -121,7 +121,8 @@ def prod_straight(a: Operand, axis: Axis = None, keepdims: bool = False) -> tupl
 
     def contribution(g: Adjoint) -> Result:
         others = np.reshape(
-            _others(_merged(a, axes)), np.shape(np.moveaxis(np.empty(shape, bool), axes, inner))
+            products_of_others(_merged(a, axes)),
+            np.shape(np.moveaxis(np.empty(shape, bool), axes, inner)),
         )
         return np.reshape(g, np.shape(r)) * np.moveaxis(others, inner, axes)
 
@@ -136,14 +137,14 @@ def prod_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> 
         return g * restored(r, shape, axis, keepdims) / a
     axes = axes_of(axis, len(shape))
     moved = np.moveaxis(np.asarray(a), axes, range(-len(axes), 0))
-    others = _others(_merged(a, axes)).reshape(moved.shape)
+    others = products_of_others(_merged(a, axes)).reshape(moved.shape)
     return g * np.moveaxis(others, range(-len(axes), 0), axes)
 
 
 @prod.tangent
 def prod_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     axes = axes_of(axis, np.ndim(a))
-    others = _others(_merged(a, axes))
+    others = products_of_others(_merged(a, axes))
 
     def push(t: Operand) -> Result:
         dr = np.sum(_merged(t, axes) * others, axis=-1)

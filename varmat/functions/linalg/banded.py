@@ -6,7 +6,7 @@ derivative."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,15 +58,20 @@ def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
 
 def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
     """The product of a banded matrix with a vector or a matrix; differentiable."""
-    n, rest = np.shape(x)[0], np.shape(x)[1:]
-    total: np.ndarray = np.zeros(np.shape(x))
+    total: Any = np.zeros(np.shape(x))
     for k in range(np.shape(ab)[0]):
-        i, j = _part(k - upper, n)
-        row = ab[k, j] if not rest else ab[k, j][:, None]
-        total = total + np.concatenate(
-            [np.zeros((i.start, *rest)), row * x[j], np.zeros((n - i.stop, *rest))]
-        )
+        i, j = _part(k - upper, np.shape(x)[0])
+        total = total + _moved_rows(ab[k, j], x, j, i)
     return total
+
+
+def _moved_rows(factors: Operand, x: Operand, source: slice, target: slice) -> Result:
+    """Some rows of `x` times their factors, at other places; differentiable."""
+    n, rest = np.shape(x)[0], np.shape(x)[1:]
+    rows = (factors[:, None] if rest else factors) * x[source]
+    return np.concatenate(
+        [np.zeros((target.start, *rest)), rows, np.zeros((n - target.stop, *rest))]
+    )
 
 
 def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
@@ -248,15 +253,11 @@ def symmetric_banded_solution_reverse(
 def _symmetric_times(ab: Operand, x: Operand, lower: bool) -> Result:
     """The product of a symmetric matrix of which one half is stored; differentiable."""
     upper = 0 if lower else np.shape(ab)[0] - 1
-    n, rest = np.shape(x)[0], np.shape(x)[1:]
     total = _banded_product(ab, x, upper)
     for k in range(np.shape(ab)[0]):
         if k != upper:
-            i, j = _part(k - upper, n)
-            row = ab[k, j] if not rest else ab[k, j][:, None]
-            total = total + np.concatenate(
-                [np.zeros((j.start, *rest)), row * x[i], np.zeros((n - j.stop, *rest))]
-            )
+            i, j = _part(k - upper, np.shape(x)[0])
+            total = total + _moved_rows(ab[k, j], x, i, j)
     return total
 
 
@@ -337,7 +338,7 @@ def banded_cholesky(ab: Value) -> Value:
 
 
 # At least so many columns of the factor are taken at once.
-_BLOCK = 48
+_COLUMNS = 48
 
 
 @banded_cholesky.reverse
@@ -347,7 +348,7 @@ def banded_cholesky_reverse(g: Adjoint, r: Value, ab: Value) -> Adjoint:
     # here, from the last columns to the first. Elements beside the band are zero; their adjoints
     # are not needed.
     width, n = ab.shape[0] - 1, ab.shape[1]
-    size, c = max(_BLOCK, width), np.zeros(ab.shape)
+    size, c = max(_COLUMNS, width), np.zeros(ab.shape)
     for stop in range(n, 0, -size):
         start, end = max(0, stop - size), min(n, stop + width)
         i, j = np.arange(start, end)[:, None], np.arange(start, stop)

@@ -20,7 +20,7 @@ from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
 from varmat.functions.linalg.symmetric_arguments import to_triangle
 from varmat.functions.linalg.triangles import (
-    BLOCK,
+    TILE,
     clear_above,
     half_diagonal,
     lower_triangle,
@@ -148,7 +148,7 @@ def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray
     """The lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less work for
     the upper one.
     """
-    if x.ndim == 1 or (x.ndim == 2 and (x.shape[1] == 1 or len(x) <= BLOCK)):
+    if x.ndim == 1 or (x.ndim == 2 and (x.shape[1] == 1 or len(x) <= TILE)):
         return clear_above(outer(x, y, factor))
     x = factor * x
     product: Function = np.multiply if x.shape[-1] == 1 else np.matmul
@@ -325,7 +325,7 @@ def lu_inverse(factor: LU) -> np.ndarray:
     dgetri = lapack().dgetri
     for matrix, row in zip(matrices(x), matrices(factor.pivots[..., None, :]), strict=True):
         # SciPy's default workspace is too small for LAPACK to work in blocks.
-        if dgetri(matrix.T, row[0], lwork=BLOCK * n, overwrite_lu=True)[1]:
+        if dgetri(matrix.T, row[0], lwork=TILE * n, overwrite_lu=True)[1]:
             matrix[...] = np.nan
     return x
 
@@ -334,7 +334,7 @@ def _is_small(b: Operand) -> Result:
     """Whether one call of LAPACK solves for `b`: a vector, or a matrix so small that transposing it
     costs less than a second call.
     """
-    return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= BLOCK**2))
+    return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= TILE**2))
 
 
 def _in_c_order(x: Operand) -> Result:
@@ -450,11 +450,11 @@ def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
     of the factor, R what stands left of it, C below it and B below R, it sets ``D D^T = A_D - R
     R^T`` and ``C D^T = A_C - B R^T``."""
     n = factor.shape[-1]
-    if n <= BLOCK:
+    if n <= TILE:
         return half_diagonal(clear_above(_block_adjoint(factor, g)))  # type: ignore[no-any-return]
     c = np.array(g, order="C")
-    for k in range(n, 0, -BLOCK):
-        j = max(0, k - BLOCK)
+    for k in range(n, 0, -TILE):
+        j = max(0, k - TILE)
         block, left = factor[..., j:k, j:k], factor[..., j:k, :j]
         if k < n:
             below = c[..., k:, j:k]

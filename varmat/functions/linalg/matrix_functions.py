@@ -15,7 +15,7 @@ from varmat.functions.linalg.systems import check_system, column, uncolumn
 from varmat.plain_arrays import unbroadcast
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_matrix_exp_multiply"]
 
@@ -87,16 +87,22 @@ def expm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
 
 @expm.tangent
 def expm_tangent(r: Result, a: Operand) -> Linear:
-    n = np.shape(a)[-1]
-
     def push(t: Operand) -> Result:
         # A tangent much larger than the matrix would decide how often the block matrix is squared.
         scale = np.exp2(np.ceil(np.log2(np.max(np.abs(fixed(t)), initial=1.0))))
-        top = np.concatenate([np.broadcast_to(a, np.shape(t)), t / scale], axis=-1)
-        bottom = np.concatenate([np.zeros(np.shape(t)), np.broadcast_to(a, np.shape(t))], axis=-1)
-        return scale * expm(np.concatenate([top, bottom], axis=-2))[..., :n, n:]
+        return scale * frechet_derivative(expm, a, t / scale)
 
     return push
+
+
+def frechet_derivative(function: Function, a: Operand, t: Operand) -> Result:
+    """The derivative of a function of a matrix along `t`: the upper right block of its value at the
+    block matrix [[a, t], [0, a]].
+    """
+    n, a = np.shape(a)[-1], np.broadcast_to(a, np.shape(t))
+    top = np.concatenate([a, t], axis=-1)
+    bottom = np.concatenate([np.zeros(np.shape(t)), a], axis=-1)
+    return function(np.concatenate([top, bottom], axis=-2))[..., :n, n:]
 
 
 @implements(np.linalg.matrix_power)

@@ -13,7 +13,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import fixed, in_the_name_of
 from varmat.functions.linalg.lapack import MatrixError, check_finite
 from varmat.functions.linalg.matrix_equations import check_one_square, solve_sylvester
-from varmat.functions.linalg.matrix_functions import expm
+from varmat.functions.linalg.matrix_functions import expm, frechet_derivative
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
@@ -186,8 +186,6 @@ def logm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
 
 @logm.tangent
 def logm_tangent(r: Result, a: Operand) -> Linear:
-    n = np.shape(a)[0]
-
     def push(t: Operand) -> Result:
         # A tangent much larger or smaller than the matrix would decide how many roots are taken,
         # and cost digits.
@@ -199,9 +197,7 @@ def logm_tangent(r: Result, a: Operand) -> Linear:
                 )
             )
         )
-        top = np.concatenate([a, t / scale], axis=1)
-        bottom = np.concatenate([np.zeros(np.shape(t)), a], axis=1)
-        return scale * logm(np.concatenate([top, bottom]))[:n, n:]
+        return scale * frechet_derivative(logm, a, t / scale)
 
     return push
 

@@ -19,12 +19,12 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.functions.checks import TOLERANCE
 from varmat.functions.linalg.triangles import (
-    BLOCK,
-    blocks,
+    TILE,
     gapped,
     half_diagonal,
     lower_triangle,
     place_of,
+    tiles,
     transposed,
     triangle_mask,
 )
@@ -52,7 +52,7 @@ def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
     """
     # No difference is larger than the square root of the sum of their squares. With finite squares
     # nothing overflows or is invalid; to find that out takes half as long as `errstate`.
-    if a.shape[-1] <= BLOCK and np.vdot(a, a) < math.inf:
+    if a.shape[-1] <= TILE and np.vdot(a, a) < math.inf:
         difference = a.mT.copy()
         np.subtract(difference, a, difference)
         if np.vdot(difference, difference) <= TOLERANCE**2:
@@ -63,7 +63,7 @@ def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
 @np.errstate(all="ignore")
 def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
     squares = 0.0
-    for i, j in blocks(a.shape[-1]):
+    for i, j in tiles(a.shape[-1]):
         difference = np.subtract(a[..., :j, i:j], gapped(a[..., i:j, :j]).mT, order="C")
         squares += np.vdot(difference, difference)
     # Nan and inf are passed on by the sum.

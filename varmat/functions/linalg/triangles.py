@@ -1,6 +1,6 @@
 """Triangles and transposes of plain arrays.
 
-Large matrices are taken in blocks, for a matrix is much slower to read along its columns."""
+Large matrices are taken in tiles, for a matrix is much slower to read along its columns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Blocks of so many rows and columns stay in the cache while a matrix and its transpose are read,
+# Tiles of so many rows and columns stay in the cache while a matrix and its transpose are read,
 # and are large enough for products.
-BLOCK = 64
+TILE = 64
 # Rows a multiple of so many bytes apart share few places in the cache.
 GAP = 2048
 
@@ -68,10 +68,10 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
     diagonal, if `k` is -1.
     """
     n = x.shape[-1]
-    if n <= BLOCK:
+    if n <= TILE:
         np.copyto(x, 0.0, where=above(n, k))
         return x
-    for i, j in blocks(n):
+    for i, j in tiles(n):
         if j < n:
             x[..., i:j, j:] = 0.0
         np.copyto(x[..., i:j, i:j], 0.0, where=above(j - i, k))
@@ -84,9 +84,9 @@ def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
 
 
 @lru_cache
-def blocks(n: int) -> tuple[tuple[int, int], ...]:
-    """Begin and end of each block of rows."""
-    return tuple((i, min(i + BLOCK, n)) for i in range(0, n, BLOCK))
+def tiles(n: int) -> tuple[tuple[int, int], ...]:
+    """Begin and end of the rows of each tile."""
+    return tuple((i, min(i + TILE, n)) for i in range(0, n, TILE))
 
 
 def diagonal_of(x: Operand) -> Result:
@@ -112,14 +112,14 @@ def lower_triangle(
     rows i to j up to column j.
     """
     x = np.empty(shape)
-    for i, j in blocks(shape[-1]):
+    for i, j in tiles(shape[-1]):
         rows(i, j, x[..., i:j, :j])
     return clear_above(x)
 
 
 def mirrored(x: np.ndarray) -> np.ndarray:
     """Copy, in place, the lower triangle of square matrices to the upper one."""
-    for i, j in blocks(x.shape[-1]):
+    for i, j in tiles(x.shape[-1]):
         block = x[..., i:j, i:j]
         np.copyto(block, block.mT, where=above(j - i, 0))
         if i:
@@ -130,10 +130,10 @@ def mirrored(x: np.ndarray) -> np.ndarray:
 def transposed(x: np.ndarray, factor: Value = 1.0) -> np.ndarray:
     """The transpose in C order, times a number for each matrix."""
     factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
-    if x.shape[-1] <= BLOCK:
+    if x.shape[-1] <= TILE:
         return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
     out = np.empty(x.mT.shape)
-    for i, j in blocks(x.shape[-2]):
+    for i, j in tiles(x.shape[-2]):
         np.multiply(gapped(x[..., i:j, :]).mT, factor, out=out[..., i:j])
     return out
 
@@ -141,7 +141,7 @@ def transposed(x: np.ndarray, factor: Value = 1.0) -> np.ndarray:
 def check_lower(function: str, a: np.ndarray, name: str) -> None:
     """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
     if any(
-        a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in blocks(a.shape[-1])
+        a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in tiles(a.shape[-1])
     ):
         index = np.argwhere(np.triu(a, 1))[0]
         value = a[tuple(index)].item()

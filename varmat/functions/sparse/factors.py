@@ -21,6 +21,7 @@ from varmat.core.errors import DomainError
 from varmat.functions.checks import TOLERANCE
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.sparse.products import Pattern
+from varmat.plain_arrays import blocks
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result, Value
@@ -198,8 +199,8 @@ class Definite:
         pattern = self.structure.pattern
         starts, result = pattern.starts, np.empty(pattern.nnz)
         middle = pattern.matrix(t)
-        for first in range(0, self.size, COLUMNS):
-            last = min(first + COLUMNS, self.size)
+        for columns in blocks(self.size, COLUMNS):
+            first, last = columns.start, columns.stop
             unit = np.zeros((self.size, last - first))
             unit[np.arange(first, last), np.arange(last - first)] = 1.0
             # The columns of the transpose are the rows of the pattern.

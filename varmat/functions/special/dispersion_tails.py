@@ -18,7 +18,8 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
 from varmat.functions.rows import special_formula
-from varmat.functions.special.gamma_differences import zeta_difference
+from varmat.functions.special.gamma_differences import zeta_excess_difference
+from varmat.functions.special.precision_scores import less_line
 from varmat.functions.special.quadrature import SMOOTH, on_domain
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, polynomial
 from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
@@ -35,11 +36,6 @@ Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 _END = 10
 
 
-def _less_line(log: Value, less_one: Value) -> Value:
-    """A logarithm less the first term of its series; the argument may underflow."""
-    return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
-
-
 def _less_log(special: ModuleType, z: Value) -> tuple[Value, Value]:
     """``psi(z) - log(z)`` and its derivative."""
     far = np.maximum(z, ASYMPTOTIC)
@@ -53,36 +49,18 @@ def _less_log(special: ModuleType, z: Value) -> tuple[Value, Value]:
     )
 
 
-def _rest(special: ModuleType, z: Value, m: Value) -> tuple[Value, Value]:
-    """``psi(z + m) - psi(z) - log(1 + m / z)``, which is small where z is large, and the derivative
-    of that in z.
-    """
-    far = np.maximum(z, ASYMPTOTIC)
-    falls = np.log1p(-m / (far + m))
-
-    def power(k: int) -> Value:
-        return -(far**-k) * np.expm1(k * falls)
-
-    value, slope = 0.5 * power(1), -0.5 * power(2)
-    for k, c in enumerate(DIGAMMA, start=1):
-        value, slope = value + c * power(2 * k), slope - 2.0 * k * c * power(2 * k + 1)
-    near = z < ASYMPTOTIC
-    direct = zeta_difference(special, 1.0, z, m) - np.log1p(m / z)
-    in_z = m / (z * (z + m)) - zeta_difference(special, 2.0, z, m)
-    return np.where(near, direct, value), np.where(near, in_z, slope)
-
-
 def _of_counts(special: ModuleType, phi: Value, m: Value) -> Score:
     """The density of means above which there are m successes or more is proportional to x**phi y**m
     / s, y / x = s / phi.
     """
-    rest, in_phi = (v[:, None] for v in _rest(special, phi, m))
+    rest = zeta_excess_difference(special, 1.0, phi, m)[:, None]
+    in_phi = -zeta_excess_difference(special, 2.0, phi, m)[:, None]
     phi, m = phi[:, None], m[:, None]
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
 
     def score(x: Value, y: Value, log_x: Value, _: Value) -> tuple[Value, Value]:
         apart = y - y_mode
-        first = _less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + rest + m / phi * apart
+        first = less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + rest + m / phi * apart
         slope = (
             ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
         )
@@ -103,8 +81,8 @@ def _of_proportions(special: ModuleType, mu: Value, kappa: Value) -> Score:
     def score(x: Value, y: Value, log_x: Value, log_y: Value) -> tuple[Value, Value]:
         apart = np.where(mu < 0.5, x - mu, nu - y)
         one, other = (
-            _less_line(log_x - np.log(mu), apart / mu),
-            _less_line(log_y - np.log(nu), -apart / nu),
+            less_line(log_x - np.log(mu), apart / mu),
+            less_line(log_y - np.log(nu), -apart / nu),
         )
         return mu * one + nu * other + rest, in_kappa
 
@@ -219,18 +197,11 @@ def _proportions(
     return on_domain(each, code, inside, theta, mu, kappa)
 
 
-def _row(name: str, function: Function, *partials: str, doc: str) -> Elementwise:
-    nothing: Value = dict.fromkeys(
-        ("scalar", "operator", "shortcuts", "with_itself", "points", "reference")
-    )
-    return new_row(name, special_formula(function), *partials, doc=doc, **nothing)
-
-
 def _counts_row(word: str, upper: bool) -> Elementwise:
     name = f"negative_binomial_{word}"
-    return _row(
+    return new_row(
         name,
-        partial(_counts, upper),
+        special_formula(partial(_counts, upper)),
         "nan * g",
         f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
         f"g * {name}(x + 10.0, y, z, w)",
@@ -245,9 +216,9 @@ def _proportions_row(word: str, upper: bool) -> Elementwise:
     in_a, in_b, in_aa, in_ab, in_bb = (
         f"{log}({k}.0, z * w, (1.0 - z) * w, y)" for k in (100, 10, 200, 110, 20)
     )
-    return _row(
+    return new_row(
         name,
-        partial(_proportions, upper),
+        special_formula(partial(_proportions, upper)),
         "nan * g",
         f"g * {name}(x + 10.0, y, z, w)",
         f"g * ({in_a} - {in_b} + w * (z * {in_aa} + (1.0 - 2.0 * z) * {in_ab} - (1.0 - z) * "

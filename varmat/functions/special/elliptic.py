@@ -52,7 +52,7 @@ def carlson(halves: tuple[int, ...], power: int, *operands: Value) -> Value:
 
     with np.errstate(all="ignore"):
         return on_domain(
-            parts, np.zeros(inside.shape, int), inside, *(x for _, x in used), block=64
+            parts, np.zeros(inside.shape, int), inside, *(x for _, x in used), at_once=64
         )
 
 

@@ -63,18 +63,52 @@ def _zeta_difference_far(x: Operand, y: Operand, z: Operand) -> Operand:
     # + z / y) the difference of two powers is y**-p (1 - exp(-p L)). See Johansson (2015),
     # Numerical Algorithms 69, 253-270.
     log_ratio = np.log1p(z / y)
+    return _integral(x, y, log_ratio) + _zeta_excess_far(x, y, log_ratio)
 
-    def powers(p: Operand) -> Operand:
-        return -(y**-p) * np.expm1(-p * log_ratio)
 
-    total = np.where(
-        x == 1.0, log_ratio, powers(x - 1.0) / np.where(x == 1.0, 1.0, x - 1.0)
-    ) + 0.5 * powers(x)
+def _power_difference(p: Operand, y: Operand, log_ratio: Operand) -> Operand:
+    return -(y**-p) * np.expm1(-p * log_ratio)
+
+
+def _integral(x: Operand, y: Operand, log_ratio: Operand) -> Operand:
+    """The first term of the series: the integral from y to y + z of ``t**-x``."""
+    rest = np.where(x == 1.0, 1.0, x - 1.0)
+    return np.where(x == 1.0, log_ratio, _power_difference(x - 1.0, y, log_ratio) / rest)
+
+
+def _zeta_excess_far(x: Operand, y: Operand, log_ratio: Operand) -> Operand:
+    """The other terms."""
+    total = 0.5 * _power_difference(x, y, log_ratio)
     rising: Operand = x
     for k, coefficient in enumerate(EULER_MACLAURIN):
-        total = total + coefficient * rising * powers(x + 2.0 * k + 1.0)
-        rising = rising * (x + 2.0 * k + 1.0) * (x + 2.0 * k + 2.0)
+        p = x + 2.0 * k + 1.0
+        total = total + coefficient * rising * _power_difference(p, y, log_ratio)
+        rising = rising * p * (p + 1.0)
     return total
+
+
+def zeta_excess_difference(special: ModuleType, x: Operand, y: Operand, z: Operand) -> Operand:
+    """`zeta_difference` less the integral from y to y + z of ``t**-x``, for z >= 0: for x = 1
+    ``psi(y + z) - psi(y) - log(1 + z / y)``.
+    """
+    near, far = np.minimum(y, 15.0), np.maximum(y, 15.0)
+    direct = zeta_difference(special, x, near, z) - _integral(x, near, np.log1p(z / near))
+    return np.where(y < 15.0, direct, _zeta_excess_far(x, far, np.log1p(z / far)))
+
+
+def digamma_excess_far(y: Operand, z: Operand) -> Operand:
+    """``psi(y + z) - psi(y) - log(1 + z / y)`` from `ASYMPTOTIC` on, where all its terms are
+    small: numbers or arrays.
+    """
+    a, b = 1.0 / (y + z), 1.0 / y
+    u, v = a * a, b * b
+    powers, tail, rest = 1.0, DIGAMMA[0], v
+    for c in DIGAMMA[1:]:  # u**k - v**k is u - v times the sum of all products of k - 1 of them
+        powers = powers * u + rest
+        rest = rest * v
+        tail = tail + c * powers
+    ratio = z * a
+    return 0.5 * ratio * b + ratio * (1.0 + y * a) * v * tail
 
 
 def _zeta_difference_close(
@@ -103,22 +137,14 @@ def zeta_difference_straight(x: Operand, y: Operand, z: Operand) -> Operand:
     if not isinstance(x, float) or x != 1.0:
         raise TypeError("only differences of digamma functions are one formula")
     near = np.minimum(y, y + z) < ASYMPTOTIC
-    start = np.where(near, y, 1.0)
-    steps = sum(z / (start + k + z) / (start + k) for k in range(int(ASYMPTOTIC)))
+    steps = digamma_steps(np.where(near, y, 1.0), z)
     y = np.where(near, y + ASYMPTOTIC, y)
-    a, b, powers, tail, rest = 1.0 / (y + z), 1.0 / y, 0.0, 0.0, 1.0
-    u, v = a * a, b * b
-    for c in DIGAMMA:
-        powers = powers * u + rest
-        rest = rest * v
-        tail = tail + c * powers
-    ratio = z * a
-    return (
-        np.where(near, steps, 0.0)
-        + np.log1p(z * b)
-        + 0.5 * ratio * b
-        + ratio * (1.0 + y * a) * v * tail
-    )
+    return np.where(near, steps, 0.0) + np.log1p(z / y) + digamma_excess_far(y, z)
+
+
+def digamma_steps(y: Operand, z: Operand) -> Operand:
+    """How much greater ``psi(y + z) - psi(y)`` is than where y is `ASYMPTOTIC` more."""
+    return sum(z / (y + k + z) / (y + k) for k in range(int(ASYMPTOTIC)))
 
 
 def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
@@ -131,13 +157,7 @@ def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
     while min(y, y + z) < ASYMPTOTIC:
         total += z / (y + z) / y  # the product of the two may overflow or underflow
         y += 1.0
-    u, v, powers, tail, rest = (y + z) ** -2, y**-2, 0.0, 0.0, 1.0
-    for c in DIGAMMA:  # u**k - v**k is u - v times the sum of all products of k - 1 of them
-        powers = powers * u + rest
-        rest *= v
-        tail += c * powers
-    ratio = z / (y + z)
-    return total + log1p(z / y) + 0.5 * ratio / y + ratio * (1.0 + y / (y + z)) * v * tail
+    return total + log1p(z / y) + float(digamma_excess_far(y, z))
 
 
 def log_rising(special: ModuleType, x: Operand, y: Operand) -> Operand:

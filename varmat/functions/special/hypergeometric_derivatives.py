@@ -143,7 +143,7 @@ def hyp2f1_derivative(
     pole = (c <= 0) & (c == np.round(c))
     inside = np.isfinite(a + b + c + z) & ~pole & ((z < 1) | ((z == 1) & (c - a - b > 0)))
     region = np.where(z == 1, 3, np.where(z >= 0, 0, np.where(b <= a, 1, 2)))
-    return on_domain(partial(_parts, special, axes), region, inside, a, b, c, z, block=4096)
+    return on_domain(partial(_parts, special, axes), region, inside, a, b, c, z, at_once=4096)
 
 
 def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Value) -> Value:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.plain_arrays import blocks
+
 if TYPE_CHECKING:
     from varmat.typing import Operand
 
 
 __all__: list[str] = []
 
-# Elements computed at a time: the nodes of such a block stay in the cache.
-BLOCK = 512
+# Elements computed at a time, each with an array of some hundred nodes.
+AT_ONCE = 512
 # exp(-DROP) is negligible beside 1.
 DROP = 45.0
 # From these shapes on the integrand varies on one scale only, and a Gauss rule is exact enough.
@@ -27,17 +29,17 @@ def on_domain(
     code: Operand,
     inside: Operand,
     *values: Operand,
-    block: int = BLOCK,
+    at_once: int = AT_ONCE,
 ) -> Operand:
     """``function(code, *values)`` for the elements inside the domain, nan for the others. It is
-    called for blocks of elements with the same code.
+    called for `at_once` elements with the same code, or fewer.
     """
     codes, inside, *flat = (each.ravel() for each in np.broadcast_arrays(code, inside, *values))
     result = np.full(np.broadcast_shapes(*map(np.shape, (code, *values))), np.nan)
     for each in np.unique(codes[inside]):
         which = np.flatnonzero(inside & (codes == each))
-        for start in range(0, len(which), block):
-            part = which[start : start + block]
+        for here in blocks(len(which), at_once):
+            part = which[here]
             result.reshape(-1)[part] = function(int(each), *(v[part] for v in flat))
     return result
 

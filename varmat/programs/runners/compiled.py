@@ -25,6 +25,7 @@ its output, so threads share tables and bring their own memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,16 @@ def _inner(function: Function) -> Result:
     )
 
 
+def calling(result: Any, *kinds: Any) -> Callable[..., Any]:
+    """What generates a call of a function at an address, the first of the arguments."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        function = ir.FunctionType(result, kinds).as_pointer()
+        return builder.call(builder.inttoptr(args[0], function), args[1:])
+
+    return generate
+
+
 @intrinsic
 def call_loop(
     context: Context,
@@ -110,14 +121,8 @@ def call_table(
     user: types.Type,
 ) -> Intrinsic:
     """Call `run_table` at its address."""
-
-    def generate(
-        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
-    ) -> ir.Value:
-        pointer = INT64.as_pointer()
-        kind = ir.FunctionType(INT64, [pointer, INT64, pointer, INT64, INT64]).as_pointer()
-        return builder.call(builder.inttoptr(args[0], kind), args[1:])
-
+    pointer = INT64.as_pointer()
+    generate = calling(INT64, pointer, INT64, pointer, INT64, INT64)
     return types.int64(types.int64, WORDS, types.int64, WORDS, types.int64, types.int64), generate
 
 
@@ -126,13 +131,7 @@ def call_python(
     context: Context, function: types.Type, user: types.Type, step: types.Type, bases: types.Type
 ) -> Intrinsic:
     """Call a function of two numbers and the bases that returns a number, at an address."""
-
-    def generate(
-        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
-    ) -> ir.Value:
-        kind = ir.FunctionType(INT64, [INT64, INT64, INT64.as_pointer()]).as_pointer()
-        return builder.call(builder.inttoptr(args[0], kind), args[1:])
-
+    generate = calling(INT64, INT64, INT64, INT64.as_pointer())
     return types.int64(types.int64, types.int64, types.int64, WORDS), generate
 
 

@@ -37,6 +37,7 @@ from varmat.programs.runners.compiled import (
     SCRATCH,
     bases_on_stack,
     call_table,
+    calling,
 )
 from varmat.programs.runners.native import Frame, NativeRunner
 
@@ -93,14 +94,7 @@ def call_elsewhere(
     context: Context, function: types.Type, point: types.Type, first: types.Type, second: types.Type
 ) -> Intrinsic:
     """Call a function of three addresses that returns a number, at an address."""
-
-    def generate(
-        _: BaseContext, builder: ir.IRBuilder, __: Signature, args: Sequence[ir.Value]
-    ) -> ir.Value:
-        kind = ir.FunctionType(_INT64, [_INT64] * 3).as_pointer()
-        return builder.call(builder.inttoptr(args[0], kind), args[1:])
-
-    return types.int64(*[types.int64] * 4), generate
+    return types.int64(*[types.int64] * 4), calling(*[_INT64] * 4)
 
 
 @njit(nogil=True)

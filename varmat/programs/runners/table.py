@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.blocks import BLOCK, product_of
+from varmat.plain_arrays import BLOCK
 from varmat.programs.blocks import Loop as Blocks
+from varmat.programs.blocks import product_of
 from varmat.programs.kernels import Sum, Ufunc
 from varmat.programs.memory import Plan
 from varmat.programs.program import BOOL, Program, Value, broadcast_strides
@@ -158,19 +159,7 @@ class Table:
         self, loop: Loop, operands: Sequence[Value], dims: Sequence[int], steps: Sequence[int]
     ) -> None:
         """One call of a loop."""
-        start = 8 + 2 * len(operands)
-        row = [
-            CALL,
-            start + len(dims) + len(steps),
-            *loop,
-            len(operands),
-            start,
-            start + len(dims),
-            0,
-        ]
-        for value in operands:
-            row += self.place(value)
-        self.words += [*row, *dims, *steps]
+        self._calls(CALL, loop, operands, (), (), dims, steps)
 
     def nest(
         self,
@@ -191,9 +180,21 @@ class Table:
             raise NoLoopError("too many axes")
         if 0 in lengths:
             return
+        self._calls(NEST, loop, operands, lengths, outer, dims, steps)
+
+    def _calls(
+        self,
+        kind: int,
+        loop: Loop,
+        operands: Sequence[Value],
+        lengths: Sequence[int],
+        outer: Sequence[Sequence[int]],
+        dims: Sequence[int],
+        steps: Sequence[int],
+    ) -> None:
         start = 8 + 2 * len(operands) + len(lengths) * (1 + len(operands))
         row = [
-            NEST,
+            kind,
             start + len(dims) + len(steps),
             *loop,
             len(operands),

@@ -1,0 +1,252 @@
+"""Derivatives of the log masses of negative binomial counts in the precision, without cancellation.
+
+With the mean m, the precision r and p = m / (m + r), that of a count n is ``psi(r + n) - psi(r) +
+log(1 - p) + (m - n) / (m + r)``. For a large precision it is of the size of its inverse square,
+while the terms are as large as n / r, m / r and p. Here it is written in two ways as a sum of terms
+that are small themselves:
+
+* ``(psi(r + n) - psi(r) - n / r) + n p / r + (log(1 - p) + p)``. The first term, which is 0 for the
+  counts 0 and 1, depends on no mean: equal counts share it. All terms are of the size of the square
+  of a count over that of the precision, so that large counts lose digits.
+* ``(psi(r + n) - psi(r) - log(1 + n / r)) + (log(1 + d) - d)`` with d = (n - m) / (m + r), where
+  the logarithms are in the ratio of n + r and m + r. If the mean is small, the two parts cancel for
+  a count of one, and for no other.
+
+The functions get `scipy.special` as their first argument."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.elementwise import Elementwise, new_row
+from varmat.functions.rows import special_formula
+from varmat.functions.special.gamma_differences import (
+    digamma_excess_far,
+    digamma_steps,
+    zeta_difference_of_numbers,
+    zeta_difference_straight,
+    zeta_excess_difference,
+)
+from varmat.functions.special.series import ASYMPTOTIC, log_less_line
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Value
+
+__all__: list[str] = []
+
+# Up to the first size of u these terms of the series of log(1 + u) - u have all digits, up to the
+# second one three of them.
+_NEAR, _NEARER = 0.1, 0.02
+_ODD = (2 / 3, 2 / 5, 2 / 7, 2 / 9, 2 / 11)
+# With a precision up to the first number, and probabilities from the second on, the difference
+# itself leaves thirteen digits of the whole.
+_DISPERSED, _COMMON = 250.0, 0.004
+
+
+def less_line(log: Value, less_one: Value) -> Value:
+    """A logarithm less the first term of its series; the argument may underflow."""
+    return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
+
+
+def _series(u: Value, terms: tuple[float, ...] = _ODD) -> Value:
+    """``log(1 + u) - u`` where u is near 0."""
+    # log(1 + u) = 2 artanh(s) with s = u / (2 + u), and u = 2 s + s u.
+    s = u / (2.0 + u)
+    square = s * s
+    total: Value = terms[-1]
+    for c in terms[-2::-1]:
+        total = total * square + c
+    return s * (square * total - u)
+
+
+def _log1m_less_line(special: ModuleType, x: Value, y: Value, phi: Value) -> Value:
+    bound = _COMMON if np.ndim(phi) == 0 and phi <= _DISPERSED else _NEAR
+    if np.minimum.reduce(x, axis=None, initial=1.0) >= bound:
+        return x - y
+    largest = np.maximum.reduce(x, axis=None, initial=0.0)
+    if largest < _NEAR:
+        return _series(-x, _ODD if largest > _NEARER else _ODD[:3])
+    result = np.array(x - y, order="C")
+    made, given = np.reshape(result, -1), np.ravel(x)
+    small = np.flatnonzero(given < bound)
+    made[small] = _series(-given[small])
+    return result
+
+
+def _log1m_less_line_straight(x: Value, y: Value, phi: Value) -> Value:
+    return np.where(x < _NEAR, _series(-x), x - y)
+
+
+def _log1m_less_line_of_numbers(x: float, y: float, phi: float) -> float:
+    return float(_series(-x)) if x < _NEAR else x - y
+
+
+def _digamma_difference(special: ModuleType, x: Value, n: Value) -> Value:
+    return special.psi(x + n) - special.psi(x)
+
+
+def _digamma_less_line(special: ModuleType, x: Value, n: Value) -> Value:
+    near = x < ASYMPTOTIC
+    if np.all(near):
+        return np.where(n > 1.0, _digamma_difference(special, x, n) - n / x, 0.0)
+    if not np.any(near):
+        return np.where(n > 1.0, _digamma_less_line_far(x, n), 0.0)
+    x, n, near = np.broadcast_arrays(x, n, near)
+    result = np.empty(x.shape)
+    for chosen in (near, ~near):
+        result[chosen] = _digamma_less_line(special, x[chosen], n[chosen])
+    return result
+
+
+def _digamma_less_line_far(x: Value, n: Value) -> Value:
+    return digamma_excess_far(x, n) + _log1p_less_line(n / x)
+
+
+def _log1p_less_line(u: Value) -> Value:
+    return np.where(u < _NEAR, _series(u), np.log1p(u) - u)
+
+
+def _digamma_less_line_straight(x: Value, n: Value) -> Value:
+    near = x < ASYMPTOTIC
+    y = np.where(near, x + ASYMPTOTIC, x)
+    line = n / y
+    log = np.log1p(line)
+    far = np.where(line < _NEAR, _series(line), log - line)
+    close = digamma_steps(np.where(near, x, 1.0), n) + log - n / x
+    return np.where(n > 1.0, np.where(near, close, far) + digamma_excess_far(y, n), 0.0)
+
+
+def _digamma_less_line_of_numbers(x: float, n: float) -> float:
+    if n <= 1.0:
+        return 0.0
+    line = n / x
+    if x < ASYMPTOTIC:
+        return zeta_difference_of_numbers(1.0, x, n) - line
+    rest = _series(line) if line < _NEAR else math.log1p(line) - line
+    return float(digamma_excess_far(x, n) + rest)
+
+
+def _score(
+    difference: Function,
+    n: Value,
+    phi: Value,
+    p: Value,
+    softplus: Value,
+    d: Value,
+    log_ratio: Value,
+) -> Value:
+    """In the second way, for the counts 0 and 1 in the first, given the differences of digamma
+    functions, ``-log(1 - p)`` and ``log(1 + d)``.
+    """
+    near, far = np.minimum(phi, ASYMPTOTIC), np.maximum(phi, ASYMPTOTIC)
+    # The quotient of a count and a tiny precision may overflow.
+    logs = np.where(n > near, np.log(n + near) - np.log(near), np.log1p(np.minimum(n / near, 1.0)))
+    excess = np.where(phi < ASYMPTOTIC, difference(near, n) - logs, digamma_excess_far(far, n))
+    few = n * p / phi + _log1m_less_line_straight(p, softplus, phi)
+    return np.where(n > 1.0, excess + less_line(log_ratio, d), few)
+
+
+def _of_mean(difference: Function, n: Value, mu: Value, phi: Value) -> Value:
+    total = mu + phi
+    d, log_ratio = (n - mu) / total, np.log((n + phi) / total)
+    return _score(difference, n, phi, mu / total, np.log1p(mu / phi), d, log_ratio)
+
+
+def _of_log_mean(difference: Function, n: Value, eta: Value, phi: Value) -> Value:
+    t = eta - np.log(phi)
+    p, q = _chances(t)
+    softplus = np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))
+    log_ratio = np.log(n + phi) - np.log(phi) - softplus
+    return _score(difference, n, phi, p, softplus, n * q / phi - p, log_ratio)
+
+
+def _chances(t: Value) -> tuple[Value, Value]:
+    """The probability whose log odds are t, and its complement."""
+    e = np.exp(-np.abs(t))
+    return np.where(t > 0.0, 1.0, e) / (1.0 + e), np.where(t > 0.0, e, 1.0) / (1.0 + e)
+
+
+def _in_log_mean(special: ModuleType, n: Value, eta: Value, phi: Value) -> Value:
+    p, q = _chances(eta - np.log(phi))
+    return n * q - phi * p
+
+
+def _row(
+    name: str,
+    formula: Function,
+    straight: Function | None,
+    *partials: str,
+    doc: str,
+    scalar: Function | None = None,
+) -> Elementwise:
+    rest: Any = dict.fromkeys(("operator", "shortcuts", "with_itself", "points", "reference"))
+    made = special_formula(formula, straight)
+    return new_row(name, made, *partials, scalar=scalar, doc=doc, **rest)
+
+
+def _score_row(name: str, formula: Function, *partials: str, doc: str) -> Elementwise:
+    def computed(special: ModuleType, *values: Value) -> Value:
+        return formula(partial(_digamma_difference, special), *values)
+
+    straight = partial(formula, partial(zeta_difference_straight, 1.0))
+    return _row(name, computed, straight, "nan * g", *partials, doc=doc)
+
+
+# Not functions for users: names in the expressions of densities.
+zeta_excess = _row(
+    "zeta_excess_difference", zeta_excess_difference, None,
+    "nan * g",
+    "-g * x * zeta_excess_difference(x + 1.0, y, z)",
+    "nan * g",
+    doc="``zeta_difference(x, y, z)`` less the integral from y to y + z of ``t**-x``, of counts z.",
+)  # fmt: skip
+digamma_less_line = _row(
+    "digamma_less_line", _digamma_less_line, _digamma_less_line_straight,
+    "g * (square(y / x) / (x + y) - zeta_excess_difference(2.0, x, y))",
+    "nan * g",
+    doc="``digamma(x + y) - digamma(x) - y / x`` of counts y.",
+    scalar=_digamma_less_line_of_numbers,
+)  # fmt: skip
+log1m_less_line = _row(
+    "log1m_less_line", _log1m_less_line, _log1m_less_line_straight,
+    "g",
+    "-g",
+    "0.0 * g",
+    doc="``x - y`` where y is ``-log(1 - x)``, beside terms of the precision z.",
+    scalar=_log1m_less_line_of_numbers,
+)  # fmt: skip
+_FEW = "{p} * ({p} - x / z * (1.0 + {q})) / z"
+_MANY = "square({d}) / (x + z) - zeta_excess_difference(2.0, z, x)"
+
+
+def _in_precision(p: str, q: str, d: str) -> str:
+    """The second derivative in the precision, in the two ways."""
+    return f"g * where(x > 1.0, {_MANY.format(d=d)}, {_FEW.format(p=p, q=q)})"
+
+
+neg_binomial_2_score = _score_row(
+    "neg_binomial_2_score", _of_mean,
+    "g * ((x - y) / (y + z) / (y + z))",
+    _in_precision("(y / (y + z))", "(z / (y + z))", "((x - y) / (y + z))"),
+    doc="The derivative in the precision z of the log mass of the count x, of the mean y.",
+)  # fmt: skip
+_P, _Q = "expit(y - log(z))", "expit(log(z) - y)"
+_APART = f"(x * {_Q} / z - {_P})"
+neg_binomial_2_log_score = _score_row(
+    "neg_binomial_2_log_score", _of_log_mean,
+    f"g * ({_P} * {_APART})",
+    _in_precision(_P, _Q, _APART),
+    doc="The derivative in the precision z of the log mass of the count x, of the log mean y.",
+)  # fmt: skip
+neg_binomial_2_log_mean_score = _row(
+    "neg_binomial_2_log_mean_score", _in_log_mean, None,
+    "nan * g",
+    f"-g * ({_P} * {_Q} * (x + z))",
+    f"g * ({_P} * {_APART})",
+    doc="The derivative in the log mean y of the log mass of the count x, of the precision z.",
+)  # fmt: skip
