@@ -203,20 +203,19 @@ class Univariate(Density, Operation):
                     return self._broadcast(args, keep)
                 shape = x.shape
             values.append(x)
-        value, partials = self.evaluate(values, shape, use if keep is None else (use, keep))
+        key: Use = use if keep is None else (use, keep)
+        value, partials = self.evaluate(values, shape, key)
         if tape is None:
             return value
         result: Result = new(Var)
         result._val = value
         result._adj = None
         result._tape = tape = tape.top
-        tape.append((self.rule, result, active, (partials, values, shape, use)))
+        tape.append((self.rule, result, active, (partials, values, shape, key)))
         return result
 
     def again(self, active: Operand, saved: Operand) -> Result:
-        """Call it with what an entry on the tape holds, and other operands in place of its
-        variables.
-        """
+        """Call it as the entry that saved this did, with other operands for its variables."""
         _, values, _, use = saved
         following = iter(active)
         args = [

@@ -277,6 +277,6 @@ def test_blocks_agree_with_single_elements(monkeypatch: pytest.MonkeyPatch) -> N
     whole = [call(shapes) for call in calls]
     for call, expected in zip(calls, whole, strict=True):
         np.testing.assert_allclose([call(float(t)) for t in shapes], expected, rtol=1e-13)
-    monkeypatch.setattr(quadrature.on_domain, "__kwdefaults__", {"block": 7})
+    monkeypatch.setattr(quadrature.on_domain, "__kwdefaults__", {"at_once": 7})
     for call, expected in zip(calls[:4], whole, strict=False):
         np.testing.assert_allclose(call(shapes), expected, rtol=1e-13)
