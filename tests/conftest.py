@@ -4,6 +4,7 @@ complete run fails if something is missing.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,6 +103,12 @@ def noted_raises(*args: Any, **settings: Any) -> Iterator[Any]:
     with RAISES(*args, **settings) as caught:
         yield caught
     coverage.note_refusal(caught.value)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the twenty thousand tests: a full collection took 0.8 s."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
