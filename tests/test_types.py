@@ -97,7 +97,8 @@ def callables() -> Iterator[tuple[str, Any]]:
     """The public functions and classes, and the methods and properties of the classes."""
     for name in vm.__all__:
         thing = getattr(vm, name)
-        if callable(thing) and thing is not vm.TapeError:  # with the signature of `Exception`
+        # `TapeError` is called as `Exception` is, `MatVar` as `numpy.ndarray`.
+        if callable(thing) and thing not in (vm.TapeError, vm.MatVar):
             yield name, thing
         if isinstance(thing, type):
             for key, member in vars(thing).items():

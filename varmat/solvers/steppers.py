@@ -132,7 +132,9 @@ def _started(
     """Start a solver of SciPy; with rates that are not finite it would loop for ever."""
     with np.errstate(all="ignore"):
         solver = method(problem.rate, t0, z, end, **settings)
-    if np.isnan(getattr(solver, "h_abs", 0.0)):
+        # LSODA does not choose its first step here, so look at the rates themselves.
+        first = solver.h_abs if hasattr(solver, "h_abs") else np.sum(problem.rate(t0, z))
+    if not np.isfinite(first):
         raise _stopped(problem, t0, 0, "the rates of change are not finite")
     return solver
 
