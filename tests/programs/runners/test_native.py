@@ -22,6 +22,7 @@ import varmat as vm
 from varmat.programs import runners
 from varmat.programs.builder import Builder
 from varmat.programs.kernels import Function, PythonCall, ufunc_kernel
+from varmat.programs.kernels.reductions import Reduce
 from varmat.programs.program import FLOAT, Program
 from varmat.programs.runners import check_runner, has_native, runner_for
 
@@ -130,6 +131,21 @@ def test_functions_of_python_and_ufuncs_of_integers_are_called() -> None:
             assert calls_python(of_one_step(kernel, (3,)))
     program = of_one_step(Function("cubed", lambda x: x**3), (3,))
     assert NativeRunner(program)([np.array([1.0, 2.0, 3.0])])[1].tolist() == [1.0, 8.0, 27.0]
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.minimum])
+def test_only_reductions_of_truth_values_call_python(ufunc: np.ufunc) -> None:
+    data = np.array([[0.3, -1.0, 2.0], [0.1, 4.0, -0.5]])
+    for axes in ((0,), (1,), (0, 1)):
+        program = of_one_step(Reduce(ufunc, axes), (2, 3))
+        assert not calls_python(program)
+        np.testing.assert_array_equal(NativeRunner(program)([data])[1], ufunc.reduce(data, axes))
+    builder = Builder()
+    x = builder.argument((3,))
+    positive = builder.compare(np.greater, x, builder.constant(np.zeros(3)))
+    some = builder.reduce(np.logical_or, positive, (0,))
+    chosen = builder.where(some, builder.sum(x), builder.constant(0.0))
+    assert calls_python(builder.program([chosen]))
 
 
 def test_axes_that_are_one_line_are_merged() -> None:
