@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from varmat.functions.special.gamma_differences import (
     zeta_difference_straight,
     zeta_excess_difference,
 )
-from varmat.functions.special.series import ASYMPTOTIC, log_less_line
+from varmat.functions.special.series import ASYMPTOTIC, ODD, line_series, log_less_line
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Value
@@ -42,7 +42,7 @@ __all__: list[str] = []
 # Up to the first size of u these terms of the series of log(1 + u) - u have all digits, up to the
 # second one three of them.
 _NEAR, _NEARER = 0.1, 0.02
-_ODD = (2 / 3, 2 / 5, 2 / 7, 2 / 9, 2 / 11)
+_FIVE, _THREE = ODD[:5], ODD[:3]
 # With a precision up to the first number, and probabilities from the second on, the difference
 # itself leaves thirteen digits of the whole.
 _DISPERSED, _COMMON = 250.0, 0.004
@@ -53,15 +53,9 @@ def less_line(log: Value, less_one: Value) -> Value:
     return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
 
 
-def _series(u: Value, terms: tuple[float, ...] = _ODD) -> Value:
+def _series(u: Value, terms: tuple[float, ...] = _FIVE) -> Value:
     """``log(1 + u) - u`` where u is near 0."""
-    # log(1 + u) = 2 artanh(s) with s = u / (2 + u), and u = 2 s + s u.
-    s = u / (2.0 + u)
-    square = s * s
-    total: Value = terms[-1]
-    for c in terms[-2::-1]:
-        total = total * square + c
-    return s * (square * total - u)
+    return line_series(u / (2.0 + u), u, terms)
 
 
 def _log1m_less_line(special: ModuleType, x: Value, y: Value, phi: Value) -> Value:
@@ -70,7 +64,7 @@ def _log1m_less_line(special: ModuleType, x: Value, y: Value, phi: Value) -> Val
         return x - y
     largest = np.maximum.reduce(x, axis=None, initial=0.0)
     if largest < _NEAR:
-        return _series(-x, _ODD if largest > _NEARER else _ODD[:3])
+        return _series(-x, _FIVE if largest > _NEARER else _THREE)
     result = np.array(x - y, order="C")
     made, given = np.reshape(result, -1), np.ravel(x)
     small = np.flatnonzero(given < bound)
@@ -159,20 +153,20 @@ def _of_mean(difference: Function, n: Value, mu: Value, phi: Value) -> Value:
 
 def _of_log_mean(difference: Function, n: Value, eta: Value, phi: Value) -> Value:
     t = eta - np.log(phi)
-    p, q = _chances(t)
-    softplus = np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))
+    p, q, e = _chances(t)
+    softplus = np.maximum(t, 0.0) + np.log1p(e)
     log_ratio = np.log(n + phi) - np.log(phi) - softplus
     return _score(difference, n, phi, p, softplus, n * q / phi - p, log_ratio)
 
 
-def _chances(t: Value) -> tuple[Value, Value]:
-    """The probability whose log odds are t, and its complement."""
+def _chances(t: Value) -> tuple[Value, Value, Value]:
+    """The probability whose log odds are t, its complement, and ``exp(-|t|)``."""
     e = np.exp(-np.abs(t))
-    return np.where(t > 0.0, 1.0, e) / (1.0 + e), np.where(t > 0.0, e, 1.0) / (1.0 + e)
+    return np.where(t > 0.0, 1.0, e) / (1.0 + e), np.where(t > 0.0, e, 1.0) / (1.0 + e), e
 
 
 def _in_log_mean(special: ModuleType, n: Value, eta: Value, phi: Value) -> Value:
-    p, q = _chances(eta - np.log(phi))
+    p, q, _ = _chances(eta - np.log(phi))
     return n * q - phi * p
 
 
@@ -184,9 +178,7 @@ def _row(
     doc: str,
     scalar: Function | None = None,
 ) -> Elementwise:
-    rest: Any = dict.fromkeys(("operator", "shortcuts", "with_itself", "points", "reference"))
-    made = special_formula(formula, straight)
-    return new_row(name, made, *partials, scalar=scalar, doc=doc, **rest)
+    return new_row(name, special_formula(formula, straight), *partials, scalar=scalar, doc=doc)
 
 
 def _score_row(name: str, formula: Function, *partials: str, doc: str) -> Elementwise:

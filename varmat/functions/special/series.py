@@ -30,25 +30,30 @@ STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 
 DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 # From this argument on these series have all digits.
 ASYMPTOTIC = 12.0
-_ODD = tuple(1.0 / k for k in range(3, 29, 2))
+# Of log(1 + u) - u, see `line_series`: up to 0.25 all of them are needed, for u up to 0.1 five.
+ODD = tuple(2.0 / k for k in range(3, 29, 2))
 _EXPONENTIAL = tuple(1.0 / factorial(k) for k in range(2, 17))
 
 
 def polynomial(x: Operand, coefficients: tuple[float, ...]) -> Operand:
     """The sum of ``coefficients[k] * x**k``."""
-    total: Operand = 0.0
-    for c in reversed(coefficients):
+    total: Operand = coefficients[-1]
+    for c in coefficients[-2::-1]:
         total = total * x + c
     return total
 
 
+def line_series(s: Operand, u: Operand, terms: tuple[float, ...] = ODD) -> Operand:
+    """``log(1 + u) - u`` where u is near 0, given ``s = u / (2 + u)``."""
+    # log(1 + u) = 2 artanh(s), and u = 2 s + s u.
+    square = s * s
+    return s * (square * polynomial(square, terms) - u)
+
+
 def log_less_line(ratio: Operand, less_one: Operand) -> Operand:
     """``log(ratio) - (ratio - 1)``, given ``ratio - 1`` as well."""
-    # log(1 + u) = 2 artanh(s) with s = u / (2 + u), and u = 2 s + s u.
     s = less_one / (2.0 + less_one)
-    square = s * s
-    series = s * (2.0 * square * polynomial(square, _ODD) - less_one)
-    return np.where(np.abs(s) < 0.25, series, np.log(ratio) - less_one)
+    return np.where(np.abs(s) < 0.25, line_series(s, less_one), np.log(ratio) - less_one)
 
 
 def expm1_less_line(u: Operand) -> Operand:
