@@ -15,7 +15,7 @@ from varmat.derivatives.structure import leaves_of
 from varmat.solvers import sundials
 from varmat.solvers.differential import MULTISTEP
 from varmat.solvers.initial_values import checked_start
-from varmat.solvers.inner import Inner, value_now
+from varmat.solvers.inner import Inner, shaped, value_now
 from varmat.solvers.systems import Leaves, System
 
 if TYPE_CHECKING:
@@ -210,12 +210,8 @@ def _(
     weights = np.einsum("ti,tki->k", g, sensitivity)
     if not in_state:
         weights = np.concatenate([np.zeros(system.n), weights])
-    parts = np.split(weights, np.cumsum([system.n, *map(np.size, leaves)]))
-    shaped = [
-        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
-        for part, x in zip(parts[1:], leaves, strict=False)
-    ]
-    return (parts[0], np.zeros(system.n), *shaped)
+    of_state, *of_leaves = shaped(weights, [(system.n,), *map(np.shape, leaves)])
+    return (of_state, np.zeros(system.n), *of_leaves)
 
 
 @dae_solution.tangent

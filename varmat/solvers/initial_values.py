@@ -14,7 +14,7 @@ from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
 from varmat.programs.one_step import Method, OneStep
 from varmat.programs.symbols import UntraceableError, called, require
-from varmat.solvers.inner import Inner, native_pays, value_now
+from varmat.solvers.inner import Inner, native_pays, shaped, value_now
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Along, Leaves, System, checked_rates
 
@@ -211,8 +211,7 @@ def _(
     def solve(
         y0: np.ndarray, t0: float, ts: np.ndarray, elements: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        parts = zip(np.split(elements, np.cumsum(sizes)[:-1]), shapes, strict=bool(shapes))
-        plain = Leaves([x.reshape(shape) if shape else float(x[0]) for x, shape in parts])
+        plain = Leaves(shaped(elements, shapes))
         states, sensitivity = integrated(system, how, y0, t0, ts, plain, in_state)
         times = [t0, *ts.tolist()]
         rates = [system.rate(t, y, plain) for t, y in zip(times, [y0, *states], strict=True)]
@@ -264,18 +263,15 @@ def _(
             weights = np.concatenate([np.zeros(n), weights])
     else:
         weights = _backwards(g, y0, t0, ts, given, system, how, between)
-    parts = np.split(weights, np.cumsum([n, *map(np.size, leaves)]))
-    shaped = [
-        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
-        for part, x in zip(parts[1:], leaves, strict=False)
-    ]
+    of_state, *of_leaves = shaped(weights, [(n,), *map(np.shape, leaves)])
 
     def in_times() -> np.ndarray:
         return np.array(
             [row @ system.rate(float(t), y, given) for row, t, y in zip(g, ts, r, strict=True)]
         )
 
-    return (parts[0], lambda: -float(parts[0] @ system.rate(t0, y0, given)), in_times, *shaped)
+    in_start = lambda: -float(of_state @ system.rate(t0, y0, given))  # noqa: E731
+    return (of_state, in_start, in_times, *of_leaves)
 
 
 def _backwards(

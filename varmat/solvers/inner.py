@@ -4,8 +4,9 @@ numbers.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from varmat.derivatives.structure import map_leaves
 from varmat.programs.runners import has_native
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+    from varmat.typing import Function, Operand, Result, Shape, Value
 
 __all__: list[str] = []
 
@@ -52,6 +53,17 @@ def value_now(x: Operand) -> Result:
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else plain(x)
+
+
+def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Value]:
+    """Arrays and numbers of these shapes, whose elements lie one after the other in a vector."""
+    found: list[Value] = []
+    start = 0
+    for shape in shapes:
+        end = start + math.prod(shape)
+        found.append(elements[start:end].reshape(shape) if shape else float(elements[start]))
+        start = end
+    return found
 
 
 def native_pays(count: int) -> bool:

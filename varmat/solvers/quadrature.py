@@ -12,7 +12,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of
-from varmat.solvers.inner import Inner, value_now
+from varmat.solvers.inner import Inner, shaped, value_now
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -126,16 +126,7 @@ def _(
         for x, sign in ((a, -1.0), (b, 1.0))
     ]
     gradient = g * _integral(inner, a, b, leaves, tolerance, with_gradient=True)[1:]
-    return (*ends, *_shaped(gradient, leaves))
-
-
-def _shaped(elements: np.ndarray, leaves: Sequence[Value]) -> list[Adjoint]:
-    """Adjoints of all leaves, one after the other in a vector, in their shapes."""
-    parts = np.split(elements, np.cumsum([np.size(x) for x in leaves])[:-1]) if leaves else []
-    return [
-        part.reshape(np.shape(x)) if np.shape(x) else float(part[0])
-        for part, x in zip(parts, leaves, strict=True)
-    ]
+    return (*ends, *shaped(gradient, map(np.shape, leaves)))
 
 
 @integral.tangent
@@ -354,7 +345,7 @@ def integral_over_box(*leaves: Value, inner: Inner, box: Box) -> Value:
 @integral_over_box.reverse
 def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, box: Box) -> tuple[Adjoint, ...]:
     gradient = g * _cubature(inner, leaves, box, with_gradient=True)[1:]
-    return tuple(_shaped(gradient, leaves))
+    return tuple(shaped(gradient, map(np.shape, leaves)))
 
 
 @integral_over_box.tangent
