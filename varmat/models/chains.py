@@ -220,17 +220,23 @@ def _loads(job: bytes) -> str:
     return ""
 
 
-def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[ArvizData, bool] | None:
-    board = np.memmap(path, float, "r+", shape=(chains + 1, 5))
+def stopping(board: np.ndarray) -> Callable[[], None]:
+    """What a chain calls now and then: it interrupts the chain once the board says stop."""
 
     def tick() -> None:
         if board[STOP, 0]:
             raise KeyboardInterrupt
 
+    return tick
+
+
+def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[ArvizData, bool] | None:
+    board = np.memmap(path, float, "r+", shape=(chains + 1, 5))
+
     if board[STOP, 0]:
         return None
     try:
-        return pickle.loads(job).run(chain, board, tick)  # type: ignore[no-any-return]
+        return pickle.loads(job).run(chain, board, stopping(board))  # type: ignore[no-any-return]
     except BaseException as error:
         if _travels(error):
             raise
@@ -357,16 +363,12 @@ class ThreadedChains(Watching):
         """
         board = np.zeros((self._chains + 1, 5))
 
-        def tick() -> None:
-            if board[STOP, 0]:
-                raise KeyboardInterrupt
-
         def run(chain: int) -> tuple[ArvizData, bool] | None:
             if board[STOP, 0]:
                 return None
             if compiled is None or failures is None:
-                return self._job.run(chain, board, tick)
-            return self._job.sampled(compiled, failures, chain, board[chain], tick)
+                return self._job.run(chain, board, stopping(board))
+            return self._job.sampled(compiled, failures, chain, board[chain], stopping(board))
 
         with ThreadPoolExecutor(
             min(self._chains, self._cores or processors()), "varmat-chain"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching
+from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching, stopping
 from varmat.models.results import joined_chains
 from varmat.parallel.shares import identity
 from varmat.parallel.tasks import on_workers
@@ -41,14 +41,10 @@ class SharedJob:
     def __call__(self, chain: int) -> tuple[ArvizData, bool] | None:
         board = self._board()
 
-        def tick() -> None:
-            if board[STOP, 0]:
-                raise KeyboardInterrupt
-
         if board[STOP, 0]:
             return None
         try:
-            found: tuple[ArvizData, bool] = self._job.run(chain, board, tick)
+            found: tuple[ArvizData, bool] = self._job.run(chain, board, stopping(board))
         except (Exception, KeyboardInterrupt, SystemExit):
             board[STOP, 0] = 1.0  # the other chains are of no use
             raise
