@@ -231,22 +231,26 @@ class Table:
             # So is its loop of `negative` if the operand's elements are 64 bytes apart and those of
             # the result are not 8.
             inner = inner if loop == self._negative and abs(strides[longest][0]) == 64 else longest
+        self._nest_around(inner, loop, values, shape, strides)
+
+    def _nest_around(
+        self,
+        inner: int,
+        loop: Loop,
+        operands: Sequence[Value],
+        shape: Sequence[int],
+        strides: Sequence[Sequence[int]],
+    ) -> None:
+        """A loop along one axis within loops over the others."""
         order = [i for i in range(len(shape)) if i != inner]
-        self.nest(
-            loop,
-            values,
-            [shape[i] for i in order],
-            [strides[i] for i in order],
-            (shape[inner],),
-            strides[inner],
-        )
+        lengths, outer = [shape[i] for i in order], [strides[i] for i in order]
+        self.nest(loop, operands, lengths, outer, (shape[inner],), strides[inner])
 
     def reduce(self, ufunc: np.ufunc, x: Value, axes: Sequence[int], result: Value) -> None:
         """A reduction: the loop of the ufunc with the result as an operand."""
-        kind = "?" if x.dtype == BOOL else "d"
-        loop = self.loop_of(ufunc, f"{kind * 2}->{kind}")
-        if kind == "?":
+        if x.dtype == BOOL:
             raise NoLoopError("truth values")
+        loop = self.loop_of(ufunc, "dd->d")
         extremes: dict[np.ufunc, float] = {np.maximum: -math.inf, np.minimum: math.inf}
         first = extremes[ufunc] if ufunc.identity is None else ufunc.identity
         self.elementwise(self.loop_of(np.positive, "d->d"), [self.number(float(first))], result)
@@ -258,9 +262,7 @@ class Table:
         if not shape:
             shape, strides = [1], [[0, 0, 0]]
         inner = min(range(len(shape)), key=lambda i: (abs(strides[i][1]), -shape[i]))
-        order = [i for i in range(len(shape)) if i != inner]
-        lengths, outer = [shape[i] for i in order], [strides[i] for i in order]
-        self.nest(loop, [result, x, result], lengths, outer, (shape[inner],), strides[inner])
+        self._nest_around(inner, loop, [result, x, result], shape, strides)
 
     def accumulate(self, ufunc: np.ufunc, x: Value, axis: int, result: Value) -> None:
         """Running results: each is made of the one before."""
