@@ -37,7 +37,7 @@ from varmat.programs.program import FLOAT, Value
 from varmat.programs.symbols import called, refuse, require
 
 if TYPE_CHECKING:
-    from varmat.programs.jax import Array, Module
+    from varmat.programs.jax_loops import Array, Module
     from varmat.programs.program import Layout, Step
     from varmat.programs.runners.table import Table
     from varmat.typing import Adjoint, Function, Operand, Result

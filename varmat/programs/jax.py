@@ -8,21 +8,19 @@ cannot raise, so the results are nan if a guard fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from varmat.programs import jax_loops, kernels, scans
 from varmat.programs.blocks import Loop
+from varmat.programs.jax_loops import Array, Module
 from varmat.programs.one_step import OneStep
 from varmat.programs.program import Program, Step, Value, element_places
 from varmat.programs.sparse import SampledProduct, SparseProduct
 from varmat.programs.split_scans import SplitLoop
 
 Rule = Callable[..., Any]
-# JAX, which is imported only when it is used, or a module of it; and its arrays.
-Module: TypeAlias = Any
-Array: TypeAlias = Any
 
 # Ufuncs that JAX has under another name or outside jax.numpy.
 _NAMES = {

@@ -16,8 +16,9 @@ from varmat.programs.one_step import NativeSteps
 from varmat.programs.program import Shape, Step
 from varmat.programs.scans import Sizes
 
-# JAX, its arrays, and a program as `varmat.programs.jax.translated` returns it: a function of the
-# arguments, which returns the outputs and whether all guards hold.
+# JAX, which is imported only when it is used, its arrays, and a program as
+# `varmat.programs.jax.translated` returns it: a function of the arguments, which returns the
+# outputs and whether all guards hold.
 Module: TypeAlias = Any
 Array: TypeAlias = Any
 Run: TypeAlias = Callable[..., tuple[list[Array], Array]]

@@ -26,7 +26,7 @@ from varmat.core.errors import TapeError, refusals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from varmat.programs.jax import Array as JaxArray
+    from varmat.programs.jax_loops import Array as JaxArray
     from varmat.programs.kernels.kernel import Kernel
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)

@@ -21,7 +21,7 @@ import numpy as np
 from varmat.programs.program import Array, Layout, Shape, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.jax import Module
+    from varmat.programs.jax_loops import Module
     from varmat.programs.runners.table import Table
     from varmat.typing import Function
 
