@@ -49,7 +49,7 @@ BELOW = {
     "densities": {"plain_arrays", "core", "programs", "functions"},
     "transforms": {"core", "programs", "functions"},
     "solvers": {"core", "programs", "functions", "derivatives"},
-    "parallel": {"core", "derivatives", "solvers"},
+    "parallel": {"core", "programs", "derivatives", "solvers"},
     "numpy": {"plain_arrays", "core", "derivatives"},
     "models": {
         "core",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -27,6 +26,7 @@ from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structu
 from varmat.programs.passes import optimised
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import runner_for
+from varmat.programs.runners.threads import one_blas_thread
 from varmat.programs.tape_programs import program_of
 from varmat.programs.values import values_of
 
@@ -115,6 +115,7 @@ class Recorded(Recordings):
             ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
+    @one_blas_thread()
     def map(self, points: Tree, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Values and gradients at many points, in threads where the native runner is installed.
 
@@ -159,7 +160,7 @@ class Recorded(Recordings):
         many = getattr(run, "map", None)
         rest: Iterable[int] = range(1, len(points))
         if many is not None and points.ndim > 1:
-            many(points[1:], values[1:], gradients[1:], workers or len(os.sched_getaffinity(0)))
+            many(points[1:], values[1:], gradients[1:], workers)
             # Where the program ended early or is not finite, the function itself is called.
             rest = 1 + np.flatnonzero(~np.isfinite(values[1:]))
         for i in rest:

@@ -34,8 +34,8 @@ from varmat.models import progress
 from varmat.models.callbacks import Callbacks
 from varmat.models.native_sampling import prepared
 from varmat.models.results import joined_chains, optional
-from varmat.parallel.executors import processors
 from varmat.parallel.shares import here
+from varmat.programs.runners.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
@@ -126,6 +126,7 @@ class Job:
             here.release(calls.thread)
         return result if native is None else native.completed(result), is_complete
 
+    @one_blas_thread()
     def sampled(
         self,
         compiled: Any,
@@ -294,6 +295,7 @@ class Watching:
         self._job = Job(model, seed, centre, coords, dims, own, is_watched, is_busy)
         self._display = progress.Display(is_watched)
 
+    @one_blas_thread()
     def _collected(self, runs: list[Future[ArvizData]], board: np.ndarray) -> dict[int, ArvizData]:
         """The results of chains by number; after an interrupt, of those that have one. Raises the
         first error.

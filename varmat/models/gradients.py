@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
+from varmat.programs.runners.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,6 +56,7 @@ class LogDensityGradient:
         result: tuple[float, Any] = self._model._value_and_grad(q, propto, jacobian)
         return result
 
+    @one_blas_thread()
     def map(
         self,
         points: Operand,
@@ -150,12 +151,7 @@ class _Block:
             known = self._f.known(points[0], *self._options)
             if known is not None and hasattr(known.run, "map"):
                 with suppress(Exception):  # the loop below names the point
-                    known.run.map(
-                        points,
-                        values,
-                        gradients,
-                        len(os.sched_getaffinity(0)) if self._is_alone else 1,
-                    )
+                    known.run.map(points, values, gradients, None if self._is_alone else 1)
                 # The function itself is called where the program stopped, or is not finite.
                 left = np.flatnonzero(~np.isfinite(values)).tolist()
         for i in left:

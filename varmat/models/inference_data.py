@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ from varmat.models.results import coordinates, shapes_in, to_arviz, with_groups
 from varmat.models.starts import random_start
 from varmat.programs.program import ElsewhereError
 from varmat.programs.runners import runner_for
+from varmat.programs.runners.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -82,6 +82,7 @@ class LogLikelihood:
         random_start(np.random.default_rng(0), size, is_allowed, np.zeros(size), of_values)
         return found
 
+    @one_blas_thread()
     def of_draws(
         self,
         model: Model,
@@ -220,7 +221,7 @@ class _Pointwise:
         ends = np.cumsum([math.prod(each) for each in shapes]).tolist()
         values, flat = np.full(len(points), np.nan), np.empty((len(points), ends[-1]))
         if hasattr(runner, "map"):
-            runner.map(points, values, flat, len(os.sched_getaffinity(0)) if self._is_alone else 1)
+            runner.map(points, values, flat, None if self._is_alone else 1)
         else:
             for i, point in enumerate(points):
                 with suppress(ArithmeticError, ValueError, ElsewhereError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import warnings
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from varmat.models.functions import of_values
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without
 from varmat.programs.runners import has_native
+from varmat.programs.runners.threads import processors
 
 if TYPE_CHECKING:
     from varmat.models.results import ArvizData, Dims, Labels
@@ -87,7 +87,7 @@ class NativeModel:
             for name in ("_point" + "_" * i for i in range(len(names) + 1))
             if name not in names
         )
-        runs = max(1, min(settings["chains"], (settings["cores"] or os.cpu_count() or 1) + 2))
+        runs = max(1, min(settings["chains"], (settings["cores"] or processors()) + 2))
         values = None if program is None else NativeRunner(program)
         self._data = pointers.UserData(
             density, values, runs, self._density_at, self._values_at, bool(self._later)

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
+from varmat.programs.runners.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -84,11 +85,6 @@ def begin(modules: Sequence[str]) -> None:
 pools = Pools()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=pools.forget)
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check(name: str, executor: object) -> None:
@@ -226,6 +222,15 @@ def _listed(asking: Asking, requests: Sequence[Operand], left: list[int]) -> str
     return f"{asking.noun}s " + ", ".join(map(str, jobs[:8])) + others
 
 
+@one_blas_thread()
+def _beside_others(
+    process: tuple[str, int], request: object, parcel: tuple[bytes | None, bytes] | None
+) -> Result:
+    """Answer a request as one of several workers."""
+    return run(process, request, parcel)
+
+
+@one_blas_thread()
 def _round(
     asking: Asking, pool: Executor, requests: Sequence[object], found: list[Result], left: list[int]
 ) -> list[int]:
@@ -270,7 +275,7 @@ def _submitted(
 ) -> Future[Result] | None:
     """The future of a request; None if the pool is broken."""
     try:
-        return pool.submit(run, identity(), request, parcel)
+        return pool.submit(_beside_others, identity(), request, parcel)
     except BrokenExecutor:
         return None
 

@@ -14,6 +14,7 @@ from varmat.programs.program import OBJECT, Program, Value
 from varmat.programs.runners import compiled
 from varmat.programs.runners.compiled import PYTHON, SCRATCH
 from varmat.programs.runners.table import Table, kinds
+from varmat.programs.runners.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.kernel import Arrays
@@ -159,10 +160,16 @@ class NativeRunner:
             raise raised
         return [value, *results]
 
+    @one_blas_thread()
     def map(
-        self, points: np.ndarray, values: np.ndarray, gradients: np.ndarray, workers: int
+        self,
+        points: np.ndarray,
+        values: np.ndarray,
+        gradients: np.ndarray,
+        workers: int | None = None,
     ) -> None:
-        """Run at many points, in threads; a value is nan where the run ended.
+        """Run at many points, in threads, by default one for each processor; a value is nan where
+        the run ended.
 
         A row of `points` has all arguments one after the other, a row of `gradients` all outputs
         but the first."""
@@ -179,7 +186,8 @@ class NativeRunner:
         ]
         if self.calls_python:  # threads would only take turns
             workers = 1
-        shares = [s for s in np.array_split(np.arange(len(points)), workers) if len(s)]
+        count = min(workers or processors(), len(points)) or 1
+        shares = np.array_split(np.arange(len(points)), count)
 
         def work(share: np.ndarray) -> None:
             frame = self.take_frame()
