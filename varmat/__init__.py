@@ -12,6 +12,7 @@ from varmat.core.callbacks import make_callback_var as make_callback_var
 from varmat.core.callbacks import reverse_pass_callback as reverse_pass_callback
 from varmat.core.dual import Dual as Dual
 from varmat.core.elementwise import elementwise as elementwise
+from varmat.core.errors import DataError as DataError
 from varmat.core.errors import DomainError as DomainError
 from varmat.core.errors import ShapeError as ShapeError
 from varmat.core.errors import TapeError as TapeError
@@ -213,6 +214,7 @@ _dispatch.LATER.append("varmat.complexes")
 
 # What is there from the start; `__all__` has the names of the later modules too.
 _NAMES = [
+    "DataError",
     "DomainError",
     "Dual",
     "MatVar",

@@ -119,7 +119,11 @@ def test_second_derivatives():
 
 
 def test_outside():
-    for y, theta in ((-1, THETA), (6, THETA), (1.5, THETA), (0, [1.0, 0.5]), (2, [0.0, 0.5])):
+    for y in (-1, 6, 1.5):
+        assert vm.poisson_binomial_lpmf(y, THETA) == -math.inf
+        with pytest.raises(vm.DataError, match=r"must be an integer from 0 to 5!$"):
+            vm.gradient(lambda theta, y=y: vm.poisson_binomial_lpmf(y, theta), THETA)
+    for y, theta in ((0, [1.0, 0.5]), (2, [0.0, 0.5])):
         value, gradient = vm.value_and_grad(vm.poisson_binomial_lpmf, 1)(y, np.array(theta))
         assert value == -math.inf
         np.testing.assert_array_equal(gradient, 0.0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -403,6 +404,29 @@ def test_arguments_outside_their_domain(row):
                         assert not tape
 
 
+def not_possible(row, point):
+    """Whether an observation has a density of zero whatever the parameters are."""
+    return row.data_domain is not None and not row.data_domain(*point).holds(point[0])
+
+
+def refused_as_data(row, continuous, point):
+    """The refusal names the observation and is not recoverable, and nothing is recorded."""
+    title = row.arguments[row.operands[0]][0]
+    text = (
+        f"{row.name}: {title} is {float(point[0])!r}, but must be {row.data_domain(*point).phrase}!"
+    )
+    for propto in (False, True):
+        with vm.nested() as tape:
+            args = [vm.var(float(x)) if i in continuous else x for i, x in enumerate(point)]
+            with pytest.raises(vm.DataError) as caught:
+                row(*args, propto=propto)
+            assert str(caught.value) == text
+            assert not caught.value.is_recoverable
+            assert not tape
+    with pytest.raises(vm.DataError, match=re.escape(text)):
+        row(*(vm.Dual(float(x), 1.0) if i in continuous else x for i, x in enumerate(point)))
+
+
 @pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
 @every_row
 def test_outside_the_support(row, long, monkeypatch):
@@ -410,6 +434,14 @@ def test_outside_the_support(row, long, monkeypatch):
     assert bool(row.outside) == (row.support is not None)
     continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
     for point in row.outside:
+        assert row(*point) == -math.inf
+        if continuous and not_possible(row, point):
+            assert (
+                row(*(np.append(c, x) for c, x in zip(columns(row), point, strict=True)))
+                == -math.inf
+            )
+            refused_as_data(row, continuous, point)
+            continue
         value, gradients = vm.value_and_grad(row, continuous)(*point)
         assert value == -math.inf
         assert gradients == (0.0,) * len(continuous)

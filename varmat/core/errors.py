@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from varmat.typing import Value
 
-__all__ = ["DomainError", "ShapeError", "TapeError"]
+__all__ = ["DataError", "DomainError", "ShapeError", "TapeError"]
 
 
 class _Refusals(threading.local):
@@ -55,6 +55,18 @@ class DomainError(ValueError):
     def __init__(self, text: str = "") -> None:
         super().__init__(called(text))
         refusals.of_values += 1
+
+
+class DataError(DomainError):
+    """An observation has a density of zero whatever the parameters are.
+
+    Attributes
+    ----------
+    is_recoverable : bool
+        False: no other point is better, so samplers and optimisers end.
+    """
+
+    is_recoverable = False
 
 
 class ShapeError(ValueError):

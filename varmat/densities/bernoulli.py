@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from varmat.core.domains import finite, nonnegative
-from varmat.densities.density import not_nan, probability
+from varmat.densities.density import not_nan, probability, zero_or_one
 from varmat.densities.univariate import Quick, univariate
 
 __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
@@ -86,6 +86,8 @@ bernoulli_logit_lpmf = univariate(
 (-2.0794415416798357, 0.5)
 """,
 )
+
+bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_or_one
 
 binomial_lpmf = univariate(
     "binomial_lpmf",

@@ -91,3 +91,5 @@ beta_neg_binomial_lpmf = univariate(
 -0.69314718056
 """,
 )
+# As in Stan: the mass of a count below zero is zero here.
+beta_binomial_lpmf.data_domain = None

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import Kept, density, not_nan
+from varmat.densities.density import Kept, density, integer_to, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straight, softmax
@@ -110,6 +110,9 @@ def categorical_lpmf(n: Operand, theta: Operand, keep: Kept) -> Result:
     return Saved(value, counts=counts)
 
 
+categorical_lpmf.data_domain = lambda n, theta: integer_to(theta.shape[-1])
+
+
 @categorical_lpmf.straight
 def categorical_straight(n: Operand, theta: Operand, keep: Kept) -> Result:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
@@ -189,6 +192,9 @@ def categorical_logit_lpmf(n: Operand, beta: Operand, keep: Kept) -> Result:
         return Saved(-math.inf, counts=None, logs=None)
     logs = log_softmax(beta, axis=-1)
     return Saved(float(counts.ravel().dot(logs.ravel())), counts=counts, logs=logs)
+
+
+categorical_logit_lpmf.data_domain = lambda n, beta: integer_to(beta.shape[-1])
 
 
 @categorical_logit_lpmf.straight

@@ -29,15 +29,18 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
-from varmat.core.errors import ShapeError, called
-from varmat.core.operation import Operation, is_differentiable, operation
+from varmat.core.dual import Dual
+from varmat.core.errors import DataError, DomainError, ShapeError, called
+from varmat.core.operation import Operation, as_operand, is_differentiable, operation
+from varmat.core.variables import VARIABLES, Var
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
@@ -50,6 +53,21 @@ possible = Domain("above -inf", lambda x: x != -math.inf)
 probability = Domain(
     "in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1
 )
+
+# What an observation must be in, whatever the parameters are: see `Density.data_domain`.
+nonnegative_integer = Domain(
+    "a nonnegative integer", lambda x: (x >= 0.0) & (x < math.inf) & (np.floor(x) == x)
+)
+zero_or_one = Domain("0 or 1", lambda x: (x == 0.0) | (x == 1.0))
+
+
+def integer_to(last: int, first: int = 1) -> Domain:
+    """The domain of categories, or of counts of trials."""
+    return Domain(
+        f"an integer from {first} to {last}",
+        lambda x: (x >= first) & (x <= last) & (np.floor(x) == x),
+    )
+
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -66,6 +84,13 @@ def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
 def ieee(values: Iterable[Value]) -> list[Result]:
     """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
+
+
+def _value(x: Operand) -> Value:
+    """The plain value of an operand; recordings do not count this as a look at it."""
+    while isinstance(x, Dual):
+        x = x.val
+    return x._val if type(x) in VARIABLES else plain(x)
 
 
 def typed(function: Function) -> DensityCall:
@@ -97,11 +122,17 @@ class Density:
 
     operation: Operation
     rng: Function | None = None
+    # The domain of the first argument, the observation, outside which no parameters make it
+    # possible, as a function of the values of all arguments. By default the nonnegative integers
+    # for a mass; None if what is possible depends on the parameters.
+    data_domain: Function | None = None
 
     def __init__(self, name: str, arguments: Arguments, discrete: Iterable[str] = ()) -> None:
         self.__name__ = self.__qualname__ = self.name = name
         self.arguments = arguments
         self.discrete = frozenset(discrete)
+        if name.endswith("_lpmf"):
+            self.data_domain = lambda *_: nonnegative_integer
         self.all_terms = frozenset({*arguments, "constants"})
         self.parameters = positional(arguments)
         propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
@@ -122,6 +153,17 @@ class Density:
             "discrete!"
         )
         raise TypeError(called(text))
+
+    def refuse_data(self, values: Sequence[Operand]) -> None:
+        """Refuse an observation that is impossible whatever the parameters are. Call this where the
+        log density is -inf, the observation is data, and the parameters are variables.
+        """
+        if self.data_domain is not None:
+            (title, _), *_ = self.arguments.values()
+            try:
+                self.data_domain(*values).check(self.name, title, values[0])
+            except DomainError as error:
+                raise DataError(str(error)) from None
 
     def made_of(
         self, function: Any, domains: Arguments | None = None, **settings: Setting
@@ -159,16 +201,26 @@ class Density:
             for name, x in (*zip(self.arguments, args, strict=False), *named.items()):
                 if name in self.discrete and is_differentiable(x):
                     self.refuse_variable(name)
-        if not propto:
-            return self.operation(*args, **named)
-        if named:
-            args = self.__signature__.bind(*args, **named).args
-        return self.operation(
-            *args,
-            keep=frozenset(
-                n for n, x in zip(self.arguments, args, strict=False) if is_differentiable(x)
-            ),
-        )
+        if named or len(args) != len(self.arguments):
+            args, _ = self.operation._bind(args, named)
+        active = zip(self.arguments, args, strict=True)
+        keep = frozenset(name for name, x in active if is_differentiable(x)) if propto else None
+        return self.unless_impossible(args, self.operation(*args, keep=keep))
+
+    def unless_impossible(self, args: Sequence[Operand], result: Result) -> Result:
+        """The result for these arguments, unless they are refused by `refuse_data`: then the entry
+        on the tape is removed.
+        """
+        if self.data_domain is None or _value(result) != -math.inf:
+            return result
+        if is_differentiable(result) and not is_differentiable(args[0]):
+            try:
+                self.refuse_data([_value(as_operand(x, self.name)) for x in args])
+            except DataError:
+                if type(result) is Var:
+                    result._tape.top.pop()
+                raise
+        return result
 
 
 class Proportional:

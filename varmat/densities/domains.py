@@ -17,7 +17,7 @@ from varmat.densities.density import not_nan
 from varmat.functions.checks import TOLERANCE, one
 from varmat.functions.linalg.lapack import cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
-from varmat.functions.linalg.triangles import place_of
+from varmat.functions.linalg.triangles import check_lower, place_of
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Value
@@ -138,12 +138,38 @@ square_matrix = Matrix(
 )
 
 
+def _factor(function: str, a: Operand, name: str) -> Result:
+    check_symmetric(function, a, name)
+    return cholesky_factor(function, a, name=name)
+
+
 def factor_or_none(a: Operand) -> Result:
     """The lower Cholesky factor of an observation, None unless it is symmetric positive
     definite.
     """
     try:
-        check_symmetric("", a)
-        return cholesky_factor("", a)
+        return _factor("", a, "")
     except DomainError:
         return None
+
+
+def _refuse_matrix(function: str, x: Operand, name: str) -> None:
+    check_lower(function, x, name)
+    _refuse_factor(function, x, name)
+
+
+# For observations that are data: see `Density.data_domain`.
+definite_matrix = Matrix("symmetric positive definite", _factor, symmetric_matrix.holds)
+lower_matrix = Matrix(
+    "lower triangular with a positive diagonal", _refuse_matrix, lower_factor.holds
+)
+
+
+def with_ones(domain: Matrix, ones: Callable[[Value], Value], title: str) -> Matrix:
+    """A domain of matrices for which a function returns ones."""
+
+    def refuse(function: str, x: Operand, name: str) -> None:
+        one.check(function, f"{title} of {name}", ones(x))
+        domain.refuse(function, x, name)
+
+    return Matrix(domain.phrase, refuse, domain.holds)

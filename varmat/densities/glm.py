@@ -22,7 +22,14 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
-from varmat.densities.density import HALF_LOG_TWO_PI, Arguments, Density, not_nan, typed
+from varmat.densities.density import (
+    HALF_LOG_TWO_PI,
+    Arguments,
+    Density,
+    not_nan,
+    typed,
+    zero_or_one,
+)
 from varmat.densities.row_pass import Pass, Sums, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
@@ -108,6 +115,8 @@ class Glm(Density):
         value, sums = self._evaluate(values, None, np.empty if top is None else top.workspace)
         if top is None:
             return value
+        if value == -math.inf:
+            self.refuse_data(values)
         result = make_result(value, top)
         top.append((self.operation.rule, result, operands, {"keep": None, "sums": sums}))
         return result
@@ -483,6 +492,9 @@ def bernoulli_logit_glm_lpmf(
     one_pass.beta = 2.0 * one_pass.beta
     one_pass.run(weigh)
     return Sums(value, one_pass.weights, one_pass.product, -2.0)
+
+
+bernoulli_logit_glm_lpmf.data_domain = lambda *_: zero_or_one
 
 
 def poisson_partials(y: Operand, eta: Operand) -> dict[str, Result]:

@@ -13,7 +13,7 @@ from varmat.core.domains import finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
-from varmat.densities.density import density, not_nan
+from varmat.densities.density import density, integer_to, not_nan
 from varmat.densities.domains import ZERO, finite_vector, ordered
 from varmat.densities.ordered import Cells
 from varmat.densities.row_pass import MOST_ROWS, Pass
@@ -182,6 +182,9 @@ def categorical_logit_glm_lpmf(
     if not math.isfinite(value):
         _check(categorical_logit_glm_lpmf, None, x, None, None)
     return Saved(value, sums=(in_alpha, in_beta))
+
+
+categorical_logit_glm_lpmf.data_domain = lambda y, x, alpha, beta: integer_to(beta.shape[-1])
 
 
 def _rows_at_once(x: Operand, k: int) -> int:
@@ -425,6 +428,13 @@ def ordered_logistic_glm_lpmf(
 # / (1 + a), F(eta - high) = b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a
 # b, and minus the logarithms of what is left add up to log(1 + d). So a block takes one
 # exponential, and all observations together one logarithm, unless one overflows or underflows.
+
+
+ordered_logistic_glm_lpmf.data_domain = lambda y, x, beta, cutpoints: integer_to(
+    cutpoints.shape[-1] + 1
+)
+
+
 def _weigh_cells(one_pass: Pass, which: Value, cutpoints: Operand) -> tuple[Result, Result, float]:
     """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for
     the widths of the cells.

@@ -12,7 +12,15 @@ from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, possible
-from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix
+from varmat.densities.domains import (
+    ZERO,
+    Scalar,
+    definite_matrix,
+    factor_or_none,
+    lower_matrix,
+    square_matrix,
+    with_ones,
+)
 from varmat.densities.wishart import QUARTER_LOG_PI
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import TOLERANCE, is_held, one
@@ -144,6 +152,11 @@ def _powers(k: int, eta: Operand) -> Result:
     return intercepts + slopes * eta
 
 
+lkj_corr_cholesky_lpdf.data_domain = lambda *_: with_ones(
+    lower_matrix, lambda x: np.einsum("ij,ij->i", x, x), "the squared length of rows"
+)
+
+
 @lkj_corr_cholesky_lpdf.straight
 def lkj_corr_cholesky_straight(factor: Operand, eta: Operand, keep: Kept) -> Result:
     k, diagonal = len(factor), np.diagonal(factor)
@@ -240,6 +253,9 @@ def lkj_corr_lpdf(sigma: Operand, eta: Operand, keep: Kept) -> Result:
     return Saved(
         value + _lkj_constant(float(eta), len(sigma)) if "eta" in keep else value, factor=factor
     )
+
+
+lkj_corr_lpdf.data_domain = lambda *_: with_ones(definite_matrix, np.diagonal, "the diagonal")
 
 
 @lkj_corr_lpdf.straight
@@ -360,6 +376,9 @@ def lkj_cov_lpdf(matrix: Operand, mu: Operand, sigma: Operand, eta: Operand, kee
     if keep & {"Sigma", "eta"}:
         value += 2.0 * (eta - 1.0) * (log_diagonal(factor) - float(add_reduce(logs)))
     return Saved(value + _lkj_constant(eta, k) if "eta" in keep else value, factor=factor)
+
+
+lkj_cov_lpdf.data_domain = lambda *_: definite_matrix
 
 
 @lkj_cov_lpdf.reverse

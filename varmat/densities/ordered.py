@@ -12,7 +12,7 @@ from varmat.core.domains import finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
-from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, integer_to, not_nan
 from varmat.densities.domains import ZERO, ordered
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
@@ -156,6 +156,9 @@ def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Ke
         float(add_reduce(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high)
     )
     return Saved(inner - below - above, cells=cells)
+
+
+ordered_logistic_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoints.shape[-1] + 1)
 
 
 @ordered_logistic_lpmf.straight
@@ -442,6 +445,9 @@ def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
         low, high = (cutpoints.reshape(-1)[places] for places in (ends.low, ends.high))
         value, *slopes = normal_cell(low - eta, high - eta, high - low, ends.has_low, ends.has_high)
     return Saved(float(add_reduce(value, None)), slopes=(ends, *slopes))
+
+
+ordered_probit_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoints.shape[-1] + 1)
 
 
 @ordered_probit_lpmf.reverse

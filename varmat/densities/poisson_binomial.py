@@ -16,7 +16,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.densities.density import Kept, density, not_nan, probability
+from varmat.densities.density import Kept, density, integer_to, not_nan, probability
 from varmat.functions.arrays.reductions import add_reduce
 
 if TYPE_CHECKING:
@@ -248,6 +248,9 @@ def poisson_binomial_lpmf(y: Operand, theta: Operand, keep: Kept) -> Result:
     """
     value, trials = _solved(y, theta)
     return Saved(value, trials=trials)
+
+
+poisson_binomial_lpmf.data_domain = lambda y, theta: integer_to(theta.shape[-1], 0)
 
 
 @poisson_binomial_lpmf.reverse

@@ -138,6 +138,9 @@ def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: Kept) -> Result:
     return Saved(value, logs=logs)
 
 
+dirichlet_lpdf.data_domain = lambda theta, alpha: simplex
+
+
 @dirichlet_lpdf.straight
 def dirichlet_straight(theta: Operand, alpha: Operand, keep: Kept) -> Result:
     shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)

@@ -191,7 +191,7 @@ class Univariate(Density, Operation):
             if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
                 number = as_number(x)
                 if number is None:
-                    return self._general(args, {"keep": keep})
+                    return self.unless_impossible(args, self._general(args, {"keep": keep}))
                 x, kind = number
             use = use << 2 | kind
             if kind >= IS_VARIABLE:
@@ -207,6 +207,8 @@ class Univariate(Density, Operation):
         value, partials = self.evaluate(values, shape, key)
         if tape is None:
             return value
+        if value == -math.inf:
+            self.refuse_data(values)
         result: Result = new(Var)
         result._val = value
         result._adj = None
@@ -227,7 +229,7 @@ class Univariate(Density, Operation):
     def _broadcast(self, args: Sequence[Operand], keep: Keep) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
-            return self._general(args, {"keep": keep})
+            return self.unless_impossible(args, self._general(args, {"keep": keep}))
         # Domains are checked now, for the sake of the index in the message.
         shape = self.shape_of(args)
         if self.demand is not None:
@@ -399,9 +401,7 @@ class Univariate(Density, Operation):
         )
 
     def chain(self, result: Operand, active: Operand, saved: Operand) -> None:
-        """What the reverse pass does with an entry: the partials times the adjoint of the
-        result.
-        """
+        """Add the partials times the adjoint of the result to the operands' adjoints."""
         g = result._adj
         partials = saved[0]
         for i, x in enumerate(active):

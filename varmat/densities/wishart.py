@@ -16,7 +16,14 @@ from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import Kept, density, not_nan, possible
-from varmat.densities.domains import ZERO, Scalar, factor_or_none, square_matrix, symmetric_matrix
+from varmat.densities.domains import (
+    ZERO,
+    Scalar,
+    definite_matrix,
+    factor_or_none,
+    square_matrix,
+    symmetric_matrix,
+)
 from varmat.densities.scale_matrices import folded
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.determinants import log_determinant_spd_of
@@ -300,6 +307,7 @@ def inv_wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
 
 
 for _density, _sign in ((wishart_lpdf, 1.0), (inv_wishart_lpdf, -1.0)):
+    _density.data_domain = lambda *_: definite_matrix
     _density.reverse(partial(_wishart_reverse, sign=_sign))
     _density.tangent(partial(_wishart_tangent, sign=_sign))
     _density.straight(partial(_wishart_straight, sign=_sign))

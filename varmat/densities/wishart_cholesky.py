@@ -16,7 +16,7 @@ from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import Kept, StructuredDensity, density, possible
-from varmat.densities.domains import ZERO, lower_factor, square_matrix
+from varmat.densities.domains import ZERO, lower_factor, lower_matrix, square_matrix
 from varmat.densities.sources import references
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
 from varmat.functions.checks import is_held
@@ -274,6 +274,7 @@ def _cholesky_density(
     made = density(L_Y=(_OBSERVATION, square_matrix), nu=DEGREES, L_S=(_SCALE, lower_factor))(
         function
     )
+    made.data_domain = lambda *_: lower_matrix
     made.reverse(partial(_reverse, sign=sign))
     made.tangent(partial(_tangent, sign=sign))
     made.straight(partial(_straight, sign=sign))
