@@ -168,6 +168,23 @@ def test_summary_says_what_is_wrong():
     assert cells(found)[:4] == ["4 chains of 400 draws, 2 divergences", *found.warnings]
 
 
+@pytest.mark.parametrize("bad", [np.inf, np.nan, 1e300])
+def test_summary_names_draws_that_are_not_finite_first(bad):
+    """Draws of an improper posterior may run to infinity without a divergence."""
+    draws = chains()
+    draws["w"][1, 3:5, 1] = bad
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = GAUSSIAN.summary(draws)
+    assert found.failures == (0 if bad == 1e300 else 2)
+    head = "4 chains of 400 draws" + (", 2 of them inf or nan" if found.failures else "")
+    assert cells(found)[0] == head
+    assert found.warnings[0] == (
+        "draws are inf or nan, or too large for a standard deviation: w.2; the posterior may be "
+        "improper, as without a prior"
+    )
+
+
 def test_summary_of_an_approximation_needs_no_chains():
     found = GAUSSIAN.summary(GAUSSIAN.laplace(seed=1, draws=20))
     assert (found.names, found.chains, found.draws, found.divergences) == (

@@ -32,7 +32,7 @@ def test_initial_point_is_one_that_the_model_accepts():
     never = vm.Model(lambda x: -np.inf * vm.value(x) ** 2, x=vm.real())
     with pytest.raises(
         vm.DomainError,
-        match=r"at 100 random points .* was not finite; give a start .*outside the support",
+        match=r"at 100 random points .* was not finite; give a start .*the log density is -inf",
     ):
         never.initial_point(seed=1)
 
@@ -68,8 +68,17 @@ def test_start_where_there_is_little_room():
             "the last refusal: the log density is flat in y: a prior or a bound may be missing",
         ),
         (lambda x, y: 0.0, "flat in x, y:"),
-        (lambda x, y: x + y - np.inf, "none was refused"),
-        (lambda x, y: x + np.log(-y * y), "none was refused"),
+        (lambda x, y: vm.normal_lpdf(x, y, 1) - np.inf, "at the last of these, subtract is -inf"),
+        (lambda x, y: x + np.log(-y * y), "at the last of these, log is nan"),
+        (
+            lambda x, y: vm.exponential_lpdf([1.0, -2.0], np.exp(x)) + vm.normal_lpdf(y, x, 1.0),
+            "at the last of these, exponential_lpdf is -inf",
+        ),
+        (
+            lambda x, y: np.sum(vm.poisson_lpmf.pointwise([1, -1], np.exp(x + y))),
+            r"at the last of these, poisson_lpmf.pointwise\[1\] is -inf",
+        ),
+        (lambda x, y: -np.inf, "at the last of these, the log density is -inf"),
     ],
 )
 def test_start_that_is_not_found(log_density, message):

@@ -86,7 +86,11 @@ class Callbacks:
 
         try:
             return random_start(
-                np.random.default_rng(seed), self.model.param_unc_num(), accepts, self.centre
+                np.random.default_rng(seed),
+                self.model.param_unc_num(),
+                accepts,
+                self.centre,
+                model=self.model,
             )
         except DomainError as error:
             self.failures.append(error)

@@ -159,7 +159,7 @@ class Model(DensityModel):
             return bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
 
         with np.errstate(all="ignore"):
-            return random_start(np.random.default_rng(seed), self._layout.size, accepts)
+            return random_start(np.random.default_rng(seed), self._layout.size, accepts, model=self)
 
     def optimize(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,8 @@ class Summary:
     chains, draws : int
     divergences : int or None
         None if the sampler did not count them.
+    failures : int
+        Draws with an element that is inf or nan.
     """
 
     names: list[str]
@@ -41,11 +44,19 @@ class Summary:
     chains: int
     draws: int
     divergences: int | None
+    failures: int = 0
 
     @property
     def warnings(self) -> list[str]:
         """Reasons not to trust the draws."""
         found = []
+        # The standard deviation of a single draw is nan.
+        kept = self.table["sd" if self.chains * self.draws > 1 else "mean"]
+        if bad := [*compress(self.names, ~np.isfinite(kept))]:
+            found.append(
+                f"draws are inf or nan, or too large for a standard deviation: "
+                f"{', '.join(bad[:5])}; the posterior may be improper, as without a prior"
+            )
         if self.divergences:
             found.append(
                 f"{self.divergences} of {self.chains * self.draws} draws diverged: try "
@@ -75,8 +86,10 @@ class Summary:
         return found
 
     def _lines(self) -> list[str]:
+        failures = f", {self.failures} of them inf or nan" if self.failures else ""
         divergences = "" if self.divergences is None else f", {self.divergences} divergences"
-        return [f"{self.chains} chains of {self.draws} draws{divergences}", *self.warnings]
+        head = f"{self.chains} chains of {self.draws} draws{failures}{divergences}"
+        return [head, *self.warnings]
 
     def __repr__(self) -> str:
         width = max([9, *map(len, self.names)])
@@ -134,7 +147,8 @@ def summarised(result: ArvizData) -> Summary:
         table |= _diagnostics(arrays)
         stats = getattr(result, "sample_stats", {})
         divergences = int(np.sum(np.asarray(stats["diverging"]))) if "diverging" in stats else None
-    return Summary(names, table, chains, draws, divergences)
+    failures = int(np.sum(~np.isfinite(flat).all(axis=1)))
+    return Summary(names, table, chains, draws, divergences, failures)
 
 
 def _diagnostics(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
