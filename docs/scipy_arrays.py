@@ -16,7 +16,7 @@ START, END = "<!-- the tables -->\n", "<!-- their end -->\n"
 
 def shown(text: str) -> str:
     """An answer as it stands in the table: what can be written is code."""
-    if text.startswith("vm.") or (text.startswith("np.") and " " not in text):
+    if text.startswith(("vm.", "varmat.")) or (text.startswith("np.") and " " not in text):
         return f"`{text}`"
     return text.replace("*", "\\*").replace("|", "\\|")
 
@@ -25,6 +25,8 @@ def lines() -> str:
     """The tables as they stand in the page."""
     parts = []
     for module, rows in TABLE.items():
+        if module == "scipy.special":  # is in a page of its own, with the ufuncs
+            continue
         names = sorted((name for each in rows.values() for name in each.split()), key=str.lower)
         parts.append(f"\n## {module}\n\n| function | answer |\n|---|---|\n")
         parts += [f"| `{name}` | {shown(answer(module, name) or '')} |\n" for name in names]

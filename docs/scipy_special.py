@@ -18,70 +18,12 @@ from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
 from varmat.functions.rows import CONSTANT_OPERANDS
+from varmat.functions.scipy_names import answer, is_differentiable
 from varmat.functions.special import further_names as special_names
 from varmat.functions.special import further_rows as special_rows
 
 PAGE = Path(__file__).parent / "scipy_functions.md"
 START, END = "<!-- the table of scipy.special -->\n", "<!-- its end -->\n"
-_ARRAYS = "refused: SciPy makes arrays of its arguments; "
-_WHOLE = "refused: it counts, with whole numbers; "
-_NO_TWIN = _ARRAYS + "varmat has nothing like it"
-_OBJECTS = (
-    "refused: it makes an object of plain numbers, of a degree and parameters; write with "
-    "scipy.special.eval_legendre and "
-    "its like"
-)
-_ZEROS = "refused: its arguments are whole numbers, how many zeros of what order"
-_SPHERICAL = _ARRAYS + "write np.sqrt(np.pi / (2 * x)) * scipy.special.{}(n + 0.5, x)"
-# What is no ufunc: what it does with a variable.
-FUNCTIONS = {
-    **dict.fromkeys(("geterr", "seterr", "errstate", "SpecialFunctionWarning",
-        "SpecialFunctionError"),
-        "not a function of numbers"),
-    **dict.fromkeys(("jvp", "yvp", "ivp", "kvp"),
-     "derivatives in `z`; `v` as in the function that it is a derivative of"),
-    "assoc_laguerre": "derivatives in `x`; `n` and `k` are constant",
-    "sinc": "derivatives in `x`",
-    "softplus": "derivatives in `x`",
-    "zeta": "derivatives in `q`, and in `x` if there is no `q`, for x > 1; beside `q` it is "
-            "constant",
-    "logsumexp": _ARRAYS + "write varmat.log_sum_exp",
-    "softmax": _ARRAYS + "write varmat.softmax",
-    "log_softmax": _ARRAYS + "write varmat.log_softmax",
-    "multigammaln": _ARRAYS + "write varmat.multigammaln",
-    "polygamma": _ARRAYS + "write varmat.polygamma",
-    "lambertw": f"refused: {special_names.REFUSED['_lambertw']}",
-    "spherical_jn": _SPHERICAL.format("jv"),
-    "spherical_yn": _SPHERICAL.format("yv"),
-    "spherical_in": _SPHERICAL.format("iv"),
-    "spherical_kn": _ARRAYS + "write np.sqrt(np.pi / (2 * x)) * scipy.special.kv(n + 0.5, x)",
-    "diric": _ARRAYS + "write np.sin(n * x / 2) / (n * np.sin(x / 2))",
-    "comb": _WHOLE + "write varmat.binom for real ones",
-    "perm": _WHOLE + "write scipy.special.poch(n - k + 1, k) for real ones",
-    **dict.fromkeys(("factorial", "factorial2", "factorialk"),
-     _WHOLE + "write varmat.gamma(x + 1) for real ones"),
-    **dict.fromkeys(("stirling2", "bernoulli", "euler"), _WHOLE + "there is no derivative"),
-    **dict.fromkeys(("h1vp", "h2vp"),
-     "refused: its results are complex numbers; write with jvp and yvp"),
-    **dict.fromkeys(("legendre_p", "legendre_p_all"),
-     _ARRAYS + "write scipy.special.eval_legendre(n, x)"),
-    **dict.fromkeys(("assoc_legendre_p", "assoc_legendre_p_all", "sph_legendre_p",
-        "sph_legendre_p_all"),
-    _ARRAYS + "write scipy.special.lpmv"),
-    **dict.fromkeys(("sph_harm_y", "sph_harm_y_all"),
-    "refused: its results are complex numbers; write with scipy.special.lpmv, np.cos and np.sin"),
-    **dict.fromkeys(("ellip_harm", "ellip_harm_2", "ellip_normal", "lqn", "lqmn"), _NO_TWIN),
-    **dict.fromkeys(
-        ("lmbda", "riccati_jn", "riccati_yn", "pbdn_seq", "pbdv_seq", "pbvv_seq", "obl_cv_seq",
-         "pro_cv_seq", "mathieu_even_coef",
-         "mathieu_odd_coef"),
-          "refused: SciPy takes plain numbers alone, and makes a whole sequence"),
-}  # fmt: skip
-_POLYNOMIALS = (
-    "legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm "
-    "gegenbauer sh_legendre sh_chebyt "
-    "sh_chebyu sh_jacobi p t u c s j l la h he cg ps ts us js"
-)
 
 
 def signature(name: str, ufunc: Any) -> list[str]:
@@ -124,13 +66,7 @@ def answers() -> dict[str, tuple[str, str]]:
     for name in sorted(scipy.special.__all__, key=str.lower):
         thing = getattr(scipy.special, name)
         if not isinstance(thing, np.ufunc):
-            objects = (
-                name in _POLYNOMIALS.split() or name.endswith("_roots") or name.startswith("roots_")
-            )
-            text = FUNCTIONS.get(name) or (
-                _OBJECTS if objects else _ZEROS if name.endswith("_zeros") else ""
-            )
-            table[name] = (name, text)
+            table[name] = (name, said(answer("scipy.special", name) or ""))
             continue
         own = thing.__name__
         names = signature(name, thing)
@@ -142,6 +78,12 @@ def answers() -> dict[str, tuple[str, str]]:
             text = of_rows([row_of[id(SPECIAL[own])]], names, "") if own in SPECIAL else ""
         table[name] = (f"{name}({', '.join(names)})", text)
     return table
+
+
+def said(text: str) -> str:
+    """What is said of a function that is no ufunc."""
+    own = text.replace("vm.", "varmat.")
+    return f"`{own}`" if is_differentiable(text) else own
 
 
 def lines() -> str:

@@ -209,9 +209,9 @@ def _store_number(x):
      "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take"),
     (lambda x: np.full((2, 3), x), "write np.broadcast_to(x, shape)"),
     (lambda x: scipy.linalg.norm(x),
-     "scipy.linalg.norm cannot be called on variables: use np.linalg.norm"),
+     "scipy.linalg.norm cannot be called on variables: use varmat.scipy.linalg.norm"),
     (lambda x: scipy.stats.norm.logpdf(x),
-     "for functions outside NumPy the varmat function of the same name"),
+     "use the varmat function of the same name, such as varmat.normal_lpdf for"),
     (lambda x: float(x[0]), "varmat.value(x) for the plain numbers"),
     (lambda x: math.exp(x[0]), "use NumPy's function instead of math's (np.exp, not math.exp)"),
 ])  # fmt: skip

@@ -50,7 +50,8 @@ BELOW = {
     "transforms": {"core", "programs", "functions"},
     "solvers": {"core", "programs", "functions", "derivatives"},
     "parallel": {"core", "programs", "derivatives", "solvers"},
-    "numpy": {"plain_arrays", "core", "derivatives"},
+    "scipy": {"core", "functions", "derivatives"},
+    "numpy": {"plain_arrays", "core", "derivatives", "scipy"},
     "models": {
         "core",
         "html",

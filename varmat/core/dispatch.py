@@ -40,9 +40,12 @@ SPECIAL: dict[str, Function] = {}
 FURTHER: list[Function] = []
 # One function, of the name of the caller and a sparse matrix of SciPy, that makes a variable of it.
 MAKERS: list[Function] = []
-# What to write instead of converting a variable to a plain "array" or "number": functions of the
-# frame of the caller.
+# What to write instead of converting a variable to a plain "array" or "number", and at what "place"
+# in other people's code a variable is refused: functions of the frame of the caller.
 ADVICE: dict[str, Function] = {}
+# Id of a module that `varmat.numpy.patched` has patched now -> how many blocks do, and the names
+# that it had.
+PATCHED: dict[int, tuple[int, Settings]] = {}
 # Functions by ``module.name``, whose modules need not be imported.
 BY_NAME: dict[str, Function] = {}
 # What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
@@ -176,8 +179,9 @@ def array_function(
         return array_function(self, function, types, args, kwargs)
     unknown = "it is not known to varmat; see varmat.operation for adding it"
     sentence = REFUSED.get(function) or REFUSED.get(function.__module__, unknown)
+    name = f"{function.__module__}.{function.__name__}"
     raise TypeError(
-        f"{function.__module__}.{function.__name__} is not differentiable here: {sentence}"
+        f"{name}{ADVICE['place'](sys._getframe())} is not differentiable here: {sentence}"
     )
 
 
@@ -214,7 +218,8 @@ def array_ufunc(
         sentence = REFUSED.get(
             ufunc, "it is not known to varmat; see varmat.elementwise for adding it"
         )
-        raise TypeError(f"{ufunc.__name__} is not differentiable here: {sentence}")
+        place = ADVICE["place"](sys._getframe())
+        raise TypeError(f"{ufunc.__name__}{place} is not differentiable here: {sentence}")
     if kwargs:
         if (ufunc, method) in UFUNC_METHODS:
             return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from varmat.core import errors
@@ -32,6 +33,24 @@ def outside(frame: FrameType | None, *packages: str) -> Result:
             break
         frame = frame.f_back
     return frame
+
+
+def file_in_library(frame: FrameType | None) -> str:
+    """The file of a frame as a path below the folder of installed packages, or nothing."""
+    parts = Path(frame.f_code.co_filename).parts if frame is not None else ()
+    for folder in ("site-packages", "dist-packages"):
+        if folder in parts:
+            return "/".join(parts[parts.index(folder) + 1 :])
+    return ""
+
+
+def in_library(frame: FrameType | None) -> str:
+    """Where an installed package does something with a variable, for messages: empty if the code
+    that does it is the user's.
+    """
+    frame = outside(frame, "varmat", "numpy", "scipy", "contextlib", "functools")
+    file = file_in_library(frame)
+    return f" inside {file}:{frame.f_lineno}" if file and frame is not None else ""
 
 
 def what_runs(frame: FrameType | None) -> tuple[str, str]:

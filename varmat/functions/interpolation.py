@@ -70,7 +70,7 @@ class CubicHermiteSpline(PPoly):
         y: Operand,
         dydx: Operand,
         axis: int = 0,
-        extrapolate: bool | str | None = True,
+        extrapolate: bool | str | None = None,
     ) -> None:
         x = check_increasing("CubicHermiteSpline", "x", x)
         y, rest, axis = series_of("CubicHermiteSpline", y, np.size(x), axis)
@@ -284,13 +284,7 @@ class PchipInterpolator(PPoly):
         y, rest, axis = series_of("PchipInterpolator", y, np.size(x), axis)
         h = np.diff(x)[:, None]
         secants = np.diff(y, axis=0) / h
-        self._set(
-            _hermite(x, y, _monotone(h, secants)),
-            x,
-            rest,
-            axis,
-            True if extrapolate is None else extrapolate,
-        )
+        self._set(_hermite(x, y, _monotone(h, secants)), x, rest, axis, extrapolate)
 
 
 def _monotone(h: Operand, m: Operand) -> Result:

@@ -152,9 +152,12 @@ class PPoly:
         power first.
     x : array_like, shape (m + 1,)
         The ends of the pieces, which increase.
-    extrapolate : bool or 'periodic'
-        Whether the outermost pieces go on beyond the ends, or everything is repeated; otherwise it
-        is nan there.
+    extrapolate : bool or 'periodic', optional
+        Whether the outermost pieces go on beyond the ends, as by default, or everything is
+        repeated; otherwise it is nan there.
+    axis : int
+        The axis of `c` with the powers; the pieces are along the next one. It becomes the axis of
+        the places in results.
 
     Raises
     ------
@@ -180,15 +183,20 @@ class PPoly:
            [0. , 1. ]])
     """
 
-    def __init__(self, c: Operand, x: Operand, extrapolate: bool | str | None = True) -> None:
+    def __init__(
+        self, c: Operand, x: Operand, extrapolate: bool | str | None = None, axis: int = 0
+    ) -> None:
         c = as_operand(c, "PPoly: c")
         x = check_increasing("PPoly", "x", x)
+        if np.ndim(c) > 2 and axis:
+            axis = normalize_axis_index(axis, np.ndim(c) - 1)
+            c = np.moveaxis(c, (axis, axis + 1), (0, 1))
         if np.ndim(c) < 2 or np.shape(c)[1] != np.size(x) - 1:
             raise ShapeError(
                 f"PPoly: c has shape {np.shape(c)}, but must have shape (k, {np.size(x) - 1}, ...)!"
             )
         rest = np.shape(c)[2:]
-        self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, 0, extrapolate)
+        self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, axis, extrapolate)
 
     def _set(
         self,
@@ -198,6 +206,7 @@ class PPoly:
         axis: int,
         extrapolate: bool | str | None,
     ) -> None:
+        extrapolate = True if extrapolate is None else extrapolate
         if extrapolate not in (True, False, "periodic"):
             raise DomainError(
                 f"{type(self).__name__}: extrapolate is {extrapolate!r}, but must be True, False "

@@ -4,14 +4,15 @@ what to use instead.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy._core import umath
 
-from varmat.core.dispatch import ADVICE, REFUSED
+from varmat.core.dispatch import ADVICE, PATCHED, REFUSED
 from varmat.functions.arrays.constant import named
-from varmat.functions.callers import outside, what_runs
+from varmat.functions.callers import file_in_library, in_library, outside, what_runs
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -98,19 +99,19 @@ REFUSED.update(
 # --- conversions to plain numbers and arrays ---
 
 _PLAIN = "varmat.value(x) for the plain numbers"
-_WRITE = "make the array that is written into with np.zeros_like(variable, shape=...)"
+_WRITE = f"make the array that is written into with np.zeros_like(variable, shape=...); {_PLAIN}"
 _MODULE = (
     "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take "
-    "variables"
+    f"variables; {_PLAIN}"
 )
-_ARRAY = (
-    f"use np.stack([...]) or np.concatenate for an array of variables, {_PLAIN}, y.to_numpy() for "
-    "data of pandas or xarray that it meets, and for functions outside NumPy the varmat function "
-    "of the same name (varmat.normal_lpdf for scipy.stats.norm.logpdf)"
+_DISTRIBUTION = (
+    "SciPy's function takes plain numbers alone: use the varmat function of the same name, such as "
+    f"varmat.normal_lpdf for scipy.stats.norm.logpdf; {_PLAIN}"
 )
-_NUMBER = (
-    "use NumPy's function instead of math's (np.exp, not math.exp), np.zeros_like(variable, "
-    "shape=...) for an array to write into, " + _PLAIN
+_NUMBER = f"use NumPy's function instead of math's (np.exp, not math.exp); {_PLAIN}"
+_PANDAS = (
+    "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() for other "
+    f"data that it meets; {_PLAIN}"
 )
 # The function that is called to make an array of a variable -> what to write there.
 _CALLS = {
@@ -119,48 +120,79 @@ _CALLS = {
     **dict.fromkeys(("full", "fill"), "write np.broadcast_to(x, shape)"),
     **dict.fromkeys(
         (
-            "array",
-            "asarray",
-            "asanyarray",
-            "ascontiguousarray",
-            "asfarray",
-            "r_",
-            "c_",
-            "atleast_1d",
+            *("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"),
+            *("r_", "c_", "atleast_1d", "atleast_2d", "atleast_3d", "full_like"),
         ),
         _MODULE,
     ),
 }
-_PANDAS = (
-    "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() for other "
-    "data that it meets"
-)
 
 
 def _advice_array(frame: FrameType) -> str:
     """What to write where NumPy asks for a plain array."""
     frame = outside(frame, "numpy")
     module = frame.f_globals.get("__name__", "") if frame is not None else ""
-    if module.startswith("pandas."):
-        return f"{_PANDAS}; {_PLAIN}"
-    if module.startswith("scipy."):
-        from varmat.functions.scipy_names import advice
+    if module.startswith(("pandas.", "xarray.")):
+        return _PANDAS
+    from varmat.functions import scipy_names  # a long table, which only refusals need
 
-        return advice(frame) or _ARRAY
-    instruction, name = what_runs(frame)
-    if instruction.startswith("STORE_"):
-        return f"{_WRITE}; {_PLAIN}"
-    if name in _CALLS:
-        return f"{_CALLS[name]}; otherwise {_ARRAY}"
-    return f"{_ARRAY}; {_MODULE}"
+    found = scipy_names.known(frame) if module.startswith("scipy.") else None
+    # SciPy's code is like a user's if it is patched itself.
+    caller = frame if _is_patched(frame) else outside(frame, "numpy", "scipy", "contextlib")
+    instruction, name = what_runs(caller)
+    is_stored = instruction.startswith("STORE_")
+    if file_in_library(caller):
+        if found is not None:
+            if not _is_patched(caller) and scipy_names.has_form(*found):
+                return _patch(".".join(found), caller)
+            return scipy_names.sentence(*found, place=_at(caller))
+        return _in_library(caller, name, is_stored)
+    if found is not None:
+        return scipy_names.sentence(*found)
+    if module.startswith("scipy."):
+        return _DISTRIBUTION
+    return _WRITE if is_stored else _CALLS.get(name, _MODULE)
 
 
 def _advice_number(frame: FrameType) -> str:
     """What to write where Python asks for a plain number."""
-    instruction, _ = what_runs(outside(frame, "numpy"))
-    if instruction.startswith("STORE_"):
-        return f"{_WRITE}; {_PLAIN}"
-    return _NUMBER
+    caller = outside(frame, "numpy")
+    instruction, name = what_runs(caller)
+    is_stored = instruction.startswith("STORE_")
+    if file_in_library(caller):
+        return _in_library(caller, name, is_stored)
+    return _WRITE if is_stored else _NUMBER
 
 
-ADVICE["array"], ADVICE["number"] = _advice_array, _advice_number
+# --- inside installed packages, whose code the user does not write ---
+
+
+def _is_patched(frame: FrameType | None) -> bool:
+    module = sys.modules.get(frame.f_globals.get("__name__", "")) if frame is not None else None
+    return id(module) in PATCHED
+
+
+def _at(frame: FrameType) -> str:
+    return f" inside {file_in_library(frame)}:{frame.f_lineno}"
+
+
+def _patch(what: str, frame: FrameType) -> str:
+    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    return f"{what}{_at(frame)}: run it under varmat.numpy.patched({package})"
+
+
+def _in_library(frame: FrameType, name: str, is_stored: bool) -> str:
+    """The one remedy where an installed package makes a plain array or number of a variable."""
+    what = "the assignment" if is_stored else name or "the call"
+    if (is_stored or name in _CALLS) and not _is_patched(frame):
+        return _patch(what, frame)
+    if is_stored:
+        reason = "the array was made outside what is patched; make it with varmat.numpy.zeros"
+    elif name in _CALLS:
+        reason = "a method of a plain array, or a function that patched cannot reach"
+    else:
+        reason = "it takes plain numbers alone; give it varmat.value(x)"
+    return f"{what}{_at(frame)}: {reason}"
+
+
+ADVICE["array"], ADVICE["number"], ADVICE["place"] = _advice_array, _advice_number, in_library

@@ -22,6 +22,8 @@ _STATE = (
 )
 _DATA = "made of data alone: call SciPy's function with plain numbers"
 _ITSELF = "itself: it is called on variables under SciPy's name"
+_FORM = "varmat.scipy"
+CONSTANT = "a constant: evaluated on varmat.value(x)"
 _COUNTS = "refused: it counts, which has no derivative; pass varmat.value(x)"
 _DESIGN = (
     "refused: it designs a filter, whose coefficients are data; give them to vm.lfilter or "
@@ -44,59 +46,107 @@ _POLYNOMIAL = "refused: write np.polyfit and np.polyval"
 _SCATTERED = "refused: it triangulates the places; for a grid write vm.RegularGridInterpolator"
 _FACTORS = "np.linalg.qr of the whole matrix"
 _WHOLE = "np.linalg.eigh of the whole matrix"
-_PAIR = "vm.cdist(u[None], v[None], name)[0, 0]"
 _STEPS = (
     "refused: its steps are plain numbers; write vm.ode_rk45, or vm.ode_bdf for stiff equations"
 )
 
+_ARRAYS = "refused: SciPy makes arrays of its arguments; "
+_WHOLE_NUMBERS = "refused: it counts, with whole numbers; "
+_OBJECTS = (
+    "refused: it makes an object of plain numbers, of a degree and parameters; write with "
+    "scipy.special.eval_legendre and its like"
+)
+
 # Module -> what to write -> names. An answer that begins with "refused" says why there is none.
 # "vm" stands for the function of the same name in varmat, "np.linalg" and "np.fft" for that in
-# these modules.
+# these modules, and "varmat.scipy" for one of `varmat.scipy` alone, in `varmat.scipy.forms`. What
+# these four name, `varmat.scipy` has with SciPy's arguments.
 TABLE: dict[str, dict[str, str]] = {
     "scipy.linalg": {
         "vm": """
             block_diag cho_solve cho_solve_banded cholesky_banded circulant companion
-            convolution_matrix coshm cosm eigh eigvalsh expm fractional_matrix_power funm hankel
+            convolution_matrix coshm cosm expm fractional_matrix_power hankel
             khatri_rao logm lu matmul_toeplitz orthogonal_procrustes schur signm sinhm sinm
             solve_banded solve_continuous_are solve_continuous_lyapunov solve_discrete_are
             solve_discrete_lyapunov solve_sylvester solve_toeplitz solve_triangular solveh_banded
             sqrtm tanhm tanm toeplitz
         """,
         _ITSELF: "solve_circulant",
-        "vm.solve_continuous_lyapunov": "solve_lyapunov",
-        "vm.polar_decompose": "polar",
-        "vm.jvp(vm.expm, (a,), (e,))": "expm_frechet",
-        "np.linalg": "cholesky det eig eigvals inv lstsq norm pinv qr solve svd svdvals",
-        "np.linalg.cholesky": "cho_factor ldl",
-        "np.linalg.solve": "lu_factor lu_solve",
-        "np.linalg.pinv(a, hermitian=True)": "pinvh",
+        _FORM: """
+            cho_factor cholesky diagsvd eig eigh eigh_tridiagonal eigvals eigvalsh
+            eigvalsh_tridiagonal expm_frechet fiedler kron leslie lstsq lu_factor lu_solve pinv
+            pinvh polar qr solve solve_lyapunov
+        """,
+        "np.linalg": "det inv norm svd svdvals",
+        "np.linalg.cholesky": "ldl",
         "np.linalg.qr(a[::-1].T), turned back": "rq",
-        "np.diag": "diagsvd",
-        "np.kron": "kron",
         _FACTORS: "qr_delete qr_insert qr_multiply qr_update",
-        _WHOLE: "eig_banded eigh_tridiagonal eigvals_banded eigvalsh_tridiagonal",
+        _WHOLE: "eig_banded eigvals_banded",
         "np.arccos(np.linalg.svdvals(q1.T @ q2)), where angles are not small": "subspace_angles",
-        "np.abs(np.subtract.outer(a, a))": "fiedler",
-        "np.concatenate([f[None], np.diag(s) of one row less])": "leslie",
         "refused: a basis may be turned, and so has no derivative; write np.linalg.svd": """
             null_space orth
         """,
         _CHOICE: "matrix_balance",
+        "refused: write vm.funm, which takes the derivative of the function too": "funm",
         "refused: it draws random numbers": "clarkson_woodruff_transform",
         "refused: the factors are complex, or of pairs of matrices; write np.linalg.eig": """
             cdf2rdf cossin ordqz qz rsf2csf
         """,
         _NOTHING: "expm_cond fiedler_companion hessenberg",
-        "a constant: evaluated on varmat.value(x)": "bandwidth ishermitian issymmetric",
+        CONSTANT: "bandwidth ishermitian issymmetric",
         _DATA: "dft hadamard helmert hilbert invhilbert invpascal pascal",
         _NOT: "LinAlgError LinAlgWarning find_best_blas_type get_blas_funcs get_lapack_funcs",
+    },
+    # Of these, the functions that are no ufuncs.
+    "scipy.special": {
+        "vm": "log_softmax multigammaln polygamma softmax",
+        _FORM: "logsumexp spherical_in spherical_jn spherical_kn spherical_yn",
+        "derivatives in `z`; `v` as in the function that it is a derivative of": "ivp jvp kvp yvp",
+        "derivatives in `x`; `n` and `k` are constant": "assoc_laguerre",
+        "derivatives in `x`": "sinc softplus",
+        "derivatives in `q`, and in `x` if there is no `q`, for x > 1; beside `q` it is constant": (
+            "zeta"
+        ),
+        "refused: its results are complex numbers; write vm.lambert_w0(x) or vm.lambert_wm1(x), "
+        "the real branches": "lambertw",
+        f"{_ARRAYS}write np.sin(n * x / 2) / (n * np.sin(x / 2))": "diric",
+        f"{_ARRAYS}write scipy.special.eval_legendre(n, x)": "legendre_p legendre_p_all",
+        f"{_ARRAYS}write scipy.special.lpmv": """
+            assoc_legendre_p assoc_legendre_p_all sph_legendre_p sph_legendre_p_all
+        """,
+        f"{_ARRAYS}varmat has nothing like it": "ellip_harm ellip_harm_2 ellip_normal lqmn lqn",
+        f"{_WHOLE_NUMBERS}write vm.binom for real ones": "comb",
+        f"{_WHOLE_NUMBERS}write scipy.special.poch(n - k + 1, k) for real ones": "perm",
+        f"{_WHOLE_NUMBERS}write vm.gamma(x + 1) for real ones": "factorial factorial2 factorialk",
+        f"{_WHOLE_NUMBERS}there is no derivative": "bernoulli euler stirling2",
+        "refused: its results are complex numbers; write with jvp and yvp": "h1vp h2vp",
+        "refused: its results are complex numbers; write with scipy.special.lpmv, np.cos and "
+        "np.sin": "sph_harm_y sph_harm_y_all",
+        "refused: SciPy takes plain numbers alone, and makes a whole sequence": """
+            lmbda mathieu_even_coef mathieu_odd_coef obl_cv_seq pbdn_seq pbdv_seq pbvv_seq
+            pro_cv_seq riccati_jn riccati_yn
+        """,
+        "refused: its arguments are whole numbers, how many zeros of what order": """
+            ai_zeros bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros
+            fresnelc_zeros fresnels_zeros jn_zeros jnjnp_zeros jnp_zeros jnyn_zeros kei_zeros
+            keip_zeros kelvin_zeros ker_zeros kerp_zeros y0_zeros y1_zeros y1p_zeros yn_zeros
+            ynp_zeros
+        """,
+        _OBJECTS: """
+            c_roots cg_roots chebyc chebys chebyt chebyu gegenbauer genlaguerre h_roots he_roots
+            hermite hermitenorm j_roots jacobi js_roots l_roots la_roots laguerre legendre p_roots
+            ps_roots roots_chebyc roots_chebys roots_chebyt roots_chebyu roots_gegenbauer
+            roots_genlaguerre roots_hermite roots_hermitenorm roots_jacobi roots_laguerre
+            roots_legendre roots_sh_chebyt roots_sh_chebyu roots_sh_jacobi roots_sh_legendre
+            s_roots sh_chebyt sh_chebyu sh_jacobi sh_legendre t_roots ts_roots u_roots us_roots
+        """,
+        _NOT: "SpecialFunctionError SpecialFunctionWarning errstate geterr seterr",
     },
     "scipy.fft": {
         "vm": "dct dctn dst dstn idct idctn idst idstn",
         "np.fft": "fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn",
         _ITSELF: "fftshift ifftshift",
-        "np.fft.irfftn(np.conjugate(x)), with the opposite norm": "hfft2 hfftn",
-        "np.conjugate(np.fft.rfftn(x)), with the opposite norm": "ihfft2 ihfftn",
+        _FORM: "hfft2 hfftn ihfft2 ihfftn",
         _DATA: "fftfreq fhtoffset next_fast_len prev_fast_len rfftfreq",
         _NOTHING: "fht ifht",
         _NOT: """
@@ -153,11 +203,10 @@ TABLE: dict[str, dict[str, str]] = {
             Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator
             RegularGridInterpolator interpn make_interp_spline make_lsq_spline
         """,
-        "vm.PchipInterpolator": "pchip_interpolate",
+        _FORM: "pchip_interpolate splev",
         "np.interp, or vm.make_interp_spline(x, y, k)": "interp1d",
         "vm.make_interp_spline": "InterpolatedUnivariateSpline",
         "vm.make_lsq_spline": "LSQUnivariateSpline",
-        "vm.BSpline": "splev",
         "vm.BSpline(t, c, k).derivative(n)": "spalde splder",
         "refused: write vm.PPoly": "BPoly",
         "refused: write vm.PPoly, whose integrals are there": "splantider splint",
@@ -181,25 +230,22 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "scipy.spatial.distance": {
         "vm": "cdist pdist squareform",
-        "np.linalg.norm(u - v)": "euclidean",
-        "np.linalg.norm(u - v, p)": "minkowski",
-        "np.sum((u - v) ** 2)": "sqeuclidean",
-        "np.sum(np.abs(u - v))": "cityblock",
-        "np.max(np.abs(u - v))": "chebyshev",
-        _PAIR: "braycurtis canberra correlation cosine jensenshannon mahalanobis seuclidean",
+        _FORM: """
+            braycurtis canberra chebyshev cityblock correlation cosine euclidean jensenshannon
+            mahalanobis minkowski seuclidean sqeuclidean
+        """,
         "np.max(np.min(vm.cdist(u, v), axis=1))": "directed_hausdorff",
         _COUNTS: (
             "dice hamming jaccard kulczynski1 rogerstanimoto russellrao sokalmichener sokalsneath "
             "yule"
         ),
-        "a constant: evaluated on varmat.value(x)": "is_valid_dm is_valid_y num_obs_dm num_obs_y",
+        CONSTANT: "is_valid_dm is_valid_y num_obs_dm num_obs_y",
     },
     "scipy.integrate": {
         "vm": "cumulative_simpson cumulative_trapezoid romb simpson",
-        "np.trapezoid": "trapezoid",
+        _FORM: "fixed_quad trapezoid",
         "vm.integrate_1d": "quad quad_vec tanhsinh",
         "vm.hcubature": "cubature dblquad nquad qmc_quad tplquad",
-        "sums with the weights of np.polynomial.legendre.leggauss": "fixed_quad",
         "np.sum of the terms": "nsum",
         "vm.ode_rk45, or vm.ode_bdf for stiff equations": "solve_ivp",
         "vm.ode_adams, or vm.ode_bdf for stiff equations": "odeint",
@@ -217,15 +263,32 @@ def answer(module: str, name: str) -> str | None:
     """What to write for a function of SciPy, or why there is nothing; None for a function that is
     not in the table.
     """
-    for text, names in TABLE[module].items():
+    for text, names in TABLE.get(module, {}).items():
         if name in names.split():
+            if text == _FORM:
+                return f"varmat.{module}.{name}"
             return f"{text}.{name}" if text in ("vm", "np.linalg", "np.fft") else text
     return None
 
 
-def advice(frame: FrameType | None) -> str | None:
-    """The sentence for the function of SciPy that wants a variable as a plain array: the outermost
-    one that is known.
+def is_differentiable(text: str) -> bool:
+    """Whether an answer is a function that `varmat.scipy` has under SciPy's name."""
+    return text.startswith(("vm.", "np.linalg.", "np.fft.", "varmat.scipy.")) and " " not in text
+
+
+def has_form(module: str, name: str) -> bool:
+    """Whether `varmat.scipy` has a function that takes variables in place of SciPy's."""
+    return is_differentiable(answer(module, name) or "")
+
+
+def is_scipys_own(text: str | None) -> bool:
+    """Whether SciPy's own function is called, whatever the arguments are."""
+    return text is not None and (text in (_ITSELF, _NOT) or text.startswith("derivatives "))
+
+
+def known(frame: FrameType | None) -> tuple[str, str] | None:
+    """Module and name of the function of SciPy that needs a variable as a plain array: the
+    outermost one that is in the table.
 
     Parameters
     ----------
@@ -238,9 +301,8 @@ def advice(frame: FrameType | None) -> str | None:
             break
         module, name = _function_of(frame)
         public = next((each for each in TABLE if f"{module}.".startswith(f"{each}.")), None)
-        text = answer(public, name) if public is not None else None
-        if text is not None:
-            found = _sentence(f"{public}.{name}", text)
+        if public is not None and answer(public, name) is not None:
+            found = public, name
         elif found is not None and not module.startswith(("scipy.", "numpy.")):
             break
         frame = frame.f_back
@@ -260,12 +322,17 @@ def _function_of(frame: FrameType) -> tuple[str, str]:
     return module, frame.f_code.co_qualname.split(".")[0]
 
 
-def _sentence(name: str, text: str) -> str:
+def sentence(module: str, name: str, place: str = "") -> str:
+    """Why a function of SciPy cannot be called on variables, at a place, and what to write."""
+    text, called = answer(module, name) or "", f"{module}.{name}{place}"
+    if is_differentiable(text):
+        return f"{called} cannot be called on variables: use varmat.{module}.{name}"
     if text.startswith("refused: "):
-        return (
-            f"{name} has no derivative here: "
-            f"{text.removeprefix('refused: ').replace('vm.', 'varmat.')}"
-        )
-    if text.startswith(("vm.", "np.", "sums ")):
-        return f"{name} cannot be called on variables: use {text.replace('vm.', 'varmat.')}"
-    return f"{name} cannot be called on variables: pass the plain numbers, varmat.value(x)"
+        return f"{called} has no derivative here: {_written(text[len('refused: ') :])}"
+    if text.startswith(("vm.", "np.")):
+        return f"{called} cannot be called on variables: use {_written(text)}"
+    return f"{called} cannot be called on variables: pass the plain numbers, varmat.value(x)"
+
+
+def _written(text: str) -> str:
+    return text.replace("vm.", "varmat.")

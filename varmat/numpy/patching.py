@@ -7,20 +7,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.dispatch import PATCHED
 from varmat.numpy import making
 from varmat.numpy.autograd import stand_ins
-
-if TYPE_CHECKING:
-    from varmat.typing import Settings
-
+from varmat.scipy import mirrors
 
 _lock = threading.Lock()
-# Id of a module -> how many blocks have it patched, and the names it had.
-_patched: dict[int, tuple[int, Settings]] = {}
 
 
 def replacements(ours: ModuleType) -> dict[int, object]:
@@ -39,6 +34,7 @@ def replacements(ours: ModuleType) -> dict[int, object]:
             if name in vars(wrapper)
         }
         found |= {id(theirs): mine for theirs, mine in stand_ins(autograd)}
+    found |= {id(theirs): mine for theirs, mine in mirrors.stand_ins()}
     return found
 
 
@@ -67,8 +63,9 @@ def patched(*modules: ModuleType) -> Iterator[None]:
     """Let the code of modules make arrays of variables, inside this block.
 
     In their globals `numpy` (under whatever name it was imported), functions taken from it, such as
-    `array`, and `autograd.numpy` are replaced by what `varmat.numpy` has; everything is put back at
-    the end, also after an error. NumPy itself, and what other modules see of it, is never changed.
+    `array`, and `autograd.numpy` are replaced by what `varmat.numpy` has, and SciPy's modules and
+    functions by what `varmat.scipy` has; everything is put back at the end, also after an error.
+    NumPy and SciPy themselves, and what other modules see of them, are never changed.
 
     Parameters
     ----------
@@ -118,17 +115,17 @@ def patched(*modules: ModuleType) -> Iterator[None]:
 
 
 def _enter(module: ModuleType, table: dict[int, object]) -> None:
-    count, names = _patched.get(id(module), (0, {}))
+    count, names = PATCHED.get(id(module), (0, {}))
     if not count:
         names = {name: thing for name, thing in list(vars(module).items()) if id(thing) in table}
-    _patched[id(module)] = (count + 1, names)
+    PATCHED[id(module)] = (count + 1, names)
     if not count:
         vars(module).update((name, table[id(thing)]) for name, thing in names.items())
 
 
 def _leave(module: ModuleType) -> None:
-    count, names = _patched.pop(id(module))
+    count, names = PATCHED.pop(id(module))
     if count > 1:
-        _patched[id(module)] = (count - 1, names)
+        PATCHED[id(module)] = (count - 1, names)
     else:
         vars(module).update(names)

@@ -1,0 +1,3 @@
+"""Forms of `scipy.spatial`."""
+
+from __future__ import annotations

@@ -1,0 +1,256 @@
+"""The modules of `varmat.scipy`, and how a function of SciPy becomes one of theirs.
+
+`varmat.functions.scipy_names.TABLE` says for each name of SciPy what answers for it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, MutableMapping
+from functools import cache, wraps
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.dispatch import plain
+from varmat.core.operation import is_differentiable
+from varmat.functions import scipy_names
+from varmat.functions.callers import in_library
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Settings
+
+__all__: list[str] = []
+
+# Parameters that only save memory or time, or look for errors in plain numbers.
+UNUSED = frozenset({
+    *("overwrite_a", "overwrite_b", "overwrite_ab", "overwrite_x", "overwrite_data"),
+    *("check_finite", "checks", "workers", "plan", "lwork", "lapack_driver", "driver"),
+    *("balanced", "show", "solver"),
+})  # fmt: skip
+# SciPy's public modules that have a mirror; the others are SciPy's own.
+MODULES = (
+    "scipy",
+    "scipy.fft",
+    "scipy.integrate",
+    "scipy.interpolate",
+    "scipy.linalg",
+    "scipy.ndimage",
+    "scipy.optimize",
+    "scipy.signal",
+    "scipy.sparse",
+    "scipy.sparse.linalg",
+    "scipy.spatial",
+    "scipy.spatial.distance",
+    "scipy.special",
+    "scipy.stats",
+)
+
+
+def _held(args: tuple[Operand, ...], kwargs: Settings) -> bool:
+    return any(map(is_differentiable, args)) or any(map(is_differentiable, kwargs.values()))
+
+
+class Mirror(ModuleType):
+    """A module of SciPy whose functions take variables."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"varmat.{name}", f"`{name}`, with functions that take variables.")
+        self.__path__: list[str] = []
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and name != "__all__":
+            # Tools look for such names in all modules, which must not import SciPy.
+            return getattr(sys.modules.get(self._name), name)
+        below = MIRRORS.get(f"{self._name}.{name}")
+        if below is None:
+            below = reflected(self._name, name, getattr(import_module(self._name), name))
+        setattr(self, name, below)
+        return below
+
+    def __dir__(self) -> list[str]:
+        return dir(import_module(self._name))
+
+    def register(self, modules: MutableMapping[str, ModuleType]) -> None:
+        """Let all mirrors but the root be importable as ``varmat.scipy.linalg`` and so on."""
+        for mirror in MIRRORS.values():
+            if mirror is not self:
+                modules[mirror.__name__] = mirror
+
+
+MIRRORS = {name: Mirror(name) for name in MODULES}
+ROOT = MIRRORS["scipy"]
+
+
+def stand_ins() -> Iterator[tuple[object, object]]:
+    """Modules and functions of SciPy that are imported, and what replaces each."""
+    for name, mirror in MIRRORS.items():
+        if name not in sys.modules:
+            continue
+        yield sys.modules[name], mirror
+        for names in scipy_names.TABLE.get(name, {}).values():
+            own: Any
+            for own in (getattr(mirror, each, None) for each in names.split()):
+                if hasattr(own, "_of_scipy"):
+                    yield own._of_scipy, own
+
+
+def ours(module: str, name: str) -> Function | None:
+    """The differentiable function for a name of SciPy, whose parameters are called as SciPy's."""
+    text = scipy_names.answer(module, name)
+    if text is None or not scipy_names.is_differentiable(text):
+        return None
+    if text.startswith("varmat.scipy."):
+        form = import_module(module.replace("scipy", "varmat.scipy.forms", 1))
+        return getattr(form, name)  # type: ignore[no-any-return]
+    home: Any = {"vm": "varmat", "np.linalg": "numpy.linalg", "np.fft": "numpy.fft"}
+    return getattr(import_module(home[text.rpartition(".")[0]]), name)  # type: ignore[no-any-return]
+
+
+def reflected(module: str, name: str, theirs: Any) -> Any:
+    """What a mirror has for a name of SciPy."""
+    text = scipy_names.answer(module, name)
+    if (
+        not callable(theirs)
+        or isinstance(theirs, np.ufunc)
+        or hasattr(theirs, "_of_scipy")
+        or scipy_names.is_scipys_own(text)
+    ):
+        return theirs
+    own = ours(module, name)
+    if isinstance(theirs, type):
+        return _class(module, name, theirs, own) if own is not None else theirs
+    if not inspect.isroutine(theirs) or (text is None and name.startswith("is")):
+        return theirs
+
+    @wraps(theirs)
+    def function(*args: Operand, **kwargs: Any) -> Operand:
+        # Waiting arrays become plain ones, and variables too if the result has no derivative.
+        if text == scipy_names.CONSTANT or not _held(args, kwargs):
+            return theirs(*plain(args), **plain(kwargs))
+        if own is not None:
+            args, kwargs = matched(f"{module}.{name}", theirs, own, args, kwargs)
+            return own(*args, **kwargs)
+        raise TypeError(scipy_names.sentence(module, name, in_library(sys._getframe())))
+
+    function.__module__, function._of_scipy = f"varmat.{module}", theirs  # type: ignore[attr-defined]
+    return function
+
+
+@cache
+def _parameters(function: Function) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+@cache
+def _places(theirs: Function, own: Function) -> dict[str, inspect.Parameter]:
+    """SciPy's name of a parameter -> the parameter of ours: that of the same name, that of the same
+    name in small letters, and the first one whatever its name is.
+    """
+    mine = _parameters(own)
+    found = {
+        name: mine[name if name in mine else name.lower()]
+        for name in _parameters(theirs)
+        if name in mine or name.lower() in mine
+    }
+    first, of_ours = next(iter(_parameters(theirs))), next(iter(mine.values()))
+    if of_ours not in found.values():
+        found[first] = of_ours
+    return found
+
+
+def matched(
+    called: str, theirs: Function, own: Function, args: tuple[Operand, ...], kwargs: Settings
+) -> tuple[tuple[Operand, ...], Settings]:
+    """The arguments of a function of SciPy as ours takes them.
+
+    Raises
+    ------
+    TypeError
+        If the arguments do not fit SciPy's signature, or one that ours does not have is given
+        another value than the default.
+    """
+    try:
+        bound = inspect.signature(theirs).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{called}: {error}") from None
+    places = _places(theirs, own)
+    positional: list[Operand] = []
+    named: dict[str, Operand] = {}
+    for name, value in bound.arguments.items():
+        parameter, place = _parameters(theirs)[name], places.get(name)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named |= value
+        elif place is not None and place.kind is place.POSITIONAL_ONLY:
+            positional.append(value)
+        elif place is not None:
+            named[place.name] = value
+        elif name not in UNUSED and not _is_default(value, parameter.default):
+            raise TypeError(
+                f"{called}: {name} is given with variables, but must be left out, because there "
+                "are no derivatives for it!"
+            )
+    return tuple(positional), named
+
+
+def _is_default(value: Operand, default: object) -> bool:
+    if value is default:
+        return True
+    return isinstance(value, (bool, int, float, str)) and bool(value == default)
+
+
+# --- splines, which are objects ---
+
+
+def _class(module: str, name: str, theirs: type, own: Function) -> type:
+    """A class of SciPy whose constructor gives ours if an argument is a variable, and whose
+    objects, made of plain numbers, are evaluated at variables.
+    """
+    again = next(AGAIN[base.__name__] for base in theirs.__mro__ if base.__name__ in AGAIN)
+
+    class Kind(type(theirs)):  # type: ignore[misc]
+        def __call__(cls, *args: Operand, **kwargs: Any) -> Any:
+            if not _held(args, kwargs):
+                return super().__call__(*plain(args), **plain(kwargs))
+            args, kwargs = matched(f"{module}.{name}", theirs, own, args, kwargs)
+            return own(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, (theirs, own))  # type: ignore[arg-type]
+
+        def __subclasscheck__(cls, kind: type) -> bool:
+            return issubclass(kind, theirs)
+
+    def evaluate(self: Any, *args: Operand, **kwargs: Any) -> Operand:
+        if not _held(args, kwargs):
+            return theirs.__call__(self, *plain(args), **plain(kwargs))
+        return again(self)(*args, **kwargs)
+
+    members: dict[str, Any] = {
+        "__call__": evaluate,
+        "__doc__": theirs.__doc__,
+        "__module__": f"varmat.{module}",
+    }
+    members |= {"_of_scipy": theirs, "__signature__": inspect.signature(theirs)}
+    return Kind(name, (theirs,), members)
+
+
+def _of_varmat(name: str) -> Any:
+    return getattr(import_module("varmat"), name)
+
+
+# A spline of plain numbers as one of ours.
+AGAIN: dict[str, Function] = {
+    "PPoly": lambda s: _of_varmat("PPoly")(
+        np.moveaxis(s.c, (0, 1), (s.axis, s.axis + 1)), s.x, s.extrapolate, s.axis
+    ),
+    "BSpline": lambda s: _of_varmat("BSpline")(s.t, s.c, s.k, s.extrapolate, s.axis),
+    "RegularGridInterpolator": lambda s: _of_varmat("RegularGridInterpolator")(
+        s.grid, s.values, s.method, s.bounds_error, s.fill_value
+    ),
+}
