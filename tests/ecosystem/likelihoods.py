@@ -117,7 +117,6 @@ REFUSED = {
     "TruncatedLFGeneralizedPoisson": "calls a distribution of scipy.stats",
     "GLM Binomial, probit": "calls a distribution of scipy.stats",
     "GLM Binomial, cauchy": "calls a distribution of scipy.stats",
-    "ConditionalMNLogit": "calls scipy.special.logsumexp, which asks for plain arrays",
     "OrderedModel, probit": "calls the method dot of a plain array, which asks for one",
     "OrderedModel, logit": "calls the method dot of a plain array, which asks for one",
     "MixedLM": "writes into what np.dot made of data",

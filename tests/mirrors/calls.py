@@ -166,7 +166,13 @@ CALLS = {
         "log_softmax": ((A,), [{}, {"axis": 1}]),
         "logsumexp": (
             (A,),
-            [{}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}, {"b": UNIT, "axis": 1}],
+            [
+                {},
+                {"axis": 0},
+                {"axis": (0, 1), "keepdims": True},
+                {"b": UNIT, "axis": 1},
+                {"b": W, "return_sign": True, "axis": 0},
+            ],
         ),
         "multigammaln": ((V + 5.0, 3), [{}]),
         "polygamma": ((2, UNIT), [{}]),

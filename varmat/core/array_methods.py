@@ -61,6 +61,7 @@ class ArrayMethods:
 
     dtype: np.dtype = FLOAT64
     itemsize = 8
+    device = "cpu"
 
     if TYPE_CHECKING:  # set below, and from the table of elementwise operations
         from varmat.typing import anything

@@ -43,9 +43,11 @@ MAKERS: list[Function] = []
 # What to write instead of converting a variable to a plain "array" or "number", and at what "place"
 # in other people's code a variable is refused: functions of the frame of the caller.
 ADVICE: dict[str, Function] = {}
-# Id of a module that `varmat.numpy.patched` has patched now -> how many blocks do, and the names
-# that it had.
-PATCHED: dict[int, tuple[int, Settings]] = {}
+# The owner of an attribute, its name, what it had, and what it has in a block of
+# `varmat.numpy.patched`.
+Place = tuple[Any, str, object, object]
+# Id of a module that is patched now -> in how many blocks, and the places.
+PATCHED: dict[int, tuple[int, list[Place]]] = {}
 # Functions by ``module.name``, whose modules need not be imported.
 BY_NAME: dict[str, Function] = {}
 # What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
@@ -273,8 +275,9 @@ def refuse_dtype(function: Function, dtype: DTypeLike | None) -> None:
 def refuse_plain_out(function: Function, out: Operand) -> None:
     """Raise unless variables can be written into `out`."""
     if isinstance(out, np.ndarray) and out.dtype != object:
+        place = ADVICE["place"](sys._getframe())
         raise TypeError(
-            f"np.{function.__name__}: a variable cannot be written into a plain array (out=, or an "
-            "in-place operator like +=), its derivative would be lost; write a = a + b, or make "
-            "the array with np.zeros_like(variable)"
+            f"np.{function.__name__}{place}: a variable cannot be written into a plain array "
+            "(out=, or an in-place operator like +=), its derivative would be lost; write "
+            "a = a + b, or make the array with np.zeros_like(variable)"
         )

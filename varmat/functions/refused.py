@@ -113,6 +113,7 @@ _PANDAS = (
     "write df.to_numpy() @ x or np.dot(df, x), not df @ x or df.dot(x), and y.to_numpy() for other "
     f"data that it meets; {_PLAIN}"
 )
+_MASKED = "use x.filled(value) or x.compressed() of the data"
 # The function that is called to make an array of a variable -> what to write there.
 _CALLS = {
     "dot": "write A @ x, not A.dot(x)",
@@ -130,10 +131,15 @@ _CALLS = {
 
 def _advice_array(frame: FrameType) -> str:
     """What to write where NumPy asks for a plain array."""
+    is_masked = frame.f_globals.get("__name__", "").startswith("numpy.ma.")
     frame = outside(frame, "numpy")
     module = frame.f_globals.get("__name__", "") if frame is not None else ""
     if module.startswith(("pandas.", "xarray.")):
         return _PANDAS
+    if is_masked:
+        if file_in_library(frame) and not _is_patched(frame):
+            return _patch("a masked array", frame)
+        return f"a masked array{in_library(frame)}: {_MASKED}"
     from varmat.functions import scipy_names  # a long table, which only refusals need
 
     found = scipy_names.known(frame) if module.startswith("scipy.") else None
@@ -146,6 +152,8 @@ def _advice_array(frame: FrameType) -> str:
             if not _is_patched(caller) and scipy_names.has_form(*found):
                 return _patch(".".join(found), caller)
             return scipy_names.sentence(*found, place=_at(caller))
+        if module.startswith("scipy.") and caller is not frame:
+            return _patch(name, caller, "scipy")
         return _in_library(caller, name, is_stored)
     if found is not None:
         return scipy_names.sentence(*found)
@@ -176,9 +184,9 @@ def _at(frame: FrameType) -> str:
     return f" inside {file_in_library(frame)}:{frame.f_lineno}"
 
 
-def _patch(what: str, frame: FrameType) -> str:
-    package = frame.f_globals.get("__name__", "").partition(".")[0]
-    return f"{what}{_at(frame)}: run it under varmat.numpy.patched({package})"
+def _patch(what: str, frame: FrameType, *more: str) -> str:
+    packages = ", ".join([frame.f_globals.get("__name__", "").partition(".")[0], *more])
+    return f"{what}{_at(frame)}: run it under varmat.numpy.patched({packages})"
 
 
 def _in_library(frame: FrameType, name: str, is_stored: bool) -> str:

@@ -20,6 +20,7 @@ array([15., 17.])
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -38,7 +39,11 @@ else:
     )
     from varmat.numpy.making import *  # noqa: F403
 
+    globals().pop("ma", None)
+
     def __getattr__(name: str) -> Any:
+        if name == "ma":  # makes importing NumPy slower, so that NumPy leaves it for later too
+            return import_module("varmat.numpy.masked")
         # What NumPy imports when it is first asked for.
         if name.startswith("__"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,6 +44,8 @@ __all__ = [
     "zeros_like",
 ]
 
+# NumPy's enumeration, of which one value is no truth value.
+_COPY = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
 _PLAIN = frozenset({float, int, bool, complex, str, np.float64, np.int64})
 
 
@@ -128,7 +130,7 @@ def array(
     if not holds(object):
         result = np.array(object, dtype, copy=copy, ndmin=ndmin, **settings)
         return result if result is object else _new(result)
-    x = _values("array", object)
+    x, copy = _values("array", object), _COPY.get(copy, copy)
     if copy is False and x is not object:
         raise ValueError("array: copy is False, but an array of the parts of a list is a new one")
     if not is_differentiable(settled(x)):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import ModuleType
+from contextlib import contextmanager, suppress
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,7 +17,14 @@ from varmat.numpy import making
 from varmat.numpy.autograd import stand_ins
 from varmat.scipy import mirrors
 
+if TYPE_CHECKING:
+    from varmat.core.dispatch import Place
+
 _lock = threading.Lock()
+_METHODS = frozenset({classmethod, staticmethod})
+# The functions of modules that may hold others, because finding them takes ten times as long as the
+# rest.
+_found: WeakKeyDictionary[ModuleType, list[FunctionType]] = WeakKeyDictionary()
 
 
 def replacements(ours: ModuleType) -> dict[int, object]:
@@ -24,6 +33,8 @@ def replacements(ours: ModuleType) -> dict[int, object]:
         id(getattr(np, name)): getattr(making, name) for name in making.__all__
     }
     found[id(np)] = ours
+    if "numpy.ma" in sys.modules:
+        found[id(np.ma)] = ours.ma
     autograd, wrapper = sys.modules.get("autograd"), sys.modules.get("autograd.numpy")
     if autograd is not None and wrapper is not None:
         # Its functions hand variables to NumPy's; only those that make arrays do not.
@@ -84,8 +95,7 @@ def patched(*modules: ModuleType) -> Iterator[None]:
     The globals of a module are seen by all threads. The names that replace NumPy's do what NumPy's
     do in a thread that differentiates nothing, so that others are not disturbed; blocks in several
     threads, or one inside the other, may have the same module, and the last one to end puts the
-    names back. What a function holds otherwise, as a default argument or in a closure, stays as it
-    is.
+    names back. Default arguments and closures of the modules' functions are treated like globals.
 
     Examples
     --------
@@ -115,17 +125,61 @@ def patched(*modules: ModuleType) -> Iterator[None]:
 
 
 def _enter(module: ModuleType, table: dict[int, object]) -> None:
-    count, names = PATCHED.get(id(module), (0, {}))
+    count, places = PATCHED.get(id(module), (0, []))
     if not count:
-        names = {name: thing for name, thing in list(vars(module).items()) if id(thing) in table}
-    PATCHED[id(module)] = (count + 1, names)
+        places = list(_places(module, table))
+    PATCHED[id(module)] = (count + 1, places)
     if not count:
-        vars(module).update((name, table[id(thing)]) for name, thing in names.items())
+        for owner, name, _, ours in places:
+            setattr(owner, name, ours)
 
 
 def _leave(module: ModuleType) -> None:
-    count, names = PATCHED.pop(id(module))
+    count, places = PATCHED.pop(id(module))
     if count > 1:
-        PATCHED[id(module)] = (count - 1, names)
+        PATCHED[id(module)] = (count - 1, places)
     else:
-        vars(module).update(names)
+        for owner, name, theirs, _ in places:
+            setattr(owner, name, theirs)
+
+
+def _places(module: ModuleType, table: dict[int, object]) -> Iterator[Place]:
+    """Where a module holds what is in the table: its globals, and the closures and defaults of its
+    functions.
+    """
+    for name, thing in list(vars(module).items()):
+        if id(thing) in table:
+            yield module, name, thing, table[id(thing)]
+    if module not in _found:
+        _found[module] = list(_functions(module))
+    for function in _found[module]:
+        for cell in function.__closure__ or ():
+            with suppress(ValueError):  # an empty cell
+                thing = cell.cell_contents
+                if id(thing) in table:
+                    yield cell, "cell_contents", thing, table[id(thing)]
+        of_place, of_name = function.__defaults__, function.__kwdefaults__
+        if of_place and not table.keys().isdisjoint(map(id, of_place)):
+            yield function, "__defaults__", of_place, tuple(table.get(id(x), x) for x in of_place)
+        if of_name and not table.keys().isdisjoint(map(id, of_name.values())):
+            ours = {name: table.get(id(x), x) for name, x in of_name.items()}
+            yield function, "__kwdefaults__", of_name, ours
+
+
+def _functions(module: ModuleType) -> Iterator[FunctionType]:
+    """The functions and methods of a module that hold functions or modules in closures or defaults,
+    if their code is that of its package.
+    """
+    package = module.__name__.partition(".")[0]
+    things = list(vars(module).values())
+    for kind in [x for x in things if isinstance(x, type) and x.__module__ == module.__name__]:
+        things += vars(kind).values()
+    for thing in things:
+        while type(thing) in _METHODS:
+            thing = thing.__func__
+        while type(thing) is FunctionType:
+            defaults = (*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values())
+            holds = thing.__closure__ or any(callable(x) or type(x) is ModuleType for x in defaults)
+            if holds and thing.__globals__.get("__name__", "").partition(".")[0] == package:
+                yield thing
+            thing = getattr(thing, "__wrapped__", None)

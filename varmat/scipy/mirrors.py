@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.dispatch import plain
+from varmat.core.dispatch import PATCHED, plain
 from varmat.core.operation import is_differentiable
 from varmat.functions import scipy_names
 from varmat.functions.callers import in_library
@@ -88,14 +88,20 @@ ROOT = MIRRORS["scipy"]
 def stand_ins() -> Iterator[tuple[object, object]]:
     """Modules and functions of SciPy that are imported, and what replaces each."""
     for name, mirror in MIRRORS.items():
-        if name not in sys.modules:
-            continue
-        yield sys.modules[name], mirror
-        for names in scipy_names.TABLE.get(name, {}).values():
-            own: Any
-            for own in (getattr(mirror, each, None) for each in names.split()):
-                if hasattr(own, "_of_scipy"):
-                    yield own._of_scipy, own
+        if name in sys.modules:
+            yield sys.modules[name], mirror
+            yield from _functions(name)
+
+
+@cache
+def _functions(module: str) -> list[tuple[object, object]]:
+    names = " ".join(scipy_names.TABLE.get(module, {}).values()).split()
+    mirror: Any = MIRRORS[module]
+    return [
+        (getattr(mirror, name)._of_scipy, getattr(mirror, name))
+        for name in names
+        if hasattr(getattr(mirror, name, None), "_of_scipy")
+    ]
 
 
 def ours(module: str, name: str) -> Function | None:
@@ -134,6 +140,8 @@ def reflected(module: str, name: str, theirs: Any) -> Any:
         if own is not None:
             args, kwargs = matched(f"{module}.{name}", theirs, own, args, kwargs)
             return own(*args, **kwargs)
+        if id(sys.modules.get(theirs.__module__)) in PATCHED:
+            return theirs(*args, **kwargs)  # SciPy's own code takes variables now
         raise TypeError(scipy_names.sentence(module, name, in_library(sys._getframe())))
 
     function.__module__, function._of_scipy = f"varmat.{module}", theirs  # type: ignore[attr-defined]

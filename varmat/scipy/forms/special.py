@@ -9,9 +9,23 @@ import numpy as np
 from varmat.functions.arrays.exponentials import log_sum_exp
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+    from varmat.typing import Function, Operand, Result, Setting
 
-logsumexp = log_sum_exp
+
+def logsumexp(
+    a: Operand,
+    axis: Setting = None,
+    b: Operand = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+) -> Result:
+    if not return_sign:
+        return log_sum_exp(a, axis, b, keepdims)
+    largest = np.max(a, axis, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    total = np.sum(np.exp(a - largest) * (1.0 if b is None else b), axis, keepdims=keepdims)
+    shift = largest if keepdims else np.reshape(largest, np.shape(total))
+    return np.log(np.abs(total)) + shift, np.sign(total)
 
 
 def _spherical(name: str) -> Function:

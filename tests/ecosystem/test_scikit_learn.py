@@ -1,0 +1,29 @@
+"""Functions of scikit-learn, unmodified, against differences."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+sklearn = pytest.importorskip(
+    "sklearn", reason='scikit-learn is not installed: pip install "varmat[ecosystem]"'
+)
+from ecosystem.comparisons import expect_derivatives, suppress_refusal  # noqa: E402
+from ecosystem.learners import CALLS, REFUSED  # noqa: E402
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in REFUSED])
+def test_call(name):
+    expect_derivatives(*CALLS[name](), sklearn)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_call_is_refused_or_right(name):
+    """The only outcomes are a refusal and right numbers; a wrong number is never returned."""
+    with suppress_refusal(REFUSED[name]):
+        expect_derivatives(*CALLS[name](), sklearn)
+
+
+def test_how_many_there_are():
+    assert len(CALLS) == 37
+    assert len(CALLS.keys() - REFUSED.keys()) >= 27
