@@ -258,7 +258,7 @@ CALLS = {
             [
                 {"t": KNOTS},
                 {"t": KNOTS, "w": 1.0 + PLACES},
-                {"t": KNOTS, "axis": 1},
+                {"t": KNOTS, "axis": 0},
                 {"t": KNOTS[1:-1], "k": 2},
             ],
         ),

@@ -89,6 +89,7 @@ def cases():
             yield pytest.param(module, name, args, each, id=f"{module}.{name}[{i}]")
 
 
+@pytest.mark.filterwarnings("ignore:.*deprecated")  # kron, before SciPy 1.17
 @pytest.mark.parametrize(("module", "name", "args", "settings"), list(cases()))
 def test_values_shapes_and_derivatives(module, name, args, settings):
     theirs, ours = the_one_of(module, name)

@@ -112,7 +112,7 @@ TABLE: dict[str, dict[str, str]] = {
         f"{_ARRAYS}write np.sin(n * x / 2) / (n * np.sin(x / 2))": "diric",
         f"{_ARRAYS}write scipy.special.eval_legendre(n, x)": "legendre_p legendre_p_all",
         f"{_ARRAYS}write scipy.special.lpmv": """
-            assoc_legendre_p assoc_legendre_p_all sph_legendre_p sph_legendre_p_all
+            assoc_legendre_p assoc_legendre_p_all clpmn lpmn lpn sph_legendre_p sph_legendre_p_all
         """,
         f"{_ARRAYS}varmat has nothing like it": "ellip_harm ellip_harm_2 ellip_normal lqmn lqn",
         f"{_WHOLE_NUMBERS}write vm.binom for real ones": "comb",
@@ -121,7 +121,7 @@ TABLE: dict[str, dict[str, str]] = {
         f"{_WHOLE_NUMBERS}there is no derivative": "bernoulli euler stirling2",
         "refused: its results are complex numbers; write with jvp and yvp": "h1vp h2vp",
         "refused: its results are complex numbers; write with scipy.special.lpmv, np.cos and "
-        "np.sin": "sph_harm_y sph_harm_y_all",
+        "np.sin": "sph_harm sph_harm_y sph_harm_y_all",
         "refused: SciPy takes plain numbers alone, and makes a whole sequence": """
             lmbda mathieu_even_coef mathieu_odd_coef obl_cv_seq pbdn_seq pbdv_seq pbvv_seq
             pro_cv_seq riccati_jn riccati_yn
