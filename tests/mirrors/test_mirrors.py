@@ -70,6 +70,9 @@ def evaluated(function, args, settings):
         return result(INSIDE[:, None])
     if "Spline" in type(result).__name__ or callable(result):
         return result(INSIDE)
+    if function.__name__ == "cho_factor":
+        factor, lower = result  # the other triangle is not determined
+        return np.tril(factor) if lower else np.triu(factor), lower
     if "eigh" in function.__name__ and isinstance(result, tuple):
         values, vectors = result  # their signs are not determined
         return values, vectors * np.sign(vm.value(vectors)[:1])

@@ -111,8 +111,8 @@ def cholesky(a: Operand, lower: bool = False) -> Result:
 
 
 def cho_factor(a: Operand, lower: bool = False) -> Result:
-    """The other triangle is that of `a`, as SciPy leaves it."""
-    return cholesky(a, lower) + (np.triu(a, 1) if lower else np.tril(a, -1)), lower
+    """The other triangle is zero; before SciPy 1.18, SciPy's is that of `a`."""
+    return cholesky(a, lower), lower
 
 
 def qr(a: Operand, mode: str = "full", pivoting: bool = False) -> Result:
