@@ -13,10 +13,20 @@ from typing import Any
 import pytest
 import rows_at_import  # noqa: F401 - before the tests, which import more rows
 
+from varmat.core.elementwise import USERS
 from varmat.testing import coverage
 
 HERE = Path(__file__).parent
 RAISES = pytest.raises
+
+
+@pytest.fixture(autouse=True)
+def own_rows() -> Iterator[None]:
+    """Forget the rows that a test makes: later expressions would mean them by their names."""
+    before = dict(USERS)
+    yield
+    USERS.clear()
+    USERS.update(before)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,7 +18,7 @@ from kinds import BASE, VARIABLES, VECTOR, expected_type, summed
 
 import varmat as vm
 from varmat.core.arena import LARGE
-from varmat.core.elementwise import ROWS, _check_expressions
+from varmat.core.elementwise import ROWS, USERS, _check_expressions
 from varmat.testing import expect_ad, expect_value
 
 DATA = {
@@ -274,26 +274,67 @@ def test_shift_and_bit_operators_are_refused():
         operator.invert(vm.var(1.0))
 
 
-def test_names_used_in_derivatives_cannot_be_redefined():
-    """A new sinh, for instance, would change the derivative of cosh."""
-    for name in ("sinh", "square", "expm1"):
-        row = ROWS[name]
-        with pytest.raises(
-            ValueError,
-            match=rf"^elementwise: the name {name} is taken, and \w+ is written with it; take "
-            r"another",
-        ):
-            vm.elementwise(name, np.frompyfunc(lambda x: x + 1000.0, 1, 1), "g")
-        assert ROWS[name] is row
-    # A user's row may be redefined, as happens in a notebook.
-    try:
-        for factor in (2.0, 3.0):
-            mine = vm.elementwise(
-                "my_own", np.frompyfunc(lambda x: x, 1, 1), f"{factor} * g * my_own(1.0)"
-            )
-        assert vm.gradient(mine, 1.0) == 3.0
-    finally:
-        del ROWS["my_own"]
+def test_a_row_keeps_the_rows_that_had_the_names():
+    """The library's expressions keep to the library's rows, and those of users to the rows that had
+    the names when they were made.
+    """
+    exact = vm.value_and_grad(np.cosh)(0.3), vm.hessian(np.sin, 0.3)
+    first = own("my_own", 2.0, "2.0 * g + 0.0 * sinh(x)")
+    reader = own("my_reader", 1.0, "g * my_own(x)")
+    for name in ("sinh", "cosh", "square", "multiply", "my_own"):
+        own(name, 1000.0, "1000.0 * g")
+    assert (vm.value_and_grad(np.cosh)(0.3), vm.hessian(np.sin, 0.3)) == exact
+    assert vm.gradient(lambda x: x * x, 3.0) == 6.0
+    assert vm.gradient(first, 1.0) == 2.0
+    assert vm.gradient(reader, 1.5) == 3.0
+    assert vm.gradient(lambda x: np.sum(reader(x)), np.array([1.5])) == 3.0
+    assert vm.recorded(lambda x: np.sum(reader(x)))(np.array([1.5]))[1][0] == 3.0
+    assert vm.hessian(reader, 1.5) == 2.0
+    assert vm.gradient(own("my_later", 1.0, "g * my_own(x)"), 1.5) == 1500.0
+    # A name means the row itself in its own expression.
+    twice = [own("my_power", k, f"{k} * g + 0.0 * my_power(x)") for k in (2.0, 3.0)]
+    assert [vm.gradient(f, 1.0) for f in twice] == [2.0, 3.0]
+
+
+def own(name, factor, partial):
+    return vm.elementwise(
+        name, np.frompyfunc(lambda x: factor * x, 1, 1), partial, scalar=lambda x: factor * x
+    )
+
+
+def test_where_in_an_expression_is_always_the_selection():
+    own("where", 2.0, "2.0 * g")
+    clipped = own("my_clipped", 1.0, "where(x > 0.0, g, 0.0)")
+    for f in (clipped, vm.hessian(lambda x: clipped(x) * x)):
+        assert f(-1.0) == (-1.0 if f is clipped else 0.0)
+    np.testing.assert_array_equal(
+        vm.gradient(lambda x: np.sum(clipped(x)), np.array([-1.0, 1.0])), [0.0, 1.0]
+    )
+
+
+def test_shortcuts_are_the_rows_that_had_the_names():
+    squared = own("my_square", 5.0, "5.0 * g")
+    ufunc = np.frompyfunc(lambda x, y: x * y, 2, 1)
+    times = vm.elementwise(
+        "my_times", ufunc, "g * y", "g * x", shortcuts={2.0: "my_square"}, with_itself="my_square"
+    )
+    own("my_square", 1000.0, "1000.0 * g")
+    assert vm.gradient(lambda x: times(x, 2.0), 1.0) == vm.gradient(squared, 1.0) == 5.0
+    assert vm.gradient(lambda x: times(x, x), 1.0) == 5.0
+    assert vm.gradient(lambda x: np.sum(times(x, x)), np.ones(2)).tolist() == [5.0, 5.0]
+
+
+def test_pickles_of_rows_of_one_name():
+    mine = own("sinh", 2.0, "2.0 * g")
+    assert pickle.loads(pickle.dumps(mine)) is mine
+    assert pickle.loads(pickle.dumps(ROWS["sinh"])) is ROWS["sinh"] is not mine
+    later = own("sinh", 3.0, "3.0 * g")
+    with pytest.raises(
+        pickle.PicklingError,
+        match=r"^<varmat elementwise operation sinh> cannot be pickled, because another row",
+    ):
+        pickle.dumps(mine)
+    assert pickle.loads(pickle.dumps(later)) is later
 
 
 @pytest.mark.parametrize(
@@ -394,7 +435,7 @@ def test_rows_of_the_library_have_no_errors():
         # Rows of higher order are made when they are first needed, so their names may be missing
         # here.
         if not row.name.startswith(("hyp2f1_d", "carlson_")):
-            _check_expressions(row.name, row.partials, row.scalar_text)
+            _check_expressions(row.name, row.partials, row.scalar_text, ROWS.keys())
             assert {*row.shortcuts.values(), row.with_itself} - {None} <= ROWS.keys()
 
 
@@ -413,12 +454,12 @@ def test_tracebacks_show_the_lines_of_rules():
     vm.elementwise("failing", np.copy, "g", scalar=failing)
     vm.elementwise("failing_user", np.copy, "g * failing(x) + g", scalar="0.5 * x")
     with pytest.raises(RuntimeError) as caught, vm.nested():
-        ROWS["failing_user"](vm.var(1.0)).grad()
+        USERS["failing_user"](vm.var(1.0)).grad()
     linecache.checkcache()  # debuggers call this
     text = "".join(traceback.format_exception(caught.value))
     assert 'File "<varmat rule of failing_user>", line ' in text
     assert "    cx = g * failing(x) + g" in text
-    assert "return 0.5 * x" in inspect.getsource(ROWS["failing_user"].scalar)
+    assert "return 0.5 * x" in inspect.getsource(USERS["failing_user"].scalar)
     del caught, text
     # A row that is redefined again and again, as in a notebook, does not leave its old texts
     # behind.
@@ -428,38 +469,33 @@ def test_tracebacks_show_the_lines_of_rules():
         np.testing.assert_array_equal(vm.jvp(again, (np.ones(2),), (np.ones(2),))[1], [2.0, 2.0])
     gc.collect()
     assert 0 < len(lines_of_rules()) < 10
-    del ROWS["failing"], ROWS["failing_user"], again
+    del USERS["failing"], USERS["failing_user"], again
     gc.collect()
     assert lines_of_rules() == []
 
 
 def test_a_row_of_a_python_function_makes_floats():
     """`numpy.frompyfunc` returns arrays of objects, which a row converts to floats."""
-    try:
-        softsign = vm.elementwise(
-            "own_softsign",
-            np.frompyfunc(lambda x: x / (1 + abs(x)), 1, 1),
-            "g / square(1 + absolute(x))",
-            points=[(0.5,)],
-            reference="x / (1 + abs(x))",
-        )
-        expect_value(softsign, "x / (1 + abs(x))", [(0.5,), (-1e-9,), (-300.0,)])
-        for f in (
-            lambda x: softsign(x) * x,
-            lambda x: np.exp(softsign(x)),
-            lambda x: np.sin(x) * softsign(x)[::-1],
-        ):
-            expect_ad(f, np.array([0.3, 1.2, -2.0]))
-            expect_ad(f, np.linspace(-2.0, 2.0, 6).reshape(2, 3))
-        x = np.linspace(-2.0, 2.0, LARGE + 3)
-        slope = 1.0 / (1.0 + abs(x)) ** 2
-        np.testing.assert_allclose(
-            vm.gradient(lambda x: np.sum(softsign(x) * x), x),
-            slope * x + x / (1 + abs(x)),
-            rtol=1e-14,
-        )
-    finally:
-        del ROWS["own_softsign"]
+    softsign = vm.elementwise(
+        "own_softsign",
+        np.frompyfunc(lambda x: x / (1 + abs(x)), 1, 1),
+        "g / square(1 + absolute(x))",
+        points=[(0.5,)],
+        reference="x / (1 + abs(x))",
+    )
+    expect_value(softsign, "x / (1 + abs(x))", [(0.5,), (-1e-9,), (-300.0,)])
+    for f in (
+        lambda x: softsign(x) * x,
+        lambda x: np.exp(softsign(x)),
+        lambda x: np.sin(x) * softsign(x)[::-1],
+    ):
+        expect_ad(f, np.array([0.3, 1.2, -2.0]))
+        expect_ad(f, np.linspace(-2.0, 2.0, 6).reshape(2, 3))
+    x = np.linspace(-2.0, 2.0, LARGE + 3)
+    slope = 1.0 / (1.0 + abs(x)) ** 2
+    np.testing.assert_allclose(
+        vm.gradient(lambda x: np.sum(softsign(x) * x), x), slope * x + x / (1 + abs(x)), rtol=1e-14
+    )
 
 
 def test_rows_are_functions_with_a_name_a_signature_and_a_home():

@@ -46,7 +46,7 @@ def test_every_operator_has_an_answer():
 
 def test_a_user_makes_an_operator():
     ufunc = np.frompyfunc(lambda x, y: x * 2.0**y, 2, 1)
-    vm.elementwise("shifted_left", ufunc, "g * exp2(y)", "0.0 * g", operator="lshift")
+    row = vm.elementwise("shifted_left", ufunc, "g * exp2(y)", "0.0 * g", operator="lshift")
     try:
         x = vm.var(np.array([1.0, 3.0]))
         y = x << 2.0
@@ -55,9 +55,14 @@ def test_a_user_makes_an_operator():
         np.testing.assert_array_equal(x.adj, [4.0, 4.0])
         y <<= 1.0
         np.testing.assert_array_equal(vm.value(y), [8.0, 24.0])
+        # Another row of the name, or of the name of an operator, answers for none.
+        for name in ("shifted_left", "add"):
+            vm.elementwise(name, np.frompyfunc(lambda x, y: x, 2, 1), "g", "0.0 * g")
         np.testing.assert_array_equal(vm.value(3.0 << x), [6.0, 24.0])
+        np.testing.assert_array_equal(vm.value(3.0 + vm.var(np.ones(2))), [4.0, 4.0])
+        np.testing.assert_array_equal(vm.value(np.ones(2) + vm.matvar(np.ones(2))), [2.0, 2.0])
     finally:
         for kind in (*VARIABLES, vm.Dual, vm.MatVar):
             for name in {"__lshift__", "__rlshift__", "__ilshift__"} & vars(kind).keys():
                 delattr(kind, name)
-        del ROWS["shifted_left"], ANSWERS["shifted_left"], dispatch.SUPPORTED[ufunc]
+        del ANSWERS[row], dispatch.SUPPORTED[ufunc]

@@ -103,6 +103,16 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
     finally:
         del OPERATIONS["own_cube"]
 
+    # Nor does it matter that it has the name of one that needs none.
+    @vm.operation()
+    def stack(x):
+        return x**3
+
+    stack.reverse(lambda g, r, x: 3 * x**2 * g)
+    np.testing.assert_allclose(
+        vm.jacobian(lambda x: np.concatenate([stack(x), x]), X), expected, rtol=1e-14
+    )
+
     def by_callback(x):
         def adjoint(y):
             x.adj += 2 * x.val * y.adj

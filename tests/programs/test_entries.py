@@ -11,7 +11,6 @@ import pytest
 from recordings import EVERY_RUNNER, LARGE, agree, vectors
 
 import varmat as vm
-from varmat.core import elementwise
 from varmat.core.operation import Saved
 from varmat.programs.kernels import PythonCall
 from varmat.programs.memory import Plan
@@ -351,16 +350,6 @@ def cubed(name):
     )
 
 
-@pytest.fixture
-def rows(monkeypatch):
-    """Return the table, which forgets the test's rows afterwards."""
-    monkeypatch.setattr(elementwise, "ROWS", elementwise.ROWS)
-    before = dict(elementwise.ROWS)
-    yield elementwise.ROWS
-    elementwise.ROWS.clear()
-    elementwise.ROWS.update(before)
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -388,7 +377,7 @@ def rows(monkeypatch):
         "two words",
     ],
 )
-def test_names_of_rows_mean_nothing_to_a_program(rows, name):
+def test_names_of_rows_mean_nothing_to_a_program(name):
     """The names do not collide with the names of comparisons, sums and constants either."""
     row = cubed(name)
 
@@ -419,7 +408,7 @@ def test_names_of_rows_mean_nothing_to_a_program(rows, name):
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
 
 
-def test_rows_of_two_and_three_operands_that_are_called_as_comparisons(rows):
+def test_rows_of_two_and_three_operands_that_are_called_as_comparisons():
     greater = vm.elementwise(
         "greater",
         np.frompyfunc(lambda x, y: x * y * y, 2, 1),
@@ -444,7 +433,7 @@ def test_rows_of_two_and_three_operands_that_are_called_as_comparisons(rows):
     agree(f, *vectors(4))
 
 
-def test_a_name_that_is_registered_twice(rows):
+def test_a_name_that_is_registered_twice():
     """Each row keeps its own meaning, whichever was registered first."""
     first = cubed("mine")
     second = vm.elementwise(

@@ -153,3 +153,19 @@ def test_steps_that_jax_cannot_run_are_named():
         ),
     ):
         f.program.to_jax()
+
+
+def test_a_ufunc_of_another_library_with_a_name_of_jax_is_refused():
+    builders = pytest.importorskip("numba.np.ufunc.ufuncbuilder", reason="numba is not installed")
+
+    def expit(x):
+        return 2.0 * x
+
+    builder = builders.UFuncBuilder(expit)
+    builder.add("f8(f8)")
+    double = vm.elementwise("my_double", builder.build_ufunc(), "2.0 * g")
+    f = vm.recorded(lambda x: np.sum(double(x)), runner="numpy")
+    assert f(X)[0] == 2.0 * np.sum(X)
+    assert "expit" in f.program.counts()
+    with pytest.raises(TypeError, match=r"^to_jax: JAX cannot run the steps expit of this program"):
+        f.program.to_jax()

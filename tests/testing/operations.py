@@ -17,7 +17,7 @@ M = np.array([[0.5, 1.5, -2.5], [3.0, -0.25, 1.0]])
 @pytest.fixture(autouse=True)
 def own_tables(monkeypatch):
     """Keep the wrong operations of these tests out of the library's tables."""
-    for path in ("operation.OPERATIONS", "elementwise.ROWS", "dispatch.SUPPORTED"):
+    for path in ("operation.OPERATIONS", "dispatch.SUPPORTED"):
         module, name = path.split(".")
         table = getattr(sys.modules[f"varmat.core.{module}"], name)
         monkeypatch.setattr(f"varmat.core.{path}", dict(table))

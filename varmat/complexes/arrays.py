@@ -17,7 +17,8 @@ from varmat.complexes.elementwise import absolute, answers_for
 from varmat.complexes.operation import complex_operation
 from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX, is_complex
-from varmat.core.operation import OPERATIONS, is_differentiable
+from varmat.core.operation import is_differentiable
+from varmat.functions.arrays import copies, cumulative, joining, reductions, spreads, sums
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.diagonals import add_diag
 from varmat.functions.arrays.moving import moved
@@ -25,6 +26,8 @@ from varmat.functions.arrays.reductions import products_of_others
 from varmat.functions.arrays.repeating import broadcast_to
 from varmat.functions.linalg import products
 from varmat.functions.linalg.dot_products import dot_along
+from varmat.functions.linalg.einsum import einsum as real_einsum
+from varmat.functions.signals import convolutions
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -378,28 +381,19 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result
 
 # The operations behind functions of NumPy that have other names here, or are called with complex
 # data beside a variable.
-for _name in (
-    "sum",
-    "mean",
-    "prod",
-    "var",
-    "std",
-    "cumsum",
-    "cumprod",
-    "copy",
-    "vdot",
-    "cross",
-    "convolve",
-):
-    COMPLEX.setdefault(OPERATIONS[_name], COMPLEX[getattr(np, _name)])
-COMPLEX[OPERATIONS["einsum"]] = lambda *arrays, subscripts, optimize: einsum(
+for _op in (
+    sums.sum, sums.mean, reductions.prod, spreads.var, spreads.std, cumulative.cumsum,
+    cumulative.cumprod, copies.copy, products.vdot, products.cross, convolutions.convolve,
+):  # fmt: skip
+    COMPLEX.setdefault(_op, COMPLEX[getattr(np, _op.name)])
+COMPLEX[real_einsum] = lambda *arrays, subscripts, optimize: einsum(
     subscripts, *arrays, optimize=optimize
 )
-COMPLEX[OPERATIONS["where"]] = lambda x, y, condition: where(condition, x, y)
-COMPLEX[OPERATIONS["concatenate"]] = lambda *arrays, **settings: np.concatenate(
+COMPLEX[joining.where] = lambda x, y, condition: where(condition, x, y)
+COMPLEX[joining.concatenate] = lambda *arrays, **settings: np.concatenate(
     [*map(_complexes, arrays)], **settings
 )
-COMPLEX[OPERATIONS["stack"]] = lambda *arrays, **settings: np.stack(
+COMPLEX[joining.stack] = lambda *arrays, **settings: np.stack(
     [*map(_complexes, arrays)], **settings
 )
 

@@ -12,8 +12,9 @@ import ast
 import builtins
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import cached_property
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -41,7 +42,7 @@ from varmat.core.variables import VARIABLES, Var, VarMat, make_result
 from varmat.plain_arrays import where, with_out
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
 
     from varmat.typing import ElementwiseCall, Function, Linear, Operand, Settings, Value
 
@@ -49,8 +50,10 @@ __all__ = ["Elementwise", "elementwise"]
 
 _NUMBERS = frozenset({float, int, np.float64})
 _DIFFERENTIABLE = VARIABLES | {Dual}
-# All rows by name.
+# The library's rows by name: its expressions name these, whatever names users take.
 ROWS: dict[str, Elementwise] = {}
+# The latest row of a user by each name.
+USERS: dict[str, Elementwise] = {}
 
 
 def _typed(function: Function) -> ElementwiseCall:
@@ -58,7 +61,14 @@ def _typed(function: Function) -> ElementwiseCall:
 
 
 class Elementwise:
-    """An elementwise operation: a row of the table; made by `elementwise`."""
+    """An elementwise operation: a row of the table; made by `elementwise`.
+
+    Attributes
+    ----------
+    rows : mapping of str to Elementwise
+        What the names in its expressions mean. The library's rows may name rows that are made
+        later; those of users keep the rows that had the names when they were made.
+    """
 
     stacked = True
 
@@ -70,8 +80,10 @@ class Elementwise:
         scalar: str | Function | None,
         shortcuts: dict[float, str] | None,
         with_itself: str | None,
+        rows: Mapping[str, Elementwise] = ROWS,
     ) -> None:
         self.__name__ = self.name = name
+        self.rows = rows
         self.resolved = None if isinstance(ufunc, str) else _of_floats(ufunc)
         self._special: Any = ufunc
         self.partials = partials
@@ -99,7 +111,7 @@ class Elementwise:
     @cached_property
     def operators(self) -> tuple[dict[type, Function], dict[type, Function]]:
         """The operators and their reflections, by type of the operand whose method they are."""
-        return operators(self, ROWS)
+        return operators(self)
 
     @property
     def ufunc(self) -> Any:
@@ -122,7 +134,11 @@ class Elementwise:
         return inspect.Signature([inspect.Parameter(x, kind) for x in OPERANDS[: self.arity]])
 
     def __reduce__(self) -> tuple[Function, tuple[str]]:
-        return _row, (self.name,)
+        if self.rows is not ROWS and USERS.get(self.name) is not self:
+            raise PicklingError(
+                f"{self!r} cannot be pickled, because another row of this name was made later"
+            )
+        return _row if self.rows is ROWS else _users_row, (self.name,)
 
     @_typed
     def __call__(self, *args: Operand, **named: Operand) -> Operand:
@@ -172,7 +188,8 @@ class Elementwise:
         SciPy's for everything else.
         """
         return {
-            name: for_scalars(name) if scalar else for_arrays(name, plain) for name in self.mentions
+            name: for_scalars(name, self.rows) if scalar else for_arrays(name, plain, self.rows)
+            for name in self.mentions
         }
 
     @cached_property
@@ -206,9 +223,9 @@ class Elementwise:
         """Call with operands of any kinds; NotImplemented leaves it to another library's type."""
         if type(args[0]) in _DIFFERENTIABLE:
             if self.with_itself and args[0] is args[1]:
-                return ROWS[self.with_itself].call(args[0])
+                return self.rows[self.with_itself].call(args[0])
             if self.shortcuts and type(args[1]) in _NUMBERS and args[1] in self.shortcuts:
-                return ROWS[self.shortcuts[args[1]]].call(args[0])
+                return self.rows[self.shortcuts[args[1]]].call(args[0])
         tape: Tape | None = None
         for x in args:
             kind = type(x)
@@ -281,21 +298,24 @@ def _row(name: str) -> Elementwise:
     return ROWS[name]
 
 
-def for_scalars(name: str) -> Function:
+def _users_row(name: str) -> Elementwise:
+    return USERS[name]
+
+
+def for_scalars(name: str, rows: Mapping[str, Elementwise] = ROWS) -> Function:
     """The function of floats that a name in an expression means."""
-    if name in ROWS:
-        return ROWS[name].scalar
+    if name in rows:
+        return rows[name].scalar
     if name == "where":
         return lambda condition, x, y: x if condition else y
     return getattr(math, name)  # type: ignore[no-any-return]
 
 
-def for_arrays(name: str, plain: bool = False) -> Function:
+def for_arrays(name: str, plain: bool = False, rows: Mapping[str, Elementwise] = ROWS) -> Function:
     """The function of arrays, and unless `plain` of variables, for a name in an expression."""
-    row = ROWS.get(name)
-    if row is not None:  # a true ufunc dispatches on variables by itself
-        takes_ufunc = isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise)
-        return row.ufunc if takes_ufunc else row
+    row = rows.get(name)
+    if row is not None:  # by name, because a user's row may answer for its ufunc
+        return row.ufunc if plain and type(row) is Elementwise else row
     return where if plain and name == "where" else getattr(np, name)
 
 
@@ -316,14 +336,16 @@ def elementwise(
     Parameters
     ----------
     name : str
-        The name of the function, with which expressions of other rows can name it.
+        The name of the function, with which expressions of rows made later can name it. It may be
+        a name of the library's, whose own expressions keep to the library's rows.
     ufunc : ufunc or str
         What computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc is imported
         on first use.
     *partials : str
         For each operand its contribution, an expression of the adjoint `g` of the result (linear in
         it), of the operands ``x``, ``y``, ``z``, ``w`` and of the result ``r``, with names of other
-        rows, and of ``where``, that are differentiable themselves.
+        rows, and of ``where``, that are differentiable themselves. A name means the row that has it
+        now, yours before the library's.
     scalar : str or callable, optional
         The function for Python floats, an expression in ``x``, ``y`` with names of `math`, or a
         function; by default the ufunc.
@@ -349,9 +371,8 @@ def elementwise(
     Raises
     ------
     ValueError
-        If the name is that of a row with which derivatives of others are written; if an expression
-        has an error of syntax or names something unknown (rows that it names come first); if a
-        contribution does not depend on `g`.
+        If an expression has an error of syntax or names something unknown (rows that it names come
+        first); if a contribution does not depend on `g`.
     TypeError
         If an expression is not a string.
 
@@ -367,25 +388,22 @@ def elementwise(
     >>> vm.gradient(lambda x: np.sum(softsign(x)), np.array([1.0, 3.0]))
     array([0.25  , 0.0625])
     """
-    _check_expressions(name, partials, scalar)
-    for other in (*(shortcuts or {}).values(), with_itself or name):
-        if other != name and other not in ROWS:
-            raise ValueError(
-                f"elementwise: {name} is to be replaced by {other}, but must be by a row of the "
-                "table!"
-            )
-    return new_row(
-        name,
-        ufunc,
-        *partials,
-        scalar=scalar,
-        operator=operator,
-        shortcuts=shortcuts,
-        with_itself=with_itself,
-        points=points,
-        reference=reference,
-        doc=doc,
-    )
+    rows = {**ROWS, **USERS}
+    _check_expressions(name, partials, scalar, rows.keys())
+    others = {*(shortcuts or {}).values(), *([with_itself] if with_itself else [])}
+    for other in sorted(others - rows.keys()):
+        raise ValueError(
+            f"elementwise: {name} is to be replaced by {other}, but must be by a row of the table!"
+        )
+    named = (names_in(*partials) | others) & rows.keys() - {"where"}
+    known = {each: rows[each] for each in named}
+    row = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself, known)
+    if name in names_in(*partials):
+        known[name] = row
+    USERS[name] = row
+    if operator is not None:
+        attach(operator, row, row.arity, (Var, VarMat, Dual), MatVar)
+    return _completed(row, ufunc, points, reference, doc)
 
 
 def new_row(
@@ -393,44 +411,42 @@ def new_row(
     ufunc: Function | str,
     *partials: str,
     scalar: str | Callable[..., float] | None = None,
-    operator: str | None = None,
     shortcuts: dict[float, str] | None = None,
     with_itself: str | None = None,
     points: Sequence[tuple[float, ...]] = (),
     reference: str | None = None,
     doc: str | None,
 ) -> Elementwise:
-    """Make a row without checking its expressions: parsing those of the library would add a tenth
-    to its import time. A row without points is a name in the expressions of others alone.
+    """Make a row of the library, without checking its expressions: parsing them would add a tenth
+    to the import time. A row without points is a name in the expressions of others alone.
     """
-    if name in ROWS:
-        readers = [
-            each.name
-            for each in ROWS.values()
-            if name in {*each.mentions, *each.shortcuts.values(), each.with_itself}
-        ]
-        if readers not in ([], [name]):
-            raise ValueError(
-                f"elementwise: the name {name} is taken, and {readers[0]} is written with it; take "
-                "another one!"
-            )
-    row = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself)
+    row = ROWS[name] = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself)
+    if name in ANSWERS:
+        ANSWERS[name] = row
+    return _completed(row, ufunc, points, reference, doc)
+
+
+def _completed(
+    row: Elementwise,
+    ufunc: Function | str,
+    points: Sequence[tuple[float, ...]],
+    reference: str | None,
+    doc: str | None,
+) -> Elementwise:
+    """A row with its documentation, which from now on answers for its ufunc."""
     row.__doc__, row.points, row.reference = doc, points, reference
-    ROWS[name] = row
     if isinstance(ufunc, str):
         dispatch.SPECIAL[ufunc] = row.call
     elif isinstance(ufunc, np.ufunc):  # other functions do not ask their arguments
         dispatch.SUPPORTED[ufunc] = row.call
-    if operator is not None:
-        attach(operator, name, row.arity, (Var, VarMat, Dual), MatVar)
-    if name in ANSWERS:
-        ANSWERS[name] = row
     return row
 
 
-def _check_expressions(name: str, partials: Sequence[str], scalar: str | Function | None) -> None:
+def _check_expressions(
+    name: str, partials: Sequence[str], scalar: str | Function | None, rows: Set[str]
+) -> None:
     """Refuse expressions that would fail when they are first used, far from where they are
-    written.
+    written; `rows` are the names of all rows.
     """
 
     def refuse(what: str, expression: str, unknown: str, words: str) -> NoReturn:
@@ -448,7 +464,7 @@ def _check_expressions(name: str, partials: Sequence[str], scalar: str | Functio
     for x, partial in zip(operands, partials, strict=True):
         what = f"the contribution of {name} to {x}"
         used = _names(what, partial)
-        for unknown in sorted(used - {"g", "r", "where", name, *operands} - ROWS.keys()):
+        for unknown in sorted(used - {"g", "r", "where", name, *operands} - rows):
             # Expressions run on numbers too, with the functions of math.
             if unknown in OPERANDS or unknown not in vars(np) or unknown not in vars(math):
                 words = "where, rows of the table, and what both NumPy and math have"

@@ -122,11 +122,11 @@ return result
 """
 
 
-def operators(row: Elementwise, rows: dict[str, Elementwise]) -> tuple[Methods, Methods]:
-    """The operators of a row and their reflections, by type; `rows` are all by name."""
+def operators(row: Elementwise) -> tuple[Methods, Methods]:
+    """The operators of a row and their reflections, by type."""
     if row.arity == 1:
         return dict.fromkeys((Var, VarMat, Dual), row.call), {}
-    general = row.general
+    general, rows = row.general, row.rows
     namespace = {
         "FLOAT64": FLOAT64, "LARGE": LARGE, "Var": Var, "VarMat": VarMat, "View": View,
         "join": join, "new": new, "array": np.array, "ndarray": np.ndarray, "float64": np.float64,

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
+    from varmat.core.elementwise import Elementwise
     from varmat.typing import Function, Operand
 
 
@@ -32,12 +33,13 @@ class Answer(NamedTuple):
     operators: tuple[dict[type, Function], dict[type, Function]]
 
 
-# By the names below: rows of the elementwise table, and `matmul` of
-# `varmat.functions.linalg.products`. Until these are made there is None.
-ANSWERS: dict[str, Any] = {}
+# By the names below: rows of the library's elementwise table, and `matmul` of
+# `varmat.functions.linalg.products`. Until these are made there is None. Users' rows are their own
+# keys.
+ANSWERS: dict[Hashable, Any] = {}
 
 
-def _first_use(operator: str, name: str, method: str) -> Function:
+def _first_use(operator: str, name: Hashable, method: str) -> Function:
     """A method that puts the operators of an operation into their types, and calls the one that was
     wanted.
     """
@@ -52,16 +54,16 @@ def _first_use(operator: str, name: str, method: str) -> Function:
     return first_use
 
 
-def unary(operator: str, name: str) -> Function:
+def unary(operator: str, name: Hashable) -> Function:
     return _first_use(operator, name, f"__{operator}__")
 
 
-def binary(operator: str, name: str) -> tuple[Function, Function]:
+def binary(operator: str, name: Hashable) -> tuple[Function, Function]:
     """An operator and its reflection."""
     return unary(operator, name), _first_use(operator, name, f"__r{operator}__")
 
 
-def in_place(name: str) -> Function:
+def in_place(name: Hashable) -> Function:
     def method(self: Operand, other: Operand) -> Operand:
         result = ANSWERS[name].call(self, other)
         if result is NotImplemented or not self.shape:
@@ -72,7 +74,7 @@ def in_place(name: str) -> Function:
     return method
 
 
-def reflected(name: str) -> Function:
+def reflected(name: Hashable) -> Function:
     return lambda self, other: ANSWERS[name].call(other, self)
 
 
@@ -123,13 +125,16 @@ class ReflectedOperators:
     __rmatmul__ = reflected("matmul")
 
 
-def attach(operator: str, name: str, arity: int, kinds: Iterable[type], reflecting: type) -> None:
+def attach(
+    operator: str, row: Elementwise, arity: int, kinds: Iterable[type], reflecting: type
+) -> None:
     """Let an operation that a user made answer for an operator."""
+    ANSWERS[row] = row
     for kind in kinds:
-        setattr(kind, f"__{operator}__", unary(operator, name))
+        setattr(kind, f"__{operator}__", unary(operator, row))
         if arity == 2:
-            setattr(kind, f"__r{operator}__", binary(operator, name)[1])
+            setattr(kind, f"__r{operator}__", binary(operator, row)[1])
             if issubclass(kind, InPlaceOperators):
-                setattr(kind, f"__i{operator}__", in_place(name))
+                setattr(kind, f"__i{operator}__", in_place(row))
     if arity == 2:
-        setattr(reflecting, f"__r{operator}__", reflected(name))
+        setattr(reflecting, f"__r{operator}__", reflected(row))

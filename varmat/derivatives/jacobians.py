@@ -15,6 +15,7 @@ from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output,
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
+from varmat.functions.arrays.joining import concatenate, stack
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments, Tree
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["jacobian"]
 
 # The rules of these joins have no tangent rule: they handle duals themselves.
-_JOINS = ("concatenate", "stack")
+_JOINS = (concatenate, stack)
 
 
 @overload
@@ -219,14 +220,14 @@ def _each_output(result: Operand, tape: Tape) -> Tree:
 
 
 def _takes_one_direction(entry: Entry) -> bool:
-    return entry[0].name not in _JOINS and not getattr(entry[0].op, "stacked", True)
+    return entry[0].op not in _JOINS and not getattr(entry[0].op, "stacked", True)
 
 
 def has_no_tangent(entry: Entry) -> bool:
     """Whether an entry of the tape has no forward rule."""
     rule = entry[0]
     return rule in CALLBACKS or (
-        rule.name not in _JOINS and getattr(rule.op, "_tangent", rule) is None
+        rule.op not in _JOINS and getattr(rule.op, "_tangent", rule) is None
     )
 
 

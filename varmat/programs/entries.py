@@ -67,7 +67,8 @@ def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, 
         letters = dict(
             zip((*OPERANDS[: row.arity], "r"), map(program.symbol, (*values, made)), strict=True)
         )
-        scope = Scope(builder, {**letters, "g": program.symbol(program.adjoint(node))})  # type: ignore[arg-type]
+        letters["g"] = program.symbol(program.adjoint(node))  # type: ignore[arg-type]
+        scope = Scope(builder, letters, rows=row.rows)
         for (_, operand), expression in zip(operands, row.partials, strict=True):
             if operand is not None and expression != ZERO:
                 program.contribute(operand, scope.evaluate(expression), shape)

@@ -222,11 +222,14 @@ _WRITTEN: dict[str, Rule] = {"erfcx": _erfcx, "betaln": _betaln, "log_ndtr": _lo
 
 
 def _ufunc(jax: Module, kernel: kernels.Ufunc) -> Rule | None:
+    import scipy.special
     from jax.scipy import special  # noqa: F401 - an attribute of jax from now on
 
+    if not any(getattr(home, kernel.name, None) is kernel.ufunc for home in (np, scipy.special)):
+        return None  # a user's of that name
     if kernel.name in _WRITTEN:
         return lambda step, *x: _WRITTEN[kernel.name](jax, *x)
-    function = _named(jax, kernel.ufunc.__name__)
+    function = _named(jax, kernel.name)
     return None if function is None else lambda step, *x: function(*x)
 
 

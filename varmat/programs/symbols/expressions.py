@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -78,21 +78,25 @@ _FUNCTIONS: dict[Elementwise, Function] = {}
 
 
 class Scope(dict[str, Any]):
-    """The names in an expression: letters and abbreviations for symbols, and functions of the
-    table.
+    """The names in an expression: letters and abbreviations for symbols, and functions of a table,
+    the library's unless another is given.
     """
 
     def __init__(
-        self, builder: Builder, letters: dict[str, Operand], let: dict[str, str] | None = None
+        self,
+        builder: Builder,
+        letters: dict[str, Operand],
+        let: dict[str, str] | None = None,
+        rows: Mapping[str, Elementwise] = ROWS,
     ) -> None:
         super().__init__(letters)
-        self.builder, self.let = builder, let or {}
+        self.builder, self.let, self.rows = builder, let or {}, rows
 
     def __missing__(self, name: str) -> Operand:
         if name in self.let:
             self[name] = eval(compiled(self.let[name]), {"__builtins__": {}}, self)
             return self[name]
-        row, builder = ROWS.get(name), self.builder
+        row, builder = self.rows.get(name), self.builder
         if row is not None:
             return lambda *args: Symbol(
                 builder, apply_row(builder, row, [lift(builder, x) for x in args])
