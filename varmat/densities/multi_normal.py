@@ -234,6 +234,7 @@ def _normal_straight(
         value = value - columns.half_log_determinant()
     if "constants" in keep:
         value = value - columns.n * columns.k * HALF_LOG_TWO_PI
+    require(np.isfinite(value))
 
     def contributions(g: Adjoint) -> Result:
         in_mu, in_matrix = columns.partials()
@@ -311,6 +312,7 @@ def _student_straight(
         value = value - columns.half_log_determinant()
     if "constants" in keep:
         value = value - n * k * HALF_LOG_PI
+    require(np.isfinite(value))
 
     def contributions(g: Adjoint) -> Result:
         in_mu, in_matrix = columns.partials((nu + k) / (nu + q))

@@ -21,7 +21,7 @@ from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.arithmetic import ADD, SUBTRACT
 from varmat.programs.builder import Builder
 from varmat.programs.entries import structured
-from varmat.programs.kernels import MATMUL, ufunc_kernel
+from varmat.programs.kernels import MATMUL
 from varmat.programs.program import Shape, Value
 from varmat.programs.sparse import product_step
 from varmat.programs.symbols import Scope, Symbol, apply_row, lift
@@ -158,13 +158,6 @@ class Traced:
             else self._summed(expression)
         )
 
-    def guard_value(self, g: Value) -> None:
-        """End the run where the value is not finite, unless that shows in the result: below a sum
-        it does.
-        """
-        if not g.is_constant:
-            self.builder.guard(self.builder.call(ufunc_kernel(np.isfinite), self.value))
-
 
 @writes(Univariate)
 def _density(
@@ -189,10 +182,10 @@ def _density(
         program, density, values, nodes, shape or (), use[1] if isinstance(use, tuple) else None
     )
     node = program.node(result, traced.value)
+    program.finite.append(node)
 
     def back() -> None:
         g: Any = program.adjoint(node)
-        traced.guard_value(g)
         for name, operand in nodes.items():
             program.contribute(
                 operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape
@@ -298,10 +291,10 @@ def _glm(density: Univariate, predictor: str, dropping: Sequence[str] | None = N
             keep = frozenset({*active, predictor} if keep & {"X", "alpha", "beta"} else active)
         traced = Traced(program, density, values, active, x.shape[:1], keep, dropping)
         node = program.node(result, traced.value)
+        program.finite.append(node)
 
         def back() -> None:
             g: Any = program.adjoint(node)
-            traced.guard_value(g)
             slope = builder.ufunc(np.multiply, g, traced.partial(predictor))
             _predictor_contributions(program, operands[1:4], slope)
             for name in active:

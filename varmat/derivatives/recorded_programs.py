@@ -167,6 +167,7 @@ def written(
         results, back = program.backs.pop()
         if any(node.is_reached for node in results):
             back()
+    program.guard_finite()
     zero = builder.constant(0.0)
     gradients = []
     for x in wanted:

@@ -21,6 +21,7 @@ from varmat.core.tape import Rule, Tape
 from varmat.core.variables import VARIABLES, View
 from varmat.programs.arithmetic import is_number
 from varmat.programs.builder import Builder
+from varmat.programs.kernels import ufunc_kernel
 from varmat.programs.program import Part, Program, RecordingError, Shape, Value
 from varmat.programs.symbols import Symbol
 
@@ -104,6 +105,8 @@ class TapeProgram:
     def __init__(self) -> None:
         self.builder = Builder()
         self.backs: list[tuple[Sequence[Node], Callable[[], None]]] = []
+        # Results that are finite unless an argument is refused, or the density is zero.
+        self.finite: list[Node] = []
         # By id, which is safe: the tape keeps the variables alive.
         self._nodes: dict[int, Node] = {}
         # A node, and how a part of it is taken -> the node of that.
@@ -297,11 +300,21 @@ class TapeProgram:
             nodes, back = self.backs.pop()
             if any(node.is_reached for node in nodes):
                 back()
+        self.guard_finite()
         gradients = []
         for leaf in leaves:
             g = self.adjoint(leaf)
             gradients.append(builder.full(builder.constant(0.0) if g is None else g, leaf.shape))
         return builder.program([output.value, *gradients])
+
+    def guard_finite(self) -> None:
+        """End the run where a result that must be finite is not, unless that shows in the output:
+        below a sum it does.
+        """
+        for node in self.finite:
+            g = self.adjoint(node)
+            if g is None or not g.is_constant or is_number(g, 0.0):
+                self.builder.guard(self.builder.call(ufunc_kernel(np.isfinite), node.value))
 
 
 def _strides(shape: Shape) -> Shape:

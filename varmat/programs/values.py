@@ -33,4 +33,6 @@ def values_of(tape: Tape, leaves: Sequence[Operand], results: Sequence[Operand])
         )
         return builder.number(found)
 
-    return builder.program([builder.constant(0.0), *map(value, results)])
+    outputs = [builder.constant(0.0), *map(value, results)]
+    written.guard_finite()
+    return builder.program(outputs)
