@@ -8,14 +8,13 @@ import numpy as np
 
 from varmat.core.callbacks import CALLBACKS
 from varmat.core.dual import Dual
-from varmat.core.tape import Tape, start_sweep, sweep
+from varmat.core.tape import Rule, Tape, start_sweep, sweep
 from varmat.core.variables import VARIABLES
 from varmat.derivatives.forward import call_with_tangents, forward_scope, plain_parts
 from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
 from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
-from varmat.functions.arrays.joining import concatenate, stack
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments, Tree
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["jacobian"]
 
 # The rules of these joins have no tangent rule: they handle duals themselves.
-_JOINS = (concatenate, stack)
+_JOINS = ("concatenate", "stack")
 
 
 @overload
@@ -219,16 +218,19 @@ def _each_output(result: Operand, tape: Tape) -> Tree:
         yield i
 
 
+def _is_join(rule: Rule) -> bool:
+    """Whether it is the rule of a join of the library, and not of a user's of that name."""
+    return rule.name in _JOINS and rule.op.is_traceable
+
+
 def _takes_one_direction(entry: Entry) -> bool:
-    return entry[0].op not in _JOINS and not getattr(entry[0].op, "stacked", True)
+    return not _is_join(entry[0]) and not getattr(entry[0].op, "stacked", True)
 
 
 def has_no_tangent(entry: Entry) -> bool:
     """Whether an entry of the tape has no forward rule."""
     rule = entry[0]
-    return rule in CALLBACKS or (
-        rule.op not in _JOINS and getattr(rule.op, "_tangent", rule) is None
-    )
+    return rule in CALLBACKS or (not _is_join(rule) and getattr(rule.op, "_tangent", rule) is None)
 
 
 def _by_directions(f: Function, points: Tree, args: Arguments, kwargs: Settings) -> Tree:

@@ -231,7 +231,7 @@ def record(
         for i in dict.fromkeys(positions):
             given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
         variables = leaves_of([given[i] for i in positions])
-        with watched(tape):
+        with watched(tape, function, args, named):
             y = scalar_result("recorded", function(*given, **named), tape)
         return optimised(program_of(tape, variables, y))
 
@@ -259,7 +259,7 @@ def record_values(
     """
     with recording_to_write() as tape:
         leaves = [borrow_leaf(point, tape) for _ in range(copies)]
-        with watched(tape):
+        with watched(tape, function):
             results = outputs("recorded", function(*leaves), tape)
         return optimised(values_of(tape, leaves, results)), [type(y) in VARIABLES for y in results]
 

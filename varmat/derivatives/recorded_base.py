@@ -16,6 +16,7 @@ from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
 from varmat.derivatives.inputs_and_outputs import held, recording
+from varmat.derivatives.random_states import RandomStates
 from varmat.derivatives.recorded_tangents import called_tangent
 from varmat.derivatives.reverse import Derived
 from varmat.programs.conditions import compared, refuse_look
@@ -65,13 +66,22 @@ class Recording(NamedTuple):
         return all(key in others and _is_same(x, others[key]) for key, x in self.others.items())
 
 
+def _kept(x: Operand) -> Operand:
+    """An argument as it is now: lists and dicts may be changed later."""
+    if type(x) in (tuple, list):
+        return type(x)(map(_kept, x))
+    return {key: _kept(each) for key, each in x.items()} if type(x) is dict else x
+
+
 def _is_same(x: Operand, y: Operand) -> bool:
     if x is y:
         return True
     if type(x) is not type(y):
         return False
-    if type(x) is tuple:
+    if type(x) in (tuple, list):
         return len(x) == len(y) and all(map(_is_same, x, y))
+    if type(x) is dict:
+        return list(x) == list(y) and all(map(_is_same, x.values(), y.values()))
     # 0.0 equals -0.0, and a day equals 24 hours: equal values must look the same too.
     comparable = type(x) in _SAME_IF_EQUAL or (isinstance(x, np.generic) and x.dtype == y.dtype)
     return comparable and bool(x == y) and bool(x or repr(x) == repr(y))
@@ -122,7 +132,7 @@ class Recordings:
         with held(self._lock):
             known = self._found(structures, others)
             if known is None:
-                known = Recording(structures, others, *self._made(*call))
+                known = Recording(structures, _kept(others), *self._made(*call))
                 # The newest comes first.
                 self._keep([known, *self._recordings[: MOST_RECORDINGS - 1]])
             return known
@@ -193,13 +203,17 @@ def recording_to_write() -> Iterator[Tape]:
 
 
 @contextmanager
-def watched(tape: Tape) -> Iterator[None]:
-    """Refuse what no program can do, and a function that catches such a refusal."""
+def watched(tape: Tape, *reached: object) -> Iterator[None]:
+    """Refuse what no program can do, and a function that catches such a refusal; `reached` are the
+    function and its arguments.
+    """
+    random = RandomStates(*reached)
     of_values, of_looks = refusals.of_values, refusals.of_looks
     # The scope is open and its variables refer to this tape: it changes its class.
     tape.__class__, tape.watch = WatchedTape, _looked_at
     yield
     if refusals.of_looks != of_looks:
         refuse_look()
+    random.refuse_draws()
     if refusals.of_values != of_values:
         raise ElsewhereError

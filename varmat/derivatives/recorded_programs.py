@@ -50,7 +50,7 @@ def product_program(
     """
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
-        with watched(tape):
+        with watched(tape, f, args, named):
             y, parts = call_with_tangents(
                 name, f, (rebuilt(points, variables),), tangents, args, named, attached
             )
@@ -70,7 +70,7 @@ def tangent_program(
     others."""
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
-        with watched(tape):
+        with watched(tape, f, args, named):
             y, parts = call_with_tangents(
                 name, f, rebuilt(points, variables), tangents, args, named, attached
             )
@@ -92,7 +92,7 @@ def weighted_program(
     """
     with recording_to_write() as tape:
         variables = _variables(points, tape)
-        with watched(tape):
+        with watched(tape, f, args, named):
             y = f(*rebuilt(points, variables), *args, **(named or {}))
             values = outputs(name, leaves_of(y), tape)
         only_reverse = any(map(has_no_tangent, tape))

@@ -1,0 +1,84 @@
+"""The states of generators of random numbers that a function may draw from: a recording would
+always use the numbers that it drew once.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.programs.program import RecordingError
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
+# The most objects among which generators are looked for.
+MOST = 1000
+
+
+class RandomStates:
+    """The states of the global generators of NumPy and Python, and of those that a function can
+    reach, before it is called.
+    """
+
+    def __init__(self, *roots: object) -> None:
+        generators = (np.random.Generator, np.random.RandomState, random.Random)
+        self._found = [x for x in islice(_reached(roots), MOST) if isinstance(x, generators)]
+        self._before = self._states()
+
+    def _states(self) -> list[tuple[str, bytes]]:
+        return [
+            ("numpy.random", pickle.dumps(np.random.get_state(legacy=False))),  # noqa: NPY002
+            ("random", pickle.dumps(random.getstate())),
+            *((f"a {type(x).__name__}", pickle.dumps(x)) for x in self._found),
+        ]
+
+    def refuse_draws(self) -> None:
+        """Raise if random numbers have been drawn since."""
+        for (source, before), (_, after) in zip(self._before, self._states(), strict=True):
+            if before != after:
+                raise RecordingError(
+                    f"recorded: the function draws random numbers from {source}, and a recording "
+                    "would always use those that it drew now; draw them outside of the function "
+                    "and pass them as an argument"
+                )
+
+
+def _reached(roots: tuple[object, ...]) -> Iterator[Operand]:
+    """Objects that functions and containers refer to, the nearest first."""
+    waiting, seen = list(roots), set()
+    for x in waiting:
+        if id(x) not in seen and not isinstance(x, (np.ndarray, ModuleType, type, str, float, int)):
+            seen.add(id(x))
+            waiting.extend(_parts(x))
+            yield x
+
+
+def _parts(x: Operand) -> Iterator[Operand]:
+    if isinstance(x, FunctionType):
+        yield from (each.cell_contents for each in x.__closure__ or () if _is_full(each))
+        yield from (*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values())
+        yield from (x.__globals__[name] for name in x.__code__.co_names if name in x.__globals__)
+    elif isinstance(x, MethodType):
+        yield from (x.__func__, x.__self__)
+    elif isinstance(x, partial):
+        yield from (x.func, *x.args, *x.keywords.values())
+    elif isinstance(x, (list, tuple, dict)):
+        yield from islice(x.values() if isinstance(x, dict) else x, MOST)
+    else:
+        yield from getattr(x, "__dict__", {}).values()
+
+
+def _is_full(cell: Operand) -> bool:
+    """Whether the variable of a cell has a value yet."""
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
