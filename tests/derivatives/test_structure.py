@@ -18,7 +18,7 @@ def quadratic(x):
         ("a", "^gradient: argument 1 has dtype <U1"),
         (None, "^gradient: argument 1 has dtype object"),
         (quadratic, "^gradient: argument 1 is a function, but must be plain numbers!"),
-        ({"a": [1.0, None]}, r"^gradient: argument 1\['a'\]\[1\] has dtype object"),
+        ({"a": [1.0, "b"]}, r"^gradient: argument 1\['a'\]\[1\] has dtype <U1"),
         (
             np.array(["2020-01-01"], "datetime64[D]"),
             r"^gradient: argument 1 has dtype datetime64\[D\]",

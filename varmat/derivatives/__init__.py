@@ -19,6 +19,7 @@ from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.reverse import grad, gradient, value_and_grad
 from varmat.derivatives.third import grad_hessian, grad_tr_mat_times_hessian
+from varmat.derivatives.trees import ravel_pytree, stop_gradient
 
 __all__ = [
     "derivative",
@@ -41,7 +42,9 @@ __all__ = [
     "jacobian",
     "jvp",
     "partial_derivative",
+    "ravel_pytree",
     "recorded",
+    "stop_gradient",
     "value_and_grad",
     "vjp",
 ]

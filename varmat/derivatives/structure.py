@@ -1,9 +1,13 @@
-"""Trees: scalars and arrays in dicts, lists, tuples and named tuples, to any depth."""
+"""Trees: scalars and arrays in dicts, lists, tuples, named tuples and dataclasses, to any depth.
+
+An item of them may be None, which has no numbers.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -34,6 +38,13 @@ def map_leaves(function: Callable[[Operand, str], object], tree: Tree, path: str
     if isinstance(tree, (list, tuple)):
         items = [map_leaves(function, item, f"{path}[{i}]") for i, item in enumerate(tree)]
         return items if isinstance(tree, list) else like(tree, items)
+    if _is_dataclass(tree):
+        result = copy.copy(tree)
+        for name, item in _fields_of(tree).items():  # a dataclass may be frozen
+            object.__setattr__(result, name, map_leaves(function, item, f"{path}.{name}"))
+        return result
+    if tree is None and path:
+        return None
     return function(tree._settled if isinstance(tree, Standing) else tree, path)
 
 
@@ -43,7 +54,17 @@ def structure_of(tree: Tree) -> object:
         return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
     if isinstance(tree, (list, tuple)):
         return (type(tree), *map(structure_of, tree))
-    return np.shape(tree)
+    if _is_dataclass(tree):
+        return (type(tree), *map(structure_of, _fields_of(tree).values()))
+    return None if tree is None else np.shape(tree)
+
+
+def _is_dataclass(tree: Tree) -> bool:
+    return is_dataclass(tree) and not isinstance(tree, type)
+
+
+def _fields_of(tree: Tree) -> dict[str, Any]:
+    return {each.name: getattr(tree, each.name) for each in fields(tree)}
 
 
 def leaves_of(tree: Tree) -> list[Operand]:
@@ -106,6 +127,14 @@ def _matching(
         for key in tree if isinstance(tree, dict) else range(len(tree)):
             yield from _matching(function, f"{title}[{key!r}]", other[key], tree[key], outer_too)
         return
+    if tree is None or _is_dataclass(tree):
+        if type(other) is not type(tree):
+            raise ShapeError(
+                f"{function}: {title} is {_described(other)}, but must be {_described(tree)}!"
+            )
+        for name, item in {} if tree is None else _fields_of(tree).items():
+            yield from _matching(function, f"{title}.{name}", getattr(other, name), item, outer_too)
+        return
     leaf = plain_tree(function, title, other, outer_too=outer_too)
     if np.shape(leaf) != np.shape(tree):
         raise ShapeError(
@@ -119,6 +148,8 @@ def _described(tree: Tree) -> str:
         return f"a dict with the keys {sorted(map(repr, tree))}"
     if isinstance(tree, (list, tuple)):
         return f"a sequence of length {len(tree)}"
+    if tree is None:
+        return "None"
     return f"a {type(tree).__name__}"
 
 
