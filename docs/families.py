@@ -133,6 +133,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Gradients, Jacobians, Hessians": (
             "derivatives.reverse", "derivatives.pullbacks", "derivatives.jacobians",
             "derivatives.hessians", "derivatives.forward", "derivatives.third",
+            "derivatives.trees",
         ),
         "Recordings": ("derivatives.recorded",),
         "Finite differences": ("derivatives.finite_differences",),

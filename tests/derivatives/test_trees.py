@@ -105,3 +105,13 @@ def test_none_and_dataclasses_as_arguments():
         vm.jvp(lambda p: np.sum(p.a**2), (Point(X),), (Point(np.ones(3), 1.0),))
     with pytest.raises(vm.ShapeError, match=r"is a float, but must be a Point!"):
         vm.jvp(lambda p: np.sum(p.a**2), (Point(X),), (1.0,))
+
+
+def test_a_list_of_arguments():
+    def f(x, y):
+        return x * y**2
+
+    assert vm.grad(f, [0, 1])(2.0, 3.0) == (9.0, 12.0)
+    assert vm.value_and_grad(f, argnums=[1])(2.0, 3.0) == (18.0, (12.0,))
+    assert vm.recorded(f, [1, 0])(2.0, 3.0) == (18.0, (12.0, 9.0))
+    assert vm.recorded(vm.grad(f, [1, 0]))(2.0, 3.0) == (12.0, 9.0)

@@ -21,7 +21,13 @@ from varmat.derivatives.recorded_base import (
     watched,
 )
 from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctional
-from varmat.derivatives.reverse import Derived, is_plain, positions_of, value_and_grad
+from varmat.derivatives.reverse import (
+    Derived,
+    fixed_positions,
+    is_plain,
+    positions_of,
+    value_and_grad,
+)
 from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.programs.passes import optimised
 from varmat.programs.program import ElsewhereError, Program
@@ -45,8 +51,8 @@ class Recorded(Recordings):
 
     def __init__(self, function: Function, argnums: Argnums, runner: str = "auto") -> None:
         super().__init__(function, runner)
-        self.argnums = argnums
-        self._eager = value_and_grad(function, argnums)
+        self.argnums = fixed_positions(argnums)
+        self._eager = value_and_grad(function, self.argnums)
         # The shortcut for the most common calls, which take one array and perhaps truth values:
         # the runner by shape and truth values.
         self._by_shape: dict[tuple[object, ...], Function] = {}

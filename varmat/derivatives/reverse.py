@@ -53,7 +53,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     ----------
     f : callable
         Takes numbers (and anything else) and returns a scalar. Written in NumPy.
-    argnums : int or tuple of int
+    argnums : int or tuple or list of int
         The positional arguments to differentiate with respect to. For a method in a class ``self``
         counts.
 
@@ -107,6 +107,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
     (15.0, (array([ 6., 12.]), 5.0))
     """
+    argnums = fixed_positions(argnums)
     function = Derived(_differentiated, "value_and_grad", f, argnums)
     return named(function, f, "value_and_grad", argnums)
 
@@ -341,6 +342,11 @@ def _of_outer(
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 
+def fixed_positions(argnums: Any) -> Argnums:
+    """Positions of arguments: a list, as autograd has it, becomes a tuple."""
+    return tuple(argnums) if isinstance(argnums, list) else argnums
+
+
 def positions_of(name: str, argnums: Argnums, count: int) -> list[int]:
     positions = []
     for i in argnums if isinstance(argnums, tuple) else (argnums,):
@@ -450,6 +456,7 @@ def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tre
             f"grad: the argument is a {type(f).__name__}, but must be a function or a scalar "
             "variable!"
         )
+    argnums = fixed_positions(argnums)
     return named(Derived(_gradients, f, argnums), f, "grad", argnums)
 
 
