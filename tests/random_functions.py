@@ -47,6 +47,29 @@ TOTALS = {
 }  # fmt: skip
 
 
+def assigned(x: Any) -> Any:
+    c = np.zeros_like(x)
+    c[...] = x
+    return c
+
+
+def added(x: Any) -> Any:
+    c = np.zeros_like(x)
+    c += x
+    return c
+
+
+# Every way to copy an array that has an axis.
+COPIES = {
+    "copy": lambda x: x.copy(), "np.copy": np.copy, "times one": lambda x: x * 1.0,
+    "plus": lambda x: +x, "plus zero": lambda x: x + 0.0, "where": lambda x: np.where(True, x, 0.0),
+    "where all": lambda x: np.where(np.ones(x.shape, bool), x, 7.0),
+    "flatten": lambda x: x.flatten().reshape(x.shape), "gather": lambda x: x[np.arange(len(x))],
+    "concatenate": lambda x: np.concatenate([x[:1], x[1:]]), "stack": lambda x: np.stack(list(x)),
+    "assigned": assigned, "added": added, "another": lambda x: 2.0 * x,
+}  # fmt: skip
+
+
 @dataclass
 class Function:
     """A list of statements. Each statement is a function of the list of values so far. A call runs

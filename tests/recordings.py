@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.programs.runners import has_native
+from varmat.derivatives.recorded import record
+from varmat.derivatives.recorded_programs import product_program
+from varmat.programs.interpret import interpret
+from varmat.programs.program import ElsewhereError, Program
+from varmat.programs.runners import has_native, runner_for
 
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.array([0.5, -1.0, 2.0, 0.3, 0.1])
@@ -66,3 +73,85 @@ def vectors(n, count=3):
 
 
 LARGE = np.linspace(0.0, 1.0, 40_000)
+
+
+def agree_everywhere(
+    f: Callable[..., Any],
+    points: Sequence[Sequence[Any]],
+    runners: Sequence[str] = RUNNERS,
+    tolerance: float = 1e-13,
+) -> None:
+    """Demand that programs made at the first point give, at all points, the eager value, gradients
+    and Hessian times a vector: by the interpreter, by each runner, and by `map`.
+
+    The results of a run stay as they are in later runs, and are the caller's to change.
+    """
+
+    def at(point: Sequence[Any]) -> Any:
+        return f(*point)
+
+    given = [[np.copy(x) if np.ndim(x) else float(x) for x in point] for point in points]
+    vectors = [[np.cos(1.0 + 3.0 * x) for x in point] for point in points]
+    eager, expected = vm.value_and_grad(at), []
+    with np.errstate(all="ignore"):
+        for point in given:
+            value, gradients = eager(point)
+            expected.append([np.asarray(value), *gradients])
+        _agree(record(at, (0,), (given[0],), {}), given, expected, runners, tolerance, "gradient")
+        products = [
+            [0.0, *vm.hessian_times_vector(at, point, v)]
+            for point, v in zip(given, vectors, strict=True)
+        ]
+        both = [[*point, *v] for point, v in zip(given, vectors, strict=True)]
+        program = product_program("hessian_times_vector", at, given[0], (), {})
+        _agree(program, both, products, runners, tolerance, "Hessian times vector")
+    for before, after in zip(points, given, strict=True):
+        for x, y in zip(before, after, strict=True):
+            np.testing.assert_array_equal(x, y, err_msg="an argument has been changed")
+
+
+def _agree(
+    program: Program,
+    points: Sequence[list[Any]],
+    expected: Sequence[list[Any]],
+    runners: Sequence[str],
+    tolerance: float,
+    what: str,
+) -> None:
+    program.verify()
+    runs: dict[str, Any] = {name: runner_for(program, name) for name in runners}
+    many = getattr(runs.get("native"), "map", None)
+    for name, run in {"interpreter": lambda x: interpret(program, *x), **runs}.items():
+        kept = []
+        for point, true in zip(points, expected, strict=True):
+            try:
+                found = run(point)
+            except (ArithmeticError, ValueError, ElsewhereError):
+                continue  # the function itself is called
+            if np.isfinite(found[0]):
+                _demand_close(found, true, tolerance, f"{what}, {name}")
+                kept.append((found, [np.copy(x) for x in found]))
+        for found, copies in kept:
+            for x, y in zip(found, copies, strict=True):
+                np.testing.assert_array_equal(x, y, err_msg=f"a later run by {name} changed it")
+                if np.ndim(x) and name != "interpreter":
+                    assert x.flags.writeable
+                    x.fill(np.nan)
+    if many is not None:
+        rows = np.stack([np.concatenate([np.ravel(x) for x in point]) for point in points])
+        values = np.empty(len(rows))
+        made = np.empty((len(rows), sum(v.size for v in program.outputs[1:])))
+        many(rows, values, made, 1)
+        for value, row, true in zip(values, made, expected, strict=True):
+            if np.isfinite(value):
+                whole = [value, row]
+                flat = [true[0], np.concatenate([np.ravel(x) for x in true[1:]])]
+                _demand_close(whole, flat, tolerance, f"{what}, map")
+
+
+def _demand_close(found: Any, true: Any, tolerance: float, message: str) -> None:
+    scale = max(float(np.max(np.abs(x), initial=0.0)) for x in true)
+    for a, b in zip(found, true, strict=True):
+        np.testing.assert_allclose(
+            a, b, rtol=tolerance, atol=tolerance * scale, err_msg=message, equal_nan=True
+        )

@@ -432,14 +432,16 @@ class Builder:
         )
 
     def written(self, before: Value, place: Place, shape: Shape, source: Value) -> Value:
-        """An array with a part, of a shape, replaced by what broadcasts to it."""
-        if math.prod(shape) == before.size:
-            like = self.part(before, shape, *place) if before.is_contiguous else before
-            if like.shape == before.shape and like.strides == before.strides:
-                return self.full(source, before.shape)
-        source = self.broadcast(self.number(source), shape)
+        """An array with a part, of a shape, replaced by what broadcasts to it. The place of the
+        part is that in a contiguous array, wherever the elements of `before` lie.
+        """
+        source = self.number(source)
+        if shape == before.shape and place == (0, contiguous_strides(shape)):
+            return self.full(source, shape)
         return self.call(
-            Write(before.shape, place, shape), self.contiguous(self.number(before)), source
+            Write(before.shape, place, shape),
+            self.contiguous(self.number(before)),
+            self.broadcast(source, shape),
         )
 
     def reduce(self, ufunc: np.ufunc, x: Value, axes: Sequence[int]) -> Value:

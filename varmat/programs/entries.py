@@ -145,7 +145,7 @@ def _assign_one(program: TapeProgram, target: Operand, index: Index, source: Ope
         )
         return
     written = Written(program.builder, before.value, np.asarray(places[index]), value)
-    node = program.assigned(root, written.value)
+    node = program.assigned(root, written.value, written.places, operand)
     if written.value.is_constant:
         return
 
@@ -183,8 +183,8 @@ def _write_part(
     """An assignment to a view of an array."""
     builder, shape = program.builder, np.shape(places)
     place = place_of(before.shape, lambda a: np.asarray(how(a))) if shape else (8 * int(places), ())
-    node = program.assigned(root, builder.written(before.value, place, shape, value))
-    program.remember(root, before, node, places, operand if not shape else None)
+    value = builder.written(before.value, place, shape, value)
+    node = program.assigned(root, value, places, operand)
     if node.value.is_constant:
         return
 

@@ -166,21 +166,20 @@ class TapeProgram:
             return node.value, (None if node.value.is_constant else node)
         return self.builder.constant(x), None
 
-    def assigned(self, variable: Operand, value: Value) -> Node:
-        """A new node for a variable into which something is assigned; its views are found anew."""
+    def assigned(
+        self, variable: Operand, value: Value, places: np.ndarray, source: Node | None
+    ) -> Node:
+        """A new node for a variable after an assignment to some places in it; its views are found
+        anew. A number that is written to one element is remembered until something else is.
+        """
         for view in self._views.pop(id(variable), ()):
             del self._nodes[view]
-        return self.node(variable, value)
-
-    def remember(
-        self, root: Operand, before: Node, node: Node, places: np.ndarray, source: Node | None
-    ) -> None:
-        """Note which number was written where, until something else is."""
-        known = self._sources.setdefault(id(root), {})
+        known = self._sources.setdefault(id(variable), {})
         for place in np.ravel(places).tolist() if known else ():
             known.pop(place, None)
-        if source is not None:
+        if source is not None and source.shape == np.shape(places) == ():
             known[int(places)] = source
+        return self.node(variable, value)
 
     def source_of(self, variable: Operand, place: int) -> Node | None:
         """The number that was written to an element of a variable that is no view; None if it is

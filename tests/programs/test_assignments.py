@@ -1,0 +1,197 @@
+"""Recorded assignments: every way to copy an array, every view, and every order of writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from random_functions import COPIES
+from recordings import agree, agree_everywhere
+
+Function = Callable[..., Any]
+
+N = 3
+X = np.array([[0.5, 2.0, -0.3], [1.1, 0.7, -1.4], [0.2, -0.9, 1.6]])
+POINTS = [[X], [np.cos(3.0 * X) + 0.1]]
+WEIGHTS = np.linspace(1.0, 2.0, N * N).reshape(N, N) ** 2
+MASK = np.array([[True, False, True], [False, True, True], [True, True, False]])
+
+
+VIEWS: dict[str, Function] = {
+    "whole": lambda x: x,
+    "T": lambda x: x.T,
+    "upside down": lambda x: x[::-1],
+    "rotated": lambda x: x[::-1, ::-1],
+    "right to left": lambda x: x[:, ::-1],
+    "turned": lambda x: x.T[::-1],
+    "reshaped": lambda x: x.reshape(-1)[::-1].reshape(x.shape),
+    "copied": lambda x: x.T.reshape(-1).reshape(x.shape),
+}
+
+
+def by_out(v: Any, c: Any, x: Any) -> None:
+    np.multiply(v, x, out=v)
+
+
+def by_itself(v: Any, c: Any, x: Any) -> None:
+    c[...] = v * 1.5
+
+
+def by_swap(v: Any, c: Any, x: Any) -> None:
+    v[0], v[1] = v[1] * 2.0, v[0].copy()
+
+
+def by_moving(v: Any, c: Any, x: Any) -> None:
+    v[1:] = v[:-1]
+
+
+def by_addition(v: Any, c: Any, x: Any) -> None:
+    v += x
+
+
+def by_factor(v: Any, c: Any, x: Any) -> None:
+    v *= x[0]
+
+
+def by_add_at(v: Any, c: Any, x: Any) -> None:
+    np.add.at(v, ([0, 1, 0], [2, 2, 2]), x[0])
+
+
+def by_elements(v: Any, c: Any, x: Any) -> None:
+    """Numbers written to elements, which are replaced before they are read."""
+    row = v[0]
+    row[0] = x[0, 1]
+    row[1] = row[0] * x[1, 2]
+    row[np.array([0, 2])] = x[1, :2]
+    c[0, 0] = row[0] + row[2]
+
+
+def by_diagonal(v: Any, c: Any, x: Any) -> None:
+    v.reshape(-1)[:: N + 1] = x[1]
+
+
+def setter(index: Any, source: Function) -> Function:
+    def write(v: Any, c: Any, x: Any) -> None:
+        v[index] = source(c, x)
+
+    return write
+
+
+WRITES: dict[str, Function] = {
+    "=": setter(Ellipsis, lambda c, x: x),
+    "[:] = T": setter(slice(None), lambda c, x: x.T),
+    "= row": setter(Ellipsis, lambda c, x: x[1]),
+    "= whole": setter(Ellipsis, lambda c, x: c),
+    "[::-1] = whole": setter(slice(None, None, -1), lambda c, x: c),
+    "part": setter((slice(1, None), slice(None, 2)), lambda c, x: x[:2, 1:]),
+    "list": setter([2, 0, 2], lambda c, x: x),
+    "mask": setter(MASK, lambda c, x: x[0, 0]),
+    "number": setter((slice(None), 1), lambda c, x: 0.3),
+    "one": setter((0, Ellipsis), lambda c, x: x[2:]),
+    "fill": lambda v, c, x: v.fill(x[0, 1]),
+    "flat": lambda v, c, x: v.flat.__setitem__(slice(None, None, 2), x[0, 1]),
+    "out": by_out, "itself": by_itself, "swap": by_swap, "moving": by_moving, "+=": by_addition,
+    "*=": by_factor, "add.at": by_add_at, "elements": by_elements, "diagonal": by_diagonal,
+}  # fmt: skip
+
+
+def weighed(c: Any, power: int = 2) -> Any:
+    return np.sum(c**power * WEIGHTS)
+
+
+def once(c: Any, v: Any, write: Function, x: Any) -> Any:
+    write(v, c, x)
+    return weighed(c)
+
+
+def after_a_look(c: Any, v: Any, write: Function, x: Any) -> Any:
+    """What was read before is of the old values, also where it is computed from afterwards."""
+    before, part = weighed(c, 3), v[1] * 1.0
+    write(v, c, x)
+    return before + weighed(v) + np.sum(part * c[0])
+
+
+def twice(c: Any, v: Any, write: Function, x: Any) -> Any:
+    write(v, c, x)
+    write(v[::-1], c, x)
+    return weighed(c)
+
+
+def through_two_views(c: Any, v: Any, write: Function, x: Any) -> Any:
+    other = c.T
+    write(v, c, x)
+    between = weighed(other)
+    write(other, c, v[::-1])
+    return between + weighed(v, 3)
+
+
+ORDERS = (once, after_a_look, twice, through_two_views)
+CASES = list(product(WRITES, ORDERS))
+
+
+def function_of(copy: str, source: str, cases: Any) -> Function:
+    """Return the sum of cases, each with a factor of its own."""
+
+    def f(x: Any) -> Any:
+        total = 0.0
+        for k, (target, write, order) in enumerate(cases):
+            c = COPIES[copy](VIEWS[source](x))
+            total = total + (1.0 + 0.01 * k) * order(c, VIEWS[target](c), WRITES[write], x)
+        return total
+
+    return f
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_copies_views_and_orders(copy: str) -> None:
+    """Every way to copy, of every view, overwritten through every view; the ways and the orders of
+    writing take turns.
+    """
+    ways, first = list(product(WRITES, ORDERS)), 5 * list(COPIES).index(copy)
+    for i, source in enumerate(VIEWS):
+        turns = [
+            (view, *ways[(first + 11 * i + 17 * j) % len(ways)]) for j, view in enumerate(VIEWS)
+        ]
+        agree_everywhere(function_of(copy, source, turns), POINTS)
+
+
+def test_a_copy_that_is_elided_is_overwritten_the_other_way_round() -> None:
+    weights = np.array([1.0, 3.0])
+
+    def f(x: Any) -> Any:
+        c = x[::-1].copy()
+        c[::-1] = x
+        return -0.5 * np.sum(c * c * weights)
+
+    agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
+
+
+def test_an_element_that_is_overwritten_with_others_is_read_again() -> None:
+    """The number that was written to it alone is not remembered any longer."""
+
+    def f(x: Any) -> Any:
+        c = x.copy()
+        c[0] = x[1]
+        c[np.array([1, 0])] = 2.0 * x[:2]
+        return c[0] ** 2 + 3.0 * c[1] * c[2]
+
+    def g(x: Any) -> Any:
+        c = x.copy()
+        c[0] = x[1]
+        c[np.array([True, False, True])] = 2.0 * x[:2]
+        return c[0] ** 2 + 3.0 * c[1] * c[2]
+
+    for each in (f, g):
+        agree(each, (np.array([0.5, 2.0, -1.0]),), (np.array([-1.5, 0.3, 0.7]),))
+
+
+def test_an_element_that_is_overwritten_with_an_array_of_one_is_a_number() -> None:
+    def f(x: Any) -> Any:
+        c = x.copy()
+        c[0, ...] = x[1:]
+        return np.stack([c[0], c[1]]) @ np.array([2.0, 3.0]) * c[0]
+
+    agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
