@@ -1,11 +1,17 @@
-"""Random functions, made of everything that recordings write as steps of their own."""
+"""Random functions, made of everything that recordings write as steps of their own.
+
+Run as a script, it compares the recordings of many of them with eager evaluation:
+``python tests/random_functions.py --count 20000 --seed 7``.
+"""
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from recordings import agree_everywhere
 
 import varmat as vm
 
@@ -67,6 +73,108 @@ COPIES = {
     "flatten": lambda x: x.flatten().reshape(x.shape), "gather": lambda x: x[np.arange(len(x))],
     "concatenate": lambda x: np.concatenate([x[:1], x[1:]]), "stack": lambda x: np.stack(list(x)),
     "assigned": assigned, "added": added, "another": lambda x: 2.0 * x,
+}  # fmt: skip
+
+
+def moved(x: Any, y: Any, s: Any, data: Any) -> None:
+    x[1:] = x[:-1]
+
+
+def swapped(x: Any, y: Any, s: Any, data: Any) -> None:
+    x[0], x[-1] = x[-1] * s, x[0].copy() if np.ndim(x) > 1 else x[0]
+
+
+def increased(x: Any, y: Any, s: Any, data: Any) -> None:
+    x += y
+
+
+def shrunk(x: Any, y: Any, s: Any, data: Any) -> None:
+    x *= np.tanh(y)
+
+
+def setter(index: Any, source: Any) -> Any:
+    def write(x: Any, y: Any, s: Any, data: Any) -> None:
+        x[index] = source(x, y, s, data)
+
+    return write
+
+
+# Every way to write into an array, or into all of it; `data` are truth values of its shape.
+WRITES = {
+    "[...] =": setter(Ellipsis, lambda x, y, s, data: y),
+    "[::-1] =": setter(slice(None, None, -1), lambda x, y, s, data: y),
+    "= reversed": setter(Ellipsis, lambda x, y, s, data: x[::-1]),
+    "= transposed": setter(Ellipsis, lambda x, y, s, data: x.T),
+    "= chosen": setter(Ellipsis, lambda x, y, s, data: np.where(x > y + 0.0417, y, x * 0.5)),
+    "fill": lambda x, y, s, data: x.fill(s), "moved": moved, "swapped": swapped,
+    "flat": lambda x, y, s, data: x.flat.__setitem__(slice(None, None, 2), np.sum(s)),
+    "out": lambda x, y, s, data: np.multiply(x, np.tanh(y), out=x),
+    "out where": lambda x, y, s, data: np.add(x, s, out=x, where=data),
+    "add.at": lambda x, y, s, data: np.add.at(x, np.nonzero(data), np.sum(s)),
+    "mask": lambda x, y, s, data: x.__setitem__(data, s), "+=": increased, "*=": shrunk,
+}  # fmt: skip
+
+
+def carried(x: Any, s: Any) -> Any:
+    kept = []
+    for row in x:
+        s = np.tanh(s + row)
+        kept.append(s)
+    return np.stack(kept)
+
+
+def filled(x: Any, s: Any) -> Any:
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i] = 0.5 * y[i - 1] + x[i] * s
+    return y
+
+
+def in_place(x: Any, s: Any) -> Any:
+    y = x.copy()
+    for i in range(1, len(x)):
+        y[i] += 0.3 * np.tanh(y[i - 1])
+    return y
+
+
+def summed(x: Any, s: Any) -> Any:
+    total = 0.0
+    for row in x:
+        total = total + np.where(row > s, np.sin(row), row * s)
+    return total
+
+
+def scanned(x: Any, s: Any) -> Any:
+    return vm.scan(lambda c, r, s: ((c := np.tanh(c + np.sum(r))), c * s), s, x, s)[1]
+
+
+LOOPS = {"carried": carried, "filled": filled, "in place": in_place, "summed": summed}
+LOOPS["scanned"] = scanned
+CHOICES = {
+    "where s": lambda x, y, s: np.where(s > 0.0, x, y * 0.5),
+    "where x": lambda x, y, s: np.where(x < s, x * x, y),
+    "product": lambda x, y, s: (x > s) * y + (x <= s) * 0.3,
+    "clip": lambda x, y, s: np.clip(x, -0.4123, 0.7219) + y, "minimum": lambda x, y, s:
+     np.minimum(x, y - 0.0931),
+    "select": lambda x, y, s: np.select([x > 0.6137, x > -0.2719], [x * y, np.sin(x)], 0.5 * y),
+    "sign": lambda x, y, s: np.sign(x - 0.0513) * y, "fmax": lambda x, y, s: np.fmax(x - 0.0137, s),
+    "both": lambda x, y, s: np.where((x > 0.0219) & (s > y), x, y),
+    "largest": lambda x, y, s: np.max(np.stack([x * y, y - 0.1379, x + 1e-3])),
+    "nested": lambda x, y, s: np.where(x > 0.0217, np.where(s > 0.4, x, y), np.exp(-x * x)),
+}  # fmt: skip
+DENSITIES = {
+    "normal": lambda x, y: vm.normal_lpdf(x, y, 0.5 + np.exp(0.1 * np.tanh(y))),
+    "student_t": lambda x, y: vm.student_t_lpdf(x, 4.0, y, 1.3),
+    "cauchy": lambda x, y: vm.cauchy_lpdf(np.tanh(x), y, 1.0),
+    "logistic": lambda x, y: vm.logistic_lpdf(x, 0.3, 1.0 + np.tanh(y) ** 2),
+    "bernoulli": lambda x, y: vm.bernoulli_logit_lpmf(1, x) + np.sum(y),
+    "poisson": lambda x, y: vm.poisson_log_lpmf(2, np.tanh(x)),
+    "gamma": lambda x, y: vm.gamma_lpdf(1.0 + x * x, 2.0, 1.0 + np.tanh(y) ** 2),
+    "exponential": lambda x, y: vm.exponential_lpdf(x * x + 0.1, 1.1 + np.sin(y)),
+}  # fmt: skip
+MATRICES = {
+    "inverse": np.linalg.inv, "solve": lambda a: np.linalg.solve(a, a[:, ::-1] * 0.5),
+    "cholesky": np.linalg.cholesky, "logdet": lambda a: np.linalg.slogdet(a)[1],
 }  # fmt: skip
 
 
@@ -180,26 +288,34 @@ class Maker:
         try:
             with np.errstate(all="ignore"):
                 statement(self.values)
-        except (ValueError, IndexError, TypeError, RuntimeWarning):
+            made = all(map(self.is_fine, self.values))
+        except (ValueError, IndexError, TypeError, RuntimeWarning, np.linalg.LinAlgError):
+            made = False
+        if not made:
             del self.values[len(before) :]
-            assert all(np.array_equal(x, y) for x, y in zip(self.values, before, strict=True))
+            for x, y in zip(self.values, before, strict=True):
+                if np.ndim(x) and x.flags.writeable:
+                    x[...] = y
             return False
         last = len(self.values) - 1
-        if (
-            np.size(self.values[last]) > 50_000
-            or np.ndim(self.values[last]) > 4
-            or not np.all(np.isfinite(self.values[last]))
-        ):
-            del self.values[len(before) :]
-            return False
         self.function.statements.append((text, statement))
         if len(self.values) > len(before) and np.max(np.abs(self.values[last]), initial=0.0) > MOST:
             self.make(f"tanh(0.2 * v{last})", lambda v: np.tanh(0.2 * v[last]))
         return True
 
+    @staticmethod
+    def is_fine(x: Any) -> bool:
+        return np.size(x) <= 50_000 and np.ndim(x) <= 4 and bool(np.all(np.abs(x) < 1e3))
+
     def make(self, text: str, function: Any) -> bool:
         """Add a statement that makes a new value."""
-        return self.state(f"v{len(self.values)} = {text}", lambda v: v.append(function(v)))
+
+        def statement(v: Any) -> None:
+            x = function(v)
+            # Of no axes a view is a number here, and an array in NumPy.
+            v.append(x if type(x) is not np.ndarray or np.ndim(x) else x[()])
+
+        return self.state(f"v{len(self.values)} = {text}", statement)
 
     def add_unary(self) -> None:
         i = self.pick()
@@ -233,14 +349,19 @@ class Maker:
         divisors = [k for k in (1, 2, 3, 4, 5, 6) if np.size(self.values[i]) % k == 0]
         rows = int(self.rng.choice(divisors))
         size = np.size(self.values[i]) // rows
+        # Copies are in C order here, and in that of the operand in NumPy: a view of a reshaped
+        # one is made where both make a view.
+        kept = (lambda x: x) if self.values[i].flags.c_contiguous else np.copy
         views = {
-            f"[{index}]": lambda x: x[index], f"reshape({rows}, -1)": lambda x: np.reshape(x,
-             (rows, size)), "ravel": np.ravel,
+            f"[{index}]": lambda x: x[index], "[::-1]": lambda x: x[::-1],
+            "[..., ::-1]": lambda x: x[..., ::-1],
+            f"reshape({rows}, -1)": lambda x: kept(np.reshape(x, (rows, size))),
+            "ravel": lambda x: kept(np.ravel(x)),
             f"transpose{order}": lambda x: np.transpose(x, order), "T": lambda x: x.T,
              f"[...][{index}]": lambda x: x[...][index],
             "flip": lambda x: np.flip(x, axis), "expand": lambda x: np.expand_dims(x, axis),
              "squeeze": np.squeeze,
-            "broadcast": lambda x: np.broadcast_to(x, (2, *shape)),
+            "broadcast": lambda x: np.broadcast_to(x * 1.0, (2, *shape)),
             "diagonal": lambda x: np.diagonal(x) if np.ndim(x) > 1 else x[::-1],
         }  # fmt: skip
         name, f = self.one_of(*views.items())
@@ -254,15 +375,16 @@ class Maker:
 
     def add_assignment(self) -> None:
         i = self.pick(1)
-        if i is None or i < len(self.function.shapes):
+        if i is None or not self.values[i].flags.writeable:
             return
         index = self.index(np.shape(self.values[i]))
         try:
             j = self.fits_into(self.values[i][index])
+            shape = np.shape(self.values[i][index])
         except IndexError:
             return
         number = float(self.rng.normal())
-        kind = self.one_of("=", "=", "+=", "*=", "number", "copy")
+        kind = self.one_of("=", "=", "+=", "*=", "number", "copy", "out", "add.at")
 
         def statement(v: Any) -> None:
             if kind == "copy":
@@ -274,6 +396,13 @@ class Maker:
                 v[i][index] = v[j]
             elif kind == "+=":
                 v[i][index] += v[j]
+            elif kind == "out":
+                part = v[i][index]
+                np.multiply(part, np.tanh(v[j]), out=part)
+            elif kind == "add.at":
+                # Of the whole shape: NumPy 2.4 adds what it broadcasts once to a repeated element.
+                whole = np.reshape(np.tanh(v[j]) + np.zeros(shape), shape)
+                np.add.at(v[i], index, whole)
             else:
                 v[i][index] *= np.tanh(v[j])
 
@@ -285,22 +414,74 @@ class Maker:
 
     def add_whole_assignment(self) -> None:
         i = self.pick(1)
-        if i is None or i < len(self.function.shapes):
+        if i is None or not self.values[i].flags.writeable:
             return
-        j, add = self.fits_into(self.values[i]), self.rng.uniform() < 0.5
+        j, number = self.fits_into(self.values[i]), self.pick(0, 0)
+        data = self.rng.uniform(size=np.shape(self.values[i])) < 0.6
+        how, write = self.one_of(*WRITES.items())
+        k = j if number is None else number
+        self.state(f"{how} of v{i}, v{j}, v{k}", lambda v: write(v[i], v[j], v[k], data))
 
-        def statement(v: Any) -> None:
-            x = v[i]
-            if add:
-                x += v[j]
-            else:
-                x[...] = v[j]
+    def add_copy_and_write(self) -> None:
+        """Overwrite a copy of a view through another view, all or part of it."""
+        i = self.pick(1)
+        if i is None:
+            return
+        n = np.ndim(self.values[i])
+        order, back = tuple(self.rng.permutation(n).tolist()), self.rng.integers(0, 2, (2, n))
+        source, target = (tuple(slice(None, None, 1 - 2 * b) for b in each) for each in back)
+        name, copy = self.one_of(*COPIES.items())
+        self.make(f"{name} of v{i}[{source}]", lambda v: copy(v[i][source]))
+        k = len(self.values) - 1
+        self.make(f"v{k}.transpose{order}[{target}]", lambda v: v[k].transpose(order)[target])
+        m = len(self.values) - 1
+        if self.rng.uniform() < 0.3:
+            self.add_sum()
+        j = self.fits_into(self.values[m])
+        how, write = self.one_of(*WRITES.items())
+        data = self.rng.uniform(size=np.shape(self.values[m])) < 0.6
+        self.state(f"{how} of v{m}, v{j}", lambda v: write(v[m], v[j], 0.3, data))
 
-        self.state(f"v{i} {'+=' if add else '[...] ='} v{j}", statement)
+    def add_copy(self) -> None:
+        i = self.pick(1)
+        if i is not None:
+            name, f = self.one_of(*COPIES.items())
+            self.make(f"{name} of v{i}", lambda v: f(v[i]))
+
+    def add_loop(self) -> None:
+        i, number = self.pick(1, 2), self.pick(0, 0)
+        if i is not None:
+            j = i if number is None else number
+            name, f = self.one_of(*LOOPS.items())
+            self.make(f"{name} of v{i}, v{j}", lambda v: f(v[i], np.sum(v[j])))
+
+    def add_choice(self) -> None:
+        """Choose by the values: the recording must choose anew at each point."""
+        i, number = self.pick(), self.pick(0, 0)
+        j, k = self.fits(i), i if number is None else number
+        name, f = self.one_of(*CHOICES.items())
+        self.make(f"{name} of v{i}, v{j}, v{k}", lambda v: f(v[i], v[j], np.sum(v[k]) - 0.0731))
+
+    def add_density(self) -> None:
+        i = self.pick()
+        j = self.fits(i)
+        name, f = self.one_of(*DENSITIES.items())
+        self.make(f"{name} of v{i}, v{j}", lambda v: f(v[i], v[j]))
+
+    def add_matrix(self) -> None:
+        i = self.pick(2, 2)
+        if i is not None:
+            n = np.shape(self.values[i])[0]
+            name, f = self.one_of(*MATRICES.items())
+            self.make(
+                f"{name} of v{i}", lambda v: f(np.tanh(v[i]) @ np.tanh(v[i]).T + n * np.eye(n))
+            )
 
     def add_sum(self) -> None:
         i = self.pick(1)
         if i is None:
+            return
+        if not np.size(self.values[i]):
             return
         n = np.ndim(self.values[i])
         several = tuple(self.rng.permutation(n)[: self.rng.integers(1, n + 1)].tolist())
@@ -402,3 +583,41 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
 def random_function(seed: int, statements: int = 15, large: bool = False) -> Function:
     """Return a random function of one to three arguments with the given number of statements."""
     return Maker(seed, statements, large).function
+
+
+def check(seed: int, second: bool = True, **settings: Any) -> None:
+    """Demand that the recordings of a function agree with eager evaluation, and that with NumPy."""
+    f = random_function(seed, **settings)
+    points = f.points(2)
+    try:
+        for point in points:
+            value = vm.value_and_grad(f, tuple(range(len(point))))(*point)[0]
+            with np.errstate(all="ignore"):
+                expected = f(*map(np.copy, point))
+            np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-10)
+        agree_everywhere(f, points, tolerance=1e-11, second=second)
+    except Exception as error:
+        error.add_note(f"of seed {seed} with {settings}:\n{f}")
+        raise
+
+
+def main() -> None:
+    parser = ArgumentParser(description="Compare recordings of random functions with eager runs.")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--statements", type=int, default=12, help="the most of one function")
+    given, failed = parser.parse_args(), 0
+    for k in range(given.count):
+        seed = given.seed * 1_000_000 + k
+        try:
+            check(seed, second=k % 3 == 0, statements=2 + k % (given.statements - 1))
+        except Exception as error:
+            failed += 1
+            print(f"{type(error).__name__}: {error}", *error.__notes__, sep="\n", flush=True)
+        if k % 1000 == 999:
+            print(f"{k + 1} functions, {failed} with a difference", flush=True)
+    raise SystemExit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
