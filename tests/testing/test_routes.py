@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from varmat.testing import Tolerances, expect_ad
+from varmat.testing import Tolerances, expect_ad, routes
 
 
 def test_large_arrays_are_sampled():
@@ -18,3 +18,20 @@ def test_large_arrays_are_sampled():
 
     expect_ad(f, np.linspace(0.5, 2.0, 1000), tolerances=Tolerances(hessian_finite_difference=inf))
     assert len(calls) < 2500  # 16 calls for every element would be far more
+
+
+def test_a_flipped_point_is_in_the_domain():
+    spd = np.array([[2.0, 0.5], [0.5, 1.0]])
+    for f, args, expected in (
+        (np.multiply, (0.5, np.array([1.0, -2.0])), (-0.5, np.array([-1.0, 2.0]))),
+        (np.sqrt, (0.5,), (2.0,)),
+        (lambda x, y: np.log(x) * y, (0.5, 3.0), (2.0, -3.0)),
+        (np.linalg.cholesky, (spd,), (spd[::-1, ::-1],)),
+    ):
+        for x, y in zip(routes.flipped(routes.Case(f, args)).args, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+    # None of the ways, and not all arguments together.
+    assert (
+        routes.flipped(routes.Case(lambda x: np.sqrt(1.0 - (x - 0.5) ** 2 * 1e6), (0.5,))) is None
+    )
+    assert routes.flipped(routes.Case(lambda x, y: np.log(x + y + 1.2), (0.7, 0.6))) is None

@@ -40,6 +40,7 @@ SUBSTITUTE = 0.75
 DIFFERENCE = "finite difference of the value"
 HESSIAN = "Hessian times vector"
 RECORDED = "a recording made elsewhere"
+ELSEWHERE = "the point where comparisons go the other way"
 HESSIAN_DIFFERENCE = "finite difference of the reverse gradient"
 
 
@@ -49,8 +50,9 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
     For every mixture of constant and variable arguments: the value is that of plain NumPy; the
     gradient of a weighted sum of the results agrees with finite differences and with forward mode;
     several directions at once agree with each alone; the Hessian is symmetric and agrees with
-    finite differences of the gradient, and, at one point of three, with that of a recording; two
-    uses of the arguments give the sum of their gradients; a second reverse pass gives the same.
+    finite differences of the gradient; a recording gives the same value, gradient and product with
+    the Hessian, here and at a point where comparisons go the other way; two uses of the arguments
+    give the sum of their gradients; a second reverse pass gives the same.
     Further: the same variable as two arguments, other memory layouts, nothing changed that somebody
     else holds (arguments, tangents, operands, results and their adjoints), nothing returned twice.
     Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where
@@ -120,9 +122,20 @@ def _by_column(errors: dict[str, float]) -> dict[str, Any]:
     return columns
 
 
-def is_chosen(case: routes.Case) -> bool:
-    """One point of three, by its numbers: for comparisons that would take a tenth of the time."""
-    return zlib.crc32(b"".join(np.asarray(case.args[i]).tobytes() for i in case.active)) % 3 == 0
+def chosen(case: routes.Case) -> int:
+    """One of the arguments that are differentiated, by the numbers of the point: for a comparison
+    that would take too long for each of them.
+    """
+    numbers = b"".join(np.asarray(case.args[i]).tobytes() for i in case.active)
+    return case.active[zlib.crc32(numbers) % len(case.active)]
+
+
+def floor_of(case: routes.Case, values: routes.Arrays) -> float:
+    """A scale not far below that of the values, on which derivatives are compared: where they
+    cancel there is rounding.
+    """
+    largest = max(_largest(case.args[i]) for i in case.active)
+    return 1e-3 * max(map(_largest, values), default=0.0) / max(1.0, largest)
 
 
 class _Check:
@@ -150,13 +163,11 @@ class _Check:
             np.where(np.isfinite(x), w, 0.0) for x, w in zip(expected, self.weights, strict=True)
         ]
         self.differences = tolerances.finite_difference < inf
-        # Derivatives are compared on a scale not far below that of the values: where they cancel
-        # there is rounding.
-        largest = max(_largest(case.args[i]) for i in case.active)
-        self.floor = 1e-3 * max(map(_largest, expected), default=0.0) / max(1.0, largest)
+        self.floor = floor_of(case, expected)
 
     def run(self) -> None:
         mixtures = variable_mixtures(self.case)
+        self.flipped = routes.flipped(self.case) if self.finite else None
         if self.differences:
             self.estimates = routes.difference_gradient(self.case, self.selected, self.finite)
         for mixture in mixtures:
@@ -178,7 +189,7 @@ class _Check:
                 self.forward(mixture, call, gradient)
                 if self.tolerances.hessian < inf:
                     self.hessian(mixture, call, gradient)
-            if len(mixture) in (1, len(self.case.active)):
+            if mixture is mixtures[0] or [*mixture] == [chosen(self.case)]:
                 self.recorded(mixture, call, gradient)
         for i, j in combinations(self.case.active, 2):
             if np.shape(self.case.args[i]) == np.shape(self.case.args[j]):
@@ -409,43 +420,63 @@ class _Check:
             "three times that of one use", call, both, {i: 3.0 * g for i, g in gradient.items()}
         )
 
-    def recorded(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
-        """A recording made at another point, unless it is refused."""
-        found = self.attempt(RECORDED, call, routes.recorded, mixture, self.weights)
-        if found is not None:
-            value, other = found
-            with np.errstate(all="ignore"):
-                expected = self.case.weighted(self.weights)
-            # Relative to the terms of the sum, not to what is left of them.
-            floor = sum(
-                float(np.sum(np.abs(w * x)))
-                for w, x in zip(self.weights, self.expected, strict=True)
-            )
-            self.comparison.close(
-                (RECORDED, NUMPY),
-                f"{call}: the weighted sum",
-                value,
-                expected,
-                self.tolerances.rounding,
-                floor,
-            )
-            self.same(RECORDED, call, gradient, other)
-
-    def recorded_hessian(
-        self, mixture: Mixture, call: str, v: routes.Gradients, hv: Value, floor: float
+    def recorded(
+        self,
+        mixture: Mixture,
+        call: str,
+        gradient: routes.Gradients,
+        v: routes.Gradients | None = None,
+        hv: Value = None,
     ) -> None:
-        """The Hessian times a vector, as the gradient of a recorded derivative along it."""
-        found = self.attempt(RECORDED, call, routes.recorded, mixture, self.weights, v)
-        if found is not None and np.all(np.isfinite(hv)):
-            what = f"{call}: the Hessian times a vector"
-            self.comparison.close(
-                (RECORDED, HESSIAN),
-                what,
-                routes.flat(found[1]),
-                hv,
-                self.tolerances.rounding,
-                floor,
-            )
+        """A recording made at another point, unless it is refused: the sum and its gradient, or
+        with a vector the Hessian times that. It is run here, and where comparisons go the other
+        way.
+        """
+        run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v)
+        places = [(self.case, call)]
+        if self.flipped is not None and len(mixture) == len(self.case.active):  # data are kept
+            places.append((self.flipped, f"{call}, at {ELSEWHERE}"))
+        for case, where in places if run is not None else ():
+            found = attempt(self.comparison, RECORDED, where, run, case)
+            if found is None:
+                continue
+            if case is not self.case:
+                more = (case, mixture, self.weights)
+                with np.errstate(all="ignore"):
+                    gradient = routes.reverse(*more)[2][0]
+                    hv = None if v is None else routes.flat(routes.hessian_times_vector(*more, v))
+            if v is None:
+                value, other = found
+                self.recorded_sum(where, case, value, other, gradient)
+            elif np.all(np.isfinite(hv)):
+                what = f"{where}: the Hessian times a vector"
+                floor = 1e-2 * _largest(routes.flat(gradient))
+                tolerance = self.tolerances.rounding
+                self.comparison.close(
+                    (RECORDED, HESSIAN), what, routes.flat(found[1]), hv, tolerance, floor
+                )
+
+    def recorded_sum(
+        self,
+        call: str,
+        case: routes.Case,
+        found: float,
+        gradient: routes.Gradients,
+        expected: routes.Gradients,
+    ) -> None:
+        values = routes.numbers(case.plain())
+        with np.errstate(all="ignore"):
+            terms = [
+                float(np.sum(np.abs(w * x))) for w, x in zip(self.weights, values, strict=True)
+            ]
+        # Relative to the terms of the sum, not to what is left of them.
+        what, whole = f"{call}: the weighted sum", case.weighted(self.weights)
+        tolerance = self.tolerances.rounding
+        self.comparison.close((RECORDED, NUMPY), what, found, whole, tolerance, sum(terms))
+        floor = floor_of(case, values)
+        for i, g in gradient.items():
+            what = f"{call}: the gradient with respect to argument {i}"
+            self.comparison.close((REVERSE, RECORDED), what, expected[i], g, tolerance, floor)
 
     def hessian(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
         u, v = ({i: self.direction(i, seed) for i in mixture} for seed in (300, 400))
@@ -462,8 +493,8 @@ class _Check:
             self.inner_products(
                 ("<u, Hv>", "<v, Hu>"), what, [left], [right], self.tolerances.hessian, floor
             )
-        if self.finite and len(mixture) == len(self.case.active) and is_chosen(self.case):
-            self.recorded_hessian(mixture, call, v, hv, floor)
+        if self.finite and len(mixture) == len(self.case.active):
+            self.recorded(mixture, call, gradient, v, hv)
         tolerance = self.tolerances.hessian_finite_difference
         if not self.differences or not self.finite or tolerance == inf:
             return

@@ -6,7 +6,8 @@ list of arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -309,11 +310,43 @@ def reverse(
     return kinds, values, gradients
 
 
-def recorded(
+def flipped(case: Case) -> Case | None:
+    """The function at another point, where comparisons of and with the arguments that differ go the
+    other way: each argument is negated, inverted or reversed, whichever the domain allows first.
+    None if it allows nothing, or not all together.
+    """
+    shapes = [x.shape for x in numbers(case.plain())]
+    others = {
+        i: other
+        for i in case.active
+        for other in [next((x for x in _flips(case.args[i]) if _holds(case, {i: x}, shapes)), None)]
+        if other is not None
+    }
+    return case.at(others) if others and _holds(case, others, shapes) else None
+
+
+def _flips(x: Operand) -> list[Operand]:
+    with np.errstate(all="ignore"):
+        found = [-x, np.reciprocal(x)]
+    return found if type(x) is float else [*found, reversed_axes(x)]
+
+
+def _holds(case: Case, args: Mapping[int, Operand], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether the function has finite values of some shapes with some arguments replaced."""
+    if not all(np.all(np.isfinite(x)) for x in args.values()):
+        return False
+    try:
+        values = numbers(case.at(args).plain())
+    except (ArithmeticError, ValueError):
+        return False
+    return [x.shape for x in values] == shapes and all(np.all(np.isfinite(x)) for x in values)
+
+
+def recording(
     case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand] | None = None
-) -> tuple[float, Gradients] | None:
-    """The weighted sum and its gradient by a recording made at a point nearby; None if there is
-    none that holds here.
+) -> Callable[[Case], tuple[float, Gradients] | None] | None:
+    """Record the weighted sum and its gradient at a point nearby; None if that is refused. The
+    result takes the function at a point, and returns None where the recording does not hold.
 
     With `directions` it is the derivative of the sum along them, of which the gradient is the
     Hessian times a vector."""
@@ -329,24 +362,33 @@ def recorded(
             results = [x.tan if isinstance(x, Dual) else np.zeros(np.shape(x)) for x in results]
         return sum(np.sum(w * x) for w, x in zip(weights, results, strict=True))
 
-    here = [_copied(case.args[i]) for i in mixture]
     with np.errstate(all="ignore"):
         for distance in (1e-3, 0.0):
             there = [
-                _normal(x * (1.0 + distance * random(np.shape(x), i))) for i, x in enumerate(here)
+                _normal(case.args[i] * (1.0 + distance * random(np.shape(case.args[i]), k)))
+                for k, i in enumerate(mixture)
             ]
             try:
-                program = record(weighted, range(len(here)), there, {})
+                program = record(weighted, range(len(there)), there, {})
                 break
             except (RecordingError, ElsewhereError):
                 return None
             except (ArithmeticError, ValueError):  # not in the domain
                 if not distance:
                     raise
-        found: list[Operand] = []
-        for name, run in runners_of(program).items():
+    return partial(_run_everywhere, runners_of(program), [*mixture])
+
+
+def _run_everywhere(
+    runners: Settings, mixture: Sequence[int], case: Case
+) -> tuple[float, Gradients] | None:
+    """What all runners of a program give at a point; None where a guard ends the run."""
+    found: list[Operand] = []
+    point = [_copied(case.args[i]) for i in mixture]
+    with np.errstate(all="ignore"):
+        for name, run in runners.items():
             try:
-                found.append((name, *run(here)))
+                found.append((name, *run(point)))
                 if not np.isfinite(found[-1][1]):  # where a guard ends a native run
                     found[-1] = (name, None)
             except (ArithmeticError, ElsewhereError):
