@@ -401,8 +401,7 @@ class Maker:
                 np.multiply(part, np.tanh(v[j]), out=part)
             elif kind == "add.at":
                 # Of the whole shape: NumPy 2.4 adds what it broadcasts once to a repeated element.
-                whole = np.reshape(np.tanh(v[j]) + np.zeros(shape), shape)
-                np.add.at(v[i], index, whole)
+                np.add.at(v[i], index, np.tanh(v[j]) + np.zeros(shape))
             else:
                 v[i][index] *= np.tanh(v[j])
 

@@ -11,6 +11,8 @@ import pytest
 from random_functions import COPIES
 from recordings import agree, agree_everywhere
 
+import varmat as vm
+
 Function = Callable[..., Any]
 
 N = 3
@@ -196,3 +198,15 @@ def test_an_element_that_is_overwritten_with_an_array_of_one_is_a_number() -> No
         return np.stack([c[0], c[1]]) @ np.array([2.0, 3.0]) * c[0]
 
     agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
+
+
+def test_what_is_added_at_places_may_have_more_axes_of_length_one() -> None:
+    def f(x: Any) -> Any:
+        c = x.copy()
+        np.add.at(c, (slice(None), -1), x[:, :1] * x[:, 1:])
+        return np.sum(c**2)
+
+    agree(f, (np.array([[0.5, 2.0]]),), (np.array([[-1.5, 0.3]]),))
+    assert vm.value(f(np.array([[0.5, 2.0]]))) == 0.25 + 9.0
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        vm.value_and_grad(lambda x: np.add.at(x * 1.0, [0, 1], x[None]))(np.ones((4,)))

@@ -129,6 +129,8 @@ def _at(ufunc: np.ufunc) -> Function:
         index = frozen(indices)
         part = np.broadcast_to(0.0, np.shape(a))[index].shape
         b = as_operand(b, f"{ufunc.__name__}.at: b")
+        if np.ndim(b) > len(part):  # NumPy drops leading axes of length one
+            b = np.reshape(b, np.shape(b)[np.ndim(b) - len(part) :])
         b = np.broadcast_to(
             object_array([b], ()) if isinstance(a, MatVar) and type(b) is Var else b, part
         )
