@@ -8,6 +8,7 @@ import re
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import beta, digamma
 
 import varmat as vm
 from varmat.testing import expect_ad
@@ -160,3 +161,115 @@ def test_derivatives_over_boxes():
 def test_errors(call, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}"):
         call()
+
+
+def to_one(x, xc):
+    """1 - x on (0, 1), to full precision close to 1."""
+    return xc if xc > 0 else 1.0 - x
+
+
+def families(rng):
+    """Integrands of a parameter, the limits, the parameter, the integral and its derivative; None
+    if there is no integral, or no integrator could find it.
+    """
+    p, q, c = rng.uniform(-0.9, 3.0), rng.uniform(-0.9, 3.0), 10.0 ** rng.uniform(-2.0, 2.0)
+    edge, m, place = rng.uniform(-0.999, -0.9), rng.uniform(-30.0, 30.0), rng.uniform(0.01, 0.99)
+    k, none, inf = 10.0 ** rng.uniform(0.0, 3.0), (None, None), np.inf
+
+    def peak(x, xc, s):
+        return np.exp(-0.5 * ((x - m) / s) ** 2)
+
+    b = beta(p + 1.0, q + 1.0)
+    in_b = b * (digamma(p + 1.0) - digamma(p + q + 2.0))
+    g = math.gamma(p + 1.0) * c ** -(p + 1.0)
+    area = math.sqrt(0.5 * math.pi)
+    for name, power in (("power", p), ("power at the edge", edge), ("no integral", -1.0 + edge)):
+        known = (1.0 / (power + 1.0), -((power + 1.0) ** -2.0)) if power > -1.0 else none
+        yield name, lambda x, xc, p: x**p, 0.0, 1.0, power, *known
+        yield f"{name}, far out", lambda x, xc, p: x ** (-p - 2.0), 1.0, inf, power, *known
+    yield "1/x", lambda x, xc, k: k / x, 0.0, 1.0, k, *none
+    yield "both ends", lambda x, xc, p: x**p * to_one(x, xc) ** q, 0.0, 1.0, p, b, in_b
+    yield "other end", lambda x, xc, p: x**q * to_one(x, xc) ** p, 0.0, 1.0, p, b, in_b
+    yield ("gamma", lambda x, xc, p: x**p * np.exp(-c * x), 0.0, inf, p, g,
+           g * (digamma(p + 1.0) - math.log(c)))  # fmt: skip
+    yield ("wave", lambda x, xc, k: np.cos(k * x), 0.0, 1.0, k, math.sin(k) / k,
+           math.cos(k) / k - math.sin(k) / k**2)  # fmt: skip
+    yield "wave far out", lambda x, xc, k: np.sin(k * x) / x, 0.0, inf, k, 0.5 * math.pi, 0.0
+    yield "wave at 0", lambda x, xc, k: np.sin(k / x) / x, 0.0, 1.0, k, *none
+    yield "pole", lambda x, xc, c: x**-0.5 / (x - c), 0.0, 1.0, place, *none
+    yield "pole in the middle", lambda x, xc, c: 1.0 / (x - c), -1.0, 1.0, 0.0, *none
+    yield "double pole", lambda x, xc, c: (x - c) ** -2.0, 0.0, 1.0, place, *none
+    yield ("pole outside", lambda x, xc, c: 1.0 / (x + c), 0.0, 1.0, c, math.log1p(1.0 / c),
+           -1.0 / (c * (1.0 + c)))  # fmt: skip
+    yield "peak", peak, -inf, inf, c, 2.0 * c * area, 2.0 * area
+    yield "half a peak", peak, m, inf, c, c * area, area
+    yield "the other half", peak, -inf, m, c, c * area, area
+    yield ("Cauchy", lambda x, xc, s: 1.0 / (1.0 + ((x - m) / s) ** 2), -inf, inf, c, c * math.pi,
+           math.pi)  # fmt: skip
+    yield ("jump", lambda x, xc, k: k * np.where(x > place, 1.0, 0.0), 0.0, 1.0, c,
+           c * (1.0 - place), 1.0 - place)  # fmt: skip
+    yield "nan in a part", lambda x, xc, k: k * np.sqrt(x - place), 0.0, 1.0, c, *none
+
+
+def checked(f, args, expected):
+    """Whether a result was returned; it must be right, or the call must refuse."""
+    try:
+        found = f(*args)
+    except vm.DomainError:
+        return False
+    assert expected is not None
+    assert found == pytest.approx(expected, rel=1.5e-8, abs=1e-13)
+    return True
+
+
+# Most of these families are integrated at all parameters.
+ALWAYS = {
+    "power", "power, far out", "both ends", "other end", "gamma", "wave", "pole outside",
+    "half a peak", "the other half",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_results_are_right_or_refused(seed):
+    """With singular limits, poles, waves, peaks, tails: the value, and the derivatives in the
+    parameter and in the limits.
+    """
+    for name, f, a, b, x, value, slope in families(np.random.default_rng(seed)):
+        args = (f, a, b, x)
+        found = checked(vm.integrate_1d, args, value)
+        found = found and checked(vm.grad(vm.integrate_1d, 3), args, slope)
+        assert found or name not in ALWAYS, name
+        if found and np.isfinite(b):
+            assert vm.grad(vm.integrate_1d, 2)(*args) == pytest.approx(
+                f(np.float64(b), np.float64(0.0), x), rel=1e-12
+            )
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_follow_ieee_in_integrands():
+    """Python's floats would raise at 0."""
+    value, slope = vm.value_and_grad(
+        lambda a: vm.integrate_1d(lambda x, xc, a: x ** (a - 1.0), 0.0, 1.0, a)
+    )(0.5)
+    assert (value, slope) == (pytest.approx(2.0, rel=1e-12), pytest.approx(-4.0, rel=1e-12))
+    assert vm.gradient(lambda a: vm.integrate_1d(lambda x, xc: x**-0.5, a, 1.0), 0.0) == -np.inf
+    assert vm.integrate_1d(
+        lambda x, xc, k: x + 1.0 / (1.0 + 1.0 / k), 0.0, 1.0, 0.0
+    ) == pytest.approx(0.5, rel=1e-12)
+    assert vm.hcubature(
+        lambda x, k: x[0] + 1.0 / (1.0 + 1.0 / k), [0.0], [1.0], 0.0
+    ) == pytest.approx(0.5, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("solve", [
+    lambda f: vm.solve_newton(lambda y, k: y - f(k), [1.0], 0.0)[0],
+    lambda f: vm.solve_powell(lambda y, k: y - f(k), [1.0], 0.0)[0],
+    lambda f: vm.fixed_point(lambda y, k: 0.5 * y + f(k), [1.0], 0.0)[0],
+    lambda f: vm.ode_rk45(lambda t, y, k: y * f(t) + f(k), [0.0], 0.0, [1.0], 0.0)[0, 0],
+    lambda f: vm.ode_bdf(lambda t, y, k: y * f(t) + f(k), [0.0], 0.0, [1.0], 0.0)[0, 0],
+    lambda f: vm.scan(lambda c, x: (f(c) + f(x), c), 0.0, np.zeros(2))[0],
+], ids=["newton", "powell", "fixed_point", "rk45", "bdf", "scan"])  # fmt: skip
+def test_numbers_follow_ieee_in_functions_of_solvers(solve):
+    """1 / (1 + 1/k) is 0 at 0, in which the division by zero is infinite."""
+    assert solve(lambda k: 1.0 / (1.0 + 1.0 / k)) == pytest.approx(0.0, abs=1e-8)

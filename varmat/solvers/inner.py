@@ -71,12 +71,18 @@ def native_pays(count: int) -> bool:
     return has_native() and (count >= MANY or "varmat.programs.runners.compiled" in sys.modules)
 
 
+def _ieee(x: Operand) -> Operand:
+    """A number for the user's function. Python's own raise where NumPy's are infinite or nan."""
+    return np.float64(x) if type(x) is float else x
+
+
 class Inner:
     """The user's function in a solver, ``function(*lead, *args)``.
 
     The solver chooses the numbers `lead`, the user gave the arguments `args`. Each variable among
     the arguments, to any depth of lists, tuples and dicts, is a *leaf*: an operand of the solver.
-    Everything else is passed on unchanged. The methods take plain numbers for the leaves, in order.
+    Everything else is passed on unchanged, but numbers are NumPy's, which do not raise. The methods
+    take plain numbers for the leaves, in order.
 
     Parameters
     ----------
@@ -112,12 +118,13 @@ class Inner:
     def arguments(self, leaves: Sequence[Operand]) -> tuple[Operand, ...]:
         """The arguments with other leaves."""
         result: tuple[Operand, ...] = map_leaves(
-            lambda x, _: leaves[x.index] if type(x) is _Place else x, self._arguments
+            lambda x, _: _ieee(leaves[x.index] if type(x) is _Place else x), self._arguments
         )
         return result
 
     def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
-        return self.function(*lead, *self.arguments(leaves))
+        with np.errstate(all="ignore"):
+            return self.function(*map(_ieee, lead), *self.arguments(leaves))
 
     def values(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> np.ndarray:
         """What the function returns for plain numbers, as a float64 vector."""

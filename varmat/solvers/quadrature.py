@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of
+from varmat.solvers.double_exponential import Range, integrals
 from varmat.solvers.inner import Inner, shaped, value_now
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["hcubature", "integrate_1d"]
 
-# The relative tolerance that SciPy aims at, so that derivatives of different modes agree; an
-# integral fails only above the user's tolerance. The absolute tolerance is for an integral of zero.
-AIM, NOTHING = 1e-12, 1e-290
+# The relative tolerance that is aimed at, so that derivatives of different modes agree; an integral
+# fails only above the user's tolerance.
+AIM = 1e-12
 
 
 def integrate_1d(
@@ -63,8 +64,11 @@ def integrate_1d(
 
     Notes
     -----
-    The method is the double exponential (tanh-sinh) quadrature of `scipy.integrate.tanhsinh` [1]_,
-    which copes with singularities at the limits. The derivatives with respect to the arguments of
+    The method is double exponential quadrature [1]_, from each limit to the middle of the range,
+    which copes with singularities at the limits. Its error is estimated by how the sums change when
+    points are added, and by how `f` falls off at both ends. So an integrand that falls too slowly
+    there, as 1/x or x**-0.99, is refused, and one with a pole in between. A narrow peak far from
+    the limits is better given limits of its own. The derivatives with respect to the arguments of
     `f` are integrals of its derivatives over the same points (Leibniz' rule), to the same relative
     tolerance; those with respect to the limits are -f(a) and f(b), and zero for infinite limits.
 
@@ -193,47 +197,27 @@ def _integral(
     if a == b or (with_gradient and size == 1):
         return np.zeros(size)
 
-    def at(x: float, xc: float) -> np.ndarray:
-        return _numbers(inner, (x, xc), leaves, with_gradient)
+    def away(start: float, sign: float, length: float, is_finite: bool) -> Range:
+        """The range from a limit, or from zero, to that side."""
 
-    if math.isinf(a) or math.isinf(b):
-        return _sum(inner, lambda x: at(x, math.nan), a, b, size, tolerance)
-    half = 0.5 * b - 0.5 * a
-    lower: np.ndarray = _sum(inner, lambda u: at(a + u, -u), 0.0, half, size, tolerance)
-    lower += _sum(inner, lambda u: at(b - u, u), 0.0, half, size, tolerance)
-    return lower
+        def at(u: np.float64) -> np.ndarray:
+            lead = start + sign * u, -sign * u if is_finite else math.nan
+            return _numbers(inner, lead, leaves, with_gradient)
 
-
-def _sum(
-    inner: Inner, at: Callable[[float], np.ndarray], a: float, b: float, size: int, tolerance: float
-) -> np.ndarray:
-    """The integrals of a function with several results, each by SciPy; evaluations are shared."""
-    from scipy.integrate import tanhsinh
-
-    known: dict[float, np.ndarray] = {}
-
-    def integrand(x: np.ndarray, which: np.ndarray) -> np.ndarray:
-        for each in np.unique(x).tolist():
-            if each not in known:
-                try:
-                    known[each] = at(each)
-                # Python's floats raise on overflow; tanhsinh ignores nan far out.
-                except ArithmeticError:
-                    known[each] = np.full(size, math.nan)
-        table = np.array([known[each] for each in x.ravel().tolist()])
-        chosen: np.ndarray = table[np.arange(x.size), np.broadcast_to(which, x.shape).ravel()]
-        return chosen.reshape(x.shape)
+        return Range(at, length)
 
     with np.errstate(all="ignore"):
-        found = tanhsinh(
-            integrand, a, b, args=(np.arange(size),), rtol=min(AIM, tolerance), atol=NOTHING
-        )
-    values: np.ndarray = np.atleast_1d(found.integral)
-    errors = np.atleast_1d(found.error)
-    scale = np.nan_to_num(np.abs(np.array([*known.values()]))).max(axis=0, initial=0.0)
+        if math.isinf(a) and math.isinf(b):
+            ranges = [away(0.0, sign, math.inf, False) for sign in (-1.0, 1.0)]
+        elif math.isinf(a) or math.isinf(b):
+            ranges = [away(*((b, -1.0) if math.isinf(a) else (a, 1.0)), math.inf, False)]
+        else:
+            half = 0.5 * b - 0.5 * a
+            ranges = [away(a, 1.0, half, True), away(b, -1.0, half, True)]
+        values, errors, norms = integrals(ranges, min(AIM, tolerance))
     # An integral that cancels to about zero has no relative accuracy, and needs none.
-    failed = ~(errors <= np.maximum(tolerance * np.abs(values), 1e-14 * scale))
-    if not np.isfinite(values).all():
+    failed = ~(errors <= np.maximum(tolerance * np.abs(values), 1e-14 * norms))
+    if not np.isfinite(values).all() or np.isposinf(errors[failed]).any():
         raise DomainError(
             f"{inner.name}: f is not finite somewhere between the limits, or does not fall off, "
             "but must have an integral!"
