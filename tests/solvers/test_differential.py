@@ -11,7 +11,7 @@ import pytest
 from stan import entries, number
 
 import varmat as vm
-from varmat.solvers import differential, sundials
+from varmat.solvers import differential, initial_values, sundials, systems
 from varmat.testing import Tolerances, expect_ad
 
 # Stan's default tolerances are too wide for some of the comparisons.
@@ -330,3 +330,84 @@ def test_variables_from_outside_are_refused():
     with pytest.raises(vm.TapeError, match="ode_rk45: the function uses a Var"):
         vm.gradient(lambda k: vm.ode_rk45(lambda t, y: -k * y, [1.0], 0.0, [1.0])[0, 0], 0.5)
     assert differential.ONE_STEP[0] == 1e-6
+
+
+# Rates for which no solver gets to the end, or none that is not for stiff equations.
+BAD = {
+    "nan at once": lambda t, y: np.log(-y * y),
+    "infinite at once": lambda t, y: 1.0 / (y - y),
+    "nan where a state is zero": lambda t, y: -np.sqrt(y),
+    "nan from a time on": lambda t, y: -y * np.sqrt(0.55 - t + 0.0 * y),
+    "infinite in finite time": lambda t, y: y * y,
+    "infinite sooner": lambda t, y: np.exp(y),
+    "fast oscillation": lambda t, y: 1e5 * np.stack([y[1], -y[0]]),
+}
+# These use up the steps of the one-step methods too, which takes the others long to try.
+BAD_FOR_ONE_STEP = {
+    "overflow": lambda t, y: 1000.0 * y,
+    "jump": lambda t, y: 1e3 * np.where(y > 1.5, -1.0, 1.0),
+    "stiff": lambda t, y: -1e9 * (y - np.cos(t)),
+}
+SOLVERS = {
+    "integrate_ode_rk45": ("integrate_ode_rk45", None),
+    "ode_ckrk": ("ode_ckrk", None),
+    **{
+        f"{name} of {backend}": (name, backend)
+        for name in ("ode_bdf", "ode_adams")
+        for backend in ("SUNDIALS", "SciPy")
+    },
+    "dae of SUNDIALS": ("dae", "SUNDIALS"),
+}
+
+
+@pytest.fixture
+def evaluations(monkeypatch):
+    """A list with an element for each evaluation of the rates or their Jacobian."""
+    made = []
+    run = systems.System._run
+    monkeypatch.setattr(systems, "native_pays", lambda count: False)
+    monkeypatch.setattr(initial_values, "native_pays", lambda count: False)
+    monkeypatch.setattr(systems.System, "_run", lambda *args: (made.append(1), run(*args))[1])
+    return made
+
+
+@pytest.mark.parametrize("case", SOLVERS)
+def test_a_bad_point_costs_some_hundred_good_ones(case, evaluations, monkeypatch):
+    """With the default limits: no error but a refusal, which a sampler rejects."""
+    name, backend = SOLVERS[case]
+    if backend == "SUNDIALS":
+        pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
+    monkeypatch.setattr(sundials, "has_sundials", lambda: backend == "SUNDIALS")
+    times = np.linspace(0.4, 4.0, 10)
+
+    def cost(f, y0):
+        """The evaluations, and the refusal or nothing."""
+        evaluations.clear()
+        try:
+            with np.errstate(all="ignore"):
+                if name == "dae":
+                    vm.dae(lambda t, y, yp: yp - f(t, y), y0, f(0.0, y0), 0.0, times)
+                elif name.startswith("integrate"):
+                    solve = getattr(vm, name)
+                    solve(lambda t, y, theta, x_r, x_i: f(t, y), y0, 0.0, times, [], [], [])
+                else:
+                    getattr(vm, name)(f, y0, 0.0, times)
+        except vm.DomainError as error:
+            return len(evaluations), str(error)
+        return len(evaluations), None
+
+    good, refusal = cost(lambda t, y: -y, np.array([1.0, 2.0]))
+    assert refusal is None
+    for title, f in {**BAD, **(BAD_FOR_ONE_STEP if "rk" in name else {})}.items():
+        count, refusal = cost(f, np.array([1.0, 2.0]))
+        assert count <= 300 * good, title
+        assert refusal is not None, title
+        assert refusal.startswith(f"{name}: "), title
+
+
+def test_the_limit_of_steps_is_the_users():
+    """The default refuses what takes thousands of steps; `_tol` and `max_num_steps` do not."""
+    args = (lambda t, y: 1e3 * np.stack([y[1], -y[0]]), [1.0, 0.0], 0.0, [4.0])
+    with pytest.raises(vm.DomainError, match=r"after 10000 steps .* the steps .* are used up"):
+        vm.ode_rk45(*args)
+    assert vm.ode_rk45_tol(*args, 1e-6, 1e-6, 30_000)[0, 0] == pytest.approx(np.cos(4e3), abs=0.05)

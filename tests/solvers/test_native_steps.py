@@ -224,8 +224,22 @@ def test_solutions_that_leave_every_bound(each_route):
     assert gradient(0.25)[0] == pytest.approx(2.0, rel=1e-5)
     with pytest.raises(
         vm.DomainError,
-        match=r"ode_rk45: the solver stopped at t = 1\.00000.*: Required step size is less",
+        match=r"ode_rk45: the solver stopped at t = 1 after \d+ steps .*: the next step would be ",
     ):
+        gradient(1.0)
+
+
+@pytest.mark.parametrize(("rate", "why"), [
+    (lambda t, y, k: k * y**2, "the next step would be too small for the time to change"),
+    (lambda t, y, k: 1e5 * k * np.stack([y[1], -y[0]]), "the steps that it may take are used up"),
+])  # fmt: skip
+def test_native_runs_refuse_by_themselves(rate, why, route, monkeypatch):
+    """A sampler meets many such points: they are not solved again through SciPy."""
+    gradient = vm.recorded(lambda k: np.sum(vm.ode_rk45(rate, [1.0, 2.0], 0.0, [0.5, 2.0], k)))
+    assert np.isfinite(gradient(1e-4)[0])
+    monkeypatch.setattr(steppers, "_by_one_step", None)
+    route(True)
+    with pytest.raises(vm.DomainError, match=f"^ode_rk45: the solver stopped at .*: {why}$"):
         gradient(1.0)
 
 

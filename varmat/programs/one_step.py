@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,29 @@ if TYPE_CHECKING:
     from varmat.typing import Operand
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Why a solver stopped.
+USED_UP_STEPS = "the steps that it may take are used up"
+TOO_SMALL_STEP = "the next step would be too small for the time to change"
+
+
+class Stop(NamedTuple):
+    """Why and where there was no solution.
+
+    Attributes
+    ----------
+    why : str
+        Empty if a guard of the rates failed, or the first step is not finite.
+    t : float
+    steps : int
+        Since the last output time; 0 if a guard failed.
+    state : ndarray
+        Where the rates failed, with the derivatives.
+    """
+
+    why: str
+    t: float
+    steps: int
+    state: np.ndarray
 
 
 class Method:
@@ -109,8 +132,9 @@ class NativeSteps:
 
     def __call__(
         self, y0: np.ndarray, t0: float, ts: np.ndarray, given: np.ndarray
-    ) -> Arrays | None:
-        """The states, their derivatives, and their rates of change; None if the run failed."""
+    ) -> Arrays | Stop:
+        """The states, their derivatives, and their rates of change."""
+        from varmat.programs.runners.compiled import ENDED, USED_UP
         from varmat.programs.runners.loops import call_loop
 
         count, flag = len(ts), np.empty(1)
@@ -118,7 +142,13 @@ class NativeSteps:
         operands = [np.ascontiguousarray(x, FLOAT) for x in (y0, t0, ts, given)]
         arrays = [np.empty(self.work), *operands, states, sensitivity, rates, flag]
         call_loop(self.kernel, arrays, self.dims(count), (), self.address)
-        return (states, sensitivity, rates) if flag[0] == 0.0 else None
+        if flag[0] == 0.0:
+            return states, sensitivity, rates
+        size, failed = self.n * (1 + self.k), flag[0] == ENDED
+        point = arrays[0]
+        why = "" if failed else USED_UP_STEPS if flag[0] == USED_UP else TOO_SMALL_STEP
+        steps = 0 if failed else int(point[1 + size + len(given)])
+        return Stop(why, float(point[0]), steps, point[1 : 1 + size])
 
 
 class NativeRates:

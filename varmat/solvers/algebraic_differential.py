@@ -12,13 +12,14 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
-from varmat.solvers import sundials
-from varmat.solvers.differential import MULTISTEP
-from varmat.solvers.initial_values import checked_start
+from varmat.solvers import steppers, sundials
+from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT
+from varmat.solvers.initial_values import check_limits, checked_start, most_steps
 from varmat.solvers.inner import Inner, shaped, value_now
 from varmat.solvers.systems import Leaves, System
 
 if TYPE_CHECKING:
+    from varmat.solvers.initial_values import Limits
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = ["dae", "dae_tol"]
@@ -169,8 +170,10 @@ def _integrated(
     from sksundae.ida import IDA
 
     n, parts, first = system.n, len(y) // system.n, sundials.FirstError()
+    moves = steppers.Progress(system.inner.name, float(times[0]))
 
     def residual(t: float, y: np.ndarray, yp: np.ndarray, found: np.ndarray) -> None:
+        moves(t)
         if parts == 1:
             found[:] = system.residual(t, y.copy(), yp.copy(), leaves)
         else:
@@ -188,9 +191,8 @@ def _integrated(
     solver = sundials.made(IDA, first.kept(residual), jacfn=first.kept(jacobian), **settings)
     report, states = sundials.solve(solver, first, times, y, yp)
     if states is None:
-        raise DomainError(
-            f"{system.inner.name}: the solver stopped at t = {float(report.t[-1])!r}: "
-            f"{report.message}"
+        raise steppers.stopped(
+            system.inner.name, report.t[-1], f"{report.nfev} evaluations", report.message
         )
     return states
 
@@ -249,12 +251,10 @@ def _solved(
     yp0: Operand,
     t0: Operand,
     ts: Operand,
-    limits: tuple[float, float, int],
+    limits: Limits,
     args: Sequence[Operand],
 ) -> Result:
-    for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
-        if not (0.0 < value < np.inf):
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
+    check_limits(name, limits)
     if is_differentiable([t0, ts]):
         raise TypeError(
             f"{name}: t0 or ts carries derivatives, but must be plain numbers, for the solution "
@@ -284,7 +284,7 @@ def _solved(
         *inner.leaves,
         system=Residual(inner, state.size),
         times=np.concatenate([[start], times]),
-        limits=limits,
+        limits=(*limits[:2], limits[2] or most_steps("bdf", times.size)),
         in_state=is_differentiable(yy0),
     )
 
@@ -354,7 +354,8 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     the initial state and to `args` are further states of a larger system, with
     F_y S + F_y' S' + F_p = 0 [2]_; the steps keep their errors to the same tolerances. They fit the
     equations at `t0`: a state whose rate does not occur in the equations follows from the others,
-    so its initial value has the derivative zero, as `yp0` has. There are no second derivatives.
+    so its initial value has the derivative zero, as `yp0` has. There are no second
+    derivatives.{limit}
 
     References
     ----------
@@ -383,5 +384,7 @@ _TOLERANCES = """    rel_tol, abs_tol : float
 """
 _CALL = "(residual, [1.0, 0.0], [-0.5, 0.5], 0.0, [2.0], "
 
-dae.__doc__ = _DOC.format(settings="", call="dae" + _CALL)
-dae_tol.__doc__ = _DOC.format(settings=_TOLERANCES, call="dae_tol" + _CALL + "1e-9, 1e-9, 10000, ")
+dae.__doc__ = _DOC.format(settings="", call="dae" + _CALL, limit=MULTISTEP_LIMIT)
+dae_tol.__doc__ = _DOC.format(
+    settings=_TOLERANCES, call="dae_tol" + _CALL + "1e-9, 1e-9, 10000, ", limit=""
+)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.solvers.initial_values import Settings, solution
+from varmat.solvers.initial_values import Settings, check_limits, solution
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from varmat.solvers.initial_values import Limits
     from varmat.typing import Function, Operand, Result
 
 __all__ = [
@@ -32,8 +33,9 @@ __all__ = [
 ]
 
 
-# Stan's defaults: relative and absolute tolerance, and the most steps between two output times.
-ONE_STEP, MULTISTEP = (1e-6, 1e-6, 10**6), (1e-10, 1e-10, 10**8)
+# Stan's relative and absolute tolerance. Its limits of steps, 1e6 and 1e8, are not taken: see
+# `varmat.solvers.initial_values.most_steps`.
+ONE_STEP, MULTISTEP = (1e-6, 1e-6, None), (1e-10, 1e-10, None)
 
 
 def _solved(
@@ -43,13 +45,11 @@ def _solved(
     y0: Operand,
     t0: Operand,
     ts: Operand,
-    limits: tuple[float, float, int],
+    limits: Limits,
     args: Sequence[Operand],
 ) -> Result:
-    for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
-        if not (0.0 < value < np.inf):
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
-    return solution(name, f, y0, t0, ts, args, Settings(method, *limits))
+    check_limits(name, limits)
+    return solution(name, f, y0, t0, ts, args, Settings(method, *limits[:2], limits[2] or 0))
 
 
 def ode_rk45(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
@@ -160,7 +160,7 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     same tolerances. The derivatives with respect to the times are the rates there. Second
     derivatives solve the system of a derivative in the same way. `f` is recorded at its second
     call. If it branches on its arguments, it is called as it is written, which is slower.
-    {native}
+    {native}{limit}
 
     References
     ----------
@@ -196,6 +196,11 @@ _IN_PROGRAMS = (
     "no Python."
 )
 _BY_CALLS = "With the native runner `f` runs without Python, but the solver that calls it does not."
+ONE_STEP_LIMIT, MULTISTEP_LIMIT = (
+    f"\n    From one time to the next it takes at most {most} steps divided by the number of times,"
+    f"\n    but {least} if that is more."
+    for most, least in (("10,000", "1,000"), ("50,000", "5,000"))
+)
 _METHODS = {
     "rk45": ("the method of Dormand and Prince, of order 5",
      "The steps are those of `scipy.integrate.RK45`, and end at the times.",
@@ -222,9 +227,19 @@ def _document(function: Function) -> None:
         "1e-9, 1e-9, 10000, " if with_settings else ""
     )
     settings = _TOLERANCES if with_settings else ""
-    native = _IN_PROGRAMS if "rk" in function.__name__ else _BY_CALLS
+    native, limit = (
+        (_IN_PROGRAMS, ONE_STEP_LIMIT)
+        if "rk" in function.__name__
+        else (_BY_CALLS, MULTISTEP_LIMIT)
+    )
     function.__doc__ = _DOC.format(
-        method=method, notes=notes, source=source, call=call, settings=settings, native=native
+        method=method,
+        notes=notes,
+        source=source,
+        call=call,
+        settings=settings,
+        native=native,
+        limit="" if with_settings else limit,
     )
 
 
@@ -387,8 +402,8 @@ _OLDER = """`{new}` with the arguments of older Stan programs.
         Data, real and integer.
     relative_tolerance, absolute_tolerance : float
         Tolerances of the error of one step.
-    max_num_steps : int
-        The most steps from one output time to the next.
+    max_num_steps : int, optional
+        The most steps from one output time to the next; by default as many as `{short}` takes.
 
     Returns
     -------
@@ -430,13 +445,13 @@ def _older(name: str, method: str) -> Function:
         x_i: Operand,
         relative_tolerance: float = 1e-6,
         absolute_tolerance: float = 1e-6,
-        max_num_steps: int = 10**6,
+        max_num_steps: int | None = None,
     ) -> Result:
         limits = (relative_tolerance, absolute_tolerance, max_num_steps)
         return _solved(name, method, f, y0, t0, ts, limits, (theta, x_r, x_i))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _OLDER.format(name=name, new=new)
+    function.__doc__ = _OLDER.format(name=name, new=new, short=new.removesuffix("_tol"))
     return function
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
-from varmat.programs.one_step import Method, OneStep
+from varmat.programs.one_step import Method, OneStep, Stop
 from varmat.programs.symbols import UntraceableError, called, require
 from varmat.solvers.inner import Inner, native_pays, shaped, value_now
-from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
+from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step, stopped
 from varmat.solvers.systems import Along, Leaves, System, checked_rates
 
 if TYPE_CHECKING:
@@ -25,10 +25,14 @@ __all__: list[str] = []
 
 # SciPy and SUNDIALS take no smaller relative tolerance.
 SMALLEST = 2.3e-14
+# Relative and absolute tolerance, and the most steps from one output time to the next.
+Limits: TypeAlias = tuple[float, float, int | None]
 
 
 class Settings(NamedTuple):
-    """How an equation is solved: method and tolerances, forward and backward."""
+    """How an equation is solved: method and tolerances, forward and backward. With 0 steps,
+    `solution` takes `most_steps`.
+    """
 
     method: str
     rtol: float
@@ -36,6 +40,25 @@ class Settings(NamedTuple):
     max_steps: int
     # Method and tolerances of the adjoint equation; None if sensitivities are integrated instead.
     backward: tuple[str, float, float] | None = None
+
+
+def check_limits(name: str, limits: Limits) -> None:
+    """Refuse tolerances or a number of steps that are not positive and finite."""
+    for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
+        if value is not None and not 0.0 < value < np.inf:
+            raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
+
+
+def most_steps(method: str, times: int) -> int:
+    """The most steps from one output time to the next where the user sets no limit.
+
+    A sampler proposes parameters for which no solver gets to the end. Such a proposal may cost some
+    hundred times what a usual one does: tens of steps at the tolerances of the one-step methods,
+    and hundreds to thousands at those of the others.
+    """
+    if method in ONE_STEP:
+        return max(10_000 // times, 1_000)
+    return max(50_000 // times, 5_000)
 
 
 def solution(
@@ -54,6 +77,8 @@ def solution(
     )
     inner = Inner(name, f, args)
     state, start, times = checked_start(name, y0, t0, ts, [*leaves_of(args)])
+    if not how.max_steps:
+        how = how._replace(max_steps=most_steps(how.method, times.size))
     system = System(inner, state.size)
     if not inner.leaves and not is_differentiable([y0, t0, ts]):
         return integrated(system, how, state, start, times, Leaves(()), False)[0]
@@ -158,7 +183,8 @@ def integrated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers.
 
-    If a native run fails, the equation is solved again through SciPy, which raises the error.
+    If a guard ends a native run, `f` itself is called there: it refuses the state, or it branches
+    and the equation is solved again through SciPy.
     """
     n, given = system.n, leaves.elements.size
     k = n * in_state + given
@@ -169,7 +195,11 @@ def integrated(
         if how.method in ONE_STEP:
             steps = system.native(_method(how), k, given, in_state)
             found = None if steps is None else steps(y0, t0, ts, leaves.elements)
-            if found is not None:
+            if isinstance(found, Stop):
+                if found.why:
+                    raise stopped(system.inner.name, found.t, found.steps, found.why)
+                problem.rate(found.t, found.state)
+            elif found is not None:
                 return found[0], found[1]
         else:
             problem = problem._replace(native=system.native_rates(k, leaves, in_state))

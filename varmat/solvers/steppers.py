@@ -4,6 +4,7 @@ installed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.programs.one_step import TOO_SMALL_STEP, USED_UP_STEPS
 from varmat.solvers import sundials
 
 if TYPE_CHECKING:
@@ -71,6 +73,9 @@ def integrate(
     states : ndarray, shape (T, n)
     between : callable or None
     """
+    with np.errstate(all="ignore"):
+        if not np.isfinite(problem.rate(t0, z)).all():
+            raise stopped(problem.name, t0, 0, "the rates of change are not finite")
     if method in ONE_STEP:
         return _by_one_step(method, problem, t0, z, times), None
     if sundials.has_sundials() and not dense:
@@ -129,33 +134,59 @@ def _by_scipy(
 def _started(
     problem: Problem, method: Any, t0: float, z: np.ndarray, end: float, **settings: Any
 ) -> Result:
-    """Start a solver of SciPy; with rates that are not finite it would loop for ever."""
+    """Start a solver of SciPy; with a first step that is not finite it would loop for ever."""
     with np.errstate(all="ignore"):
         solver = method(problem.rate, t0, z, end, **settings)
-        # LSODA does not choose its first step here, so look at the rates themselves.
-        first = solver.h_abs if hasattr(solver, "h_abs") else np.sum(problem.rate(t0, z))
-    if not np.isfinite(first):
-        raise _stopped(problem, t0, 0, "the rates of change are not finite")
+    if not np.isfinite(getattr(solver, "h_abs", 0.0)):  # LSODA has none yet
+        raise stopped(problem.name, t0, 0, "the first step is not finite")
     return solver
 
 
 def _go(problem: Problem, solver: Any, steps: int) -> None:
     """Take a step, unless `steps` are all that the solver may take."""
     with np.errstate(all="ignore"):
-        message = (
-            solver.step() if steps < problem.max_steps else "the steps that it may take are used up"
-        )
+        message = solver.step() if steps < problem.max_steps else USED_UP_STEPS
+    if message == getattr(solver, "TOO_SMALL_STEP", ""):
+        message = TOO_SMALL_STEP
     if message is None and not np.isfinite(solver.y).all():  # LSODA does not report this
         message = "the state is not finite"
     if message is not None:
-        raise _stopped(problem, float(solver.t), steps, message)
+        raise stopped(problem.name, solver.t, steps, message)
 
 
-def _stopped(problem: Problem, t: float, steps: int, why: str) -> DomainError:
-    return DomainError(
-        f"{problem.name}: the solver stopped at t = {t!r} after {steps} steps towards the next "
-        f"output time: {why}"
-    )
+def stopped(name: str, t: float, effort: int | str, why: str) -> DomainError:
+    """The refusal of a solver, after so many steps or what the words say."""
+    after = f"{effort} steps towards the next output time" if type(effort) is int else effort
+    return DomainError(f"{name}: the solver stopped at t = {t:.6g} after {after}: {why}")
+
+
+class Progress:
+    """Ends an integration whose time stands still.
+
+    The multistep methods go on with steps that are too small for the time to change, until all
+    their steps are used up.
+
+    Parameters
+    ----------
+    name : str
+        What the user called.
+    t : float
+        The initial time.
+    """
+
+    # Evaluations of the rates in a row within so many spacings of numbers: a step that is rejected
+    # ten times takes some tens.
+    MOST, CLOSE = 200, 10.0
+
+    def __init__(self, name: str, t: float) -> None:
+        self.name, self.t, self.calls, self.last = name, t, 0, 0
+
+    def __call__(self, t: float) -> None:
+        self.calls += 1
+        if abs(t - self.t) > self.CLOSE * math.ulp(t):
+            self.t, self.last = t, self.calls
+        elif self.calls - self.last > self.MOST:
+            raise stopped(self.name, t, f"{self.calls} evaluations", TOO_SMALL_STEP)
 
 
 def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: float) -> Result:
@@ -163,11 +194,20 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
 
     common: dict[str, Any] = {"rtol": problem.rtol, "atol": problem.atol}
     if method == "adams":
-        return _started(problem, scipy_integrate.LSODA, t0, z, end, **common)
+        moves = Progress(problem.name, t0)
+
+        def rate(t: float, y: np.ndarray) -> np.ndarray:
+            moves(float(t))  # LSODA changes the array in place
+            return problem.rate(t, y)
+
+        watched = problem._replace(rate=rate)
+        return _started(watched, scipy_integrate.LSODA, t0, z, end, **common)
     from scipy.sparse import block_diag
 
     def jacobian(t: float, y: np.ndarray) -> Result:
         blocks = problem.jacobian(t, y)
+        # It is wanted at a prediction, where it need not be finite: a smaller step does without.
+        blocks = np.where(np.isfinite(blocks), blocks, 0.0)
         return blocks[0] if len(blocks) == 1 else block_diag(list(blocks), format="csc")
 
     return _started(problem, scipy_integrate.BDF, t0, z, end, jac=jacobian, **common)
@@ -215,9 +255,17 @@ def _by_sundials(
 
     if (times == t0).all():
         return np.repeat(z[None], len(times), axis=0)
-    first = sundials.FirstError()
+    first, moves = sundials.FirstError(), Progress(problem.name, t0)
 
     def rate(t: float, y: np.ndarray, rates: np.ndarray) -> None:
+        moves(t)
+        if problem.native is not None:
+            try:
+                problem.native(t, y, rates)
+            except ArithmeticError:  # a guard failed
+                pass
+            else:
+                return
         rates[:] = problem.rate(t, y.copy())
 
     def jacobian(t: float, y: np.ndarray, rates: np.ndarray, matrix: np.ndarray) -> None:
@@ -230,14 +278,8 @@ def _by_sundials(
     else:
         settings["linsolver"] = "gmres"
     name = "BDF" if method == "bdf" else "Adams"
-    rates = problem.native or first.kept(rate)
-    solver = sundials.made(CVODE, rates, method=name, **settings)
-    try:
-        report, states = sundials.solve(solver, first, np.array([t0, *times.tolist()]), z)
-    except Exception:
-        if problem.native is not None:  # try the rates as written, which raise the error
-            return _by_sundials(method, problem._replace(native=None), t0, z, times)
-        raise
+    solver = sundials.made(CVODE, first.kept(rate), method=name, **settings)
+    report, states = sundials.solve(solver, first, np.array([t0, *times.tolist()]), z)
     if states is None:
-        raise _stopped(problem, float(report.t[-1]), int(report.nfev), str(report.message))
+        raise stopped(problem.name, report.t[-1], f"{report.nfev} evaluations", report.message)
     return states

@@ -309,7 +309,9 @@ def _step(
 def _one_step(args: Words, dims: Words, steps: Words, data: int) -> None:
     """Solve an initial value problem by a one-step method.
 
-    `varmat.programs.one_step.NativeSteps` describes the operands.
+    `varmat.programs.one_step.NativeSteps` describes the operands. If the run fails, the point is
+    where the rates were last wanted; or begins with the time reached, and the state with the number
+    of steps.
     """
     table, numbers, words, stages = (
         words_at(words_at(data)[0]),
@@ -347,13 +349,17 @@ def _one_step(args: Words, dims: Words, steps: Words, data: int) -> None:
     for i in range(dims[7]):
         count = 0
         while t < times[i]:
-            if count == most:
-                flag[0] = USED_UP
-                return
             before = ahead
-            t, ahead = _step(bases, table, words, numbers, stages, state, size, t, times[i], before)
+            if count < most:
+                t, ahead = _step(
+                    bases, table, words, numbers, stages, state, size, t, times[i], before
+                )
+            else:
+                ahead = -USED_UP
             if not ahead > 0.0:
                 flag[0] = -ahead
+                if flag[0] != ENDED:
+                    point[0], y[0] = t, count
                 return
             count += 1
             if t == times[i]:  # cut short here: go on with the step size before it
