@@ -49,8 +49,8 @@ class Range:
 
     def __init__(self, at: Callable[[np.float64], np.ndarray], length: float) -> None:
         self.at, self.length, self.h = at, length, WIDEST
-        # As far as the exponential function goes; and to where 1 absorbs the distance from the end.
-        low, high = (-450.0, 450.0) if math.isinf(length) else (-225.0, 12.0)
+        # As far as the exponential function goes; and until the distance from the end is lost.
+        low, high = (-450.0, 450.0) if math.isinf(length) else (-225.0, 20.0)
         first, last = (math.asinh(x) / self.h for x in (low, high))
         self.t = self.h * np.arange(math.ceil(first), math.floor(last) + 1.0)
         self.values = self._at(self.t)
@@ -110,15 +110,14 @@ class Range:
         They fall as powers of each other where the integrand is analytic. Otherwise the last one
         may be small by chance, and the one before it counts too.
         """
-        if len(self.differences) < 2:
+        if len(self.differences) < 3:
             return np.full(self.norm.shape, np.inf)
         norm = np.where(self.norm > 0.0, self.norm, 1.0)
-        before, last = (each / norm for each in self.differences[-2:])
-        last, before = np.maximum(last, ROUNDING), np.maximum(before, ROUNDING)
-        falls = last <= before**1.5
-        error: np.ndarray = self.norm * np.where(
-            falls, np.maximum(last**1.5, ROUNDING), 10.0 * np.maximum(last, before)
+        first, before, last = (np.maximum(x / norm, ROUNDING) for x in self.differences[-3:])
+        falls = (before <= np.maximum(first**1.2, 10.0 * ROUNDING)) & (
+            last <= np.maximum(before**1.4, 10.0 * ROUNDING)
         )
+        error: np.ndarray = self.norm * np.where(falls, last, 10.0 * np.maximum(last, before))
         return error
 
     def _ends(self) -> np.ndarray:
