@@ -4,8 +4,15 @@
 
 from __future__ import annotations
 
-from varmat.functions.rows import row, special_formula
+from typing import TYPE_CHECKING
+
+from varmat.functions.rows import row, scipy_special, special_formula
 from varmat.functions.special import shape_derivatives
+from varmat.functions.special.incomplete_gamma import incomplete_gamma, incomplete_gamma_straight
+from varmat.plain_arrays import with_out
+
+if TYPE_CHECKING:
+    from varmat.typing import Function
 
 __all__ = [
     "beta_density_derivative",
@@ -26,6 +33,16 @@ __all__ = [
     "inv_inc_beta",
 ]
 
+
+def _values(upper: bool) -> Function:
+    """P or Q as a ufunc, which SciPy's needs no guard against warnings in."""
+    ufunc = with_out(lambda a, x: incomplete_gamma(upper, scipy_special(), a, x))
+    ufunc.formula = (  # type: ignore[attr-defined]
+        lambda a, x: incomplete_gamma_straight(upper, scipy_special(), a, x)
+    )
+    return ufunc
+
+
 # fmt: off
 _ORDERS = ("the order x",)
 _EXACT = (
@@ -42,13 +59,15 @@ gammainc = row("gammainc",
     "Regularised lower incomplete gamma function of shape x",
     None, "gammainc(x, 0, y, regularized=True)",
     ((7.5, 6.0), (0.7, 3.0), (2.5, 0.01), (50.0, 60.0), (1e-2, 1.5), (1e4, 9.8e3)), -0.138152,
-    source="DLMF 8.2.4; SciPy", domain="x > 0, y >= 0", note=_GAMMA_RANGE)
+    source="DLMF 8.2.4, 8.12; SciPy", domain="x > 0, y >= 0", note=_GAMMA_RANGE,
+    ufunc=_values(False), answers_for="gammainc")
 gammaincc = row("gammaincc",
     ("-g * gammainc_derivative(1.0, x, y)", "-g * gamma_density_derivative(0.0, x, y)"),
     "Regularised upper incomplete gamma function of shape x",
     None, "gammainc(x, y, inf, regularized=True)",
     ((7.5, 6.0), (0.7, 3.0), (2.5, 0.01), (50.0, 60.0), (1e-2, 1.5), (1e4, 1.03e4)), 0.138152,
-    source="DLMF 8.2.4; SciPy", domain="x > 0, y >= 0", note=_GAMMA_RANGE)
+    source="DLMF 8.2.4, 8.12; SciPy", domain="x > 0, y >= 0", note=_GAMMA_RANGE,
+    ufunc=_values(True), answers_for="gammaincc")
 gamma_p, gamma_q = gammainc, gammaincc
 gammainc_derivative = row("gammainc_derivative",
     (None, "g * gammainc_derivative(x + 1.0, y, z)", "g * gamma_density_derivative(x, y, z)"),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.functions.special.incomplete_gamma import incomplete_gamma
 from varmat.functions.special.quadrature import SMOOTH, double_exponential, gauss, on_domain
 from varmat.functions.special.series import expm1_less_line
 from varmat.functions.special.shape_derivatives import (
@@ -115,11 +116,10 @@ def _parts_of(which: Value, values: Value) -> list[Value]:
 
 def log_gamma(upper: bool, special: ModuleType, a: Value, x: Value) -> Value:
     """The logarithm of the regularised incomplete gamma function."""
-    small, other = (special.gammaincc, special.gammainc)[:: 1 if upper else -1]
     return _log(
         lambda a, x: _log_gamma_tail(special, upper, a, x),
-        small,
-        other,
+        partial(incomplete_gamma, upper, special),
+        partial(incomplete_gamma, not upper, special),
         lambda: _inside(a, x),
         a,
         x,
@@ -336,10 +336,11 @@ def _upper_beta(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     # For a large and a small shape SciPy's own complement has five digits more.
     large = np.maximum(a, b) > LARGE_SHAPE
     if lost.any() or large.any():
-        inside = (x > 0.0) & (value < 0.9)
+        few, rounded = value < 0.9, lost != 0.0
         value = np.array(value)
-        far = inside & (large | ((lost != 0.0) & (x < 1e-6)))
-        near = inside & (lost != 0.0) & ~far
+        # For a tiny first shape the value changes even where the complement is rounded to 1.
+        far = (x > 0.0) & ((large & few) | (rounded & (x < 1e-6)))
+        near = (x > 0.0) & few & rounded & ~far
         if far.any():
             value[far] = special.betaincc(*_parts_of(far, (a, b, x)))
         if near.any():

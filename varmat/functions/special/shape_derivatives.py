@@ -21,6 +21,7 @@ import numpy as np
 
 from varmat.functions.special.bell_polynomials import Derivative, bell
 from varmat.functions.special.gamma_differences import zeta_difference
+from varmat.functions.special.incomplete_gamma import incomplete_gamma
 from varmat.functions.special.quadrature import (
     DROP,
     SMOOTH,
@@ -94,7 +95,7 @@ def gammainc_derivative(special: ModuleType, order: Operand, a: Operand, x: Oper
     result = np.where(
         (a > 0) & (x >= 0) & ((x == 0) | (np.isinf(x) ^ np.isinf(a))) & (order > 0), 0.0, result
     )
-    return np.where(order == 0, special.gammainc(a, x), result)
+    return np.where(order == 0, incomplete_gamma(False, special, a, x), result)
 
 
 def _gammainc_parts(special: ModuleType, n: int, region: int, a: Operand, x: Operand) -> Operand:
