@@ -551,3 +551,22 @@ def test_linear_models():
         match=r"^normal_id_glm_rng: Intercept has shape \(2,\), with 2 where it must fit Matrix of",
     ):
         vm.normal_id_glm_rng(x, [0.0, 1.0], beta, 1.0)
+
+
+def test_a_binomial_regression_has_its_own_trials_in_each_row() -> None:
+    x, trials = np.zeros((3, 2)), [10, 0, 10**6]
+    draws = vm.binomial_logit_glm_rng(trials, x, [0.0, 0.0, 40.0], [1.0, 2.0], rng=1, size=(500,))
+    assert draws.shape == (500, 3)
+    assert draws[:, 0].max() <= 10
+    assert draws[:, 0].mean() == pytest.approx(5.0, abs=0.5)
+    assert not draws[:, 1].any()
+    assert (draws[:, 2] == 10**6).all()
+    stacked = vm.binomial_logit_glm_rng([[1], [50]], x, 40.0, [1.0, 2.0], rng=1)
+    np.testing.assert_array_equal(stacked, [[1, 1, 1], [50, 50, 50]])
+    assert vm.binomial_logit_glm_rng(7, x, 40.0, [1.0, 2.0], rng=1).tolist() == [7, 7, 7]
+    rule = (
+        "^binomial_logit_glm_rng: Matrix of independent variables has shape .*, with 3 where it "
+        "must fit Population size parameter, which has 2!$"
+    )
+    with pytest.raises(vm.ShapeError, match=rule):
+        vm.binomial_logit_glm_rng([1, 2], x, 0.0, [1.0, 2.0])

@@ -73,6 +73,10 @@ nonnegative = Domain("nonnegative", lambda x: x >= 0, lambda x: x.min() >= 0)
 finite = Domain("finite", lambda x: abs(x) < math.inf, lambda x: np.vdot(x, x) < math.inf)
 
 
+# With 64 bits.
+integers = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < 2.0**63))
+
+
 positive_finite = Domain(
     "positive finite",
     lambda x: (x > 0) & (x < math.inf),

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from varmat.core.dispatch import FURTHER, SPECIAL, SUPPORTED
+from varmat.core.domains import integers
 from varmat.core.elementwise import Elementwise, new_row
 from varmat.core.errors import called
-from varmat.core.operation import is_differentiable
+from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import OPERANDS
 from varmat.plain_arrays import with_out
 
@@ -188,9 +189,17 @@ def _reference(entry: str, name: str) -> str:
     return entry
 
 
+# Where SciPy truncates an order, a sample size or a number of trials to an integer.
+TRUNCATED = {"bdtr", "bdtrc", "bdtri", "expn", "kn", "nbdtr", "nbdtrc", "nbdtri"}
+TRUNCATED |= {"smirnov", "smirnovi", "yn"}
+
+
 def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
-    """Refuse variables where there is no derivative, before anything is recorded."""
-    CONSTANT_OPERANDS[made.name] = names
+    """Refuse variables where there is no derivative, and numbers that SciPy would truncate, before
+    anything is recorded.
+    """
+    name = made.name
+    CONSTANT_OPERANDS[name] = names
     call = made.call
 
     def checked(*args: Operand) -> Operand:
@@ -198,10 +207,12 @@ def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
             if is_differentiable(args[position]):
                 kind = type(args[position]).__name__
                 text = (
-                    f"{made.name}: {title} is a {kind}, but must be a constant (varmat.value gives "
+                    f"{name}: {title} is a {kind}, but must be a constant (varmat.value gives "
                     "one): "
                 )
                 raise TypeError(called(text + "there is no derivative with respect to it here!"))
+            if name in TRUNCATED:
+                integers.check(name, title, as_operand(args[position], f"{name}: {title}"))
         return call(*args)
 
     made.call = checked

@@ -179,6 +179,23 @@ def test_functions_of_scipy_that_are_computed_here_or_written_in_python() -> Non
         scipy.special.zeta(vm.var(2.5), 2.0)
 
 
+@pytest.mark.parametrize("s", [1e-3, 0.5, 0.99, 1.01])
+def test_riemanns_zeta_function_has_derivatives_down_to_zero(s: float) -> None:
+    value, slope = vm.value_and_grad(scipy.special.zeta)(s)
+    assert value == scipy.special.zeta(s)
+    assert slope == pytest.approx(float(mpmath.zeta(s, derivative=1)), rel=1e-14)
+    assert vm.hessian(scipy.special.zeta, s) == pytest.approx(
+        float(mpmath.zeta(s, derivative=2)), rel=1e-13
+    )
+
+
+def test_hurwitz_zeta_function_has_no_gradient_where_it_has_no_value() -> None:
+    for q in (1.5, np.array([0.3, 4.0])):
+        value, slope = vm.value_and_grad(lambda q: np.sum(vm.zeta(0.5, q)))(q)
+        assert np.isnan(value)
+        assert np.all(np.isnan(slope))
+
+
 @pytest.mark.parametrize("name", sorted(ALIASES))
 def test_names_of_one_function_are_one_object(name: str) -> None:
     for alias in ALIASES[name].split():

@@ -19,7 +19,7 @@ from functions.special_points import check_points, check_routes
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
-from varmat.functions.rows import CONSTANT_OPERANDS
+from varmat.functions.rows import CONSTANT_OPERANDS, TRUNCATED
 from varmat.functions.special import further_names as special_names
 from varmat.functions.special import further_rows as special_rows
 
@@ -223,3 +223,52 @@ def test_elements_of_several_kinds() -> None:
         lambda x: np.sum(scipy.special.voigt_profile(x, 1.0, 1.0)), np.array([11.18, 11.27])
     )
     assert -8e-4 < wide[0] < wide[1] < -4e-4
+
+
+# Positions of the operands that SciPy's function makes integers, and a call of it on a variable.
+COUNTED: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "bdtr": (("number of trials",), (3.0, 9.5, 0.35)),
+    "bdtrc": (("number of trials",), (3.0, 9.5, 0.35)),
+    "bdtri": (("number of trials",), (3.0, 9.5, 0.35)),
+    "nbdtr": (("number of successes",), (3.0, 9.5, 0.35)),
+    "nbdtrc": (("number of successes",), (3.0, 9.5, 0.35)),
+    "nbdtri": (("number of successes",), (3.0, 9.5, 0.35)),
+    "expn": (("order x",), (1.5, 0.35)),
+    "kn": (("order x",), (1.5, 0.35)),
+    "yn": (("order x",), (1.5, 0.35)),
+    "smirnov": (("sample size x",), (7.5, 0.35)),
+    "smirnovi": (("sample size x",), (7.5, 0.35)),
+}
+
+
+def test_every_function_that_truncates_is_listed() -> None:
+    """These are the ufuncs with a loop for integers that have none for fractions, only SciPy's
+    truncation. Numbers of events are rounded down everywhere, and polynomials have real degrees.
+    """
+    truncating = set()
+    for name in scipy.special.__all__:
+        function = getattr(scipy.special, name)
+        if isinstance(function, np.ufunc) and not name.startswith("eval_"):
+            inputs = [loop.split("->")[0] for loop in function.types]
+            if any(set(each) & set("lqip") for each in inputs):
+                truncating.add(name)
+    assert truncating - {"pdtri"} == TRUNCATED == COUNTED.keys()
+
+
+@pytest.mark.parametrize("name", sorted(COUNTED))
+def test_numbers_that_scipy_truncates_are_refused(name: str) -> None:
+    (title,), point = COUNTED[name]
+    function = getattr(scipy.special, name)
+    place = 1 if len(point) == 3 else 0
+    for wrong in (point[place], np.array([2.0, point[place]])):
+        operands = [*point[:place], wrong, *point[place + 1 : -1]]
+        index = r"\[1\]" if np.ndim(wrong) else ""
+        with vm.nested() as tape:
+            x = vm.var(point[-1])
+            before = len(tape)
+            rule = rf"^{name}: the {title}{index} is {point[place]}, but must be an integer!$"
+            with pytest.raises(vm.DomainError, match=rule):
+                function(*operands, x)
+            assert len(tape) == before
+    whole = [*point[:place], int(point[place]), *point[place + 1 : -1]]
+    assert np.isfinite(vm.gradient(lambda x: function(*whole, x), point[-1]))

@@ -91,7 +91,7 @@ def bernoulli_logit_glm_rng(
     "n",
     density=binomial_logit_glm_lpmf,
     integer=True,
-    N=("Population size parameter", nonnegative, "#"),
+    N=("Population size parameter", nonnegative, "#n/"),
     X=MATRIX,
     alpha=INTERCEPT,
     beta=WEIGHTS,

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.domains import Domain, finite, positive, positive_finite
+from varmat.core.domains import Domain, finite, integers, positive, positive_finite
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
@@ -42,10 +42,8 @@ Shape = tuple[int, ...]
 
 __all__ = ["RandomNumbers", "random_numbers", "vectors"]
 
-# The largest rate for which NumPy draws Poisson counts, and the first number beyond 64-bit
-# integers.
-LARGEST_RATE, TOO_LARGE = float(2**63 - 10 * math.isqrt(2**63)), float(2**63)
-integers = Domain("an integer", lambda x: (np.floor(x) == x) & (abs(x) < TOO_LARGE))
+# The largest rate for which NumPy draws Poisson counts.
+LARGEST_RATE = float(2**63 - 10 * math.isqrt(2**63))
 countable = Domain(
     f"at most {LARGEST_RATE:.3g}, for counts have 64 bits", lambda x: x <= LARGEST_RATE
 )
@@ -315,7 +313,8 @@ def vectors(
     integer : bool
         Whether draws are integers.
     **arguments : tuple
-        Title, domain, and one letter for each of the last axes of an argument, or "#" for integers.
+        Title, domain, and one letter for each of the last axes of an argument, after "#" if it has
+        integers.
 
     Returns
     -------
@@ -325,9 +324,13 @@ def vectors(
 
     def make(draw: Function) -> RandomNumbers:
         cores = {
-            name: rest[0] for name, (_, _, *rest) in arguments.items() if rest and rest[0] != "#"
+            name: core
+            for name, (_, _, *rest) in arguments.items()
+            if rest and (core := rest[0].removeprefix("#"))
         }
-        discrete = frozenset(name for name, (_, _, *rest) in arguments.items() if rest == ["#"])
+        discrete = frozenset(
+            name for name, (_, _, *rest) in arguments.items() if rest and rest[0].startswith("#")
+        )
         made = RandomNumbers(
             draw.__name__,
             draw,
@@ -369,13 +372,8 @@ def _argument_lines(made: RandomNumbers) -> str:
         stack = (
             "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "
         )
-        shape = (
-            f", shape ({stack}{', '.join(core.upper())})"
-            if core
-            else " of int"
-            if name in made.discrete
-            else ""
-        )
+        shape = " of int" * (name in made.discrete)
+        shape += f", shape ({stack}{', '.join(core.upper())})" if core else ""
         shape += "".join(f" or ({each.upper()},)" if each else " or a number" for each in others)
         kind = (
             ("int" if name in made.discrete else "float")

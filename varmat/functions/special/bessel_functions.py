@@ -168,4 +168,4 @@ log_iv_derivative = _log_bessel_row("i", "first", order_derivatives.log_iv_deriv
 log_kv_derivative = _log_bessel_row("k", "second", order_derivatives.log_kv_derivative, 0.479655)
 
 # Further ufuncs of SciPy that are the same functions of real numbers.
-SPECIAL.update(jve=jv.call, yve=yv.call, yn=yv.call, kn=kv.call)
+SPECIAL.update(jve=jv.call, yve=yv.call)

@@ -8,15 +8,11 @@ operand."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.rules import ZERO
 from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
-
-if TYPE_CHECKING:
-    from varmat.typing import Value
 
 __all__: list[str] = []
 
@@ -192,15 +188,11 @@ _EVENTS, _FAILURES = "0 <= x < y, y = 1, 2, ..., 0 < z < 1", "x >= 0, y = 1, 2, 
 _SUCCESS = ("the number of successes",)
 
 
-def _whole(n: Value) -> Value:
-    """Numbers of trials as integers, because SciPy warns of floats."""
-    return n.astype(int) if np.all(n == np.rint(n)) else n
-
-
 def _counted(
     name: str, sign: str, slope: str, about: str, reference: str, held: tuple[str, ...], domain: str
 ) -> None:
-    ufunc = of_scipy(lambda s, k, n, p: getattr(s, name)(k, _whole(np.asarray(n)), p))
+    # Numbers of trials as integers, because SciPy warns of floats.
+    ufunc = of_scipy(lambda s, k, n, p: getattr(s, name)(k, np.asarray(n).astype(int), p))
     row(
         name,
         (ZERO, None, f"{sign}g * {slope.format('x', 'y', 'z')}"),
@@ -260,7 +252,7 @@ row(
     domain=_EVENTS,
     note=_STEPS,
     held=_TRIALS,
-    ufunc=of_scipy(lambda s, k, n, y: s.bdtri(k, _whole(np.asarray(n)), y)),
+    ufunc=of_scipy(lambda s, k, n, y: s.bdtri(k, np.asarray(n).astype(int), y)),
     of="bdtri",
 )
 row(

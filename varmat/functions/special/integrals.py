@@ -263,6 +263,29 @@ for _kind, _first in (("be", "first"), ("ke", "second")):
 _CHANGE = (
     "{} + power(0.5 * y, x) * (0.5 * rgamma(x + 1.5) * " + repr(1.0 / math.sqrt(math.pi)) + ")"
 )
+# SciPy's Bessel functions of whole orders, with the values of those of any order.
+row(
+    "kn",
+    (None, "-0.5 * g * (kv(x - 1.0, y) + kv(x + 1.0, y))"),
+    "Modified Bessel function of the second kind of whole order x",
+    "besselk(x, y)",
+    ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)),
+    domain="x = 0, 1, 2, ..., y > 0",
+    held=_ORDER,
+    ufunc=of_scipy(lambda s, n, x: s.kv(n, x)),
+    of="kn",
+)
+row(
+    "yn",
+    (None, "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))"),
+    "Bessel function of the second kind of whole order x",
+    "bessely(x, y)",
+    ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)),
+    domain="x = 0, 1, 2, ..., y > 0",
+    held=_ORDER,
+    ufunc=of_scipy(lambda s, n, x: s.yv(n, x)),
+    of="yn",
+)
 row(
     "struve",
     (None, "g * (" + _CHANGE.format("0.5 * (struve(x - 1.0, y) - struve(x + 1.0, y))") + ")"),

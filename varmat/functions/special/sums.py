@@ -176,11 +176,13 @@ row(
     "Derivative of order x of `zetac`",
     "zeta(y, 1, int(x))",
     ((1.0, 2.5), (2.0, 1.2)),
-    domain="x = 1, 2, ..., y > 1",
+    domain="x = 1, 2, ..., y > 0 and not 1",
     held=("the order x",),
     tested=False,
     ufunc=of_scipy(
-        lambda s, x, y: on_domain(zeta_derivative, *np.broadcast_arrays(x, y > 1.0, y, 1.0))
+        lambda s, x, y: on_domain(
+            zeta_derivative, *np.broadcast_arrays(x, (y > 0.0) & (y != 1.0), y, 1.0)
+        )
     ),
 )
 row(
@@ -188,8 +190,8 @@ row(
     "g * zetac_derivative(1.0, x)",
     "Riemann's zeta function less 1",
     "zeta(x) - 1",
-    (2.5, 1.01, 30.0),
-    domain="x > 1; below there is no derivative",
+    (2.5, 1.01, 30.0, 0.5),
+    domain="x > 0 and not 1; below there is no derivative",
 )
 
 row(
@@ -197,8 +199,8 @@ row(
     "g * zetac_derivative(1.0, x)",
     "Riemann's zeta function",
     "zeta(x)",
-    (2.5, 1.01, 30.0),
-    domain="x > 1; below there is no derivative",
+    (2.5, 1.01, 30.0, 0.5),
+    domain="x > 0 and not 1; below there is no derivative",
     ufunc=of_scipy(lambda s, x: s.zeta(x)),
     of="_riemann_zeta",
 )

@@ -22,7 +22,8 @@ digamma = row("digamma", "g * zeta(2.0, x)",
     None, "psi(0, x)", (0.5, 1e-10, 3.7, 150.0, 1e8, -2.3), 4.9348,
     source="DLMF 5.2.2, 5.15.1; SciPy", domain="not 0, -1, -2, ...", ufunc="psi")
 psi = digamma
-zeta = row("zeta", (None, "-g * (x * zeta(x + 1.0, y))"),
+# SciPy has no value below the exponent 1, so there is no derivative either.
+zeta = row("zeta", (None, "-g * (where(x < 1.0, nan, x) * zeta(x + 1.0, y))"),
     "Hurwitz zeta function: the sum over k = 0, 1, ... of ``1 / (k + y)**x``",
     None, "zeta(x, y)", ((2.0, 0.5), (3.5, 1e-5), (2.0, 100.0), (5.0, 3.3)), -16.8288,
     source="DLMF 25.11.1, 25.11.17; SciPy", domain="x > 1, y > 0", constant=("the exponent x",))
