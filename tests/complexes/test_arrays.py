@@ -269,7 +269,7 @@ def test_functions_of_the_library():
          (vm.cumulative_sum(z), plain.cumsum()),
         (vm.reverse(z), plain[::-1]), (vm.multiply(z, z), plain @ plain),
          (vm.multiply(2.0, z), 2.0 * plain),
-        (vm.dot_product(z, z), plain @ plain), (vm.to_vector(np.outer(z, z)), square.ravel()),
+        (vm.dot_product(z, z), np.vdot(plain, plain)), (vm.to_vector(np.outer(z, z)), square.ravel()),
          (vm.diag_matrix(z), np.diag(plain)),
         (vm.add_diag(np.outer(z, z), z), square + np.diag(plain)),
          (vm.rep_vector(z[0], 2), plain[[0, 0]]),
@@ -291,3 +291,30 @@ def test_data_alone_stays_data():
     assert parts(vm.to_complex(1.0, 2.0)) == (1.0, 2.0)
     assert is_complex([1.0, [2j]])
     assert not is_complex([1.0, [2.0]])
+
+
+def test_stans_inner_products() -> None:
+    """As in Stan, `dot_product` takes the conjugate of the first vector, and those of rows and
+    columns take none; a product with itself is a sum of squared moduli.
+    """
+    first, second = np.array([1.0 + 3.0j, 2.0 - 4.0j]), np.array([0.5 - 1.0j, 2.0j])
+    z, w = vm.var(first), vm.var(second)
+    for a, b in (
+        (z, w),
+        (first, w),
+        (z, second),
+        (first.real, w),
+        (z, second.imag),
+        (first, second),
+    ):
+        assert vm.value(vm.dot_product(a, b)) == np.vdot(vm.value(a), vm.value(b))
+    assert vm.value(vm.columns_dot_product(z, w))[0] == np.sum(first * second)
+    for a in (z, first):
+        assert vm.value(vm.dot_self(a)) == 30.0
+    np.testing.assert_array_equal(vm.value(vm.rows_dot_self(z)), [10.0, 20.0])
+    np.testing.assert_array_equal(vm.value(vm.columns_dot_self(z)), [30.0])
+    np.testing.assert_array_equal(vm.gradient(vm.dot_self, first), 2.0 * first)
+    expect_ad(lambda x: np.real(vm.dot_product(x[0] + 1j * x[1], second)), np.ones((2, 2)))
+    expect_ad(lambda x: vm.dot_self(x[0] + 1j * x[1]), np.ones((2, 2)))
+    with pytest.raises(vm.ShapeError, match=r"^dot_product: b has shape \(1,\), but must be"):
+        vm.dot_product(z, second[:1])

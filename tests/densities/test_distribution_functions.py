@@ -255,12 +255,37 @@ def test_refuses_what_stan_refuses(entry):
         value = row(*stan.arguments(entry))
     except (vm.DomainError, vm.ShapeError):
         return
-    # An angle outside the interval may stand in an array with others, which give the value. The
-    # scale 0 is accepted: the distribution is uniform.
-    if row.name.startswith("von_mises"):
-        assert math.isfinite(value) or value == -math.inf
+    if row.name.startswith("von_mises"):  # the scale 0 is accepted: the distribution is uniform
+        assert 0.0 in stan.arguments(entry)
         return
     assert value in (-math.inf, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("kappa", [300.0, 355.0, 1e3, 1e5])
+@pytest.mark.parametrize("deviation", [-8.0, 0.5, 3.0])
+def test_concentrated_angles(kappa: float, deviation: float) -> None:
+    """The density at the end of the circle underflows. Far from it, moving the location is moving
+    the observation the other way.
+    """
+    y = 0.1 + deviation / math.sqrt(kappa)
+    for row in (vm.von_mises_cdf, vm.von_mises_lcdf, vm.von_mises_lccdf):
+        in_y, in_mu, in_kappa = vm.value_and_grad(row, (0, 1, 2))(y, 0.1, kappa)[1]
+        assert in_y != 0.0
+        assert in_mu == pytest.approx(-in_y, rel=1e-13)
+        assert math.isfinite(in_kappa)
+
+
+def test_angles_outside_the_circle_are_refused() -> None:
+    """The density has a value there, so the probability is not 0 or 1."""
+    for row in (vm.von_mises_cdf, vm.von_mises_lcdf, vm.von_mises_lccdf):
+        for y, place in ((4.0, ""), (-math.inf, ""), ([0.3, -3.5], r"\[1\]")):
+            worst = y if isinstance(y, float) else y[1]
+            rule = (
+                rf"^{row.name}: Random variable{place} is {worst}, but must be in the interval "
+                r"\[-pi, pi\]!$"
+            )
+            with pytest.raises(vm.DomainError, match=rule):
+                row(y, vm.var(0.1), 1.5)
 
 
 @every_row
@@ -313,7 +338,7 @@ def test_outside_the_support(row):
 @every_density
 def test_arguments_outside_their_domain(row):
     for f in (row.cdf, row.lcdf, row.lccdf):
-        for i, (title, domain) in enumerate(row.arguments.values()):
+        for i, (title, domain) in enumerate(f.arguments.values()):
             args: list[Any] = [*given(row, row.lcdf.points[0])]
             args[i] = math.nan
             with vm.nested() as tape:

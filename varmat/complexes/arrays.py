@@ -25,8 +25,9 @@ from varmat.functions.arrays.moving import moved
 from varmat.functions.arrays.reductions import products_of_others
 from varmat.functions.arrays.repeating import broadcast_to
 from varmat.functions.linalg import products
-from varmat.functions.linalg.dot_products import dot_along
+from varmat.functions.linalg.dot_products import dot_along, dot_self_along
 from varmat.functions.linalg.einsum import einsum as real_einsum
+from varmat.functions.linalg.norms import dot_self
 from varmat.functions.signals import convolutions
 
 if TYPE_CHECKING:
@@ -265,6 +266,10 @@ COMPLEX[products.multiply] = lambda a, b: (
     a * b if not np.ndim(a) or not np.ndim(b) else np.matmul(a, b)
 )
 COMPLEX[np.vdot] = _product(np.vdot, 0)
+for _squares in (dot_self, dot_self_along):
+    COMPLEX[_squares] = lambda a, f=_squares, **settings: (
+        f(np.real(a), **settings) + f(np.imag(a), **settings)
+    )
 COMPLEX[np.correlate] = _product(np.correlate, 1)
 for _vecdot in (*named("vecdot"), np.linalg.vecdot):
     COMPLEX[_vecdot] = lambda a, b, axis=-1: np.sum(np.conjugate(a) * b, axis=axis)

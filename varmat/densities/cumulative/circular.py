@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from varmat.core.domains import Domain
 from varmat.densities.circular import von_mises_lpdf
 from varmat.densities.cumulative.row import Tail, cumulative
 
@@ -11,6 +12,7 @@ __all__ = ["von_mises_cdf", "von_mises_lccdf", "von_mises_lcdf"]
 
 PI = repr(math.pi)
 TURN = repr(2.0 * math.pi)
+ONE_TURN = Domain("in the interval [-pi, pi]", lambda x: abs(x) <= math.pi)
 _GAP = "2.0 * square(sin(0.5 * {}))"
 
 
@@ -20,7 +22,8 @@ def _partials(value: str, sign: str, end: str, own: str, other: str) -> dict[str
     """
     at, there = (f"exp(-kappa * ({_GAP.format(t)}) - log_scale - {value})" for t in ("mid", end))
     # Next to the end the two densities nearly cancel; their difference is computed by 1 - cos(s) -
-    # (1 - cos(t)) = 2 sin((s + t) / 2) sin((s - t) / 2).
+    # (1 - cos(t)) = 2 sin((s + t) / 2) sin((s - t) / 2), as a part of the larger of the two: the
+    # smaller one may be an underflow.
     apart = (
         f"2.0 * kappa * sin(0.5 * (mid + {end})) * sin(0.5 * "
         f"({'x + ' + PI if end == 'low' else 'x - ' + PI}))"
@@ -28,7 +31,7 @@ def _partials(value: str, sign: str, end: str, own: str, other: str) -> dict[str
     odds = f"exp({other} - {value})"
     return {
         "y": f"{sign}{at}",
-        "mu": f"-({sign}{there} * expm1(-({apart})))",
+        "mu": f"-({sign}where({apart} < 0.0, -{at}, {there}) * expm1(-absolute({apart})))",
         "kappa": f"where({own} < -0.6931471805599453, mean - in_{own}, -{odds} * (mean - "
         f"in_{other}))",
     }
@@ -69,12 +72,14 @@ von_mises_cdf, von_mises_lcdf, von_mises_lccdf = cumulative(
     ],
     tails=[(3.0, 0.0, 50.0), (-0.5, 0.5, 150.0), (1.0, 7.0, 1.5)],
     start=f"y > -{PI}",
-    before=[(-4.0, 0.1, 1.5), (-math.pi, 0.1, 1.5)],
+    before=[(-math.pi, 0.1, 1.5)],
     end=f"y < {PI}",
-    after=[(4.0, 0.1, 1.5), (math.pi, 0.1, 1.5)],
+    after=[(math.pi, 0.1, 1.5)],
     inside="0.0",
+    observed=ONE_TURN,
     notes="""The probability between :math:`-\\pi` and y, of angles between :math:`-\\pi` and
-    :math:`\\pi`: the integral of the density, by Gauss' rule. In SciPy, with the location 0,
+    :math:`\\pi`: the integral of the density, by Gauss' rule. The density has a value at all
+    angles, so others are refused, and not counted as below or above. In SciPy, with the location 0,
     ``scipy.stats.vonmises(kappa)``.""",
     examples="""
 >>> import varmat as vm

@@ -32,6 +32,7 @@ from varmat.densities.sources import reference_section
 from varmat.densities.univariate import Quick, Univariate, argument_lines
 
 if TYPE_CHECKING:
+    from varmat.core.domains import Domain
     from varmat.typing import Operand, Result, Setting
 
 __all__ = ["LESS", "WITHIN", "Cumulative", "LogCumulative", "Tail", "cumulative"]
@@ -69,6 +70,7 @@ class LogCumulative(Univariate):
         self,
         name: str,
         density: Univariate,
+        arguments: dict[str, tuple[str, Domain]],
         let: dict[str, str],
         tail: Tail,
         support: str | None,
@@ -78,16 +80,7 @@ class LogCumulative(Univariate):
         # checked beforehand.
         terms = (tail.term,)
         super().__init__(
-            name,
-            density.arguments,
-            let,
-            terms,
-            tail.partials,
-            support,
-            (),
-            density.demand,
-            terms,
-            quick,
+            name, arguments, let, terms, tail.partials, support, (), density.demand, terms, quick
         )
         self.reference = tail.reference
         # Nothing is dropped of a probability.
@@ -202,7 +195,7 @@ def _docstring(
         of=of,
         title=density.title,
         over="multiplied" if product else "summed",
-        arguments=argument_lines(density.arguments),
+        arguments=argument_lines(function.arguments),
         what="product" if product else "sum",
         neutral="one" if product else "zero",
         outside=outside,
@@ -231,6 +224,7 @@ def cumulative(
     quick: dict[str, str] | None = None,
     when: str = "",
     at_zero: Operand = None,
+    observed: Domain | None = None,
 ) -> tuple[Cumulative, LogCumulative, LogCumulative]:
     """Make the three cumulative functions of a density of one variable: one row of the table.
 
@@ -266,6 +260,8 @@ def cumulative(
         The probability up to each observation, written with differentiable functions of the
         arguments: it takes over where it is zero within the domain of a parameter and its
         derivative is not that of an exponential.
+    observed : Domain, optional
+        Where observations may lie, if that is less than the density takes.
 
     Returns
     -------
@@ -274,7 +270,10 @@ def cumulative(
     """
     module = sys._getframe(1).f_globals["__name__"]
     family, _, _ = density.name.rpartition("_")
-    observation = next(iter(density.arguments))
+    arguments = dict(density.arguments)
+    observation = next(iter(arguments))
+    if observed is not None:
+        arguments[observation] = (arguments[observation][0], observed)
 
     def made(
         kind: type[LogCumulative], suffix: str, tail: Tail, support: str | None, other: str | None
@@ -283,7 +282,7 @@ def cumulative(
         tail, here, short = _in_terms(
             tail, here, dict(quick or {}), when, observation, inside, density.demand, other
         )
-        row = kind(f"{family}_{suffix}", density, here, tail, support, short)
+        row = kind(f"{family}_{suffix}", density, arguments, here, tail, support, short)
         row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
         return row
 

@@ -159,7 +159,7 @@ ORDINARY = (1e-140, 1e140)
 
 @operation(stacked=True)
 def dot_self(x: Value) -> Value:
-    """Sum of squares of all elements.
+    """Sum of squares of all elements, of complex ones of their moduli.
 
     Parameters
     ----------

@@ -467,7 +467,7 @@ def dot_product(a: Operand, b: Operand) -> Result:
 
     Returns
     -------
-    Var
+    Var or ComplexVar
 
     Raises
     ------
@@ -476,7 +476,8 @@ def dot_product(a: Operand, b: Operand) -> Result:
 
     Notes
     -----
-    The derivative with respect to each is the other one.
+    The derivative with respect to each is the other one. Of complex vectors it is that of
+    `numpy.vdot`, with the conjugate of `a`, as in Stan.
 
     References
     ----------
@@ -488,6 +489,9 @@ def dot_product(a: Operand, b: Operand) -> Result:
     >>> vm.gradient(lambda x: vm.dot_product(x, x), np.array([1.0, 2.0]))
     array([2., 4.])
     """
+    if dispatch.is_complex(a) or dispatch.is_complex(b):
+        check_vectors("dot_product", ("a", "b"), a, b)
+        return np.vdot(a, b)
     a, b = as_operand(a, "dot_product: a"), as_operand(b, "dot_product: b")
     check_vectors("dot_product", ("a", "b"), a, b)
     return matmul_operator(a, b)
