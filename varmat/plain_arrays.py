@@ -107,6 +107,28 @@ def unbroadcast(c: Value, shape: Shape) -> Value:
     return c if c.shape == shape else np.broadcast_to(c, shape)
 
 
+def address(a: np.ndarray) -> int:
+    """Where the first element lies in memory."""
+    return int(a.__array_interface__["data"][0])
+
+
+def overlaps(a: np.ndarray) -> bool:
+    """Whether an element lies in several places of an array, as in a broadcast."""
+    lines = sorted((abs(step), n) for step, n in zip(a.strides, a.shape, strict=True) if n > 1)
+    reach = 0
+    for step, n in lines:
+        if step <= reach:
+            break
+        reach += step * (n - 1)
+    else:
+        return False
+    offsets = sum(
+        (np.arange(n).reshape(-1, *(1,) * i) * step for i, (step, n) in enumerate(lines)),
+        np.zeros((), int),
+    )
+    return a.size > 0 and np.unique(offsets).size < a.size
+
+
 # --- functions like ufuncs ---
 
 
@@ -288,7 +310,11 @@ class Flat:
         return next(self._rest)
 
     def __getitem__(self, index: Index) -> Operand:
-        return np.ravel(self.base)[index]
+        part = np.ravel(self.base)[index]
+        return np.copy(part) if np.ndim(part) else part
+
+    def __array__(self, *args: Operand, **settings: Operand) -> Operand:
+        return np.array(self.base, *args, **settings).reshape(-1)
 
     def __setitem__(self, index: Index, source: Value) -> None:
         self.base[np.unravel_index(np.arange(len(self))[index], self.base.shape)] = source

@@ -160,6 +160,14 @@ class ArrayMethods:
             )
         return np.copy(self) if copy else self
 
+    def view(self, dtype: DTypeLike | None = None) -> Operand:
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise TypeError(
+                f"view: dtype is {np.dtype(dtype)}, but must be left out: the bytes of a variable "
+                "cannot be read as other numbers; use x.astype(dtype)"
+            )
+        return self[...] if self.shape else self
+
     def tolist(self) -> Operand:
         return [self[i].tolist() for i in range(self.shape[0])] if self.shape else self
 

@@ -19,7 +19,7 @@ from varmat.core.dispatch import Standing
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
 from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, make_result, make_view, new
-from varmat.plain_arrays import apart, is_basic, last_writers, scatter_add
+from varmat.plain_arrays import apart, is_basic, last_writers
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Index, Operand
@@ -56,12 +56,7 @@ def _read_again(_: Any, x: Operand, index: Index) -> Operand:
 
 
 ELEMENT = Rule("getitem", _element_reverse, None, _read_again)
-GATHER = Rule(
-    "getitem",
-    lambda result, x, index: scatter_add(x._writable_adjoint(), index, result._adj),
-    None,
-    _read_again,
-)
+GATHER = Rule("getitem", lambda result, x, index: x._scatter(index, result._adj), None, _read_again)
 
 
 class Assignment(list[Any]):
@@ -133,6 +128,8 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
                 f"assigned to has shape {overwritten.shape}"
             ) from None
         borrowed: Any = getattr(self, "_root", self)
+        if borrowed._val.flags.writeable:  # a view that NumPy makes read-only
+            raise
         borrowed.own()
         setitem(self, index, source)
         return

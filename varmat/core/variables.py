@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, MappingView, Sequence, Set
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
@@ -28,13 +30,22 @@ from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
-from varmat.plain_arrays import array_length, is_scipy_sparse, scalar_item, unbroadcast
+from varmat.plain_arrays import (
+    address,
+    array_length,
+    is_scipy_sparse,
+    overlaps,
+    scalar_item,
+    scatter_add,
+    unbroadcast,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from varmat.typing import (
         Adjoint,
+        Index,
         Indexing,
         Linear,
         Operand,
@@ -283,6 +294,10 @@ class VarMat(InPlaceOperators, Container, Variable):
             self._adj = a.copy()
         return self._adj  # type: ignore[no-any-return]
 
+    def _scatter(self, index: Index, c: Value) -> None:
+        """Add a contribution to elements, which may be named several times."""
+        scatter_add(self._writable_adjoint(), index, c)
+
     def __repr__(self) -> str:
         return f"VarMat({np.array2string(self._val, separator=', ', prefix='VarMat(')})"
 
@@ -317,6 +332,8 @@ class Borrowed(VarMat):
             for view in self._tape.kept:
                 if isinstance(view, View) and view._root is self:
                     view._val = view._how(view._parent._val)
+                    if type(view) is Spread:
+                        view._val.flags.writeable = False
 
 
 class View(VarMat):
@@ -333,15 +350,22 @@ class View(VarMat):
 
     def _part(self, a: Operand) -> Operand:
         """This part of an array that is as the root is."""
+        part = a
         if self._parent is self._root:
-            return self._how(a)
-        hows, view = [], self
-        while view is not self._root:  # a loop over x = x[1:] makes views of views of any depth
-            hows.append(view._how)
-            view = view._parent  # type: ignore[assignment]
-        for how in reversed(hows):
-            a = how(a)
-        return a
+            part = self._how(a)
+        else:
+            hows, view = [], self
+            while view is not self._root:  # a loop over x = x[1:] makes views of views of any depth
+                hows.append(view._how)
+                view = view._parent  # type: ignore[assignment]
+            for how in reversed(hows):
+                part = how(part)
+        if type(part) is np.ndarray and not part.flags.writeable and a.flags.writeable:
+            # NumPy makes some views read-only.
+            flat = a.reshape(-1)
+            offset = (address(part) - address(a)) // flat.strides[0] if part.size else 0
+            part = as_strided(flat[offset:], part.shape, part.strides)
+        return part
 
     @property
     def _adj(self) -> Operand:
@@ -381,7 +405,49 @@ class LargeView(View):
     __slots__ = ()
 
 
-VARIABLES = frozenset({Var, VarMat, Large, Borrowed, View, LargeView})
+class Spread(View):
+    """A view in which an element occurs in several places: a broadcast, or windows.
+
+    Its adjoints cannot be written into those of its root, because the places of an element have one
+    number there: contributions are summed. A user reads that sum in each of the places.
+    """
+
+    __slots__ = ()
+
+    @property
+    def _adj(self) -> Operand:
+        a = self._root._adj
+        return None if a is None else self._part(a)
+
+    @_adj.setter
+    def _adj(self, adjoint: Adjoint) -> None:
+        self._root._adj = None
+        self._take(adjoint)
+
+    def _take(self, c: Value) -> None:
+        val = self._val
+        if c.shape != val.shape:
+            c = unbroadcast(c, val.shape)
+        repeated = tuple(i for i, step in enumerate(val.strides) if not step)
+        first = tuple(slice(0, 1) if i in repeated else slice(None) for i in range(val.ndim))
+        c = np.add.reduce(c, repeated, keepdims=True)
+        a = self._root._writable_adjoint()
+        part = self._part(a)[first]
+        if overlaps(part):
+            places = self._part(np.arange(a.size).reshape(a.shape))[first]
+            a += np.bincount(places.ravel(), c.ravel(), a.size).reshape(a.shape)
+        else:
+            np.add(part, c, part)
+
+    _add = _take
+
+    def _scatter(self, index: Index, c: Value) -> None:
+        a = np.zeros(self._val.shape)
+        scatter_add(a, index, c)
+        self._take(a)
+
+
+VARIABLES = frozenset({Var, VarMat, Large, Borrowed, View, LargeView, Spread})
 ARRAYS = VARIABLES - {Var}
 
 
@@ -408,7 +474,12 @@ def forget_outside(tape: Tape) -> None:
 
 def make_view(parent: VarMat, how: Linear, val: np.ndarray) -> View:
     """The view of `parent` whose values are ``val = how(parent's values)``."""
-    view: View = new(View if val.size <= LARGE else LargeView)
+    # Of the functions that take views, only partial ones repeat elements.
+    if (type(how) is partial or type(parent) is Spread) and overlaps(val):
+        view: View = new(Spread)
+        val.flags.writeable = False
+    else:
+        view = new(View if val.size <= LARGE else LargeView)
     view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
     if type(root) is Borrowed:

@@ -26,6 +26,7 @@ from varmat.functions.arrays import (
     spreads,
     statistics,
     sums,
+    writing,
 )
 from varmat.functions.linalg import (
     cholesky,
@@ -127,5 +128,6 @@ __all__ = [
     "statistics",
     "sums",
     "triangular_solves",
+    "writing",
     "zeta_functions",
 ]

@@ -32,7 +32,6 @@ _COUNTS = (
     "weights=w)"
 )
 _FILES = "a file holds plain numbers; write varmat.value(x)"
-_ASSIGN = "it writes into its argument; assign instead, x[index] = value, which is recorded"
 _SETS = (
     "use np.unique of np.concatenate, or pass the plain numbers, varmat.value(x), to select with"
 )
@@ -42,7 +41,6 @@ _ROOTS = (
     "use np.linalg.eigvals of the companion matrix, or differentiate the equation that a root "
     "solves"
 )
-_CONSTANT = "for a constant array, as of np.full or of np.full_like of data, use np.broadcast_to"
 _NEXT = "the next floating-point number has no derivative; use np.finfo for a step size"
 
 # Sentence -> names of functions in np.
@@ -53,8 +51,6 @@ FUNCTIONS = {
     _DATES: "busday_count busday_offset is_busday datetime_as_string",
     _COUNTS: "histogram2d histogramdd histogram_bin_edges",
     _FILES: "save savez savez_compressed savetxt",
-    f"{_ASSIGN}; {_CONSTANT}": "copyto",
-    _ASSIGN: "put place putmask put_along_axis fill_diagonal",
     _SETS: "intersect1d setdiff1d setxor1d union1d",
     "use np.meshgrid with sparse=True": "ix_",
     "use np.polyval of the two polynomials": "polydiv",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from operator import attrgetter, itemgetter, methodcaller
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dispatch import ComplexKind, Standing
 from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.plain_arrays import is_basic, is_sparse_product
+from varmat.functions.arrays.shaping import read_only
+from varmat.functions.arrays.writing import WRITERS
+from varmat.numpy.parts import BYTES, Region, plain_part, taking
+from varmat.plain_arrays import Flat, is_basic, is_sparse_product
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -29,42 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Buffer"]
 
+_TWICE = "it writes into a part in which elements are several times; write into the whole array"
+# Methods that write into the array.
+_IN_PLACE = frozenset({"partition", "put", "setfield", "sort"})
 # What may be written into a plain array without a question.
 _NUMBERS = frozenset({float, int, bool, np.float64, np.int64})
-# Methods, attributes and functions of NumPy of which the result is a view, if that of plain arrays
-# is one.
-_METHODS = frozenset({"diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose"})
-_ATTRIBUTES = frozenset({"T", "mT", "real"})
-_VIEWS = frozenset(
-    getattr(np, name)
-    for name in (
-        *(
-            "atleast_1d",
-            "atleast_2d",
-            "atleast_3d",
-            "broadcast_to",
-            "diagonal",
-            "expand_dims",
-            "flip",
-            "fliplr",
-            "flipud",
-        ),
-        *(
-            "matrix_transpose",
-            "moveaxis",
-            "permute_dims",
-            "ravel",
-            "real",
-            "reshape",
-            "rollaxis",
-            "rot90",
-            "squeeze",
-        ),
-        *("swapaxes", "transpose"),
-    )
-)
-# Those that write into their first argument.
-_WRITERS = frozenset({np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask})
 
 
 def settled(x: Operand) -> Operand:
@@ -81,11 +53,21 @@ def settled(x: Operand) -> Operand:
     return x
 
 
-def made(array: Operand) -> Operand:
-    """A new array as one that waits for variables, if it is of floating-point numbers."""
-    if type(array) is np.ndarray and array.ndim and array.dtype.kind in "fc":
-        return Buffer(array)
-    return tuple(map(made, array)) if type(array) is tuple else array
+def made(result: Operand) -> Operand:
+    """New arrays as ones that wait for variables, if they are of floating-point numbers."""
+    if type(result) in (list, tuple):
+        return type(result)(map(made, result))
+    if type(result) is not np.ndarray or result.dtype.kind not in "fc":
+        return result
+    if result.ndim and result.flags.c_contiguous:
+        return Buffer(result)
+    # The place of a part is that in one piece of memory, which the whole stands for.
+    inward = sorted(range(result.ndim), key=lambda axis: -abs(result.strides[axis]))
+    whole = result.transpose(inward)
+    if not (whole.flags.c_contiguous and result.flags.writeable):
+        whole = whole.copy()
+        result = whole.transpose(np.argsort(inward))
+    return part_of(Buffer(whole.reshape(-1)), result)
 
 
 class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
@@ -122,15 +104,18 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             return self._array
         if self._parent is None:
             return variable
-        chain, part = [], self
-        while part._parent is not None and part._variable is not variable:
-            chain.append(part)
-            part = part._parent
-        for each in reversed(chain):
-            above: Operand = each._parent
-            how: Any = each._how
-            each._part = how(above._part if above._parent is not None else variable)
-            each._variable = variable
+        if self._part is None or self._variable is not variable:
+            chain, part = [], self
+            while part._parent is not None and part._variable is not variable:
+                chain.append(part)
+                part = part._parent
+            for each in reversed(chain):
+                above: Operand = each._parent
+                how: Any = each._how
+                each._part = how(above._part if above._parent is not None else variable)
+                if not each._array.flags.writeable:
+                    read_only(each._part)
+                each._variable = variable if each._array.ndim else None
         return self._part
 
     @property
@@ -138,18 +123,28 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         return self._root._variable is None
 
     @property
+    def _has_places(self) -> bool:
+        """Whether it is an element, or has elements several times."""
+        return type(self._how) is Region and self._how.places is not None
+
+    @property
     def _plain(self) -> Operand:
         x = self._settled
         return getattr(x, "_plain", x)
 
+    def _check_writeable(self) -> None:
+        if not self._array.flags.writeable:
+            raise ValueError("assignment destination is read-only")
+
     def _receive(self, source: Operand) -> None:
         """Make this able to hold a variable, or what else is differentiable."""
         root = self._root
-        if not self._array.flags.writeable:
-            raise ValueError("assignment destination is read-only")
+        self._check_writeable()
+        if self._array.dtype.kind not in "fc":
+            raise TypeError(BYTES)
         old, shape = root._variable, root._array.shape
         if old is None:
-            if isinstance(source, ComplexKind) and root._array.dtype.kind != "c":
+            if isinstance(source, ComplexKind) and self._array.dtype.kind != "c":
                 raise TypeError(
                     "a ComplexVar cannot be written into an array of real numbers; make it with "
                     "dtype=complex"
@@ -159,20 +154,15 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             both = np.ravel(source)[0] + np.ravel(old)[0]
             root._variable = _filled(np.zeros_like(both, shape=shape), old)
 
-    def _taken(self, how: Function) -> Operand:
-        """What a function that may give a view gives of this."""
-        array = how(self._array)
-        if type(array) is np.ndarray and array.ndim and np.may_share_memory(array, self._array):
-            return Buffer(array, self, how)
-        return made(array) if self._is_plain else how(self._settled)
-
     # --- parts ---
 
     def __getitem__(self, index: Index) -> Operand:
         if is_basic(index):
             part = self._array[index]
-            if type(part) is np.ndarray and part.ndim:
-                return Buffer(part, self, itemgetter(index))
+            if type(part) is np.ndarray:
+                if part.ndim and not self._has_places:
+                    return Buffer(part, self, itemgetter(index))
+                return part_of(self._root, part)
             return part if self._is_plain else self._settled[index]
         index = settled(index)
         return made(self._array[index]) if self._is_plain else self._settled[index]
@@ -185,7 +175,15 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
                 self._receive(source)
             elif not self._is_plain:
                 source = np.asarray(source)
-        self._settled[index if is_basic(index) else settled(index)] = source
+        index = index if is_basic(index) else settled(index)
+        if self._is_plain:
+            self._array[index] = source
+        elif self._has_places:
+            self._check_writeable()
+            how: Any = self._how
+            how.write(self._root._variable, index, source)
+        else:
+            self._settled[index] = source
 
     def __len__(self) -> int:
         return len(self._array)
@@ -197,8 +195,12 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         return settled(item) in self._settled
 
     @property
-    def flat(self) -> Operand:
-        return self.reshape(-1)
+    def flat(self) -> Flat:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, source: Operand) -> None:
+        self.flat[...] = source
 
     def fill(self, value: Operand) -> None:
         self[...] = value
@@ -233,7 +235,13 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
                 x._receive(
                     next((each for each in variables if isinstance(each, Dual)), variables[0])
                 )
-        getattr(ufunc, method)(*operands, **settled(settings), out=settled(out))
+        if any(type(x) is Buffer and x._has_places and not x._is_plain for x in out):
+            where = settings.pop("where", ...)
+            result = getattr(ufunc, method)(*operands, **settled(settings))
+            for x, part in zip(out, result if len(out) > 1 else (result,), strict=True):
+                x[settled(where)] = part if where is ... else part[settled(where)]
+        else:
+            getattr(ufunc, method)(*operands, **settled(settings), out=settled(out))
         return out[0] if len(out) == 1 else out
 
     def _at(self, ufunc: np.ufunc, target: Operand, index: Index, *others: Operand) -> None:
@@ -242,36 +250,33 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         for each in others:
             if is_differentiable(each) and type(target) is Buffer:
                 target._receive(as_operand(each, "the second operand"))
+        if type(target) is Buffer and target._has_places and not target._is_plain:
+            raise TypeError(f"np.{ufunc.__name__}.at: {_TWICE}")
         ufunc.at(settled(target), settled(index), *others)
 
     def __array_function__(
         self, function: Function, types: object, args: Arguments, kwargs: Settings
     ) -> Operand:
-        if function in _VIEWS and args and args[0] is self and type(args) is tuple:
-            others, named = settled(args[1:]), settled(kwargs)
-            return self._taken(lambda a: function(a, *others, **named))
-        if function in _WRITERS:
-            return self._written(function, args, kwargs)
         out = kwargs.get("out")
         plain_args, plain_kwargs = settled(args), settled(kwargs)
         held = is_differentiable([*plain_args, *plain_kwargs.values()])
-        if held:
-            if type(out) is Buffer:
-                result = function(*_copied(args), **{**_copied(kwargs), "out": None})
-                out[...] = result
-                return out
-            return function(*_copied(args), **_copied(kwargs))
-        result = function(*plain_args, **plain_kwargs)
-        return out if out is not None else _owned(result, self._array)
-
-    def _written(self, function: Function, args: Arguments, kwargs: Settings) -> Operand:
-        """A function that writes into its first argument."""
-        first = args[0] if args else next(iter(kwargs.values()))
-        others = settled([*args, *kwargs.values()])
-        variables = [x for x in others if is_differentiable(x)]
-        if variables and type(first) is Buffer:
-            first._receive(as_operand(variables[-1], "the assigned value"))
-        return function(*settled(args), **settled(kwargs))
+        if not held:
+            result = function(*plain_args, **plain_kwargs)
+            return out if out is not None else _followed(result, _buffers((args, kwargs)))
+        if function in WRITERS:
+            return WRITERS[function](*args, **kwargs)
+        if type(out) is Buffer:
+            out[...] = function(*_copied(args), **{**_copied(kwargs), "out": None})
+            return out
+        result = function(*_copied(args), **_copied(kwargs))
+        buffers = _buffers((args, kwargs))
+        if type(result) in (list, tuple) and any(type(x) is np.ndarray for x in result):
+            # some were made of copies of plain arrays, but may be views of these
+            again = function(*plain_args, **plain_kwargs)
+            result = type(result)(
+                y if type(y) is np.ndarray else x for x, y in zip(result, again, strict=True)
+            )
+        return _followed(result, buffers, lambda: function(*_arrays(args), **_arrays(kwargs)))
 
     # --- what an array has besides ---
 
@@ -294,21 +299,24 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def __getattr__(self, name: str) -> Operand:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in _ATTRIBUTES:
-            return self._taken(attrgetter(name))
         x = self._settled
+        if name in ("base", "ctypes", "data"):
+            raise AttributeError(f"an array that waits for variables has no {name}")
+        if name in _IN_PLACE and self._has_places and not self._is_plain:
+            raise TypeError(f"{name}: {_TWICE}")
         attribute = getattr(x, name)
         if not callable(attribute):
-            return _owned(attribute, self._array)
-        if name in _METHODS:
-            return lambda *args, **kwargs: self._taken(methodcaller(name, *args, **kwargs))
-        if type(x) is not np.ndarray:
-            return lambda *args, **kwargs: attribute(*settled(args), **settled(kwargs))
+            return _followed(attribute, [self], lambda: getattr(self._array, name))
 
         def method(*args: Operand, **kwargs: object) -> Operand:
-            if is_differentiable(settled([*args, *kwargs.values()])):
+            if type(x) is np.ndarray and is_differentiable(settled([*args, *kwargs.values()])):
                 return getattr(np, name)(self, *args, **kwargs)
-            return _owned(attribute(*settled(args), **settled(kwargs)), x)
+            result = attribute(*settled(args), **settled(kwargs))
+            return _followed(
+                result,
+                _buffers((self, args, kwargs)),
+                lambda: getattr(self._array, name)(*_arrays(args), **_arrays(kwargs)),
+            )
 
         return method
 
@@ -321,7 +329,9 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
                 if is_sparse_product(sys._getframe(1))
                 else np.asarray(x, dtype)
             )
-        return np.array(x, dtype) if copy is not False else np.asarray(x, dtype)
+        if copy is False:
+            raise ValueError("an array that waits for variables can only be copied")
+        return np.array(x, dtype)
 
     def __float__(self) -> float:
         return float(self._settled)
@@ -397,15 +407,57 @@ def _copied(x: Operand) -> Operand:
     return x
 
 
-def _owned(result: Operand, array: np.ndarray) -> Operand:
-    """What a function of plain arrays gave: an array that waits for variables, or one into which
-    nobody can write at all.
+def _buffers(x: Operand) -> list[Buffer]:
+    """The buffers in nested containers."""
+    if type(x) is Buffer:
+        return [x]
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [each for item in x for each in _buffers(item)] if isinstance(x, (list, tuple)) else []
+
+
+def part_of(root: Buffer, part: np.ndarray) -> Buffer:
+    """The buffer of a plain array that lies in the memory of a whole one."""
+    return Buffer(part, root, taking(root._array, part))
+
+
+def _arrays(x: Operand) -> Operand:
+    """As `settled`, with the arrays of buffers, whose values may be old."""
+    kind = type(x)
+    if kind is Buffer:
+        return x._array
+    if kind is list or kind is tuple:
+        return kind(map(_arrays, x))
+    return {key: _arrays(item) for key, item in x.items()} if kind is dict else x
+
+
+def _followed(result: Operand, buffers: list[Buffer], of_arrays: Function | None = None) -> Operand:
+    """What a function gave: parts of buffers for the views among it, and buffers for new arrays.
+
+    `of_arrays` computes the same of arrays, because a variable has no views of a single element.
     """
-    if type(result) in (list, tuple):
-        return type(result)([_owned(each, array) for each in result])
-    if type(result) is np.ndarray and np.may_share_memory(result, array):
-        result = result.view()
-        # a variable that was written into it would not arrive in the whole
-        result.flags.writeable = False
-        return result
+    again = None
+    if of_arrays is not None and any(each.size == 1 and not each._is_plain for each in buffers):
+        with np.errstate(all="ignore"):
+            again = of_arrays()
+    return _views(result, again, buffers)
+
+
+def _views(result: Operand, again: Operand, buffers: list[Buffer]) -> Operand:
+    kind = type(result)
+    if kind is list or kind is tuple:
+        others = again if type(again) is kind else [None] * len(result)
+        return kind(_views(x, y, buffers) for x, y in zip(result, others, strict=True))
+    for x in (again, result):
+        if type(x) is np.ndarray:
+            for each in buffers:
+                if x is each._array:
+                    return each
+                if np.may_share_memory(x, each._root._array):
+                    return part_of(each._root, x)
+    if isinstance(result, ArrayMethods) and result.shape:
+        for root in {id(each._root): each._root for each in buffers}.values():
+            part = None if root._is_plain else plain_part(root._array, root._variable, result)
+            if part is not None:
+                return part_of(root, part)
     return made(result)

@@ -11,6 +11,8 @@ from varmat.core import tape as tapes
 from varmat.core.dispatch import ComplexKind, refuse_dtype
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
+from varmat.core.variables import value
+from varmat.functions.arrays.shaping import memory_of
 from varmat.numpy.buffers import Buffer, made, settled
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ __all__ = [
     "array",
     "asanyarray",
     "asarray",
+    "asarray_chkfinite",
     "ascontiguousarray",
     "asfortranarray",
     "atleast_1d",
@@ -140,6 +143,12 @@ def array(
     return _with_axes(np.copy(x) if copy and x is object and np.ndim(x) else x, ndmin)
 
 
+def _has_layout(x: Operand, function: Function) -> bool:
+    """Whether a function hands an array through that lies in memory as the values of `x`."""
+    a = x._array if type(x) is Buffer else memory_of(x)
+    return type(a) is not np.ndarray or np.may_share_memory(function(a), a)
+
+
 def _given(function: Function, least: int = 0) -> Function:
     """A function that makes an array only of what is none: a variable, or a buffer, is handed
     through.
@@ -152,7 +161,8 @@ def _given(function: Function, least: int = 0) -> Function:
         if not holds(a):
             result = function(a, dtype, *args, **settings)
             return result if result is a or isinstance(a, np.ndarray) else _new(result)
-        return array(a, dtype, copy=True if settings.get("copy") else None, ndmin=least)
+        copied = settings.get("copy") or not _has_layout(a, function)
+        return array(a, dtype, copy=True if copied else None, ndmin=least)
 
     return given
 
@@ -167,8 +177,16 @@ asfortranarray = _given(np.asfortranarray, 1)
 def require(
     a: Operand, dtype: DTypeLike | None = None, requirements: Any = None, **settings: Any
 ) -> Operand:
-    # What is asked for of the memory of arrays, the memory of variables has.
-    return asarray(a, dtype) if holds(a) else np.require(a, dtype, requirements, **settings)
+    if not holds(a):
+        return np.require(a, dtype, requirements, **settings)
+    required = _given(lambda x, *_: np.require(x, None, requirements))
+    return required(a, dtype)
+
+
+@wraps(np.asarray_chkfinite)
+def asarray_chkfinite(a: Operand, *args: Operand, **settings: Any) -> Operand:
+    np.asarray_chkfinite(value(settled(a)))
+    return asarray(a, *args, **settings)
 
 
 def _at_least(function: Function) -> Function:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -150,13 +151,14 @@ class TapeProgram:
         value = self.builder.view(whole, how)
         if value.is_constant:  # made of plain numbers: it has no adjoint
             return self.node(view, value)
-        place = place_of(parent.shape, how)
         node = self.node(view, value)
         if key is not None:
             self._parts[key] = node
-        self.backs.append(
-            ((node,), lambda: parent.parts.append((place, node.shape, self._adjoint(node))))
-        )
+        if type(how) is partial and how.func is np.broadcast_to:
+            self.back((node,), lambda: self.contribute(parent, self._adjoint(node), node.shape))
+            return node
+        place = place_of(parent.shape, how)
+        self.back((node,), lambda: parent.parts.append((place, node.shape, self._adjoint(node))))
         return node
 
     def operand(self, x: Operand) -> tuple[Value, Node | None]:

@@ -6,6 +6,7 @@ tells where each element of the result comes from, which is all that the reverse
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from varmat.core import dispatch
 from varmat.core.operation import is_differentiable, operation
+from varmat.functions.arrays.shaping import read_only, view
 from varmat.functions.checks import by_position, kept
 from varmat.programs.symbols import refuse, spread_back
 
@@ -138,16 +140,16 @@ def _sliding_window_view(
     subok: bool = False,
     writeable: bool = False,
 ) -> Result:
-    """A copy, unlike NumPy's: in a view the adjoints of an element that is in several windows would
-    be one number.
-    """
+    """`np.lib.stride_tricks.sliding_window_view`."""
     if writeable:
         raise TypeError(
-            "sliding_window_view: writeable is True, but must be False: windows of a variable are "
-            "a copy!"
+            "sliding_window_view: writeable is True, but must be False: assign to the variable "
+            "itself!"
         )
     window_shape, axis = kept(window_shape), kept(axis)
-    return moved(x, move=lambda a: np.copy(sliding_window_view(a, window_shape, axis)))
+    # writeable for adjoints
+    how = partial(sliding_window_view, window_shape=window_shape, axis=axis, writeable=True)
+    return read_only(view(x, how))
 
 
 # Modes of np.pad that put copies of elements around an array; `reflect_type="odd"` puts differences

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from varmat.core.matvar import MatVar, object_array, to_varmat
 from varmat.core.operation import operation
 from varmat.core.variables import ARRAYS, Var
 from varmat.functions.arrays.selecting import repeat_each
+from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import count
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def broadcast_to(a: Value, *, shape: Shape) -> Value:
     Returns
     -------
     VarMat
-        Unlike NumPy's result not a view: it has adjoints of its own.
+        A copy, which can be assigned to. `np.broadcast_to` returns a read-only view, as NumPy does.
 
     Notes
     -----
@@ -82,7 +84,9 @@ def align(t: Operand, x: Operand, r: Operand) -> Result:
 @dispatch.implements(np.broadcast_to)
 def _broadcast_to(array: Operand, shape: int | Shape, subok: bool = False) -> Result:
     shape = tuple(shape) if np.iterable(shape) else (shape,)
-    return array if array.shape == shape else broadcast_to(array, shape=shape)
+    if not array.shape:
+        array = np.reshape(array, (1,) * len(shape))
+    return view(array, partial(np.broadcast_to, shape=shape))
 
 
 @dispatch.implements(np.repeat)

@@ -7,6 +7,7 @@ has to copy (the reshape of a transposed array, an array made of a scalar) one e
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from operator import methodcaller
 from typing import TYPE_CHECKING
@@ -108,6 +109,15 @@ def view(x: Operand, how: Function) -> Result:
     return how(np.float64(x) if type(x) is float else x)
 
 
+def read_only(x: Operand) -> Result:
+    """A view of any kind, to which nothing can be assigned."""
+    if type(x) is Dual:
+        read_only(x.val), read_only(x.tan)
+    elif type(memory_of(x)) is np.ndarray:
+        memory_of(x).flags.writeable = False
+    return x
+
+
 def _is_view(part: np.ndarray, whole: np.ndarray) -> bool:
     base = part.base
     # The same base settles it in most cases, and at once.
@@ -121,14 +131,15 @@ def _is_view(part: np.ndarray, whole: np.ndarray) -> bool:
 def _each_direction(how: Function) -> Function:
     """The same view of each of the arrays along the leading axis, all in one view."""
 
-    def stacked(t: Operand) -> Result:
-        first = how(t[0])
-        shape = (len(t), *first.shape)
-        if first.ndim and _is_view(first, t):
-            return as_strided(first, shape, (t.strides[0], *first.strides))
-        return np.array(t, order="C").reshape(shape)  # a copy, as the value is
+    return partial(_stacked, how)
 
-    return stacked
+
+def _stacked(how: Function, t: Value) -> Value:
+    first = how(t[0])
+    shape = (len(t), *first.shape)
+    if first.ndim and _is_view(first, t):
+        return as_strided(first, shape, (t.strides[0], *first.strides))
+    return np.array(t, order="C").reshape(shape)  # a copy, as the value is
 
 
 @dispatch.implements(np.reshape)
@@ -197,15 +208,8 @@ def swapaxes(a: Operand, axis1: int, axis2: int) -> Result:
 
 @dispatch.implements(np.diagonal)
 def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Result:
-    """`np.diagonal`; unlike NumPy's the view can be assigned to."""
-
-    def how(x: Operand) -> Result:
-        part = x.diagonal(offset, axis1, axis2)
-        if type(part) is np.ndarray and x.flags.writeable:
-            part.flags.writeable = True
-        return part
-
-    return view(a, how)
+    """`np.diagonal`: a view that cannot be assigned to."""
+    return view(a, methodcaller("diagonal", offset, axis1, axis2))
 
 
 def _answer(function: Function) -> Function:

@@ -159,7 +159,7 @@ def matrix_power(a: Operand, n: int) -> Result:
             power = a if power is None else power @ a
         n >>= 1
         if not n:
-            return np.copy(power) if power is a else power
+            return power
         a = a @ a
 
 

@@ -1,0 +1,103 @@
+"""NumPy's functions that write into their first argument, with variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+import varmat as vm
+import varmat.numpy as np
+
+POINT = numpy.array([0.5, -2.0, 3.0, 7.0])
+DATA = numpy.arange(12.0).reshape(3, 4)
+MASK = DATA % 3 != 1
+ORDER = numpy.array([[0, 2, 1, 3], [3, 3, 0, 1], [2, 0, 1, 1]])
+
+WRITES: dict[str, Any] = {
+    "place": lambda z, x: np.place(z, MASK, x),
+    "place more": lambda z, x: np.place(z, DATA > 9.0, x * 2.0),
+    "place data": lambda z, x: np.place(z, MASK, [1.0, 2.0]),
+    "place nothing": lambda z, x: np.place(z, DATA < 0.0, x),
+    "putmask": lambda z, x: np.putmask(z, MASK, x[:3]),
+    "putmask whole": lambda z, x: np.putmask(z, MASK, np.outer(x[:3], x)),
+    "copyto": lambda z, x: np.copyto(z, x),
+    "copyto where": lambda z, x: np.copyto(z, x, where=MASK),
+    "copyto column": lambda z, x: np.copyto(z, x[:3, None], where=MASK[:1]),
+    "copyto a number": lambda z, x: np.copyto(z, x[1], where=MASK),
+    "fill_diagonal": lambda z, x: np.fill_diagonal(z, x[2]),
+    "fill_diagonal values": lambda z, x: np.fill_diagonal(z, x[:2]),
+    "fill_diagonal wrap": lambda z, x: np.fill_diagonal(z.T, x, wrap=True),
+    "put": lambda z, x: np.put(z, [3, 5, -1, 3], x),
+    "put few": lambda z, x: np.put(z, [3, 5, 7], x[:2]),
+    "put clip": lambda z, x: np.put(z, [30, -5], x, mode="clip"),
+    "put wrap": lambda z, x: np.put(z, [30, -5], x[0], mode="wrap"),
+    "put method": lambda z, x: z.put([1, 2], x),
+    "put_along_axis": lambda z, x: np.put_along_axis(z, ORDER, x, 1),
+    "put_along_axis 0": lambda z, x: np.put_along_axis(z, ORDER[:, :1] % 3, x[3], 0),
+    "put_along_axis flat": lambda z, x: np.put_along_axis(z, ORDER[0], x, None),
+    "part": lambda z, x: np.place(z[:, ::2], MASK[:, ::2], x),
+}
+STARTS: dict[str, Any] = {
+    "waiting": lambda x: np.array(DATA),
+    "fortran": lambda x: np.array(DATA, order="F"),
+    "variable": lambda x: DATA + x * 0.0,
+    "was waiting": lambda x: np.full((3, 4), x[1]),
+}
+
+
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_they_write_what_numpy_writes(write: Any, start: Any) -> None:
+    def f(x: Any) -> Any:
+        z = start(x)
+        before = np.sum(z * z)
+        try:
+            write(z, x)
+        except AttributeError:  # variables have no method put
+            np.put(z, [1, 2], x)
+        return np.sum(z * numpy.arange(1.0, 13.0).reshape(3, 4) ** 2) + before
+
+    if start is STARTS["fortran"] and write is WRITES["put_along_axis flat"]:
+        return  # NumPy refuses it
+    expected = f(POINT)
+    value, slope = vm.value_and_grad(f)(POINT)
+    assert value == pytest.approx(expected, rel=1e-14)
+    steps = 0.5 * numpy.eye(4)  # a polynomial of degree two
+    exact = [f(POINT + h) - f(POINT - h) for h in steps]
+    numpy.testing.assert_allclose(slope, exact, rtol=1e-12, atol=1e-12)
+    value, tangent = vm.jvp(f, (POINT,), (POINT,))
+    assert tangent == pytest.approx(exact @ POINT, rel=1e-12)
+    value, slope = vm.recorded(f)(2.0 * POINT)
+    assert value == pytest.approx(f(2.0 * POINT), rel=1e-14)
+
+
+def test_what_numpy_refuses_is_refused() -> None:
+    with vm.nested() as tape:
+        x, z = vm.var(POINT), vm.var(DATA)
+        for error, call in (
+            (vm.ShapeError, lambda: np.place(z, MASK[0], x)),
+            (vm.ShapeError, lambda: np.putmask(z, MASK[0], x)),
+            (vm.DomainError, lambda: np.place(z, MASK, [])),
+            (IndexError, lambda: np.put(z, [12], x)),
+            (vm.ShapeError, lambda: np.put_along_axis(z, ORDER[0], x, 0)),
+            (ValueError, lambda: np.fill_diagonal(x, 1.0)),
+            (ValueError, lambda: np.copyto(z, x[:3])),
+        ):
+            with pytest.raises(error):
+                call()
+        assert not tape
+        numpy.testing.assert_array_equal(vm.value(z), DATA)
+
+
+def test_an_array_without_axes() -> None:
+    def f(x: Any) -> Any:
+        z, y = np.zeros(()), np.ones(())
+        np.place(z, True, x)
+        np.copyto(y, x[1], where=False)
+        np.putmask(y, numpy.array(True), x[2])
+        return z * y + z[()]
+
+    assert f(POINT) == vm.value_and_grad(f)(POINT)[0] == 2.0
+    numpy.testing.assert_array_equal(vm.gradient(f, POINT), [4.0, 0.0, 0.5, 0.0])

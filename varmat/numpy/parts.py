@@ -1,0 +1,140 @@
+"""Parts of an array by their place in memory: how the same part is taken of a variable.
+
+A view that any function of NumPy returns is described by an offset and strides in the memory of the
+array. The variable that this array becomes has its elements in the same order, so the same offset
+and strides give the same part of it. No function has to be known by name.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from varmat.complexes.variable import ComplexVar
+from varmat.functions.arrays.shaping import memory_of, view
+from varmat.plain_arrays import address, overlaps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from varmat.typing import Function, Index, Operand, Shape
+
+__all__: list[str] = []
+
+BYTES = (
+    "a variable is written into an array of which other numbers are made of the same bytes, as by "
+    "x.view(int); use x.astype(dtype)"
+)
+
+
+def strided(a: np.ndarray, offset: int, shape: Shape, strides: Sequence[int]) -> np.ndarray:
+    """The part of an array in row-major order with a first element and steps, counted in
+    elements.
+    """
+    flat = a.reshape(-1)
+    step = flat.strides[0]
+    return as_strided(flat[offset:], shape, [n * step for n in strides])
+
+
+def _component(x: Operand, which: str | None) -> Operand:
+    return x if which is None else getattr(x, which)
+
+
+class Region:
+    """How to take a part of a variable, as a view, or a single element."""
+
+    __slots__ = ("_how", "_which", "places")
+
+    def __init__(self, which: str | None, how: Function, places: np.ndarray | None) -> None:
+        self._which, self._how = which, how
+        # Of an element, which is read whenever it is needed, and of a part in which elements are
+        # several times: to be written into by their places.
+        self.places = places
+
+    def __call__(self, whole: Operand) -> Operand:
+        x = _component(whole, self._which)
+        if self.places is not None and not self.places.ndim:
+            return np.reshape(x, -1)[int(self.places)]
+        if isinstance(x, ComplexVar):
+            return ComplexVar(view(x.real, self._how), view(x.imag, self._how))
+        return view(x, self._how)
+
+    def write(self, whole: Operand, index: Index, source: Operand) -> None:
+        """Assign to elements by their places."""
+        assert self.places is not None
+        flat, places = np.reshape(_component(whole, self._which), -1), self.places[index]
+        if np.ndim(places):
+            flat[places] = source
+        else:
+            flat[int(places)] = np.reshape(source, ())
+
+
+def taking(whole: np.ndarray, part: np.ndarray) -> Function:
+    """How to take of a variable what `part`, which lies in its memory, is of an array in row-major
+    order.
+    """
+    item, offset = whole.itemsize, address(part) - address(whole) if part.size else 0
+    steps = [
+        step if n > 1 and part.size else 0 for step, n in zip(part.strides, part.shape, strict=True)
+    ]
+    which = None
+    if part.dtype != whole.dtype or any(step % item for step in steps) or offset % item:
+        if not (whole.dtype.kind == "c" and part.dtype == whole.real.dtype) or any(
+            step % item for step in steps
+        ):
+            return _refuse
+        which = "imag" if offset % item else "real"
+    elif part.dtype.kind not in "fc":
+        return _refuse
+    offset //= item
+    strides = [step // item for step in steps]
+    how = partial(strided, offset=offset, shape=part.shape, strides=strides)
+    if part.ndim and not overlaps(part):
+        return Region(which, how, None)
+    places = np.array(offset)
+    for n, step in zip(part.shape, strides, strict=True):
+        places = places[..., None] + step * np.arange(n)
+    return Region(which, how, places)
+
+
+def _refuse(whole: Operand) -> Operand:
+    raise TypeError(BYTES)
+
+
+def plain_part(whole: np.ndarray, variable: Operand, part: Operand) -> np.ndarray | None:
+    """The part of an array that `part`, a variable, is of the variable that it became; None if it
+    is no view of that.
+    """
+    pairs = [(variable, part, whole)]
+    if isinstance(variable, ComplexVar):
+        if isinstance(part, ComplexVar):
+            if not _lies_in(part.imag, variable.imag):
+                return None
+            pairs = [(variable.real, part.real, whole)]
+        else:
+            pairs = [(variable.real, part, whole.real), (variable.imag, part, whole.imag)]
+    for x, y, array in pairs:
+        if _lies_in(y, x):
+            a, b = memory_of(x), memory_of(y)
+            found = strided(
+                array,
+                (address(b) - address(a)) // 8 if b.size else 0,
+                b.shape,
+                [n // 8 for n in b.strides],
+            )
+            if not b.flags.writeable:
+                found.flags.writeable = False
+            return found
+    return None
+
+
+def _lies_in(part: Operand, whole: Operand) -> bool:
+    if isinstance(part, ComplexVar):
+        return False
+    a, b = memory_of(whole), memory_of(part)
+    return (
+        type(a) is np.ndarray and type(b) is np.ndarray and b.ndim > 0 and np.may_share_memory(a, b)
+    )
