@@ -16,7 +16,7 @@ from test_docs import run_doctest
 
 import varmat as vm
 import varmat.numpy as np
-from varmat.numpy import making
+from varmat.numpy import making, reducing
 from varmat.numpy.buffers import Buffer
 from varmat.testing import expect_ad, expect_ad_matvar
 
@@ -39,7 +39,7 @@ def test_everything_else_is_numpys_own():
         name
         for name in dir(numpy)
         if not name.startswith("_") and getattr(np, name) is not getattr(numpy, name)
-    } == {*making.__all__, "ma"}
+    } == {*making.__all__, *reducing.__all__, "ma"}
     assert np.ma.MaskedArray is numpy.ma.MaskedArray
     assert np.sin is numpy.sin
     assert np.linalg is numpy.linalg
@@ -59,7 +59,7 @@ def test_star_gives_all_names():
 
 
 def test_functions_are_pickled_by_name():
-    for name in making.__all__:
+    for name in (*making.__all__, *reducing.__all__):
         if name not in ("r_", "c_"):
             assert pickle.loads(pickle.dumps(getattr(np, name))) is getattr(np, name)
     assert copy.copy(np.r_)[1.0, 2.0].tolist() == [1.0, 2.0]
@@ -167,6 +167,13 @@ def handed_through(x):
     return y + np.atleast_2d([x[0], x[1]])[0] + np.copy([x[0], 2.0])
 
 
+def reductions_of_lists(x):
+    z = [x[0] * x[1], 3.0, x[1] ** 2]
+    total = np.sum(z) + np.mean([x, x * 2.0]) + np.prod((x[0], x[1]))
+    total = total + np.std([x[0], x[1]], ddof=1)
+    return total + np.sum(np.cumsum([x, x], axis=1))
+
+
 def first_row(x):
     z = np.zeros((2, 2))
     z[0] = x
@@ -252,7 +259,8 @@ def methods(x):
 
 
 PROGRAMS = [
-    lists, rows, ends, columns, filled, handed_through, first_row, twice_indexed, in_place,
+    lists, rows, ends, columns, filled, handed_through, reductions_of_lists, first_row,
+     twice_indexed, in_place,
      data_first, derived, by_places,
     iterated, methods,
 ]  # fmt: skip
@@ -484,17 +492,17 @@ def test_functions_that_write_into_their_argument():
     assert f(POINT) == vm.value_and_grad(f)(POINT)[0] == 2.6 + 1.0 + 3.0 + 3.0
     numpy.testing.assert_array_equal(vm.gradient(f, POINT), [2.0, 0.0])
     with vm.nested():
-        x, z = vm.var(POINT), np.zeros(2)
+        x, z, plain = vm.var(POINT), np.zeros(2), numpy.zeros(2)
         for write in (
-            lambda: np.copyto(z, x),
-            lambda: np.fill_diagonal(np.zeros((2, 2)), x),
-            lambda: np.put(z, [0], x[0]),
-            lambda: np.place(z, [True, False], x),
-            lambda: np.putmask(z, [True, False], x),
+            lambda: np.copyto(plain, x),
+            lambda: np.put(plain, [0], x[0]),
+            lambda: np.place(plain, [True, False], x),
+            lambda: np.putmask(plain, [True, False], x),
+            lambda: np.put_along_axis(plain, numpy.array([0, 1]), x, 0),
         ):
-            with pytest.raises(TypeError, match="not differentiable here"):
+            with pytest.raises(TypeError, match="cannot be written into a plain array"):
                 write()
-        np.clip(x, 0.0, 1.0, z)
+        np.clip(x, 0.0, 1.0, out=z)
         counts = np.zeros(2)
         np.add.at(counts, [1, 1], x)
         np.sum(z + 5.0 * counts).grad()
@@ -553,8 +561,17 @@ def test_a_part_of_a_variable_takes_what_waits_in_place():
         ):
             np.zeros(2)[0] = m[0, 0] * 1j
         z = np.zeros(2, complex)
-        with pytest.raises(ValueError, match="read-only"):
-            z.imag[0] = m[0, 0]
+        z.imag[0] = m[0, 0]
+        assert vm.value(z).tolist() == [1j * vm.value(m)[0, 0], 0.0]
+        with pytest.raises(TypeError, match="view: dtype is float64, but must be left out"):
+            z.view(float)
+        for bytes_of in (np.zeros(2).view(int), np.zeros(2).view(complex)):
+            with pytest.raises(TypeError, match="other numbers are made of the same bytes"):
+                bytes_of[...] = m[0, 0]
+        other = np.zeros(2)
+        seen, other[0] = other.view(int), m[0, 0]
+        with pytest.raises(TypeError, match="other numbers are made of the same bytes"):
+            seen + 1
 
 
 def test_nothing_is_recorded_for_data():

@@ -38,6 +38,7 @@ else:
         {name: thing for name, thing in vars(numpy).items() if not name.startswith("_")} | _listed
     )
     from varmat.numpy.making import *  # noqa: F403
+    from varmat.numpy.reducing import *  # noqa: F403
 
     globals().pop("ma", None)
 

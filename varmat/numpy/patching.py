@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from varmat.core.dispatch import PATCHED
-from varmat.numpy import making
+from varmat.numpy import making, reducing
 from varmat.numpy.autograd import stand_ins
+from varmat.numpy.selecting import Extra
 from varmat.scipy import mirrors
 
 if TYPE_CHECKING:
@@ -30,18 +31,24 @@ _found: WeakKeyDictionary[ModuleType, list[FunctionType]] = WeakKeyDictionary()
 def replacements(ours: ModuleType) -> dict[int, object]:
     """Id of an object of NumPy, or of a module that wraps it -> what stands in its place."""
     found: dict[int, object] = {
-        id(getattr(np, name)): getattr(making, name) for name in making.__all__
+        id(getattr(np, name)): getattr(each, name)
+        for each in (making, reducing)
+        for name in each.__all__
     }
     found[id(np)] = ours
     if "numpy.ma" in sys.modules:
         found[id(np.ma)] = ours.ma
+    extra = sys.modules.get("scipy._lib.array_api_extra")
+    if extra is not None and hasattr(extra, "apply_where"):
+        found[id(extra)] = Extra(extra)
     autograd, wrapper = sys.modules.get("autograd"), sys.modules.get("autograd.numpy")
     if autograd is not None and wrapper is not None:
         # Its functions hand variables to NumPy's; only those that make arrays do not.
         found[id(wrapper)] = ours
         found |= {
-            id(vars(wrapper)[name]): getattr(making, name)
-            for name in making.__all__
+            id(vars(wrapper)[name]): getattr(each, name)
+            for each in (making, reducing)
+            for name in each.__all__
             if name in vars(wrapper)
         }
         found |= {id(theirs): mine for theirs, mine in stand_ins(autograd)}

@@ -1,0 +1,113 @@
+"""The distributions of `scipy.stats` with variables for data, shapes, location and scale, compared
+with differences of SciPy's own values.
+
+``python tests/ecosystem/scipy_distributions.py`` prints the table of all calls.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.stats
+from scipy.stats._distr_params import distcont, distdiscrete
+
+import varmat as vm
+
+CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
+DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
+# Values at these take seconds.
+SLOW = {"studentized_range", "levy_stable"}
+# Shapes inside the domain, in place of those at which a formula changes.
+SHAPES: dict[str, tuple[float, ...]] = {"kappa4": (0.1, 0.2), "genextreme": (0.2,)}
+COUNTS = {"N", "n", "M", "r", "low", "high"}
+
+
+def families(table: Any) -> dict[str, tuple[float, ...]]:
+    return {
+        name: SHAPES.get(name, tuple(shapes))
+        for name, shapes in reversed(table)
+        if isinstance(name, str) and name not in SLOW and all(map(np.isscalar, shapes))
+    }
+
+
+def continuous(name: str, shapes: tuple[float, ...], method: str) -> tuple[Any, np.ndarray]:
+    """A function of shapes, location, scale and data, and its point."""
+    distribution = getattr(scipy.stats, name)
+    inside = distribution.ppf([0.35, 0.71], *shapes, loc=0.3, scale=1.7)
+    k, call = len(shapes), getattr(distribution, method)
+
+    def f(q: Any) -> Any:
+        values = call(q[k + 2 :], *(q[i] for i in range(k)), loc=q[k], scale=q[k + 1])
+        return np.sum(values * [1.0, 2.0])
+
+    return f, np.array([*shapes, 0.3, 1.7, *inside])
+
+
+def discrete(name: str, shapes: tuple[float, ...], method: str) -> tuple[Any, np.ndarray]:
+    """A function of the shapes that are no counts."""
+    distribution = getattr(scipy.stats, name)
+    names = (distribution.shapes or "").replace(" ", "").split(",") if shapes else []
+    free = [i for i, each in enumerate(names) if each not in COUNTS]
+    inside, call = distribution.ppf([0.35, 0.71], *shapes), getattr(distribution, method)
+
+    def f(q: Any) -> Any:
+        full = [q[free.index(i)] if i in free else x for i, x in enumerate(shapes)]
+        return np.sum(call(inside, *full) * [1.0, 2.0])
+
+    return f, np.array([float(shapes[i]) for i in free])
+
+
+def differences(f: Any, x: np.ndarray) -> np.ndarray:
+    """Central differences of fourth order."""
+    slopes = []
+    for i in range(len(x)):
+        h = np.zeros(len(x))
+        h[i] = 1e-4 * max(abs(x[i]), 0.1)
+        near, far = f(x + h) - f(x - h), f(x + 2 * h) - f(x - 2 * h)
+        slopes.append((8 * near - far) / (12 * h[i]))
+    return np.array(slopes)
+
+
+def judged(f: Any, x: np.ndarray) -> str:
+    """Whether a call is right, is refused, or gives something else."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            with vm.numpy.patched(scipy.stats):
+                value, slope = vm.value_and_grad(f)(x)
+        except (TypeError, ValueError, AttributeError):
+            return "refused"
+        expected, rough = f(x), differences(f, x)
+    if not np.allclose(value, expected, rtol=1e-12, atol=1e-14):
+        return "wrong value"
+    if np.isnan(slope).any():
+        return "nan"
+    return "right" if np.allclose(slope, rough, rtol=1e-6, atol=1e-7) else "wrong"
+
+
+def calls(methods: tuple[tuple[str, ...], tuple[str, ...]]) -> Iterator[tuple[str, str, str]]:
+    """The family, the method, and what becomes of it."""
+    for table, make, names in (
+        (distcont, continuous, methods[0]),
+        (distdiscrete, discrete, methods[1]),
+    ):
+        for family, shapes in sorted(families(table).items()):
+            for method in names:
+                f, x = make(family, shapes, method)
+                if len(x):
+                    yield family, method, judged(f, x)
+
+
+if __name__ == "__main__":
+    found = collections.Counter()
+    for family, method, how in calls((CONTINUOUS, DISCRETE)):
+        found[method, how] += 1
+        if how != "right":
+            print(family, method, how, file=sys.stderr)
+    for (method, how), count in sorted(found.items()):
+        print(f"{method:8} {how:12} {count}")
