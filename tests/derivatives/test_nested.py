@@ -739,6 +739,27 @@ def test_in_a_reverse_pass():
         assert x.adj == 13.0
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda x: vm.grad(lambda z: x * z**3)(2.0),
+        lambda x: vm.jvp(lambda z: x * z**3, (2.0,), (1.0,))[1],
+    ],
+)
+def test_functionals_inside_functionals_in_a_reverse_rule(inner):
+    """They differentiate variables that the rule makes itself, so the pass loses nothing."""
+
+    @vm.operation()
+    def cube(x):
+        return x**3
+
+    @cube.reverse
+    def cube_reverse(g, r, x):
+        return g * vm.grad(lambda x: inner(x) * x**2 / 12.0)(x)
+
+    assert vm.gradient(cube, 5.0) == pytest.approx(75.0, rel=1e-14)
+
+
 def test_refusals():
     kept = []
     vm.jvp(lambda x: kept.append(x) or x, (1.0,), (1.0,))

@@ -13,14 +13,16 @@ from varmat.core.dual import Dual, Level, attached, taken_apart
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import to_varmat
 from varmat.core.tape import Tape, current_tape
-from varmat.core.variables import VARIABLES, make_leaf
+from varmat.core.variables import VARIABLES, make_leaf, outsiders
 from varmat.derivatives.inputs_and_outputs import lost, output, plain_copy, recording
 from varmat.derivatives.nested import (
     adopt,
     check_scalar,
+    flattened,
     holds_variables,
     is_outer,
     own,
+    passed_by,
     refuse_finished,
 )
 from varmat.derivatives.reverse import ABSENT, Derived, named
@@ -130,7 +132,7 @@ def _outer_parts(
     parent: Any = tape.parent
     if found and tape.watch is None:  # otherwise there is no scope, see `forward_scope`
         if not (parent or parent.leaves or parent.parent is not None) or any(
-            each.sweeping for each in tape.chain()
+            passed_by(tape, x) for x in (*flattened(found), *outsiders(tape))
         ):
             raise lost(function, found[0])
         adopt(tape, found)

@@ -429,9 +429,9 @@ def _refuse_what_cannot(
     function: str, entries: list[Operand], outside: list[Operand], tape: Tape
 ) -> None:
     """Refuse a gradient that could not be differentiated in the variables from outside."""
-    parent: Any = tape.parent
-    if any(each.sweeping for each in tape.chain()[1:]) or parent is None:
-        x = outside[0]
+    for x in outside:
+        if tape.parent is not None and not passed_by(tape, x):
+            continue
         raise TapeError(
             f"{function}: the function uses a {type(x).__name__} of shape {np.shape(x)} from "
             "outside, in the reverse pass of which it is called, so that its derivative would be "
@@ -457,6 +457,16 @@ def refuse_complex(function: str, x: Operand) -> None:
             f"{function}: an argument is complex, but must be real where the function uses "
             "variables from outside: differentiate with respect to its real and imaginary parts"
         )
+
+
+def passed_by(tape: Tape, x: Operand) -> bool:
+    """Whether a reverse pass is under way between a scope and a variable from outside: it does not
+    see what is recorded for that variable now.
+    """
+    for each in tape.chain():
+        if each.sweeping or each is x._tape:
+            return each.sweeping
+    return False
 
 
 def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
@@ -486,7 +496,7 @@ def adopt(tape: Tape, results: Sequence[Operand]) -> None:
     """Move the entries of a scope, and results that are views, to the scope around it."""
     parent: Any = tape.parent
     found = [x for _, result, x, y in tape for x in _parts(result, x, y)]
-    found += [*tape.leaves, *_parts(tape.kept), *_flattened(results)]
+    found += [*tape.leaves, *_parts(tape.kept), *flattened(results)]
     found += [
         source
         for assignment in tape.assignments
@@ -505,13 +515,13 @@ def adopt(tape: Tape, results: Sequence[Operand]) -> None:
         stack.clear()
 
 
-def _flattened(results: Sequence[Operand]) -> list[Operand]:
+def flattened(results: Sequence[Operand]) -> list[Operand]:
     flat = []
     for x in results:
-        flat += _flattened((x.val, x.tan)) if isinstance(x, Dual) else _parts(x)
+        flat += flattened((x.val, x.tan)) if isinstance(x, Dual) else _parts(x)
     return flat
 
 
 def holds_variables(x: Operand) -> bool:
     """Whether something is a variable, or a dual with a variable among its parts."""
-    return bool(_flattened([x]))
+    return bool(flattened([x]))
