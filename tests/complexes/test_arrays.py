@@ -318,3 +318,17 @@ def test_stans_inner_products() -> None:
     expect_ad(lambda x: vm.dot_self(x[0] + 1j * x[1]), np.ones((2, 2)))
     with pytest.raises(vm.ShapeError, match=r"^dot_product: b has shape \(1,\), but must be"):
         vm.dot_product(z, second[:1])
+
+
+def test_the_standard_deviation_of_equal_numbers():
+    """Its derivative is zero, as that of real numbers, and not nan."""
+    z = np.array([[1.0 + 2.0j, 1.0 + 2.0j], [3.0j, 4.0]])
+
+    def f(z):
+        return np.sum(np.std(z, axis=1))
+
+    slope = vm.gradient(f, z)
+    np.testing.assert_array_equal(slope[0], 0.0)
+    np.testing.assert_allclose(slope[1], vm.gradient(np.std, z[1]), rtol=1e-15)
+    assert vm.gradient(np.std, 1.0 + 2.0j) == 0.0
+    assert np.std(z[1]) == pytest.approx(float(vm.value(np.std(vm.var(z[1])))), rel=1e-15)

@@ -208,7 +208,11 @@ def _spread(function: Function) -> Result:
     def answer(a: Operand, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Result:
         re, im = parts(a, f"{function.__name__}: a")
         total = sum(np.var(part, axis=axis, ddof=ddof, keepdims=keepdims) for part in (re, im))
-        return np.sqrt(total) if function is np.std else total
+        if function is np.var:
+            return total
+        # As that of real numbers: zero where all elements are equal.
+        flat = total == 0.0
+        return np.where(flat, 0.0, np.sqrt(np.where(flat, 1.0, total)))
 
     return answer
 
