@@ -1,79 +1,266 @@
-"""What stands in the place of autograd's functions in modules that are patched: theirs know no
-variables but their own.
+"""autograd on varmat: what its functions do while `patched` has a module.
+
+autograd writes down what it differentiates in one place, `trace`, and all of its functions get
+there, also those that somebody keeps in a closure. So a few functions are replaced inside autograd
+itself, and the others are plain code on them.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.dual import Dual
-from varmat.derivatives.hessians import hessian
-from varmat.derivatives.jacobians import jacobian
-from varmat.derivatives.reverse import grad, value_and_grad
+from varmat.core.dispatch import FURTHER, SUPPORTED
+from varmat.derivatives.forward import jvp
+from varmat.derivatives.jacobians import jacobian as jacobian_of
+from varmat.derivatives.pullbacks import vjp
+from varmat.derivatives.structure import map_leaves
+from varmat.numpy import making
+from varmat.numpy.autograd_primitives import (
+    Ruled,
+    conjugates,
+    getval,
+    holds,
+    isbox,
+    joined,
+    pairs_of,
+    parts_of,
+    pulled_back,
+    template,
+    values_of,
+)
+from varmat.numpy.buffers import settled
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
+    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.typing import Function, Operand, Settings
 
 
 __all__: list[str] = []
 
+# --- derivatives ---
 
-def _at_first(functional: Function) -> Function:
-    """A functional that takes ``argnum``, of one that differentiates with respect to the first
-    argument.
+
+class _Traced:
+    """A function and its point, as a function of real numbers. It keeps the structure of what was
+    returned.
     """
 
-    def of(fun: Function, argnum: int = 0) -> Function:
-        def derived(*args: Operand, **kwargs: object) -> Operand:
-            before, after = args[:argnum], args[argnum + 1 :]
-            return functional(
-                lambda x, /, **named: fun(*before, x, *after, **named), args[argnum], **kwargs
+    def __init__(self, fun: Function, x: Tree) -> None:
+        self.fun, self.x = fun, settled(x)
+        self.points = parts_of(self.x)
+        self.result: Tree = None
+        self.is_constant = False
+
+    def __call__(self, *parts: Operand) -> list[Operand]:
+        y = settled(self.fun(joined(self.x, parts)))
+        self.is_constant = not holds(y)
+        # A plain result stays as it is, because autograd refuses integers and truth values.
+        self.result = y if self.is_constant else map_leaves(template, y)
+        return [0.0] if self.is_constant else parts_of(y)
+
+    def pulled(self, pullback: Function, g: Tree) -> Tree:
+        """The covector of the point for one of the result, in the precision of the point."""
+        parts = pulled_back(pullback, self, self.points, conjugates(self.result, g))
+        precise = iter([_like(x, g) for x, g in pairs_of(self.x, joined(self.x, parts, -1.0))])
+        return map_leaves(lambda *_: next(precise), self.x)
+
+
+def _like(x: Operand, g: Operand) -> Operand:
+    kind = getattr(x, "dtype", None)
+    return np.asarray(g, kind)[()] if kind in (np.float16, np.float32) and not isbox(g) else g
+
+
+def trace(start_node: Any, fun: Function, x: Tree) -> tuple[Tree, Any]:
+    """The value of `fun`, and what autograd's two modes take for the end of a graph: a function of
+    covectors, or something with a tangent.
+    """
+    kind, traced = type(start_node).__name__, _Traced(fun, x)
+    node: Any = None
+    if not traced.points:  # an empty container
+        return fun(x), None
+    if kind == "VJPNode":
+        parts, pullback = vjp(traced, *traced.points)
+
+        def node(g: Tree) -> Tree:
+            return traced.pulled(pullback, g)
+
+    elif kind == "JVPNode":
+        directions = [t for _, t in pairs_of(traced.x, start_node.g)]
+        parts, tangents = jvp(traced, traced.points, parts_of(directions))
+        if not traced.is_constant:
+            node = SimpleNamespace(g=joined(traced.result, tangents))
+    else:
+        raise TypeError(
+            f"autograd: a graph of {kind} is asked for, but varmat keeps none: use "
+            "varmat.recorded for a function that is called again and again!"
+        )
+    if traced.is_constant:
+        warnings.warn("Output seems independent of input.", stacklevel=2)
+        return traced.result, None
+    return joined(traced.result, parts), node
+
+
+def jacobian(fun: Function, argnum: int = 0) -> Function:
+    """autograd's `jacobian`, whose own makes a reverse pass for each element of the result."""
+    nary = sys.modules["autograd.wrap_util"].unary_to_nary(_jacobian)
+    return nary(fun, argnum)  # type: ignore[no-any-return]
+
+
+def _jacobian(fun: Function, x: Operand) -> Operand:
+    traced = _Traced(fun, x)
+    found = jacobian_of(lambda points: traced(*points), tuple(traced.points))
+    if traced.is_constant:
+        warnings.warn("Output seems independent of input.", stacklevel=2)
+        return np.zeros(np.shape(traced.result) + np.shape(x))
+    if len(found) != 1 or isinstance(x, (list, tuple, dict)):
+        raise TypeError(
+            "jacobian: the argument and the result must be a real scalar or array, the argument "
+            "may be complex: use grad for other ones!"
+        )
+    parts = found[0]
+    return _like(x, parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1])
+
+
+def backward_pass(g: Tree, end_node: Function) -> Tree:
+    """The covector of the point, for one of the result."""
+    return end_node(g)
+
+
+# How many things autograd's `find_top_boxed_args` returns: three before release 1.9.
+_LENGTH = [4]
+# Id of an object of autograd -> the object, and what replaces it.
+_REPLACED: dict[int, tuple[Any, Any]] = {}
+
+
+class _Called:
+    """Where autograd makes a node of a call: the result of the call instead."""
+
+    def __init__(
+        self,
+        ans: Tree,
+        fun: Function,
+        args: Arguments,
+        kwargs: Settings,
+        argnums: tuple[int, ...],
+        parents: tuple[Tree, ...],
+    ) -> None:
+        core, tracer = sys.modules["autograd.core"], sys.modules["autograd.tracer"]
+        given = dict(zip(argnums, parents, strict=True))
+        if any(fun in tracer.notrace_primitives[kind] for kind in (core.VJPNode, core.JVPNode)):
+            self.result = fun(*(getval(given.get(i, x)) for i, x in enumerate(args)), **kwargs)
+        elif id(fun) in _REPLACED:  # somebody held it while the names in modules were replaced
+            _, answer = _REPLACED[id(fun)]
+            self.result = answer(*(given.get(i, x) for i, x in enumerate(args)), **kwargs)
+        elif fun not in core.primitive_vjps and fun not in core.primitive_jvps:
+            raise NotImplementedError(
+                f"VJP and JVP of {getattr(fun, '__name__', fun)} wrt argnums {argnums} not defined"
             )
+        else:
+            op = Ruled(fun, args, kwargs, given, ans)
+            self.result = joined(op.template, op(*op.variables))
 
-        return derived
 
-    return of
+def find_top_boxed_args(args: Arguments) -> tuple[Any, ...]:
+    """What a primitive of autograd must know of its arguments: which hold variables."""
+    boxes = [
+        (i, SimpleNamespace(_value=values_of(x), _node=settled(x)))
+        for i, x in enumerate(args)
+        if holds(x)
+    ]
+    found = boxes, 0, _Called, False
+    return found[: _LENGTH[0]]
 
 
-def elementwise_grad(fun: Function, argnum: int = 0) -> Function:
-    """The derivative of a function of arrays, element by element: with a tangent of ones."""
+def new_box(value: Tree, trace: int, node: _Called) -> Tree:
+    """The result of a primitive."""
+    return node.result
 
-    def derived(*args: Operand, **kwargs: object) -> Operand:
-        x = args[argnum]
-        dual = Dual(x, np.ones(np.shape(x)))
-        y = fun(*args[:argnum], dual, *args[argnum + 1 :], **kwargs)
-        return y.tan if isinstance(y, Dual) else np.zeros(np.shape(y))
 
-    return derived
+# --- what stands for what ---
+
+
+class _Kind(type):
+    """The type of the stand-ins for autograd's types of boxes."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isbox(instance)
+
+
+class ArrayBox(metaclass=_Kind):
+    """What variables are instances of, as autograd's boxes are of its `Box` and `ArrayBox`."""
+
+    def __init__(self, *args: object) -> None:
+        raise TypeError(
+            "autograd: a box is made by hand, but there are none where varmat differentiates: use "
+            "varmat.var!"
+        )
+
+
+def concatenate_args(axis: int, *args: Operand) -> Operand:
+    """NumPy's `concatenate`, as autograd calls it."""
+    return np.concatenate(args, axis)
+
+
+def array_from_args(settings: Arguments, named: Settings, *args: Operand) -> Operand:
+    """NumPy's `array` of several things, as autograd calls it."""
+    return making.array(args, *settings, **named)
+
+
+def metadata(A: Operand) -> tuple[Any, ...]:
+    """What autograd's rules want to know of an array."""
+    return np.shape(A), np.ndim(A), np.result_type(A), np.iscomplexobj(A)
+
+
+_REDUCTIONS = frozenset({np.sum, np.prod, np.max, np.min, np.amax, np.amin})
+
+
+def _of_list(function: Function) -> Function:
+    """A reduction that also takes a list of variables, as autograd's do."""
+
+    def reduction(a: Operand, *args: Operand, **settings: Any) -> Operand:
+        is_list = isinstance(a, (list, tuple)) and holds(a)
+        return function(making.array(a) if is_list else a, *args, **settings)
+
+    return reduction
+
+
+def make_diagonal(D: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
+    """The matrices with given diagonals: the inverse of `numpy.diagonal`."""
+    if (offset, axis1, axis2) != (0, -1, -2):
+        raise NotImplementedError("make_diagonal: only offset=0, axis1=-1, axis2=-2 is supported")
+    return np.expand_dims(D, -1) * np.eye(np.shape(D)[-1])
 
 
 def flatten(value: Operand) -> tuple[Operand, Function]:
     """The numbers of nested containers as one vector, and the function that makes such containers
     of a vector.
     """
-    leaves = list(_leaves(value))
-    return np.concatenate([np.ravel(x) for x in leaves]) if leaves else np.array(
-        []
-    ), lambda vector: _unflatten(value, vector)
+    leaves = [np.ravel(x) for x in _sorted_leaves(value)]
+    vector = np.concatenate(leaves) if leaves else np.zeros(0)
+    return vector, lambda vector: _unflatten(value, vector)
 
 
-def _leaves(value: Operand) -> Iterator[Operand]:
+def _sorted_leaves(value: Operand) -> Iterator[Operand]:
     if isinstance(value, dict):
         value = [value[key] for key in sorted(value)]
     if isinstance(value, (list, tuple)):
         for item in value:
-            yield from _leaves(item)
+            yield from _sorted_leaves(item)
     else:
         yield value
 
 
 def _unflatten(value: Operand, vector: Operand) -> Operand:
-    sizes = [int(np.size(x)) for x in _leaves(value)]
+    sizes = [int(np.size(x)) for x in _sorted_leaves(value)]
     ends = np.cumsum(sizes, dtype=int).tolist()
     parts = (vector[end - size : end] for size, end in zip(sizes, ends, strict=True))
 
@@ -103,30 +290,136 @@ def _logpdf(z: Operand, scale: Operand) -> Operand:
 
 
 # `autograd.scipy.stats.norm`.
-NORMAL = SimpleNamespace(
-    pdf=_standardised(lambda z, scale: np.exp(_logpdf(z, scale))),
-    logpdf=_standardised(_logpdf),
-    cdf=_standardised(lambda z, scale: _special("ndtr")(z)),
-    logcdf=_standardised(lambda z, scale: _special("log_ndtr")(z)),
-    sf=_standardised(lambda z, scale: _special("ndtr")(-z)),
-    logsf=_standardised(lambda z, scale: _special("log_ndtr")(-z)),
-)
-FUNCTIONALS = {
-    "elementwise_grad": elementwise_grad,
-    "grad": grad,
-    "hessian": _at_first(hessian),
-    "jacobian": _at_first(jacobian),
-    "value_and_grad": value_and_grad,
+NORMAL: dict[str, Function] = {
+    "pdf": _standardised(lambda z, scale: np.exp(_logpdf(z, scale))),
+    "logpdf": _standardised(_logpdf),
+    "cdf": _standardised(lambda z, scale: _special("ndtr")(z)),
+    "logcdf": _standardised(lambda z, scale: _special("log_ndtr")(z)),
+    "sf": _standardised(lambda z, scale: _special("ndtr")(-z)),
+    "logsf": _standardised(lambda z, scale: _special("log_ndtr")(-z)),
+}
+# Module of autograd -> name -> what stands there.
+TABLE: dict[str, dict[str, object]] = {
+    "autograd.builtins": {
+        "isinstance": lambda x, kind: isinstance(values_of(x), kind),
+        "type": lambda x: type(values_of(x)),
+    },
+    "autograd.core": {"backward_pass": backward_pass},
+    "autograd.tracer": {
+        "Box": ArrayBox,
+        "find_top_boxed_args": find_top_boxed_args,
+        "getval": getval,
+        "isbox": isbox,
+        "new_box": new_box,
+        "trace": trace,
+    },
+    "autograd.differential_operators": {"jacobian": jacobian},
+    "autograd.misc.flatten": {"flatten": flatten},
+    "autograd.numpy.numpy_boxes": {"ArrayBox": ArrayBox},
+    "autograd.numpy.numpy_wrapper": {
+        "array": making.array,
+        "_array_from_scalar_or_array": lambda settings, named, x: making.array(
+            x, *settings, **named
+        ),
+        "array_from_args": array_from_args,
+        "c_": making.c_,
+        "concatenate_args": concatenate_args,
+        "iscomplexobj": np.iscomplexobj,
+        "make_diagonal": make_diagonal,
+        "metadata": metadata,
+        "ndim": np.ndim,
+        "r_": making.r_,
+        "result_type": np.result_type,
+        "shape": np.shape,
+    },
+    "autograd.scipy.stats.norm": NORMAL,  # type: ignore[dict-item]
 }
 
 
-def stand_ins(autograd: ModuleType) -> Iterator[tuple[object, object]]:
-    """Functions and modules of autograd, and what replaces each."""
-    for name, function in FUNCTIONALS.items():
-        yield getattr(autograd, name), function
-    misc = sys.modules.get("autograd.misc")
-    if misc is not None:
-        yield misc.flatten, flatten
-    normal = sys.modules.get("autograd.scipy.stats.norm")
-    if normal is not None:
-        yield normal, NORMAL
+@cache
+def _import_all() -> None:
+    # A module imported inside a block would keep what it then imports of the others for ever.
+    for package in ("autograd", "autograd.misc"):
+        for _, name, _ in iter_modules(import_module(package).__path__, f"{package}."):
+            if name != "autograd.scipy":
+                import_module(name)
+
+
+def modules() -> list[ModuleType]:
+    """The modules of autograd, if it is imported."""
+    if "autograd" not in sys.modules:
+        return []
+    _import_all()
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == "autograd" and isinstance(module, ModuleType)
+    ]
+
+
+def _refuse_to_interrupt() -> None:
+    """Refuse a block inside a derivative of autograd's own: its boxes would lose their derivatives
+    in functions that are replaced.
+    """
+    code = sys.modules["autograd.tracer"].trace.__code__
+    if code is trace.__code__:
+        return
+    for frame in sys._current_frames().values():
+        outer: FrameType | None = frame
+        while outer is not None:
+            if outer.f_code is code:
+                raise TypeError(
+                    "patched: autograd is differentiating, here or in another thread, and would "
+                    "lose derivatives: begin the block before!"
+                )
+            outer = outer.f_back
+
+
+def stand_ins(known: dict[int, object]) -> Iterator[tuple[object, object]]:
+    """Objects of autograd, and what replaces each.
+
+    Parameters
+    ----------
+    known : dict
+        Id of an object of NumPy or SciPy -> what stands in its place.
+    """
+    found = modules()
+    for module in found:
+        things, table = vars(module), TABLE.get(module.__name__, {})
+        missing = ", ".join(sorted(table.keys() - things.keys()))
+        if missing and module.__name__ in ("autograd.core", "autograd.tracer"):
+            raise TypeError(
+                f"patched: {module.__name__} has no {missing}, without which derivatives would be "
+                "lost: use a release of autograd from 1.7 to 1.9!"
+            )
+        for name in table.keys() & things.keys():
+            if things[name] is table[name]:
+                continue  # in a block inside another it is replaced already
+            _REPLACED[id(things[name])] = things[name], table[name]
+            if name == "find_top_boxed_args":
+                _LENGTH[0] = len(things[name](()))
+    if found:
+        _refuse_to_interrupt()
+    for module in found:
+        things = vars(module)
+        space = things["VSpace"] if module.__name__ == "autograd.core" else None
+        for thing in [*things.values(), *(vars(space).values() if space is not None else ())]:
+            if getattr(thing, "_is_autograd_primitive", False) and id(thing) not in _REPLACED:
+                answer = _answer(module.__name__, thing.fun, known)
+                if answer is not None:
+                    _REPLACED[id(thing)] = thing, answer
+    yield from _REPLACED.values()
+
+
+def _answer(module: str, raw: Any, known: dict[int, object]) -> Any:
+    """What varmat calls in place of a primitive of autograd, made of the function `raw`; None if it
+    needs autograd's rules.
+    """
+    if id(raw) in known:
+        return known[id(raw)]
+    if raw in _REDUCTIONS:
+        return _of_list(raw)
+    is_plain = module.startswith(("autograd.numpy", "autograd.core", "autograd.builtins"))
+    if is_plain or (isinstance(raw, np.ufunc) and (raw in SUPPORTED or FURTHER[0](raw))):
+        return raw
+    return None

@@ -14,6 +14,7 @@ import numpy as np
 
 from varmat.core.dispatch import PATCHED
 from varmat.numpy import making, reducing
+from varmat.numpy.autograd import modules as modules_of_autograd
 from varmat.numpy.autograd import stand_ins
 from varmat.numpy.selecting import Extra
 from varmat.scipy import mirrors
@@ -41,18 +42,8 @@ def replacements(ours: ModuleType) -> dict[int, object]:
     extra = sys.modules.get("scipy._lib.array_api_extra")
     if extra is not None and hasattr(extra, "apply_where"):
         found[id(extra)] = Extra(extra)
-    autograd, wrapper = sys.modules.get("autograd"), sys.modules.get("autograd.numpy")
-    if autograd is not None and wrapper is not None:
-        # Its functions hand variables to NumPy's; only those that make arrays do not.
-        found[id(wrapper)] = ours
-        found |= {
-            id(vars(wrapper)[name]): getattr(each, name)
-            for each in (making, reducing)
-            for name in each.__all__
-            if name in vars(wrapper)
-        }
-        found |= {id(theirs): mine for theirs, mine in stand_ins(autograd)}
     found |= {id(theirs): mine for theirs, mine in mirrors.stand_ins()}
+    found |= {id(theirs): mine for theirs, mine in stand_ins(found)}
     return found
 
 
@@ -80,10 +71,11 @@ def _modules(given: tuple[object, ...]) -> list[ModuleType]:
 def patched(*modules: ModuleType) -> Iterator[None]:
     """Let the code of modules make arrays of variables, inside this block.
 
-    In their globals `numpy` (under whatever name it was imported), functions taken from it, such as
-    `array`, and `autograd.numpy` are replaced by what `varmat.numpy` has, and SciPy's modules and
-    functions by what `varmat.scipy` has; everything is put back at the end, also after an error.
-    NumPy and SciPy themselves, and what other modules see of them, are never changed.
+    In their globals `numpy` (under whatever name it was imported) and functions taken from it, such
+    as `array`, are replaced by what `varmat.numpy` has, and SciPy's modules and functions by what
+    `varmat.scipy` has; everything is put back at the end, also after an error. NumPy and SciPy
+    themselves, and what other modules see of them, are never changed. If autograd is imported, it
+    runs on varmat until then, for all modules and threads.
 
     Parameters
     ----------
@@ -93,7 +85,8 @@ def patched(*modules: ModuleType) -> Iterator[None]:
     Raises
     ------
     TypeError
-        For what is no module.
+        For what is no module; in a function that autograd differentiates; for releases of autograd
+        that are not known.
     ValueError
         For modules of NumPy or varmat.
 
@@ -116,7 +109,7 @@ def patched(*modules: ModuleType) -> Iterator[None]:
     >>> library.np is numpy
     True
     """
-    chosen = _modules(modules)
+    chosen = _modules((*modules, *modules_of_autograd()))
     entered: list[ModuleType] = []
     try:
         with _lock:
