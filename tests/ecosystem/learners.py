@@ -122,5 +122,4 @@ REFUSED = {
     "GaussianNB.predict_log_proba": "is not a supported array type",
     "PowerTransformer.transform": r"scipy\.stats\.yeojohnson inside sklearn",
     "SVC.decision_function": "bytes-like object",
-    "log_marginal_likelihood": "fill_diagonal inside sklearn",
 }

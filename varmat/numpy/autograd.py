@@ -220,19 +220,6 @@ def metadata(A: Operand) -> tuple[Any, ...]:
     return np.shape(A), np.ndim(A), np.result_type(A), np.iscomplexobj(A)
 
 
-_REDUCTIONS = frozenset({np.sum, np.prod, np.max, np.min, np.amax, np.amin})
-
-
-def _of_list(function: Function) -> Function:
-    """A reduction that also takes a list of variables, as autograd's do."""
-
-    def reduction(a: Operand, *args: Operand, **settings: Any) -> Operand:
-        is_list = isinstance(a, (list, tuple)) and holds(a)
-        return function(making.array(a) if is_list else a, *args, **settings)
-
-    return reduction
-
-
 def make_diagonal(D: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
     """The matrices with given diagonals: the inverse of `numpy.diagonal`."""
     if (offset, axis1, axis2) != (0, -1, -2):
@@ -416,9 +403,8 @@ def _answer(module: str, raw: Any, known: dict[int, object]) -> Any:
     needs autograd's rules.
     """
     if id(raw) in known:
-        return known[id(raw)]
-    if raw in _REDUCTIONS:
-        return _of_list(raw)
+        answer = known[id(raw)]
+        return None if getattr(answer, "_refuses", False) else answer
     is_plain = module.startswith(("autograd.numpy", "autograd.core", "autograd.builtins"))
     if is_plain or (isinstance(raw, np.ufunc) and (raw in SUPPORTED or FURTHER[0](raw))):
         return raw

@@ -145,6 +145,7 @@ def reflected(module: str, name: str, theirs: Any) -> Any:
         raise TypeError(scipy_names.sentence(module, name, in_library(sys._getframe())))
 
     function.__module__, function._of_scipy = f"varmat.{module}", theirs  # type: ignore[attr-defined]
+    function._refuses = own is None and text != scipy_names.CONSTANT  # type: ignore[attr-defined]
     return function
 
 
