@@ -200,14 +200,18 @@ def test_an_interrupt_returns_the_draws_that_there_are(cores, monkeypatch):
     interrupted = []
     monkeypatch.setattr(Chains, "_show", show)
     begun = time.monotonic()
-    with pytest.warns(UserWarning, match="every point is evaluated in Python"):
+    with (
+        pytest.warns(UserWarning, match="every point is evaluated in Python"),
+        pytest.warns(UserWarning, match="interrupted: ") as said,
+    ):
         result = make(slow).sample(**{**SETTINGS, "draws": 10**6, "chains": 3}, cores=cores)
+    assert {each.filename for each in said} == {__file__}
     assert time.monotonic() - begun < 100.0
     assert result.warmup_posterior.sizes["draw"] == 30
     x = result.posterior["x"].values
-    assert len(x) >= cores
-    assert 60 <= x.shape[1] < 10**6
-    assert np.all(np.isfinite(x[0, :60]))
+    assert 1 <= len(x) <= cores
+    assert 1 <= x.shape[1] < 10**6
+    assert np.all(np.isfinite(x))
     assert result.sample_stats["diverging"].dtype == bool
 
 

@@ -130,10 +130,13 @@ def test_an_interrupt_of_the_threads_returns_the_draws_that_there_are(monkeypatc
 
     interrupted = []
     monkeypatch.setattr(ThreadedChains, "_show", show)
-    result = parameters().sample(**{**SETTINGS, "draws": 10**6}, cores=2)
+    with pytest.warns(UserWarning, match=r"up to \d+ draws, are cut to the shortest, \d+$") as said:
+        result = parameters().sample(**{**SETTINGS, "draws": 10**6}, cores=2)
+    assert said[0].filename == __file__
     x = result.posterior["x"].values
     assert x.shape[0] == 2
     assert 0 < x.shape[1] < 10**6
+    assert np.all(np.isfinite(x))
     assert result.warmup_posterior.sizes["draw"] == 80
 
 

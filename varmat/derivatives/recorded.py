@@ -10,6 +10,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
+from varmat.core.interrupts import from_signal
 from varmat.core.variables import VARIABLES, borrow_leaf, data
 from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
@@ -110,7 +111,9 @@ class Recorded(Recordings):
             value, *gradients = known.run(leaves)
             if not math.isfinite(value):
                 raise ElsewhereError
-        except (ArithmeticError, ValueError, ElsewhereError):
+        except (ArithmeticError, ValueError, ElsewhereError) as error:
+            if from_signal(error):
+                raise
             # Python's floats raised, an argument is refused, a density is zero, or a sum overflows
             # before it is scaled. The function itself decides what happens.
             return self._eager(*args, **named)
@@ -218,7 +221,11 @@ class RecordedIfPossible(Recorded):
                 return super().__call__(*args, **named)
             except DomainError:
                 raise
-            except Exception as error:
+            except (
+                Exception
+            ) as error:  # any of the function, which may raise none when it runs eagerly
+                if from_signal(error):
+                    raise
                 obstacle = error
         result = self._eager(*args, **named)
         self.obstacle = obstacle

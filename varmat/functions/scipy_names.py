@@ -167,6 +167,7 @@ TABLE: dict[str, dict[str, str]] = {
         "vm.hilbert along one axis after the other, the phases by hand": "hilbert2",
         "np.median of np.lib.stride_tricks.sliding_window_view": "medfilt medfilt2d order_filter",
         "vm.convolve(x, w) for means, and products of them": "wiener",
+        "vm.solveh_banded of the penalised system": "whittaker_henderson",
         "vm.convolve2d with np.outer of the two": "sepfir2d",
         "refused: write vm.filtfilt, whose ends are others": "symiirorder1 symiirorder2",
         "vm.CubicSpline, or vm.make_interp_spline": """

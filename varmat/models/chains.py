@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.interrupts import Interrupts, from_signal
 from varmat.models import progress
 from varmat.models.callbacks import Callbacks
 from varmat.models.native_sampling import prepared
@@ -107,10 +108,10 @@ class Job:
     is_busy: bool = False
 
     def run(
-        self, chain: int, board: np.ndarray, tick: Callable[[], None]
+        self, chain: int, board: np.ndarray, tick: Callable[[], bool]
     ) -> tuple[ArvizData, bool]:
         """Sample one chain. Returns the result, and whether it is complete. `tick` is called now
-        and then, and may interrupt it by an error.
+        and then, and says whether to stop.
         """
         calls = _Watched(self.model, self.seed, self.centre, self.settings["tune"], chain)
         calls.board, calls.is_busy = board[chain], self.is_busy
@@ -133,10 +134,10 @@ class Job:
         failures: list[BaseException],
         chain: int,
         row: np.ndarray,
-        tick: Callable[[], None],
+        tick: Callable[[], bool],
     ) -> tuple[ArvizData, bool]:
-        """Sample one chain of nutpie's form of the model; raises the first failure of its
-        functions.
+        """Sample one chain of nutpie's form of the model, until it is complete, `tick` says so, or
+        Ctrl-C; raises the first failure of its functions.
         """
         nutpie, result, begun = optional("nutpie", "Model.sample"), None, time.monotonic()
         sampler = nutpie.sample(
@@ -151,17 +152,22 @@ class Job:
         )
         look = begun
         try:
-            while result is None:
-                try:
-                    result = sampler.wait(timeout=BETWEEN)
-                except TimeoutError:
-                    row[SECONDS] = time.monotonic() - begun
-                    if self.is_watched and time.monotonic() > look:
-                        look = _look(sampler, row)
-                tick()
-        except KeyboardInterrupt:
+            with Interrupts() as pressed:
+                while result is None:
+                    try:
+                        result = sampler.wait(timeout=BETWEEN)
+                    except TimeoutError as error:
+                        if from_signal(error):
+                            raise
+                        row[SECONDS] = time.monotonic() - begun
+                        if self.is_watched and time.monotonic() > look:
+                            look = _look(sampler, row)
+                    if (tick() or pressed.count) and result is None:
+                        return sampler.abort(), False
+        except KeyboardInterrupt:  # of a handler that the user has set
             return (sampler.abort() if result is None else result), result is not None
         except BaseException:  # a panic in nutpie is no Exception
+            sampler.cancel()  # the traceback keeps it alive
             if not failures:
                 raise
         if failures:
@@ -206,8 +212,8 @@ def _write(trace: ArvizData, row: np.ndarray) -> None:
 def _begin() -> None:
     """Ignore interrupts: the terminal sends them to all processes, and the parent handles them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # All processes import nutpie now, at the same time. A failure is reported when it is used.
-    with suppress(Exception):
+    # All processes import nutpie now, at the same time. It is missed when it is used.
+    with suppress(ImportError):
         optional("nutpie", "Model.sample")
 
 
@@ -221,14 +227,9 @@ def _loads(job: bytes) -> str:
     return ""
 
 
-def stopping(board: np.ndarray) -> Callable[[], None]:
-    """What a chain calls now and then: it interrupts the chain once the board says stop."""
-
-    def tick() -> None:
-        if board[STOP, 0]:
-            raise KeyboardInterrupt
-
-    return tick
+def stopping(board: np.ndarray) -> Callable[[], bool]:
+    """What a chain calls now and then: whether the board says stop."""
+    return lambda: bool(board[STOP, 0])
 
 
 def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[ArvizData, bool] | None:
@@ -300,27 +301,24 @@ class Watching:
         """The results of chains by number; after an interrupt, of those that have one. Raises the
         first error.
         """
-        try:
-            self._wait(runs, board)
-        except KeyboardInterrupt:
-            board[STOP, 0] = 1.0
-            for each in runs:
-                each.cancel()
-            self._wait([each for each in runs if not each.cancelled()], board)
+        left = {*runs}
+        with Interrupts() as pressed:
+            while left:
+                try:
+                    done, left = wait(left, BETWEEN, FIRST_EXCEPTION)
+                    for each in done:
+                        self._of(each)
+                    self._show(board)
+                except KeyboardInterrupt:  # of a handler that the user has set
+                    pressed.add()
+                if pressed.count > 1:
+                    raise KeyboardInterrupt
+                if pressed.count and not board[STOP, 0]:
+                    board[STOP, 0] = 1.0
+                    left = {each for each in left if not each.cancel()}
         self._show(board, True)
         results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
         return {i: result[0] for i, result in results.items() if result is not None}
-
-    def _wait(self, runs: list[Future[ArvizData]], board: np.ndarray) -> None:
-        """Wait for chains; raises the first error."""
-        done, others = wait(runs, 0.0, FIRST_EXCEPTION)
-        while True:
-            for each in done:
-                self._of(each)
-            if not others:
-                return
-            self._show(board)
-            done, others = wait(others, BETWEEN, FIRST_EXCEPTION)
 
     def _of(self, run: Future[ArvizData]) -> ArvizData:
         return run.result()
@@ -381,9 +379,7 @@ class ThreadedChains(Watching):
                 )
             finally:
                 board[STOP, 0] = 1.0  # an error of one chain ends the others
-        if not found:
-            raise KeyboardInterrupt
-        return joined_chains(found)
+        return joined_chains(found, self._chains)
 
 
 class Chains(Watching):
@@ -451,14 +447,17 @@ class Chains(Watching):
     def sample(self) -> ArvizData:
         """The draws of all chains; after an interrupt, those that were made."""
         found = self._sample_there() if self.workers else self._sample_here()
-        if not found:
-            raise KeyboardInterrupt
-        return joined_chains(found)
+        return joined_chains(found, self._chains)
 
     def _sample_here(self) -> dict[int, ArvizData]:
         board, found = np.zeros((self._chains + 1, 5)), {}
+
+        def tick() -> bool:
+            self._show(board)
+            return False
+
         for chain in range(self._chains):
-            found[chain], is_complete = self._job.run(chain, board, lambda: self._show(board))
+            found[chain], is_complete = self._job.run(chain, board, tick)
             if not is_complete:
                 break
         self._show(board, True)

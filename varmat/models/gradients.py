@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,8 +149,7 @@ class _Block:
             self._at(points, 0, start, values, gradients)  # records it
             known = self._f.known(points[0], *self._options)
             if known is not None and hasattr(known.run, "map"):
-                with suppress(Exception):  # the loop below names the point
-                    known.run.map(points, values, gradients, None if self._is_alone else 1)
+                known.run.map(points, values, gradients, None if self._is_alone else 1)
                 # The function itself is called where the program stopped, or is not finite.
                 left = np.flatnonzero(~np.isfinite(values)).tolist()
         for i in left:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from varmat.core.errors import ShapeError
+from varmat.core.interrupts import from_signal
 from varmat.derivatives.recorded import record_values
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
@@ -203,7 +204,9 @@ class _Pointwise:
             program, _ = record_values(terms, point.copy(), 2)
             runner = runner_for(program)
         # An error of the functions, or they cannot be recorded: they are called at each draw.
-        except Exception:
+        except Exception as error:
+            if from_signal(error):
+                raise
             return ()
         shapes = [v.shape for v in program.outputs[1:]]
         return (runner, names, shapes) if shapes else ()
@@ -248,7 +251,11 @@ def of_data(model: Model, observed: Iterable[str]) -> Groups:
     for name, x in model._layout.given.items():
         try:
             array = np.asarray(x)
-        except Exception:  # ArviZ takes arrays alone
+        except (
+            Exception
+        ) as error:  # anything, from objects of other libraries: ArviZ takes arrays only
+            if from_signal(error):
+                raise
             continue
         if array.dtype.kind in "biufUM" and name not in taken:
             groups.setdefault("observed_data" if name in observed else "constant_data", {})[

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.interrupts import Interrupts, from_signal
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
 from varmat.models.functions import of_values
@@ -70,7 +71,8 @@ class NativeModel:
     """
 
     def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: Settings) -> None:
-        from varmat.programs.runners import pointers
+        with Interrupts():  # compiles
+            from varmat.programs.runners import pointers
         from varmat.programs.runners.native import NativeRunner
 
         self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
@@ -101,7 +103,9 @@ class NativeModel:
         try:
             program, varies = record_values(self._named_values, point, 2)
         # An error of the functions, or they cannot be recorded: they are called at each draw.
-        except Exception:
+        except Exception as error:
+            if from_signal(error):
+                raise
             return None, []
         shapes = [v.shape for v in program.outputs[1:]]
         return (program, varies) if shapes == list(self._made.values()) else (None, [])

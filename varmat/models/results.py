@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -121,10 +122,27 @@ def without(result: ArvizData, group: str, names: Sequence[str]) -> None:
         setattr(result, group, kept.drop_vars(names, errors="ignore"))
 
 
-def joined_chains(results: Mapping[int, ArvizData]) -> ArvizData:
-    """The results of single chains, by number, joined. The draws that an interrupted chain lacks
-    are nan or zero, as in nutpie.
+def joined_chains(results: Mapping[int, ArvizData], count: int) -> ArvizData:
+    """The results of single chains, by number, joined; `count` were asked for.
+
+    After an interrupt, chains without draws are left out if others have some, and the others are
+    cut to the shortest, with a warning.
     """
+    if not results:
+        raise KeyboardInterrupt
+    lengths = {chain: len(result["posterior"]["draw"]) for chain, result in results.items()}
+    if any(lengths.values()):
+        results = {chain: result for chain, result in results.items() if lengths[chain]}
+    least, most = (each(lengths[chain] for chain in results) for each in (min, max))
+    said = []
+    if len(results) < count:
+        left = ", ".join(str(i) for i in range(count) if i not in results)
+        said.append(f"the result is without the chains {left}, which have no draws")
+    if least < most:
+        said.append(f"the chains, which have up to {most} draws, are cut to the shortest, {least}")
+    if said:
+        text = f"Model.sample: interrupted: {'; '.join(said)}"
+        warnings.warn(text, UserWarning, stacklevel=6)
     xarray = optional("xarray", "Model.sample")
     kind = type(next(iter(results.values())))
     is_tree = hasattr(kind, "to_dataset")
@@ -142,17 +160,9 @@ def joined_chains(results: Mapping[int, ArvizData]) -> ArvizData:
             )
     joined = {}
     for name, each in parts.items():
-        longest = max((part["draw"] for part in each), key=len)
-        filled = []
-        for part in each:
-            if part.sizes["draw"] < len(longest):
-                fills = {
-                    name: np.nan if x.dtype.kind == "f" else x.dtype.type(0)
-                    for name, x in part.data_vars.items()
-                }
-                part = part.reindex(draw=longest, fill_value=fills)
-            filled.append(part)
-        joined[name] = xarray.concat(filled, "chain", combine_attrs="override", join="exact")
+        shortest = min(part.sizes["draw"] for part in each)
+        cut = [part.isel(draw=slice(shortest)) for part in each]
+        joined[name] = xarray.concat(cut, "chain", combine_attrs="override", join="exact")
     return kind.from_dict(joined) if is_tree else kind(**joined)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-import warnings
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.interrupts import Interrupts
 from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching, stopping
 from varmat.models.results import joined_chains
 from varmat.parallel.shares import identity
@@ -83,34 +83,27 @@ class SharedChains(Watching):
                 self._board[STOP, 0] = 1.0
             self._show(self._board, True)
         found = {i: result[0] for i, result in enumerate(results) if result is not None}
-        if not found:
-            raise KeyboardInterrupt
-        if self._stopped is not None and len(found) < self._chains:
-            left = ", ".join(str(i) for i in range(self._chains) if i not in found)
-            text = (
-                f"interrupted: the result is without the chains {left}, which had not begun or are "
-                "on other machines"
-            )
-            warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=5)
-        return joined_chains(found)
+        return joined_chains(found, self._chains)
 
     def _result(self, chain: int, future: Future[ArvizData]) -> ArvizData:
         """The result of a chain; None if it is abandoned after an interrupt."""
-        while True:
-            try:
+        with Interrupts() as pressed:
+            while not future.done():
                 try:
-                    return future.result(BETWEEN)
-                except TimeoutError:
+                    wait([future], BETWEEN)
                     self._show(self._board)
-            except CancelledError:
-                if self._stopped is None:
-                    raise
-                return None
-            except KeyboardInterrupt:
-                self._stopped = self._stopped or time.monotonic()
-                self._board[STOP, 0] = 1.0
-            if self._stopped is not None:
-                future.cancel()
-                # A chain elsewhere does not see the board, so it does not know that it is to stop.
-                if not self._board[chain, SECONDS] and time.monotonic() > self._stopped + PATIENCE:
-                    return None
+                except KeyboardInterrupt:  # of a handler that the user has set
+                    pressed.add()
+                if pressed.count > 1:
+                    raise KeyboardInterrupt
+                if pressed.count:
+                    self._stopped = self._stopped or time.monotonic()
+                    self._board[STOP, 0] = 1.0
+                if self._stopped is not None:
+                    future.cancel()
+                    # A chain elsewhere does not see the board, so it does not know that it is to
+                    # stop.
+                    patience = self._stopped + PATIENCE
+                    if not self._board[chain, SECONDS] and time.monotonic() > patience:
+                        return None
+        return None if future.cancelled() and self._stopped is not None else future.result()

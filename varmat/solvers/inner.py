@@ -15,6 +15,7 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain
 from varmat.core.dual import Dual, Level
 from varmat.core.errors import DomainError
+from varmat.core.interrupts import from_signal
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import VARIABLES, data
@@ -218,7 +219,9 @@ class _IfPossible:
             return self.table[self.name](*args)
         except DomainError:
             raise
-        except Exception:
+        except Exception as error:  # any of the function, which may raise none when it runs eagerly
+            if from_signal(error):
+                raise
             result = self.eager(*args)
             self.table[self.name] = None
             return result

@@ -11,6 +11,7 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import Dual, Level
 from varmat.core.errors import DomainError, ShapeError
+from varmat.core.interrupts import from_signal
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
@@ -19,7 +20,7 @@ from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.programs.program import ElsewhereError, Program
-from varmat.programs.runners import has_native, runner_for
+from varmat.programs.runners import has_native, native_runner, runner_for
 from varmat.programs.scans import Loop, NativeLoop, Sizes, has_guards, with_guards, without_guards
 from varmat.programs.split_scans import (
     Split,
@@ -138,10 +139,8 @@ class Body:
         if not has_native():
             return None
         if (in_rows, guarded) not in self._runners:
-            from varmat.programs.runners.native import NativeRunner
-
             program = self._program(in_rows) if guarded else self.program(in_rows)
-            self._runners[in_rows, guarded] = NativeRunner(program, numbers=True)
+            self._runners[in_rows, guarded] = native_runner()(program, numbers=True)
         runner = self._runners[in_rows, guarded]
         if runner.calls_python:
             return None
@@ -156,11 +155,9 @@ class Body:
         if count < LONG or not has_native():
             return None
         if in_rows not in self._splits:
-            from varmat.programs.runners.native import NativeRunner
-
             split = Split(self.program(in_rows), self.sizes, in_rows)
             self._splits[in_rows] = (
-                SplitLoop(split, NativeRunner(split.runs, numbers=True))
+                SplitLoop(split, native_runner()(split.runs, numbers=True))
                 if split.is_possible
                 else None
             )
@@ -244,7 +241,9 @@ class Body:
         """The results of the program or, if a guard fails, of the function as it is written."""
         try:
             zero, *found = self._numpy(in_rows)([*(x for each in leaves for x in each), *weights])
-        except (ArithmeticError, ValueError, ElsewhereError):
+        except (ArithmeticError, ValueError, ElsewhereError) as error:
+            if from_signal(error):
+                raise
             zero = np.nan
         if zero != 0.0:
             try:

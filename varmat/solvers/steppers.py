@@ -202,13 +202,15 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
 
         watched = problem._replace(rate=rate)
         return _started(watched, scipy_integrate.LSODA, t0, z, end, **common)
-    from scipy.sparse import block_diag
+    from scipy.sparse import block_diag, coo_array
 
     def jacobian(t: float, y: np.ndarray) -> Result:
         blocks = problem.jacobian(t, y)
         # It is wanted at a prediction, where it need not be finite: a smaller step does without.
         blocks = np.where(np.isfinite(blocks), blocks, 0.0)
-        return blocks[0] if len(blocks) == 1 else block_diag(list(blocks), format="csc")
+        if len(blocks) == 1:
+            return blocks[0]
+        return block_diag([coo_array(each) for each in blocks], format="csc")
 
     return _started(problem, scipy_integrate.BDF, t0, z, end, jac=jacobian, **common)
 

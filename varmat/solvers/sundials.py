@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.interrupts import mark_from_signal
+
 if TYPE_CHECKING:
     from varmat.typing import Function
 
@@ -30,11 +32,11 @@ class FirstError:
 
     Attributes
     ----------
-    error : Exception or None
+    error : BaseException or None
     """
 
     def __init__(self) -> None:
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def kept(self, function: Function) -> Function:
         """The function, with its errors kept."""
@@ -43,7 +45,7 @@ class FirstError:
         def called(*args: object) -> None:
             try:
                 function(*args)
-            except Exception as error:
+            except BaseException as error:
                 self.error = self.error or error
                 raise
 
@@ -106,9 +108,13 @@ def solve(
     asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
     try:
         report = solver.solve(asked, *start)
-    except Exception:
+    except BaseException as error:
         if first.error is not None:
             raise first.error from None
+        if not isinstance(error, (ArithmeticError, RuntimeError)):
+            # Neither rates in native code nor the solver raise others. With Python 3.11 the solver
+            # drops the traceback, by which they would be known.
+            mark_from_signal(error)
         raise
     if first.error is not None:
         raise first.error

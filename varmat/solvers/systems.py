@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from varmat.core.errors import ShapeError
+from varmat.core.interrupts import from_signal
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
@@ -118,7 +119,9 @@ class System:
             try:
                 # 0, or nan if a guard fails in the native runner
                 ended, found = run([point])
-            except (ArithmeticError, ValueError, ElsewhereError):
+            except (ArithmeticError, ValueError, ElsewhereError) as error:
+                if from_signal(error):
+                    raise
                 ended = np.nan
             if ended == 0.0:
                 return found  # type: ignore[no-any-return]
@@ -147,7 +150,9 @@ class System:
             try:
                 with np.errstate(all="ignore"):
                     self._programs[key] = record_values(of_vector, point)[0]
-            except Exception:
+            except Exception as error:
+                if from_signal(error):
+                    raise
                 self._programs[key] = None  # calling the function raises its own errors
         return self._programs[key]
 

@@ -8,6 +8,7 @@ import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING
 
+from varmat.core.interrupts import Interrupts
 from varmat.programs.program import Program
 
 if TYPE_CHECKING:
@@ -37,12 +38,17 @@ def has_native() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+def native_runner() -> type[NativeRunner]:
+    """The class of the native runner, whose import compiles."""
+    with Interrupts():  # numba cannot be imported again after an interrupt in the middle
+        from varmat.programs.runners.native import NativeRunner
+    return NativeRunner
+
+
 def runner_for(program: Program, runner: str = "auto") -> NativeRunner | NumpyRunner:
     """What runs a program: a function from the list of arguments to the list of outputs."""
     if runner == "native" or (runner == "auto" and has_native()):
-        from varmat.programs.runners.native import NativeRunner
-
-        return NativeRunner(program)
+        return native_runner()(program)
     from varmat.programs.runners.numpy import NumpyRunner
 
     return NumpyRunner(program)

@@ -32,8 +32,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 from numba import cfunc, njit, types
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
+from varmat.core.interrupts import Interrupts, from_signal
 from varmat.programs.runners.addresses import (
     INT64,
     WORDS,
@@ -64,12 +67,36 @@ MOST_OPERANDS, MOST_AXES = 10, 8
 ENDED, USED_UP, TOO_SMALL = 1.0, 2.0, 3.0
 
 
-def _on_disk(make: Function, function: Function) -> Any:
+class _Cache(FunctionCache):
+    """The cache of a function on disk, where a damaged file counts as missing."""
+
+    def load_overload(self, *args: object) -> object:
+        try:
+            return super().load_overload(*args)
+        except Exception as error:  # unpickling a file that was cut short may raise any
+            if from_signal(error):
+                raise
+            self.flush()
+            return None
+
+
+def on_disk(make: Function, function: Function) -> Any:
     """Compile a function, and cache it on disk if possible."""
-    try:
-        return make(cache=True, error_model="numpy")(function)
-    except RuntimeError:  # no writable folder for the cache
-        return make(error_model="numpy")(function)
+    with Interrupts():  # numba does not compile again after an interrupt in the middle
+        try:
+            cache = _Cache(function)
+        except RuntimeError:  # no writable folder for the cache
+            return make(error_model="numpy")(function)
+        try:
+            made = make(cache=True, error_model="numpy")(function)
+        except Exception as error:  # from the cache, whose damaged files may raise any
+            if from_signal(error):
+                raise
+            cache.flush()
+            made = make(cache=True, error_model="numpy")(function)
+        if isinstance(made, Dispatcher):  # it reads the cache when it is called
+            made._cache = cache
+        return made
 
 
 def _inner(function: Function) -> Result:
@@ -130,7 +157,7 @@ def call_table(
 def call_python(
     context: Context, function: types.Type, user: types.Type, step: types.Type, bases: types.Type
 ) -> Intrinsic:
-    """Call a function of two numbers and the bases that returns a number, at an address."""
+    """Call a function of two numbers and the bases that returns 0 for an error, at an address."""
     generate = calling(INT64, INT64, INT64, INT64.as_pointer())
     return types.int64(types.int64, types.int64, types.int64, WORDS), generate
 
@@ -380,7 +407,7 @@ def own_kernel(name: str) -> int:
     """The address of one of our kernels, with the signature of NumPy's inner loops."""
     signature = types.void(WORDS, WORDS, WORDS, types.int64)
     fast = {"reassoc", "contract"} if name in IN_ANY_ORDER else False
-    return _on_disk(partial(cfunc, signature, fastmath=fast), _OWN[name]).address  # type: ignore[no-any-return]
+    return on_disk(partial(cfunc, signature, fastmath=fast), _OWN[name]).address  # type: ignore[no-any-return]
 
 
 @_inner
@@ -483,12 +510,12 @@ def _run_table(table: Words, words: int, bases: Words, python: int, user: int) -
             x, bounds = doubles_at(bases[row[2]] + row[3])[0], doubles_at(row[4])
             if not bounds[0] < x < bounds[1]:
                 return 1
-        elif kind == PYTHON and call_python(python, user, row[2], bases):
+        elif kind == PYTHON and not call_python(python, user, row[2], bases):
             return 2
     return 0
 
 
-run_table = _on_disk(
+run_table = on_disk(
     partial(cfunc, types.int64(WORDS, types.int64, WORDS, types.int64, types.int64)), _run_table
 )
 
@@ -545,5 +572,5 @@ def _run_rates(
 
 
 run, run_many, run_rates = (
-    _on_disk(partial(njit, nogil=True), each) for each in (_run, _run_many, _run_rates)
+    on_disk(partial(njit, nogil=True), each) for each in (_run, _run_many, _run_rates)
 )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
 import numpy as np
 
+from varmat.core.interrupts import from_signal, kept_from_callbacks
 from varmat.programs.memory import Plan
 from varmat.programs.program import OBJECT, Program, Value
 from varmat.programs.runners import compiled
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 
 # Bytes of scratch memory up to which a frame is kept between calls.
 KEPT_BYTES = 1 << 18
+# Points in the first slice of a map, and about how many seconds a later one takes at most: an
+# interrupt waits for one slice.
+FIRST_SLICE = 16
+SLICE = 0.05
 NO_STEPS = np.empty(0, np.int64)
 
 
@@ -73,7 +81,7 @@ class NativeRunner:
         def call_python(user: object, number: int, bases: Words) -> int:
             return itself()._call_python(user, number, bases)  # type: ignore[union-attr]
 
-        self._callback = _CALLBACK(call_python)
+        self._called, self._callback = call_python, _CALLBACK(call_python)
         self.python = ctypes.cast(self._callback, ctypes.c_void_p).value
         self.table = np.array(
             [*made.place(program.outputs[0]), self.python, compiled.run_table.address, *made.words],
@@ -88,6 +96,7 @@ class NativeRunner:
         )
 
     def _call_python(self, user: object, number: int, bases: Words) -> int:
+        """1, or 0 after an error: ctypes returns 0 for an error before this function begins."""
         try:
             frame, step = self._busy[bases[SCRATCH]], self.program.steps[number]
             with np.errstate(all="ignore"):
@@ -98,9 +107,20 @@ class NativeRunner:
                     else:
                         self._array(value, frame, bases)[...] = x
         except BaseException as error:
-            self._raised[bases[SCRATCH]] = error
-            return 1
-        return 0
+            self._keep(bases[SCRATCH], error)
+            return 0
+        return 1
+
+    def _keep(self, address: int, error: BaseException) -> None:
+        """Keep an error of a run, but not instead of one that comes only once."""
+        if not ((known := self._raised.get(address)) and from_signal(known)):
+            self._raised[address] = error
+
+    def _watched(self, frame: Frame) -> AbstractContextManager[None]:
+        """What to run a program in: errors of its calls of Python are kept."""
+        if not self.calls_python:
+            return nullcontext()
+        return kept_from_callbacks(self._called, partial(self._keep, frame.address))
 
     def _array(self, value: Value, frame: Frame, bases: Words) -> Array:
         if value.dtype is OBJECT:
@@ -122,12 +142,14 @@ class NativeRunner:
         if self._single:
             (argument,) = arguments
             gradient = np.empty(self._shapes[0])
-            if argument.ndim == 1 and argument.flags.c_contiguous:
-                value = compiled.run(self.table, frame.scratch, argument, gradient)
+            place = gradient
+            if not (argument.ndim == 1 and argument.flags.c_contiguous):
+                argument, place = argument.ravel(), gradient.reshape(-1)
+            if self.calls_python:
+                with self._watched(frame):
+                    value = compiled.run(self.table, frame.scratch, argument, place)
             else:
-                value = compiled.run(
-                    self.table, frame.scratch, argument.ravel(), gradient.reshape(-1)
-                )
+                value = compiled.run(self.table, frame.scratch, argument, place)
             results = [gradient]
         else:
             given = [
@@ -147,7 +169,8 @@ class NativeRunner:
                 *places[1:],
             ]
             bases = np.array([0, frame.address, *(x.ctypes.data for x in arrays)], np.int64)
-            compiled.run_many(self.table, bases, NO_STEPS, values := np.empty(1))
+            with self._watched(frame):
+                compiled.run_many(self.table, bases, NO_STEPS, values := np.empty(1))
             value = float(values[0])
             if places is not results:
                 ends = np.cumsum([v.size for v in made])
@@ -169,10 +192,10 @@ class NativeRunner:
         workers: int | None = None,
     ) -> None:
         """Run at many points, in threads, by default one for each processor; a value is nan where
-        the run ended.
+        the run ended, as by an error of a step that calls Python.
 
         A row of `points` has all arguments one after the other, a row of `gradients` all outputs
-        but the first."""
+        but the first. Signals are looked for between slices of points."""
         flat, places = points.reshape(len(points), -1), gradients.reshape(len(points), -1)
         sizes = [v.size for v in self.program.arguments], [v.size for v in self.program.outputs[1:]]
         in_order = flat.flags.c_contiguous and places.flags.c_contiguous
@@ -188,30 +211,42 @@ class NativeRunner:
             workers = 1
         count = min(workers or processors(), len(points)) or 1
         shares = np.array_split(np.arange(len(points)), count)
+        is_stopped = False
 
         def work(share: np.ndarray) -> None:
-            frame = self.take_frame()
-            here = slice(share[0], share[-1] + 1)
+            frame, start, count = self.take_frame(), int(share[0]), FIRST_SLICE
             try:
-                pairs = [(flat[here], starts[0]), (places[here], starts[1])]
-                given, made = ([x.ctypes.data + int(at) for at in each] for x, each in pairs)
-                arguments, results = ([x.strides[0]] * len(each) for x, each in pairs)
-                bases = [0, frame.address, *given[:1], *made[:1], *given[1:], *made[1:]]
-                steps = [0, 0, *arguments[:1], *results[:1], *arguments[1:], *results[1:]]
+                while start <= share[-1] and not is_stopped:
+                    end, begun = min(start + count, int(share[-1]) + 1), time.perf_counter()
+                    run(frame, slice(start, end))
+                    took = time.perf_counter() - begun
+                    start, count = end, count * 2 if took < 0.5 * SLICE else max(1, count // 2)
+            finally:
+                self.give_frame(frame)
+
+        def run(frame: Frame, here: slice) -> None:
+            pairs = [(flat[here], starts[0]), (places[here], starts[1])]
+            given, made = ([x.ctypes.data + int(at) for at in each] for x, each in pairs)
+            arguments, results = ([x.strides[0]] * len(each) for x, each in pairs)
+            bases = [0, frame.address, *given[:1], *made[:1], *given[1:], *made[1:]]
+            steps = [0, 0, *arguments[:1], *results[:1], *arguments[1:], *results[1:]]
+            with self._watched(frame):
                 compiled.run_many(
                     self.table, np.array(bases, np.int64), np.array(steps, np.int64), values[here]
                 )
-            finally:
-                self.give_frame(frame)
+            raised = self._raised.pop(frame.address, None)
+            if raised is not None and from_signal(raised):
+                raise raised
 
         if len(shares) < 2:
             for share in shares:
                 work(share)
-        else:
-            with ThreadPoolExecutor(len(shares)) as executor:
+            return
+        with ThreadPoolExecutor(len(shares)) as executor:
+            try:
                 list(executor.map(work, shares))
-        for address in [*self._raised]:
-            raise self._raised.pop(address)
+            finally:
+                is_stopped = True  # a signal ends the other threads too
 
     def take_frame(self) -> Frame:
         """Memory for a run."""

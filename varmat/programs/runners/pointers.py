@@ -12,6 +12,7 @@ import ctypes
 import math
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ from varmat.programs.runners.compiled import (
     bases_on_stack,
     call_table,
     calling,
+    on_disk,
 )
 from varmat.programs.runners.native import Frame, NativeRunner
 
@@ -121,7 +123,6 @@ def run_block(block: Words, slot: Words, point: int, output: int) -> tuple[int, 
 # Numba keeps compiled functions until their own file changes: what they are made of is part of the
 # key, as a variable of theirs.
 def _functions(version: int) -> tuple[Result, Result]:
-    @cfunc(types.int32(types.int64, DOUBLES, DOUBLES, DOUBLES, types.voidptr), cache=True)
     def log_density(size, point, gradient, value, user):  # type: ignore[no-untyped-def]
         """0, or 1 where the point is refused."""
         block = words_at(address_of(user))
@@ -140,7 +141,6 @@ def _functions(version: int) -> tuple[Result, Result]:
         value[0] = result
         return 0
 
-    @cfunc(types.int32(types.int64, types.int64, DOUBLES, DOUBLES, types.voidptr), cache=True)
     def expand(size, expanded, point, draw, user):  # type: ignore[no-untyped-def]
         """The values that the program makes, nan for those that come later, and, if it is asked
         for, the point.
@@ -167,7 +167,18 @@ def _functions(version: int) -> tuple[Result, Result]:
 
 
 _MADE_OF = addresses.__file__, compiled.__file__
-log_density, expand = _functions(zlib.crc32(b"".join(Path(each).read_bytes() for each in _MADE_OF)))
+_SIGNATURES = (
+    types.int32(types.int64, DOUBLES, DOUBLES, DOUBLES, types.voidptr),
+    types.int32(types.int64, types.int64, DOUBLES, DOUBLES, types.voidptr),
+)
+log_density, expand = (
+    on_disk(partial(cfunc, signature), function)
+    for signature, function in zip(
+        _SIGNATURES,
+        _functions(zlib.crc32(b"".join(Path(each).read_bytes() for each in _MADE_OF))),
+        strict=True,
+    )
+)
 
 _ELSEWHERE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
