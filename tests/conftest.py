@@ -5,7 +5,10 @@ complete run fails if something is missing.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import re
+import signal
+import tomllib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from varmat.core.elementwise import USERS
 from varmat.testing import coverage
 
 HERE = Path(__file__).parent
+# Packages of our extras that may be missing in a complete run: nothing that the tests import.
+MAY_BE_MISSING = {"torch": "it is large, and only benchmarks compare with it"}
 RAISES = pytest.raises
 
 
@@ -38,6 +43,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="print which public functions the tests exercise, or write it as Markdown to "
         "--coverage-table=FILE",
     )
+
+
+def of_extras() -> set[str]:
+    """The names of all packages in our extras, as they are imported or written in a reason."""
+    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
+    named = {
+        re.split(r"[\[<>=]", each)[0].lower()
+        for extra in project["optional-dependencies"].values()
+        for each in extra
+    }
+    imported = {"scikit-sundae": {"sksundae"}, "arviz": {"arviz_base", "arviz_stats"}}
+    return named.union(*(imported.get(name, set()) for name in named)) - {"varmat"}
+
+
+class Skips:
+    """A complete run fails if a test is skipped because a package of an extra is missing: the run
+    would say that something works that it has not tried.
+    """
+
+    def __init__(self, is_complete: Callable[[], bool]) -> None:
+        self.is_complete = is_complete
+        self.found: set[str] = set()
+        self.packages = of_extras() - MAY_BE_MISSING.keys()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.skipped and isinstance(report.longrepr, tuple):
+            reason = report.longrepr[2]
+            says_so = re.search("not installed|No module named|needs", reason)
+            if says_so and self.packages & {*re.findall(r"[a-z][\w-]*", reason.lower())}:
+                self.found.add(reason)
+
+    pytest_collectreport = pytest_runtest_logreport
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: Any) -> None:
+        if self.found and session.exitstatus == pytest.ExitCode.OK and self.is_complete():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.found and self.is_complete():
+            text = "Tests were skipped for packages that our extras name"
+            terminalreporter.write_line(f"{text}: {'; '.join(sorted(self.found))}", red=True)
 
 
 class Coverage:
@@ -122,5 +169,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Coverage(config, coverage.start()))
+    # A shell lets jobs in the background ignore interrupts, which tests send to themselves.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    recorded = Coverage(config, coverage.start())
+    config.pluginmanager.register(recorded)
+    config.pluginmanager.register(Skips(recorded.is_complete))
     pytest.raises = noted_raises

@@ -2,8 +2,8 @@
 
 Python calls the handlers of signals in the main thread, between any two instructions. An error
 that a handler raises there may come up in a callback of compiled code, which can only print it, or
-in the middle of an import. So code with such places keeps Ctrl-C back and asks for it, and code
-that catches errors to try another way lets the errors of handlers pass.
+in the middle of an import. So code with such places keeps signals back, and code that catches
+errors to try another way lets the errors of handlers pass.
 """
 
 from __future__ import annotations
@@ -54,6 +54,28 @@ def _arguments(frame: FrameType) -> list[object]:
 def mark_from_signal(error: BaseException) -> None:
     """Let `from_signal` know an error whose traceback compiled code has dropped."""
     error._is_from_signal = True  # type: ignore[attr-defined]
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back all signals to the end, for imports and compilations: a module or a registry that
+    is left half made would spoil all later ones.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    held = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    held = {number: handler for number, handler in held.items() if callable(handler)}
+    try:
+        for number in held:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+        for number in came:
+            held[number](number, sys._getframe())  # type: ignore[operator,misc]
 
 
 class Interrupts:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.interrupts import Interrupts, from_signal
+from varmat.core.interrupts import from_signal, uninterrupted
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
 from varmat.models.functions import of_values
@@ -71,7 +71,7 @@ class NativeModel:
     """
 
     def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: Settings) -> None:
-        with Interrupts():  # compiles
+        with uninterrupted():
             from varmat.programs.runners import pointers
         from varmat.programs.runners.native import NativeRunner
 

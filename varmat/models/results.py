@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from varmat.core.errors import ShapeError
+from varmat.core.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Shape
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def optional(module: str, purpose: str) -> Any:
     """Import a module of the extra ``sample``, or say how to install it."""
     try:
-        return importlib.import_module(module)
+        with uninterrupted():
+            return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
         if (error.name or "").partition(".")[0] != package:

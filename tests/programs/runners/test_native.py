@@ -5,6 +5,7 @@ memory.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -29,7 +30,7 @@ from varmat.programs.runners import check_runner, has_native, runner_for
 pytest.importorskip("numba", reason="the native runner needs numba")
 
 from varmat.programs.memory import Plan
-from varmat.programs.runners import loops, table
+from varmat.programs.runners import compiled, loops, table
 from varmat.programs.runners.compiled import PYTHON
 from varmat.programs.runners.loops import NoLoopError, loop_of
 from varmat.programs.runners.native import NativeRunner
@@ -241,6 +242,77 @@ def test_interrupts_go_through() -> None:
     )
     with pytest.raises(KeyboardInterrupt):
         run([np.ones(2)])
+
+
+def test_a_signal_before_the_first_instruction_of_a_call_of_python() -> None:
+    """ctypes prints its error and goes on, so the run must not go on with what is in memory."""
+
+    class Pending:
+        """Raises when the callback asks for the runner, before its try statement."""
+
+        def __call__(self) -> None:
+            raise TimeoutError("limit")
+
+    runner = NativeRunner(
+        of_one_step(PythonCall("called", lambda x: (x + 1.0,), [((2,), FLOAT)], False), (2,))
+    )
+    code = runner._called.__code__
+    assert "itself" in code.co_freevars
+    cell = runner._called.__closure__[code.co_freevars.index("itself")]
+    cell.cell_contents, known = Pending(), cell.cell_contents
+    with pytest.raises(TimeoutError, match="limit"):
+        runner([np.ones(2)])
+    points, values = np.ones((3, 2)), np.zeros(3)
+    cell.cell_contents = known
+    runner.map(points, values, np.empty((3, 2)), 1)
+    assert runner([np.ones(2)])[0] == values[0]
+
+
+def test_an_interrupt_ends_a_map_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of many points looks for signals now and then, whatever the number of threads."""
+
+    def many(*args: Any) -> None:
+        runs.append(args)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
+        known(*args)
+
+    known, runs = compiled.run_many, []
+    g = vm.recorded(lambda x: np.sum(np.exp(x)), runner="native")
+    points = np.ones((100_000, 2))
+    monkeypatch.setattr(compiled, "run_many", many)
+    g(points[0])
+    for workers in (1, 2):
+        runs.clear()
+        with pytest.raises(KeyboardInterrupt):
+            g.map(points, workers=workers)
+        assert len(runs) <= 3 * workers
+
+
+def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
+    """numba's files are cut short, as by a full disk."""
+    code = (
+        "import numpy as np, varmat as vm\n"
+        "g = vm.recorded(lambda x: np.sum(np.exp(x)), runner='native')\n"
+        "assert g(np.ones(2))[0] == g(np.ones(2))[0] == 2 * np.exp(1.0)\n"
+    )
+
+    def run() -> None:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", code], check=True, env=environment, timeout=200
+        )
+
+    run()
+    files = sorted(each for each in tmp_path.rglob("*.nb?") if "compiled" in each.name)
+    assert len(files) >= 6
+    sizes = {each: each.stat().st_size for each in files}
+    # Index or data of a function, or both.
+    for n, each in enumerate(files):
+        if n % 3:
+            os.truncate(each, (sizes[each] // 2) * (n % 2))
+    run()
+    assert all(each.stat().st_size > sizes[each] // 2 for each in files)
 
 
 def test_a_domain_error_of_a_recording_is_the_functions_own() -> None:

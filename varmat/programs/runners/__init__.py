@@ -8,7 +8,7 @@ import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING
 
-from varmat.core.interrupts import Interrupts
+from varmat.core.interrupts import uninterrupted
 from varmat.programs.program import Program
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def has_native() -> bool:
 
 def native_runner() -> type[NativeRunner]:
     """The class of the native runner, whose import compiles."""
-    with Interrupts():  # numba cannot be imported again after an interrupt in the middle
+    with uninterrupted():
         from varmat.programs.runners.native import NativeRunner
     return NativeRunner
 

@@ -36,7 +36,7 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
-from varmat.core.interrupts import Interrupts, from_signal
+from varmat.core.interrupts import from_signal, uninterrupted
 from varmat.programs.runners.addresses import (
     INT64,
     WORDS,
@@ -67,7 +67,7 @@ MOST_OPERANDS, MOST_AXES = 10, 8
 ENDED, USED_UP, TOO_SMALL = 1.0, 2.0, 3.0
 
 
-class _Cache(FunctionCache):
+class _Cache(FunctionCache):  # type: ignore[misc]
     """The cache of a function on disk, where a damaged file counts as missing."""
 
     def load_overload(self, *args: object) -> object:
@@ -82,20 +82,20 @@ class _Cache(FunctionCache):
 
 def on_disk(make: Function, function: Function) -> Any:
     """Compile a function, and cache it on disk if possible."""
-    with Interrupts():  # numba does not compile again after an interrupt in the middle
+    with uninterrupted():
         try:
             cache = _Cache(function)
         except RuntimeError:  # no writable folder for the cache
             return make(error_model="numpy")(function)
         try:
-            made = make(cache=True, error_model="numpy")(function)
+            made: Any = make(cache=True, error_model="numpy")(function)
         except Exception as error:  # from the cache, whose damaged files may raise any
             if from_signal(error):
                 raise
             cache.flush()
             made = make(cache=True, error_model="numpy")(function)
         if isinstance(made, Dispatcher):  # it reads the cache when it is called
-            made._cache = cache
+            vars(made)["_cache"] = cache
         return made
 
 
@@ -157,7 +157,7 @@ def call_table(
 def call_python(
     context: Context, function: types.Type, user: types.Type, step: types.Type, bases: types.Type
 ) -> Intrinsic:
-    """Call a function of two numbers and the bases that returns 0 for an error, at an address."""
+    """Call a function of two numbers and the bases that returns a number, at an address."""
     generate = calling(INT64, INT64, INT64, INT64.as_pointer())
     return types.int64(types.int64, types.int64, types.int64, WORDS), generate
 
@@ -510,7 +510,7 @@ def _run_table(table: Words, words: int, bases: Words, python: int, user: int) -
             x, bounds = doubles_at(bases[row[2]] + row[3])[0], doubles_at(row[4])
             if not bounds[0] < x < bounds[1]:
                 return 1
-        elif kind == PYTHON and not call_python(python, user, row[2], bases):
+        elif kind == PYTHON and call_python(python, user, row[2], bases):
             return 2
     return 0
 

@@ -96,7 +96,6 @@ class NativeRunner:
         )
 
     def _call_python(self, user: object, number: int, bases: Words) -> int:
-        """1, or 0 after an error: ctypes returns 0 for an error before this function begins."""
         try:
             frame, step = self._busy[bases[SCRATCH]], self.program.steps[number]
             with np.errstate(all="ignore"):
@@ -108,8 +107,8 @@ class NativeRunner:
                         self._array(value, frame, bases)[...] = x
         except BaseException as error:
             self._keep(bases[SCRATCH], error)
-            return 0
-        return 1
+            return 1
+        return 0
 
     def _keep(self, address: int, error: BaseException) -> None:
         """Keep an error of a run, but not instead of one that comes only once."""
@@ -177,7 +176,8 @@ class NativeRunner:
                 for x, end in zip(results, ends, strict=True):
                     x[...] = places[0][end - x.size : end].reshape(x.shape)
             results = [x if x.ndim else float(x) for x in results]
-        raised = self._raised.pop(frame.address, None) if value != value else None
+        # The value may be finite: after an error before a callback begins, ctypes returns anything.
+        raised = self._raised.pop(frame.address, None) if self.calls_python else None
         self.give_frame(frame)
         if raised is not None:
             raise raised
@@ -209,8 +209,8 @@ class NativeRunner:
         ]
         if self.calls_python:  # threads would only take turns
             workers = 1
-        count = min(workers or processors(), len(points)) or 1
-        shares = np.array_split(np.arange(len(points)), count)
+        count = min(workers or processors(), len(points))
+        shares = np.array_split(np.arange(len(points)), count) if count else []
         is_stopped = False
 
         def work(share: np.ndarray) -> None:
