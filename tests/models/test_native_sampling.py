@@ -18,6 +18,7 @@ import varmat as vm
 from varmat.models import native_sampling
 from varmat.models.callbacks import Callbacks
 from varmat.models.chains import SECONDS, ThreadedChains
+from varmat.models.results import joined_chains
 
 pytest.importorskip("numba")
 with warnings.catch_warnings():
@@ -120,6 +121,88 @@ def test_draws_do_not_depend_on_the_number_of_threads():
     expected = model.sample(**SETTINGS, cores=1)
     for cores in (2, 4):
         assert_same(model.sample(**SETTINGS, cores=cores), expected)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"cores": 1}, {"chains": 1}, {"executor": "threads"}], ids=str
+)
+@pytest.mark.parametrize("recorded", [None, False])
+@pytest.mark.filterwarnings("ignore:More chains:UserWarning")  # of ArviZ
+def test_no_draws(recorded, settings):
+    model = vm.Model(
+        lambda mu, y: np.sum(-0.5 * (y - mu) ** 2),
+        mu=vm.real(),
+        data={"y": np.ones(3)},
+        recorded=recorded,
+        log_likelihood=lambda mu, y: {"y": -0.5 * (y - mu) ** 2},
+        generated_quantities=lambda mu, rng: {"z": rng.normal(mu, size=2)},
+    )
+    given = {"draws": 0, "tune": 20, "chains": 2, "seed": 1, "progress_bar": False, **settings}
+    result = model.sample(**given)
+    assert result.posterior["z"].shape == (given["chains"], 0, 2)
+    assert result.warmup_posterior["z"].shape == (given["chains"], 20, 2)
+    assert np.all(np.isfinite(result.warmup_posterior["z"]))
+    with pytest.raises(
+        vm.DomainError, match=r"^Model.summary: result has 0 draws, but must have at"
+    ):
+        model.summary(result)
+    with pytest.raises(
+        vm.DomainError, match=r"^Model.sample: tune is 0, but must be an integer of"
+    ):
+        model.sample(**{**given, "tune": 0})
+
+
+def test_interrupted_chains_are_cut_to_one_length():
+    """A chain without draws is left out if others have some."""
+
+    def part(result, draws, warmup):
+        made = {}
+        for name, group in groups(result).items():
+            count = warmup if name.startswith("warmup") else draws
+            made[name] = group.isel(chain=[0], draw=slice(count)) if "draw" in group.dims else group
+        tree = hasattr(result, "children")
+        return type(result).from_dict(made) if tree else type(result)(**made)
+
+    def joined(lengths, count):
+        parts = {i: part(whole, *each) for i, each in lengths.items()}
+        if not isinstance(count, str):
+            return joined_chains(parts, count)
+        with pytest.warns(UserWarning, match=f"^Model.sample: interrupted: {count}$"):
+            return joined_chains(parts, 3)
+
+    whole = parameters().sample(**SETTINGS)
+    warm = whole.warmup_posterior.sizes["draw"]
+    cut = "the chains, which have up to 40 draws, are cut to the shortest, 7"
+    cases = [
+        ({0: (40, warm), 1: (7, warm), 2: (20, warm)}, cut, [0, 1, 2], (7, warm)),
+        (
+            {0: (40, warm), 2: (7, warm)},
+            f"the result is without the chains 1, which .*; {cut}",
+            [0, 2],
+            (7, warm),
+        ),
+        (
+            {0: (40, warm), 1: (0, 5), 2: (40, warm)},
+            "the result is without the chains 1, which have no draws",
+            [0, 2],
+            (40, warm),
+        ),
+        ({0: (0, 9), 1: (0, 5), 2: (0, warm)}, 3, [0, 1, 2], (0, 5)),
+        ({0: (40, warm), 1: (40, warm)}, 2, [0, 1], (40, warm)),
+    ]
+    for lengths, said, chains, (draws, warmup) in cases:
+        result = joined(lengths, said)
+        assert result.posterior.chain.values.tolist() == chains
+        for group, size in (
+            ("posterior", draws),
+            ("sample_stats", draws),
+            ("warmup_posterior", warmup),
+        ):
+            assert result[group].sizes["draw"] == size
+        expected = whole.posterior["x"].values[[0] * len(chains), :draws]
+        np.testing.assert_array_equal(result.posterior["x"].values, expected)
+    with pytest.raises(KeyboardInterrupt):
+        joined_chains({}, 2)
 
 
 def test_an_interrupt_of_the_threads_returns_the_draws_that_there_are(monkeypatch):

@@ -65,8 +65,8 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-    held = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    held = {number: handler for number, handler in held.items() if callable(handler)}
+    handlers = {int(number): signal.getsignal(number) for number in signal.valid_signals()}
+    held = {number: handler for number, handler in handlers.items() if callable(handler)}
     try:
         for number in held:
             signal.signal(number, lambda number, _: came.append(number))
@@ -75,7 +75,7 @@ def uninterrupted() -> Iterator[None]:
         for number, handler in held.items():
             signal.signal(number, handler)
         for number in came:
-            held[number](number, sys._getframe())  # type: ignore[operator,misc]
+            held[number](number, sys._getframe())
 
 
 class Interrupts:

@@ -450,6 +450,8 @@ class Model(DensityModel):
             `LaplaceApproximation`.
         TypeError
             If `result` is something else.
+        DomainError
+            If it has no draws.
         """
         return summarised(result)
 

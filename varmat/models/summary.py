@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat import html
+from varmat.core.errors import DomainError
 from varmat.models.layout import indexed
 from varmat.models.results import optional
 
@@ -141,6 +142,8 @@ def summarised(result: ArvizData) -> Summary:
     }
     names = [label for name, x in arrays.items() for label in indexed(name, x.shape[2:])]
     chains, draws = next(iter(arrays.values())).shape[:2]
+    if not chains * draws:
+        raise DomainError("Model.summary: result has 0 draws, but must have at least 1!")
     flat = np.concatenate([x.reshape(chains * draws, -1) for x in arrays.values()], axis=1)
     table, divergences = columns(flat), None
     if groups is None:
