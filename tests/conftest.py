@@ -47,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def of_extras() -> set[str]:
     """The names of all packages in our extras, as they are imported or written in a reason."""
-    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
+    root = Path(coverage.__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     named = {
         re.split(r"[\[<>=]", each)[0].lower()
         for extra in project["optional-dependencies"].values()

@@ -75,7 +75,7 @@ def test_it_is_imported_when_it_is_asked_for():
         "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; vm.numpy.zeros(2); "
         "sys.modules['varmat.numpy']"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=250)
 
 
 @pytest.mark.parametrize("make", [

@@ -56,7 +56,7 @@ def test_worked_examples_run():
     text = CONTRIBUTING.read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL))
     assert code.count("expect_ad(") >= 3
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr
 
 

@@ -340,7 +340,9 @@ def test_a_run_in_which_a_function_is_missing(tmp_path: Path, settings: list[str
         "--coverage-table",
         *settings,
     ]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=250
+    )
     assert result.returncode == pytest.ExitCode.TESTS_FAILED, result.stdout + result.stderr
     assert "2 passed" in result.stdout
     assert (
@@ -351,6 +353,44 @@ def test_a_run_in_which_a_function_is_missing(tmp_path: Path, settings: list[str
         line.split()[:3] == ["functions.elementwise:", "np.exp", "0"]
         for line in result.stdout.splitlines()
     )
+
+
+SKIPPING = """
+import pytest
+
+def test_of_an_extra():
+    pytest.skip("{0}")
+
+def test_other():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "fails"),
+    [
+        ("could not import 'nutpie': No module named 'nutpie'", True),
+        ("ArviZ is not installed", True),
+        ("Dask is not installed", False),
+        ("this ArviZ has no InferenceData", False),
+    ],
+)
+@pytest.mark.parametrize("settings", [[], TWO_PROCESSES], ids=["one process", "two processes"])
+def test_a_run_in_which_tests_of_an_extra_are_skipped(
+    tmp_path: Path, reason: str, fails: bool, settings: list[str]
+) -> None:
+    for name in ("conftest.py", "rows_at_import.py"):
+        shutil.copy(ROOT / name, tmp_path)
+    rest = SUITE.replace("[1:]", "")
+    (tmp_path / "test_suite.py").write_text(rest + SKIPPING.format(reason))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *settings]
+    result = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=250
+    )
+    assert "2 passed, 1 skipped" in result.stdout, result.stdout + result.stderr
+    said = f"Tests were skipped for packages that our extras name: Skipped: {reason}\n"
+    assert (said in result.stdout) is fails
+    assert result.returncode == fails
 
 
 def test_notes_of_several_processes_are_added_up(recorder: coverage.Recorder) -> None:

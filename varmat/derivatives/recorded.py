@@ -10,7 +10,6 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError, ShapeError
-from varmat.core.interrupts import from_signal
 from varmat.core.variables import VARIABLES, borrow_leaf, data
 from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
@@ -30,6 +29,7 @@ from varmat.derivatives.reverse import (
     value_and_grad,
 )
 from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
+from varmat.interrupts import from_signal
 from varmat.programs.passes import optimised
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import runner_for
@@ -114,8 +114,7 @@ class Recorded(Recordings):
         except (ArithmeticError, ValueError, ElsewhereError) as error:
             if from_signal(error):
                 raise
-            # Python's floats raised, an argument is refused, a density is zero, or a sum overflows
-            # before it is scaled. The function itself decides what happens.
+            # Floats raised, a refusal, a density of zero, or an overflow: the function decides.
             return self._eager(*args, **named)
         if not direct:
             following = iter(gradients)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.interrupts import Interrupts, from_signal
+from varmat.interrupts import Interrupts, from_signal
 from varmat.models import progress
 from varmat.models.callbacks import Callbacks
 from varmat.models.native_sampling import prepared

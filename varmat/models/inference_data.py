@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.core.interrupts import from_signal
 from varmat.derivatives.recorded import record_values
+from varmat.interrupts import from_signal
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, of_values

@@ -322,10 +322,10 @@ class Model(DensityModel):
         worker of the chain.
 
         An interrupt (Ctrl-C, or the button of a notebook) ends the sampling and returns the draws
-        that there are, as nutpie and PyMC do. Where Python evaluates the model, generated
-        quantities come with the draws; otherwise they are evaluated afterwards, with a progress bar
-        of their own. An interrupt then leaves nan for those that are missing, with a warning. An
-        error would lose the draws, which took longer."""
+        that were made; a second one gives them up. Chains of unequal length are cut to the
+        shortest, and chains without draws are left out, with a warning. Where Python evaluates the
+        model, generated quantities come with the draws; otherwise they are evaluated afterwards. An
+        interrupt then leaves nan for those that are missing, with a warning."""
         # nutpie panics without adaptation, hangs without cores, and gives no result without chains.
         for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):
             check_integer("Model.sample", name, count, least)
@@ -448,10 +448,8 @@ class Model(DensityModel):
         ImportError
             If ArviZ, which computes effective sample sizes and R-hat, is not installed; not for a
             `LaplaceApproximation`.
-        TypeError
-            If `result` is something else.
-        DomainError
-            If it has no draws.
+        TypeError, DomainError
+            If `result` is something else, or has no draws.
         """
         return summarised(result)
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.interrupts import from_signal, uninterrupted
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
+from varmat.interrupts import from_signal, uninterrupted
 from varmat.models.functions import of_values
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without

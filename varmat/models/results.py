@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.core.interrupts import uninterrupted
+from varmat.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Shape

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.interrupts import Interrupts
+from varmat.interrupts import Interrupts
 from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching, stopping
 from varmat.models.results import joined_chains
 from varmat.parallel.shares import identity

@@ -15,7 +15,6 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain
 from varmat.core.dual import Dual, Level
 from varmat.core.errors import DomainError
-from varmat.core.interrupts import from_signal
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import VARIABLES, data
@@ -24,6 +23,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.structure import map_leaves
+from varmat.interrupts import from_signal
 from varmat.programs.runners import has_native
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import Dual, Level
 from varmat.core.errors import DomainError, ShapeError
-from varmat.core.interrupts import from_signal
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
@@ -19,6 +18,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
+from varmat.interrupts import from_signal
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, native_runner, runner_for
 from varmat.programs.scans import Loop, NativeLoop, Sizes, has_guards, with_guards, without_guards

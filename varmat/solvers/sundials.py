@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.interrupts import mark_from_signal
+from varmat.interrupts import mark_from_signal
 
 if TYPE_CHECKING:
     from varmat.typing import Function

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.core.interrupts import from_signal
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import record_values
+from varmat.interrupts import from_signal
 from varmat.programs.one_step import Method, NativeRates, NativeSteps
 from varmat.programs.program import ElsewhereError, Program
 from varmat.programs.runners import has_native, runner_for

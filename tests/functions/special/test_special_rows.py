@@ -154,7 +154,11 @@ print(len(tables()) > 5)
     # A row is pickled by name.
     code += f"import pickle; print(pickle.loads({pickle.dumps(ROWS['stdtr'])!r})(3.0, 0.0))"
     found = subprocess.run(
-        [sys.executable, "-c", code.lstrip()], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code.lstrip()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=250,
     )
     assert found.stdout.split() == ["[]", "True", "0.5"]
 

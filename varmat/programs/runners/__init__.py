@@ -8,7 +8,7 @@ import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING
 
-from varmat.core.interrupts import uninterrupted
+from varmat.interrupts import uninterrupted
 from varmat.programs.program import Program
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
-from varmat.core.interrupts import from_signal, uninterrupted
+from varmat.interrupts import from_signal, uninterrupted
 from varmat.programs.runners.addresses import (
     INT64,
     WORDS,

@@ -12,7 +12,7 @@ from weakref import ref
 
 import numpy as np
 
-from varmat.core.interrupts import from_signal, kept_from_callbacks
+from varmat.interrupts import from_signal, kept_from_callbacks
 from varmat.programs.memory import Plan
 from varmat.programs.program import OBJECT, Program, Value
 from varmat.programs.runners import compiled

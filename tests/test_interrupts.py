@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.core.interrupts import (
+from varmat.interrupts import (
     Interrupts,
     from_signal,
     kept_from_callbacks,
