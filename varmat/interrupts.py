@@ -133,7 +133,11 @@ def kept_from_callbacks(
     before = sys.unraisablehook
 
     def hook(unraisable: sys.UnraisableHookArgs) -> None:
-        if unraisable.object is callback and unraisable.exc_value is not None:
+        # From Python 3.13 on, only the text tells the callback.
+        is_of_callback = unraisable.object is callback or (
+            unraisable.object is None and repr(callback) in (unraisable.err_msg or "")
+        )
+        if is_of_callback and unraisable.exc_value is not None:
             keep(unraisable.exc_value)
         else:
             before(unraisable)

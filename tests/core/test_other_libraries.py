@@ -78,7 +78,12 @@ def test_derivatives_beside_data_of_pandas():
     def f(x):
         y = s * x - x / s + s**x
         y *= s
-        return np.sum(y) + np.sum(df * x) + np.sum(x @ df.T) + np.sum(np.dot(df, x) ** 2)
+        return (
+            np.sum(y)
+            + np.sum(np.sum(df * x, axis=0))
+            + np.sum(x @ df.T)
+            + np.sum(np.dot(df, x) ** 2)
+        )
 
     expect_ad(f, np.array([0.3, 0.7, 1.9]))
 

@@ -127,7 +127,8 @@ def test_draws_do_not_depend_on_the_number_of_threads():
     "settings", [{"cores": 1}, {"chains": 1}, {"executor": "threads"}], ids=str
 )
 @pytest.mark.parametrize("recorded", [None, False])
-@pytest.mark.filterwarnings("ignore:More chains:UserWarning")  # of ArviZ
+# Of ArviZ, before and from version 1.
+@pytest.mark.filterwarnings("ignore:More chains:UserWarning", "ignore:Found chain dim:UserWarning")
 def test_no_draws(recorded, settings):
     model = vm.Model(
         lambda mu, y: np.sum(-0.5 * (y - mu) ** 2),
