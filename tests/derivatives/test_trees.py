@@ -1,12 +1,15 @@
-"""Structures as a vector and back, derivatives that stop, None and dataclasses as arguments."""
+"""Structures as a vector and back, derivatives that stop, None and dataclasses as arguments,
+and what a function returns beside its scalar.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse
 from recordings import RUNNERS, agree
 
 import varmat as vm
@@ -18,6 +21,11 @@ X = np.array([0.5, -1.0, 2.0])
 class Point:
     a: Any
     b: Any = None
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
 
 
 def test_stopped_derivatives():
@@ -115,3 +123,141 @@ def test_a_list_of_arguments():
     assert vm.value_and_grad(f, argnums=[1])(2.0, 3.0) == (18.0, (12.0,))
     assert vm.recorded(f, [1, 0])(2.0, 3.0) == (18.0, (12.0, 9.0))
     assert vm.recorded(vm.grad(f, [1, 0]))(2.0, 3.0) == (12.0, 9.0)
+
+
+def with_everything(x):
+    z = np.zeros_like(x)
+    z[0] = x[1] ** 2
+    sparse = vm.SparseVar(x, scipy.sparse.eye_array(3))
+    return np.sum(np.exp(x)), {
+        "list": [x, x[0], 2, "s", None, np.sin],
+        "point": Point(2.0 * x, (x[:2], Pair(1, np.sum(x)))),
+        "others": (z[:1], z, vm.matvar([1.0, 2.0]) * 3.0, 1j * x, sparse, {1}, vm.Var),
+    }
+
+
+def test_anything_beside_the_scalar_becomes_plain():
+    (value, aux), gradient = vm.value_and_grad(with_everything, has_aux=True)(X)
+    assert value == pytest.approx(np.sum(np.exp(X)), rel=1e-15)
+    np.testing.assert_allclose(gradient, np.exp(X), rtol=1e-15)
+    *others, sparse, numbers, kind = aux["others"]
+    found = [*aux["list"], aux["point"].a, *aux["point"].b, *others, sparse.toarray()]
+    expected = [X, X[0], 2, "s", None, np.sin, 2.0 * X, X[:2], (1, np.sum(X))]
+    expected += [[1.0], [1.0, 0.0, 0.0], [3.0, 6.0], 1j * X, np.diag(X)]
+    for x, y in zip(found, expected, strict=True):
+        assert type(x) in (float, int, str, np.ndarray, Pair, type(np.sin), type(None))
+        np.testing.assert_array_equal(x, y)
+    assert type(aux["point"].b[1].second) is float
+    assert (numbers, kind) == ({1}, vm.Var)
+    gradient, aux = vm.grad(with_everything, has_aux=True)(X)
+    np.testing.assert_allclose(gradient, np.exp(X), rtol=1e-15)
+    np.testing.assert_array_equal(aux["point"].a, 2.0 * X)
+
+
+def test_what_is_beside_the_scalar_belongs_to_the_caller():
+    x = np.ones(100_000)  # large arrays are not copied at first
+    _, (same, part) = vm.grad(lambda x: (np.sum(x), (x, x[:5])), has_aux=True)(x)
+    same += 1.0
+    part += 1.0
+    assert x[0] == 1.0
+    f = vm.value_and_grad(lambda a, b: (a["x"] * b, (a, b)), (1, 0), has_aux=True)
+    assert f({"x": 2.0}, 3.0) == ((6.0, ({"x": 2.0}, 3.0)), (2.0, {"x": 3.0}))
+
+
+def along(x):
+    """A function of the numbers beside the scalars of gradients, one inside the other."""
+
+    def inner(z, x):
+        return np.sum(np.sin(z) * x), {"q": np.cumsum(z**2 * x)[-1], "v": (x, (z * x)[:2])}
+
+    def middle(y):
+        _, aux = vm.grad(inner, has_aux=True)(np.exp(y), x)
+        return 1.0, [aux, "name"]
+
+    aux, _ = vm.grad(middle, has_aux=True)(x)[1]
+    return aux["q"] + np.sum(aux["v"][0] ** 3) + np.sum(aux["v"][1] ** 2)
+
+
+def first_and_second(x):
+    z, both = np.exp(x), np.array([1.0, 1.0, 0.0])
+    first = z**2 * (2.0 * x + 1.0) + 3.0 * x**2 + both * 2.0 * z**2 * x * (x + 1.0)
+    second = 4.0 * z**2 * (x + 1.0) + 6.0 * x
+    return first, second + both * 2.0 * z**2 * ((x + 1.0) ** 2 + x * (x + 2.0))
+
+
+def test_numbers_beside_the_scalar_keep_derivatives_from_outside():
+    first, second = first_and_second(X)
+    np.testing.assert_allclose(vm.gradient(along, X), first, rtol=1e-13)
+    np.testing.assert_allclose(vm.hessian(along, X), np.diag(second), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(vm.jacobian(vm.grad(along), X), np.diag(second), atol=1e-12)
+    assert vm.jvp(along, (X,), (X,))[1] == pytest.approx(first @ X, rel=1e-13)
+    for runner in RUNNERS:
+        recorded = vm.recorded(along, runner=runner)
+        for x in (np.zeros(3), X):
+            np.testing.assert_allclose(recorded(x)[1], first_and_second(x)[0], rtol=1e-13)
+    stopped = vm.recorded(
+        lambda x: vm.grad(lambda z: (np.sum(z), z[0] * vm.stop_gradient(z[0])), has_aux=True)(x)[1]
+    )
+    for x in (X, 2.0 * X):
+        np.testing.assert_array_equal(stopped(x)[1], [x[0], 0.0, 0.0])
+
+
+def test_variables_of_the_tape_beside_the_scalar():
+    with vm.nested():
+        c = vm.var(3.0)
+        value, aux = vm.value_and_grad(lambda z: (z * z, (z**3, c * z, c)), has_aux=True)(2.0)[0]
+        assert (value, aux[0], type(aux[0])) == (4.0, 8.0, float)
+        assert aux[2] is c
+        aux[1].grad()
+        assert c.adj == 2.0
+    dual = vm.grad(lambda z: (z * z, z**3), has_aux=True)(vm.Dual(2.0, 1.0))[1]
+    assert (dual.val, dual.tan) == (8.0, 12.0)
+
+
+def test_refusals_beside_the_scalar():
+    for f, kind in (
+        (lambda z: z[0], "Var"),
+        (lambda z: z, "VarMat"),
+        (lambda z: (z[0],), "tuple of length 1"),
+        (lambda z: (z[0], 1, 2), "tuple of length 3"),
+    ):
+        for functional in (vm.grad, vm.value_and_grad):
+            name = functional.__name__
+            with pytest.raises(
+                TypeError,
+                match=rf"^{name}: the result is a {kind}, but must be a tuple of two, the scalar",
+            ):
+                functional(f, has_aux=True)(np.ones(2))
+    with pytest.raises(vm.ShapeError, match=r"^grad: the result has shape \(2,\)"):
+        vm.grad(lambda z: (z, z), has_aux=True)(np.ones(2))
+    with pytest.raises(vm.TapeError, match=r"^grad: the result is a Dual that was made by hand"):
+        vm.grad(lambda z: (z, vm.Dual(z, 1.0)), has_aux=True)(2.0)
+    with pytest.raises(TypeError, match=r"^grad: the function uses make_callback_var, which has"):
+        vm.grad(lambda x: vm.grad(lambda z: (z, called_back(z) * x), has_aux=True)(2.0)[1])(3.0)
+    assert vm.grad(lambda z: (z, called_back(z)), has_aux=True)(2.0) == (1.0, 4.0)
+    for functional in (vm.grad, vm.value_and_grad):
+        with pytest.raises(
+            TypeError, match=rf"^recorded: {functional.__name__}\(along\) has has_aux, but must not"
+        ):
+            vm.recorded(functional(along, has_aux=True))
+
+
+def called_back(x):
+    return vm.make_callback_var(vm.value(x) ** 2, lambda y: None)
+
+
+@pytest.mark.parametrize("outer", [vm.gradient, lambda f, x: vm.jvp(f, (x,), (x,))])
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda z, x: x * 1j,
+        lambda z, x: z * x * 1j,
+        lambda z, x: vm.SparseVar(x, scipy.sparse.eye_array(3)),
+    ],
+)
+def test_complex_and_sparse_variables_with_derivatives_from_outside_are_refused(outer, other):
+    def f(x):
+        return vm.grad(lambda z, x: (z, other(z, x)), has_aux=True)(2.0, x)[0]
+
+    with pytest.raises(TypeError, match=r"^grad: the second item of the result has a (Comp|Spa)"):
+        outer(f, X)

@@ -36,10 +36,10 @@ from varmat.core.variables import (
     make_view,
     outsiders,
 )
-from varmat.derivatives.structure import leaves_of
+from varmat.derivatives.structure import leaves_of, map_leaves
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments
+    from varmat.derivatives.structure import Arguments, Tree
     from varmat.typing import Adjoint, Entry, Function, Operand, Result, Settings, Value
 
 
@@ -132,11 +132,12 @@ def _sources(entry: Entry) -> list[Operand]:
 
 
 class Kept:
-    """A scalar of a tape as a function of some of its variables, to be computed again.
+    """A scalar of a tape, or several results, as a function of some of its variables, to be
+    computed again.
 
     Parameters
     ----------
-    y : Var
+    y : Var, or tuple of variables
     wrt : sequence of variables
         Of the tape, with respect to which its gradients are wanted.
     tape : Tape
@@ -145,7 +146,11 @@ class Kept:
     """
 
     def __init__(
-        self, y: Var, wrt: Sequence[Operand], tape: Tape, operands: Sequence[Operand] | None = None
+        self,
+        y: Operand,
+        wrt: Sequence[Operand],
+        tape: Tape,
+        operands: Sequence[Operand] | None = None,
     ) -> None:
         self.y, self.wrt = y, list(wrt)
         self.entries, roots = _needed(tape, y)
@@ -212,8 +217,10 @@ class Kept:
 
 
 def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
-    """The entries that a variable depends on, in order, and the roots of all variables in them."""
-    roots = {id(root_of(y)): root_of(y)}
+    """The entries that a variable, or a tuple of them, depends on, in order, and the roots of all
+    variables in them.
+    """
+    roots = {id(root_of(x)): root_of(x) for x in _parts(y)}
     entries = []
     for entry in reversed(tape):
         rule, result, target, _ = entry
@@ -487,6 +494,60 @@ def is_outer_result(y: Operand, tape: Tape) -> bool:
     if not (outer or outer.leaves or outer.parent is not None):
         return False
     return (type(y) in VARIABLES and y._tape is not tape) or bool(outsiders(tape))
+
+
+# --- what a function returns beside its scalar ---
+
+
+def set_aside(function: str, tree: Tree, tape: Tape) -> Finish:
+    """A function that makes, after the scope, a structure of anything with plain numbers in place
+    of variables.
+
+    Results that depend on variables from outside are computed again in the scope around this one,
+    because they have derivatives there."""
+
+    def prepared(x: Operand, _: str) -> Operand:
+        x = to_varmat(x)
+        refuse_finished(function, x, tape)
+        if type(x) in VARIABLES or isinstance(x, Dual) or not hasattr(type(x), "_plain"):
+            return x
+        # A complex or a sparse variable.
+        parts = filter(is_outer, [to_varmat(getattr(x, name)) for name in x.__slots__])
+        if outsiders(tape) or any(
+            type(part) not in VARIABLES or part._tape is not tape for part in parts
+        ):
+            raise TypeError(
+                f"{function}: the second item of the result has a {type(x).__name__}, but must "
+                "have real variables only where the function uses variables from outside: return "
+                "its parts, or varmat.value(x) if it is a constant here"
+            )
+        return x._plain
+
+    tree = map_leaves(prepared, tree)
+    variables = _flattened(leaves_of(tree))
+
+    def filled(found: Sequence[Operand]) -> Tree:
+        following = iter(found)
+
+        def fill(x: Operand, _: str = "") -> Operand:
+            if isinstance(x, Dual):
+                return paired(fill(x.val), fill(x.tan), x.level)
+            if type(x) not in VARIABLES:
+                return x
+            y = next(following)
+            return y if is_outer(y) else _copied(y)
+
+        return map_leaves(fill, tree)
+
+    if outsiders(tape) or any(x._tape is not tape for x in variables):
+        kept = Kept(tuple(variables), (), tape)
+        for x in kept.operands:
+            _ = x._tape.top.arena  # stale?
+        if kept.operands:
+            _refuse_what_cannot(function, kept.entries, kept.operands, tape)
+            return lambda: filled(kept.again(kept.operands)[0])
+    plain = filled([x._val for x in variables])
+    return lambda: plain
 
 
 # --- forward mode ---

@@ -24,9 +24,11 @@ from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctio
 from varmat.derivatives.reverse import (
     Derived,
     fixed_positions,
+    gradients_with_aux,
     is_plain,
     positions_of,
     value_and_grad,
+    with_aux,
 )
 from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.interrupts import from_signal
@@ -397,6 +399,11 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
         raise TypeError(
             f"recorded: argnums is given with {f.__name__}, but must be left out: a functional "
             "brings its own!"
+        )
+    if f.func in (with_aux, gradients_with_aux):
+        raise TypeError(
+            f"recorded: {f.__name__} has has_aux, but must not, because a recording returns the "
+            "numbers of the value and the derivatives only!"
         )
     if f.functional == "value_and_grad":
         return Recorded(f.__wrapped__, f.argnums, runner)

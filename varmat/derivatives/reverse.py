@@ -14,7 +14,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
-from varmat.core.tape import Tape, close_scope, open_scope, sweep
+from varmat.core.tape import Tape, close_scope, current_tape, open_scope, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import (
     adjoint_of,
@@ -30,6 +30,7 @@ from varmat.derivatives.nested import (
     gradients_of,
     is_outer_result,
     refuse_complex,
+    set_aside,
 )
 from varmat.derivatives.structure import leaves_of, rebuilt
 
@@ -46,7 +47,9 @@ __all__ = ["grad", "gradient", "value_and_grad"]
 def value_and_grad(f: Function) -> ValueAndGrad: ...
 @overload
 def value_and_grad(f: Function, argnums: Argnums) -> Callable[..., tuple[float, Tree]]: ...
-def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
+@overload
+def value_and_grad(f: Function, argnums: Argnums = ..., *, has_aux: bool) -> Function: ...
+def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Function:
     """The function that computes a scalar function together with its gradient.
 
     Parameters
@@ -56,6 +59,9 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     argnums : int or tuple or list of int
         The positional arguments to differentiate with respect to. For a method in a class ``self``
         counts.
+    has_aux : bool
+        Whether `f` returns a tuple of its scalar and anything else (the parts of the scalar, say),
+        which is not differentiated.
 
     Returns
     -------
@@ -66,14 +72,16 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
         same structure, with a float for each scalar and a new float64 array for each array. For
         complex numbers it is complex: the derivative with respect to the real part, plus `i` times
         that with respect to the imaginary part. The other arguments, also keywords, are passed on
-        as they are.
+        as they are. With `has_aux` it is ``((value, aux), gradient)``, where `aux` has plain
+        numbers in place of variables, in dicts, lists, tuples and dataclasses too.
 
     Raises
     ------
     ShapeError
         If `f` returns an array. Sum it, or use `jacobian` or `vjp`.
     TypeError
-        If the result is complex, or an argument or the result is not a number.
+        If the result is complex, or an argument or the result is not a number; with `has_aux`, if
+        the result is not a tuple of two.
         Also if `f` uses variables from outside and an operation that cannot be differentiated
         twice.
     TapeError
@@ -84,7 +92,9 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     -----
     Inside a function that is differentiated itself arguments may be variables, and `f` may use
     variables from outside: value and gradient are variables then, or duals in forward mode, so that
-    derivatives of derivatives are right to any depth.
+    derivatives of derivatives are right to any depth. Numbers in `aux` that depend on
+    variables from outside are variables or duals then too; the operations that make them run twice,
+    while `f` is called once.
 
     Where `f` returns a plain number, which does not depend on the arguments, the gradient is zero.
     What `f` assigns into its argument does not change the caller's array. Nothing remains on the
@@ -106,9 +116,15 @@ def value_and_grad(f: Function, argnums: Argnums = 0) -> Function:
     (15.0, array([ 6., 12.]))
     >>> vm.value_and_grad(f, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
     (15.0, (array([ 6., 12.]), 5.0))
+    >>> def g(x):
+    ...     terms = x**2
+    ...     return np.sum(terms), {"terms": terms}
+    >>> vm.value_and_grad(g, has_aux=True)(np.array([1.0, 2.0]))
+    ((5.0, {'terms': array([1., 4.])}), array([2., 4.]))
     """
     argnums = fixed_positions(argnums)
-    function = Derived(_differentiated, "value_and_grad", f, argnums)
+    how = with_aux if has_aux else _differentiated
+    function: Derived[Any] = Derived(how, "value_and_grad", f, argnums)
     return named(function, f, "value_and_grad", argnums)
 
 
@@ -235,6 +251,28 @@ def _differentiated(
     finally:
         if collecting:
             gc.enable()
+
+
+def with_aux(
+    name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
+) -> tuple[tuple[float, Tree], Tree]:
+    """Value and gradients of a function that returns something else too, and this."""
+    finishes: list[Finish] = []
+
+    def scalar(*given: object, **named: object) -> Operand:
+        tape, result = current_tape(), f(*given, **named)
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
+            kind = type(result).__name__
+            of = f" of length {len(result)}" if isinstance(result, (tuple, list)) else ""
+            raise TypeError(
+                f"{name}: the result is a {kind}{of}, but must be a tuple of two, the scalar and "
+                "anything else, because has_aux is given!"
+            )
+        finishes.append(set_aside(name, result[1], tape))
+        return result[0]
+
+    value, gradients = _differentiated(name, scalar, argnums, *args, **kwargs)
+    return (value, finishes[0]()), gradients
 
 
 def _outer_gradients(name: str, y: Operand, leaves: list[Operand], tape: Tape) -> Result:
@@ -411,8 +449,10 @@ def grad(f: Variable) -> None: ...
 @overload
 def grad(f: Function) -> Gradient: ...
 @overload
-def grad(f: Function, argnums: Argnums) -> Derived[Tree]: ...
-def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tree] | None:
+def grad(f: Function, argnums: Argnums = ..., *, has_aux: bool = ...) -> Derived[Tree]: ...
+def grad(
+    f: Function | Variable, argnums: Argnums = 0, *, has_aux: bool = False
+) -> Gradient | Derived[Tree] | None:
     """For a function its gradient function; for a scalar variable the reverse pass.
 
     Parameters
@@ -423,6 +463,9 @@ def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tre
         respect to any variable `x`.
     argnums : int or tuple of int
         The positional arguments to differentiate with respect to, for a function.
+    has_aux : bool
+        Whether the function returns a tuple of its scalar and anything else, as in
+        `value_and_grad`. Then the gradient function returns ``(gradient, aux)``.
 
     Returns
     -------
@@ -444,6 +487,8 @@ def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tre
     >>> import numpy as np, varmat as vm
     >>> vm.grad(np.sin)(0.0)
     1.0
+    >>> vm.grad(lambda x: (np.sin(x), {"cosine": np.cos(x)}), has_aux=True)(0.0)
+    (1.0, {'cosine': 1.0})
     >>> x = vm.var(3.0)
     >>> vm.grad(x * x)
     >>> x.adj
@@ -457,7 +502,15 @@ def grad(f: Function | Variable, argnums: Argnums = 0) -> Gradient | Derived[Tre
             "variable!"
         )
     argnums = fixed_positions(argnums)
-    return named(Derived(_gradients, f, argnums), f, "grad", argnums)
+    how = gradients_with_aux if has_aux else _gradients
+    return named(Derived(how, f, argnums), f, "grad", argnums)
+
+
+def gradients_with_aux(
+    f: Function, argnums: Argnums, /, *args: object, **kwargs: object
+) -> tuple[Tree, Tree]:
+    (_, aux), gradients = with_aux("grad", f, argnums, *args, **kwargs)
+    return gradients, aux
 
 
 def _gradients(f: Function, argnums: Argnums, /, *args: object, **kwargs: object) -> Tree:
