@@ -524,7 +524,7 @@ def set_aside(function: str, tree: Tree, tape: Tape) -> Finish:
         return x._plain
 
     tree = map_leaves(prepared, tree)
-    variables = _flattened(leaves_of(tree))
+    variables = flattened(leaves_of(tree))
 
     def filled(found: Sequence[Operand]) -> Tree:
         following = iter(found)
