@@ -206,7 +206,7 @@ def _store_number(x):
     (_store, "make the array that is written into with np.zeros_like(variable, shape=...)"),
     (np.asarray, "varmat.numpy as np"),
     (lambda x: np.array([x, x]),
-     "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take"),
+     "or `import varmat.numpy as np`, which is NumPy with an array, asarray and zeros that take"),
     (lambda x: np.full((2, 3), x), "write np.broadcast_to(x, shape)"),
     (lambda x: scipy.linalg.norm(x),
      "scipy.linalg.norm cannot be called on variables: use varmat.scipy.linalg.norm"),

@@ -18,9 +18,8 @@ from varmat.programs.program import RecordingError
 from varmat.testing import expect_ad
 
 PLAIN_ARRAY = (
-    r"cannot become a plain array, its derivative would be lost: .*use np.stack\(\[...\]\) or .* "
-    r"varmat.value\(x\) "
-    r"for the plain numbers, y.to_numpy\(\) for data of pandas or xarray"
+    r"cannot become a plain array, its derivative would be lost: use np.stack\(\[...\]\) .*, or "
+    r"`import varmat.numpy as np`.*; varmat.value\(x\) for the plain numbers$"
 )
 PLAIN_NUMBER = (
     r"cannot become a plain number, its derivative would be lost: use NumPy's function "

@@ -178,6 +178,12 @@ class Elementwise:
             self._rules[key] = elementwise_rule(self, *key)
         return self._rules[key]
 
+    def exact(self, *args: Operand) -> Operand:
+        """Call with operands of any kinds; numbers have IEEE arithmetic, as the ufunc has.
+
+        Variables are not left to the ufunc, because a user's row may answer for it."""
+        return self(*args) if not _DIFFERENTIABLE.isdisjoint(map(type, args)) else self.ufunc(*args)
+
     @property
     def mentions(self) -> set[str]:
         """The functions that its expressions name."""
@@ -314,8 +320,10 @@ def for_scalars(name: str, rows: Mapping[str, Elementwise] = ROWS) -> Function:
 def for_arrays(name: str, plain: bool = False, rows: Mapping[str, Elementwise] = ROWS) -> Function:
     """The function of arrays, and unless `plain` of variables, for a name in an expression."""
     row = rows.get(name)
-    if row is not None:  # by name, because a user's row may answer for its ufunc
-        return row.ufunc if plain and type(row) is Elementwise else row
+    if row is not None:
+        if plain and type(row) is Elementwise:
+            return row.ufunc
+        return row.exact if isinstance(row.ufunc, np.ufunc) else row
     return where if plain and name == "where" else getattr(np, name)
 
 

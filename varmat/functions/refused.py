@@ -97,8 +97,8 @@ REFUSED.update(
 _PLAIN = "varmat.value(x) for the plain numbers"
 _WRITE = f"make the array that is written into with np.zeros_like(variable, shape=...); {_PLAIN}"
 _MODULE = (
-    "`import varmat.numpy as np` is NumPy with an array, asarray, zeros and their like that take "
-    f"variables; {_PLAIN}"
+    "use np.stack([...]) for an array of variables, or `import varmat.numpy as np`, which is NumPy "
+    f"with an array, asarray and zeros that take variables; {_PLAIN}"
 )
 _DISTRIBUTION = (
     "SciPy's function takes plain numbers alone: use the varmat function of the same name, such as "

@@ -9,6 +9,7 @@ import pytest
 
 import varmat as vm
 import varmat.numpy as np
+from varmat.testing import expect_ad
 
 POINT = numpy.array([0.5, -2.0, 3.0, 7.0])
 DATA = numpy.arange(12.0).reshape(3, 4)
@@ -101,3 +102,25 @@ def test_an_array_without_axes() -> None:
 
     assert f(POINT) == vm.value_and_grad(f)(POINT)[0] == 2.0
     numpy.testing.assert_array_equal(vm.gradient(f, POINT), [4.0, 0.0, 0.5, 0.0])
+
+
+WRITTEN = {
+    "copyto": lambda z, x: np.copyto(z, x * x, where=np.array([True, False, True])),
+    "place": lambda z, x: np.place(z, [False, True, True], x[:2]),
+    "putmask": lambda z, x: np.putmask(z, [True, False, True], x * x),
+    "put": lambda z, x: np.put(z, [2, 0], x[1:] ** 2),
+    "put_along_axis": lambda z, x: np.put_along_axis(z, np.array([1, 0]), x[:2] ** 2, 0),
+    "fill_diagonal": lambda z, x: np.fill_diagonal(z, x[0] ** 3),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_all_routes_agree(name: str) -> None:
+    """Elements keep their derivative where nothing is written, and lose it elsewhere."""
+
+    def write(x: Any) -> Any:
+        z = np.multiply.outer(x, x) if name == "fill_diagonal" else np.sin(x)
+        WRITTEN[name](z, x)
+        return z
+
+    expect_ad(write, np.array([0.5, -1.5, 2.0]))
