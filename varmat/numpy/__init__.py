@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # a function that makes arrays is typed as NumPy's is
     from numpy import *  # noqa: F403
     from numpy import fft as fft
     from numpy import linalg as linalg
+    from numpy import polynomial as polynomial
     from numpy import random as random
 else:
     _listed = {name: getattr(numpy, name) for name in numpy.__all__}
@@ -40,11 +41,14 @@ else:
     from varmat.numpy.making import *  # noqa: F403
     from varmat.numpy.reducing import *  # noqa: F403
 
-    globals().pop("ma", None)
+    # They make importing NumPy slower, so that NumPy leaves them for later too.
+    _later = {"ma": "varmat.numpy.masked", "polynomial": "varmat.numpy.polynomial"}
+    for _name in _later:
+        globals().pop(_name, None)
 
     def __getattr__(name: str) -> Any:
-        if name == "ma":  # makes importing NumPy slower, so that NumPy leaves it for later too
-            return import_module("varmat.numpy.masked")
+        if name in _later:
+            return import_module(_later[name])
         # What NumPy imports when it is first asked for.
         if name.startswith("__"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

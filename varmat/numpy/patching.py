@@ -39,6 +39,8 @@ def replacements(ours: ModuleType) -> dict[int, object]:
     found[id(np)] = ours
     if "numpy.ma" in sys.modules:
         found[id(np.ma)] = ours.ma
+    if "numpy.polynomial" in sys.modules:
+        found |= {id(theirs): mine for theirs, mine in ours.polynomial.stand_ins()}
     extra = sys.modules.get("scipy._lib.array_api_extra")
     if extra is not None and hasattr(extra, "apply_where"):
         found[id(extra)] = Extra(extra)

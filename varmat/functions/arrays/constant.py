@@ -34,7 +34,7 @@ ORDERS = """
 TESTS = """
     all any isclose allclose array_equal array_equiv isin in1d isneginf isposinf angle
 """
-TYPES = "can_cast common_type min_scalar_type result_type"
+TYPES = "can_cast min_scalar_type"
 TEXTS = "array2string array_repr array_str"
 OTHERS = "einsum_path"
 UFUNCS = """
@@ -85,6 +85,19 @@ def _of_shape(function: Function) -> Function:
 
 for _function in named(SHAPES):
     implements(_function)(_of_shape(_function))
+
+
+def _of_types(function: Function) -> Function:
+    """A question about types alone, which may stand in a recording too."""
+
+    def answer(*arrays: Operand) -> Setting:
+        return function(*(np.empty(0, x.dtype) if is_differentiable(x) else x for x in arrays))
+
+    return answer
+
+
+for _function in named("common_type result_type"):
+    implements(_function)(_of_types(_function))
 
 
 def _of_memory(function: Function) -> Function:
