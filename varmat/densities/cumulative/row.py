@@ -20,20 +20,24 @@ import inspect
 import math
 import sys
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.variables import Var
-from varmat.densities.density import positional, typed
+from varmat.core.domains import Domain
+from varmat.core.operation import is_differentiable
+from varmat.core.variables import VARIABLES, Var
+from varmat.densities.density import ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
 from varmat.densities.univariate import Quick, Univariate, argument_lines
+from varmat.functions.checks import fixed, is_held
+from varmat.programs.symbols import Symbol
 
 if TYPE_CHECKING:
-    from varmat.core.domains import Domain
-    from varmat.typing import Operand, Result, Setting
+    from varmat.core.operation import Operation
+    from varmat.typing import Adjoint, Operand, Result, Setting
 
 __all__ = ["LESS", "WITHIN", "Cumulative", "LogCumulative", "Tail", "cumulative"]
 
@@ -107,8 +111,8 @@ class Cumulative:
         derivative perhaps not.
     """
 
-    def __init__(self, log: LogCumulative, at_zero: Operand = None) -> None:
-        self.log, self.at_zero = log, at_zero
+    def __init__(self, log: LogCumulative, density: Univariate, at_zero: Operand = None) -> None:
+        self.log, self.density, self.at_zero = log, density, at_zero
         self.__name__ = self.__qualname__ = self.name = log.name
         self.__module__ = log.__module__
         self.arguments, self.discrete = log.arguments, log.discrete
@@ -119,6 +123,8 @@ class Cumulative:
         log = self.log(*args, **named)
         if type(log) is float:
             return math.exp(log)
+        if not _is_bulk(log) and not is_held(_near, log):
+            return self._far(*args, **named)
         if self.at_zero is not None and type(log) is Var and log._val == -math.inf:
             # The logarithm has an infinite derivative there, or none.
             given = inspect.signature(self.at_zero).bind(*args, **named).args
@@ -135,15 +141,106 @@ class Cumulative:
         log = Pointwise(self.log)
 
         def pointwise(*args: Operand, **named: Operand) -> Result:
-            return np.exp(log(*args, **named))
+            logs = log(*args, **named)
+            if is_differentiable(logs) and not _is_bulk(logs) and not is_held(_near, logs):
+                return self._far(*args, each=True, **named)
+            return np.exp(logs)
 
         return pointwise
+
+    @cached_property
+    def _far(self) -> Operation:
+        """The same where a probability, or its complement, underflows and its derivative perhaps
+        does not.
+        """
+
+        def function(*values: Operand, each: bool = False) -> Result:
+            return np.exp(self.log.pointwise(*values) if each else self.log(*values))
+
+        function.__name__ = self.name
+        far = self.log.made_of(function, each=False)
+
+        @far.reverse
+        def reverse(g: Adjoint, r: Operand, *values: Operand, each: bool) -> Result:
+            derivative = self._derivatives(values, each)
+            return tuple(partial(derivative, name, g) for name in self.arguments)
+
+        @far.tangent
+        def tangent(r: Operand, *values: Operand, each: bool) -> Result:
+            derivative = self._derivatives(values, each)
+
+            def push(name: str, t: Operand) -> Result:
+                rate = derivative(name, t)
+                return rate if each else np.sum(rate)
+
+            return tuple(partial(push, name) for name in self.arguments)
+
+        return far
+
+    @cached_property
+    def _slopes(self) -> dict[str, Result]:
+        """The partials of both logarithms as functions of arguments of any kinds."""
+        return {
+            name: [row.elementwise([row.partials[name]]) for row in (self.log, self.density.lccdf)]
+            for name in self.log.partials
+        }
+
+    def _derivatives(self, values: Sequence[Operand], each: bool) -> Result:
+        """Function of the name of an argument and of a factor: the derivative of the probability at
+        each element, from the logarithm of the smaller one of it and its complement.
+        """
+        logs, above = self.log.pointwise(*values), self.density.lccdf.pointwise(*values)
+        others = 0.0 if each else np.sum(logs) - logs
+        certain = fixed(above) == -math.inf
+        lower = certain | (fixed(logs) < -0.5)
+        # Twice the square root, with the factors that may be large in between.
+        half = np.exp(0.5 * (np.where(lower, logs, above) + others))
+
+        def derivative(name: str, t: Operand) -> Result:
+            if name in self.discrete:
+                self.log.refuse_variable(name)
+            if name == next(iter(self.arguments)):
+                # The derivatives of the density do not overflow where those of the logarithm do.
+                density = np.exp(self.density.pointwise(*values) + others)
+                return np.where(certain | (fixed(logs) == -math.inf), 0.0, density) * t
+            below, beyond = (slope(*ieee(values))[0] for slope in self._slopes[name])
+            slope = np.where(lower, below, -beyond)
+            return np.where(fixed(half) > 0.0, half * slope, 0.0) * (half * t)
+
+        return derivative
 
     def __reduce__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
+
+
+def _is_bulk(log: Operand) -> bool:
+    """Whether these are in `_near`, outside recordings, and not infinite: soon found."""
+    if type(log) not in VARIABLES or log._tape.watch is not None:
+        return False
+    value = log._val
+    if type(value) is not np.ndarray:
+        return bool(_LEAST < value < _MOST)
+    if not value.size:
+        return True
+    least, most = np.minimum.reduce(value, axis=None), np.maximum.reduce(value, axis=None)
+    return bool(least > _LEAST and most < _MOST)
+
+
+def _is_near(logs: Operand) -> Result:
+    if isinstance(logs, Symbol):  # runs of recordings end where one is infinite
+        if logs.shape:
+            return np.logical_and(np.less(logs, _MOST), np.greater(logs, _LEAST))
+        logs.builder.guard_between(logs.value, _LEAST, _MOST)
+        return True
+    return np.logical_and(np.less(logs, _MOST), np.greater(logs, _LEAST) | (logs == -math.inf))
+
+
+# Logarithms of probabilities that do not underflow, and neither do their complements.
+_LEAST, _MOST = -700.0, -1e-300
+_near = Domain("the logarithm of a moderate probability", _is_near)
 
 
 class _Inner(LogCumulative):
@@ -293,7 +390,7 @@ def cumulative(
     )
     inner.outside = lcdf.outside = tuple(before)
     lccdf.outside = tuple(after)
-    cdf = Cumulative(inner, at_zero)
+    cdf = Cumulative(inner, density, at_zero)
     for function, of, condition in (
         (cdf, "Probability up to", None),
         (lcdf, "Log probability up to", start),
