@@ -8,6 +8,7 @@ import math
 import pickle
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import stan
@@ -286,6 +287,31 @@ def test_angles_outside_the_circle_are_refused() -> None:
             )
             with pytest.raises(vm.DomainError, match=rule):
                 row(y, vm.var(0.1), 1.5)
+
+
+@pytest.mark.parametrize("phi", [1e6, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize(("n", "mu"), [(3, 2.5), (37, 40.0), (4, 5.0), (3, 3.0), (37, 37.0)])
+def test_large_precision(n: int, mu: float, phi: float) -> None:
+    """The derivative in it is of order phi**-2, except at a mean equal to the count."""
+    with mpmath.workdps(90):
+
+        def exact_sum(precision: Any) -> Any:
+            mass = total = (precision / (mu + precision)) ** precision
+            for k in range(n):
+                mass *= (precision + k) / (k + 1) * mu / (mu + precision)
+                total += mass
+            return total
+
+        at, step = mpmath.mpf(phi), phi * mpmath.mpf(10) ** -20
+        slope = (exact_sum(at + step) - exact_sum(at - step)) / (2 * step)
+        expected = [float(x) for x in (slope, slope / exact_sum(at), slope / (exact_sum(at) - 1))]
+    for row, right in zip(
+        (vm.neg_binomial_2_cdf, vm.neg_binomial_2_lcdf, vm.neg_binomial_2_lccdf),
+        expected,
+        strict=True,
+    ):
+        absolute = 1e-12 / phi**2 if n == mu else 0.0
+        assert vm.grad(row, 2)(n, mu, phi) == pytest.approx(right, rel=1e-12, abs=absolute)
 
 
 @every_row

@@ -263,7 +263,9 @@ neg_binomial_2_cdf, neg_binomial_2_lcdf, neg_binomial_2_lccdf = cumulative(
     after=[(INF, 2.0, 1.5)],
     notes="""The probability up to n is the regularised incomplete beta function :math:`I_p(\\phi, n
     + 1)` with :math:`p = \\phi / (\\mu + \\phi)`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu +
-    phi))``.""",
+    phi))``. For large :math:`\\phi` the derivative in it is of order :math:`\\phi^{-2}`,
+    except next to its zero, where the mean is about the count: there it is right to 1e-12 of that
+    order.""",
     examples="""
 >>> import varmat as vm
 >>> vm.neg_binomial_2_cdf(1, 1.0, 1.0)

@@ -27,7 +27,7 @@ import numpy as np
 
 from varmat.core.domains import Domain
 from varmat.core.operation import is_differentiable
-from varmat.core.variables import VARIABLES, Var
+from varmat.core.variables import Var
 from varmat.densities.density import ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
@@ -106,6 +106,7 @@ class Cumulative:
     name : str
     log : LogCumulative
         Its logarithm, which refuses in the name of this function.
+    density : Univariate
     at_zero : callable, optional
         The probability of each observation, of arrays and variables, for where one is zero and its
         derivative perhaps not.
@@ -123,7 +124,8 @@ class Cumulative:
         log = self.log(*args, **named)
         if type(log) is float:
             return math.exp(log)
-        if not _is_bulk(log) and not is_held(_near, log):
+        is_bulk = type(log) is Var and _LEAST < log._val < _MOST and log._tape.watch is None
+        if not is_bulk and not is_held(_near, log):
             return self._far(*args, **named)
         if self.at_zero is not None and type(log) is Var and log._val == -math.inf:
             # The logarithm has an infinite derivative there, or none.
@@ -216,15 +218,11 @@ class Cumulative:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
 
-def _is_bulk(log: Operand) -> bool:
-    """Whether these are in `_near`, outside recordings, and not infinite: soon found."""
-    if type(log) not in VARIABLES or log._tape.watch is not None:
+def _is_bulk(logs: Operand) -> bool:
+    """Whether an array is in `_near`, outside recordings, and not infinite: soon found."""
+    value = getattr(logs, "_val", None)
+    if type(value) is not np.ndarray or not value.size or logs._tape.watch is not None:
         return False
-    value = log._val
-    if type(value) is not np.ndarray:
-        return bool(_LEAST < value < _MOST)
-    if not value.size:
-        return True
     least, most = np.minimum.reduce(value, axis=None), np.maximum.reduce(value, axis=None)
     return bool(least > _LEAST and most < _MOST)
 
