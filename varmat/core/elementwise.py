@@ -321,9 +321,9 @@ def for_arrays(name: str, plain: bool = False, rows: Mapping[str, Elementwise] =
     """The function of arrays, and unless `plain` of variables, for a name in an expression."""
     row = rows.get(name)
     if row is not None:
-        if plain and type(row) is Elementwise:
-            return row.ufunc
-        return row.exact if isinstance(row.ufunc, np.ufunc) else row
+        takes_ufunc = isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise)
+        of_ufunc: Function = row.ufunc if plain else row.exact
+        return of_ufunc if takes_ufunc else row
     return where if plain and name == "where" else getattr(np, name)
 
 
