@@ -23,9 +23,14 @@ KINDS = {
 
 def public_functions():
     """Return the functions that NumPy dispatches. The private twins of functions with ``like=`` are
-    left out, because they never arrive at `__array_function__`.
+    left out, because they never arrive at `__array_function__`, and so are the copies of NumPy's
+    functions in `varmat.numpy.polynomial`.
     """
-    functions = get_overridable_numpy_array_functions()
+    functions = {
+        f
+        for f in get_overridable_numpy_array_functions()
+        if not f.__module__.startswith("varmat.")
+    }
     twins = {f.__name__ for f in functions if f.__module__ == "numpy"}
     return sorted((f for f in functions if not (is_twin(f) and f.__name__ in twins)), key=full_name)
 

@@ -315,7 +315,7 @@ def fault(function, name, args, settings):
     expected = outcome(function, *without(None, args, settings))
     if "like" in signature_of(function).parameters:
         settings = {**settings, "like": A}
-    shape = () if isinstance(expected, (Exception, tuple, list)) else np.shape(expected)
+    shape = () if isinstance(expected, (Exception, tuple, list, type)) else np.shape(expected)
     made = {}
     given = without(
         vm.var(np.zeros(shape)),
