@@ -105,11 +105,11 @@ def test_an_array_without_axes() -> None:
 
 
 WRITTEN = {
-    "copyto": lambda z, x: np.copyto(z, x * x, where=np.array([True, False, True])),
+    "copyto": lambda z, x: np.copyto(z, x * x, where=numpy.array([True, False, True])),
     "place": lambda z, x: np.place(z, [False, True, True], x[:2]),
     "putmask": lambda z, x: np.putmask(z, [True, False, True], x * x),
     "put": lambda z, x: np.put(z, [2, 0], x[1:] ** 2),
-    "put_along_axis": lambda z, x: np.put_along_axis(z, np.array([1, 0]), x[:2] ** 2, 0),
+    "put_along_axis": lambda z, x: np.put_along_axis(z, numpy.array([1, 0]), x[:2] ** 2, 0),
     "fill_diagonal": lambda z, x: np.fill_diagonal(z, x[0] ** 3),
 }
 
@@ -123,4 +123,4 @@ def test_all_routes_agree(name: str) -> None:
         WRITTEN[name](z, x)
         return z
 
-    expect_ad(write, np.array([0.5, -1.5, 2.0]))
+    expect_ad(write, numpy.array([0.5, -1.5, 2.0]))
