@@ -27,9 +27,7 @@ def public_functions():
     functions in `varmat.numpy.polynomial`.
     """
     functions = {
-        f
-        for f in get_overridable_numpy_array_functions()
-        if not f.__module__.startswith("varmat.")
+        f for f in get_overridable_numpy_array_functions() if not f.__module__.startswith("varmat.")
     }
     twins = {f.__name__ for f in functions if f.__module__ == "numpy"}
     return sorted((f for f in functions if not (is_twin(f) and f.__name__ in twins)), key=full_name)
