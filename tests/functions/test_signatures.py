@@ -339,6 +339,8 @@ def fault(function, name, args, settings):
         return f"raises {result!r} where NumPy does not"
     if isinstance(expected, Exception):
         return f"returns {result}, where NumPy raises {expected!r}"
+    if isinstance(expected, type):
+        return None if result is expected else f"returns {result}, where NumPy returns {expected}"
     one, other = flat(expected), flat(result)
     if len(one) != len(other) or [*map(np.shape, one)] != [*map(np.shape, other)]:
         return f"returns {result}, where NumPy returns {expected}"
