@@ -43,6 +43,17 @@ def _flags(mask: Operand) -> np.ndarray:
     return np.asarray(dispatch.plain(dispatch.settled(mask)), dtype=bool)
 
 
+def _chosen(function: str, mask: Operand, title: str, target: Operand) -> np.ndarray:
+    """The places that a mask chooses, in row-major order."""
+    places = np.flatnonzero(_flags(mask))
+    if np.size(mask) != np.size(target):
+        raise ShapeError(
+            f"{function}: mask has shape {np.shape(mask)}, but must have as many elements as "
+            f"{title}, {np.size(target)}!"
+        )
+    return places
+
+
 def _write_flat(target: Operand, places: np.ndarray, values: Operand) -> None:
     """Assign to elements by their places in row-major order."""
     if np.ndim(target) == 1:
@@ -73,12 +84,7 @@ def copyto(dst: Operand, src: Operand, casting: str = "same_kind", where: Operan
 
 @_writer(np.place)
 def place(arr: Operand, mask: Operand, vals: Operand) -> None:
-    places = np.flatnonzero(_flags(mask))
-    if np.size(mask) != np.size(arr):
-        raise ShapeError(
-            f"place: mask has shape {np.shape(mask)}, but must have as many elements as arr, "
-            f"{np.size(arr)}!"
-        )
+    places = _chosen("place", mask, "arr", arr)
     if not len(places):
         return
     if not np.size(vals):
@@ -88,12 +94,7 @@ def place(arr: Operand, mask: Operand, vals: Operand) -> None:
 
 @_writer(np.putmask)
 def putmask(a: Operand, mask: Operand, values: Operand) -> None:
-    places = np.flatnonzero(_flags(mask))
-    if np.size(mask) != np.size(a):
-        raise ShapeError(
-            f"putmask: mask has shape {np.shape(mask)}, but must have as many elements as a, "
-            f"{np.size(a)}!"
-        )
+    places = _chosen("putmask", mask, "a", a)
     if len(places) and np.size(values):
         _write_flat(a, places, _repeated(values, places))
 
