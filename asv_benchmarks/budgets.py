@@ -10,7 +10,7 @@ import environment  # noqa: F401 - one thread, before NumPy is imported
 from timing import Timing, duration, mean_ratio
 from workloads.workload import Workload
 
-from varmat.programs.runners import has_native
+from varmat.programs.run import has_native
 
 # At most so many of the rows that break a bound are named.
 NAMED = 6

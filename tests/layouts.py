@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from varmat.programs.arithmetic import NEGATIVE
-from varmat.programs.builder import Builder
-from varmat.programs.interpret import interpret
-from varmat.programs.program import BOOL, Program, Value
-from varmat.programs.runners import has_native, runner_for
+from varmat.programs.build.arithmetic import NEGATIVE
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import BOOL, Program, Value
+from varmat.programs.run import has_native, runner_for
 
 Shape = tuple[int, ...]
 LENGTHS = (0, 1, 1, 2, 3, 4, 17)

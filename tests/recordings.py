@@ -11,9 +11,9 @@ import pytest
 import varmat as vm
 from varmat.derivatives.recorded import record
 from varmat.derivatives.recorded_programs import product_program
-from varmat.programs.interpret import interpret
-from varmat.programs.program import ElsewhereError, Program
-from varmat.programs.runners import has_native, runner_for
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.run import has_native, runner_for
 
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.array([0.5, -1.0, 2.0, 0.3, 0.1])

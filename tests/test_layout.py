@@ -13,7 +13,7 @@ import varmat as vm
 from varmat.core import domains
 from varmat.densities import recorded_forms
 from varmat.functions.linalg import matmul
-from varmat.programs.tape_programs import WRITERS
+from varmat.programs.record.tape_programs import WRITERS
 
 PACKAGE = Path(vm.__file__).parent
 

@@ -15,7 +15,7 @@ import pytest
 
 import varmat as vm
 import varmat.numpy as np
-from varmat.programs.program import RecordingError
+from varmat.programs.ir.program import RecordingError
 
 BASES = {
     "polynomial": "poly",

@@ -20,7 +20,7 @@ from budgets import Budget
 from timing import Timing, duration, entries, timings
 
 import varmat as vm
-from varmat.programs.runners import has_native
+from varmat.programs.run import has_native
 from workloads.vectors import vector, warm
 from workloads.workload import FAMILIES, Workload, check
 

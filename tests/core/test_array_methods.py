@@ -14,7 +14,7 @@ import pytest
 from kinds import BASE, VARIABLES, VECTOR
 
 import varmat as vm
-from varmat.programs.program import RecordingError
+from varmat.programs.ir.program import RecordingError
 from varmat.testing import expect_ad
 
 PLAIN_ARRAY = (

@@ -19,7 +19,7 @@ import varmat as vm
 from varmat.densities import univariate
 from varmat.densities.cumulative.row import Cumulative, LogCumulative
 from varmat.densities.univariate import Univariate
-from varmat.programs import emit
+from varmat.programs.run import emit
 from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
 ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), LogCumulative)]

@@ -12,9 +12,9 @@ import pytest
 import varmat as vm
 from varmat.densities.traced import CarefulSums, Names, Sums, abbreviations, names_in
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, Univariate
-from varmat.programs.emit import function_of_program
+from varmat.programs.build import Symbol
 from varmat.programs.passes import without_dead_steps
-from varmat.programs.symbols import Symbol
+from varmat.programs.run.emit import function_of_program
 
 ARGUMENTS = {
     "a": np.array([1.5, -0.3, 2.0]),

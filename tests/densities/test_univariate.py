@@ -17,7 +17,7 @@ from densities.references import exact
 import varmat as vm
 from varmat.densities import univariate
 from varmat.densities.univariate import Univariate
-from varmat.programs import emit
+from varmat.programs.run import emit
 from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, expect_value
 
 ROWS = [row for name in vm.__all__ if type(row := getattr(vm, name)) is Univariate]

@@ -18,9 +18,9 @@ import recordings
 from recordings import EVERY_RUNNER, LARGE, X, Y, vectors
 
 import varmat as vm
-from varmat.programs.interpret import interpret
-from varmat.programs.memory import Plan
-from varmat.programs.runners import numpy as numpy_runner
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.memory import Plan
+from varmat.programs.run import numpy as numpy_runner
 
 
 @pytest.fixture(params=EVERY_RUNNER)

@@ -416,7 +416,7 @@ def test_a_name_of_the_hidden_points_may_be_taken(monkeypatch):
 
 
 def test_threads_take_slots_of_their_own():
-    from varmat.programs.runners import pointers
+    from varmat.programs.run import pointers
 
     model = vm.Model(
         lambda x: -0.5 * np.sum(x**2) - np.sum(np.exp(x)), x=vm.real(50), recorded=True

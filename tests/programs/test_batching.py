@@ -14,13 +14,13 @@ import pytest
 
 import varmat as vm
 from varmat.derivatives.recorded import record
-from varmat.programs.batching import batched
-from varmat.programs.builder import Builder
-from varmat.programs.interpret import interpret
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised, without_dead_steps
-from varmat.programs.program import ElsewhereError, Program
-from varmat.programs.runners import has_native
-from varmat.programs.sums import flattened
+from varmat.programs.passes.batching import batched
+from varmat.programs.passes.sums import flattened
+from varmat.programs.run import has_native
 
 rng = np.random.default_rng(1)
 Y = rng.normal(size=1000)

@@ -11,8 +11,8 @@ import pytest
 from recordings import agree
 
 import varmat as vm
-from varmat.programs import blocks
-from varmat.programs.interpret import interpret
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.passes import blocks
 
 ROWS, COLUMNS = 203, 3
 RNG = np.random.default_rng(5)

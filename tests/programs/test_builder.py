@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from layouts import laid_out, returning, run_all, shape, smaller
 
-from varmat.programs.builder import Builder, is_partition
-from varmat.programs.interpret import interpret
+from varmat.programs.build.builder import Builder, is_partition
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import FLOAT, Program, Value
 from varmat.programs.kernels import GATHER, PythonCall, Reduce, ufunc_kernel
 from varmat.programs.passes import without_dead_steps
-from varmat.programs.program import FLOAT, Program, Value
 
 X, Y = (
     np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]),

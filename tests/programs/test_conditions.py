@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.programs.program import RecordingError
+from varmat.programs.ir.program import RecordingError
 
 abscissas = np.arange(6.0)
 MASK = np.array([True, False] * 3)

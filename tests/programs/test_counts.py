@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from varmat.programs.counts import (
+from varmat.programs.kernels.counts import (
     DIFFERENCES,
     TABLE,
     digamma_differences,

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varmat.programs import emit
-from varmat.programs.builder import Builder
-from varmat.programs.emit import Total, Unless, function_of_program
-from varmat.programs.program import ElsewhereError
-from varmat.programs.symbols import Scope, Symbol
+from varmat.programs.build import Scope, Symbol
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import ElsewhereError
+from varmat.programs.run import emit
+from varmat.programs.run.emit import Total, Unless, function_of_program
 
 FUNCTIONS = {"log": np.log, "exp": np.exp, "where": np.where, "maximum": np.maximum}
 LET = {

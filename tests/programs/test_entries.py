@@ -12,8 +12,8 @@ from recordings import EVERY_RUNNER, LARGE, agree, vectors
 
 import varmat as vm
 from varmat.core.operation import Saved
+from varmat.programs.ir.memory import Plan
 from varmat.programs.kernels import PythonCall
-from varmat.programs.memory import Plan
 
 
 def test_operations_of_ones_own_may_return_other_numbers():

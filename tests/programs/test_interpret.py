@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.programs.builder import Builder
-from varmat.programs.interpret import interpret
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Program
 from varmat.programs.kernels import PythonCall, ufunc_kernel
-from varmat.programs.program import FLOAT, OBJECT, ElsewhereError, Program
 
 
 def program() -> Program:

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 import varmat as vm
-from varmat.programs import blocks
-from varmat.programs.jax import scalar_to_jax
+from varmat.programs.passes import blocks
+from varmat.programs.run.jax import scalar_to_jax
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 X = np.array([0.3, -1.2, 0.7, 2.1, -0.4, 1.5])

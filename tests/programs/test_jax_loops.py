@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import varmat.solvers.scan
-from varmat.programs.runners import has_native
+from varmat.programs.run import has_native
 
 vm = varmat
 jax = pytest.importorskip("jax", reason="JAX is not installed")

@@ -16,7 +16,8 @@ from layouts import Operands, laid_out, returning, run_all, shape, smaller
 from recordings import RUNNERS
 
 from varmat.programs import kernels
-from varmat.programs.builder import Builder, is_partition
+from varmat.programs.build.builder import Builder, is_partition
+from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Value
 from varmat.programs.kernels import (
     GATHER,
     GUARD,
@@ -36,8 +37,7 @@ from varmat.programs.kernels import (
     kept_kernel,
     ufunc_kernel,
 )
-from varmat.programs.program import FLOAT, OBJECT, ElsewhereError, Value
-from varmat.programs.runners import runner_for
+from varmat.programs.run import runner_for
 
 # A case takes a maker of operands. It returns the results of a kernel and the expected results.
 Case = Callable[[Operands], tuple[Any, Any]]

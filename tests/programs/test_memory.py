@@ -10,11 +10,11 @@ from recordings import LARGE
 
 import varmat as vm
 from varmat.derivatives.recorded import record
-from varmat.programs.arithmetic import ADD, MULTIPLY, NEGATIVE
-from varmat.programs.builder import Builder
+from varmat.programs.build.arithmetic import ADD, MULTIPLY, NEGATIVE
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.memory import LINE, Plan, overwritable
+from varmat.programs.ir.program import BOOL, OBJECT, Program, Step, Value
 from varmat.programs.kernels import SELECT, SUM, Reduce, copy_kernel, ufunc_kernel
-from varmat.programs.memory import LINE, Plan, overwritable
-from varmat.programs.program import BOOL, OBJECT, Program, Step, Value
 
 
 def check_plan(program: Program) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from varmat.programs.builder import Builder
-from varmat.programs.kernels import GUARD, PythonCall, copy_kernel, ufunc_kernel
-from varmat.programs.program import (
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import (
     FLOAT,
     OBJECT,
     Program,
@@ -17,6 +16,7 @@ from varmat.programs.program import (
     element_places,
     read_values,
 )
+from varmat.programs.kernels import GUARD, PythonCall, copy_kernel, ufunc_kernel
 
 EXP, ADD = ufunc_kernel(np.exp), ufunc_kernel(np.add)
 

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 from layouts import returning, run_all
 
-from varmat.programs import sparse
-from varmat.programs.builder import Builder
+from varmat.programs.build.builder import Builder
+from varmat.programs.kernels import sparse
 
 X = scipy.sparse.random_array((6, 4), density=0.4, rng=np.random.default_rng(2), format="csr")
 COLUMNS, STARTS = X.indices.astype(np.int64), X.indptr.astype(np.int64)

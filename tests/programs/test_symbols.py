@@ -13,9 +13,9 @@ from layouts import returning, run_all
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
-from varmat.programs.builder import Builder
+from varmat.programs.build import Symbol, UntraceableError, apply_row, lift
+from varmat.programs.build.builder import Builder
 from varmat.programs.kernels import Function
-from varmat.programs.symbols import Symbol, UntraceableError, apply_row, lift
 
 X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4])
 

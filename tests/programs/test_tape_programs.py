@@ -7,7 +7,7 @@ import pytest
 from recordings import LARGE, X, Y, agree, vectors
 
 import varmat as vm
-from varmat.programs.program import RecordingError
+from varmat.programs.ir.program import RecordingError
 
 
 def test_a_factor_that_is_taken_out_of_a_sum_does_not_make_it_overflow():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.programs.runners import has_native
+from varmat.programs.run import has_native
 from varmat.solvers import initial_values, steppers, sundials, systems
 from varmat.solvers.inner import Inner
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import varmat.solvers.scan
-from varmat.programs.runners import has_native
+from varmat.programs.run import has_native
 from varmat.testing import expect_ad
 
 vm = varmat

@@ -36,7 +36,7 @@ from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.counts import log_factorials
+from varmat.programs.kernels.counts import log_factorials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

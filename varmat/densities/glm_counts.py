@@ -23,7 +23,7 @@ from varmat.functions.special.precision_scores import (
     neg_binomial_2_log_mean_score,
     neg_binomial_2_log_score,
 )
-from varmat.programs.counts import (
+from varmat.programs.kernels.counts import (
     digamma_less_lines,
     log_binomials,
     log_factorials,

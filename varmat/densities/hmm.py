@@ -32,14 +32,14 @@ from varmat.densities.hmm_filter import (
     posterior_gradient,
 )
 from varmat.functions.checks import TOLERANCE, is_held, one
+from varmat.programs.build import called, refuse, require
+from varmat.programs.ir.program import FLOAT, Value
 from varmat.programs.kernels import Kernel
-from varmat.programs.program import FLOAT, Value
-from varmat.programs.symbols import called, refuse, require
 
 if TYPE_CHECKING:
-    from varmat.programs.jax_loops import Array, Module
-    from varmat.programs.program import Layout, Step
-    from varmat.programs.runners.table import Table
+    from varmat.programs.ir.program import Layout, Step
+    from varmat.programs.run.jax_loops import Array, Module
+    from varmat.programs.run.table import Table
     from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]

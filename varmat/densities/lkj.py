@@ -32,7 +32,7 @@ from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import above, diagonal_of, half_diagonal
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
-from varmat.programs.symbols import (
+from varmat.programs.build import (
     applied,
     inverse_lower,
     positive_definite,

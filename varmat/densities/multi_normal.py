@@ -29,7 +29,7 @@ from varmat.functions.checks import is_held
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
-from varmat.programs.symbols import (
+from varmat.programs.build import (
     applied,
     inverse_lower,
     positive_definite,

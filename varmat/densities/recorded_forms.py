@@ -18,14 +18,14 @@ from varmat.densities.traced import with_value
 from varmat.densities.univariate import IS_VARIABLE, Univariate
 from varmat.functions.special.log_incomplete import SLOPES
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.arithmetic import ADD, SUBTRACT
-from varmat.programs.builder import Builder
-from varmat.programs.entries import structured
+from varmat.programs.build import Scope, Symbol, apply_row, lift
+from varmat.programs.build.arithmetic import ADD, SUBTRACT
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import Shape, Value
 from varmat.programs.kernels import MATMUL
-from varmat.programs.program import Shape, Value
-from varmat.programs.sparse import product_step
-from varmat.programs.symbols import Scope, Symbol, apply_row, lift
-from varmat.programs.tape_programs import WRITERS, TapeProgram, writes
+from varmat.programs.kernels.sparse import product_step
+from varmat.programs.record.entries import structured
+from varmat.programs.record.tape_programs import WRITERS, TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.densities.density import Kept
@@ -246,7 +246,7 @@ def _glm(density: Univariate, predictor: str, dropping: Sequence[str] | None = N
     """How a generalised linear model is written: its density of the linear predictor, and two
     products with the matrix.
 
-    A long matrix is gone through once, by `varmat.programs.blocks`.
+    A long matrix is gone through once, by `varmat.programs.passes.blocks`.
     """
 
     def write(

@@ -17,13 +17,13 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.special.log_incomplete import SLOPES
-from varmat.programs.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
-from varmat.programs.builder import Builder
-from varmat.programs.counts import TALLIED, TALLY, sum_of_counts
-from varmat.programs.emit import Unless
+from varmat.programs.build import Scope, Symbol, compiled, lift
+from varmat.programs.build.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels import Function, Reduce, ufunc_kernel
-from varmat.programs.program import Program, Value
-from varmat.programs.symbols import Scope, Symbol, compiled, lift
+from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
+from varmat.programs.run.emit import Unless
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result

@@ -42,8 +42,8 @@ from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
 from varmat.densities.traced import abbreviations, names_in, traced
 from varmat.functions.checks import check_values, is_held
-from varmat.programs.emit import function_of_program
-from varmat.programs.program import ElsewhereError, Value
+from varmat.programs.ir.program import ElsewhereError, Value
+from varmat.programs.run.emit import function_of_program
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Setting, Shape

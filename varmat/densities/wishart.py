@@ -39,7 +39,7 @@ from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_diagonal
 from varmat.functions.special.gamma_functions import gammaln, lmgamma
 from varmat.functions.special.zeta_functions import digamma
-from varmat.programs.symbols import (
+from varmat.programs.build import (
     applied,
     inverse_lower,
     positive_definite,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.program import RecordingError
+from varmat.programs.ir.program import RecordingError
 
 if TYPE_CHECKING:
     from varmat.typing import Operand

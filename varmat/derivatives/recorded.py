@@ -32,12 +32,12 @@ from varmat.derivatives.reverse import (
 )
 from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
 from varmat.interrupts import from_signal
+from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
-from varmat.programs.program import ElsewhereError, Program
-from varmat.programs.runners import runner_for
-from varmat.programs.runners.threads import one_blas_thread
-from varmat.programs.tape_programs import program_of
-from varmat.programs.values import values_of
+from varmat.programs.record.tape_programs import program_of
+from varmat.programs.record.values import values_of
+from varmat.programs.run import runner_for
+from varmat.programs.run.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Argnums, Tree

@@ -19,10 +19,10 @@ from varmat.derivatives.inputs_and_outputs import held, recording
 from varmat.derivatives.random_states import RandomStates
 from varmat.derivatives.recorded_tangents import called_tangent
 from varmat.derivatives.reverse import Derived
-from varmat.programs.conditions import compared, refuse_look
-from varmat.programs.program import ElsewhereError, Program, RecordingError
-from varmat.programs.runners import check_runner
-from varmat.programs.tape_programs import writer_of
+from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
+from varmat.programs.record.conditions import compared, refuse_look
+from varmat.programs.record.tape_programs import writer_of
+from varmat.programs.run import check_runner
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise

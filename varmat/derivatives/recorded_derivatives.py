@@ -27,8 +27,8 @@ from varmat.derivatives.structure import (
     size_of,
     structure_of,
 )
-from varmat.programs.program import ElsewhereError
-from varmat.programs.runners import runner_for
+from varmat.programs.ir.program import ElsewhereError
+from varmat.programs.run import runner_for
 
 if TYPE_CHECKING:
     from varmat.derivatives.recorded_base import Made, Others

@@ -15,9 +15,9 @@ from varmat.derivatives.inputs_and_outputs import outputs, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
 from varmat.derivatives.recorded_base import recording_to_write, watched
 from varmat.derivatives.structure import leaves_of, rebuilt
+from varmat.programs.ir.program import FLOAT, Program
 from varmat.programs.passes import optimised
-from varmat.programs.program import FLOAT, Program
-from varmat.programs.tape_programs import TapeProgram
+from varmat.programs.record.tape_programs import TapeProgram
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments, Tree

@@ -20,12 +20,12 @@ from varmat.core.errors import DomainError, ShapeError, called
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of
-from varmat.programs.builder import Builder
-from varmat.programs.entries import plain as plain_operands
+from varmat.programs.build import UntraceableError, lift, plain_or_symbol
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels import PythonCall
-from varmat.programs.program import ElsewhereError
-from varmat.programs.symbols import UntraceableError, lift, plain_or_symbol
-from varmat.programs.tape_programs import TapeProgram, writes
+from varmat.programs.record.entries import plain as plain_operands
+from varmat.programs.record.tape_programs import TapeProgram, writes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

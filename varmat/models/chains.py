@@ -36,7 +36,7 @@ from varmat.models.callbacks import Callbacks
 from varmat.models.native_sampling import prepared
 from varmat.models.results import joined_chains, optional
 from varmat.parallel.shares import here
-from varmat.programs.runners.threads import one_blas_thread, processors
+from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from varmat.models.model import Model

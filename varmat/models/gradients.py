@@ -12,7 +12,7 @@ from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
-from varmat.programs.runners.threads import one_blas_thread
+from varmat.programs.run.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

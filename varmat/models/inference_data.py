@@ -23,9 +23,9 @@ from varmat.models.functions import Named, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
 from varmat.models.results import coordinates, shapes_in, to_arviz, with_groups
 from varmat.models.starts import random_start
-from varmat.programs.program import ElsewhereError
-from varmat.programs.runners import runner_for
-from varmat.programs.runners.threads import one_blas_thread
+from varmat.programs.ir.program import ElsewhereError
+from varmat.programs.run import runner_for
+from varmat.programs.run.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

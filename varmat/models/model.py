@@ -380,7 +380,7 @@ class Model(DensityModel):
         >>> jax.grad(model.to_jax())(np.array([2.0]))  # doctest: +SKIP
         Array([-2.], dtype=float32)
         """
-        from varmat.programs.jax import scalar_to_jax
+        from varmat.programs.run.jax import scalar_to_jax
 
         recorded = Recorded(self._target, 0)
         recorded(self.initial_point(seed=0, jacobian=jacobian), propto, jacobian)

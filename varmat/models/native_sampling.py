@@ -22,8 +22,8 @@ from varmat.interrupts import from_signal, uninterrupted
 from varmat.models.functions import of_values
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without
-from varmat.programs.runners import has_native
-from varmat.programs.runners.threads import processors
+from varmat.programs.run import has_native
+from varmat.programs.run.threads import processors
 
 if TYPE_CHECKING:
     from varmat.models.results import ArvizData, Dims, Labels
@@ -72,8 +72,8 @@ class NativeModel:
 
     def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: Settings) -> None:
         with uninterrupted():
-            from varmat.programs.runners import pointers
-        from varmat.programs.runners.native import NativeRunner
+            from varmat.programs.run import pointers
+        from varmat.programs.run.native import NativeRunner
 
         self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
         # Errors in values at draws. They are forgiven if the draws belong to the adaptation.

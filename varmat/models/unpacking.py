@@ -18,8 +18,8 @@ import numpy as np
 from varmat.core.operation import Operation, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs, make_result
-from varmat.programs.entries import Call, contributions_of, value_of
-from varmat.programs.tape_programs import TapeProgram, place_of, writes
+from varmat.programs.record.entries import Call, contributions_of, value_of
+from varmat.programs.record.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
 from varmat.transforms.transform import FromFunctions
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
-from varmat.programs.runners.threads import one_blas_thread, processors
+from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from types import ModuleType

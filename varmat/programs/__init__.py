@@ -2,4 +2,4 @@
 tapes.
 """
 
-from varmat.programs import entries  # noqa: F401 - registers itself
+from varmat.programs.record import entries  # noqa: F401 - registers itself

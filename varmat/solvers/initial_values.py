@@ -12,8 +12,8 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
-from varmat.programs.one_step import Method, OneStep, Stop
-from varmat.programs.symbols import UntraceableError, called, require
+from varmat.programs.build import UntraceableError, called, require
+from varmat.programs.kernels.one_step import Method, OneStep, Stop
 from varmat.solvers.inner import Inner, native_pays, shaped, value_now
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step, stopped
 from varmat.solvers.systems import Along, Leaves, System, checked_rates

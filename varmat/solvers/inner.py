@@ -24,7 +24,7 @@ from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.structure import map_leaves
 from varmat.interrupts import from_signal
-from varmat.programs.runners import has_native
+from varmat.programs.run import has_native
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Shape, Value
@@ -69,7 +69,7 @@ def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Value]:
 
 def native_pays(count: int) -> bool:
     """Whether the native runner is installed, and is loaded or worth loading for `count` runs."""
-    return has_native() and (count >= MANY or "varmat.programs.runners.compiled" in sys.modules)
+    return has_native() and (count >= MANY or "varmat.programs.run.compiled" in sys.modules)
 
 
 def _ieee(x: Operand) -> Operand:

@@ -19,17 +19,24 @@ from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.interrupts import from_signal
-from varmat.programs.program import ElsewhereError, Program
-from varmat.programs.runners import has_native, native_runner, runner_for
-from varmat.programs.scans import Loop, NativeLoop, Sizes, has_guards, with_guards, without_guards
-from varmat.programs.split_scans import (
+from varmat.programs.build import called, require
+from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.kernels.scans import (
+    Loop,
+    NativeLoop,
+    Sizes,
+    has_guards,
+    with_guards,
+    without_guards,
+)
+from varmat.programs.kernels.split_scans import (
     Split,
     SplitLoop,
     blocks_of,
     written_backward,
     written_forward,
 )
-from varmat.programs.symbols import called, require
+from varmat.programs.run import has_native, native_runner, runner_for
 from varmat.solvers.inner import Inner, native_pays, value_now
 
 if TYPE_CHECKING:

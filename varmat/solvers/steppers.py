@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.programs.one_step import TOO_SMALL_STEP, USED_UP_STEPS
+from varmat.programs.kernels.one_step import TOO_SMALL_STEP, USED_UP_STEPS
 from varmat.solvers import sundials
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def integrate(
 def _by_one_step(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """Steps that end at the output times, as in `varmat.programs.runners.compiled`."""
+    """Steps that end at the output times, as in `varmat.programs.run.compiled`."""
     states, ahead, common = [], 0.0, {"rtol": problem.rtol, "atol": problem.atol}
     for time in times.tolist():
         if time != t0:

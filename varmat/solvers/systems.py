@@ -15,9 +15,9 @@ from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import record_values
 from varmat.interrupts import from_signal
-from varmat.programs.one_step import Method, NativeRates, NativeSteps
-from varmat.programs.program import ElsewhereError, Program
-from varmat.programs.runners import has_native, runner_for
+from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.kernels.one_step import Method, NativeRates, NativeSteps
+from varmat.programs.run import has_native, runner_for
 from varmat.solvers.inner import MANY, Inner, native_pays
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from varmat.core.variables import (
     var,
 )
 from varmat.derivatives.recorded import record
-from varmat.programs.interpret import interpret
-from varmat.programs.program import ElsewhereError, Program, RecordingError
-from varmat.programs.runners import RUNNERS, has_native, runner_for
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
+from varmat.programs.run import RUNNERS, has_native, runner_for
 from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
 

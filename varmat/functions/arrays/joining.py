@@ -15,7 +15,7 @@ from varmat.core.variables import VARIABLES
 from varmat.functions.arrays.repeating import align, alike
 from varmat.functions.checks import check_settings, delivered, fixed
 from varmat.plain_arrays import where as chosen
-from varmat.programs.conditions import Condition
+from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -18,7 +18,7 @@ from varmat.functions.arrays.reductions import add_reduce, count_of, max, min, p
 from varmat.functions.arrays.spreads import std, var
 from varmat.functions.arrays.sums import AVERAGE, TOTAL, mean, reduced_to_scalar, sum
 from varmat.functions.checks import broadcastable, check_settings, delivered
-from varmat.programs.conditions import Condition
+from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike

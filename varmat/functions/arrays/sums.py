@@ -14,7 +14,7 @@ from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat, new
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.plain_arrays import summed
-from varmat.programs.tape_programs import TapeProgram, writes
+from varmat.programs.record.tape_programs import TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Axis, Linear, Operand, Result, Value

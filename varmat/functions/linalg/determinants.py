@@ -25,7 +25,7 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetr
 from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_diagonal, transposed
 from varmat.plain_arrays import is_safe_divisor
-from varmat.programs.symbols import (
+from varmat.programs.build import (
     inverse_lower,
     positive_definite,
     refuse,

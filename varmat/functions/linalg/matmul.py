@@ -22,11 +22,11 @@ from varmat.functions.arrays.repeating import align
 from varmat.functions.linalg.lapack import add_outer
 from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.program import Value as ProgramValue
-from varmat.programs.tape_programs import TapeProgram, writes
+from varmat.programs.ir.program import Value as ProgramValue
+from varmat.programs.record.tape_programs import TapeProgram, writes
 
 if TYPE_CHECKING:
-    from varmat.programs.builder import Builder
+    from varmat.programs.build.builder import Builder
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Thunk, Value
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
 """Kernels: what the steps of programs compute. What each of them offers is said in `kernel`."""
 
+from varmat.programs.ir.kernel import Arrays, Kernel, shape_of
 from varmat.programs.kernels.elementwise import SELECT, Function, Select, Ufunc, ufunc_kernel
 from varmat.programs.kernels.guards import GUARD, Guard, GuardBetween
-from varmat.programs.kernels.kernel import Arrays, Kernel, shape_of
 from varmat.programs.kernels.matrices import MATMUL, Gufunc, Matmul, SolveTriangular
 from varmat.programs.kernels.places import (
     GATHER,

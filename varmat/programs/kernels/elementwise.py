@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.program import BOOL, FLOAT, Layout, Value
+from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.program import Array
-    from varmat.programs.runners.table import Table
+    from varmat.programs.ir.program import Array
+    from varmat.programs.run.table import Table
 
 
 class Ufunc(Kernel):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run
-from varmat.programs.program import ElsewhereError, Layout, Value
+from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run
+from varmat.programs.ir.program import ElsewhereError, Layout, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.runners.table import Table
+    from varmat.programs.run.table import Table
 
 
 class Guard(Kernel):

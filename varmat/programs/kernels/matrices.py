@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.program import FLOAT, Layout, Value
+from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.ir.program import FLOAT, Layout, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.runners.table import Table
+    from varmat.programs.run.table import Table
 
 
 class Matmul(Kernel):

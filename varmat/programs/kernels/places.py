@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.program import BOOL, FLOAT, Layout, Shape, Value
+from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.program import Array, Place
-    from varmat.programs.runners.table import Table
+    from varmat.programs.ir.program import Array, Place
+    from varmat.programs.run.table import Table
 
 
 class Copy(Kernel):

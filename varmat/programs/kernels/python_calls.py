@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.program import OBJECT, Layout, Value
+from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.ir.program import OBJECT, Layout, Value
 
 
 class PythonCall(Kernel):

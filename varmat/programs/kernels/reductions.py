@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.program import FLOAT, Layout, Value
+from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
+from varmat.programs.ir.program import FLOAT, Layout, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.runners.table import Table
+    from varmat.programs.run.table import Table
 
 
 @dataclass(frozen=True, repr=False)

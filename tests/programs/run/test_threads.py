@@ -1,0 +1,102 @@
+"""One BLAS thread while threads of the library compute."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.linalg  # noqa: F401 - brings a BLAS of its own
+import threadpoolctl
+
+import varmat as vm
+from varmat.programs.run import threads
+from varmat.programs.run.threads import one_blas_thread
+
+
+def blas_threads() -> set[int]:
+    found = threadpoolctl.threadpool_info()
+    return {each["num_threads"] for each in found if each["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def three_threads():
+    with threadpoolctl.threadpool_limits(3, user_api="blas"):
+        yield
+
+
+def test_threads_inside_do_not_restore_the_setting() -> None:
+    def other() -> None:
+        with one_blas_thread():
+            pass
+
+    with one_blas_thread():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(60)
+        assert blas_threads() == {1}
+    assert blas_threads() == {3}
+
+
+def test_an_error_restores_the_setting() -> None:
+    @one_blas_thread()
+    def failing() -> None:
+        assert blas_threads() == {1}
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing()
+    assert blas_threads() == {3}
+
+
+def test_nothing_is_limited_without_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    threads._libraries.cache_clear()
+    with one_blas_thread():
+        monkeypatch.undo()
+        assert blas_threads() == {3}
+    threads._libraries.cache_clear()
+
+
+def test_a_map_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[int]] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __enter__(self):
+            seen.append(blas_threads())
+            return super().__enter__()
+
+    monkeypatch.setattr("varmat.programs.run.native.ThreadPoolExecutor", Pool)
+    recorded = vm.recorded(vm.value_and_grad(lambda x: np.sum(np.exp(x))), runner="native")
+    values, _ = recorded.map(np.zeros((8, 3)), workers=2)
+    assert values.tolist() == [3.0] * 8
+    assert seen == [{1}]
+    assert blas_threads() == {3}
+
+
+def test_jobs_on_an_executor() -> None:
+    seen: list[set[int]] = []
+
+    def job(_, x):
+        seen.append(blas_threads())
+        return x * x
+
+    vm.map_rect(job, 0.0, np.ones((4, 1)), executor="threads")
+    assert seen
+    assert all(each == {1} for each in seen)
+    assert blas_threads() == {3}
+
+
+def test_chains() -> None:
+    seen: list[set[int]] = []
+
+    def density(x):
+        seen.append(blas_threads())
+        return vm.normal_lpdf(x, 0.0, 1.0)
+
+    model = vm.Model(density, x=vm.real(), recorded=False)
+    model.sample(draws=5, tune=5, chains=2, cores=1, seed=1, progress_bar=False)
+    assert {1} in seen
+    assert blas_threads() == {3}

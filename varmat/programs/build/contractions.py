@@ -1,0 +1,118 @@
+"""`numpy.einsum` of symbols: views, sums, and products of matrices."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.programs.build import ANSWERS, Symbol, as_symbols, refuse
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand, Setting
+
+# An operand: a letter for each of its axes, all different, and the symbol.
+Term = tuple[str, Any]
+
+
+def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
+    """The sum of products that the subscripts say; a view if a single operand is not summed."""
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    operands, terms = as_symbols(*arrays), inputs.split(",")
+    if not arrow or len(terms) != len(operands):
+        refuse()
+    spare = [c for c in string.ascii_letters if c not in subscripts]
+    most = max(
+        (x.ndim - len(term) + 3 for term, x in zip(terms, operands, strict=True) if "..." in term),
+        default=0,
+    )
+    dots = "".join(spare[:most])
+    terms = [
+        t.replace("...", dots[most - (x.ndim - len(t) + 3) :])
+        for t, x in zip(terms, operands, strict=True)
+    ]
+    output = output.replace("...", dots)
+    lengths: dict[str, int] = {}
+    if any(
+        lengths.setdefault(c, n) != n
+        for t, x in zip(terms, operands, strict=True)
+        for c, n in zip(t, x.shape, strict=True)
+    ):
+        refuse()  # of axes of length one and others
+    parts = [_without_repeats(term, x) for term, x in zip(terms, operands, strict=True)]
+    for first, second in _pairs(terms, output, lengths):
+        one, other = parts[first], parts.pop(second)
+        parts[first] = _product(
+            one, other, output + "".join(term for k, (term, _) in enumerate(parts) if k != first)
+        )
+    letters, x = _summed(*parts[0], output)
+    return x.transpose([letters.index(c) for c in output]) if letters != output else x
+
+
+def _pairs(terms: Sequence[str], output: str, lengths: dict[str, int]) -> list[tuple[int, int]]:
+    """Which two terms are multiplied next; the product takes the place of the first."""
+    left, pairs = [set(term) for term in terms], []
+    while len(left) > 1:
+
+        def size(i: int, j: int) -> tuple[int, int]:
+            rest = set(output).union(*(term for k, term in enumerate(left) if k not in (i, j)))
+            return math.prod(lengths[c] for c in (left[i] | left[j]) & rest), math.prod(
+                lengths[c] for c in left[i] | left[j]
+            )
+
+        i, j = min(
+            ((i, j) for j in range(len(left)) for i in range(j)), key=lambda pair: size(*pair)
+        )
+        pairs.append((i, j))
+        rest = set(output).union(*(term for k, term in enumerate(left) if k not in (i, j)))
+        left[i] = (left[i] | left.pop(j)) & rest
+    return pairs
+
+
+def _without_repeats(term: str, x: Symbol) -> Term:
+    """The diagonal of axes that have one letter."""
+    letters = "".join(dict.fromkeys(term))
+    if letters == term:
+        return term, x
+    return letters, x.part(x.builder.view(x.value, lambda a: np.einsum(f"{term}->{letters}", a)))
+
+
+def _summed(term: str, x: Symbol, wanted: str) -> Term:
+    """The sum over axes that nothing else names."""
+    axes = tuple(i for i, c in enumerate(term) if c not in wanted)
+    return "".join(c for c in term if c in wanted), (x.sum(axis=axes) if axes else x)
+
+
+def _product(one: Term, other: Term, wanted: str) -> Term:
+    """The product of two terms, summed over what only they have in common."""
+    (a, x), (b, y) = _summed(*one, wanted + other[0]), _summed(*other, wanted + one[0])
+    common = [c for c in a if c in b]
+    kept, gone = (
+        "".join(c for c in common if c in wanted),
+        "".join(c for c in common if c not in wanted),
+    )
+    rows, columns = "".join(c for c in a if c not in b), "".join(c for c in b if c not in a)
+    x = x.transpose([a.index(c) for c in kept + rows + gone])
+    y = y.transpose([b.index(c) for c in kept + gone + columns])
+    n, many, m = len(kept), len(rows), len(columns)
+    if not gone:
+        return kept + rows + columns, x.reshape((*x.shape, *(1,) * m)) * y.reshape(
+            (*y.shape[:n], *(1,) * many, *y.shape[n:])
+        )
+    if not rows and not columns:
+        return kept, (x * y).sum(axis=tuple(range(n, n + len(gone))))
+    shape = (*x.shape[: n + many], *y.shape[n + len(gone) :])
+    size = math.prod(x.shape[n + many :])
+    left = x.reshape(
+        (*x.shape[:n], *((math.prod(x.shape[n : n + many]),) if rows or kept else ()), size)
+    )
+    right = y.reshape(
+        (*y.shape[:n], size, *((math.prod(y.shape[n + len(gone) :]),) if columns or kept else ()))
+    )
+    return kept + rows + columns, (left @ right).reshape(shape)
+
+
+ANSWERS[np.einsum] = contracted

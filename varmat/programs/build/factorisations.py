@@ -1,0 +1,107 @@
+"""Triangular systems and Cholesky factors of symbols, and what has to hold for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.programs.kernels import Kernel, SolveTriangular
+from varmat.programs.ir.program import Shape
+from varmat.programs.build.symbol import Symbol, builder_of, joined, lift, refuse
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
+# Rows up to which factorisations are steps of a program. For larger matrices functions that work
+# block by block are called from Python.
+UNROLLED = 128
+
+
+# Rows up to which triangular systems are solved by BLAS in one go; larger ones half by half.
+ONE_GO = 64
+
+
+# How far elements across a diagonal may be apart: see `varmat.functions.checks`.
+TOLERANCE = 1e-8
+
+
+def called(kernel: Kernel, *operands: Operand) -> list[Symbol]:
+    """The results of a kernel of contiguous arrays."""
+    builder = builder_of(*operands)
+    return [
+        Symbol(builder, v)
+        for v in builder.apply(kernel, *(builder.contiguous(lift(builder, x)) for x in operands))
+    ]
+
+
+def as_symbols(*operands: Operand) -> list[Symbol]:
+    """Symbols and plain values as symbols."""
+    builder = builder_of(*operands)
+    return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
+
+
+def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
+    """Zeros with the elements of a vector added at places of the flattened array."""
+    return x.of(x.builder.assemble(shape, [(np.asarray(places, np.int64), x.shape, x.value)]))
+
+
+def require(condition: Operand) -> None:
+    """End the run where a condition does not hold for all elements."""
+    if isinstance(condition, Symbol):
+        condition.builder.guard(condition.builder.truth(condition.value))
+    elif not np.all(condition):
+        refuse()
+
+
+def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:
+    """The solution of a lower triangular system, or of its transpose, for a vector or a matrix."""
+    if np.ndim(a) != 2 or np.shape(a)[-1] > UNROLLED:
+        refuse()
+    if not isinstance(a, Symbol) and not isinstance(b, Symbol):
+        return SolveTriangular(transposed).evaluate(*map(np.ascontiguousarray, (a, b)))[0]
+    builder, n = builder_of(a, b), np.shape(a)[-1]
+    if n <= ONE_GO:
+        return Symbol(
+            builder,
+            builder.call(
+                SolveTriangular(transposed), *(builder.contiguous(lift(builder, x)) for x in (a, b))
+            ),
+        )
+    # One half after the other, so that nearly all the work is in products.
+    k = (n + 1) // 2
+    a, b = as_symbols(a, b)
+    if transposed:
+        below = solve_lower(a[k:, k:], b[k:], True)
+        return joined([solve_lower(a[:k, :k], b[:k] - a[k:, :k].T @ below, True), below])
+    above = solve_lower(a[:k, :k], b[:k])
+    return joined([above, solve_lower(a[k:, k:], b[k:] - a[k:, :k] @ above)])
+
+
+def inverse_lower(factor: Operand) -> Operand:
+    """The inverse of the matrix of which `factor` is the lower Cholesky factor."""
+    return solve_lower(factor, solve_lower(factor, np.eye(np.shape(factor)[-1])), transposed=True)
+
+
+def triangle(x: Operand, half: bool = False) -> Operand:
+    """The lower triangle, zeros above it; with `half` the diagonal is halved."""
+    n = np.shape(x)[-1]
+    return x * (np.tri(n) - 0.5 * np.eye(n) if half else np.tri(n))
+
+
+def unrolled(a: Operand) -> None:
+    """Refuse empty matrices, and those so large that functions are called from Python."""
+    if not np.size(a) or np.shape(a)[-1] > UNROLLED:
+        refuse()
+
+
+def positive_definite(a: Operand) -> Operand:
+    """The lower Cholesky factor; the run ends unless the matrix is symmetric and positive
+    definite.
+    """
+    unrolled(a)
+    require(np.abs(a - a.mT) <= TOLERANCE)
+    factor = np.linalg.cholesky(a)
+    # NumPy's loop fills the factor with nan if the matrix is not positive definite.
+    require(np.isfinite(factor[..., :1, 0]))
+    return factor

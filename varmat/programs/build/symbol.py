@@ -1,0 +1,391 @@
+"""Symbols: they stand for values of a program that is being made.
+
+A function of arrays is traced by running it once on symbols, which add steps to the program instead
+of computing. A symbol has no numbers to look at. A function that looks at them raises
+`UntraceableError`, and is then called from Python at every run. Partials of the elementwise table,
+terms of densities, domains, and the value functions and reverse rules of structured operations all
+become steps in this one way.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from varmat.core.dispatch import COMPARISONS
+from varmat.plain_arrays import is_basic
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import BOOL, FLOAT, Value
+from varmat.programs.build.written import Written
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Axis, Function, Index, Operand, Setting, Settings
+
+# What answers when one of NumPy's functions is called on symbols; `numpy_functions` fills it.
+ANSWERS: dict[Function, Function] = {}
+_LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_not})
+_AS_LOGICAL = {
+    np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor,
+     np.invert: np.logical_not,
+}  # fmt: skip
+_TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
+
+
+class UntraceableError(Exception):
+    """A function asks a symbol for what only numbers have."""
+
+
+def refuse(*_: object, **__: object) -> NoReturn:
+    raise UntraceableError
+
+
+class Symbol:
+    """Stands for a value of the program that is being made, with those ways of an ndarray that need
+    shapes alone.
+    """
+
+    __slots__ = ("_has_parts", "_is_part", "builder", "value")
+    __array_priority__ = 1000.0
+    # A symbol has no derivative, and is its own plain value.
+    _tape = None
+    _plain = property(lambda self: self)
+
+    def __init__(self, builder: Builder, value: Value, is_part: bool = False) -> None:
+        self.builder, self.value = builder, value
+        # What is written into an array shows in its views. Between symbols it would not, so a
+        # symbol with views, or that is one, is not written into.
+        self._is_part, self._has_parts = is_part, False
+
+    # --- what an array is ---
+
+    shape = property(lambda self: self.value.shape)
+    ndim = property(lambda self: len(self.value.shape))
+    size = property(lambda self: self.value.size)
+    dtype = property(lambda self: self.value.dtype)
+    strides = property(lambda self: self.value.strides)
+    T = property(lambda self: self.part(self.builder.transposed(self.value)))
+
+    @property
+    def mT(self) -> Symbol:  # noqa: N802 - NumPy's name
+        axes = list(range(self.ndim))
+        axes[-2:] = axes[:-3:-1]
+        return self.part(self.builder.transposed(self.value, axes))
+
+    def of(self, value: Value) -> Symbol:
+        return Symbol(self.builder, value)
+
+    def part(self, value: Value) -> Symbol:
+        """A symbol that looks into the memory of this one."""
+        self._has_parts = True
+        return Symbol(self.builder, value, True)
+
+    def become(self, value: Value) -> Symbol:
+        """Stand for another value from here on, as an array that is written into."""
+        if self._is_part or self._has_parts or value.shape != self.shape:
+            refuse()
+        self.value = value
+        return self
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else refuse()  # type: ignore[no-any-return]
+
+    def __bool__(self) -> bool:
+        if self.builder.asked is None:
+            refuse()
+        self.builder.asked.append(self.builder.truth(self.value))
+        return True
+
+    __float__ = __int__ = __index__ = __array__ = __contains__ = refuse
+    tolist = item = refuse
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> Operand:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse()
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (self[i] for i in range(len(self)))
+
+    # --- parts ---
+
+    def __getitem__(self, index: Index) -> Symbol:
+        builder, x = self.builder, self.value
+        if isinstance(index, Symbol) or (
+            isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
+        ):
+            refuse()
+        if is_basic(index):
+            return self.part(part_of(builder, x, index))
+        places = np.arange(x.size).reshape(x.shape)[index]
+        return self.of(builder.gather(x, places))
+
+    def __setitem__(self, index: Index, source: Operand) -> None:
+        if isinstance(index, Symbol) or (
+            isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
+        ):
+            refuse()
+        places = np.arange(self.size).reshape(self.shape)[index]
+        self.become(
+            Written(self.builder, self.value, np.asarray(places), lift(self.builder, source)).value
+        )
+
+    def reshape(self, *shape: Any, order: str = "C") -> Symbol:
+        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        if order != "C":
+            refuse()
+        return self.part(
+            self.builder.reshaped(self.value, np.empty(self.shape, bool).reshape(shape).shape)
+        )
+
+    def ravel(self, order: str = "C") -> Symbol:
+        return self.reshape(-1)
+
+    def transpose(self, *axes: Any) -> Symbol:
+        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return self.part(
+            self.builder.transposed(self.value, [a % self.ndim for a in axes] if axes else None)
+        )
+
+    def copy(self, order: str = "C") -> Symbol:
+        return self.of(self.value)
+
+    def astype(self, dtype: DTypeLike | None, copy: bool = True) -> Symbol:
+        return self if np.dtype(dtype) == FLOAT else refuse()
+
+    # --- sums and products ---
+
+    def sum(
+        self, axis: Axis = None, dtype: object = None, out: None = None, keepdims: bool = False
+    ) -> Symbol:
+        return reduced(self, np.add, axis, keepdims)
+
+    def max(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
+        return reduced(self, np.maximum, axis, keepdims)
+
+    def min(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
+        return reduced(self, np.minimum, axis, keepdims)
+
+    def all(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
+        return reduced(self.of(self.builder.truth(self.value)), np.logical_and, axis, keepdims)
+
+    def any(self) -> bool:
+        return self.builder.in_formula or refuse()
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
+        return diagonal(self, offset, axis1, axis2)
+
+    def dot(self, other: Operand, out: None = None) -> Symbol:
+        if out is not None or np.ndim(other) not in (1, 2) or self.ndim not in (1, 2):
+            refuse()
+        return self.of(self.builder.matmul(self.value, self.lifted(other)))
+
+    # --- operators of one operand; the others are made below ---
+
+    def __neg__(self) -> Symbol:
+        return self.of(self.builder.ufunc(np.negative, self.value))
+
+    def __pos__(self) -> Symbol:
+        return self
+
+    def __abs__(self) -> Symbol:
+        return self.of(self.builder.ufunc(np.absolute, self.value))
+
+    def __invert__(self) -> Symbol:
+        return self.of(self.builder.logical(np.logical_not, self.value))
+
+    # --- protocols ---
+
+    def lifted(self, x: Operand) -> Value:
+        """Anything beside a symbol as a value."""
+        return lift(self.builder, x)
+
+    def __array_ufunc__(
+        self,
+        ufunc: np.ufunc,
+        method: str,
+        *inputs: Operand,
+        out: Operand = None,
+        **settings: Setting,
+    ) -> Operand:
+        if (
+            method == "reduce"
+            and not settings.keys() - {"axis", "keepdims", "dtype"}
+            and out is None
+        ):
+            axis = inputs[1] if len(inputs) > 1 else settings.get("axis", 0)
+            return reduced(inputs[0], ufunc, axis, settings.get("keepdims", False))
+        if method == "accumulate" and not settings.keys() - {"axis"} and out is None:
+            return (
+                self.of(self.builder.accumulate(ufunc, self.value, settings.get("axis", 0)))
+                if self.ndim
+                else self
+            )
+        if method == "outer" and not settings and out is None:
+            x, y = (lift(self.builder, each) for each in inputs)
+            inputs = (
+                self.of(self.builder.reshaped(x, (*x.shape, *(1,) * len(y.shape)))),
+                self.of(y),
+            )
+        elif method != "__call__" or settings:
+            refuse()
+        result = self.of(apply_ufunc(self.builder, ufunc, [lift(self.builder, x) for x in inputs]))
+        if out is None:
+            return result
+        (target,) = out
+        return target.become(result.value) if isinstance(target, Symbol) else refuse()
+
+    def __array_function__(
+        self, function: Function, types: object, args: Sequence[Operand], kwargs: Settings
+    ) -> Operand:
+        answer = ANSWERS.get(function)
+        return refuse() if answer is None else answer(*args, **kwargs)
+
+
+def lift(builder: Builder, x: Operand) -> Value:
+    """Anything as a value of the program."""
+    if isinstance(x, Symbol):
+        return x.value
+    if isinstance(x, (list, tuple)):
+        return stacked([Symbol(builder, lift(builder, each)) for each in x]).value  # type: ignore[no-any-return]
+    array = np.asarray(x)
+    if array.dtype.kind not in "biuf":
+        refuse()
+    return builder.constant(x if type(x) is np.ndarray else array)
+
+
+def part_of(builder: Builder, x: Value, index: Index) -> Value:
+    """A view by a basic index, also of one element."""
+    whole = index if isinstance(index, tuple) else (index,)
+    if any(i is Ellipsis for i in whole):
+        return builder.view(x, operator.itemgetter(index))
+    return builder.view(x, operator.itemgetter((*whole, Ellipsis)))
+
+
+@cache
+def is_traced(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc makes one array: of floats, or of truth values if it tests floats."""
+    return ufunc.nout == 1 and (
+        ufunc in _TESTS or any(each.endswith("->d") for each in ufunc.types)
+    )
+
+
+def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value:
+    """A ufunc of values."""
+    if ufunc in COMPARISONS:
+        return builder.compare(ufunc, *values)
+    ufunc = _AS_LOGICAL.get(ufunc, ufunc)
+    if ufunc in _LOGICAL:
+        return builder.logical(ufunc, *values)
+    if ufunc is np.matmul:
+        return builder.matmul(*values)
+    if ufunc is np.add and all(v.dtype == BOOL for v in values):
+        return builder.logical(np.logical_or, *values)
+    if not is_traced(ufunc):
+        refuse()
+    return builder.ufunc(ufunc, *values)
+
+
+def _operator(ufunc: np.ufunc, reflected: bool = False) -> Function:
+    def operate(self: Symbol, other: Operand) -> Operand:
+        operands = (other, self) if reflected else (self, other)
+        return self.of(apply_ufunc(self.builder, ufunc, [lift(self.builder, x) for x in operands]))
+
+    return operate
+
+
+for _name, _ufunc in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+     "matmul": np.matmul,
+    "and": np.logical_and, "or": np.logical_or,
+}.items():  # fmt: skip
+    setattr(Symbol, f"__{_name}__", _operator(_ufunc))
+    setattr(Symbol, f"__r{_name}__", _operator(_ufunc, True))
+
+    def _in_place(self: Symbol, other: Operand, ufunc: np.ufunc = _ufunc) -> Symbol:
+        return self.become(
+            apply_ufunc(self.builder, ufunc, [self.value, lift(self.builder, other)])
+        )
+
+    setattr(Symbol, f"__i{_name}__", _in_place)
+for _name, _ufunc in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+     "ne": np.not_equal,
+}.items():  # fmt: skip
+    setattr(Symbol, f"__{_name}__", _operator(_ufunc))
+
+
+# --- what several of NumPy's functions are made of ---
+
+
+def normalised(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """Axes as a tuple, counted from the front."""
+    if axis is None or not ndim:
+        return tuple(range(ndim))
+    return tuple(i % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
+
+
+def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = False) -> Symbol:
+    """A reduction of a symbol by a ufunc."""
+    builder, value = x.builder, x.value
+    axes = normalised(axis, x.ndim)
+    if ufunc is np.add:
+        result = builder.sum(value, axes)
+    elif ufunc in (np.maximum, np.minimum, np.multiply, np.logical_and, np.logical_or):
+        result = builder.reduce(ufunc, value, axes)
+    else:
+        refuse()
+    if keepdims:
+        result = builder.reshaped(
+            result, tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        )
+    return x.of(result)
+
+
+def builder_of(*operands: Operand) -> Builder:
+    """The builder of the first symbol among operands, or in a list of them."""
+    found = [
+        x
+        for each in operands
+        for x in (each if isinstance(each, (list, tuple)) else (each,))
+        if isinstance(x, Symbol)
+    ]
+    return found[0].builder if found else refuse()
+
+
+def joined(arrays: Sequence[Operand], axis: int = 0) -> Symbol:
+    """`numpy.concatenate`."""
+    builder = builder_of(list(arrays))
+    values = [lift(builder, x) for x in arrays]
+    axis = axis % len(values[0].shape)
+    shape = list(values[0].shape)
+    shape[axis] = sum(v.shape[axis] for v in values)
+    like, parts, start = np.empty(shape), [], 0
+    for value in values:
+        part = like[(slice(None),) * axis + (slice(start, start + value.shape[axis]),)]
+        parts.append(
+            ((start * like.strides[axis], part.strides), part.shape, builder.number(value))
+        )
+        start += value.shape[axis]
+    return Symbol(builder, builder.assemble(tuple(shape), [each for each in parts if each[2].size]))
+
+
+def stacked(arrays: Sequence[Operand], axis: int = 0) -> Operand:
+    """`numpy.stack`."""
+    builder = builder_of(list(arrays)) if any(isinstance(x, Symbol) for x in arrays) else None
+    if builder is None:
+        return np.stack(arrays, axis)
+    values = [lift(builder, x) for x in arrays]
+    axis = axis % (len(values[0].shape) + 1)
+    longer = [builder.reshaped(v, (*v.shape[:axis], 1, *v.shape[axis:])) for v in values]
+    return joined([Symbol(builder, v) for v in longer], axis)
+
+
+def diagonal(x: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
+    return x.part(x.builder.view(x.value, lambda a: np.diagonal(a, offset, axis1, axis2)))

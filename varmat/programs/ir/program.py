@@ -1,0 +1,382 @@
+"""The intermediate representation: a program is data, a list of steps on typed values.
+
+    Value     a shape and a type, in memory of its own (an argument, a constant, the result of a
+              step), or a view of another value's memory
+    Step      a kernel, the values it reads, the values it makes
+    Program   arguments, steps, outputs
+
+Values are made once and never change. A step that writes into an array makes a new one, and
+`programs.memory` decides which values share memory. Everything is referred to by object; names
+exist only in print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ref
+
+import numpy as np
+
+from varmat import html
+from varmat.core.errors import TapeError, refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from varmat.programs.ir.kernel import Kernel
+    from varmat.programs.run.jax_loops import Array as JaxArray
+
+FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
+Shape = tuple[int, ...]
+# Shape and type of what a step makes.
+Layout = tuple[Shape, np.dtype]
+# Where a part lies in an array: offset and strides of a view, in bytes, or the places of its
+# elements in the flattened array.
+Place = Any
+# What a value is in a run: an array, a number, or an object of Python's.
+Array: TypeAlias = Any
+
+
+class ElsewhereError(Exception):
+    """The straight line of a program does not hold at this point: the function must be evaluated as
+    it is written.
+    """
+
+
+class RecordingError(TapeError):
+    """A recording cannot be made once for all values."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        refusals.of_looks += 1
+
+
+def contiguous_strides(shape: Shape, itemsize: int = 8) -> Shape:
+    """The strides, in bytes, of a C-contiguous array."""
+    strides, step = [], itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def broadcast_strides(shape: Shape, strides: Shape, whole: Shape) -> Shape:
+    """The strides of an array as if it had been broadcast to a whole shape."""
+    missing = len(whole) - len(shape)
+    return (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+
+
+def element_places(
+    shape: Sequence[int], strides: Sequence[int], offset: int = 0, itemsize: int = 8
+) -> np.ndarray:
+    """Where the elements of a view lie in the flattened array, of its shape."""
+    index = np.full(tuple(shape), offset // itemsize)
+    for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
+        along = np.arange(n) * (stride // itemsize)
+        index = index + along.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    return index
+
+
+class Value:
+    """An array, a number (of shape ``()``), or with dtype object something for Python steps alone.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    step : Step, optional
+        What makes it; None for arguments, constants and views.
+    data : ndarray, optional
+        Of a constant, held by reference.
+    base : Value
+        Whose memory it lies in: itself, unless it is a view.
+    offset : int
+        Bytes from the beginning of that memory.
+    strides : tuple of int
+        Bytes.
+    """
+
+    __slots__ = ("_base", "_step", "data", "dtype", "offset", "shape", "strides")
+
+    def __init__(
+        self, shape: Shape, dtype: np.dtype = FLOAT, step: Step | None = None, data: Array = None
+    ) -> None:
+        self.shape, self.dtype, self.data = shape, dtype, data
+        # A step holds its results. They refer to it weakly, or programs would wait for the
+        # collector.
+        self._step = None if step is None else ref(step)
+        self._base: Value | None = None
+        self.offset = 0
+        self.strides: Shape = (
+            contiguous_strides(shape, dtype.itemsize) if data is None else data.strides
+        )
+
+    def view(self, shape: Shape, offset: int, strides: Shape) -> Value:
+        """A part of the memory that this value lies in."""
+        value = Value.__new__(Value)
+        value.shape, value.dtype, value._step, value.data = shape, self.dtype, None, None
+        value._base, value.offset, value.strides = self.base, offset, strides
+        return value
+
+    def array_in(self, memory: Array) -> Array:
+        """The array of this value, where `memory` is what its base stands for."""
+        if not self.is_view:
+            return memory
+        return np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
+
+    @property
+    def base(self) -> Value:
+        return self if self._base is None else self._base
+
+    @property
+    def step(self) -> Step | None:
+        return None if self._step is None else self._step()
+
+    @property
+    def is_constant(self) -> bool:
+        return self.data is not None
+
+    @property
+    def is_view(self) -> bool:
+        return self._base is not None
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        return self.strides == contiguous_strides(self.shape, self.dtype.itemsize) or self.size <= 1
+
+
+# A part of an array: its place, its shape there, and its value.
+Part = tuple[Place, Shape, Value]
+
+
+class Step:
+    """A kernel with what it reads and what it makes."""
+
+    __slots__ = ("__weakref__", "kernel", "operands", "results")
+
+    def __init__(
+        self, kernel: Kernel, operands: Sequence[Value], results: Sequence[Layout]
+    ) -> None:
+        # Who looks at its settings knows of which class it is.
+        self.kernel: Any = kernel
+        self.operands = tuple(operands)
+        self.results = tuple(Value(shape, dtype, self) for shape, dtype in results)
+
+
+class Program:
+    """Arguments, steps and outputs.
+
+    Attributes
+    ----------
+    arguments : list of Value
+    steps : list of Step
+        In an order in which they can be run.
+    outputs : list of Value
+    """
+
+    def __init__(self, arguments: list[Value], steps: list[Step], outputs: list[Value]) -> None:
+        self.arguments, self.steps, self.outputs = arguments, steps, outputs
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join(printed(self))
+
+    def _repr_html_(self) -> str:
+        first, *steps, last = map(str.strip, printed(self))
+        rows = []
+        for number, (line, step) in enumerate(zip(steps, self.steps, strict=True)):
+            made, is_value, call = line.partition(" = ")
+            result, call = (made, call) if is_value else ("", made)
+            rows.append(
+                (str(number), result, call, "" if step.kernel.is_native else "calls Python")
+            )
+        return html.table(["", "makes", "step", ""], rows, first) + html.paragraph(last)
+
+    def counts(self) -> Counter[str]:
+        """How many steps there are of each kernel."""
+        return Counter(step.kernel.name for step in self.steps)
+
+    def python_steps(self) -> list[Step]:
+        """The steps that call Python on every runner, because their kernels have no loop."""
+        return [step for step in self.steps if not step.kernel.is_native]
+
+    def explain(self, *arguments: Array) -> str:
+        """Which steps call Python and, at a point, what each of them costs; everything else runs
+        natively without it.
+
+        Parameters
+        ----------
+        *arguments : float or ndarray, optional
+            One for each argument of the program.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> f = vm.recorded(lambda x: np.sum(np.exp(x)))
+        >>> value, gradient = f(np.zeros(2))
+        >>> print(f.program.explain())
+        2 steps, none of which calls Python
+        """
+        from varmat.programs.ir.interpret import seconds_of
+
+        called = self.python_steps()
+        if not called:
+            return f"{len(self.steps)} steps, none of which calls Python"
+        seconds = seconds_of(self, called, arguments) if arguments else {}
+        lines = [f"{len(self.steps)} steps, of which {len(called)} call Python:"]
+        for step in called:
+            cost = f"  {1e6 * seconds[id(step)]:.1f} us" if seconds else ""
+            reads = ", ".join(_brackets(v.shape) or "number" for v in step.operands)
+            lines.append(f"    {step.kernel.name}({reads}){cost}")
+        return "\n".join(lines)
+
+    def to_jax(self) -> Callable[..., tuple[JaxArray, ...]]:
+        """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and
+        ``jax.vmap``.
+
+        Returns
+        -------
+        callable
+            Takes the arguments of the program and returns its outputs, a tuple of JAX arrays: for a
+            recorded function its value and gradients. They have JAX's precision, which is single
+            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is refused,
+            a solver stops, or a choice that was recorded goes the other way, they are nan.
+
+        Raises
+        ------
+        ImportError
+            If JAX is not installed.
+        TypeError
+            If there are steps that JAX cannot run; the message names them.
+
+        Notes
+        -----
+        Loops by `varmat.scan` become ``jax.lax.scan``, forward and backwards, as do the filters of
+        hidden Markov chains. Solutions by `ode_rk45` and `ode_ckrk` become ``jax.lax.while_loop``,
+        with the same steps. Refused are steps that call Python, as those of stiff solvers and of
+        your own operations, and functions that JAX does not have.
+
+        Compile the function with ``jax.jit`` before you call it often: without it JAX compiles each
+        loop again at every call.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> f = vm.recorded(lambda x: np.sum(np.exp(x)))
+        >>> value, gradient = f(np.zeros(2))
+        >>> import jax  # doctest: +SKIP
+        >>> jax.vmap(f.program.to_jax())(np.zeros((3, 2)))[0]  # doctest: +SKIP
+        Array([2., 2., 2.], dtype=float32)
+        """
+        from varmat.programs.run.jax import to_jax
+
+        return to_jax(self)
+
+    def constants(self) -> list[Value]:
+        """The constants that steps read, or that are outputs."""
+        read = (v.base for v in (*(v for step in self.steps for v in step.operands), *self.outputs))
+        return list({id(v): v for v in read if v.is_constant}.values())
+
+    def verify(self) -> None:
+        """Raise `ValueError` unless every value is made before it is read, once, and views lie
+        within their memory.
+        """
+        known = {id(v) for v in self.arguments}
+        for number, step in enumerate(self.steps):
+            for value in step.operands:
+                _verify_read(value, known, f"step {number}, {step.kernel.name},")
+            for value in step.results:
+                if id(value) in known or value.step is not step:
+                    raise ValueError(
+                        f"step {number}, {step.kernel.name}, makes a value that another step makes"
+                    )
+                known.add(id(value))
+        for value in self.outputs:
+            _verify_read(value, known, "the program returns what it does not make:")
+
+
+def _verify_read(value: Value, known: set[int], where: str) -> None:
+    base = value.base
+    if not base.is_constant and id(base) not in known:
+        raise ValueError(f"{where} reads a value of shape {value.shape} before it is made")
+    if value.is_view and value.size and base.data is None:
+        reach = [(n - 1) * stride for n, stride in zip(value.shape, value.strides, strict=True)]
+        low, high = (
+            value.offset + sum(min(r, 0) for r in reach),
+            value.offset + sum(max(r, 0) for r in reach),
+        )
+        if low < 0 or high + value.dtype.itemsize > base.size * base.dtype.itemsize:
+            raise ValueError(
+                f"{where} reads outside of the memory of a value of shape {base.shape}"
+            )
+
+
+# --- for people ---
+
+
+def printed(program: Program) -> Iterator[str]:
+    """The lines of a program, with names: ``a`` arguments, ``k`` constants, ``v`` everything
+    else.
+    """
+    names: dict[int, str] = {}
+    counters: Counter[str] = Counter()
+
+    def name(value: Value) -> str:
+        if id(value) not in names:
+            if value.is_view:
+                return f"{name(value.base)}{_place(value)}"
+            if value.is_constant and not value.shape:
+                return f"{value.data.item()!r}"
+            letter = "k" if value.is_constant else "v" if value.step else "a"
+            names[id(value)] = f"{letter}{counters[letter]}"
+            counters[letter] += 1
+        return names[id(value)]
+
+    def described(value: Value) -> str:
+        return f"{name(value)}{_brackets(value.shape)}"
+
+    yield f"program({', '.join(map(described, program.arguments))})"
+    for step in program.steps:
+        reads = ", ".join(map(name, step.operands))
+        makes = ", ".join(map(described, step.results))
+        settings = step.kernel.settings(*step.operands)
+        makes = f"{makes} = " if makes else ""
+        settings = f"; {settings}" if settings else ""
+        yield f"    {makes}{step.kernel.name}({reads}{settings})"
+    yield f"    return {', '.join(map(name, program.outputs))}"
+
+
+def _brackets(shape: Shape) -> str:
+    return f"[{', '.join(map(str, shape))}]" if shape else ""
+
+
+def _place(value: Value) -> str:
+    """A view in print: where it begins, in elements, its shape, and its strides if it does not lie
+    in one piece.
+    """
+    size = value.dtype.itemsize
+    strides = (
+        "" if value.is_contiguous else f" by {', '.join(str(s // size) for s in value.strides)}"
+    )
+    shape = f": {' x '.join(map(str, value.shape))}" if value.shape else ""
+    return f"<{value.offset // size}{shape}{strides}>"
+
+
+def read_values(steps: Iterable[Step], outputs: Iterable[Value]) -> Counter[int]:
+    """How often each value's memory is read, by the id of its base."""
+    reads = Counter(id(v.base) for step in steps for v in step.operands)
+    reads.update(id(v.base) for v in outputs)
+    return reads

@@ -1,0 +1,131 @@
+"""Products with sparse matrices as steps: the non-zeros in rows (CSR), their columns and where each
+row begins.
+
+Indices are 64 bit integers, constants of the program; the non-zeros may be anything. No step makes
+a dense matrix of a sparse one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.plain_arrays import BLOCK, blocks
+from varmat.programs.build import Symbol, called
+from varmat.programs.ir.program import FLOAT, Layout, Value
+from varmat.programs.kernels import Arrays, Kernel
+
+if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Results, Run
+    from varmat.programs.run.table import Table
+    from varmat.typing import Operand
+
+
+def csr(data: Operand, indices: Operand, indptr: Operand, shape: tuple[int, int]) -> Operand:
+    """A sparse array of SciPy around arrays that are not copied."""
+    from scipy.sparse import csr_array
+
+    return csr_array((data, indices, indptr), shape=shape)
+
+
+def sampled(x: Operand, y: Operand, rows: Operand, columns: Operand) -> Operand:
+    """The elements of ``x @ y.T`` at places: for vectors the outer product's."""
+    if np.ndim(x) == 1:
+        return x[rows] * y[columns]
+    result = np.empty(len(rows))
+    for here in blocks(len(rows), max(1, BLOCK // max(1, x.shape[1]))):
+        np.einsum("ij,ij->i", x[rows[here]], y[columns[here]], out=result[here])
+    return result
+
+
+@dataclass(frozen=True, repr=False)
+class SparseProduct(Kernel):
+    """The product of a sparse matrix of a shape, or of its transpose, with a vector or a matrix."""
+
+    shape: tuple[int, int]
+    transposed: bool
+
+    name = "sparse_matmul"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [((self.shape[self.transposed], *operands[3].shape[1:]), FLOAT)]
+
+    def _matrix(self, operands: Arrays) -> Operand:
+        data, indices, indptr, _ = operands
+        matrix = csr(data, indices, indptr, self.shape)
+        return matrix.T if self.transposed else matrix
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (self._matrix(operands) @ operands[3],)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        matrix = self._matrix(operands)
+        if not np.shares_memory(matrix.data, operands[0]):
+            return super().bind(operands, results)
+        (out,), b = results, operands[3]
+
+        def run() -> None:
+            out[...] = matrix @ b
+
+        return run
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        b, (out,) = operands[3], results
+        width = b.shape[1] if len(b.shape) > 1 else 1
+        dims = (self.shape[0], width, int(self.transposed), out.size)
+        table.call(table.own("sparse_product"), [*operands, out], dims, ())
+
+
+class SampledProduct(Kernel):
+    """The elements of ``x @ y.T``, of vectors or matrices, at the places of a sparse matrix: the
+    adjoint of its non-zeros.
+    """
+
+    name = "sampled_product"
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [(operands[3].shape, FLOAT)]
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return (sampled(*operands),)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        if operands[0].ndim == 1:
+            x, y, rows, columns = operands
+            return partial(_sampled_vectors, x, y, rows, columns, results[0], np.empty(len(rows)))
+        return super().bind(operands, results)
+
+    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        x = operands[0]
+        dims = (results[0].size, x.shape[1] if len(x.shape) > 1 else 1)
+        table.call(table.own("sampled_product"), [*operands, *results], dims, ())
+
+
+SAMPLED = SampledProduct()
+
+
+def _sampled_vectors(
+    x: Operand, y: Operand, rows: Operand, columns: Operand, out: np.ndarray, space: np.ndarray
+) -> None:
+    np.take(x, rows, None, out, "clip")
+    np.multiply(out, np.take(y, columns, None, space, "clip"), out)
+
+
+def product_step(
+    data: Operand,
+    indices: Operand,
+    indptr: Operand,
+    shape: tuple[int, int],
+    b: Operand,
+    transposed: bool,
+) -> Symbol:
+    """The product as a step; the non-zeros or `b` are symbols."""
+    return called(SparseProduct(shape, transposed), data, indices, indptr, b)[0]
+
+
+def sampled_step(x: Operand, y: Operand, rows: Operand, columns: Operand) -> Symbol:
+    """The elements of an outer product as a step."""
+    return called(SAMPLED, x, y, rows, columns)[0]

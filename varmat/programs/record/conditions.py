@@ -1,0 +1,183 @@
+"""Comparisons in recordings: variables of zeros and ones, which may only be combined and select.
+
+A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and
+refuses everything that cannot be written as a program: branches, masks as indices, counts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from varmat.core import dispatch
+from varmat.core.elementwise import Elementwise
+from varmat.core.rules import ZERO
+from varmat.programs.ir.program import RecordingError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from varmat.typing import Function, Index, Operand, Setting, Shape
+
+
+def refuse_look(*_: object, **__: object) -> NoReturn:
+    """Raise where a function that is being recorded depends on the value of a variable."""
+    raise RecordingError(
+        "recorded: the function looks at the value of a variable here (it branches, ranks, or "
+        "takes the plain value or a derivative), and a recording would always go the same way; use "
+        "np.where to select, or varmat.value_and_grad, which evaluates the function anew each time"
+    )
+
+
+def _row(name: str, function: Function, partials: tuple[str, ...], scalar: str) -> Elementwise:
+    """A row that is in no table: outside of recordings nothing answers for it."""
+
+    def ufunc(*values: Operand, out: np.ndarray | None = None) -> Operand:
+        out = np.empty(np.broadcast_shapes(*map(np.shape, values))) if out is None else out
+        out[...] = function(*values)
+        return out
+
+    return Elementwise(name, ufunc, partials, scalar, None, None)
+
+
+# The name of a row -> the operator.
+SYMBOLS = {
+    ufunc.__name__: text
+    for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)
+}
+_OPERATORS = dict(
+    zip(
+        dispatch.COMPARISONS,
+        (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt),
+        strict=True,
+    )
+)
+_COMPARISONS = {
+    ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)")
+    for ufunc in dispatch.COMPARISONS
+}
+# A row -> the ufunc that it stands for.
+COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
+SELECTION = _row(
+    "selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z"
+)
+# The value of a variable, held constant.
+FIXED = _row("fixed", np.positive, (ZERO,), "x")
+
+
+class Condition:
+    """The outcome of a comparison while a function is recorded; made by the comparison operators.
+
+    It goes into `numpy.where` and `numpy.select`, combines with others and with truth values by
+    ``&``, ``|``, ``^`` and ``~`` or the ufuncs of that meaning, and in arithmetic with numbers
+    counts as 0 or 1."""
+
+    __slots__ = ("_variable",)
+    __array_function__ = dispatch.array_function
+
+    def __init__(self, variable: Operand) -> None:
+        self._variable = variable
+
+    @property
+    def shape(self) -> Shape:
+        return self._variable.shape  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(self._variable.size)
+
+    def select(self, *choices: Operand) -> Operand:
+        """``np.where`` of this condition."""
+        if not choices:
+            refuse_look()
+        return SELECTION(self._variable, *choices)
+
+    def astype(self, dtype: DTypeLike) -> Operand:
+        """Zeros and ones."""
+        if np.dtype(dtype) != np.float64:
+            refuse_look()
+        return np.copy(self._variable)
+
+    def __getitem__(self, index: Index) -> Operand:
+        return Condition(self._variable[index])
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting
+    ) -> Operand:
+        return refuse_look() if kwargs or method != "__call__" else combined(ufunc, *inputs)
+
+    def __invert__(self) -> Operand:
+        return combined(np.invert, self)
+
+    __bool__ = __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
+    __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
+
+    def __getattr__(self, name: str) -> Operand:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse_look()
+
+
+def _is_word(x: Operand) -> bool:
+    return x is None or isinstance(x, (str, bytes))
+
+
+def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
+    """The outcome of a comparison of variables; with None and with text it is the same for all
+    values.
+    """
+    if ufunc is np.positive:
+        return FIXED(*operands)
+    if ufunc not in _COMPARISONS:
+        refuse_look()
+    if any(map(_is_word, operands)):
+        return _OPERATORS[ufunc](
+            *[x if _is_word(x) else np.broadcast_to(np.nan, x.shape)[()] for x in operands]
+        )
+    return Condition(_COMPARISONS[ufunc](*operands))
+
+
+def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
+    """The outcome of a ufunc of conditions and others: a condition of truth values alone, and
+    otherwise one of numbers.
+    """
+    if all(
+        type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool)
+        for x in operands
+    ):
+        of_truths: Function = _OF_TRUTHS.get(ufunc, refuse_look)
+        return Condition(
+            of_truths(
+                *[
+                    x._variable if type(x) is Condition else np.asarray(x, np.float64)[()]
+                    for x in operands
+                ]
+            )
+        )
+    if ufunc in _OF_TRUTHS.keys() - {np.add, np.multiply} or ufunc not in dispatch.SUPPORTED:
+        refuse_look()
+    return ufunc(*[x._variable if type(x) is Condition else x for x in operands])
+
+
+# Ufuncs whose result NumPy makes truth values of truth values, written for zeros and ones. All
+# others make numbers, some of fewer than 64 bits.
+_OF_TRUTHS: dict[np.ufunc, Function] = dict.fromkeys((np.invert, np.logical_not), lambda x: 1.0 - x)
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply), operator.mul)
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add), np.maximum)
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.absolute(x - y))
+
+for _name, _ufunc in {
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add,
+     "sub": np.subtract, "mul": np.multiply,
+    "truediv": np.divide, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
+     "matmul": np.matmul,
+}.items():  # fmt: skip
+    setattr(Condition, f"__{_name}__", lambda x, y, ufunc=_ufunc: combined(ufunc, x, y))
+    setattr(Condition, f"__r{_name}__", lambda y, x, ufunc=_ufunc: combined(ufunc, x, y))

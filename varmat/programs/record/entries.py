@@ -1,0 +1,489 @@
+"""The entries of the engine's own rules as steps: elementwise and structured operations, elements,
+gathers, assignments.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.arena import LARGE
+from varmat.core.array_methods import FLOAT64
+from varmat.core.elementwise import Elementwise
+from varmat.core.indexing import ASSIGN, ELEMENT, GATHER, Assignment
+from varmat.core.operation import Operation, Saved
+from varmat.core.rules import OPERANDS, ZERO
+from varmat.core.tape import Rule
+from varmat.core.variables import ARRAYS, Outputs, View
+from varmat.plain_arrays import is_basic, unbroadcast
+from varmat.programs.build import (
+    Scope,
+    Symbol,
+    UntraceableError,
+    Written,
+    apply_row,
+    lift,
+    plain_or_symbol,
+)
+from varmat.programs.ir.program import FLOAT, OBJECT, Shape, Value
+from varmat.programs.kernels import PythonCall, kept_kernel
+from varmat.programs.record.tape_programs import Node, TapeProgram, place_of, writes
+
+if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Results
+    from varmat.programs.ir.program import Array, Place
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Settings
+# What a function that cannot be traced raises when it meets symbols.
+_UNTRACED = (
+    UntraceableError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    NotImplementedError,
+)
+# What makes the tuples of several results; None for operations with a single one.
+Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
+
+
+@writes(Elementwise)
+def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
+    row: Elementwise = rule.op
+    operands = [program.operand(each) for each in (x if row.arity > 2 else (x, y)[: row.arity])]
+    builder, shape = program.builder, result.shape
+    values = [value for value, _ in operands]
+    made = apply_row(builder, row, values)
+    value = builder.broadcast(builder.number(made) if made.dtype is not FLOAT else made, shape)
+    node = program.node(result, value)
+    if value.is_constant:
+        return
+
+    def back() -> None:
+        letters = dict(
+            zip((*OPERANDS[: row.arity], "r"), map(program.symbol, (*values, made)), strict=True)
+        )
+        letters["g"] = program.symbol(program.adjoint(node))  # type: ignore[arg-type]
+        scope = Scope(builder, letters, rows=row.rows)
+        for (_, operand), expression in zip(operands, row.partials, strict=True):
+            if operand is not None and expression != ZERO:
+                program.contribute(operand, scope.evaluate(expression), shape)
+
+    program.back((node,), back)
+
+
+@writes(ELEMENT)
+def _element(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: int) -> None:
+    whole = program.find(x)
+    size = whole.value.size
+    place = index + size if index < 0 else index
+    source = program.source_of(x, place)
+    if source is not None:  # the number that was written there
+        program.alias(result, source)
+        return
+    node = program.node(result, program.builder.element(whole.value, place))
+    if not whole.value.is_constant:
+
+        def add() -> None:
+            part = (8 * place, ()), (), program.adjoint(node)
+            whole.parts.append(part)  # type: ignore[arg-type]
+
+        program.back((node,), add)
+
+
+@writes(GATHER)
+def _gather(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: Index) -> None:
+    whole, builder = program.find(x), program.builder
+    places = np.arange(whole.value.size).reshape(whole.shape)[index]
+    if np.ndim(places):
+        value = builder.gather(whole.value, places)
+    else:
+        value = builder.element(builder.contiguous(whole.value), int(places))
+    node = program.node(result, value)
+    if whole.value.is_constant:
+        return
+    place: Place = (
+        np.ascontiguousarray(places, np.int64) if np.ndim(places) else (8 * int(places), ())
+    )
+    program.back((node,), lambda: whole.parts.append((place, node.shape, program.adjoint(node))))  # type: ignore[arg-type]
+
+
+@writes(ASSIGN)
+def _assign(
+    program: TapeProgram, rule: Rule, result: Operand, target: Operand, assignments: Assignment
+) -> None:
+    for index, source, _ in assignments:
+        if (
+            index is Ellipsis
+            and type(source) in ARRAYS
+            and source.shape == target.shape
+            and not isinstance(target, View)
+        ):
+            program.alias(target, program.find(source))  # as x += y ends
+        else:
+            _assign_one(program, target, index, source)
+
+
+def _assign_one(program: TapeProgram, target: Operand, index: Index, source: Operand) -> None:
+    root, hows = target, []
+    while isinstance(root, View):
+        hows.append(root._how)
+        root = root._parent
+    before = program.find(root)
+    places = np.arange(before.value.size).reshape(before.shape)
+    places = through(hows, places)
+    value, operand = program.operand(source)
+    while len(value.shape) > np.ndim(places[index]):  # NumPy drops leading axes of length one
+        value = program.builder.reshaped(value, value.shape[1:])
+    if is_basic(index) and np.size(places[index]):
+        _write_part(
+            program, root, before, lambda a: through(hows, a)[index], value, operand, places[index]
+        )
+        return
+    written = Written(program.builder, before.value, np.asarray(places[index]), value)
+    node = program.assigned(root, written.value, written.places, operand)
+    if written.value.is_constant:
+        return
+
+    def back() -> None:
+        g = program.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
+        rest = None if before.value.is_constant else written.adjoint_before(g)
+        if rest is not None:
+            before.contributions.append(rest)
+        if operand is not None and written.places.size:
+            places, builder = written.places.shape, program.builder
+            # Leading axes of length one, which NumPy drops, come back.
+            shape = operand.shape[max(len(operand.shape) - len(places), 0) :]
+            c = builder.unbroadcast(written.adjoint_source(g), places, shape)
+            operand.contributions.append(builder.reshaped(c, operand.shape))
+
+    program.back((node,), back)
+
+
+def through(hows: Sequence[Linear], a: Operand) -> Operand:
+    """A view of a view of an array."""
+    for how in reversed(hows):
+        a = how(a)
+    return a
+
+
+def _write_part(
+    program: TapeProgram,
+    root: Operand,
+    before: Node,
+    how: Linear,
+    value: Value,
+    operand: Node | None,
+    places: np.ndarray,
+) -> None:
+    """An assignment to a view of an array."""
+    builder, shape = program.builder, np.shape(places)
+    place = place_of(before.shape, lambda a: np.asarray(how(a))) if shape else (8 * int(places), ())
+    value = builder.written(before.value, place, shape, value)
+    node = program.assigned(root, value, places, operand)
+    if node.value.is_constant:
+        return
+
+    def back() -> None:
+        g = builder.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
+        if operand is not None:
+            # Copy this part of the adjoint, so that the next step may write over the adjoint.
+            c = builder.call(kept_kernel(shape), builder.part(g, shape, *place))
+            c = builder.unbroadcast(
+                c, shape, operand.shape[max(len(operand.shape) - len(shape), 0) :]
+            )
+            operand.contributions.append(builder.reshaped(c, operand.shape))
+        if not before.value.is_constant and math.prod(shape) < node.value.size:
+            before.contributions.append(builder.written(g, place, shape, builder.constant(0.0)))
+
+    program.back((node,), back)
+
+
+# --- structured operations ---
+
+
+@writes(Operation)
+def structured(
+    program: TapeProgram, rule: Rule, result: Operand, args: Sequence[Operand], settings: Settings
+) -> None:
+    """Any structured operation: its value and its reverse rule are traced, or called by Python."""
+    op: Operation = rule.op
+    settings = {name: each for name, each in settings.items() if name in op.signature.parameters}
+    operands = [program.operand(x) for x in args]
+    kind = type(result).kind if isinstance(result, Outputs) else None
+    items = list(result) if kind is not None else [result]
+    call = Call(
+        program,
+        op,
+        settings,
+        [value for value, _ in operands],
+        [item.shape for item in items],
+        kind,
+    )
+    nodes = [program.node(item, value) for item, value in zip(items, call.values(), strict=True)]
+    wanted = [(i, operand) for i, (_, operand) in enumerate(operands) if operand is not None]
+
+    def back() -> None:
+        adjoints = [program.adjoint(node) for node in nodes]
+        for (_, operand), c in zip(
+            wanted,
+            call.contributions(adjoints, [(i, node.shape) for i, node in wanted]),
+            strict=True,
+        ):
+            program.contribute(operand, c, operand.shape)
+
+    if wanted:
+        program.back(nodes, back)
+
+
+class Call:
+    """A structured operation in a program.
+
+    Parameters
+    ----------
+    program : TapeProgram
+    op : Operation
+    settings : dict
+    operands : sequence of Value
+    shapes : sequence of tuple
+        Of the results.
+    kind : callable, optional
+        Makes the tuples of several results.
+    """
+
+    def __init__(
+        self,
+        program: TapeProgram,
+        op: Operation,
+        settings: Settings,
+        operands: Sequence[Value],
+        shapes: Sequence[Shape],
+        kind: Kind,
+    ) -> None:
+        self.program, self.op, self.settings, self.operands, self.shapes, self.kind = (
+            program,
+            op,
+            settings,
+            operands,
+            shapes,
+            kind,
+        )
+        self.saved: Settings = {}
+        self.results: list[Value] = []
+        # From the adjoints to the contributions, for operations with a straight rule.
+        self.pull: Function | None = None
+        # What a call of Python saved for the reverse rule.
+        self.token: Value | None = None
+
+    def values(self) -> list[Value]:
+        """The results."""
+        if self.op.is_traceable:
+            try:
+                self.results = self._traced_values()
+                return self.results
+            except _UNTRACED:
+                pass
+        self.results, self.token = self._called_values()
+        return self.results
+
+    def _symbols(self) -> list[Operand]:
+        return [plain_or_symbol(self.program.builder, v) for v in self.operands]
+
+    def _traced_values(self) -> list[Value]:
+        op, builder, symbols = self.op, self.program.builder, self._symbols()
+        for name, symbol in zip(op.operands, symbols, strict=False):
+            if name in op.domains and isinstance(symbol, Symbol):
+                builder.guard(builder.truth(lift(builder, op.domains[name][1].holds(symbol))))
+        if op.straight_rule is not None:
+            value, self.pull = op.straight_rule(*symbols, **self.settings)
+            made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
+            return [builder.number(v) for v in made]
+        settings = {**self.settings, "workspace": unplaced} if op.wants_workspace else self.settings
+        value, self.saved = op.function(*symbols, **settings), {}
+        if type(value) is Saved:
+            value, self.saved = value.value, value.saved
+        made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
+        if [v.shape for v in made] != list(self.shapes):
+            raise UntraceableError
+        return [builder.number(v) for v in made]
+
+    def _called_values(self) -> tuple[list[Value], Value]:
+        op = self.op
+        settings = (
+            {**self.settings, "workspace": Workspace()} if op.wants_workspace else self.settings
+        )
+        makes = [*((shape, FLOAT) for shape in self.shapes), ((), OBJECT)]
+        function = partial(_value_of, op, settings, [v.shape for v in self.operands], self.kind)
+        # Not pure: it stays even if nobody reads its results, for it may refuse a point.
+        *results, token = self.program.builder.apply(
+            PythonCall(op.name, function, makes, False), *self.operands
+        )
+        return results, token
+
+    def contributions(
+        self, adjoints: Sequence[Value | None], places: Sequence[tuple[int, Shape]]
+    ) -> list[Value]:
+        """The contributions to the operands at some places, in their shapes."""
+        builder = self.program.builder
+        given = [
+            None if g is None else builder.broadcast(g, shape)
+            for g, shape in zip(adjoints, self.shapes, strict=True)
+        ]
+        if self.token is None:
+            try:
+                return self._traced_contributions(given, places)
+            except _UNTRACED:
+                pass
+        known = [g for g in given if g is not None]
+        has = [g is not None for g in given]
+        tail = [] if self.token is None else [self.token]
+        settings = (
+            {**self.settings, "workspace": Workspace()}
+            if self.op.wants_workspace and self.token is None
+            else self.settings
+        )
+        shapes = [v.shape for v in self.operands]
+        function = partial(
+            _contributions_of, self.op, settings, tuple(places), self.kind, has, shapes, self.shapes
+        )
+        kernel = PythonCall(
+            f"{self.op.name}.reverse", function, [(shape, FLOAT) for _, shape in places], True
+        )
+        return list(builder.apply(kernel, *known, *self.results, *self.operands, *tail))
+
+    def _traced_contributions(
+        self, given: Sequence[Value | None], places: Sequence[tuple[int, Shape]]
+    ) -> list[Value]:
+        program, op = self.program, self.op
+        builder = program.builder
+        g: Operand = tuple(None if each is None else Symbol(builder, each) for each in given)
+        r: Operand = tuple(Symbol(builder, each) for each in self.results)
+        g, r = (g[0], r[0]) if self.kind is None else (self.kind(g), self.kind(r))
+        parts = (
+            op.parts(g, r, self._symbols(), {**self.settings, **self.saved})
+            if self.pull is None
+            else self.pull(g)
+        )
+        parts = parts if type(parts) is tuple else (parts,)
+        found = []
+        for i, shape in places:
+            c = lift(builder, parts[i]() if callable(parts[i]) else parts[i])
+            found.append(c if c.shape in (shape, ()) else builder.unbroadcast(c, c.shape, shape))
+        return found
+
+
+def unplaced(shape: Shape) -> None:
+    """The workspace of a traced function: memory is assigned later."""
+
+
+class Workspace(threading.local):
+    """Memory for what an operation saves. Each call in a thread gets the same large arrays, which
+    are warm.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[np.ndarray] = []
+        self.taken = 0
+
+    def __call__(self, shape: Shape) -> np.ndarray:
+        if np.prod(shape, dtype=int) <= LARGE:
+            return np.empty(shape)
+        if self.taken == len(self._arrays):
+            self._arrays.append(np.empty(shape))
+        elif self._arrays[self.taken].shape != shape:
+            self._arrays[self.taken] = np.empty(shape)
+        self.taken += 1
+        return self._arrays[self.taken - 1]
+
+
+def value_of(
+    op: Operation, settings: Settings, values: Sequence[Operand]
+) -> tuple[Operand, Settings]:
+    """The value of an operation at plain operands, and what its reverse rule wants back."""
+    if op.domains:
+        op.check(values)
+    if op.wants_workspace:
+        settings["workspace"].taken = 0
+    value, saved = op.function(*values, **settings), {}
+    if type(value) is Saved:
+        value, saved = value.value, value.saved
+    return tuple(map(_number_or_array, value)) if isinstance(value, tuple) else _number_or_array(
+        value
+    ), saved
+
+
+def _number_or_array(x: Operand) -> Operand:
+    if type(x) is not np.ndarray or not x.ndim:
+        return float(x)
+    return x if x.dtype is FLOAT64 else x.astype(FLOAT64)
+
+
+def plain(values: Sequence[Operand], shapes: Sequence[Shape]) -> list[Operand]:
+    """Operands as functions of plain arrays expect them: a number is a float."""
+    return [x if shape else float(x) for x, shape in zip(values, shapes, strict=True)]
+
+
+def _value_of(
+    op: Operation, settings: Settings, shapes: Sequence[Shape], kind: Kind, *values: Operand
+) -> Results:
+    value, saved = value_of(op, settings, plain(values, shapes))
+    return (*(value if kind is not None else (value,)), saved)
+
+
+def _contributions_of(
+    op: Operation,
+    settings: Settings,
+    places: Sequence[tuple[int, Shape]],
+    kind: Kind,
+    has: Sequence[bool],
+    shapes: Sequence[Shape],
+    result_shapes: Sequence[Shape],
+    *given: Operand,
+) -> Results:
+    """The contributions, of the adjoints that there are, the results, the operands, and what was
+    saved, if it was.
+    """
+    following = iter(given)
+    g = [
+        plain([next(following)], [shape])[0] if there else None
+        for there, shape in zip(has, result_shapes, strict=True)
+    ]
+    r = plain([next(following) for _ in result_shapes], result_shapes)
+    values = plain([next(following) for _ in shapes], shapes)
+    saved = next(following, None)
+    if saved is None:
+        saved = value_of(op, settings, values)[1]
+        settings = {name: each for name, each in settings.items() if name != "workspace"}
+    adjoint, result = (g[0], r[0]) if kind is None else (tuple(g), tuple(r))
+    return tuple(contributions_of(op, settings, places, kind, adjoint, result, values, saved))
+
+
+def contributions_of(
+    op: Operation,
+    settings: Settings,
+    places: Sequence[tuple[int, Shape]],
+    kind: Kind,
+    g: Adjoint,
+    r: Operand,
+    values: Sequence[Operand],
+    saved: Settings,
+) -> list[Array]:
+    """The contributions to the operands at given places, in their shapes; `kind` makes the tuples
+    of several results.
+    """
+    if kind is not None:
+        g, r = kind(g), kind(r)
+    parts = op.parts(g, r, values, {**settings, **saved})
+    found: list[Array] = []
+    for i, shape in places:
+        c = parts[i]() if callable(parts[i]) else parts[i]
+        if shape:
+            c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)
+            found.append(c if c.shape == shape else unbroadcast(c, shape))
+        else:
+            found.append(c if type(c) is float else float(np.sum(c)))
+    return found

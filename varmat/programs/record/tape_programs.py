@@ -1,0 +1,359 @@
+"""From a tape to a program: the value of what was recorded, and its adjoint.
+
+The entries are gone through once forward and once backward. Forward, each becomes steps. Backward,
+contributions to adjoints are values too, kept until all of them are known: one number for all
+elements of an array stays a number, and parts of an array are put together once. A function
+registered with `writes` says how the entries of a rule become steps; where possible it stands
+beside the rule. Elementwise and structured operations are traced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter, methodcaller
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.errors import TapeError
+from varmat.core.tape import Rule, Tape
+from varmat.core.variables import VARIABLES, View
+from varmat.programs.build import Symbol
+from varmat.programs.build.arithmetic import is_number
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import Part, Program, RecordingError, Shape, Value
+from varmat.programs.kernels import ufunc_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from varmat.typing import Linear, Operand
+
+Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
+# From a rule, or from the type of the operation behind it -> the function that writes an entry.
+WRITERS: dict[Any, Writer] = {}
+
+
+def writes(*keys: Rule | type) -> Callable[[Writer], Writer]:
+    """Register the function that writes the entries of a rule, or of all rules whose operation is
+    of a type.
+    """
+
+    def register(function: Writer) -> Writer:
+        WRITERS.update(dict.fromkeys(keys, function))
+        return function
+
+    return register
+
+
+def writer_of(rule: Rule) -> Writer:
+    """The function that writes the entries of a rule; refuses a rule that has none."""
+    writer = WRITERS.get(rule) or next(
+        (WRITERS[kind] for kind in type(rule.op).__mro__ if kind in WRITERS), None
+    )
+    if writer is None:
+        raise RecordingError(
+            f"recorded: {rule.name} cannot be written as a program; varmat.value_and_grad can do it"
+        )
+    return writer
+
+
+class Node:
+    """A variable of the recording.
+
+    Attributes
+    ----------
+    value : Value
+    contributions : list of Value
+        To its adjoint: each is of the shape of the node, or a number, which stands for equal
+        elements.
+    parts : list of tuple
+        Contributions to a part of it: ``(place, shape there, value)``, see `Builder.assemble`.
+    """
+
+    __slots__ = ("contributions", "parts", "products", "value")
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self.contributions: list[Value] = []
+        self.parts: list[Part] = []
+        # Contributions that are products of two matrices with fewer elements than the node has: ``p
+        # @ q``.
+        self.products: list[tuple[Value, Value]] = []
+
+    @property
+    def shape(self) -> Shape:
+        return self.value.shape
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether there are contributions to its adjoint."""
+        return bool(self.contributions or self.parts or self.products)
+
+
+class TapeProgram:
+    """Writes the program of a tape.
+
+    Attributes
+    ----------
+    builder : Builder
+    backs : list
+        For each entry its nodes and the function that writes its part of the reverse pass.
+    """
+
+    def __init__(self) -> None:
+        self.builder = Builder()
+        self.backs: list[tuple[Sequence[Node], Callable[[], None]]] = []
+        # Results that are finite unless an argument is refused, or the density is zero.
+        self.finite: list[Node] = []
+        # By id, which is safe: the tape keeps the variables alive.
+        self._nodes: dict[int, Node] = {}
+        # A node, and how a part of it is taken -> the node of that.
+        self._parts: dict[Hashable, Node] = {}
+        # Id of a variable -> the nodes of numbers that were written into it, by their places.
+        self._sources: dict[int, dict[int, Node]] = {}
+        # Id of a variable -> ids of the views of it that have nodes.
+        self._views: dict[int, list[int]] = {}
+
+    # --- variables ---
+
+    def node(self, variable: Operand, value: Value) -> Node:
+        """A new node for a variable: a leaf, or the result of what is being written."""
+        node = self._nodes[id(variable)] = Node(value)
+        return node
+
+    def find(self, variable: Operand) -> Node:
+        """The node of an operand that is a variable; views get theirs when they are first used."""
+        node: Any = self._nodes.get(id(variable))
+        if node is None:
+            unknown = [variable]
+            while isinstance(unknown[-1], View) and id(unknown[-1]._parent) not in self._nodes:
+                unknown.append(unknown[-1]._parent)
+            for view in reversed(unknown):
+                node = self._view(view)
+        return node  # type: ignore[no-any-return]
+
+    def _view(self, view: Operand) -> Node:
+        if not isinstance(view, View):
+            raise TapeError("an operation uses a variable that the recording does not know")
+        parent, how = self.find(view._parent), view._how
+        self._views.setdefault(id(view._root), []).append(id(view))
+        # A part that is taken again is the same node, so that a loop which takes it at every step
+        # has one product with it.
+        key = (parent, repr(how.__reduce__())) if type(how) in (itemgetter, methodcaller) else None
+        if key in self._parts:
+            self._nodes[id(view)] = self._parts[key]
+            return self._parts[key]
+        # A reshape of an array that does not lie in one piece would be a copy.
+        whole = parent.value if type(how) is itemgetter else self.builder.contiguous(parent.value)
+        value = self.builder.view(whole, how)
+        if value.is_constant:  # made of plain numbers: it has no adjoint
+            return self.node(view, value)
+        node = self.node(view, value)
+        if key is not None:
+            self._parts[key] = node
+        if type(how) is partial and how.func is np.broadcast_to:
+            self.back((node,), lambda: self.contribute(parent, self._adjoint(node), node.shape))
+            return node
+        place = place_of(parent.shape, how)
+        self.back((node,), lambda: parent.parts.append((place, node.shape, self._adjoint(node))))
+        return node
+
+    def operand(self, x: Operand) -> tuple[Value, Node | None]:
+        """An operand as a value, and its node if it is a variable with an adjoint."""
+        if type(x) in VARIABLES:
+            node = self.find(x)
+            return node.value, (None if node.value.is_constant else node)
+        return self.builder.constant(x), None
+
+    def assigned(
+        self, variable: Operand, value: Value, places: np.ndarray, source: Node | None
+    ) -> Node:
+        """A new node for a variable after an assignment to some places in it; its views are found
+        anew. A number that is written to one element is remembered until something else is.
+        """
+        for view in self._views.pop(id(variable), ()):
+            del self._nodes[view]
+        known = self._sources.setdefault(id(variable), {})
+        for place in np.ravel(places).tolist() if known else ():
+            known.pop(place, None)
+        if source is not None and source.shape == np.shape(places) == ():
+            known[int(places)] = source
+        return self.node(variable, value)
+
+    def source_of(self, variable: Operand, place: int) -> Node | None:
+        """The number that was written to an element of a variable that is no view; None if it is
+        not known.
+        """
+        known = self._sources.get(id(variable))
+        return None if known is None else known.get(place)
+
+    def alias(self, variable: Operand, node: Node) -> None:
+        """From here on a variable is what was assigned to all of it."""
+        for view in self._views.pop(id(variable), ()):
+            del self._nodes[view]
+        self._sources.pop(id(variable), None)
+        self._nodes[id(variable)] = node
+
+    def symbol(self, value: Value) -> Symbol:
+        return Symbol(self.builder, value)
+
+    # --- adjoints ---
+
+    def back(self, nodes: Sequence[Node], function: Callable[[], None]) -> None:
+        """Have a function write the reverse part of an entry, if contributions reach its
+        results.
+        """
+        self.backs.append((nodes, function))
+
+    def _adjoint(self, node: Node) -> Value:
+        adjoint = self.adjoint(node)
+        assert adjoint is not None
+        return adjoint
+
+    def adjoint(self, node: Node) -> Value | None:
+        """The adjoint of a node, once all contributions are there: of its shape, or a number; None
+        if there are none.
+        """
+        if not node.is_reached:
+            return None
+        builder = self.builder
+        if node.products:
+            node.contributions.append(builder.sum_of_products(node.products))
+            node.products = []
+        total = builder.add_all(node.contributions) if node.contributions else None
+        if node.parts:
+            total = self._assembled(node, total)
+        node.contributions, node.parts = [total], []  # type: ignore[list-item]
+        return total
+
+    def _assembled(self, node: Node, rest: Value | None) -> Value:
+        builder = self.builder
+        if rest is not None and is_number(rest, 0.0):
+            rest = None
+        if rest is None and len(node.parts) == 1:
+            (place, shape, part) = node.parts[0]
+            if not isinstance(place, np.ndarray) and math.prod(shape) == math.prod(node.shape):
+                if not part.shape:
+                    return part
+                lines = [s for s, n in zip(place[1], shape, strict=True) if n > 1]
+                # the whole in another shape
+                if lines == [s for s, n in zip(_strides(shape), shape, strict=True) if n > 1]:
+                    return builder.reshaped(builder.full(part, shape), node.shape)
+                # transposed
+                if sorted(place[1]) == sorted(_strides(node.shape)) and len(shape) == len(
+                    node.shape
+                ):
+                    order = [place[1].index(stride) for stride in _strides(node.shape)]
+                    if sorted(order) == list(range(len(order))):
+                        return builder.transposed(builder.broadcast(part, shape), order)
+        parts = [
+            (
+                place,
+                shape,
+                builder.broadcast(part, shape) if not isinstance(place, np.ndarray) else part,
+            )
+            for place, shape, part in node.parts
+        ]
+        return builder.assemble(node.shape, parts, rest)
+
+    def full(self, x: Value, shape: Shape) -> Value:
+        """An adjoint as an array of its whole shape, which may be a view that repeats it."""
+        return self.builder.broadcast(x, shape) if x.shape != shape else x
+
+    def contribute(self, operand: Node | None, c: Value, whole: Shape) -> None:
+        """Add a contribution to the adjoint of an operand that was broadcast to the shape `whole`.
+        A smaller contribution stands for its broadcast.
+        """
+        if operand is None or is_number(c, 0.0):
+            return
+        if c.shape != whole and c.shape:
+            c = self.builder.broadcast(c, whole)
+        if operand.shape != whole:
+            c = self.builder.unbroadcast(c, whole, operand.shape)
+        operand.contributions.append(c)
+
+    # --- all of it ---
+
+    def entry(self, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
+        """Write the forward part of an entry, and note what writes its reverse part."""
+        writer_of(rule)(self, rule, result, x, y)
+
+    def entries(self, tape: Tape, known: int) -> None:
+        """Write the forward part of a tape of which the first so many leaves have their nodes."""
+        # Undo the assignments, so that each has its own values beside what it overwrote; nobody
+        # reads the variables any more.
+        for assignment in reversed(tape.assignments):
+            assignment.undo()
+        for leaf in tape.leaves[known:]:
+            value = np.copy(leaf._val) if leaf.shape else leaf._val
+            self.node(leaf, self.builder.constant(value))
+        for entry in tape:
+            self.entry(*entry)
+
+    def finish(self, output: Node, leaves: Sequence[Node]) -> Program:
+        """Write the reverse pass from a scalar; the program returns the value and the gradients."""
+        builder = self.builder
+        output.contributions.append(builder.constant(1.0))
+        while self.backs:
+            nodes, back = self.backs.pop()
+            if any(node.is_reached for node in nodes):
+                back()
+        self.guard_finite()
+        gradients = []
+        for leaf in leaves:
+            g = self.adjoint(leaf)
+            gradients.append(builder.full(builder.constant(0.0) if g is None else g, leaf.shape))
+        return builder.program([output.value, *gradients])
+
+    def guard_finite(self) -> None:
+        """End the run where a result that must be finite is not, unless that shows in the output:
+        below a sum it does.
+        """
+        for node in self.finite:
+            g = self.adjoint(node)
+            if g is None or not g.is_constant or is_number(g, 0.0):
+                self.builder.guard(self.builder.call(ufunc_kernel(np.isfinite), node.value))
+
+
+def _strides(shape: Shape) -> Shape:
+    return (
+        np.empty(shape).strides
+        if 0 in shape
+        else tuple(8 * math.prod(shape[i + 1 :]) for i in range(len(shape)))
+    )
+
+
+def place_of(shape: Shape, how: Linear) -> tuple[int, Shape]:
+    """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
+    whole = np.empty(shape)
+    part = how(whole)
+    if not part.size:
+        return 0, part.strides
+    return part.__array_interface__["data"][0] - whole.__array_interface__["data"][0], part.strides
+
+
+def program_of(tape: Tape, variables: list[Operand], y: Operand) -> Program:
+    """The program of a tape as a function of its leaves; the outputs are the value and the
+    gradients.
+    """
+    written = TapeProgram()
+    builder = written.builder
+    leaves: list[Node] = []
+    known: dict[int, Node] = {}
+    for x in variables:
+        value = builder.argument(x.shape)
+        if id(x) in known:  # an argument may be differentiated with respect to twice
+            leaves.append(known[id(x)])
+        else:
+            known[id(x)] = written.node(x, value)
+            leaves.append(known[id(x)])
+    if type(y) is float:
+        zero = builder.constant(0.0)
+        return builder.program(
+            [builder.constant(y), *(builder.full(zero, leaf.shape) for leaf in leaves)]
+        )
+    written.entries(tape, len(variables))
+    return written.finish(written.find(y), leaves)
