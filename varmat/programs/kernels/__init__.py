@@ -3,6 +3,7 @@
 from varmat.programs.ir.kernel import Arrays, Kernel, shape_of
 from varmat.programs.kernels.elementwise import SELECT, Function, Select, Ufunc, ufunc_kernel
 from varmat.programs.kernels.guards import GUARD, Guard, GuardBetween
+from varmat.programs.kernels.loop import Loop
 from varmat.programs.kernels.matrices import MATMUL, Gufunc, Matmul, SolveTriangular
 from varmat.programs.kernels.places import (
     GATHER,
@@ -34,6 +35,7 @@ __all__ = [
     "Gufunc",
     "Kept",
     "Kernel",
+    "Loop",
     "Matmul",
     "PythonCall",
     "Reduce",

@@ -1,0 +1,93 @@
+"""Loops: programs that run again and again, on every runner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.kernels import Loop
+from varmat.programs.run import runner_for
+
+
+def recurrence(trips: int, backwards: bool = False) -> Program:
+    """x <- a x + r, of which all x are stacked and all x r are summed; x and r have two elements,
+    and the run ends if one of x is not below 100.
+    """
+    body = Builder()
+    x, r, a = body.argument((2,)), body.argument((2,)), body.argument(())
+    after = body.ufunc(np.add, body.ufunc(np.multiply, a, x), r)
+    body.guard(body.compare(np.less, after, body.constant(100.0)))
+    outputs = [after, after, body.ufunc(np.multiply, x, r)]
+    loop = Loop(body.program(outputs), trips, 1, 1, 1, backwards=backwards)
+    whole = Builder()
+    zero = whole.constant(0.0)
+    given = [whole.argument(shape) for shape in ((2,), (trips, 2), ())]
+    return whole.program([zero, *whole.apply(loop, *given)])
+
+
+def by_hand(x: Any, rows: Any, a: float, backwards: bool) -> list[Any]:
+    total, stack = np.zeros(2), np.zeros_like(rows)
+    for t in range(len(rows))[:: -1 if backwards else 1]:
+        total += x * rows[t]
+        x = stack[t] = a * x + rows[t]
+    return [x, stack, total]
+
+
+@pytest.mark.parametrize("runner", ["interpreter", "numpy", "native"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_values_are_carried_stacked_and_summed(runner: str, backwards: bool) -> None:
+    program = recurrence(5, backwards)
+    program.verify()
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=2), rng.normal(size=(5, 2)), 0.7]
+    if runner == "interpreter":
+        found = interpret(program, *given)
+    else:
+        found = runner_for(program, runner)([np.asarray(x) for x in given])
+    for x, y in zip(found[1:], by_hand(*given, backwards), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-14)
+
+
+def test_a_guard_of_the_body_ends_the_run() -> None:
+    program = recurrence(3)
+    with pytest.raises(ElsewhereError):
+        interpret(program, np.array([200.0, 0.0]), np.zeros((3, 2)), 1.0)
+
+
+def halving() -> Program:
+    """x is halved until it is below 1; the trips are counted."""
+    body = Builder()
+    x, count = body.argument(()), body.argument(())
+    half = body.ufunc(np.multiply, body.constant(0.5), x)
+    goes_on = body.compare(np.greater_equal, half, body.constant(1.0))
+    counted = body.ufunc(np.add, count, body.constant(1.0))
+    loop = Loop(body.program([half, counted, goes_on]), 50, 2, ends=True)
+    whole = Builder()
+    start = whole.argument(())
+    return whole.program([whole.constant(0.0), *whole.apply(loop, start, whole.constant(0.0))])
+
+
+@pytest.mark.parametrize("runner", ["numpy", "native"])
+def test_a_loop_may_end_early(runner: str) -> None:
+    program = halving()
+    assert interpret(program, 12.0)[1:] == [0.75, 4.0]
+    assert runner_for(program, runner)([np.asarray(12.0)])[1:] == [0.75, 4.0]
+
+
+def test_loops_are_loops_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(0)
+        given = [rng.normal(size=2), rng.normal(size=(5, 2)), 0.7]
+        for backwards in (False, True):
+            found = jax.jit(recurrence(5, backwards).to_jax())(*given)
+            for x, y in zip(found[1:], by_hand(*given, backwards), strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-14)
+        ended = jax.jit(recurrence(3).to_jax())(np.array([200.0, 0.0]), np.zeros((3, 2)), 1.0)
+        assert np.isnan(ended[1]).all()
+        assert [float(x) for x in jax.jit(halving().to_jax())(12.0)[1:]] == [0.75, 4.0]

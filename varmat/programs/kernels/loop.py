@@ -1,0 +1,149 @@
+"""Loops: a program that runs again and again, each time on what the last run handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
+from varmat.programs.ir.program import Layout, Program, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from varmat.programs.ir.program import Array
+    from varmat.programs.run.jax_loops import Module
+    from varmat.typing import Function
+
+
+class Loop(Kernel):
+    """A program that runs again and again.
+
+    The operands of a step are the values carried at first, the rows and what all runs share, in the
+    order of the arguments of the body. Its results are the values carried at last, what is stacked
+    and what is summed, in the order of the outputs of the body.
+
+    Parameters
+    ----------
+    body : Program
+        Its arguments are what is carried, a row of each array of rows, and what is shared. Its
+        outputs are what it carries on, what is stacked and what is summed; with `ends` they are
+        followed by a truth value: whether to go on.
+    trips : int
+        How often it runs; with `ends` at most.
+    carried, rows, stacked : int
+        How many values are carried, come in rows, and are stacked. All other arguments are shared,
+        and all other outputs are summed.
+    backwards : bool
+        Whether the runs take the rows from the last to the first. What is stacked has the order of
+        the rows.
+    ends : bool
+        Whether the body says when to stop. Such a loop stacks nothing and takes no rows.
+    """
+
+    name = "loop"
+
+    def __init__(
+        self,
+        body: Program,
+        trips: int,
+        carried: int,
+        rows: int = 0,
+        stacked: int = 0,
+        *,
+        backwards: bool = False,
+        ends: bool = False,
+    ) -> None:
+        self.body, self.trips, self.backwards, self.ends = body, trips, backwards, ends
+        self.carried, self.rows, self.stacked = carried, rows, stacked
+        self.is_native = False
+        self.is_pure = all(step.kernel.is_pure for step in body.steps)
+
+    @property
+    def outputs(self) -> Sequence[Value]:
+        """The outputs of the body without the truth value that ends the loop."""
+        return self.body.outputs[:-1] if self.ends else self.body.outputs
+
+    def results(self, *operands: Value) -> list[Layout]:
+        return [
+            ((self.trips, *v.shape) if self._is_stacked(i) else v.shape, v.dtype)
+            for i, v in enumerate(self.outputs)
+        ]
+
+    def _is_stacked(self, number: int) -> bool:
+        return self.carried <= number < self.carried + self.stacked
+
+    def settings(self, *operands: Value) -> str:
+        return f"{self.trips} times {len(self.body.steps)} steps"
+
+    def evaluate(self, *operands: np.ndarray) -> Results:
+        return self._run(partial(interpret, self.body), operands)
+
+    def bind(self, operands: Arrays, results: Arrays) -> Run:
+        from varmat.programs.run.numpy import NumpyRunner
+
+        body = NumpyRunner(self.body)
+
+        def run() -> None:
+            made = self._run(lambda *arguments: body(arguments), operands)
+            for place, x in zip(results, made, strict=True):
+                place[...] = x
+
+        return run
+
+    def _run(self, body: Callable[..., list[Array]], operands: Sequence[Array]) -> Results:
+        n, m = self.carried, self.carried + self.rows
+        now, rows, shared = [*operands[:n]], operands[n:m], operands[m:]
+        made = [np.zeros(shape, dtype) for shape, dtype in self.results()]
+        for t in self._order():
+            found = body(*now, *(x[t] for x in rows), *shared)
+            now = [np.array(x) for x in found[:n]]
+            for place, x in zip(made[n : n + self.stacked], found[n:], strict=False):
+                place[t] = x
+            for place, x in zip(made[n + self.stacked :], found[n + self.stacked :], strict=False):
+                place += x
+            if self.ends and not found[-1]:
+                break
+        return (*now, *made[n:])
+
+    def _order(self) -> Iterator[int]:
+        return iter(range(self.trips)[:: -1 if self.backwards else 1])
+
+    def in_jax(self, jax: Module) -> Function:
+        """The loop as one of JAX; a run that ends makes all that follows nan."""
+        from varmat.programs.run.jax import translated
+
+        jnp, body = jax.numpy, translated(jax, self.body)
+        n, m, k = self.carried, self.carried + self.rows, self.carried + self.stacked
+
+        def rule(step: object, *operands: Array) -> tuple[Array, ...]:
+            shared = operands[m:]
+            zeros = [jnp.zeros(v.shape) for v in self.outputs[k:]]
+
+            def trip(now: Array, rows: Sequence[Array]) -> tuple[Array, list[Array]]:
+                carried, sums, holds, _ = now
+                found, also = body(*carried, *rows, *shared)
+                goes_on = found.pop() if self.ends else holds
+                sums = [x + y for x, y in zip(sums, found[k:], strict=True)]
+                return (found[:n], sums, holds & also, goes_on & also), found[n:k]
+
+            first = ([*operands[:n]], zeros, jnp.array(True), jnp.array(True))
+            if self.ends:
+                (carried, sums, holds, _), _ = jax.lax.while_loop(
+                    lambda now: now[0][3] & (now[1] < self.trips),
+                    lambda now: (trip(now[0], [])[0], now[1] + 1),
+                    (first, 0),
+                )
+                stacks: list[Array] = []
+            else:
+                last, stacks = jax.lax.scan(
+                    trip, first, [*operands[n:m]], self.trips, reverse=self.backwards
+                )
+                carried, sums, holds, _ = last
+            return tuple(jnp.where(holds, x, jnp.nan) for x in (*carried, *stacks, *sums))
+
+        return rule
