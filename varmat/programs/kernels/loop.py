@@ -35,8 +35,8 @@ class Loop(Kernel):
         followed by a truth value: whether to go on.
     trips : int
         How often it runs; with `ends` at most.
-    carried, rows, stacked : int
-        How many values are carried, come in rows, and are stacked. All other arguments are shared,
+    carried, sliced, stacked : int
+        How many values are carried, are rows of an operand, and are stacked. All other arguments are shared,
         and all other outputs are summed.
     backwards : bool
         Whether the runs take the rows from the last to the first. What is stacked has the order of
@@ -52,14 +52,14 @@ class Loop(Kernel):
         body: Program,
         trips: int,
         carried: int,
-        rows: int = 0,
+        sliced: int = 0,
         stacked: int = 0,
         *,
         backwards: bool = False,
         ends: bool = False,
     ) -> None:
         self.body, self.trips, self.backwards, self.ends = body, trips, backwards, ends
-        self.carried, self.rows, self.stacked = carried, rows, stacked
+        self.carried, self.sliced, self.stacked = carried, sliced, stacked
         self.is_native = False
         self.is_pure = all(step.kernel.is_pure for step in body.steps)
 
@@ -96,7 +96,7 @@ class Loop(Kernel):
         return run
 
     def _run(self, body: Callable[..., list[Array]], operands: Sequence[Array]) -> Results:
-        n, m = self.carried, self.carried + self.rows
+        n, m = self.carried, self.carried + self.sliced
         now, rows, shared = [*operands[:n]], operands[n:m], operands[m:]
         made = [np.zeros(shape, dtype) for shape, dtype in self.results()]
         for t in self._order():
@@ -118,7 +118,7 @@ class Loop(Kernel):
         from varmat.programs.run.jax import translated
 
         jnp, body = jax.numpy, translated(jax, self.body)
-        n, m, k = self.carried, self.carried + self.rows, self.carried + self.stacked
+        n, m, k = self.carried, self.carried + self.sliced, self.carried + self.stacked
 
         def rule(step: object, *operands: Array) -> tuple[Array, ...]:
             shared = operands[m:]
