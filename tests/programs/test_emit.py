@@ -15,8 +15,10 @@ import pytest
 from varmat.programs.build import Scope, Symbol
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import ElsewhereError
+from varmat.programs.kernels.counts import Total
+from varmat.programs.kernels.guards import Unless
 from varmat.programs.run import emit
-from varmat.programs.run.emit import Total, Unless, function_of_program
+from varmat.programs.run.emit import function_of_program
 
 FUNCTIONS = {"log": np.log, "exp": np.exp, "where": np.where, "maximum": np.maximum}
 LET = {

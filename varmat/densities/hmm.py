@@ -163,11 +163,11 @@ class Chain(Kernel):
         times, states = operands[0].shape
         table.call(table.own("chain"), [*operands, *results], (times, states), ())
 
-    def in_jax(self, jax: Module) -> Function:
+    def in_jax(self, jax: Module, step: Step) -> Function:
         """The filter, scaled at every time, and the smoother: see `own_kernels.chain`."""
         jnp, scan = jax.numpy, jax.lax.scan
 
-        def rule(step: Step, emissions: Array, gamma: Array, rho: Array) -> tuple[Array, ...]:
+        def rule(emissions: Array, gamma: Array, rho: Array) -> tuple[Array, ...]:
             def forward(before: Array, emission: Array) -> tuple[Array, Array]:
                 joint = before * emission
                 scale = jnp.sum(joint)

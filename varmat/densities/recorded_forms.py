@@ -21,7 +21,7 @@ from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build import Scope, Symbol, apply_row, lift
 from varmat.programs.build.arithmetic import ADD, SUBTRACT
 from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import Shape, Value
+from varmat.programs.ir.program import Shape, Step, Value
 from varmat.programs.kernels import MATMUL
 from varmat.programs.kernels.sparse import product_step
 from varmat.programs.record.entries import structured
@@ -141,7 +141,9 @@ class Traced:
         if x in self._scope.sums and x.shape == self.shape:
             return self._scope.sums[x]
         if self._has_sum(x):
-            return self.builder.ufunc(x.step.kernel.ufunc, *map(self._total, x.step.operands))  # type: ignore[union-attr]
+            step: Step = x.step  # type: ignore[assignment]
+            ufunc = np.add if step.kernel is ADD else np.subtract
+            return self.builder.ufunc(ufunc, *map(self._total, step.operands))
         return self.builder.sum(self.builder.broadcast(x, self.shape))
 
     def _has_sum(self, x: Value) -> bool:

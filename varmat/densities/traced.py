@@ -23,7 +23,7 @@ from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels import Function, Reduce, ufunc_kernel
 from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
-from varmat.programs.run.emit import Unless
+from varmat.programs.kernels.guards import Unless
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -104,7 +104,8 @@ class Sums(Builder):
             and x.step.kernel in (ADD, SUBTRACT)
             and any(map(is_computed, x.step.operands))
         ):
-            return self.ufunc(x.step.kernel.ufunc, *map(self._total, x.step.operands))
+            ufunc = np.add if x.step.kernel is ADD else np.subtract
+            return self.ufunc(ufunc, *map(self._total, x.step.operands))
         known = sum_of_counts(x, self.counts)
         if known is None:
             return self.call(Reduce(np.add, (0,)), x)

@@ -35,7 +35,6 @@ from varmat.programs.kernels import (
     Assemble,
     GuardBetween,
     Kernel,
-    PythonCall,
     Reduce,
     Write,
     copy_kernel,
@@ -118,7 +117,7 @@ class Builder:
             known = self._known.get(key)
             if known is not None:
                 return known
-            if all(v.is_constant for v in operands) and not isinstance(kernel, PythonCall):
+            if kernel.is_foldable and all(v.is_constant for v in operands):
                 with np.errstate(all="ignore"):
                     made = tuple(
                         self.constant(np.asarray(x))
@@ -364,7 +363,7 @@ class Builder:
             left, right = x.step.operands
             if all(not side.shape or is_product(side) for side in (left, right)):
                 totals = [self._total(self.broadcast(side, x.shape)) for side in (left, right)]
-                return self.ufunc(x.step.kernel.ufunc, *totals)
+                return self.ufunc(np.add if x.step.kernel is ADD else np.subtract, *totals)
         return self.call(Reduce(np.add, tuple(range(len(x.shape)))), x)
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:

@@ -1,11 +1,14 @@
-"""What every kernel has: a name for people, a meaning for Python, rows for the native runner.
+"""What every kernel has: a name for people, a meaning for Python, and its traits.
 
-A kernel is what a step of a program computes.
+A kernel is what a step of a program computes. All that is known about it stands on its class:
+passes and runners ask for traits, and name no class.
 
     results     the shapes and types of what it makes of its operands
     evaluate    arrays to new arrays: its meaning, for constants and for the interpreter
     bind        arrays and places for the results to a function of nothing that computes into them
     rows        the same as rows of the table of the native runner; without it a step calls Python
+    in_jax      the same as a function of JAX
+    batched     one step in place of many that are alike
 
 A kernel without settings is one object for all steps; one with settings equals another with the
 same settings.
@@ -14,13 +17,14 @@ same settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from varmat.programs.ir.program import Array, Layout, Shape, Value
+from varmat.programs.ir.program import Array, Layout, Place, Shape, Step, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.passes.batching import Batch
     from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
     from varmat.typing import Function
@@ -29,6 +33,9 @@ Arrays = Sequence[Array]
 Results = tuple[Array, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]
+T = TypeVar("T")
+# Where a part of an array lies, its shape there, the part and, without a place, its index.
+Parts = list[tuple[Place, Shape, T, T | None]]
 
 
 class Kernel:
@@ -39,15 +46,30 @@ class Kernel:
     name : str
     is_pure : bool
         Whether a step may be left out if nobody reads what it makes, and shared with an equal one.
-    in_place : bool
-        Whether the first result may be written over any operand of the same shape and layout.
+    is_native : bool
+        Whether it has `rows`; a step of any other kernel is a call of Python.
+    is_foldable : bool
+        Whether a step of constants is computed when the program is made.
+    is_guard : bool
+        Whether it makes nothing, and ends the run unless its one operand meets a condition.
+    is_batchable : bool
+        Whether it has `batched`.
+    elementwise : callable, optional
+        The function of arrays behind an elementwise kernel: its ufunc, if it has one.
+    otherwise : callable, optional
+        For a guard in code made of a program: the function of the same arguments that takes over.
+    overwritable : slice
+        The operands over which the first result may be written, if they have its shape and layout.
+        A kernel with which these are all operands reads an element of each of them before it writes
+        there.
     """
 
     name = ""
-    is_pure = True
-    in_place = False
-    # Whether it has `rows`; a step of any other kernel is a call of Python.
-    is_native = True
+    is_pure = is_native = is_foldable = True
+    is_guard = is_batchable = False
+    elementwise: Function | None = None
+    otherwise: Function | None = None
+    overwritable = slice(0)
 
     def results(self, *operands: Value) -> list[Layout]:
         raise NotImplementedError(f"{self.name} does not say what it makes")
@@ -55,6 +77,10 @@ class Kernel:
     def settings(self, *operands: Value) -> str:
         """What print says beside the operands."""
         return ""
+
+    def parts(self, operands: Sequence[T]) -> tuple[T | None, Parts[T]]:
+        """How an array is put together: the base, if there is one, and the parts that are added."""
+        return None, []
 
     def evaluate(self, *operands: np.ndarray) -> Results:
         raise NotImplementedError(f"{self.name} has no meaning")
@@ -72,11 +98,17 @@ class Kernel:
         """Add rows to a table of the native runner."""
         raise NotImplementedError(f"{self.name} is not native")
 
-    def in_jax(self, jax: Module) -> Function | None:
-        """The kernel as a function of JAX: of the step and its operands, to what it makes. None if
-        JAX cannot run it. Those of this package are listed in `varmat.programs.run.jax` instead.
+    def in_jax(self, jax: Module, step: Step) -> Function | None:
+        """A step as a function of JAX, from its operands to what it makes; for a guard that is
+        whether it holds. None if JAX cannot run it.
         """
         return None
+
+    def batched(self, batch: Batch) -> Value | None:
+        """The results of many steps, with a leading axis; None if the operands do not allow it. As
+        it stands here it is right for elementwise kernels.
+        """
+        return batch.builder.call(self, *batch.operands())
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"

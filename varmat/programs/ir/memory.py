@@ -4,13 +4,7 @@ before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from varmat.programs.ir.program import OBJECT, Program, Step, Value
-from varmat.programs.kernels import Assemble, SolveTriangular, Sum, Write
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Arrays begin at multiples of so many bytes; numbers need no such care.
 LINE = 64
@@ -102,19 +96,11 @@ def _bytes(value: Value) -> int:
 
 def overwritable(step: Step) -> list[Value]:
     """The operands over which the first result may be written."""
-    kernel, operands = step.kernel, step.operands
-    chosen: Sequence[Value] = operands if kernel.in_place else ()
-    if isinstance(kernel, Sum):
-        chosen = operands[:2]
-    elif isinstance(kernel, Assemble):
-        chosen = operands[:1] if kernel.has_base else ()
-    elif isinstance(kernel, Write):
-        chosen = operands[:1]
-    elif isinstance(kernel, SolveTriangular):
-        chosen = operands[1:]
-    # An operand that is read twice, in two layouts or one after the other, would be overwritten
-    # before it is read.
-    at_once = kernel.in_place and not isinstance(kernel, Sum)
+    operands = step.operands
+    chosen = operands[step.kernel.overwritable]
+    # An operand that is read twice, in two layouts or in sequence, would be overwritten before it
+    # is read.
+    at_once = len(chosen) == len(operands)
     readers = [sum(v is each.base for each in operands) for v in chosen]
     same = [sum(v is each for each in operands) if at_once else 1 for v in chosen]
     return [v for v, n, m in zip(chosen, readers, same, strict=True) if not v.is_view and n == m]

@@ -164,8 +164,7 @@ class Step:
     def __init__(
         self, kernel: Kernel, operands: Sequence[Value], results: Sequence[Layout]
     ) -> None:
-        # Who looks at its settings knows of which class it is.
-        self.kernel: Any = kernel
+        self.kernel = kernel
         self.operands = tuple(operands)
         self.results = tuple(Value(shape, dtype, self) for shape, dtype in results)
 

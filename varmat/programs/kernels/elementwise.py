@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.plain_arrays import where
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Value
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, Step, Value
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array
+    from varmat.programs.passes.batching import Batch
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
+    from varmat.typing import Function as FunctionOfArrays
 
 
 class Ufunc(Kernel):
     """A ufunc of NumPy or SciPy; made by `ufunc_kernel`."""
 
-    in_place = True
+    is_batchable = True
+    overwritable = slice(None)
 
     def __init__(self, ufunc: np.ufunc) -> None:
-        self.ufunc, self.name = ufunc, ufunc.__name__
+        self.ufunc = self.elementwise = ufunc
+        self.name = ufunc.__name__
         self._dtypes: dict[tuple[str, ...], np.dtype] = {}
 
     def dtype(self, operands: Sequence[Value]) -> np.dtype:
@@ -56,6 +62,17 @@ class Ufunc(Kernel):
         table.elementwise(
             table.loop_of(self.ufunc, self.signature(operands, results)), operands, results[0]
         )
+
+    def in_jax(self, jax: Module, step: Step) -> FunctionOfArrays | None:
+        from varmat.programs.run.jax import of_ufunc
+
+        return of_ufunc(jax, self.ufunc)
+
+    def batched(self, batch: Batch) -> Value | None:
+        operands = batch.operands()
+        if all(v.dtype == FLOAT for v in (*operands, *batch.step.results)):  # in its simplest form
+            return batch.builder.ufunc(self.ufunc, *operands)
+        return batch.builder.call(self, *operands)
 
 
 Memory = Any  # a `memoryview` of a number
@@ -120,22 +137,26 @@ class Function(Kernel):
     """An elementwise function that is no true ufunc, as those of users. It is a call of Python."""
 
     is_native = False
+    is_batchable = True
+    elementwise: FunctionOfArrays
 
     def __init__(self, name: str, function: Callable[..., Array]) -> None:
-        self.name, self.function = name, function
+        self.name, self.elementwise = name, function
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(shape_of(operands), FLOAT)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:
-        return (np.asarray(self.function(*operands), FLOAT),)
+        return (np.asarray(self.elementwise(*operands), FLOAT),)
 
 
 class Select(Kernel):
     """``numpy.where``: of three operands, the first of truth values."""
 
     name = "where"
-    in_place = True
+    is_batchable = True
+    elementwise = staticmethod(where)
+    overwritable = slice(None)
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(shape_of(operands), FLOAT)]
@@ -154,6 +175,9 @@ class Select(Kernel):
 
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.elementwise(table.own("select"), operands, results[0])
+
+    def in_jax(self, jax: Module, step: Step) -> FunctionOfArrays:
+        return jax.numpy.where  # type: ignore[no-any-return]
 
 
 SELECT = Select()

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import ElsewhereError, Layout, Value
+from varmat.programs.ir.program import ElsewhereError, Layout, Step, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.passes.batching import Batch
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
+    from varmat.typing import Function
 
 
 class Guard(Kernel):
@@ -21,6 +24,7 @@ class Guard(Kernel):
 
     name = "guard"
     is_pure = False
+    is_guard = True
 
     def results(self, *operands: Value) -> list[Layout]:
         return []
@@ -36,8 +40,23 @@ class Guard(Kernel):
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.guard(operands[0])
 
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        return jax.numpy.all  # type: ignore[no-any-return]
+
+    def batched(self, batch: Batch) -> Value:
+        return batch.columns[0].make()
+
 
 GUARD = Guard()
+
+
+class Unless(Guard):
+    """A guard that hands over to another function of the same arguments, if not all truth values
+    hold.
+    """
+
+    def __init__(self, otherwise: Function) -> None:
+        self.otherwise = otherwise
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +68,7 @@ class GuardBetween(Kernel):
 
     name = "guard_between"
     is_pure = False
+    is_guard = True
 
     def results(self, *operands: Value) -> list[Layout]:
         return []
@@ -72,3 +92,14 @@ class GuardBetween(Kernel):
 
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.guard_between(operands[0], self.low, self.high)
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        return lambda x: (x > self.low) & (x < self.high)
+
+    def batched(self, batch: Batch) -> Value:
+        x, builder = batch.columns[0].make(), batch.builder
+        return builder.logical(
+            np.logical_and,
+            builder.compare(np.greater, x, builder.constant(self.low)),
+            builder.compare(np.less, x, builder.constant(self.high)),
+        )

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import Layout, Program, Value
+from varmat.programs.ir.program import Layout, Program, Step, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +36,8 @@ class Loop(Kernel):
     trips : int
         How often it runs; with `ends` at most.
     carried, sliced, stacked : int
-        How many values are carried, are rows of an operand, and are stacked. All other arguments are shared,
-        and all other outputs are summed.
+        How many values are carried, are rows of an operand, and are stacked. All other arguments
+        are shared, and all other outputs are summed.
     backwards : bool
         Whether the runs take the rows from the last to the first. What is stacked has the order of
         the rows.
@@ -113,14 +113,14 @@ class Loop(Kernel):
     def _order(self) -> Iterator[int]:
         return iter(range(self.trips)[:: -1 if self.backwards else 1])
 
-    def in_jax(self, jax: Module) -> Function:
+    def in_jax(self, jax: Module, step: Step) -> Function:
         """The loop as one of JAX; a run that ends makes all that follows nan."""
         from varmat.programs.run.jax import translated
 
         jnp, body = jax.numpy, translated(jax, self.body)
         n, m, k = self.carried, self.carried + self.sliced, self.carried + self.stacked
 
-        def rule(step: object, *operands: Array) -> tuple[Array, ...]:
+        def rule(*operands: Array) -> tuple[Array, ...]:
             shared = operands[m:]
             zeros = [jnp.zeros(v.shape) for v in self.outputs[k:]]
 

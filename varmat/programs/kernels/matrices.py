@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import FLOAT, Layout, Value
+from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.passes.batching import Batch
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
+    from varmat.typing import Function
 
 
 class Matmul(Kernel):
     """``numpy.matmul`` of vectors, matrices, and stacks of matrices."""
 
     name = "matmul"
+    is_batchable = True
 
     def results(self, *operands: Value) -> list[Layout]:
         a, b = (v.shape for v in operands)
@@ -61,6 +65,33 @@ class Matmul(Kernel):
             (*_spread(a_core, (m, k)), *_spread(b_core, (k, n)), *_spread(out_core, (m, n))),
         )
 
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        return jax.numpy.matmul  # type: ignore[no-any-return]
+
+    def batched(self, batch: Batch) -> Value | None:
+        """Products as one: a product with a shared matrix or vector, sums of rows for vectors, a
+        stack of all others.
+        """
+        builder, (a, b), n = batch.builder, batch.columns, batch.n
+        axes = len(a.shape), len(b.shape)
+        if max(axes) > 2:
+            return None
+        if axes[0] == 1 and b.is_shared:
+            return builder.matmul(a.make(), b.make())
+        if axes[1] == 1 and a.is_shared:
+            shared = builder.transposed(a.make()) if axes[0] == 2 else a.make()
+            return builder.matmul(b.make(), shared)
+        if axes == (1, 1):
+            return builder.reduce(np.add, builder.ufunc(np.multiply, a.make(), b.make()), (1,))
+        shape = (n, *batch.step.results[0].shape)
+        if axes[0] == 2 and b.is_shared:
+            rows = builder.reshaped(a.make(), (n * a.shape[0], a.shape[1]))
+            return builder.reshaped(builder.matmul(rows, b.make()), shape)
+        left, right = batch.full(a), batch.full(b)
+        left = builder.reshaped(left, (n, 1, *a.shape)) if axes[0] == 1 else left
+        right = builder.reshaped(right, (n, *b.shape, 1)) if axes[1] == 1 else right
+        return builder.reshaped(builder.matmul(left, right), shape)
+
 
 def _spread(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, int]:
     """The strides of a matrix, with those of axes of length one as if it were C-contiguous."""
@@ -80,6 +111,8 @@ class Gufunc(Kernel):
     """A generalised ufunc of `numpy.linalg`, as ``(m,m),(m,n)->(m,n)``."""
 
     ufunc: np.ufunc
+
+    is_batchable = True
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -125,6 +158,22 @@ class Gufunc(Kernel):
         loop = table.loop_of(self.ufunc, f"{'d' * len(operands)}->{'d' * len(results)}")
         table.gufunc(loop, values, leading, list(lengths.values()), steps)
 
+    def in_jax(self, jax: Module, step: Step) -> Function | None:
+        linalg = jax.numpy.linalg
+        by_name: dict[str, Function] = {
+            "cholesky_lo": linalg.cholesky, "inv": linalg.inv, "det": linalg.det,
+            "solve": linalg.solve, "solve1": lambda a, b: linalg.solve(a, b[..., None])[..., 0],
+            "slogdet": linalg.slogdet, "eigvalsh_lo": linalg.eigvalsh,
+            "eigh_lo": lambda a: linalg.eigh(a, symmetrize_input=False),
+        }  # fmt: skip
+        return by_name.get(self.name)
+
+    def batched(self, batch: Batch) -> Value | None:
+        step = batch.step
+        if len(step.results) > 1 or len(set(self.parted(step.operands)[0])) > 1:
+            return None
+        return batch.builder.call(self, *map(batch.full, batch.columns))
+
 
 @dataclass(frozen=True, repr=False)
 class SolveTriangular(Kernel):
@@ -133,6 +182,7 @@ class SolveTriangular(Kernel):
     transposed: bool
 
     name = "solve_triangular"
+    overwritable = slice(1, None)
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(operands[1].shape, FLOAT)]
@@ -154,3 +204,8 @@ class SolveTriangular(Kernel):
             table.elementwise(table.loop_of(np.positive, "d->d"), [b], out)
         n, columns = a.shape[-1], 1 if len(b.shape) == 1 else b.shape[-1]
         table.call(table.own("solve"), [a, out], (n, columns, int(self.transposed)), ())
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        from jax.scipy.linalg import solve_triangular
+
+        return partial(solve_triangular, lower=True, trans=int(self.transposed))

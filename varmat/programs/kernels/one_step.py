@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from varmat.programs.ir.program import FLOAT, Layout, Shape, Value
+from varmat.programs.ir.program import FLOAT, Layout, Shape, Step, Value
 from varmat.programs.kernels import Kernel
 
 if TYPE_CHECKING:
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.native import NativeRunner
     from varmat.programs.run.table import Table
-    from varmat.typing import Operand
+    from varmat.typing import Function, Operand
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Why a solver stopped.
@@ -194,6 +196,13 @@ class OneStep(Kernel):
     def evaluate(self, *operands: np.ndarray) -> tuple[Operand, ...]:
         y0, t0, ts, given = operands
         return (*self.solve(y0, float(t0), ts, given), 0.0, np.zeros(self.steps.work))
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        from varmat.programs.run import jax_loops
+        from varmat.programs.run.jax import translated
+
+        run = translated(jax, self.steps.runner.program)
+        return partial(jax_loops.OneStep(jax, self.steps, run), step)
 
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.held.append(self.steps)

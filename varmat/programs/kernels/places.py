@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Value
+from varmat.programs.ir.kernel import Arrays, Kernel, Parts, Results, Run, T
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Step, Value, element_places
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array, Place
+    from varmat.programs.passes.batching import Batch
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
+    from varmat.typing import Function
 
 
 class Copy(Kernel):
     """The values of a view, or of a number repeated, in memory of their own."""
 
-    in_place = True
+    is_batchable = True
+    overwritable = slice(None)
 
     def __init__(self, shape: Shape) -> None:
         self.shape, self.name = shape, "copy"
@@ -43,11 +47,19 @@ class Copy(Kernel):
         else:
             table.elementwise(table.loop_of(np.positive, "d->d"), operands, results[0])
 
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        return lambda x: jax.numpy.broadcast_to(x, self.shape)
+
+    def batched(self, batch: Batch) -> Value | None:
+        return batch.builder.full(batch.operands()[0], (batch.n, *self.shape))
+
 
 class Kept(Copy):
     """A copy of what is about to be written over: it keeps its place among the steps, and is never
     batched.
     """
+
+    is_batchable = False
 
 
 @cache
@@ -64,6 +76,7 @@ class Gather(Kernel):
     """Elements of a contiguous array, by their places in it: ``x.reshape(-1)[index]``."""
 
     name = "gather"
+    is_batchable = True
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(operands[1].shape, operands[0].dtype)]
@@ -78,6 +91,18 @@ class Gather(Kernel):
 
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.call(table.own("gather"), [*operands, *results], (results[0].size,), ())
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        return lambda x, index: jax.numpy.reshape(x, (-1,))[index]
+
+    def batched(self, batch: Batch) -> Value | None:
+        """Elements of parts of one value as elements of it."""
+        whole, index = batch.whole(0), batch.constants(1)
+        if whole is None or index is None:
+            return None
+        x, offsets = whole
+        index += (offsets // 8).reshape(-1, *(1,) * (index.ndim - 1))
+        return batch.builder.call(self, x, batch.builder.constant(index))
 
 
 GATHER = Gather()
@@ -102,14 +127,19 @@ class Assemble(Kernel):
     shapes: tuple[Shape, ...] = ()
 
     name = "assemble"
+    is_batchable = True
+
+    @property
+    def overwritable(self) -> slice:  # type: ignore[override]
+        return slice(self.has_base)
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(self.shape, self.dtype)]
 
-    def parts(self, operands: Sequence[Array]) -> list[tuple[Place, Shape, Array, Array]]:
-        """For each part its place, the shape there, the values, and the index if it has one."""
-        following = iter(operands[self.has_base :])
-        return [
+    def parts(self, operands: Sequence[T]) -> tuple[T | None, Parts[T]]:
+        following = iter(operands)
+        base = next(following) if self.has_base else None
+        return base, [
             (place, shape, next(following), next(following) if place is None else None)
             for place, shape in zip(self.places, self.shapes, strict=True)
         ]
@@ -132,8 +162,8 @@ class Assemble(Kernel):
     def _runs(self, operands: Arrays, result: np.ndarray) -> list[Run]:
         runs: list[Run] = []
         flat = result.reshape(-1)
-        for place, shape, part, index in self.parts(operands):
-            if place is None:
+        for place, shape, part, index in self.parts(operands)[1]:
+            if index is not None:
                 runs.append(
                     partial(
                         np.add.at, flat, index.reshape(-1), np.broadcast_to(part, shape).reshape(-1)
@@ -165,8 +195,8 @@ class Assemble(Kernel):
                 table.elementwise(copy, operands[:1], result)
         elif not self.is_partition:
             table.elementwise(copy, [table.number(0.0)], result)
-        for place, shape, part, index in self.parts(operands):
-            if place is None:
+        for place, shape, part, index in self.parts(operands)[1]:
+            if index is not None:
                 table.call(
                     table.own("scatter"),
                     [part, index, result],
@@ -176,6 +206,42 @@ class Assemble(Kernel):
                 continue
             view = result.view(shape, *place)
             table.elementwise(*((copy, [part]) if self.is_partition else (add, [view, part])), view)
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        jnp = jax.numpy
+
+        def rule(*operands: Array) -> Array:
+            whole, parts = self.parts(operands)
+            if whole is None:
+                whole = jnp.zeros(self.shape, jax.dtypes.canonicalize_dtype(self.dtype))
+            flat = jnp.reshape(whole, (-1,))
+            for place, shape, part, index in parts:
+                values = jnp.broadcast_to(part, shape)
+                if place is None:
+                    flat = flat.at[jnp.reshape(index, (-1,))].add(jnp.reshape(values, (-1,)))
+                else:
+                    here = flat.at[element_places(shape, place[1], place[0], self.dtype.itemsize)]
+                    flat = here.set(values) if self.is_partition else here.add(values)
+            return jnp.reshape(flat, self.shape)
+
+        return rule
+
+    def batched(self, batch: Batch) -> Value | None:
+        if self.dtype != FLOAT:
+            return None
+        base, given = self.parts(batch.columns)
+        n, builder, row, parts = batch.n, batch.builder, 8 * math.prod(self.shape), []
+        for place, shape, column, index in given:
+            part = batch.aligned(column, shape)
+            if index is not None:
+                rows = (1 if index.is_shared else n, *shape)
+                firsts = (np.arange(n) * (row // 8)).reshape(-1, *(1,) * len(shape))
+                place = index.make().data.reshape(rows) + firsts
+                part = builder.full(part, (n, *shape))
+            else:
+                place = place[0], (row, *place[1])
+            parts.append((place, (n, *shape), part))
+        return builder.assemble((n, *self.shape), parts, None if base is None else batch.full(base))
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,6 +256,7 @@ class Write(Kernel):
     part: Shape
 
     name = "write"
+    overwritable = slice(1)
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(self.shape, FLOAT)]
@@ -211,6 +278,15 @@ class Write(Kernel):
         if not table.is_same_place(before, result):
             table.elementwise(copy, [before], result)
         table.elementwise(copy, [part], result.view(self.part, *self.place))
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        jnp, places = jax.numpy, element_places(self.part, *self.place[::-1])
+
+        def rule(before: Array, part: Array) -> Array:
+            flat = jnp.reshape(before, (-1,)).at[places].set(jnp.broadcast_to(part, self.part))
+            return jnp.reshape(flat, self.shape)
+
+        return rule
 
 
 def _run_all(runs: Sequence[Run]) -> None:

@@ -13,7 +13,7 @@ from varmat.programs.ir.program import OBJECT, Layout, Value
 class PythonCall(Kernel):
     """A call of a Python function of arrays: everything that has no kernel of its own."""
 
-    is_native = False
+    is_native = is_foldable = False
 
     def __init__(
         self, name: str, function: Callable[..., Results], makes: Sequence[Layout], pure: bool

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import FLOAT, Layout, Value
+from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.program import Array
+    from varmat.programs.passes.batching import Batch
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
+    from varmat.typing import Function
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,6 +27,8 @@ class Reduce(Kernel):
 
     ufunc: np.ufunc
     axes: tuple[int, ...]
+
+    is_batchable = True
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -52,6 +59,18 @@ class Reduce(Kernel):
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.reduce(self.ufunc, operands[0], self.axes, results[0])
 
+    def in_jax(self, jax: Module, step: Step) -> Function | None:
+        jnp = jax.numpy
+        by_name = {
+            "add": jnp.sum, "multiply": jnp.prod, "maximum": jnp.max, "minimum": jnp.min,
+            "logical_and": jnp.all, "logical_or": jnp.any, "logaddexp": jax.nn.logsumexp,
+        }  # fmt: skip
+        function = by_name.get(self.ufunc.__name__)
+        return None if function is None else partial(function, axis=self.axes)
+
+    def batched(self, batch: Batch) -> Value | None:
+        return batch.builder.reduce(self.ufunc, batch.columns[0].make(), [i + 1 for i in self.axes])
+
 
 @dataclass(frozen=True, repr=False)
 class Accumulate(Kernel):
@@ -79,21 +98,28 @@ class Accumulate(Kernel):
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.accumulate(self.ufunc, operands[0], self.axis, results[0])
 
+    def in_jax(self, jax: Module, step: Step) -> Function | None:
+        lax = jax.lax
+        by_name = {
+            "add": lax.cumsum, "multiply": lax.cumprod, "maximum": lax.cummax,
+            "minimum": lax.cummin, "logaddexp": lax.cumlogsumexp,
+        }  # fmt: skip
+        function = by_name.get(self.ufunc.__name__)
+        return None if function is None else partial(function, axis=self.axis)
+
 
 class Sum(Kernel):
     """The sum of several values that broadcast: contributions to an adjoint, terms of a density."""
 
     name = "sum"
-    in_place = True
+    is_batchable = True
+    overwritable = slice(2)
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(shape_of(operands), FLOAT)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:
-        total = operands[0]
-        for x in operands[1:]:
-            total = total + x
-        return (total,)
+        return (_added(*operands),)
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         (out,) = results
@@ -123,5 +149,12 @@ class Sum(Kernel):
             table.elementwise(loop, (total, x), out)
             total = out
 
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        return _added
+
 
 SUM = Sum()
+
+
+def _added(*terms: Array) -> Array:
+    return reduce(operator.add, terms)

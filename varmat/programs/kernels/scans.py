@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -25,9 +26,10 @@ from varmat.programs.kernels import Guard, GuardBetween, Kernel, Ufunc
 from varmat.programs.passes import without_dead_steps
 
 if TYPE_CHECKING:
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.native import NativeRunner
     from varmat.programs.run.table import Table
-    from varmat.typing import Operand
+    from varmat.typing import Function, Operand
 
 # Where a part lies: its operand, the bytes to it there, and the bytes from one run to the next.
 Part: TypeAlias = tuple[int, int, int]
@@ -224,6 +226,13 @@ class Loop(Kernel):
             self.in_rows, count, guarded=self.in_rows is None
         )
         return loop
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        from varmat.programs.run.jax import translated
+        from varmat.programs.run.jax_loops import scan
+
+        run = translated(jax, self.body.program(self.in_rows))
+        return partial(scan(jax, self.body.sizes, self.in_rows, run), step)
 
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         from varmat.programs.run.loops import NoLoopError

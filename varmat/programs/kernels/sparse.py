@@ -15,13 +15,15 @@ import numpy as np
 
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build import Symbol, called
-from varmat.programs.ir.program import FLOAT, Layout, Value
+from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 from varmat.programs.kernels import Arrays, Kernel
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results, Run
+    from varmat.programs.ir.program import Array
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
-    from varmat.typing import Operand
+    from varmat.typing import Function, Operand
 
 
 def csr(data: Operand, indices: Operand, indptr: Operand, shape: tuple[int, int]) -> Operand:
@@ -78,6 +80,17 @@ class SparseProduct(Kernel):
         dims = (self.shape[0], width, int(self.transposed), out.size)
         table.call(table.own("sparse_product"), [*operands, out], dims, ())
 
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        jnp, counts = jax.numpy, np.diff(np.asarray(step.operands[2].data))
+        rows = np.repeat(np.arange(len(counts)), counts)
+
+        def rule(data: Array, indices: Array, indptr: Array, b: Array) -> Array:
+            source, target = (rows, indices) if self.transposed else (indices, rows)
+            terms = jnp.reshape(data, (-1,) + (1,) * (b.ndim - 1)) * b[source]
+            return jnp.zeros(step.results[0].shape).at[target].add(terms)
+
+        return rule
+
 
 class SampledProduct(Kernel):
     """The elements of ``x @ y.T``, of vectors or matrices, at the places of a sparse matrix: the
@@ -102,6 +115,11 @@ class SampledProduct(Kernel):
         x = operands[0]
         dims = (results[0].size, x.shape[1] if len(x.shape) > 1 else 1)
         table.call(table.own("sampled_product"), [*operands, *results], dims, ())
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        return lambda x, y, rows, columns: jax.numpy.sum(
+            jax.numpy.reshape(x[rows] * y[columns], (len(rows), -1)), axis=1
+        )
 
 
 SAMPLED = SampledProduct()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from varmat.programs.kernels import Assemble, Guard, GuardBetween, Kernel, Selec
 from varmat.programs.kernels.scans import NativeLoop, Part, Sizes, has_guards
 
 if TYPE_CHECKING:
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.native import NativeRunner
     from varmat.programs.run.table import Table
-    from varmat.typing import Operand
+    from varmat.typing import Function, Operand
 
 _ON_NUMBERS = (Ufunc, Sum, Select, Guard, GuardBetween)
 
@@ -357,6 +359,13 @@ class SplitLoop(Kernel):
         made = np.zeros((count + 1, self.split.sizes.width))
         ran = self.loop(count)(*self._order(made, [np.ascontiguousarray(x) for x in operands]))
         return made, 0.0 if ran else math.nan, np.zeros(self.loop(count).work)
+
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        from varmat.programs.run.jax import translated
+        from varmat.programs.run.jax_loops import split_scan
+
+        split, run = self.split, translated(jax, self.split.runs)
+        return partial(split_scan(jax, split.sizes, split.in_rows, run, split.used), step)
 
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         loop = self.loop(operands[1].shape[0])

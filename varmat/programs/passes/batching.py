@@ -5,13 +5,13 @@ over elements runs as one of arrays.
 of a batch are rows of one value. What the members read in one place is a column: a value that they
 share, constants on top of each other, a view if the rows lie at regular distances, a gather if they
 lie in one value, and otherwise an array assembled of parts, if that is cheaper than the steps one
-by one. `varmat.programs.passes.batch_writers` writes the steps.
+by one. `Kernel.batched` writes the step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -29,13 +29,12 @@ from varmat.programs.ir.program import (
     contiguous_strides,
     element_places,
 )
-from varmat.programs.kernels import GUARD, Assemble
-from varmat.programs.passes.batch_writers import WRITERS
-from varmat.programs.passes.schedule import GUARDS, Graph, Schedule, is_worth_it
+from varmat.programs.passes.schedule import Graph, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from varmat.programs.ir.kernel import Parts
     from varmat.programs.ir.program import Array, Place
 
     K = TypeVar("K", bound=Hashable)
@@ -52,19 +51,40 @@ _STRAYS = 2
 
 def batched(program: Program) -> Program:
     """Make one step of many that are alike."""
-    return Batching(program).program() if is_worth_it(program.steps, LEAST) else program
+    most = max(program.counts().values(), default=0)
+    return Batching(program).program() if most >= LEAST else program
 
 
 def _is_batchable(step: Step) -> bool:
-    if isinstance(step.kernel, GUARDS):
+    if step.kernel.is_guard:
         return True
-    if (
-        not step.kernel.is_pure
-        or len(step.results) != 1
-        or step.results[0].dtype not in (FLOAT, BOOL)
-    ):
-        return False
-    return type(step.kernel) in WRITERS and all(v.size for v in (*step.operands, *step.results))
+    return (
+        step.kernel.is_batchable
+        and len(step.results) == 1
+        and step.results[0].dtype in (FLOAT, BOOL)
+        and all(v.size for v in (*step.operands, *step.results))
+    )
+
+
+class Members(NamedTuple):
+    """Old values, and where they are now.
+
+    Attributes
+    ----------
+    numbers : ndarray
+        Of the old values.
+    places : ndarray
+        The numbers of the new bases, negative for constants.
+    offsets : ndarray
+        Bytes.
+    """
+
+    numbers: np.ndarray
+    places: np.ndarray
+    offsets: np.ndarray
+
+    def at(self, index: np.ndarray) -> Members:
+        return Members(*(x[index] for x in self))
 
 
 class Column(NamedTuple):
@@ -85,6 +105,60 @@ class Column(NamedTuple):
     cost: float
     make: Callable[[], Value]
     is_shared: bool = False
+
+
+class Batch:
+    """Steps that are alike, about to become one.
+
+    Attributes
+    ----------
+    builder : Builder
+    step : Step
+        One of them.
+    n : int
+        How many they are.
+    columns : list of Column
+        Their operands.
+    """
+
+    def __init__(self, batching: Batching, step: Step, numbers: np.ndarray) -> None:
+        self._batching, self._numbers, self.builder = batching, numbers, batching.builder
+        self.step, self.n = step, len(numbers)
+        self.columns = [batching.column(each) for each in numbers.T]
+
+    def operands(self) -> list[Value]:
+        """The columns in shapes that broadcast to the result."""
+        return [self.aligned(column, self.step.results[0].shape) for column in self.columns]
+
+    def aligned(self, column: Column, shape: Shape) -> Value:
+        """A column in a shape that broadcasts to members of a shape behind a leading axis."""
+        x, missing = column.make(), (1,) * (len(shape) - len(column.shape))
+        if column.is_shared or not missing:
+            return x
+        whole = (self.n, *missing, *column.shape)
+        if x.data is not None:
+            return self.builder.constant(x.data.reshape(whole))
+        return self.builder.part(x, whole, 0, (x.strides[0], *(0 for _ in missing), *x.strides[1:]))
+
+    def full(self, column: Column) -> Value:
+        """A column with a leading axis, also if it is shared."""
+        return self.builder.broadcast(column.make(), (self.n, *column.shape))
+
+    def whole(self, operand: int) -> tuple[Value, np.ndarray] | None:
+        """The value in which an operand of all members lies, and where, in bytes; None if it lies
+        in several, or is constant.
+        """
+        _, places, offsets = self._batching.where(self._numbers[:, operand])
+        if places[0] < 0 or _differ(places):
+            return None
+        return self._batching.made(int(places[0])), offsets
+
+    def constants(self, operand: int) -> np.ndarray | None:
+        """The arrays of an operand; None if they are not constant."""
+        numbers = self._numbers[:, operand]
+        if not self._batching.graph.constant[numbers].all():
+            return None
+        return np.array([self._batching.constant(i) for i in numbers.tolist()])
 
 
 class Batching:
@@ -111,7 +185,7 @@ class Batching:
             step = graph.steps[batch[0]]
             if len(batch) < 2:
                 self._singles(batch)
-            elif isinstance(step.kernel, GUARDS):
+            elif step.kernel.is_guard:
                 self._guards(batch)
             elif graph.adds_up(step):
                 self._sums(batch)
@@ -122,7 +196,7 @@ class Batching:
     # --- places ---
 
     def _settle(
-        self, old: int | list[int] | np.ndarray, new: Value, rows: np.ndarray | None = None
+        self, old: list[int] | np.ndarray, new: Value, rows: np.ndarray | None = None
     ) -> None:
         """Note where old bases are: one, or several that are rows of a new value."""
         if new.data is not None and not new.is_contiguous:
@@ -145,11 +219,13 @@ class Batching:
             bases, self.builder.broadcast(new, (len(batch), *shape)), np.arange(len(batch))
         )
 
-    def where(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where old values are now: numbers of bases, negative for constants, and bytes."""
+    def where(self, numbers: np.ndarray) -> Members:
+        """Old values, and where they are now."""
         base, is_constant = self.graph.base[numbers], self.graph.constant[numbers]
         places, offsets = self._place[base], self._offset[base] + self.graph.offset[numbers]
-        return np.where(is_constant, -1, places), np.where(is_constant, 0, offsets)
+        return Members(
+            numbers, np.where(is_constant, -1, places), np.where(is_constant, 0, offsets)
+        )
 
     def value(self, number: int) -> Value:
         """An old value in the new program."""
@@ -157,12 +233,8 @@ class Batching:
         if old.base.data is not None:
             return self.builder.constant(self.constant(number))
         base = self.graph.base[number]
-        return self.builder.part(
-            self._made[self._place[base]],
-            old.shape,
-            int(self._offset[base]) + old.offset,
-            old.strides,
-        )
+        whole, offset = self._made[self._place[base]], int(self._offset[base]) + old.offset
+        return self.builder.part(whole, old.shape, offset, old.strides)
 
     def constant(self, number: int) -> Array:
         """The array of an old value that is constant."""
@@ -176,128 +248,93 @@ class Batching:
 
     def column(self, numbers: np.ndarray) -> Column:
         """What members read in one place, by the numbers of the values."""
-        old, n = self.graph.values[numbers[0]], len(numbers)
-        places, offsets = self.where(numbers)
-        is_one = (places == places[0]).all()
-        if (numbers == numbers[0]).all() or (
-            is_one and places[0] >= 0 and (offsets == offsets[0]).all()
-        ):
+        old, n, members = self.graph.values[numbers[0]], len(numbers), self.where(numbers)
+        _, places, offsets = members
+        is_one = not _differ(places)
+        if not _differ(numbers) or (is_one and places[0] >= 0 and not _differ(offsets)):
             return Column(old.shape, 0.0, partial(self.value, int(numbers[0])), True)
-        if is_one and places[0] < 0:
-            return Column(old.shape, 0.0, partial(self.taken, numbers, places, offsets))
-        if is_one and _step_of(offsets) is not None:
-            return Column(old.shape, 0.0, partial(self.taken, numbers, places, offsets))
+        if is_one and (places[0] < 0 or _step_of(offsets) is not None):
+            return Column(old.shape, 0.0, partial(self.taken, members))
+        make = self.taken if is_one else self._assembled
         cost = STEP + IRREGULAR * n * old.size if is_one else self._cost_of_parts(places, old.size)
         if old.dtype == BOOL and not old.shape:
-            return Column(
-                (),
-                cost + 3 * STEP + 2 * ELEMENT * n,
-                partial(self._truths, numbers, places, offsets),
-            )
-        cost = cost if old.dtype == FLOAT else math.inf
-        return Column(
-            old.shape,
-            cost,
-            partial(self.taken if is_one else self._assembled, numbers, places, offsets),
-        )
+            cost, make = cost + 3 * STEP + 2 * ELEMENT * n, self._truths
+        elif old.dtype != FLOAT:
+            cost = math.inf
+        return Column(old.shape, cost, partial(make, members))
 
     def _cost_of_parts(self, places: np.ndarray, size: int) -> float:
         counts = np.unique(places, return_counts=True)[1]
         alone = NUMBER_PART if size == 1 else PART + ELEMENT * size
         return float(np.where(counts > 1, PART + 2 * IRREGULAR * size * counts, alone).sum())
 
-    def _truths(self, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
+    def _truths(self, members: Members) -> Value:
         """Truth values with a leading axis, by way of numbers."""
-        known = np.unique(places[places >= 0]).tolist()
+        numbers, places, offsets = members
         of_numbers = {
-            place: self._place_of(self.builder.number(self._made[place])) for place in known
+            place: self._place_of(self.builder.number(self._made[place]))
+            for place in np.unique(places[places >= 0]).tolist()
         }
-        places, offsets = (
-            np.array([of_numbers.get(place, place) for place in places.tolist()]),
-            8 * offsets,
-        )
-        if (places == places[0]).all():
-            return self.builder.truth(self.taken(numbers, places, offsets))
-        return self.builder.truth(self._added(np.arange(len(numbers)), numbers, places, offsets))
+        places = np.array([of_numbers.get(place, place) for place in places.tolist()])
+        make = self._added if _differ(places) else self.taken
+        return self.builder.truth(make(Members(numbers, places, 8 * offsets)))
 
-    def taken(self, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
+    def taken(self, members: Members) -> Value:
         """Constants, or parts of one value, with a leading axis: as a view if they lie at equal
         distances.
         """
-        like, place = self.graph.values[numbers[0]], places[0]
-        step = _step_of(offsets)
+        numbers, places, offsets = members
+        like, place, step = self.graph.values[numbers[0]], places[0], _step_of(offsets)
         if place >= 0 and step is not None:
-            return self.builder.part(
-                self._made[place],
-                (len(offsets), *like.shape),
-                int(offsets[0]),
-                (step, *like.strides),
-            )
+            shape, strides = (len(offsets), *like.shape), (step, *like.strides)
+            return self.builder.part(self._made[place], shape, int(offsets[0]), strides)
         key = (
             numbers.tobytes() if place < 0 else (place, offsets.tobytes(), like.shape, like.strides)
         )
-        known = self._known.get(key)
-        if known is None:
-            if place < 0:
-                known = self.builder.constant(
-                    np.array([self.constant(i) for i in numbers.tolist()])
-                )
-            else:
-                known = self.builder.gather(
-                    self._made[place],
-                    np.add.outer(offsets // 8, element_places(like.shape, like.strides)),
-                )
-            self._known[key] = known
-        return known
+        if key not in self._known and place < 0:
+            rows = np.array([self.constant(i) for i in numbers.tolist()])
+            self._known[key] = self.builder.constant(rows)
+        elif key not in self._known:
+            index = np.add.outer(offsets // 8, element_places(like.shape, like.strides))
+            self._known[key] = self.builder.gather(self._made[place], index)
+        return self._known[key]
 
-    def _assembled(self, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> Value:
+    def _assembled(self, members: Members) -> Value:
         """Values assembled with a leading axis, where later steps find them from now on."""
-        made = self._added(np.arange(len(numbers)), numbers, places, offsets)
-        graph = self.graph
+        made, graph = self._added(members), self.graph
         whole = np.flatnonzero(
-            [not graph.values[i].is_view and not graph.constant[i] for i in numbers.tolist()]
+            [
+                not graph.values[i].is_view and not graph.constant[i]
+                for i in members.numbers.tolist()
+            ]
         )
-        self._settle(graph.base[numbers[whole]], made, whole)
+        self._settle(graph.base[members.numbers[whole]], made, whole)
         return made
 
-    def _added(
-        self, rows: np.ndarray, numbers: np.ndarray, places: np.ndarray, offsets: np.ndarray
-    ) -> Value:
-        """Zeros with old values added to rows."""
-        member = self.graph.values[numbers[0]].shape
-        shape = (int(rows.max()) + 1, *member)
-        strides = contiguous_strides(shape)
-        order = np.argsort(places, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(places[order])) + 1)
-        return self.builder.assemble(
-            shape,
-            [
-                self._part(rows[g] * strides[0], strides[1:], numbers[g], places[g], offsets[g])
-                for g in groups
-            ],
-        )
+    def _added(self, members: Members, rows: np.ndarray | None = None) -> Value:
+        """Zeros with old values added to rows, by default each to its own."""
+        rows = np.arange(len(members.numbers)) if rows is None else rows
+        shape = (int(rows.max()) + 1, *self.graph.values[members.numbers[0]].shape)
+        first, *strides = contiguous_strides(shape)
+        order = np.argsort(members.places, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(members.places[order])) + 1)
+        parts = [self._part(rows[g] * first, tuple(strides), members.at(g)) for g in groups]
+        return self.builder.assemble(shape, parts)
 
-    def _part(
-        self,
-        to: np.ndarray,
-        strides: Shape,
-        numbers: np.ndarray,
-        places: np.ndarray,
-        offsets: np.ndarray,
-    ) -> Part:
+    def _part(self, to: np.ndarray, strides: Shape, members: Members) -> Part:
         """Values that lie in one base as one part of an assembled array; each is added at its byte
         `to`.
         """
-        shape = (len(to), *self.graph.values[numbers[0]].shape)
+        shape = (len(to), *self.graph.values[members.numbers[0]].shape)
         order = np.argsort(to, kind="stable")
         step = _step_of(to[order])
         place: Place
         if step:
             place = (int(to[order[0]]), (step, *strides))
         else:
-            order = np.argsort(offsets, kind="stable")
+            order = np.argsort(members.offsets, kind="stable")
             place = np.add.outer(to[order] // 8, element_places(shape[1:], strides))
-        return place, shape, self.builder.number(self.taken(numbers[order], places, offsets[order]))
+        return place, shape, self.builder.number(self.taken(members.at(order)))
 
     # --- batches ---
 
@@ -305,19 +342,14 @@ class Batching:
         """Write steps of one kernel as one step, if that pays."""
         graph, step = self.graph, self.graph.steps[batch[0]]
         numbers = graph.read[graph.first[batch][:, None] + np.arange(len(step.operands))]
-        strays = _strays(self.where(numbers.reshape(-1))[0].reshape(numbers.shape))
+        strays = _strays(self.where(numbers).places)
         self._singles(batch[strays])
         batch, numbers = batch[~strays], numbers[~strays]
         order = self._order(numbers)
-        batch, numbers = batch[order], numbers[order]
-        n, size = len(batch), step.results[0].size
-        columns = [self.column(numbers[:, i]) for i in range(numbers.shape[1])]
-        cost = STEP + ELEMENT * n * size + sum(column.cost for column in columns)
-        made = (
-            WRITERS[type(step.kernel)](self, step, columns, numbers)
-            if cost < n * _alone(step)
-            else None
-        )
+        batch, joined = batch[order], Batch(self, step, numbers[order])
+        cost = STEP + ELEMENT * joined.n * step.results[0].size
+        cost += sum(column.cost for column in joined.columns)
+        made = step.kernel.batched(joined) if cost < joined.n * _alone(step) else None
         if made is None:
             self._singles(np.sort(batch))
         else:
@@ -326,8 +358,8 @@ class Batching:
     def _order(self, numbers: np.ndarray) -> np.ndarray:
         """The members in the order of the operand that differs most among them."""
         best, most = np.arange(len(numbers)), 1
-        for i in range(numbers.shape[1]):
-            places, offsets = self.where(numbers[:, i])
+        for column in numbers.T:
+            _, places, offsets = self.where(column)
             order = np.lexsort((offsets, places))
             places, offsets = places[order], offsets[order]
             different = 1 + int(((places[1:] != places[:-1]) | (offsets[1:] != offsets[:-1])).sum())
@@ -337,25 +369,17 @@ class Batching:
 
     def _guards(self, batch: np.ndarray) -> None:
         """Write guards as one, if that pays; guards of the same value are always one."""
-        numbers = self.graph.read[self.graph.first[batch]]
-        _, once = np.unique(np.stack(self.where(numbers)), axis=1, return_index=True)
-        column, kernel = self.column(numbers[once]), self.graph.steps[batch[0]].kernel
-        steps = 1 if kernel is GUARD else 4
-        if (
-            len(once) == 1
-            or column.cost + steps * (STEP + ELEMENT * len(once)) > len(once) * NUMBER
-        ):
+        step, numbers = self.graph.steps[batch[0]], self.graph.read[self.graph.first[batch]]
+        _, once = np.unique(np.stack(self.where(numbers)[1:]), axis=1, return_index=True)
+        joined = Batch(self, step, numbers[once][:, None])
+        steps = 1 if step.operands[0].dtype == BOOL else 4
+        cost = joined.columns[0].cost + steps * (STEP + ELEMENT * joined.n)
+        pays = joined.n > 1 and cost <= joined.n * NUMBER
+        made = step.kernel.batched(joined) if pays else None
+        if made is None:
             self._singles(np.sort(batch[once]))
-            return
-        x, builder = column.make(), self.builder
-        if kernel is not GUARD:
-            low, high = builder.constant(kernel.low), builder.constant(kernel.high)
-            x = builder.logical(
-                np.logical_and,
-                builder.compare(np.greater, x, low),
-                builder.compare(np.less, x, high),
-            )
-        builder.guard(x)
+        else:
+            self.builder.guard(made)
 
     def _sums(self, batch: np.ndarray) -> None:
         """Write sums as one, if that pays: with equally many terms as a sum of columns, others by
@@ -364,8 +388,8 @@ class Batching:
         graph, arity = self.graph, self.graph.arity[batch]
         rows = np.repeat(np.arange(len(batch)), arity)
         at = np.arange(len(rows)) + np.repeat(graph.first[batch] - np.cumsum(arity) + arity, arity)
-        numbers = graph.read[at]
-        places, offsets = self.where(numbers)
+        members = self.where(graph.read[at])
+        numbers, places, offsets = members
         n, size = len(batch), graph.steps[batch[0]].results[0].size
         singly = float((arity - 1).sum()) * _alone(graph.steps[batch[0]])
         adding = STEP + self._cost_of_parts(places, size)
@@ -373,27 +397,20 @@ class Batching:
         layouts = np.where(graph.constant[numbers], -1, np.array(graph.layouts)[numbers])
         if _differ(layouts[layouts >= 0]):
             adding = math.inf
-        aligned = (
-            np.lexsort((offsets, places, layouts, self._tokens[at], rows)).reshape(n, -1)
-            if not _differ(arity)
-            else None
-        )
-        if aligned is not None and not any(
-            _differ(column[column >= 0]) for column in layouts[aligned].T
-        ):
-            aligned = numbers[aligned]
-            order = self._order(aligned)
-            columns = [self.column(column) for column in aligned[order].T]
-            cost = (len(columns) - 1) * (STEP + ELEMENT * n * size) + sum(
-                column.cost for column in columns
-            )
-            if cost < min(singly, adding):
-                self._settle_batch(
-                    batch[order], self.builder.add_all([column.make() for column in columns])
-                )
-                return
+        if not _differ(arity):
+            order = np.lexsort((offsets, places, layouts, self._tokens[at], rows)).reshape(n, -1)
+            if not any(_differ(column[column >= 0]) for column in layouts[order].T):
+                aligned = numbers[order]
+                order = self._order(aligned)
+                columns = [self.column(column) for column in aligned[order].T]
+                cost = (len(columns) - 1) * (STEP + ELEMENT * n * size)
+                cost += sum(column.cost for column in columns)
+                if cost < min(singly, adding):
+                    total = self.builder.add_all([column.make() for column in columns])
+                    self._settle_batch(batch[order], total)
+                    return
         if adding < singly:
-            self._settle_batch(batch, self._added(rows, numbers, places, offsets))
+            self._settle_batch(batch, self._added(members, rows))
         else:
             self._singles(batch)
 
@@ -403,78 +420,59 @@ class Batching:
         graph = self.graph
         for i in batch.tolist():
             step, numbers = graph.steps[i], graph.read[graph.first[i] : graph.first[i + 1]]
-            made: Sequence[Value]
-            if len(numbers) >= LEAST and graph.adds_up(step):
-                made = [self._sum_of(numbers)]
-            elif (
-                len(numbers) >= LEAST
-                and isinstance(step.kernel, Assemble)
-                and step.kernel.dtype == FLOAT
-            ):
-                made = [self._assembly(step.kernel, numbers)]
-            else:
-                made = self.builder.apply(step.kernel, *map(self.value, numbers.tolist()))
-            for old, new in zip(step.results, made, strict=True):
+            made = self._of_many(step, numbers) if len(numbers) >= LEAST else None
+            news = (
+                self.builder.apply(step.kernel, *map(self.value, numbers.tolist()))
+                if made is None
+                else (made,)
+            )
+            for old, new in zip(step.results, news, strict=True):
                 self._settle([graph.number_of_base(old)], new)
+
+    def _of_many(self, step: Step, numbers: np.ndarray) -> Value | None:
+        """The result of a step with many operands, if it can be had from few values."""
+        if self.graph.adds_up(step):
+            return self._sum_of(numbers)
+        base, given = step.kernel.parts(numbers.tolist())
+        return self._assembly(step, base, given) if given else None
 
     def _sum_of(self, numbers: np.ndarray) -> Value:
         """A sum of many terms: those that lie in one base are summed at once."""
-        places, offsets = self.where(numbers)
-        keys = [
-            (place, self.graph.values[i].strides)
-            for place, i in zip(places.tolist(), numbers.tolist(), strict=True)
-        ]
+        members, values = self.where(numbers), self.graph.values
+        strides = [values[i].strides for i in numbers.tolist()]
+        keys = zip(members.places.tolist(), strides, strict=True)
         terms = []
         for (place, _), mine in _grouped(keys).items():
             if place < 0 or len(mine) < 4:
                 terms += [self.value(i) for i in numbers[mine].tolist()]
             else:
-                mine = mine[np.argsort(offsets[mine], kind="stable")]
-                terms.append(
-                    self.builder.sum(self.taken(numbers[mine], places[mine], offsets[mine]), (0,))
-                )
+                mine = mine[np.argsort(members.offsets[mine], kind="stable")]
+                terms.append(self.builder.sum(self.taken(members.at(mine)), (0,)))
         return self.builder.add_all(terms)
 
-    def _assembly(self, kernel: Assemble, numbers: np.ndarray) -> Value:
+    def _assembly(self, step: Step, base: int | None, given: Parts[int]) -> Value | None:
         """An array of many parts: those that lie in one base become one part."""
-        values, parts, keys = self.graph.values, [], []
-        given = kernel.parts(numbers.tolist())
-        of_parts = np.array([number for _, _, number, _ in given])
-        places, offsets = self.where(of_parts)
+        (result,), values, parts = step.results, self.graph.values, []
+        if result.dtype != FLOAT:
+            return None
+        members = self.where(np.array([number for _, _, number, _ in given]))
+        keys: list[Hashable] = []
         for i, (place, shape, number, index) in enumerate(given):
             old = values[number]
-            alone = index is not None or old.shape != shape
-            keys.append(
-                (i,)
-                if alone
-                else (
-                    places[i],
-                    place[1],
-                    shape,
-                    None if old.base.data is not None else old.strides,
-                )
-            )
+            strides = None if old.base.data is not None else old.strides
+            is_alone = index is not None or old.shape != shape
+            keys.append(i if is_alone else (members.places[i], place[1], shape, strides))
         for mine in _grouped(keys).values():
-            if len(keys[mine[0]]) == 1 or len(mine) < 4:
-                for i in mine.tolist():
-                    place, shape, number, index = given[i]
-                    parts.append(
-                        (
-                            place if index is None else self.constant(index),
-                            shape,
-                            self.value(number),
-                        )
-                    )
+            if len(mine) < 4:
+                parts += [
+                    (place if index is None else self.constant(index), shape, self.value(number))
+                    for place, shape, number, index in (given[i] for i in mine.tolist())
+                ]
             else:
                 to = np.array([given[i][0][0] for i in mine.tolist()])
-                parts.append(
-                    self._part(
-                        to, given[mine[0]][0][1], of_parts[mine], places[mine], offsets[mine]
-                    )
-                )
-        return self.builder.assemble(
-            kernel.shape, parts, self.value(numbers[0]) if kernel.has_base else None
-        )
+                parts.append(self._part(to, given[mine[0]][0][1], members.at(mine)))
+        whole = None if base is None else self.value(base)
+        return self.builder.assemble(result.shape, parts, whole)
 
 
 def _alone(step: Step) -> float:
@@ -496,7 +494,7 @@ def _differ(numbers: np.ndarray) -> bool:
     return bool((numbers != numbers[:1]).any())
 
 
-def _grouped(keys: Sequence[K]) -> dict[K, np.ndarray]:
+def _grouped(keys: Iterable[K]) -> dict[K, np.ndarray]:
     """The places of equal keys."""
     groups: dict[K, list[int]] = {}
     for i, key in enumerate(keys):

@@ -22,11 +22,14 @@ import numpy as np
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.ir.program import BOOL, FLOAT, Layout, Program, Step, Value
 from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
+from varmat.programs.passes.rewriter import Rewriter
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays, Results, Run
     from varmat.programs.ir.program import Array
+    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.table import Table
+    from varmat.typing import Function
 
 # Elements and fewest rows of a block of a matrix, which the second product finds in the cache;
 # smaller matrices are there as a whole.
@@ -172,6 +175,28 @@ class Loop(Kernel):
     def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
         table.loop(self, operands, results)
 
+    def in_jax(self, jax: Module, step: Step) -> Function:
+        """The steps on whole arrays: JAX divides long ones by itself."""
+        from varmat.programs.run.jax import part_of, rules_of
+
+        inner = rules_of(jax, self.steps)
+
+        def rule(*operands: Array) -> list[Array]:
+            known = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
+
+            def array(value: Value) -> Array:
+                if id(value) in known:
+                    return known[id(value)]
+                return part_of(jax.numpy, known[id(value.base)], value)
+
+            for each, compute in zip(self.steps, inner, strict=True):
+                (result,) = each.results
+                found = compute(*map(array, each.operands))
+                known[id(result)] = jax.numpy.reshape(found, result.shape)
+            return [known[id(v)] for v in (*self.kept, *(each.results[0] for each in self.sums))]
+
+        return rule
+
 
 def _bound(step: Step, operands: Arrays, place: Array) -> Run:
     """A step of a loop on a block."""
@@ -294,16 +319,14 @@ def by_blocks(program: Program) -> Program:
     return _Rewriting(program, lengths, rounds).program()
 
 
-class _Rewriting:
-    """Writes a program anew, with loops in the place of their steps."""
+class _Rewriting(Rewriter):
+    """Writes loops in the place of their steps."""
 
     def __init__(
         self, program: Program, lengths: Sequence[int | None], rounds: Sequence[int]
     ) -> None:
-        self._old, self._lengths, self._rounds = program, lengths, rounds
-        self._steps: list[Step] = []
-        # By the id of an old value: what stands for it.
-        self._changed: dict[int, Value] = {}
+        super().__init__(program)
+        self._lengths, self._rounds = lengths, rounds
         self._returned = {id(v.base) for v in program.outputs}
         # By the id of a base: the loops, as rounds and lengths, and the other steps that read it.
         self._readers: dict[int, set[object]] = {}
@@ -313,38 +336,20 @@ class _Rewriting:
                 self._readers.setdefault(id(v.base), set()).add(reader)
 
     def program(self) -> Program:
-        old = self._old
         for at in range(max(self._rounds) + 1):
-            every = zip(old.steps, self._lengths, self._rounds, strict=True)
+            every = zip(self.old.steps, self._lengths, self._rounds, strict=True)
             here = [(step, size) for step, size, r in every if r == at]
             for step, size in here:
                 if size is None:
-                    self._step(step)
+                    self.keep(step)
             for size in dict.fromkeys(size for _, size in here if size is not None):
                 inside = [step for step, each in here if each == size]
                 if all(is_total(step) for step in inside):  # a loop would save no temporaries
                     for step in inside:
-                        self._step(step)
+                        self.keep(step)
                 else:
                     self._loop(at, size, inside)
-        return Program(old.arguments, self._steps, [self._now(v) for v in old.outputs])
-
-    def _now(self, value: Value) -> Value:
-        """What stands for an old value."""
-        new = self._changed.get(id(value.base))
-        if new is None:
-            return value
-        is_part = value.is_view or value.shape != new.shape
-        return new.view(value.shape, value.offset, value.strides) if is_part else new
-
-    def _step(self, step: Step) -> None:
-        """Take a step over, as it is if what it reads is as it was."""
-        if any(id(v.base) in self._changed for v in step.operands):
-            layouts = [(v.shape, v.dtype) for v in step.results]
-            made = Step(step.kernel, [self._now(v) for v in step.operands], layouts)
-            self._change(step.results, made.results)
-            step = made
-        self._steps.append(step)
+        return super().program()
 
     def _loop(self, at: int, size: int, inside: list[Step]) -> None:
         made = {id(v) for step in inside for v in step.results}
@@ -356,10 +361,7 @@ class _Rewriting:
         ]
         outside = {id(v): v for step in inside for v in step.operands if id(v.base) not in made}
         kernel = Loop(size, inside, list(outside.values()), kept)
-        operands = [self._now(v) for v in outside.values()]
+        operands = [self.value(v) for v in outside.values()]
         loop = Step(kernel, operands, kernel.results(*operands))
-        self._steps.append(loop)
-        self._change([*kept, *(step.results[0] for step in kernel.sums)], loop.results)
-
-    def _change(self, old: Sequence[Value], new: Sequence[Value]) -> None:
-        self._changed.update((id(v), each) for v, each in zip(old, new, strict=True))
+        self.builder.steps.append(loop)
+        self.replace([*kept, *(step.results[0] for step in kernel.sums)], loop.results)

@@ -9,8 +9,7 @@ recurrence, and its members at the same depth are run together. All of this take
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from varmat.programs.build.arithmetic import ADD
 from varmat.programs.ir.program import Program, Step, Value
-from varmat.programs.kernels import SUM, Guard, GuardBetween
+from varmat.programs.kernels import SUM
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 # Readers of a value, and terms of a sum, from which sharing it makes steps alike.
 MANY = 64
 _ROUNDS, _FEW = 4, 4
-GUARDS = (Guard, GuardBetween)
 
 
 class Graph:
@@ -60,26 +58,22 @@ class Graph:
         layouts: list[int] = []
         read: list[int] = []
         maker: dict[int, int] = {}
-        numbers = self.numbers
-        for value in program.arguments:
-            self.number_of_base(value)
-        for i, step in enumerate(program.steps):
-            for v in step.operands:
-                number = numbers.get(id(v))
-                if number is None:
-                    number = numbers[id(v)] = len(self.values)
-                    self.values.append(v)
-                    base.append(self.number_of_base(v.base))
-                    layouts.append(self._layout(v))
-                read.append(number)
-            for v in step.results:
-                maker[self.number_of_base(v)] = i
-        for v in program.outputs:
-            if id(v) not in numbers:
-                numbers[id(v)] = len(self.values)
+
+        def number(v: Value) -> int:
+            found = self.numbers.setdefault(id(v), len(self.values))
+            if found == len(self.values):
                 self.values.append(v)
                 base.append(self.number_of_base(v.base))
                 layouts.append(self._layout(v))
+            return found
+
+        for value in program.arguments:
+            self.number_of_base(value)
+        for i, step in enumerate(program.steps):
+            read += map(number, step.operands)
+            maker.update((self.number_of_base(v), i) for v in step.results)
+        for value in program.outputs:
+            number(value)
         self.base, self.read, self.layouts = np.array(base, int), np.array(read, int), layouts
         self.offset = np.array([v.offset for v in self.values], int)
         self.constant = np.array([v.base.data is not None for v in self.values], bool)
@@ -91,9 +85,8 @@ class Graph:
         self.is_output[[self._base_numbers[id(v.base)] for v in program.outputs]] = True
 
     def number_of_base(self, base: Value) -> int:
-        number = self._base_numbers.get(id(base))
-        if number is None:
-            number = self._base_numbers[id(base)] = len(self.bases)
+        number = self._base_numbers.setdefault(id(base), len(self.bases))
+        if number == len(self.bases):
             self.bases.append(base)
         return number
 
@@ -258,7 +251,7 @@ class Schedule:
         pairs: list[tuple[int, int]] = []
         last, guards = -1, []
         for i, step in enumerate(self._graph.steps):
-            if isinstance(step.kernel, GUARDS):
+            if step.kernel.is_guard:
                 guards.append(i)
             elif not step.kernel.is_pure:
                 pairs += [(j, i) for j in (*guards, last) if j >= 0]
@@ -363,11 +356,3 @@ def _ranks(components: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.
             if not waits[reader]:
                 heappush(ready, (begin[reader], reader))
     return ranks
-
-
-def is_worth_it(steps: Sequence[Step], least: int) -> bool:
-    """Whether there are so many steps of one kernel."""
-    return (
-        len(steps) >= least
-        and max(Counter(type(s.kernel).__name__ + s.kernel.name for s in steps).values()) >= least
-    )

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from varmat.programs.build.arithmetic import ADD, SUBTRACT
-from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, Program, Shape, Step, Value, read_values
-from varmat.programs.kernels import SUM, Assemble
+from varmat.programs.kernels import SUM
+from varmat.programs.passes.rewriter import Rewriter
 
 _SUMS = (ADD, SUM, SUBTRACT)
 # Additions in a row from which they are an accumulation.
@@ -94,22 +94,15 @@ def _repeated(step: Step) -> dict[tuple[object, Shape], list[Value]]:
     """The parts of an assembled array that come to the same place, several to each, by place and
     shape.
     """
-    kernel = step.kernel
-    if (
-        not isinstance(kernel, Assemble)
-        or kernel.is_partition
-        or len(kernel.places) == len(set(kernel.places))
-    ):
-        return {}
     groups: dict[tuple[object, Shape], list[Value]] = {}
-    for place, shape, part, _ in kernel.parts(step.operands):
+    for place, shape, part, _ in step.kernel.parts(step.operands)[1]:
         if place is not None and part.shape == shape:
             groups.setdefault((place, shape), []).append(part)
     return {key: group for key, group in groups.items() if len(group) > 1}
 
 
-class _Flattening:
-    """Writes a program anew."""
+class _Flattening(Rewriter):
+    """Writes the sums anew."""
 
     def __init__(
         self,
@@ -117,54 +110,30 @@ class _Flattening:
         absorbed: set[int],
         repeated: dict[int, dict[tuple[object, Shape], list[Value]]],
     ) -> None:
-        self._old, self._absorbed, self._repeated = program, absorbed, repeated
-        self._builder = Builder()
-        self._builder.arguments = program.arguments
-        self._new: dict[int, Value] = {}
+        super().__init__(program)
+        self._absorbed, self._repeated = absorbed, repeated
 
     def program(self) -> Program:
-        builder, new = self._builder, self._new
-        for step in self._old.steps:
+        for step in self.old.steps:
             if step.results and id(step.results[0]) in self._absorbed:
                 continue
             terms = _terms(step)
             if any(id(v) in self._absorbed for v, _ in terms):
-                new[id(step.results[0])] = builder.broadcast(
-                    self._sum(terms), step.results[0].shape
-                )
+                total = self.builder.broadcast(self._sum(terms), step.results[0].shape)
+                self.replace(step.results, [total])
             elif id(step) in self._repeated:
-                new[id(step.results[0])] = self._assembled(step)
+                self.replace(step.results, [self._assembled(step)])
             else:
-                self._kept(step)
-        return builder.program(map(self._value, self._old.outputs))
-
-    def _kept(self, step: Step) -> None:
-        """Take a step over, as it is if what it reads is as it was."""
-        operands = tuple(map(self._value, step.operands))
-        if operands != step.operands:
-            made = Step(step.kernel, operands, [(v.shape, v.dtype) for v in step.results])
-            self._new.update(
-                (id(old), value) for old, value in zip(step.results, made.results, strict=True)
-            )
-            step = made
-        self._builder.steps.append(step)
-
-    def _value(self, old: Value) -> Value:
-        known = self._new.get(id(old), old)
-        if known is old and old.base is not old and id(old.base) in self._new:
-            base = self._builder.contiguous(self._new[id(old.base)])
-            known = self._new[id(old)] = self._builder.part(
-                base, old.shape, old.offset, old.strides
-            )
-        return known
+                self.keep(step)
+        return super().program()
 
     def _sum(self, terms: Iterable[Term]) -> Value:
         """The sum of values, of which those that are absorbed stand for their terms."""
-        builder, signed = self._builder, ({}, {})  # type: ignore[var-annotated]
+        builder, signed = self.builder, ({}, {})  # type: ignore[var-annotated]
         values: dict[int, Value] = {}
         constants: list[np.ndarray] = []
         for old, is_negative in self._leaves(terms):
-            x = self._value(old)
+            x = self.value(old)
             if x.data is not None and x.dtype is FLOAT:
                 constants.append(-x.data if is_negative else x.data)
             else:
@@ -198,26 +167,17 @@ class _Flattening:
 
     def _assembled(self, step: Step) -> Value:
         """An array of parts with what comes to one place added up beforehand."""
-        kernel: Assemble = step.kernel
+        base, given = step.kernel.parts(step.operands)
         groups, parts = dict(self._repeated[id(step)]), []
-        for place, shape, part, index in kernel.parts(step.operands):
-            group = (
-                groups.get((place, shape), [part])
-                if index is None and part.shape == shape
-                else [part]
-            )
-            if group is None:  # this place has had its sum
+        for place, shape, part, index in given:
+            if index is not None:
+                parts.append((index.data, shape, self.value(part)))
                 continue
-            if len(group) > 1:
-                groups[place, shape] = None  # type: ignore[assignment]
-            x = self._sum((v, False) for v in group) if len(group) > 1 else self._value(part)
-            parts.append(
-                (
-                    place if index is None else index.data,
-                    shape,
-                    self._builder.broadcast(x, shape) if index is None else x,
-                )
-            )
-        return self._builder.assemble(
-            kernel.shape, parts, self._value(step.operands[0]) if kernel.has_base else None
-        )
+            key = (place, shape)
+            if part.shape != shape or key not in self._repeated[id(step)]:
+                parts.append((place, shape, self.builder.broadcast(self.value(part), shape)))
+            elif key in groups:  # this place has not had its sum
+                total = self._sum((v, False) for v in groups.pop(key))
+                parts.append((place, shape, self.builder.broadcast(total, shape)))
+        whole = None if base is None else self.value(base)
+        return self.builder.assemble(step.results[0].shape, parts, whole)

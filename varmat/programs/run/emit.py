@@ -13,24 +13,15 @@ import math
 from collections.abc import Container, Sequence
 from string import Formatter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
-from varmat.plain_arrays import BLOCK, where
-from varmat.programs.ir.program import (
-    BOOL,
-    FLOAT,
-    ElsewhereError,
-    Layout,
-    Program,
-    Step,
-    Value,
-    read_values,
-)
-from varmat.programs.kernels import MATMUL, SELECT, SUM, Function, Guard, Reduce, Ufunc
+from varmat.plain_arrays import BLOCK
+from varmat.programs.ir.program import BOOL, ElsewhereError, Program, Step, Value, read_values
+from varmat.programs.kernels import MATMUL, SELECT, SUM, Kernel, Reduce
 from varmat.programs.passes import without_dead_steps
 
 if TYPE_CHECKING:
@@ -60,22 +51,6 @@ DECIDES = {
 }
 
 
-class Unless(Guard):
-    """A guard that hands over to another function of the same arguments, if not all truth values
-    hold.
-    """
-
-    def __init__(self, otherwise: Callable[..., Array]) -> None:
-        self.otherwise = otherwise
-
-
-class Total(Function):
-    """The sum over all elements of a function that has one, quicker than a sum of its values."""
-
-    def results(self, *operands: Value) -> list[Layout]:
-        return [((), FLOAT)]
-
-
 def function_of_program(
     program: Program, names: Sequence[str], title: str, by_blocks: bool = False
 ) -> tuple[Callable[..., Array], FunctionType]:
@@ -101,7 +76,8 @@ def total(x: np.ndarray) -> float:
 
 def ufunc_of(step: Step | None) -> np.ufunc | None:
     """The ufunc that a step applies; None if it is none."""
-    return step.kernel.ufunc if step is not None and isinstance(step.kernel, Ufunc) else None
+    function = None if step is None else step.kernel.elementwise
+    return function if isinstance(function, np.ufunc) else None
 
 
 class Straight:
@@ -131,7 +107,7 @@ class Straight:
     def steps(self) -> None:
         """Write what has to be done in any case."""
         for step in self.program.steps:
-            if isinstance(step.kernel, Guard):
+            if step.kernel.is_guard:
                 self.lines.append(self.guard(step))
 
     def results(self) -> list[str]:
@@ -180,20 +156,14 @@ class Straight:
             return form.format(*texts)
         if kernel is SUM:
             return f"({' + '.join(texts)})"
-        call = f"{self.function(kernel, is_vector)}({', '.join(texts)})"
-        return f"number({call})" if isinstance(kernel, Total) else call
+        of_vectors = any(v.shape for v in step.operands)
+        call = f"{self.function(kernel, of_vectors)}({', '.join(texts)})"
+        return f"number({call})" if of_vectors and not is_vector else call
 
-    def function(self, kernel: Any, is_vector: bool) -> str:
+    def function(self, kernel: Kernel, of_vectors: bool) -> str:
         """The name of the function that a kernel stands for."""
-        function = (
-            where
-            if kernel is SELECT
-            else kernel.ufunc
-            if isinstance(kernel, Ufunc)
-            else kernel.function
-        )
-        name: str = kernel.name
-        if is_vector or isinstance(kernel, Total):
+        function, name = kernel.elementwise, kernel.name
+        if of_vectors:
             self.functions[name] = function
             return name
         name = f"{name}_scalar"
@@ -205,11 +175,11 @@ class Straight:
         return name
 
     def guard(self, step: Step) -> str:
-        condition, kernel = self.holds(step.operands[0]), step.kernel
-        if not isinstance(kernel, Unless):
+        condition, otherwise = self.holds(step.operands[0]), step.kernel.otherwise
+        if otherwise is None:
             return f"if not {condition}: raise Elsewhere"
         name = f"otherwise_{len(self.functions)}"
-        self.functions[name] = kernel.otherwise
+        self.functions[name] = otherwise
         return f"if not {condition}: return {name}({', '.join(self.arguments)})"
 
     def holds(self, condition: Value) -> str:
@@ -257,9 +227,9 @@ class Blocks(Straight):
             if is_sum:
                 text = self.expression(step)
                 self._instructions.append((None, f"{self.named(step.results[0], '0.0')} += {text}"))
-            elif isinstance(step.kernel, Guard) and is_vector:
+            elif step.kernel.is_guard and is_vector:
                 self._instructions.append((None, self.guard(step)))
-            elif isinstance(step.kernel, Guard):
+            elif step.kernel.is_guard:
                 guards.append(step) if is_late else self.lines.append(self.guard(step))
         places: dict[str, str] = {}
         for value in self.program.outputs:
@@ -288,8 +258,9 @@ class Blocks(Straight):
         return self._arrays[id(number)]
 
     def _register(self, value: Value) -> str:
-        step: Any = value.step
-        if isinstance(step.kernel, Ufunc) and value.dtype != BOOL:
+        step = value.step
+        assert step is not None
+        if ufunc_of(step) is not None and value.dtype != BOOL:
             operands = ", ".join(self.of(v) if v.shape else self.beside(v) for v in step.operands)
             register = self._defined(f"{self.function(step.kernel, True)}({operands}, out=@)")
         else:

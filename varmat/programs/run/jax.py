@@ -1,26 +1,22 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that build on it.
 
-Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
-Steps that run programs of their own are in `jax_loops`. Compiled functions of JAX
-cannot raise, so the results are nan if a guard fails.
+Kernels say how they run in JAX (`Kernel.in_jax`); views become slices and gathers of their base.
+Steps that run programs of their own are in `jax_loops`. Compiled functions of JAX cannot raise, so
+the results are nan if a guard fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs import kernels
 from varmat.programs.ir.program import Program, Step, Value, element_places
-from varmat.programs.kernels import scans
-from varmat.programs.kernels.one_step import OneStep
-from varmat.programs.kernels.sparse import SampledProduct, SparseProduct
-from varmat.programs.kernels.split_scans import SplitLoop
-from varmat.programs.passes.blocks import Loop
-from varmat.programs.run import jax_loops
-from varmat.programs.run.jax_loops import Array, Module
+
+if TYPE_CHECKING:
+    from varmat.programs.run.jax_loops import Array, Module, Run
 
 Rule = Callable[..., Any]
 
@@ -88,9 +84,9 @@ class _LackingError(TypeError):
         super().__init__(f"to_jax: JAX cannot run the steps {steps} of this program")
 
 
-def translated(jax: Module, program: Program) -> jax_loops.Run:
+def translated(jax: Module, program: Program) -> Run:
     """A program as a function of JAX, which returns the outputs and whether all guards hold."""
-    jnp, rules = jax.numpy, _rules(jax, program.steps)
+    jnp, rules = jax.numpy, rules_of(jax, program.steps)
 
     def run(*arguments: Array) -> tuple[list[Array], Array]:
         known = {
@@ -104,11 +100,11 @@ def translated(jax: Module, program: Program) -> jax_loops.Run:
             if id(base) not in known:
                 known[id(base)] = jnp.asarray(base.data)
             whole = known[id(base)]
-            return _part(jnp, whole, value) if value.is_view else whole
+            return part_of(jnp, whole, value) if value.is_view else whole
 
         for step, rule in zip(program.steps, rules, strict=True):
             operands = [array(v) for v in step.operands]
-            made = rule(step, *operands)
+            made = rule(*operands)
             if not step.results:
                 holds = jnp.logical_and(holds, made)
                 continue
@@ -144,7 +140,7 @@ def scalar_to_jax(program: Program) -> Rule:
     return value
 
 
-def _part(jnp: Module, whole: Array, value: Value) -> Array:
+def part_of(jnp: Module, whole: Array, value: Value) -> Array:
     """A view as elements of its base."""
     flat = jnp.reshape(whole, (-1,))
     start = value.offset // value.dtype.itemsize
@@ -153,16 +149,16 @@ def _part(jnp: Module, whole: Array, value: Value) -> Array:
     return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
-def _rules(jax: Module, steps: Sequence[Step]) -> list[Rule]:
-    """The rule of each step. Steps that JAX does not have are refused by name, those of a program
-    within a step as "a in b".
+def rules_of(jax: Module, steps: Sequence[Step]) -> list[Rule]:
+    """Each step as a function of its operands. Steps that JAX does not have are refused by name,
+    those of a program within a step as "a in b".
     """
     rules: list[Rule | None] = []
     lacking: set[str] = set()
     for step in steps:
         rule, name = None, step.kernel.name
         try:
-            rule = _rule(jax, step.kernel)
+            rule = step.kernel.in_jax(jax, step)
         except _LackingError as error:
             lacking.update(f"{each} in {name}" for each in error.names)
         else:
@@ -171,15 +167,6 @@ def _rules(jax: Module, steps: Sequence[Step]) -> list[Rule]:
     if lacking:
         raise _LackingError(lacking)
     return rules  # type: ignore[return-value]
-
-
-def _rule(jax: Module, kernel: kernels.Kernel) -> Rule | None:
-    """A kernel as a function of the step and its operands; None if JAX does not have it."""
-    for kind, make in _RULES.items():
-        if isinstance(kernel, kind):
-            rule: Rule | None = make(jax, kernel)
-            return rule
-    return kernel.in_jax(jax)
 
 
 def _named(jax: Module, name: str) -> Rule | None:
@@ -223,173 +210,12 @@ def _log_ndtr(jax: Module, x: Array) -> Array:
 _WRITTEN: dict[str, Rule] = {"erfcx": _erfcx, "betaln": _betaln, "log_ndtr": _log_ndtr}
 
 
-def _ufunc(jax: Module, kernel: kernels.Ufunc) -> Rule | None:
+def of_ufunc(jax: Module, ufunc: np.ufunc) -> Rule | None:
+    """A ufunc as a function of JAX; None if JAX does not have it."""
     import scipy.special
     from jax.scipy import special  # noqa: F401 - an attribute of jax from now on
 
-    if not any(getattr(home, kernel.name, None) is kernel.ufunc for home in (np, scipy.special)):
+    name = ufunc.__name__
+    if not any(getattr(home, name, None) is ufunc for home in (np, scipy.special)):
         return None  # a user's of that name
-    if kernel.name in _WRITTEN:
-        return lambda step, *x: _WRITTEN[kernel.name](jax, *x)
-    function = _named(jax, kernel.name)
-    return None if function is None else lambda step, *x: function(*x)
-
-
-def _reduce(jax: Module, kernel: kernels.Reduce) -> Rule | None:
-    jnp = jax.numpy
-    by_name = {
-        "add": jnp.sum, "multiply": jnp.prod, "maximum": jnp.max, "minimum": jnp.min,
-         "logical_and": jnp.all, "logical_or": jnp.any,
-        "logaddexp": jax.nn.logsumexp,
-    }  # fmt: skip
-    function = by_name.get(kernel.ufunc.__name__)
-    return None if function is None else lambda step, x: function(x, axis=kernel.axes)
-
-
-def _accumulate(jax: Module, kernel: kernels.Accumulate) -> Rule | None:
-    lax = jax.lax
-    by_name = {
-        "add": lax.cumsum, "multiply": lax.cumprod, "maximum": lax.cummax, "minimum": lax.cummin,
-         "logaddexp": lax.cumlogsumexp,
-    }  # fmt: skip
-    function = by_name.get(kernel.ufunc.__name__)
-    return None if function is None else lambda step, x: function(x, axis=kernel.axis)
-
-
-def _sum(jax: Module, kernel: kernels.Sum) -> Rule:
-    return lambda step, *x: sum(x[1:], start=x[0])
-
-
-def _gufunc(jax: Module, kernel: kernels.Gufunc) -> Rule | None:
-    linalg = jax.numpy.linalg
-    by_name: dict[str, Rule] = {
-        "cholesky_lo": linalg.cholesky, "inv": linalg.inv, "det": linalg.det, "solve": linalg.solve,
-        "solve1": lambda a, b: linalg.solve(a, b[..., None])[..., 0], "slogdet": linalg.slogdet,
-         "eigvalsh_lo": linalg.eigvalsh,
-        "eigh_lo": lambda a: linalg.eigh(a, symmetrize_input=False),
-    }  # fmt: skip
-    function = by_name.get(kernel.name)
-    return None if function is None else lambda step, *x: function(*x)
-
-
-def _assemble(jax: Module, kernel: kernels.Assemble) -> Rule:
-    jnp = jax.numpy
-
-    def rule(step: Step, *operands: Array) -> Array:
-        dtype = jax.dtypes.canonicalize_dtype(kernel.dtype)
-        whole = operands[0] if kernel.has_base else jnp.zeros(kernel.shape, dtype)
-        flat = jnp.reshape(whole, (-1,))
-        for place, shape, part, index in kernel.parts(operands):
-            values = jnp.broadcast_to(part, shape)
-            if place is None:
-                flat = flat.at[jnp.reshape(index, (-1,))].add(jnp.reshape(values, (-1,)))
-            else:
-                here = flat.at[element_places(shape, place[1], place[0], kernel.dtype.itemsize)]
-                flat = here.set(values) if kernel.is_partition else here.add(values)
-        return jnp.reshape(flat, kernel.shape)
-
-    return rule
-
-
-def _write(jax: Module, kernel: kernels.Write) -> Rule:
-    jnp = jax.numpy
-
-    def rule(step: Step, before: Array, part: Array) -> Array:
-        flat = (
-            jnp.reshape(before, (-1,))
-            .at[element_places(kernel.part, *kernel.place[::-1])]
-            .set(jnp.broadcast_to(part, kernel.part))
-        )
-        return jnp.reshape(flat, kernel.shape)
-
-    return rule
-
-
-def _triangular(jax: Module, kernel: kernels.SolveTriangular) -> Rule:
-    from jax.scipy.linalg import solve_triangular
-
-    return lambda step, a, b: solve_triangular(a, b, lower=True, trans=int(kernel.transposed))
-
-
-def _sparse(jax: Module, kernel: SparseProduct) -> Rule:
-    jnp = jax.numpy
-
-    def rule(step: Step, data: Array, indices: Array, indptr: Array, b: Array) -> Array:
-        counts = np.diff(np.asarray(step.operands[2].data))
-        rows = np.repeat(np.arange(len(counts)), counts)
-        source, target = (rows, indices) if kernel.transposed else (indices, rows)
-        terms = jnp.reshape(data, (-1,) + (1,) * (b.ndim - 1)) * b[source]
-        return jnp.zeros(step.results[0].shape).at[target].add(terms)
-
-    return rule
-
-
-def _sampled(jax: Module, kernel: SampledProduct) -> Rule:
-    jnp = jax.numpy
-    return lambda step, x, y, rows, columns: jnp.sum(
-        jnp.reshape(x[rows] * y[columns], (len(rows), -1)), axis=1
-    )
-
-
-def _loop(jax: Module, kernel: Loop) -> Rule:
-    """The steps on whole arrays: JAX divides long ones by itself."""
-    inner = _rules(jax, kernel.steps)
-
-    def rule(step: Step, *operands: Array) -> list[Array]:
-        known = {id(v): x for v, x in zip(kernel.outside, operands, strict=True)}
-
-        def array(value: Value) -> Array:
-            return (
-                known[id(value)]
-                if id(value) in known
-                else _part(jax.numpy, known[id(value.base)], value)
-            )
-
-        for each, compute in zip(kernel.steps, inner, strict=True):
-            (result,) = each.results
-            found = compute(each, *map(array, each.operands))
-            known[id(result)] = jax.numpy.reshape(found, result.shape)
-        return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
-
-    return rule
-
-
-def _scan(jax: Module, kernel: scans.Loop) -> Rule:
-    run = translated(jax, kernel.body.program(kernel.in_rows))
-    return jax_loops.scan(jax, kernel.body.sizes, kernel.in_rows, run)
-
-
-def _split_scan(jax: Module, kernel: SplitLoop) -> Rule:
-    split = kernel.split
-    run = translated(jax, split.runs)
-    return jax_loops.split_scan(jax, split.sizes, split.in_rows, run, split.used)
-
-
-def _one_step(jax: Module, kernel: OneStep) -> Rule:
-    steps = kernel.steps
-    return jax_loops.OneStep(jax, steps, translated(jax, steps.runner.program))
-
-
-# By class of kernel.
-_RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
-    kernels.Ufunc: _ufunc,
-    kernels.Select: lambda jax, kernel: lambda step, *x: jax.numpy.where(*x),
-    kernels.Guard: lambda jax, kernel: lambda step, x: jax.numpy.all(x),
-    kernels.GuardBetween: lambda jax, kernel: lambda step, x: (x > kernel.low) & (x < kernel.high),
-    kernels.Reduce: _reduce,
-    kernels.Accumulate: _accumulate,
-    kernels.Sum: _sum,
-    kernels.Matmul: lambda jax, kernel: lambda step, a, b: jax.numpy.matmul(a, b),
-    kernels.Gufunc: _gufunc,
-    kernels.Copy: lambda jax, kernel: lambda step, x: jax.numpy.broadcast_to(x, kernel.shape),
-    kernels.Gather: lambda jax, kernel: lambda step, x, index: jax.numpy.reshape(x, (-1,))[index],
-    kernels.Assemble: _assemble,
-    kernels.Write: _write,
-    kernels.SolveTriangular: _triangular,
-    Loop: _loop,
-    SparseProduct: _sparse,
-    SampledProduct: _sampled,
-    scans.Loop: _scan,
-    SplitLoop: _split_scan,
-    OneStep: _one_step,
-}
+    return partial(_WRITTEN[name], jax) if name in _WRITTEN else _named(jax, name)

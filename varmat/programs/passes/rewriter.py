@@ -1,0 +1,53 @@
+"""Programs written anew, with some values replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import Program, Step, Value
+
+
+class Rewriter:
+    """Writes a program anew. A step is kept as it is unless something that it reads was replaced.
+
+    Parameters
+    ----------
+    old : Program
+
+    Attributes
+    ----------
+    builder : Builder
+        Of the new program, which has the same arguments.
+    """
+
+    def __init__(self, old: Program) -> None:
+        self.old, self.builder = old, Builder()
+        self.builder.arguments = old.arguments
+        # By the id of an old value, which the old program holds.
+        self._new: dict[int, Value] = {}
+
+    def replace(self, old: Iterable[Value], new: Iterable[Value]) -> None:
+        """Have new values, made by steps of the new program, stand for old ones."""
+        self._new.update((id(v), x) for v, x in zip(old, new, strict=True))
+
+    def value(self, old: Value) -> Value:
+        """The value that stands for an old one; views are taken of what stands for their base."""
+        new, base = self._new.get(id(old)), self._new.get(id(old.base))
+        if new is None and base is not None:
+            whole = self.builder.contiguous(base)
+            new = self._new[id(old)] = self.builder.part(whole, old.shape, old.offset, old.strides)
+        return old if new is None else new
+
+    def keep(self, step: Step) -> None:
+        """Take a step over."""
+        operands = tuple(map(self.value, step.operands))
+        if operands != step.operands:
+            made = Step(step.kernel, operands, [(v.shape, v.dtype) for v in step.results])
+            self.replace(step.results, made.results)
+            step = made
+        self.builder.steps.append(step)
+
+    def program(self) -> Program:
+        """The new program, with the outputs of the old one."""
+        return self.builder.program(map(self.value, self.old.outputs))
