@@ -597,6 +597,18 @@ def test_a_constant(agree):
     agree(lambda x, y: np.sum(x), (np.ones(2), 1.0), (np.zeros(2), 2.0), argnums=(0, 1))
 
 
+@pytest.mark.parametrize("result", [lambda x: 3.0, lambda x: 0.0 * x[1] + 3.0])
+def test_what_a_constant_function_refuses(result):
+    def f(x):
+        vm.normal_lpdf(1.0, 0.0, x[0])
+        return result(x)
+
+    recorded = vm.recorded(f)
+    assert recorded(np.ones(2))[0] == 3.0
+    with pytest.raises(vm.DomainError, match=r"Scale parameter is -1.0"):
+        recorded(-np.ones(2))
+
+
 def gathered_twice(x):
     y = np.concatenate([np.exp(x[:100]), x[100:]])
     z = y[np.arange(40_000) % 300] * LARGE

@@ -35,7 +35,6 @@ from varmat.interrupts import from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
 from varmat.programs.record.tape_programs import program_of
-from varmat.programs.record.values import values_of
 from varmat.programs.run import runner_for
 from varmat.programs.run.threads import one_blas_thread
 
@@ -247,7 +246,7 @@ def record(
         variables = leaves_of([given[i] for i in positions])
         with watched(tape, function, args, named):
             y = scalar_result("recorded", function(*given, **named), tape)
-        return optimised(program_of(tape, variables, y))
+        return optimised(program_of(tape, variables, [y], [y], variables))
 
 
 def record_values(
@@ -275,7 +274,8 @@ def record_values(
         leaves = [borrow_leaf(point, tape) for _ in range(copies)]
         with watched(tape, function):
             results = outputs("recorded", function(*leaves), tape)
-        return optimised(values_of(tape, leaves, results)), [type(y) in VARIABLES for y in results]
+        program = program_of(tape, leaves, [0.0, *results], copies=True)
+        return optimised(program), [type(y) in VARIABLES for y in results]
 
 
 class RecordedGradient(RecordedFunctional[T]):

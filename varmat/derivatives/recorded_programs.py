@@ -9,15 +9,15 @@ import numpy as np
 
 from varmat.core.dual import attached
 from varmat.core.tape import Tape
-from varmat.core.variables import VARIABLES, borrow_leaf
+from varmat.core.variables import borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import outputs, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
 from varmat.derivatives.recorded_base import recording_to_write, watched
 from varmat.derivatives.structure import leaves_of, rebuilt
-from varmat.programs.ir.program import FLOAT, Program
+from varmat.programs.ir.program import Program
 from varmat.programs.passes import optimised
-from varmat.programs.record.tape_programs import TapeProgram
+from varmat.programs.record.tape_programs import program_of
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments, Tree
@@ -57,7 +57,8 @@ def product_program(
             value, tangent = scalar_parts(name, y, parts)
             scalar_result(name, value, tape)
             slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
-        return optimised(written(tape, [*variables, *tangents], (), (slope,), variables))
+        leaves = [*variables, *tangents]
+        return optimised(program_of(tape, leaves, [0.0], [slope], variables))
 
 
 def tangent_program(
@@ -80,7 +81,7 @@ def tangent_program(
                 for x, (_, t) in zip(values, parts, strict=True)
             ]
             rates = outputs(name, rates, tape)
-        program = written(tape, [*variables, *tangents], [*values, *rates])
+        program = program_of(tape, [*variables, *tangents], [0.0, *values, *rates])
         return Written(program, _template(y, values), False)
 
 
@@ -96,7 +97,7 @@ def weighted_program(
             y = f(*rebuilt(points, variables), *args, **(named or {}))
             values = outputs(name, leaves_of(y), tape)
         only_reverse = any(map(has_no_tangent, tape))
-        program = written(tape, variables, values, values, variables, weighted=True)
+        program = program_of(tape, variables, [0.0, *values], values, variables, weighted=True)
         return Written(program, _template(y, values), only_reverse)
 
 
@@ -117,60 +118,3 @@ def _variables(points: Tree, tape: Tape) -> list[Operand]:
 
 def _template(y: Operand, values: Sequence[Operand]) -> Tree:
     return rebuilt(y, [np.broadcast_to(0.0, x.shape) if np.shape(x) else 0.0 for x in values])
-
-
-def written(
-    tape: Tape,
-    leaves: Sequence[Operand],
-    values: Sequence[Operand],
-    pulled: Sequence[Operand] = (),
-    wanted: Sequence[Operand] = (),
-    weighted: bool = False,
-) -> Program:
-    """The program of what was recorded, as a function of leaves.
-
-    Parameters
-    ----------
-    tape : Tape
-    leaves : sequence of variables
-        The arguments of the program; other leaves become constants.
-    values : sequence of variables and plain values
-        The outputs, after a zero.
-    pulled, wanted : sequences of variables
-        Further outputs: the gradients of the sum of `pulled` with respect to `wanted`.
-    weighted : bool
-        Whether the program takes weights for the sum as further arguments.
-    """
-    program = TapeProgram()
-    builder = program.builder
-    nodes = {id(x): program.node(x, builder.argument(x.shape)) for x in leaves}
-    # Writing an assignment as a step needs the values from before it. Nobody reads the variables
-    # after this, so all assignments can be undone.
-    for assignment in reversed(tape.assignments):
-        assignment.undo()
-    for leaf in tape.leaves:
-        if id(leaf) not in nodes:
-            program.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
-    for entry in tape:
-        program.entry(*entry)
-    # The nodes of views take part in the reverse pass, so they are made before it.
-    returned = [
-        program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
-        for y in values
-    ]
-    for y in pulled:
-        weight = builder.argument(np.shape(y)) if weighted else builder.constant(1.0)
-        node = program.find(y) if type(y) in VARIABLES else None
-        if node is not None and not node.value.is_constant:
-            node.contributions.append(weight)
-    while program.backs:
-        results, back = program.backs.pop()
-        if any(node.is_reached for node in results):
-            back()
-    program.guard_finite()
-    zero = builder.constant(0.0)
-    gradients = []
-    for x in wanted:
-        g = program.adjoint(nodes[id(x)])
-        gradients.append(builder.full(zero if g is None else g, x.shape))
-    return builder.program([zero, *map(builder.number, returned), *gradients])

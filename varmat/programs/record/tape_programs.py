@@ -23,7 +23,7 @@ from varmat.core.variables import VARIABLES, View
 from varmat.programs.build import Symbol
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import Part, Program, RecordingError, Shape, Value
+from varmat.programs.ir.program import FLOAT, Part, Program, RecordingError, Shape, Value
 from varmat.programs.kernels import ufunc_kernel
 
 if TYPE_CHECKING:
@@ -281,33 +281,6 @@ class TapeProgram:
         """Write the forward part of an entry, and note what writes its reverse part."""
         writer_of(rule)(self, rule, result, x, y)
 
-    def entries(self, tape: Tape, known: int) -> None:
-        """Write the forward part of a tape of which the first so many leaves have their nodes."""
-        # Undo the assignments, so that each has its own values beside what it overwrote; nobody
-        # reads the variables any more.
-        for assignment in reversed(tape.assignments):
-            assignment.undo()
-        for leaf in tape.leaves[known:]:
-            value = np.copy(leaf._val) if leaf.shape else leaf._val
-            self.node(leaf, self.builder.constant(value))
-        for entry in tape:
-            self.entry(*entry)
-
-    def finish(self, output: Node, leaves: Sequence[Node]) -> Program:
-        """Write the reverse pass from a scalar; the program returns the value and the gradients."""
-        builder = self.builder
-        output.contributions.append(builder.constant(1.0))
-        while self.backs:
-            nodes, back = self.backs.pop()
-            if any(node.is_reached for node in nodes):
-                back()
-        self.guard_finite()
-        gradients = []
-        for leaf in leaves:
-            g = self.adjoint(leaf)
-            gradients.append(builder.full(builder.constant(0.0) if g is None else g, leaf.shape))
-        return builder.program([output.value, *gradients])
-
     def guard_finite(self) -> None:
         """End the run where a result that must be finite is not, unless that shows in the output:
         below a sum it does.
@@ -335,25 +308,65 @@ def place_of(shape: Shape, how: Linear) -> tuple[int, Shape]:
     return part.__array_interface__["data"][0] - whole.__array_interface__["data"][0], part.strides
 
 
-def program_of(tape: Tape, variables: list[Operand], y: Operand) -> Program:
-    """The program of a tape as a function of its leaves; the outputs are the value and the
-    gradients.
+def program_of(
+    tape: Tape,
+    leaves: Sequence[Operand],
+    values: Sequence[Operand],
+    pulled: Sequence[Operand] = (),
+    wanted: Sequence[Operand] = (),
+    *,
+    copies: bool = False,
+    weighted: bool = False,
+) -> Program:
+    """The program of what was recorded, as a function of leaves.
+
+    Parameters
+    ----------
+    tape : Tape
+    leaves : sequence of variables
+        The arguments of the program; other leaves become constants.
+    values : sequence of variables and plain values
+        The outputs.
+    pulled, wanted : sequences of variables
+        Further outputs: the gradients of the sum of `pulled` with respect to `wanted`.
+    copies : bool
+        Whether all leaves are copies of one argument.
+    weighted : bool
+        Whether the program takes weights for the sum as further arguments.
     """
-    written = TapeProgram()
-    builder = written.builder
-    leaves: list[Node] = []
-    known: dict[int, Node] = {}
-    for x in variables:
-        value = builder.argument(x.shape)
-        if id(x) in known:  # an argument may be differentiated with respect to twice
-            leaves.append(known[id(x)])
-        else:
-            known[id(x)] = written.node(x, value)
-            leaves.append(known[id(x)])
-    if type(y) is float:
-        zero = builder.constant(0.0)
-        return builder.program(
-            [builder.constant(y), *(builder.full(zero, leaf.shape) for leaf in leaves)]
-        )
-    written.entries(tape, len(variables))
-    return written.finish(written.find(y), leaves)
+    program = TapeProgram()
+    builder = program.builder
+    nodes: dict[int, Node] = {}
+    for i, x in enumerate(leaves):
+        argument = builder.arguments[0] if copies and i else builder.argument(x.shape)
+        if id(x) not in nodes:  # a function may be differentiated by an argument twice
+            nodes[id(x)] = program.node(x, argument)
+    # Writing an assignment as a step needs the values from before it. Nobody reads the variables
+    # after this, so all assignments can be undone.
+    for assignment in reversed(tape.assignments):
+        assignment.undo()
+    for leaf in tape.leaves:
+        if id(leaf) not in nodes:
+            program.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
+    for entry in tape:
+        program.entry(*entry)
+    # The nodes of views take part in the reverse pass, so they are made before it.
+    returned = [
+        program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
+        for y in values
+    ]
+    for y in pulled:
+        weight = builder.argument(np.shape(y)) if weighted else builder.constant(1.0)
+        node = program.find(y) if type(y) in VARIABLES else None
+        if node is not None and not node.value.is_constant:
+            node.contributions.append(weight)
+    while program.backs:
+        results, back = program.backs.pop()
+        if any(node.is_reached for node in results):
+            back()
+    program.guard_finite()
+    gradients = []
+    for x in wanted:
+        g = program.adjoint(nodes[id(x)])
+        gradients.append(builder.full(builder.constant(0.0) if g is None else g, x.shape))
+    return builder.program([*map(builder.number, returned), *gradients])
