@@ -20,26 +20,13 @@ if TYPE_CHECKING:
 
 Rule = Callable[..., Any]
 
-# Ufuncs that JAX has under another name or outside jax.numpy.
-_NAMES = {
-    "psi": "jax.scipy.special.digamma", "xlogy": "jax.scipy.special.xlogy",
-    "xlog1py": "jax.scipy.special.xlog1py", "gammaln": "jax.scipy.special.gammaln",
-     "expit": "jax.scipy.special.expit",
-    "ndtr": "jax.scipy.special.ndtr", "ndtri": "jax.scipy.special.ndtri",
-    "erf": "jax.scipy.special.erf", "erfc": "jax.scipy.special.erfc",
-     "erfinv": "jax.scipy.special.erfinv",
-    "gammainc": "jax.scipy.special.gammainc", "gammaincc": "jax.scipy.special.gammaincc",
-     "betainc": "jax.scipy.special.betainc",
-    "gamma": "jax.scipy.special.gamma", "logit": "jax.scipy.special.logit",
-     "i0e": "jax.scipy.special.i0e",
-    "i1e": "jax.scipy.special.i1e", "i0": "jax.scipy.special.i0", "i1": "jax.scipy.special.i1",
-     "entr": "jax.scipy.special.entr",
-    "zeta": "jax.scipy.special.zeta", "log_expit": "jax.nn.log_sigmoid",
-     "exp1": "jax.scipy.special.exp1",
-    "expi": "jax.scipy.special.expi", "rel_entr": "jax.scipy.special.rel_entr",
-     "kl_div": "jax.scipy.special.kl_div",
-    "poch": "jax.scipy.special.poch", "spence": "jax.scipy.special.spence",
-}  # fmt: skip
+# Ufuncs that JAX has outside jax.numpy, or under another name.
+_SPECIAL = (
+    "betainc entr erf erfc erfinv exp1 expi expit gamma gammainc gammaincc gammaln i0 i0e "
+    "i1 i1e kl_div logit ndtr ndtri poch rel_entr spence xlog1py xlogy zeta"
+)
+_NAMES = {name: f"jax.scipy.special.{name}" for name in _SPECIAL.split()}
+_NAMES |= {"psi": "jax.scipy.special.digamma", "log_expit": "jax.nn.log_sigmoid"}
 
 
 def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
