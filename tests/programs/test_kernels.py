@@ -29,6 +29,7 @@ from varmat.programs.kernels import (
     Function,
     GuardBetween,
     Gufunc,
+    Loop,
     PythonCall,
     Reduce,
     SolveTriangular,
@@ -368,7 +369,7 @@ def test_every_kernel_has_a_case() -> None:
         o = Operands(np.random.default_rng(3))
         case(o)
         tested |= {type(step.kernel) for step in o.builder.steps}
-    tested |= {type(MATMUL), Assemble}
+    tested |= {type(MATMUL), Assemble, Loop}
     everything = {
         kind
         for kind in vars(kernels).values()

@@ -1,11 +1,11 @@
-"""What every kernel has: a name for people, a meaning for Python, rows for the native runner.
+"""What every kernel has: a name for people, a meaning for Python, code for the native runner.
 
 A kernel is what a step of a program computes.
 
     results     the shapes and types of what it makes of its operands
     evaluate    arrays to new arrays: its meaning, for constants and for the interpreter
     bind        arrays and places for the results to a function of nothing that computes into them
-    rows        the same as rows of the table of the native runner; without it a step calls Python
+    code        what the native runner makes of it; without it a step calls Python
 
 A kernel without settings is one object for all steps; one with settings equals another with the
 same settings.
@@ -22,7 +22,7 @@ from varmat.programs.ir.program import Array, Layout, Shape, Value
 
 if TYPE_CHECKING:
     from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
 Arrays = Sequence[Array]
@@ -46,7 +46,7 @@ class Kernel:
     name = ""
     is_pure = True
     in_place = False
-    # Whether it has `rows`; a step of any other kernel is a call of Python.
+    # Whether it has `code`; a step of any other kernel is a call of Python.
     is_native = True
 
     def results(self, *operands: Value) -> list[Layout]:
@@ -68,8 +68,8 @@ class Kernel:
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        """Add rows to a table of the native runner."""
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        """Say in a graph of the native runner what the results are."""
         raise NotImplementedError(f"{self.name} is not native")
 
     def in_jax(self, jax: Module) -> Function | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Value
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, NotFusedError, Value
+from varmat.programs.run.loops import Loop, loop_of
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
 
 
 class Ufunc(Kernel):
@@ -49,13 +51,18 @@ class Ufunc(Kernel):
             return partial(self.ufunc, *operands, out=results[0])
         return partial(self.ufunc, *operands, *results)
 
-    def signature(self, operands: Sequence[Value], results: Sequence[Value]) -> str:
-        return f"{''.join(v.dtype.char for v in operands)}->{results[0].dtype.char}"
+    def loop(self, operands: Sequence[Value], results: Sequence[Value]) -> Loop:
+        """The inner loop of the ufunc."""
+        inputs = "".join(v.dtype.char for v in operands)
+        return loop_of(self.ufunc, f"{inputs}->{results[0].dtype.char}")
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.elementwise(
-            table.loop_of(self.ufunc, self.signature(operands, results)), operands, results[0]
-        )
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        graph.elementwise(self, self.name if self._is_known() else "", operands, results[0])
+
+    def _is_known(self) -> bool:
+        """Whether the ufunc is NumPy's or SciPy's of that name."""
+        homes = (np, sys.modules.get("scipy.special"))
+        return any(getattr(home, self.name, None) is self.ufunc for home in homes)
 
 
 Memory = Any  # a `memoryview` of a number
@@ -152,8 +159,13 @@ class Select(Kernel):
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.elementwise(table.own("select"), operands, results[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (result,) = results
+        try:
+            graph.each("where", operands, result)
+        except NotFusedError:
+            whole = [graph.spread(v, result.shape) for v in operands]
+            graph.each("where", whole, result)
 
 
 SELECT = Select()

@@ -13,7 +13,7 @@ from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run
 from varmat.programs.ir.program import ElsewhereError, Layout, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
 
 
 class Guard(Kernel):
@@ -33,8 +33,9 @@ class Guard(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.evaluate, *operands)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.guard(operands[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        for holds in graph.nodes(operands[0]).array.flat:
+            graph.require(holds)
 
 
 GUARD = Guard()
@@ -70,5 +71,12 @@ class GuardBetween(Kernel):
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.guard_between(operands[0], self.low, self.high)
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        x = graph.nodes(operands[0]).array.item()
+        graph.require(
+            graph.apply(
+                "logical_and",
+                graph.apply("greater", x, graph.number(self.low)),
+                graph.apply("less", x, graph.number(self.high)),
+            )
+        )

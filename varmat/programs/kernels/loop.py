@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from varmat.programs.ir.program import Array
+    from varmat.programs.run.graph import Graph
     from varmat.programs.run.jax_loops import Module
     from varmat.typing import Function
 
@@ -60,7 +61,7 @@ class Loop(Kernel):
     ) -> None:
         self.body, self.trips, self.backwards, self.ends = body, trips, backwards, ends
         self.carried, self.sliced, self.stacked = carried, sliced, stacked
-        self.is_native = False
+        self.is_native = all(step.kernel.is_native for step in body.steps)
         self.is_pure = all(step.kernel.is_pure for step in body.steps)
 
     @property
@@ -112,6 +113,11 @@ class Loop(Kernel):
 
     def _order(self) -> Iterator[int]:
         return iter(range(self.trips)[:: -1 if self.backwards else 1])
+
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        from varmat.programs.run.repeat import Repeat
+
+        Repeat(graph, self, operands, results)
 
     def in_jax(self, jax: Module) -> Function:
         """The loop as one of JAX; a run that ends makes all that follows nan."""

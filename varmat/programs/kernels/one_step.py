@@ -19,7 +19,6 @@ from varmat.programs.kernels import Kernel
 
 if TYPE_CHECKING:
     from varmat.programs.run.native import NativeRunner
-    from varmat.programs.run.table import Table
     from varmat.typing import Operand
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -173,6 +172,8 @@ class NativeRates:
 
 
 class OneStep(Kernel):
+    is_native = False
+
     """The solution of an initial value problem, as `NativeSteps` has it.
 
     Parameters
@@ -195,10 +196,3 @@ class OneStep(Kernel):
         y0, t0, ts, given = operands
         return (*self.solve(y0, float(t0), ts, given), 0.0, np.zeros(self.steps.work))
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.held.append(self.steps)
-        *made, ended, work = results
-        dims = self.steps.dims(operands[2].shape[0])
-        table.call(
-            (self.steps.kernel, self.steps.address), [work, *operands, *made, ended], dims, ()
-        )

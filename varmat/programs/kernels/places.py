@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Value
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, NotFusedError, Shape, Value
+from varmat.programs.run import nests
+from varmat.programs.run.loops import NoLoopError, loop_of
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array, Place
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
 
 
 class Copy(Kernel):
@@ -35,13 +37,12 @@ class Copy(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(np.copyto, results[0], operands[0])
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        if results[0].dtype == BOOL:
-            table.elementwise(
-                table.loop_of(np.logical_or, "??->?"), [*operands, *operands], results[0]
-            )
-        else:
-            table.elementwise(table.loop_of(np.positive, "d->d"), operands, results[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        try:
+            graph.put(results[0], *graph.copied(operands[0], self.shape))
+        except NotFusedError:
+            name = nests.copy_of(results[0].dtype.itemsize)
+            nests.elementwise(graph, loop_of(*name), [operands[0]] * name[0].nin, results[0])
 
 
 class Kept(Copy):
@@ -76,8 +77,8 @@ class Gather(Kernel):
         x, index = operands
         return partial(np.take, x.reshape(-1), index, None, results[0], "clip")
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.call(table.own("gather"), [*operands, *results], (results[0].size,), ())
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        graph.put(results[0], *graph.gathered(*operands))
 
 
 GATHER = Gather()
@@ -157,25 +158,12 @@ class Assemble(Kernel):
             runs.insert(0, partial(result.fill, 0.0))
         return runs[0] if len(runs) == 1 else partial(_run_all, runs)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (result,) = results
-        copy, add = table.loop_of(np.positive, "d->d"), table.loop_of(np.add, "dd->d")
-        if self.has_base:
-            if not table.is_same_place(operands[0], result):
-                table.elementwise(copy, operands[:1], result)
-        elif not self.is_partition:
-            table.elementwise(copy, [table.number(0.0)], result)
-        for place, shape, part, index in self.parts(operands):
-            if place is None:
-                table.call(
-                    table.own("scatter"),
-                    [part, index, result],
-                    (math.prod(shape), 8 if part.shape else 0),
-                    (),
-                )
-                continue
-            view = result.view(shape, *place)
-            table.elementwise(*((copy, [part]) if self.is_partition else (add, [view, part])), view)
+        if self.dtype not in (FLOAT, BOOL):
+            raise NoLoopError("integers")
+        base = operands[0] if self.has_base else None
+        graph.assemble(result, base, self.parts(operands), self.is_partition)
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,11 +194,9 @@ class Write(Kernel):
             return run
         return partial(_run_all, [partial(np.copyto, result, before), run])
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        (before, part), (result,), copy = operands, results, table.loop_of(np.positive, "d->d")
-        if not table.is_same_place(before, result):
-            table.elementwise(copy, [before], result)
-        table.elementwise(copy, [part], result.view(self.part, *self.place))
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (before, part), (result,) = operands, results
+        graph.assemble(result, before, [(self.place, self.part, part, None)], True)
 
 
 def _run_all(runs: Sequence[Run]) -> None:

@@ -26,7 +26,6 @@ from varmat.programs.passes import without_dead_steps
 
 if TYPE_CHECKING:
     from varmat.programs.run.native import NativeRunner
-    from varmat.programs.run.table import Table
     from varmat.typing import Operand
 
 # Where a part lies: its operand, the bytes to it there, and the bytes from one run to the next.
@@ -185,6 +184,8 @@ class NativeLoop:
 
 
 class Loop(Kernel):
+    is_native = False
+
     """The history of a loop (`in_rows` is None) or its adjoints.
 
     `body` is a `varmat.solvers.scan.Body`.
@@ -225,16 +226,3 @@ class Loop(Kernel):
         )
         return loop
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        from varmat.programs.run.loops import NoLoopError
-
-        loop = self._native(operands[1].shape[0])
-        if loop is None:
-            raise NoLoopError("the body of a loop calls Python")
-        table.held.append(loop)
-        *made, flag, work = results
-        if self.in_rows is None:
-            given = [work, operands[0], made[0], *operands[1:3], flag]
-        else:
-            given = [work, operands[3], made[0], *operands[1:3], flag, operands[0], made[1]]
-        table.call((loop.kernel, loop.address), given, loop.dims, loop.strides)

@@ -22,7 +22,6 @@ from varmat.programs.kernels.scans import NativeLoop, Part, Sizes, has_guards
 
 if TYPE_CHECKING:
     from varmat.programs.run.native import NativeRunner
-    from varmat.programs.run.table import Table
     from varmat.typing import Operand
 
 _ON_NUMBERS = (Ufunc, Sum, Select, Guard, GuardBetween)
@@ -324,6 +323,8 @@ def written_backward(
 
 
 class SplitLoop(Kernel):
+    is_native = False
+
     """The runs of a split loop.
 
     Forward, the history without what is kept; backwards, the adjoints of what is carried.
@@ -357,19 +358,6 @@ class SplitLoop(Kernel):
         made = np.zeros((count + 1, self.split.sizes.width))
         ran = self.loop(count)(*self._order(made, [np.ascontiguousarray(x) for x in operands]))
         return made, 0.0 if ran else math.nan, np.zeros(self.loop(count).work)
-
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        loop = self.loop(operands[1].shape[0])
-        made, flag, work = results
-        given = self._order(made, operands)
-        table.held.append(loop)
-        table.call(
-            (loop.kernel, loop.address),
-            [work, *given[:4], flag, *given[4:]],
-            loop.dims,
-            loop.strides,
-        )
-
 
 class SplitNative(NativeLoop):
     """The runs as one native call."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from varmat.programs.ir.program import Program
 from varmat.programs.passes.batching import batched
-from varmat.programs.passes.blocks import by_blocks
 from varmat.programs.passes.sums import flattened
 
 
@@ -25,4 +24,4 @@ def without_dead_steps(program: Program) -> Program:
 
 def optimised(program: Program) -> Program:
     """All passes, in order."""
-    return by_blocks(without_dead_steps(batched(flattened(without_dead_steps(program)))))
+    return without_dead_steps(batched(flattened(without_dead_steps(program))))

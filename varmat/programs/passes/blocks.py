@@ -26,7 +26,6 @@ from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays, Results, Run
     from varmat.programs.ir.program import Array
-    from varmat.programs.run.table import Table
 
 # Elements and fewest rows of a block of a matrix, which the second product finds in the cache;
 # smaller matrices are there as a whole.
@@ -101,7 +100,7 @@ class Loop(Kernel):
         self.block = max(FEWEST_ROWS, min(BLOCK, *rows)) if rows else BLOCK
         # Arrays, by the id of what is made, that are no more than a block.
         self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
-        self.is_native = all(step.kernel.is_native for step in steps)
+        self.is_native = False
 
     def results(self, *operands: Value) -> list[Layout]:
         return [
@@ -168,9 +167,6 @@ class Loop(Kernel):
                 call()
 
         return run
-
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.loop(self, operands, results)
 
 
 def _bound(step: Step, operands: Arrays, place: Array) -> Run:

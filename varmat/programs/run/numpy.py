@@ -12,6 +12,7 @@ import numpy as np
 
 from varmat.programs.ir.memory import Plan
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
+from varmat.programs.passes.blocks import by_blocks
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays, Run
@@ -127,7 +128,8 @@ class NumpyRunner:
     name = "numpy"
 
     def __init__(self, program: Program) -> None:
-        self._program, self._plan = program, Plan(program)
+        self._program = by_blocks(program)
+        self._plan = Plan(self._program)
         self._instances: list[Instance] = []
 
     def __call__(self, arguments: Arrays) -> list[Array]:
