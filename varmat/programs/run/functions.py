@@ -354,7 +354,7 @@ class Functions:
     # --- logarithms ---
 
     def _logarithm(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
-        zero, one = self.constant(0.0), self.constant(1.0)
+        one = self.constant(1.0)
         bias = self.constant(2.0**52 + 1023)
         if name == "log1p":  # the logarithm of u + c, where u = 1 + x is rounded and c its error
             u = b.fadd(one, x)
@@ -378,12 +378,22 @@ class Functions:
         z, half = b.fmul(s, s), b.fmul(b.fmul(self.constant(0.5), f), f)
         tail = self._fma(b, z, self._polynomial(b, z, _LOG), half)
         made = self._in_base(b, name, k, f, half, s, tail)
-        # Not above 0: -inf, or nan. Not below inf: the argument.
+        made = self._at_special(b, u, made)
+        return self._intrinsic(b, "copysign", made, x) if name == "log1p" else made  # for -0.0
+
+    def _at_special(self, b: ir.IRBuilder, u: ir.Value, made: ir.Value) -> ir.Value:
+        """Logarithms with -inf where u is 0, inf where it is inf, and nan where it has none."""
+        if self.width == 8 and _HAS_AVX512:
+            # One instruction; each digit is a result for a class of u, from nan to positive.
+            table, i32 = self._integer(0x03530422), ir.IntType(32)
+            masked = i32(0), ir.IntType(8)(255), i32(4)
+            name = "x86.avx512.mask.fixupimm.pd"
+            return self._intrinsic(b, name, made, u, table, *masked, suffix="512")
+        zero = self.constant(0.0)
         made = b.select(b.fcmp_ordered("<", u, self.constant(math.inf)), made, u)
         is_zero = b.fcmp_ordered("==", u, zero)
         other = b.select(is_zero, self.constant(-math.inf), self.constant(math.nan))
-        made = b.select(b.fcmp_unordered(">", u, zero), made, other)
-        return self._intrinsic(b, "copysign", made, x) if name == "log1p" else made  # for -0.0
+        return b.select(b.fcmp_unordered(">", u, zero), made, other)
 
     def _in_base(
         self,
