@@ -36,8 +36,8 @@ class Loop(Kernel):
     trips : int
         How often it runs; with `ends` at most.
     carried, sliced, stacked : int
-        How many values are carried, are rows of an operand, and are stacked. All other arguments are shared,
-        and all other outputs are summed.
+        How many values are carried, are rows of an operand, and are stacked. All other arguments
+        are shared, and all other outputs are summed.
     backwards : bool
         Whether the runs take the rows from the last to the first. What is stacked has the order of
         the rows.

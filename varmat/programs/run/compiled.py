@@ -183,40 +183,6 @@ one_word_on_stack = _on_stack(1)
 bases_on_stack = _on_stack(4)
 
 
-def _scan(args: Words, dims: Words, steps: Words, data: int) -> None:
-    """Run the table of a loop's body again and again.
-
-    `varmat.programs.kernels.scans.NativeLoop` describes the operands.
-    """
-    table, number, words = words_at(data), dims[1], dims[2]
-    source, target, flag = doubles_at(args[1]), doubles_at(args[2]), doubles_at(args[5])
-    copied, zeroed, carried, summed = dims[3], dims[4], dims[5], dims[6]
-    for j in range(copied):
-        target[j] = source[j]
-    for j in range(copied, copied + zeroed):
-        target[j] = 0.0
-    bases, part = words_at(args[0]), doubles_at(args[0] + 8 * (number + 2))
-    bases[0] = 0
-    bases[1] = (args[0] + 8 * (number + 2 + carried + summed) + 63) // 64 * 64
-    for k in range(number):
-        bases[k + 2] = args[steps[3 * k]] + steps[3 * k + 1]
-    flag[0] = math.nan
-    carry, total = args[2] + dims[7], doubles_at(args[2] + dims[9])
-    for _ in range(dims[0]):
-        if call_table(table[3], after(table, HEADER), words, bases, table[2], 0):
-            return
-        if carried:
-            place = doubles_at(carry)
-            for j in range(carried):
-                place[j] += part[j]
-            carry += dims[8]
-        for j in range(summed):
-            total[j] += part[carried + j]
-        for k in range(number):
-            bases[k + 2] += steps[3 * k + 2]
-    flag[0] = 0.0
-
-
 @_inner
 def _rates(bases: Words, table: Words, words: int, place: int) -> int:
     """Run the table of the rates at the point; returns 0, or why the run failed."""
@@ -399,7 +365,7 @@ def _one_step(args: Words, dims: Words, steps: Words, data: int) -> None:
     flag[0] = 0.0
 
 
-_OWN = {"scan": _scan, "one_step": _one_step, **OWN}
+_OWN = {"one_step": _one_step, **OWN}
 
 
 @cache
