@@ -9,8 +9,9 @@ import pytest
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import BOOL, Program, Value
+from varmat.programs.ir.program import BOOL, ElsewhereError, Program, Value
 from varmat.programs.kernels import Loop
+from varmat.programs.passes import optimised
 from varmat.programs.passes.fission import LONG, fissioned
 from varmat.programs.run import runner_for
 
@@ -65,8 +66,9 @@ def random_loop(rng: np.random.Generator) -> tuple[Program, list[Any]]:
         values.append(random_value(rng, body, values))
     for v in values[-2:]:
         if v.dtype != BOOL and rng.random() < 0.5:
-            body.guard(body.compare(np.less, body.ufunc(np.tanh, v), body.constant(2.0)))
-            body.guard_between(body.ufunc(np.tanh, body.sum(v)), -2.0, 2.0)
+            limit = float(rng.choice([0.9, 2.0]))
+            body.guard(body.compare(np.less, body.ufunc(np.tanh, v), body.constant(limit)))
+            body.guard_between(body.ufunc(np.tanh, body.sum(v)), -limit, limit)
 
     def handed(shape: tuple[int, ...]) -> Value:
         """Bounded, so that recurrences do not grow."""
@@ -94,12 +96,68 @@ def random_loop(rng: np.random.Generator) -> tuple[Program, list[Any]]:
     return program, [x for x, v in zip(given, operands, strict=True) if not v.is_constant]
 
 
+def outcome(run: Any) -> Any:
+    """What a run returns; None if a guard ends it."""
+    try:
+        return run()
+    except ElsewhereError:
+        return None
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_random_loops_keep_their_values(seed: int) -> None:
     program, given = random_loop(np.random.default_rng(seed))
+    expected = outcome(lambda: interpret(program, *given))
+    for parts in (fissioned(program), optimised(program)):
+        parts.verify()
+        runner = runner_for(parts, "numpy")
+        for found in (outcome(lambda: interpret(parts, *given)), outcome(lambda: runner(given))):  # noqa: B023
+            assert (found is None) == (expected is None)
+            for x, y in zip(found or (), expected or (), strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
+
+
+def whole_program(loop: Loop, *shapes: tuple[int, ...]) -> Program:
+    whole = Builder()
+    operands = [whole.argument(shape) for shape in shapes]
+    return whole.program([whole.constant(0.0), *whole.apply(loop, *operands)])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_only_the_recurrence_stays(backwards: bool) -> None:
+    """x <- a x + r^2 in the loop; exp(a), r^2 before it; tanh(x) and the sum after it."""
+    body = Builder()
+    x, r, a = (body.argument(()) for _ in range(3))
+    square = body.ufunc(np.square, r)
+    after = body.ufunc(np.add, body.ufunc(np.multiply, body.ufunc(np.exp, a), x), square)
+    result = body.ufunc(np.tanh, after)
+    body.guard(body.compare(np.less, result, body.constant(2.0)))
+    outputs = [after, result, body.ufunc(np.multiply, result, square)]
+    loop = Loop(body.program(outputs), 50, 1, 1, 1, backwards=backwards)
+    parts = fissioned(whole_program(loop, (), (50,), ()))
+    (left,) = (step.kernel for step in parts.steps if isinstance(step.kernel, Loop))
+    assert left.body.counts() == {"multiply": 1, "add": 1}
+    assert {"exp", "square", "tanh", "guard", "matmul"} <= parts.counts().keys()
+
+
+def test_a_loop_without_recurrence_becomes_arrays() -> None:
+    """Lags of the rows, and an average of them."""
+    body = Builder()
+    first, second, r = (body.argument(()) for _ in range(3))
+    outputs = [r, first, body.add_all([first, second, r])]
+    program = whole_program(Loop(body.program(outputs), 40, 2, 1, 1), (), (), (40,))
     parts = fissioned(program)
-    parts.verify()
-    expected = interpret(program, *given)
-    for found in (interpret(parts, *given), runner_for(parts, "numpy")(given)):
-        for x, y in zip(found, expected, strict=True):
-            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
+    assert "loop" not in parts.counts()
+    rows = np.arange(40.0)
+    _, *last, lagged = interpret(parts, -1.0, -2.0, rows)
+    assert last == [39.0, 38.0]
+    expected = np.array([[-1.0, *rows[:-1]], [-2.0, -1.0, *rows[:-2]], rows])
+    np.testing.assert_array_equal(lagged, np.sum(expected, axis=0))
+
+
+def test_short_loops_stay() -> None:
+    body = Builder()
+    x, r = body.argument(()), body.argument(())
+    outputs = [body.ufunc(np.add, x, body.ufunc(np.exp, r))]
+    program = whole_program(Loop(body.program(outputs), LONG - 1, 1, 1), (), (LONG - 1,))
+    assert fissioned(program) is program

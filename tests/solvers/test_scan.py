@@ -298,6 +298,35 @@ def test_a_step_outside_its_program_is_evaluated_as_written():
     assert vm.recorded(f)(0.7)[1] == pytest.approx(slope, rel=1e-12)
 
 
+def test_second_derivatives_outside_the_program():
+    def f(p, over=vm.scan):
+        def body(c, s, a):
+            return np.sin(a[0] * c) + s, c * vm.normal_lpdf(a[1] * s, 0.0, s)
+
+        c, y = over(body, p[0], np.array([1.0, 1e-120, 2.0]), p)
+        return c * np.sum(y)
+
+    p = np.array([0.7, 0.3])
+    for derivative in (vm.gradient, vm.hessian):
+        expected = derivative(lambda p: f(p, looped), p)
+        np.testing.assert_allclose(derivative(f, p), expected, rtol=1e-11)
+
+
+def test_loops_that_carry_or_keep_nothing():
+    assert vm.scan(lambda c, x, a: (c, None), (), Y, vm.var(0.5)) == ((), None)
+
+    def kept(a, over=vm.scan):
+        return np.sum(over(lambda c, x, a: (c, np.sin(a * x)), (), Y, a)[1])
+
+    def power(a):
+        return vm.scan(lambda c, _, a: (a * c, None), 2.0, None, a, length=40)[0]
+
+    expected = vm.gradient(lambda a: kept(a, looped), 0.3)
+    assert vm.gradient(kept, 0.3) == pytest.approx(expected, rel=1e-13)
+    for route in (vm.value_and_grad(power), vm.recorded(power)):
+        assert route(0.9) == pytest.approx((2.0 * 0.9**40, 80.0 * 0.9**39), rel=1e-13)
+
+
 def test_a_refused_step_is_named():
     def f(p):
         return np.sum(

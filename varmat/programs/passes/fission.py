@@ -29,27 +29,18 @@ from varmat.programs.ir.program import (
     contiguous_strides,
     read_values,
 )
-from varmat.programs.kernels import (
-    Assemble,
-    Copy,
-    Guard,
-    GuardBetween,
-    Loop,
-    Matmul,
-    Reduce,
-    Select,
-    Sum,
-    Ufunc,
-)
-from varmat.programs.passes.batch_writers import WRITERS
+from varmat.programs.kernels import Assemble, Gather, Gufunc, Loop, Matmul
+from varmat.programs.passes.batch_writers import WRITERS, write_guard
 from varmat.programs.passes.batching import Column
 from varmat.programs.passes.dead_steps import without_dead_steps
+from varmat.programs.passes.schedule import GUARDS
 
 # Trips from which steps on arrays are worth it.
 LONG = 32
 # Elements of a value in one trip, at most: larger arrays gain little and take memory for each trip.
 SMALL = 16
-_LIFTED = {Ufunc, Sum, Select, Copy, Reduce, Matmul, Assemble, Guard, GuardBetween}
+# Kernels whose steps become steps on arrays; other writers need the graph of `batching`.
+_LIFTED = {*WRITERS, *GUARDS} - {Gather, Gufunc}
 # A node of the graph: a step, the number of a carried value, or None for what stays in the loop.
 Node = Step | int | None
 
@@ -279,14 +270,8 @@ class _Fission:
 
     def _lift(self, step: Step) -> None:
         builder, kernel = self.builder, step.kernel
-        if isinstance(kernel, (Guard, GuardBetween)):
-            (v,) = step.operands
-            x = self._column(v).make()
-            if isinstance(kernel, GuardBetween):
-                above = builder.compare(np.greater, x, builder.constant(kernel.low))
-                below = builder.compare(np.less, x, builder.constant(kernel.high))
-                x = builder.logical(np.logical_and, above, below)
-            builder.guard(builder.truth(x))
+        if isinstance(kernel, GUARDS):
+            write_guard(builder, kernel, self._column(step.operands[0]).make())
         elif id(step.results[0]) not in self.varying:
             made = builder.apply(kernel, *map(self._same, step.operands))
             self.known.update(zip(map(id, step.results), made, strict=True))
