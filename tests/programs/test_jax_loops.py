@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import varmat.solvers.scan
+import varmat.programs.passes.fission
 from varmat.programs.run import has_native
 
 vm = varmat
@@ -88,9 +88,8 @@ MODELS = {
     [("matrices", 100), *((name, n) for name in list(MODELS)[::2] for n in (1, 100))],
 )
 def test_loops_whole_and_split(name, long, monkeypatch):
-    monkeypatch.setattr(varmat.solvers.scan, "LONG", long)
-    counts = agree(*MODELS[name]).program.counts()
-    assert counts["scan"] == counts["scan.reverse"] == 1
+    monkeypatch.setattr(varmat.programs.passes.fission, "LONG", long)
+    assert agree(*MODELS[name]).program.counts()["loop"] == 2
 
 
 @pytest.mark.parametrize("how", [{"reverse": True}, {"checkpoints": 3}])
@@ -107,7 +106,7 @@ def test_second_derivatives_of_loops():
 
 @pytest.mark.parametrize("long", [1, 100])
 def test_a_step_that_is_refused_makes_it_nan(long, monkeypatch):
-    monkeypatch.setattr(varmat.solvers.scan, "LONG", long)
+    monkeypatch.setattr(varmat.programs.passes.fission, "LONG", long)
 
     def f(p):
         return np.sum(vm.scan(lambda s, y, p: (s + p, vm.normal_lpdf(y, 0.0, s)), 1.0, Y, p)[1])
@@ -130,7 +129,7 @@ def test_what_jax_cannot_run_in_a_loop_is_named():
 
     f = vm.recorded(lambda p: np.sum(vm.scan(lambda c, y, p: (c + cube(p), c), 0.0, Y, p)[1]))
     f(0.3)
-    names = "cube in scan, cube in scan.reverse, cube.reverse in scan.reverse"
+    names = "cube in loop, cube.reverse in loop"
     with pytest.raises(
         TypeError, match=re.escape(f"to_jax: JAX cannot run the steps {names} of this program")
     ):

@@ -364,7 +364,7 @@ def test_guards_of_a_number(runner: str) -> None:
 
 def test_every_kernel_has_a_case() -> None:
     """Some kernels have a test of their own instead."""
-    tested = {type(GUARD), GuardBetween}
+    tested = {type(GUARD), GuardBetween, kernels.Loop}
     for case in CASES.values():
         o = Operands(np.random.default_rng(3))
         case(o)

@@ -264,8 +264,11 @@ class Builder:
             self._guard(GUARD, condition)
 
     def guard_between(self, x: Value, low: float, high: float) -> None:
-        """End the run unless a number lies between two others."""
-        if not (x.is_constant and low < float(x.data) < high):
+        """End the run unless all elements lie between two numbers."""
+        if x.shape:
+            above = self.compare(np.greater, x, self.constant(low))
+            self.guard(self.logical(np.logical_and, above, self.compare(np.less, x, self.constant(high))))
+        elif not (x.is_constant and low < float(x.data) < high):
             self._guard(GuardBetween(low, high), x)
 
     def _guard(self, kernel: Kernel, x: Value) -> None:

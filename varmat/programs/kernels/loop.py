@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from varmat.programs.ir.program import Array
     from varmat.programs.run.graph import Graph
     from varmat.programs.run.jax_loops import Module
+    from varmat.programs.run.numpy import NumpyRunner
     from varmat.typing import Function
 
 
@@ -37,8 +38,8 @@ class Loop(Kernel):
     trips : int
         How often it runs; with `ends` at most.
     carried, sliced, stacked : int
-        How many values are carried, are rows of an operand, and are stacked. All other arguments are shared,
-        and all other outputs are summed.
+        How many values are carried, are rows of an operand, and are stacked. All other arguments
+        are shared, and all other outputs are summed.
     backwards : bool
         Whether the runs take the rows from the last to the first. What is stacked has the order of
         the rows.
@@ -85,16 +86,19 @@ class Loop(Kernel):
         return self._run(partial(interpret, self.body), operands)
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
-        from varmat.programs.run.numpy import NumpyRunner
-
-        body = NumpyRunner(self.body)
-
         def run() -> None:
-            made = self._run(lambda *arguments: body(arguments), operands)
+            made = self._runner.lent(lambda body: self._run(lambda *x: body.run(x), operands))
             for place, x in zip(results, made, strict=True):
                 place[...] = x
 
         return run
+
+    @cached_property
+    def _runner(self) -> NumpyRunner:
+        """Runs the body; made once, because steps on long arrays are bound at every call."""
+        from varmat.programs.run.numpy import NumpyRunner
+
+        return NumpyRunner(self.body)
 
     def _run(self, body: Callable[..., list[Array]], operands: Sequence[Array]) -> Results:
         n, m = self.carried, self.carried + self.sliced

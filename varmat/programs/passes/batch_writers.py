@@ -19,7 +19,9 @@ from varmat.programs.kernels import (
     Copy,
     Function,
     Gather,
+    GuardBetween,
     Gufunc,
+    Kernel,
     Matmul,
     Reduce,
     Select,
@@ -28,6 +30,7 @@ from varmat.programs.kernels import (
 )
 
 if TYPE_CHECKING:
+    from varmat.programs.build.builder import Builder
     from varmat.programs.passes.batching import Batching, Column
 
 
@@ -158,6 +161,14 @@ def _assemble(
         )
     base = _full(batching, columns[0], n) if kernel.has_base else None
     return batching.builder.assemble((n, *kernel.shape), parts, base)
+
+
+def write_guard(builder: Builder, kernel: Kernel, x: Value) -> None:
+    """Write a guard for all elements of an array."""
+    if isinstance(kernel, GuardBetween):
+        builder.guard_between(x, kernel.low, kernel.high)
+    else:
+        builder.guard(builder.truth(x))
 
 
 WRITERS: dict[type, Callable[[Batching, Step, Sequence[Column], np.ndarray], Value | None]] = {

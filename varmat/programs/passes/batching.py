@@ -30,7 +30,7 @@ from varmat.programs.ir.program import (
     element_places,
 )
 from varmat.programs.kernels import GUARD, Assemble
-from varmat.programs.passes.batch_writers import WRITERS
+from varmat.programs.passes.batch_writers import WRITERS, write_guard
 from varmat.programs.passes.schedule import GUARDS, Graph, Schedule, is_worth_it
 
 if TYPE_CHECKING:
@@ -347,15 +347,7 @@ class Batching:
         ):
             self._singles(np.sort(batch[once]))
             return
-        x, builder = column.make(), self.builder
-        if kernel is not GUARD:
-            low, high = builder.constant(kernel.low), builder.constant(kernel.high)
-            x = builder.logical(
-                np.logical_and,
-                builder.compare(np.greater, x, low),
-                builder.compare(np.less, x, high),
-            )
-        builder.guard(x)
+        write_guard(self.builder, kernel, column.make())
 
     def _sums(self, batch: np.ndarray) -> None:
         """Write sums as one, if that pays: with equally many terms as a sum of columns, others by

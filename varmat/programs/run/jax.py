@@ -1,8 +1,8 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that build on it.
 
 Every step becomes one or two calls of `jax.numpy`; views become slices and gathers of their base.
-Steps that run programs of their own are in `jax_loops`. Compiled functions of JAX
-cannot raise, so the results are nan if a guard fails.
+Initial value problems are in `jax_loops`. Compiled functions of JAX cannot raise, so the results
+are nan if a guard fails.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import numpy as np
 
 from varmat.programs import kernels
 from varmat.programs.ir.program import Program, Step, Value, element_places
-from varmat.programs.kernels import scans
 from varmat.programs.kernels.one_step import OneStep
 from varmat.programs.kernels.sparse import SampledProduct, SparseProduct
-from varmat.programs.kernels.split_scans import SplitLoop
 from varmat.programs.passes.blocks import Loop
 from varmat.programs.run import jax_loops
 from varmat.programs.run.jax_loops import Array, Module
@@ -354,17 +352,6 @@ def _loop(jax: Module, kernel: Loop) -> Rule:
     return rule
 
 
-def _scan(jax: Module, kernel: scans.Loop) -> Rule:
-    run = translated(jax, kernel.body.program(kernel.in_rows))
-    return jax_loops.scan(jax, kernel.body.sizes, kernel.in_rows, run)
-
-
-def _split_scan(jax: Module, kernel: SplitLoop) -> Rule:
-    split = kernel.split
-    run = translated(jax, split.runs)
-    return jax_loops.split_scan(jax, split.sizes, split.in_rows, run, split.used)
-
-
 def _one_step(jax: Module, kernel: OneStep) -> Rule:
     steps = kernel.steps
     return jax_loops.OneStep(jax, steps, translated(jax, steps.runner.program))
@@ -389,7 +376,5 @@ _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     Loop: _loop,
     SparseProduct: _sparse,
     SampledProduct: _sampled,
-    scans.Loop: _scan,
-    SplitLoop: _split_scan,
     OneStep: _one_step,
 }
