@@ -136,6 +136,25 @@ class Builder:
         """The result of a kernel that makes one value."""
         return self.apply(kernel, *operands)[0]
 
+    def inlined(self, program: Program, *arguments: Value) -> list[Value]:
+        """The outputs of another program, whose steps become steps of this one."""
+        known = {
+            id(v): self.contiguous(x) for v, x in zip(program.arguments, arguments, strict=True)
+        }
+
+        def found(x: Value) -> Value:
+            base = known.get(id(x.base), x.base)
+            if not x.is_view:
+                return base
+            if base.is_constant:
+                return self._view_of_constant(base, lambda a: x.array_in(np.ascontiguousarray(a)))
+            return self.part(base, x.shape, x.offset, x.strides)
+
+        for step in program.steps:
+            made = self.apply(step.kernel, *map(found, step.operands))
+            known.update(zip(map(id, step.results), made, strict=True))
+        return [found(x) for x in program.outputs]
+
     # --- views ---
 
     def view(self, x: Value, how: Linear) -> Value:

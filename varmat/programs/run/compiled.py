@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from numba.core.base import BaseContext
     from numba.core.typing import Context, Signature
 
-    from varmat.programs.run.addresses import Doubles, Intrinsic, Words
+    from varmat.programs.run.addresses import Intrinsic, Words
     from varmat.typing import Function, Result
 
 CALL, NEST, BLOCKS, GUARD, PYTHON, ARITHMETIC, BETWEEN = range(7)
@@ -63,8 +63,6 @@ ABSOLUTE, SCRATCH, ARGUMENT, OUTPUT = range(4)
 # that calls Python, and that of `run_table`.
 HEADER = 4
 MOST_OPERANDS, MOST_AXES = 10, 8
-# Why an initial value problem was not solved: a guard failed, too many steps, too small a step.
-ENDED, USED_UP, TOO_SMALL = 1.0, 2.0, 3.0
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
@@ -217,189 +215,7 @@ def _scan(args: Words, dims: Words, steps: Words, data: int) -> None:
     flag[0] = 0.0
 
 
-@_inner
-def _rates(bases: Words, table: Words, words: int, place: int) -> int:
-    """Run the table of the rates at the point; returns 0, or why the run failed."""
-    bases[OUTPUT] = place
-    return call_table(table[3], after(table, HEADER), words, bases, table[2], 0)  # type: ignore[no-any-return]
-
-
-@_inner
-def _first_step(
-    bases: Words, table: Words, words: int, numbers: Doubles, state: int, size: int, span: float
-) -> float:
-    """The first step size; -1 if the rates failed. The rates follow the state in memory.
-
-    The rule is that of `scipy.integrate`: Hairer, Norsett and Wanner, Solving Ordinary Differential
-    Equations I, 2nd edition, 1993, section II.4.
-    """
-    point, y, f = doubles_at(bases[ARGUMENT]), doubles_at(state), doubles_at(state + 8 * size)
-    rtol, atol, d0, d1, d2 = numbers[0], numbers[1], 0.0, 0.0, 0.0
-    for j in range(size):
-        scale = atol + abs(y[j]) * rtol
-        d0 += (y[j] / scale) ** 2
-        d1 += (f[j] / scale) ** 2
-    d0, d1 = math.sqrt(d0 / size), math.sqrt(d1 / size)
-    h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-    h = min(h, span)
-    point[0] += h
-    for j in range(size):
-        point[1 + j] = y[j] + h * f[j]
-    if _rates(bases, table, words, state + 16 * size):
-        return -1.0
-    later = doubles_at(state + 16 * size)
-    for j in range(size):
-        d2 += ((later[j] - f[j]) / (atol + abs(y[j]) * rtol)) ** 2
-    d2 = math.sqrt(d2 / size) / h
-    far = max(1e-6, h * 1e-3) if d1 <= 1e-15 and d2 <= 1e-15 else (0.01 / max(d1, d2)) ** 0.2
-    return min(100.0 * h, far, span)
-
-
-@_inner
-def _attempt(
-    bases: Words,
-    table: Words,
-    words: int,
-    numbers: Doubles,
-    stages: int,
-    state: int,
-    size: int,
-    t: float,
-    h: float,
-) -> float:
-    """Try a step; returns the norm of its error, or -1 if the rates failed.
-
-    The new state is written to the point, its rates after those of all stages.
-    """
-    point, y, rates = doubles_at(bases[ARGUMENT]), doubles_at(state), doubles_at(state + 8 * size)
-    row = 2
-    for stage in range(1, stages + 1):
-        row += stages + 2
-        for j in range(size):
-            point[1 + j] = 0.0
-        for i in range(min(stage, stages)):
-            factor = numbers[row + 1 + i]
-            for j in range(size):
-                point[1 + j] += factor * rates[i * size + j]
-        point[0] = t + numbers[row] * h
-        for j in range(size):
-            point[1 + j] = y[j] + h * point[1 + j]
-        if _rates(bases, table, words, state + 8 * size * (1 + stage)):
-            return -1.0
-    row += stages + 3
-    total = 0.0
-    for j in range(size):
-        error = 0.0
-        for i in range(stages + 1):
-            error += numbers[row + i] * rates[i * size + j]
-        total += (error * h / (numbers[1] + max(abs(y[j]), abs(point[1 + j])) * numbers[0])) ** 2
-    return math.sqrt(total / size)
-
-
-@_inner
-def _step(
-    bases: Words,
-    table: Words,
-    words: int,
-    numbers: Doubles,
-    stages: int,
-    state: int,
-    size: int,
-    t: float,
-    end: float,
-    ahead: float,
-) -> tuple[float, float]:
-    """Take a step towards `end`; returns the time after it, and the size to try next.
-
-    The control is that of `scipy.integrate.RK45`. If there was no step, the second number is the
-    negative reason.
-    """
-    point, y, rates = doubles_at(bases[ARGUMENT]), doubles_at(state), doubles_at(state + 8 * size)
-    least = 10.0 * abs(np.nextafter(t, math.inf) - t)
-    ahead, rejected = max(ahead, least), False
-    while ahead >= least:
-        later = min(t + ahead, end)
-        h = later - t
-        error = _attempt(bases, table, words, numbers, stages, state, size, t, h)
-        if error < 0.0:
-            return t, -ENDED
-        if error < 1.0:
-            factor = min(10.0, 0.9 * error**-0.2) if error > 0.0 else 10.0
-            for j in range(size):
-                y[j], rates[j] = point[1 + j], rates[stages * size + j]
-            return later, h * (min(1.0, factor) if rejected else factor)
-        factor = 0.9 * error**-0.2
-        ahead, rejected = h * (factor if factor > 0.2 else 0.2), True
-    return t, -TOO_SMALL
-
-
-def _one_step(args: Words, dims: Words, steps: Words, data: int) -> None:
-    """Solve an initial value problem by a one-step method.
-
-    `kernels.one_step.NativeSteps` describes the operands. If the run fails, the point is
-    where the rates were last wanted; or begins with the time reached, and the state with the number
-    of steps.
-    """
-    table, numbers, words, stages = (
-        words_at(words_at(data)[0]),
-        doubles_at(words_at(data)[1]),
-        dims[0],
-        dims[1],
-    )
-    n, k, given, in_state, most = dims[2], dims[3], dims[4], dims[5], dims[6]
-    times, leaves, flag = doubles_at(args[3]), doubles_at(args[4]), doubles_at(args[8])
-    states, sensitivity, made = doubles_at(args[5]), doubles_at(args[6]), doubles_at(args[7])
-    size = n * (1 + k)
-    state = args[0] + 8 * (1 + size + given)
-    bases, point, y = bases_on_stack(), doubles_at(args[0]), doubles_at(state)
-    bases[ABSOLUTE], bases[ARGUMENT] = 0, args[0]
-    bases[SCRATCH] = (state + 8 * size * (stages + 2) + 63) // 64 * 64
-    t = point[0] = doubles_at(args[2])[0]
-    for j in range(size):
-        y[j] = 0.0
-    for j in range(n):
-        y[j] = doubles_at(args[1])[j]
-        if in_state:
-            y[n + j * (n + 1)] = 1.0
-    for j in range(size):
-        point[1 + j] = y[j]
-    for j in range(given):
-        point[1 + size + j] = leaves[j]
-    flag[0] = ENDED
-    if _rates(bases, table, words, state + 8 * size):
-        return
-    for j in range(n):
-        made[j] = y[size + j]
-    ahead = _first_step(bases, table, words, numbers, state, size, times[0] - t)
-    if not ahead > 0.0:
-        return
-    for i in range(dims[7]):
-        count = 0
-        while t < times[i]:
-            before = ahead
-            if count < most:
-                t, ahead = _step(
-                    bases, table, words, numbers, stages, state, size, t, times[i], before
-                )
-            else:
-                ahead = -USED_UP
-            if not ahead > 0.0:
-                flag[0] = -ahead
-                if flag[0] != ENDED:
-                    point[0], y[0] = t, count
-                return
-            count += 1
-            if t == times[i]:  # cut short here: go on with the step size before it
-                ahead = max(before, ahead)
-        for j in range(n):
-            states[i * n + j] = y[j]
-            made[(i + 1) * n + j] = y[size + j]
-            for direction in range(k):
-                sensitivity[(i * n + j) * k + direction] = y[n + direction * n + j]
-    flag[0] = 0.0
-
-
-_OWN = {"scan": _scan, "one_step": _one_step, **OWN}
+_OWN = {"scan": _scan, **OWN}
 
 
 @cache
@@ -555,22 +371,4 @@ def _run_many(table: np.ndarray, bases: np.ndarray, steps: np.ndarray, values: n
             bases[k] += steps[k]
 
 
-def _run_rates(
-    t: float,
-    state: np.ndarray,
-    rates: np.ndarray,
-    table: np.ndarray,
-    point: np.ndarray,
-    scratch: np.ndarray,
-) -> None:
-    """Run a table of rates; in `point` the parameters follow the state."""
-    point[0], point[1 : 1 + len(state)] = t, state
-    bases, words = bases_on_stack(), words_at(start_of(table))
-    bases[ABSOLUTE], bases[SCRATCH], bases[ARGUMENT] = 0, start_of(scratch), start_of(point)
-    if _rates(bases, words, len(table) - HEADER, start_of(rates)):
-        raise ArithmeticError
-
-
-run, run_many, run_rates = (
-    on_disk(partial(njit, nogil=True), each) for each in (_run, _run_many, _run_rates)
-)
+run, run_many = (on_disk(partial(njit, nogil=True), each) for each in (_run, _run_many))

@@ -15,7 +15,6 @@ import numpy as np
 from varmat.programs import kernels
 from varmat.programs.ir.program import Program, Step, Value, element_places
 from varmat.programs.kernels import scans
-from varmat.programs.kernels.one_step import OneStep
 from varmat.programs.kernels.sparse import SampledProduct, SparseProduct
 from varmat.programs.kernels.split_scans import SplitLoop
 from varmat.programs.passes.blocks import Loop
@@ -365,11 +364,6 @@ def _split_scan(jax: Module, kernel: SplitLoop) -> Rule:
     return jax_loops.split_scan(jax, split.sizes, split.in_rows, run, split.used)
 
 
-def _one_step(jax: Module, kernel: OneStep) -> Rule:
-    steps = kernel.steps
-    return jax_loops.OneStep(jax, steps, translated(jax, steps.runner.program))
-
-
 # By class of kernel.
 _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     kernels.Ufunc: _ufunc,
@@ -391,5 +385,4 @@ _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     SampledProduct: _sampled,
     scans.Loop: _scan,
     SplitLoop: _split_scan,
-    OneStep: _one_step,
 }
