@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import varmat.programs.passes.fission
-from varmat.programs.run import has_native
 
 vm = varmat
 jax = pytest.importorskip("jax", reason="JAX is not installed")
-needs_native = pytest.mark.skipif(not has_native(), reason="needs numba")
 Y = np.array([0.3, -1.1, 0.6, 0.2, -0.4, 1.3, 0.1])
 
 
@@ -170,7 +168,6 @@ TIMES = np.array([0.5, 2.0, 2.0, 7.0])
 THETA = np.array([0.55, 0.3, 0.84, 0.4])
 
 
-@needs_native
 @pytest.mark.parametrize("name", ["ode_rk45", "ode_ckrk"])
 def test_initial_value_problems(name):
     solve = getattr(vm, name)
@@ -178,10 +175,9 @@ def test_initial_value_problems(name):
     def f(x):
         return np.sum(np.cos(solve(predators, 1.0 + x[:2], 0.1 * x[0], TIMES, *x)))
 
-    assert agree(f, THETA).program.counts()[name] == 1
+    assert agree(f, THETA).program.counts()["loop"] == 1
 
 
-@needs_native
 def test_initial_value_problems_in_times_alone():
     def f(x):
         return np.sum(np.cos(vm.ode_rk45(predators, [1.0, 2.0], 0.0, np.cumsum(x), *THETA)))
@@ -189,7 +185,6 @@ def test_initial_value_problems_in_times_alone():
     agree(f, THETA)
 
 
-@needs_native
 @pytest.mark.parametrize(("most", "x"), [(10000, 2.0), (21, 0.9)])
 def test_where_a_solution_ends_it_is_nan(most, x):
     """y' = x y^2 has no solution at 1 if x is above 1, and takes many steps if it is close."""
@@ -208,7 +203,6 @@ def test_where_a_solution_ends_it_is_nan(most, x):
         ours(x)
 
 
-@needs_native
 def test_solvers_of_stiff_problems_are_refused():
     f = vm.recorded(lambda x: np.sum(vm.ode_bdf(predators, [1.0, 2.0], 0.0, TIMES, *x)))
     f(THETA)

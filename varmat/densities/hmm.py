@@ -37,8 +37,8 @@ from varmat.programs.ir.program import FLOAT, Value
 from varmat.programs.kernels import Kernel
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Array, Module
     from varmat.programs.ir.program import Layout, Step
-    from varmat.programs.run.jax_loops import Array, Module
     from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]

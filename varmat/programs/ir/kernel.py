@@ -14,18 +14,19 @@ same settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from varmat.programs.ir.program import Array, Layout, Shape, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
 Arrays = Sequence[Array]
+# JAX, which is imported only when it is used.
+Module: TypeAlias = Any
 Results = tuple[Array, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]

@@ -26,8 +26,8 @@ from varmat.core.errors import TapeError, refusals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from varmat.programs.ir.kernel import Array as JaxArray
     from varmat.programs.ir.kernel import Kernel
-    from varmat.programs.run.jax_loops import Array as JaxArray
 
 # Of nodes along all axes at once, in `run.graph`.
 FLAT = -1

@@ -15,9 +15,9 @@ from varmat.programs.ir.program import Layout, Program, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from varmat.programs.ir.kernel import Module
     from varmat.programs.ir.program import Array
     from varmat.programs.run.graph import Graph
-    from varmat.programs.run.jax_loops import Module
     from varmat.programs.run.numpy import NumpyRunner
     from varmat.typing import Function
 

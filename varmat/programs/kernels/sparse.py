@@ -16,8 +16,8 @@ import numpy as np
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build import Symbol, called
 from varmat.programs.ir.program import FLOAT, Layout, Value
-from varmat.programs.run.loops import NoLoopError
 from varmat.programs.kernels import Arrays, Kernel
+from varmat.programs.run.loops import NoLoopError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results, Run

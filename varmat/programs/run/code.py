@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from varmat.programs.run.functions import WIDTH, Functions
-from varmat.programs.run.graph import FIRST, Graph, Memory, Node, Nodes, Store
+from varmat.programs.run.graph import FIRST, Graph, Memory, Node, Store
 
 if TYPE_CHECKING:
-    from varmat.programs.kernels.loop import Loop as LoopKernel
+    pass
 
 DOUBLE, INT, INT32, BIT, BYTE = (
     ir.DoubleType(),
@@ -274,6 +274,7 @@ class Code:
 
         def nest(axis: int, offsets: list[ir.Value | int]) -> None:
             if axis < len(lengths):
+
                 def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
                     here = [
                         self.b.add(at if isinstance(at, ir.Value) else INT(at),
@@ -354,7 +355,11 @@ class Code:
             last = b.load(self.address(starts, b.add(at, INT(8))), typ=INT)
             whole = b.sub(last, b.urem(b.sub(last, first), INT(WIDTH)))
             k, (total,) = self.counted(
-                first, whole, WIDTH, [self.many.constant(0.0)], lambda k, x: [b.fadd(x[0], vector(k))]
+                first,
+                whole,
+                WIDTH,
+                [self.many.constant(0.0)],
+                lambda k, x: [b.fadd(x[0], vector(k))],
             )
             number = self.sum_of_lanes(total)
             _, (number,) = self.counted(
@@ -407,7 +412,9 @@ class Code:
     def splat(self, x: ir.Value) -> ir.Value:
         kind = ir.VectorType(x.type, WIDTH)
         one = self.b.insert_element(ir.Constant(kind, ir.Undefined), x, INT32(0))
-        return self.b.shuffle_vector(one, one, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH))
+        return self.b.shuffle_vector(
+            one, one, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH)
+        )
 
     def sum_of_lanes(self, x: ir.Value) -> ir.Value:
         name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
@@ -458,9 +465,7 @@ class VectorLoop:
 
     def emit(self) -> None:
         code, n, width = self.code, self.n, WIDTH
-        self._splats = {
-            key: code.splat(code.number(node)) for key, node in self._numbers.items()
-        }
+        self._splats = {key: code.splat(code.number(node)) for key, node in self._numbers.items()}
         weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order)
         copies = max(1, min(4 if weight < 16 else 2 if weight < 60 else 1, n // width))
         firsts = [self._first(r) for r in self.reductions]
@@ -502,9 +507,7 @@ class VectorLoop:
         i = b.select(b.icmp_signed("<", begin, last), begin, last)
         kind = ir.VectorType(INT, WIDTH)
         lanes = ir.Constant(kind, list(range(WIDTH)))
-        return self._turn(
-            i, b.icmp_signed(">=", lanes, self.code.splat(b.sub(begin, i))), carried
-        )
+        return self._turn(i, b.icmp_signed(">=", lanes, self.code.splat(b.sub(begin, i))), carried)
 
     def _turn(
         self, i: ir.Value, mask: ir.Value | None, carried: Sequence[ir.Value]
@@ -589,7 +592,10 @@ class VectorLoop:
             b.store(x, place, align=memory.itemsize)
             return
         for j in range(WIDTH):
-            place, y = self._place(memory, at + j * stride, stride, i), b.extract_element(x, INT32(j))
+            place, y = (
+                self._place(memory, at + j * stride, stride, i),
+                b.extract_element(x, INT32(j)),
+            )
             b.store(b.fadd(b.load(place, typ=DOUBLE), y) if add else y, place)
 
 

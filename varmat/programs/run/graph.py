@@ -16,7 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,7 +71,9 @@ class Memory:
         "at", "base", "behind", "is_constant", "itemsize", "last", "since", "size", "stage",
     )  # fmt: skip
 
-    def __init__(self, base: Any, size: int, itemsize: int = 8, *, is_constant: bool = False) -> None:
+    def __init__(
+        self, base: Any, size: int, itemsize: int = 8, *, is_constant: bool = False
+    ) -> None:
         self.base, self.size, self.itemsize, self.at = base, size, itemsize, 0
         self.is_constant, self.stage = is_constant, 0
         # What else is touched: the memory that a pointer points into.
@@ -107,7 +109,6 @@ class Nodes(NamedTuple):
 
     array: np.ndarray
     axis: int | None
-
 
 
 def loop_length(shape: Shape, axis: int | None) -> int:
@@ -176,12 +177,7 @@ class Graph:
     # --- nodes ---
 
     def make(
-        self,
-        op: str,
-        *args: Node,
-        data: Any = None,
-        n: int | None = None,
-        stage: int | None = None,
+        self, op: str, *args: Node, data: Any = None, n: int | None = None, stage: int | None = None
     ) -> Node:
         n = max((a.n for a in args), default=0) if n is None else n
         stage = max((a.stage for a in args), default=0) if stage is None else stage
@@ -242,9 +238,13 @@ class Graph:
         if not known:
             size = self.make("absolute", x)
             inside = self.make("less", size, self.number(2.0**1022))
-            inside = self.make("logical_and", inside, self.make("greater", size, self.number(2.0**-1022)))
+            inside = self.make(
+                "logical_and", inside, self.make("greater", size, self.number(2.0**-1022))
+            )
             for special in (0.0, math.inf):
-                inside = self.make("logical_or", inside, self.make("equal", size, self.number(special)))
+                inside = self.make(
+                    "logical_or", inside, self.make("equal", size, self.number(special))
+                )
             inside = self.make("logical_or", inside, self.make("isnan", x))
             self.require(inside)
         return made
@@ -454,7 +454,9 @@ class Graph:
         if len(axes - {None}) > 1 or axes == {FLAT, None} or FLAT in axes:
             return self._flat(op, operands, shape)
         axis = next(iter(axes - {None}), None)
-        if math.prod(shortened(shape, axis)) > MOST or (axis is None and form_of(shape) is not None):
+        if math.prod(shortened(shape, axis)) > MOST or (
+            axis is None and form_of(shape) is not None
+        ):
             return self._flat(op, operands, shape)
         given = [x.array for x in found]
         made = np.frompyfunc(op, len(given), 1)(*given)
@@ -619,7 +621,9 @@ class Graph:
         array, along = self.nodes(v)
         if v.shape == shape:
             return Nodes(array, along)
-        if FLAT in (axis, along) or (along is not None and along + len(shape) - len(v.shape) != axis):
+        if FLAT in (axis, along) or (
+            along is not None and along + len(shape) - len(v.shape) != axis
+        ):
             raise NotFusedError("a broadcast of a large array")
         return Nodes(np.broadcast_to(array, shortened(shape, axis)), axis)
 
@@ -643,7 +647,11 @@ class Graph:
                     return self.load(memory, at + size * int(places[place]), 0, 0, truth)
                 here = (*self._offset(index, place), at, size)
             elif places is not None:
-                line = places if axis == FLAT else places[(*place[:axis], slice(None), *place[axis + 1 :])]
+                line = (
+                    places
+                    if axis == FLAT
+                    else places[(*place[:axis], slice(None), *place[axis + 1 :])]
+                )
                 kept = np.ascontiguousarray(line, np.int64).reshape(-1)
                 here = (self.constant(kept), 0, at, size)
             elif axis == FLAT or len(shape) == 1:
@@ -696,16 +704,16 @@ class Graph:
             if index is not None:
                 totals.append(self._scattered(part, extent, index, shape))
             elif extent == shape and not place[0] and not is_written:
-                totals.append(self.nodes(part, axis) if part.shape == shape else self.copied(part, shape))
+                totals.append(
+                    self.nodes(part, axis) if part.shape == shape else self.copied(part, shape)
+                )
             else:
                 inside.append((place, extent, part))
         del terms
         total = None
         if totals:
             arrays = [x.array for x in totals]
-            total = Nodes(
-                as_objects(np.frompyfunc(self.summed, len(arrays), 1)(*arrays)), axis
-            )
+            total = Nodes(as_objects(np.frompyfunc(self.summed, len(arrays), 1)(*arrays)), axis)
         if total is not None and not inside:
             self.put(result, total.array, axis)
             return
@@ -737,7 +745,13 @@ class Graph:
         if index.base.data is None:
             nests.filled(self, 0.0, made)
             stride = 8 if part.shape else 0
-            self.call("scatter_to", [self.spread(part, extent) if stride else part, index], [made], n, stride)
+            self.call(
+                "scatter_to",
+                [self.spread(part, extent) if stride else part, index],
+                [made],
+                n,
+                stride,
+            )
             return self._loaded(made, form_of(shape))
         places = np.asarray(index.array_in(index.base.data)).reshape(-1)
         counts = np.bincount(places, minlength=size)

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from varmat.programs import kernels
+from varmat.programs.ir.kernel import Array, Module
 from varmat.programs.ir.program import Program, Step, Value, element_places
-from varmat.programs.kernels.one_step import OneStep
 from varmat.programs.kernels.sparse import SampledProduct, SparseProduct
-from varmat.programs.passes.blocks import Loop
-from varmat.programs.run import jax_loops
-from varmat.programs.run.jax_loops import Array, Module
 
 Rule = Callable[..., Any]
+# A function of the arguments, which returns the outputs and whether all guards hold.
+Run = Callable[..., tuple[list[Array], Array]]
 
 # Ufuncs that JAX has under another name or outside jax.numpy.
 _NAMES = {
@@ -86,7 +85,7 @@ class _LackingError(TypeError):
         super().__init__(f"to_jax: JAX cannot run the steps {steps} of this program")
 
 
-def translated(jax: Module, program: Program) -> jax_loops.Run:
+def translated(jax: Module, program: Program) -> Run:
     """A program as a function of JAX, which returns the outputs and whether all guards hold."""
     jnp, rules = jax.numpy, _rules(jax, program.steps)
 
@@ -329,34 +328,6 @@ def _sampled(jax: Module, kernel: SampledProduct) -> Rule:
     )
 
 
-def _loop(jax: Module, kernel: Loop) -> Rule:
-    """The steps on whole arrays: JAX divides long ones by itself."""
-    inner = _rules(jax, kernel.steps)
-
-    def rule(step: Step, *operands: Array) -> list[Array]:
-        known = {id(v): x for v, x in zip(kernel.outside, operands, strict=True)}
-
-        def array(value: Value) -> Array:
-            return (
-                known[id(value)]
-                if id(value) in known
-                else _part(jax.numpy, known[id(value.base)], value)
-            )
-
-        for each, compute in zip(kernel.steps, inner, strict=True):
-            (result,) = each.results
-            found = compute(each, *map(array, each.operands))
-            known[id(result)] = jax.numpy.reshape(found, result.shape)
-        return [known[id(v)] for v in (*kernel.kept, *(each.results[0] for each in kernel.sums))]
-
-    return rule
-
-
-def _one_step(jax: Module, kernel: OneStep) -> Rule:
-    steps = kernel.steps
-    return jax_loops.OneStep(jax, steps, translated(jax, steps.runner.program))
-
-
 # By class of kernel.
 _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     kernels.Ufunc: _ufunc,
@@ -373,8 +344,6 @@ _RULES: dict[type, Callable[[Module, Any], Rule | None]] = {
     kernels.Assemble: _assemble,
     kernels.Write: _write,
     kernels.SolveTriangular: _triangular,
-    Loop: _loop,
     SparseProduct: _sparse,
     SampledProduct: _sampled,
-    OneStep: _one_step,
 }

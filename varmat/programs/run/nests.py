@@ -80,9 +80,7 @@ def filled(graph: Graph, x: float, result: Value) -> None:
     elementwise(graph, loop_of(*COPY), [number], result)
 
 
-def reduce(
-    graph: Graph, ufunc: np.ufunc, x: Value, axes: Sequence[int], result: Value
-) -> None:
+def reduce(graph: Graph, ufunc: np.ufunc, x: Value, axes: Sequence[int], result: Value) -> None:
     """A reduction: the loop of the ufunc with the result as an operand."""
     if x.dtype == BOOL:
         raise NoLoopError("truth values")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from llvmlite import ir
 
 from varmat.programs.ir.program import Value, contiguous_strides
@@ -44,7 +42,9 @@ class Repeat:
         n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
         # What the body is given: nodes, or where they lie.
         self.given = [
-            graph.nodes(v, form_of(v.shape)) if is_short(v) and not n <= i < m else self._place(graph, v)
+            graph.nodes(v, form_of(v.shape))
+            if is_short(v) and not n <= i < m
+            else self._place(graph, v)
             for i, v in enumerate(operands)
         ]
         self.strides = [v.strides for v in operands]
@@ -64,7 +64,9 @@ class Repeat:
             if not n <= i < k and is_short(v):
                 self.made.append(
                     by_places(
-                        v.shape, None, lambda _, v=v: graph.given(None, stage, truth=v.dtype.char == "?")
+                        v.shape,
+                        None,
+                        lambda _, v=v: graph.given(None, stage, truth=v.dtype.char == "?"),
                     )
                 )
                 graph.put(v, self.made[-1].array, None)
