@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from varmat.programs.run.functions import WIDTH, Functions
+from varmat.programs.run.functions import LANES as WIDTH
+from varmat.programs.run.functions import Functions
 from varmat.programs.run.graph import FIRST, Graph, Memory, Node, Store
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ DOUBLE, INT, INT32, BIT, BYTE = (
 POINTER = ir.PointerType()
 # Nodes that are kept rather than computed again.
 HEAVY = frozenset({"divide", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
-     "sin", "cos", "gather", "rows"})  # fmt: skip
+     "sin", "cos", "divide1p", "half_exp", "half_expm1", "arctan", "gather", "rows"})  # fmt: skip
 READS = frozenset({"load", "gather", "rows"})
 # Bytes to which scratch memory is aligned.
 LINE = 64
@@ -58,6 +59,8 @@ class Code:
         self.entry.position_before(self._enter)
         self.b = ir.IRBuilder(begin)
         self.one, self.many = Functions(module, 1), Functions(module, WIDTH)
+        # As NumPy has it: x * y - y * x is zero.
+        self.one.flags = self.many.flags = ()
         self.ended = self._exit(1)
         self.failed = self._exit(2)
         self.callback = 0

@@ -216,11 +216,16 @@ class Graph:
         else:
             x = tuple(map(self._float, x))
         if op in PARTS:
-            made: Node = PARTS[op](self.apply, self.number, *x)
+            made: Node = PARTS[op](self._part, *x)
             return made
+        if op in ("absolute", "fabs") and x[0].op == "negative":
+            x = x[0].args
         if op not in SUPPORTED:
             raise NotFusedError(op)
         return self.make(op, *x)
+
+    def _part(self, op: str, *x: Node | float | bool) -> Node:
+        return self.apply(op, *(each if isinstance(each, Node) else self.number(each) for each in x))
 
     def _float(self, x: Node) -> Node:
         return self.make("where", x, self.number(1.0), self.number(0.0)) if x.truth else x
@@ -703,7 +708,7 @@ class Graph:
         for place, extent, part, index in parts:
             if index is not None:
                 totals.append(self._scattered(part, extent, index, shape))
-            elif extent == shape and not place[0] and not is_written:
+            elif not is_written and (extent, place) == (shape, (0, contiguous_strides(shape, size))):
                 totals.append(
                     self.nodes(part, axis) if part.shape == shape else self.copied(part, shape)
                 )
