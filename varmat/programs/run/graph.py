@@ -464,7 +464,7 @@ class Graph:
         ):
             return self._flat(op, operands, shape)
         given = [x.array for x in found]
-        made = np.frompyfunc(op, len(given), 1)(*given)
+        made = _each(op, given)
         return Nodes(as_objects(made).reshape(shortened(shape, axis)), axis)
 
     def _flat(self, op: Function, operands: Sequence[Value], shape: Shape) -> Nodes:
@@ -718,7 +718,7 @@ class Graph:
         total = None
         if totals:
             arrays = [x.array for x in totals]
-            total = Nodes(as_objects(np.frompyfunc(self.summed, len(arrays), 1)(*arrays)), axis)
+            total = Nodes(as_objects(_each(self.summed, arrays)), axis)
         if total is not None and not inside:
             self.put(result, total.array, axis)
             return
@@ -800,3 +800,13 @@ def by_places(shape: Shape, axis: int | None, node: Callable[[Shape], Node]) -> 
 
 def _picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
     return array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
+
+
+def _each(op: Function, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """A function of the elements of any number of arrays that broadcast."""
+    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    whole = [np.broadcast_to(x, shape) for x in arrays]
+    made = np.empty(shape, object)
+    for place in np.ndindex(shape):
+        made[place] = op(*(x[place] for x in whole))
+    return made
