@@ -144,15 +144,7 @@ def written(
     program = TapeProgram()
     builder = program.builder
     nodes = {id(x): program.node(x, builder.argument(x.shape)) for x in leaves}
-    # Writing an assignment as a step needs the values from before it. Nobody reads the variables
-    # after this, so all assignments can be undone.
-    for assignment in reversed(tape.assignments):
-        assignment.undo()
-    for leaf in tape.leaves:
-        if id(leaf) not in nodes:
-            program.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
-    for entry in tape:
-        program.entry(*entry)
+    program.entries(tape, len(leaves), [*values, *pulled])
     # The nodes of views take part in the reverse pass, so they are made before it.
     returned = [
         program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
@@ -163,10 +155,7 @@ def written(
         node = program.find(y) if type(y) in VARIABLES else None
         if node is not None and not node.value.is_constant:
             node.contributions.append(weight)
-    while program.backs:
-        results, back = program.backs.pop()
-        if any(node.is_reached for node in results):
-            back()
+    program.write_reverse()
     program.guard_finite()
     zero = builder.constant(0.0)
     gradients = []

@@ -25,7 +25,7 @@ def values_of(tape: Tape, leaves: Sequence[Operand], results: Sequence[Operand])
     argument = builder.argument(leaves[0].shape)
     for leaf in leaves:
         written.node(leaf, argument)
-    written.entries(tape, len(leaves))
+    written.entries(tape, len(leaves), results)
 
     def value(x: Operand) -> Value:
         found = (
