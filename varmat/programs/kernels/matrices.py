@@ -40,7 +40,8 @@ class Matmul(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
         try:
-            self._fused(graph, a, b, out)
+            if not graph.long_product(a, b, out):
+                self._fused(graph, a, b, out)
         except NotFusedError:
             self._called(graph, a, b, out)
 

@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.functions import Functions
-from varmat.programs.run.graph import FIRST, Graph, Memory, Node, Store
+from varmat.programs.run.graph import FIRST, Graph, Memory, Node, RowSum, Store
 
 if TYPE_CHECKING:
     pass
@@ -524,7 +524,8 @@ class VectorLoop:
                 else many.apply(b, now.op, *(made[id(a)] for a in now.args))
             )
         for store in self.stores:
-            self._store(store, made[id(store.node)], i, mask)
+            write = self._add_rows if isinstance(store, RowSum) else self._store
+            write(store, made[id(store.node)], i, mask)
         results = []
         for r, x in zip(self.reductions, carried, strict=True):
             y = made[id(r.args[0])]
@@ -556,8 +557,74 @@ class VectorLoop:
         offset = b.mul(i, INT(stride))
         return self.code.address(memory, b.add(offset, INT(at)) if at else offset)
 
+    def _chunks(
+        self,
+        columns: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[ir.Value, ir.Value | None, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """A loop over the columns of a row. The last turn may overlap with the one before: it has
+        a mask of what is new.
+        """
+        whole, left = columns // WIDTH * WIDTH, columns % WIDTH
+        made = self.code.over(whole, carried, lambda c, x: body(c, None, x), WIDTH)
+        if left:
+            lanes = [j >= WIDTH - left for j in range(WIDTH)]
+            mask = ir.Constant(ir.VectorType(BIT, WIDTH), lanes)
+            made = list(body(INT(columns - WIDTH), mask, made))
+        return made
+
+    def _row(self, matrix: Memory, at: int, stride: int, i: ir.Value, c: ir.Value) -> ir.Value:
+        b = self.code.b
+        place = b.add(b.add(b.mul(i, INT(stride)), b.mul(c, INT(8))), INT(at))
+        return b.load(self.code.address(matrix, place), align=8, typ=self.code.many.kind)
+
+    def _times_rows(self, node: Node, i: ir.Value) -> ir.Value:
+        """The inner products of rows of a matrix with a vector."""
+        code, b = self.code, self.code.b
+        matrix, at, stride, columns, numbers, begin = node.data
+        zero = code.many.constant(0.0)
+
+        def turn(c: ir.Value, mask: ir.Value | None, totals: list[ir.Value]) -> list[ir.Value]:
+            place = code.address(numbers, b.add(b.mul(c, INT(8)), INT(begin)))
+            x = b.load(place, align=8, typ=zero.type)
+            x = x if mask is None else b.select(mask, x, zero)
+            rows = (self._row(matrix, at, stride, b.add(i, INT(j)), c) for j in range(WIDTH))
+            if mask is not None:
+                rows = (b.select(mask, row, zero) for row in rows)
+            return [
+                b.fadd(total, b.fmul(row, x, flags=("contract",)), flags=("contract",))
+                for total, row in zip(totals, rows, strict=True)
+            ]
+
+        totals = self._chunks(columns, [zero] * WIDTH, turn)
+        return code.lanes(lambda j: code.sum_of_lanes(totals[j]))
+
+    def _add_rows(self, store: RowSum, x: ir.Value, i: ir.Value, mask: ir.Value | None) -> None:
+        code, b = self.code, self.code.b
+        zero = code.many.constant(0.0)
+        if mask is not None:
+            x = b.select(mask, x, zero)
+        weights = [code.splat(b.extract_element(x, INT32(j))) for j in range(WIDTH)]
+
+        def turn(c: ir.Value, new: ir.Value | None, _: object) -> list[ir.Value]:
+            place = code.address(store.memory, b.mul(c, INT(8)))
+            total = before = b.load(place, align=8, typ=zero.type)
+            for j, weight in enumerate(weights):
+                row = self._row(store.matrix, store.at, store.stride, b.add(i, INT(j)), c)
+                product = b.fmul(row, weight, flags=("contract",))
+                total = b.fadd(total, product, flags=("contract",))
+            if new is not None:
+                total = b.select(new, total, before)
+            b.store(total, place, align=8)
+            return []
+
+        self._chunks(store.columns, [], turn)
+
     def _read(self, node: Node, i: ir.Value) -> ir.Value:
         code, b = self.code, self.code.b
+        if node.op == "rows":
+            return self._times_rows(node, i)
         if node.op == "gather":
             memory, index, index_at, at, size = node.data
 

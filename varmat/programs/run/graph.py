@@ -24,6 +24,7 @@ from varmat.programs.ir.program import (
     BOOL,
     FLAT,
     FLOAT,
+    LONG,
     MOST,
     OBJECT,
     NotFusedError,
@@ -141,7 +142,7 @@ class Graph:
         self.outputs = list(outputs)
         self._count = 0
         # By stage and length: reductions, and stores (memory, node, offset, stride).
-        self.loops: dict[tuple[int, int], tuple[list[Node], list[Store]]] = defaultdict(
+        self.loops: dict[tuple[int, int], tuple[list[Node], list[Store | RowSum]]] = defaultdict(
             lambda: ([], [])
         )
         self.actions: dict[int, list[Action]] = defaultdict(list)
@@ -225,7 +226,9 @@ class Graph:
         return self.make(op, *x)
 
     def _part(self, op: str, *x: Node | float | bool) -> Node:
-        return self.apply(op, *(each if isinstance(each, Node) else self.number(each) for each in x))
+        return self.apply(
+            op, *(each if isinstance(each, Node) else self.number(each) for each in x)
+        )
 
     def _float(self, x: Node) -> Node:
         return self.make("where", x, self.number(1.0), self.number(0.0)) if x.truth else x
@@ -558,6 +561,35 @@ class Graph:
             self.loops[x.stage, x.n][0].append(node)
         return node
 
+    def long_product(self, a: Value, b: Value, out: Value) -> bool:
+        """A vector times a matrix of many rows, each of which lies in one piece, as part of the
+        loop over its rows; False for other products.
+        """
+        if sorted((len(a.shape), len(b.shape))) != [1, 2]:
+            return False
+        matrix, vector = (a, b) if len(a.shape) == 2 else (b, a)
+        rows = int(matrix.shape[0] < matrix.shape[1])  # the axis along which it is long
+        n, k = matrix.shape[rows], matrix.shape[1 - rows]
+        if matrix.strides[1 - rows] != 8 or k <= LONG or n < 4 * k:
+            return False
+        memory, at = self.place(matrix)
+        # Both may be filled by loops, and `vector` is contiguous or a line of nodes.
+        is_sum = rows == (matrix is a)
+        if not is_sum:
+            numbers, begin = self.place(self.spread(vector, vector.shape))
+            data = (memory, at, matrix.strides[rows], k, numbers, begin)
+            stage = max(memory.stage, numbers.stage)
+            made = self.make("rows", data=data, n=n, stage=stage)
+            self.put(out, as_objects(made), 0)
+            return True
+        weights = self.nodes(vector).array.item()
+        nests.filled(self, 0.0, out)
+        total = self.memory[id(out)]
+        stage = max(weights.stage, memory.stage, total.stage)
+        self.loops[stage, n][1].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
+        total.stage = stage + 1
+        return True
+
     def require(self, holds: Node) -> None:
         """End the run unless a truth value holds."""
         holds = self.total("logical_and", holds, holds.n) if holds.n else self._truth(holds)
@@ -708,7 +740,10 @@ class Graph:
         for place, extent, part, index in parts:
             if index is not None:
                 totals.append(self._scattered(part, extent, index, shape))
-            elif not is_written and (extent, place) == (shape, (0, contiguous_strides(shape, size))):
+            elif not is_written and (extent, place) == (
+                shape,
+                (0, contiguous_strides(shape, size)),
+            ):
                 totals.append(
                     self.nodes(part, axis) if part.shape == shape else self.copied(part, shape)
                 )
@@ -789,6 +824,17 @@ class Store(NamedTuple):
     at: int
     stride: int
     add: bool
+
+
+class RowSum(NamedTuple):
+    """The sum of the rows of a matrix, each times an element of a loop."""
+
+    memory: Memory
+    node: Node
+    matrix: Memory
+    at: int
+    stride: int
+    columns: int
 
 
 def by_places(shape: Shape, axis: int | None, node: Callable[[Shape], Node]) -> Nodes:
