@@ -58,6 +58,14 @@ class NativeRunner:
     Parameters
     ----------
     program : Program
+
+    Attributes
+    ----------
+    address : int
+        Of ``many(places, steps, count)``, a C function: the addresses of arguments and outputs, the
+        bytes by which each moves on, and how often to run. The first output is nan where a run
+        ends.
+    calls_python : bool
     """
 
     name = "native"
@@ -102,7 +110,8 @@ class NativeRunner:
             _single(module, code)
         self._held = code.held
         self._code = Compiled(module)
-        self._many = _MANY(self._code.address("many"))
+        self.address = self._code.address("many")
+        self._many = _MANY(self.address)
         self._call = _CALL(self._code.address("single")) if self._single else None
 
     # --- steps that call Python ---
