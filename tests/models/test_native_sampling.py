@@ -415,17 +415,15 @@ def test_a_name_of_the_hidden_points_may_be_taken(monkeypatch):
     assert_same(make().sample(**SETTINGS), by_python(monkeypatch, make()))
 
 
-def test_threads_take_slots_of_their_own():
-    from varmat.programs.run import pointers
-
+def test_threads_have_memory_of_their_own():
     model = vm.Model(
         lambda x: -0.5 * np.sum(x**2) - np.sum(np.exp(x)), x=vm.real(50), recorded=True
     )
     native = native_sampling.prepared(Callbacks(model, 1), {"chains": 2, "cores": 1})
     function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, *[ctypes.c_void_p] * 4)(
-        pointers.log_density.address
+        native._data.log_density
     )
-    user = native._data.words.ctypes.data
+    user = native._data.user.ctypes.data
     wrong = []
 
     def work(seed):
@@ -436,7 +434,6 @@ def test_threads_take_slots_of_their_own():
             if status or not np.allclose(gradient, -q - np.exp(q), rtol=1e-12):
                 wrong.append(q)
 
-    # more than there are slots
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(5)]
     for thread in threads:
         thread.start()

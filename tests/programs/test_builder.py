@@ -477,3 +477,19 @@ def test_gathers_from_arrays_that_are_not_contiguous() -> None:
     assert [step.kernel for step in builder.steps][-1] is GATHER
     for found in run_all(returning(builder, made), X).values():
         np.testing.assert_array_equal(found[0], X.T.ravel()[[[0, 1], [5, 5]]])
+
+
+@pytest.mark.parametrize("given", ["argument", "view", "constant"])
+def test_programs_within_programs(given: str) -> None:
+    """What is given may lie in memory in any way; views of it stay views."""
+    inner, outer = Builder(), Builder()
+    x, y = inner.argument((2, 3)), inner.argument((3, 2))
+    column = inner.view(x, lambda a: a[:, 1])
+    outputs = [inner.ufunc(np.exp, column), inner.transposed(y), inner.matmul(x, y)]
+    z = outer.argument((2, 3))
+    first = outer.constant(X.T.copy().T) if given == "constant" else z
+    second = outer.transposed(z) if given == "view" else outer.full(outer.transposed(z), (3, 2))
+    made = outer.inlined(inner.program(outputs), first, second)
+    for value, expected in zip(made, [np.exp(X[:, 1]), X, X @ X.T], strict=True):
+        for found in run_all(returning(outer, value), X).values():
+            np.testing.assert_allclose(found[0], expected, rtol=1e-14)

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import varmat.solvers.scan
-from varmat.programs.run import has_native
+import varmat.programs.passes.fission
 
 vm = varmat
 jax = pytest.importorskip("jax", reason="JAX is not installed")
-needs_native = pytest.mark.skipif(not has_native(), reason="needs numba")
 Y = np.array([0.3, -1.1, 0.6, 0.2, -0.4, 1.3, 0.1])
 
 
@@ -88,9 +86,8 @@ MODELS = {
     [("matrices", 100), *((name, n) for name in list(MODELS)[::2] for n in (1, 100))],
 )
 def test_loops_whole_and_split(name, long, monkeypatch):
-    monkeypatch.setattr(varmat.solvers.scan, "LONG", long)
-    counts = agree(*MODELS[name]).program.counts()
-    assert counts["scan"] == counts["scan.reverse"] == 1
+    monkeypatch.setattr(varmat.programs.passes.fission, "LONG", long)
+    assert agree(*MODELS[name]).program.counts()["loop"] == 2
 
 
 @pytest.mark.parametrize("how", [{"reverse": True}, {"checkpoints": 3}])
@@ -107,7 +104,7 @@ def test_second_derivatives_of_loops():
 
 @pytest.mark.parametrize("long", [1, 100])
 def test_a_step_that_is_refused_makes_it_nan(long, monkeypatch):
-    monkeypatch.setattr(varmat.solvers.scan, "LONG", long)
+    monkeypatch.setattr(varmat.programs.passes.fission, "LONG", long)
 
     def f(p):
         return np.sum(vm.scan(lambda s, y, p: (s + p, vm.normal_lpdf(y, 0.0, s)), 1.0, Y, p)[1])
@@ -130,7 +127,7 @@ def test_what_jax_cannot_run_in_a_loop_is_named():
 
     f = vm.recorded(lambda p: np.sum(vm.scan(lambda c, y, p: (c + cube(p), c), 0.0, Y, p)[1]))
     f(0.3)
-    names = "cube in scan, cube in scan.reverse, cube.reverse in scan.reverse"
+    names = "cube in loop, cube.reverse in loop"
     with pytest.raises(
         TypeError, match=re.escape(f"to_jax: JAX cannot run the steps {names} of this program")
     ):
@@ -171,7 +168,6 @@ TIMES = np.array([0.5, 2.0, 2.0, 7.0])
 THETA = np.array([0.55, 0.3, 0.84, 0.4])
 
 
-@needs_native
 @pytest.mark.parametrize("name", ["ode_rk45", "ode_ckrk"])
 def test_initial_value_problems(name):
     solve = getattr(vm, name)
@@ -179,10 +175,9 @@ def test_initial_value_problems(name):
     def f(x):
         return np.sum(np.cos(solve(predators, 1.0 + x[:2], 0.1 * x[0], TIMES, *x)))
 
-    assert agree(f, THETA).program.counts()[name] == 1
+    assert agree(f, THETA).program.counts()["loop"] == 1
 
 
-@needs_native
 def test_initial_value_problems_in_times_alone():
     def f(x):
         return np.sum(np.cos(vm.ode_rk45(predators, [1.0, 2.0], 0.0, np.cumsum(x), *THETA)))
@@ -190,7 +185,6 @@ def test_initial_value_problems_in_times_alone():
     agree(f, THETA)
 
 
-@needs_native
 @pytest.mark.parametrize(("most", "x"), [(10000, 2.0), (21, 0.9)])
 def test_where_a_solution_ends_it_is_nan(most, x):
     """y' = x y^2 has no solution at 1 if x is above 1, and takes many steps if it is close."""
@@ -209,7 +203,6 @@ def test_where_a_solution_ends_it_is_nan(most, x):
         ours(x)
 
 
-@needs_native
 def test_solvers_of_stiff_problems_are_refused():
     f = vm.recorded(lambda x: np.sum(vm.ode_bdf(predators, [1.0, 2.0], 0.0, TIMES, *x)))
     f(THETA)

@@ -29,6 +29,7 @@ from varmat.programs.kernels import (
     Function,
     GuardBetween,
     Gufunc,
+    Loop,
     PythonCall,
     Reduce,
     SolveTriangular,
@@ -363,12 +364,12 @@ def test_guards_of_a_number(runner: str) -> None:
 
 def test_every_kernel_has_a_case() -> None:
     """Some kernels have a test of their own instead."""
-    tested = {type(GUARD), GuardBetween}
+    tested = {type(GUARD), GuardBetween, kernels.Loop}
     for case in CASES.values():
         o = Operands(np.random.default_rng(3))
         case(o)
         tested |= {type(step.kernel) for step in o.builder.steps}
-    tested |= {type(MATMUL), Assemble}
+    tested |= {type(MATMUL), Assemble, Loop}
     everything = {
         kind
         for kind in vars(kernels).values()

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from varmat.programs.build import Symbol
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.loops import loop
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.kernels import Loop
@@ -23,11 +25,11 @@ def recurrence(trips: int, backwards: bool = False) -> Program:
     after = body.ufunc(np.add, body.ufunc(np.multiply, a, x), r)
     body.guard(body.compare(np.less, after, body.constant(100.0)))
     outputs = [after, after, body.ufunc(np.multiply, x, r)]
-    loop = Loop(body.program(outputs), trips, 1, 1, 1, backwards=backwards)
+    kernel = Loop(body.program(outputs), trips, 1, 1, 1, backwards=backwards)
     whole = Builder()
     zero = whole.constant(0.0)
     given = [whole.argument(shape) for shape in ((2,), (trips, 2), ())]
-    return whole.program([zero, *whole.apply(loop, *given)])
+    return whole.program([zero, *whole.apply(kernel, *given)])
 
 
 def by_hand(x: Any, rows: Any, a: float, backwards: bool) -> list[Any]:
@@ -61,15 +63,12 @@ def test_a_guard_of_the_body_ends_the_run() -> None:
 
 def halving() -> Program:
     """x is halved until it is below 1; the trips are counted."""
-    body = Builder()
-    x, count = body.argument(()), body.argument(())
-    half = body.ufunc(np.multiply, body.constant(0.5), x)
-    goes_on = body.compare(np.greater_equal, half, body.constant(1.0))
-    counted = body.ufunc(np.add, count, body.constant(1.0))
-    loop = Loop(body.program([half, counted, goes_on]), 50, 2, ends=True)
     whole = Builder()
-    start = whole.argument(())
-    return whole.program([whole.constant(0.0), *whole.apply(loop, start, whole.constant(0.0))])
+    start = Symbol(whole, whole.argument(()))
+    found = loop(
+        lambda x, n: ([0.5 * x, n + 1.0], 0.5 * x >= 1.0), 50, [start, np.zeros(())], ends=True
+    )
+    return whole.program([whole.constant(0.0), *(x.value for x in found)])
 
 
 @pytest.mark.parametrize("runner", ["numpy", "native"])

@@ -11,7 +11,7 @@ import pytest
 from stan import entries, number
 
 import varmat as vm
-from varmat.solvers import differential, initial_values, sundials, systems
+from varmat.solvers import differential, sundials, systems
 from varmat.testing import Tolerances, expect_ad
 
 # Stan's default tolerances are too wide for some of the comparisons.
@@ -366,7 +366,6 @@ def evaluations(monkeypatch):
     made = []
     run = systems.System._run
     monkeypatch.setattr(systems, "native_pays", lambda count: False)
-    monkeypatch.setattr(initial_values, "native_pays", lambda count: False)
     monkeypatch.setattr(systems.System, "_run", lambda *args: (made.append(1), run(*args))[1])
     return made
 

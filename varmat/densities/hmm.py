@@ -37,9 +37,8 @@ from varmat.programs.ir.program import FLOAT, Value
 from varmat.programs.kernels import Kernel
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Array, Module
     from varmat.programs.ir.program import Layout, Step
-    from varmat.programs.run.jax_loops import Array, Module
-    from varmat.programs.run.table import Table
     from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
@@ -132,6 +131,8 @@ def hmm_marginal_reverse(
 
 
 class Chain(Kernel):
+    is_native = False
+
     """The log marginal of a chain, posterior probabilities, and slopes in `Gamma` and `rho`.
     Emissions have a row for each time.
     """
@@ -158,10 +159,6 @@ class Chain(Kernel):
             np.zeros(len(emissions)),
             np.zeros((2, len(rho))),
         )
-
-    def rows(self, table: Table, operands: Operand, results: Operand) -> None:
-        times, states = operands[0].shape
-        table.call(table.own("chain"), [*operands, *results], (times, states), ())
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         """The filter, scaled at every time, and the smoother: see `own_kernels.chain`."""

@@ -25,7 +25,7 @@ from varmat.programs.ir.program import Shape, Step, Value
 from varmat.programs.kernels import MATMUL
 from varmat.programs.kernels.sparse import product_step
 from varmat.programs.record.entries import structured
-from varmat.programs.record.tape_programs import WRITERS, TapeProgram, writes
+from varmat.programs.record.tape_programs import WRITERS, Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.densities.density import Kept
@@ -161,7 +161,24 @@ class Traced:
         )
 
 
-@writes(Univariate)
+def _split(rule: Operand, active: Operand, saved: Operand) -> Operand:
+    """The operands of a density: its variables, and then its data."""
+    _, plain, shape, use = saved
+    data = [
+        x for x, kind in zip(plain, rule.op.kinds_of(use), strict=True) if not kind & IS_VARIABLE
+    ]
+    return (*active, *data), (shape, use)
+
+
+def _joined(rule: Operand, active: Operand, saved: Operand, operands: Operand) -> Operand:
+    _, plain, shape, use = saved
+    data = iter(operands[len(active) :])
+    kinds = rule.op.kinds_of(use)
+    values = [x if k & IS_VARIABLE else next(data) for x, k in zip(plain, kinds, strict=True)]
+    return operands[: len(active)], (None, values, shape, use)
+
+
+@writes(Univariate, operands=Operands(_split, _joined))
 def _density(
     program: TapeProgram, rule: Operand, result: Operand, active: Operand, saved: Operand
 ) -> None:

@@ -73,7 +73,9 @@ def _parts(x: Operand) -> Iterator[Operand]:
     elif isinstance(x, (list, tuple, dict)):
         yield from islice(x.values() if isinstance(x, dict) else x, MOST)
     else:
-        yield from getattr(x, "__dict__", {}).values()
+        held = getattr(x, "__dict__", None)  # some objects answer with any other attribute
+        if isinstance(held, dict):
+            yield from held.values()
 
 
 def _is_full(cell: Operand) -> bool:

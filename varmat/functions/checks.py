@@ -25,7 +25,7 @@ from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels import PythonCall
 from varmat.programs.record.entries import plain as plain_operands
-from varmat.programs.record.tape_programs import TapeProgram, writes
+from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,9 @@ def _check_anew(_: object, operands: Operand, check: tuple[Function, Result]) ->
 _CHECK = Rule("check", lambda result, operands, check: None, None, _check_anew)
 
 
-@writes(_CHECK)
+@writes(
+    _CHECK, operands=Operands(lambda rule, x, y: (x, y), lambda rule, x, y, new: (tuple(new), y))
+)
 def _write_check(
     program: TapeProgram,
     rule: Rule,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from varmat.models.results import Dims, Labels
     from varmat.typing import Shape
 
-# nutpie is given this for a derivative that is zero; `varmat.programs.run.pointers` has it too.
+# nutpie is given this for a derivative that is zero; `varmat.programs.run.sampler` has it too.
 _FLAT = 1e-10
 
 

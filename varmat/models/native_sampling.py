@@ -1,5 +1,5 @@
 """Sampling without Python: the recorded model as C functions that nutpie's threads call, where
-numba is installed.
+llvmlite is installed.
 
 Python is called where the recording does not hold. After sampling it makes generated quantities and
 values that cannot be recorded. For these the sampler stores the points, which are removed from the
@@ -18,12 +18,11 @@ import numpy as np
 
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
-from varmat.interrupts import from_signal, uninterrupted
+from varmat.interrupts import from_signal
 from varmat.models.functions import of_values
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes, optional, without
 from varmat.programs.run import has_native
-from varmat.programs.run.threads import processors
 
 if TYPE_CHECKING:
     from varmat.models.results import ArvizData, Dims, Labels
@@ -71,11 +70,10 @@ class NativeModel:
     """
 
     def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: Settings) -> None:
-        with uninterrupted():
-            from varmat.programs.run import pointers
+        from varmat.programs.run import sampler
         from varmat.programs.run.native import NativeRunner
 
-        self._calls, self._doubles, self._size = calls, pointers.doubles, point.size
+        self._calls, self._doubles, self._size = calls, sampler.doubles, point.size
         # Errors in values at draws. They are forgiven if the draws belong to the adaptation.
         self._refused: list[BaseException] = []
         self._parameters, self._made = calls.model.shapes(), calls.model.shapes(include_tp=True)
@@ -89,13 +87,12 @@ class NativeModel:
             for name in ("_point" + "_" * i for i in range(len(names) + 1))
             if name not in names
         )
-        runs = max(1, min(settings["chains"], (settings["cores"] or processors()) + 2))
         values = None if program is None else NativeRunner(program)
-        self._data = pointers.UserData(
-            density, values, runs, self._density_at, self._values_at, bool(self._later)
+        self._data = sampler.SamplerFunctions(
+            density, values, self._density_at, self._values_at, bool(self._later)
         )
         self._functions = [
-            Pointer(each.address, self._data) for each in (pointers.log_density, pointers.expand)
+            Pointer(each, self._data) for each in (self._data.log_density, self._data.expand)
         ]
 
     def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
@@ -164,7 +161,7 @@ class NativeModel:
         sizes = list(map(math.prod, shapes.values()))
         given = {
             "compiled_logp_func": self._functions[0], "compiled_expand_func": self._functions[1],
-             "user_data": self._data.words,
+             "user_data": self._data.user,
             "initial_point_func": self._calls.initial_point,
              "shape_info": (list(shapes), sizes, list(shapes.values())),
             "n_expanded": sum(sizes), "_n_dim": self._size, "_shapes": shapes, "_coords": coords,
@@ -202,7 +199,6 @@ class NativeModel:
                 for draw in self._rows({name: draws[name].values for name in self._made})
             ):
                 raise self._refused[0]
-        self._data.close()
         return result
 
     @staticmethod

@@ -12,10 +12,10 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
-from varmat.programs.build import UntraceableError, called, require
-from varmat.programs.kernels.one_step import Method, OneStep, Stop
-from varmat.solvers.inner import Inner, native_pays, shaped, value_now
-from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step, stopped
+from varmat.programs.build import UntraceableError, require
+from varmat.solvers.inner import Inner, shaped, value_now
+from varmat.solvers.runge_kutta import RungeKutta
+from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Along, Leaves, System, checked_rates
 
 if TYPE_CHECKING:
@@ -181,41 +181,21 @@ def integrated(
     leaves: Leaves,
     in_state: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers.
-
-    If a guard ends a native run, `f` itself is called there: it refuses the state, or it branches
-    and the equation is solved again through SciPy.
-    """
-    n, given = system.n, leaves.elements.size
-    k = n * in_state + given
-    start = np.concatenate([y0, *([np.eye(n).ravel()] if in_state else []), np.zeros(given * n)])
+    """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers."""
+    n, k, start = system.n, *_start(system.n, y0, leaves.elements.size, in_state)
     problem = _problem(system, how, leaves, k, in_state)
-    if native_pays(System.evaluations):
-        system.prepare(t0, start, leaves, in_state)
-        if how.method in ONE_STEP:
-            steps = system.native(_method(how), k, given, in_state)
-            found = None if steps is None else steps(y0, t0, ts, leaves.elements)
-            if isinstance(found, Stop):
-                if found.why:
-                    raise stopped(system.inner.name, found.t, found.steps, found.why)
-                problem.rate(found.t, found.state)
-            elif found is not None:
-                return found[0], found[1]
-        else:
-            problem = problem._replace(native=system.native_rates(k, leaves, in_state))
     whole, _ = integrate(how.method, problem, t0, start, ts)
     sensitivity = whole[:, n:].reshape(ts.size, k, n).swapaxes(1, 2)
     return np.ascontiguousarray(whole[:, :n]), np.ascontiguousarray(sensitivity)
 
 
-def _method(how: Settings) -> Method:
-    table = one_step(how.method)
-    return Method(
-        table.C, table.A, table.B, table.E, max(how.rtol, SMALLEST), how.atol, how.max_steps
-    )
+def _start(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Operand]:
+    """The number of directions, and the initial state with its derivatives in them."""
+    units = np.eye(n).ravel() if in_state else np.empty(0)
+    return n * in_state + given, np.concatenate([y0, units, np.zeros(given * n)])
 
 
-# One step of a program, without Python. It returns the rates too, for derivatives in the times.
+# Steps of a program: loops. Where they end early, the operation itself says why.
 @ode_solution.straight
 def _(
     y0: Operand,
@@ -227,33 +207,23 @@ def _(
     in_state: bool,
 ) -> Result:
     n, count, sizes = system.n, np.shape(ts)[0], [*map(np.size, leaves)]
-    given = sum(sizes)
-    k = n * in_state + given
-    steps = system.native(_method(how), k, given, in_state) if how.method in ONE_STEP else None
-    if steps is None:
+    k, start = _start(n, y0, sum(sizes), in_state)
+    rates = system.rates(k, in_state) if how.method in ONE_STEP else None
+    if rates is None:
         raise UntraceableError
     for x in (y0, t0, ts, *leaves):
         require(np.isfinite(x))
     require(t0 < ts[0])
     require(ts[1:] >= ts[:-1])
-    shapes = [np.shape(x) for x in leaves]
-
-    def solve(
-        y0: np.ndarray, t0: float, ts: np.ndarray, elements: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        plain = Leaves(shaped(elements, shapes))
-        states, sensitivity = integrated(system, how, y0, t0, ts, plain, in_state)
-        times = [t0, *ts.tolist()]
-        rates = [system.rate(t, y, plain) for t, y in zip(times, [y0, *states], strict=True)]
-        return states, sensitivity, np.stack(rates)
-
+    shapes, table = [np.shape(x) for x in leaves], one_step(how.method)
     flat = np.concatenate(
         [np.empty(0), *(np.reshape(x, (size,)) for x, size in zip(leaves, sizes, strict=True))]
     )
-    states, sensitivity, rates, ended, _ = called(
-        OneStep(f"ode_{how.method}", steps, solve), y0, t0, ts, flat
+    limits = max(how.rtol, SMALLEST), how.atol, how.max_steps
+    whole, slopes, first = RungeKutta(rates, table.C, table.A, table.B, table.E, *limits).solve(
+        t0, start, ts, flat
     )
-    require(np.equal(ended, 0.0))
+    sensitivity: Operand = np.swapaxes(np.reshape(whole[:, n:], (count, k, n)), 1, 2)
 
     def pull(g: Adjoint) -> tuple[Operand, ...]:
         weights = np.reshape(g, (count * n,)) @ np.reshape(sensitivity, (count * n, k))
@@ -261,15 +231,15 @@ def _(
         parts = [weights[at : at + size] for at, size in zip(starts, sizes, strict=False)]
         return (
             lambda: weights[:n],
-            lambda: -(weights[:n] @ rates[0]),
-            lambda: np.sum(g * rates[1:], axis=1),
+            lambda: -(weights[:n] @ first[:n]),
+            lambda: np.sum(g * slopes[:, :n], axis=1),
             *(
                 np.reshape(part, shape) if shape else part[0]
                 for part, shape in zip(parts, shapes, strict=True)
             ),
         )
 
-    return states, pull
+    return whole[:, :n], pull
 
 
 @ode_solution.reverse

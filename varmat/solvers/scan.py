@@ -12,46 +12,33 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import Dual, Level
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
-from varmat.core.operation import is_differentiable, operation
+from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.interrupts import from_signal
-from varmat.programs.build import called, require
+from varmat.programs.build import called
+from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import ElsewhereError, Program
-from varmat.programs.kernels.scans import (
-    Loop,
-    NativeLoop,
-    Sizes,
-    has_guards,
-    with_guards,
-    without_guards,
-)
-from varmat.programs.kernels.split_scans import (
-    Split,
-    SplitLoop,
-    blocks_of,
-    written_backward,
-    written_forward,
-)
-from varmat.programs.run import has_native, native_runner, runner_for
-from varmat.solvers.inner import Inner, native_pays, value_now
+from varmat.programs.kernels import Guard, GuardBetween, Loop
+from varmat.programs.passes import optimised, without_dead_steps
+from varmat.programs.run import runner_for
+from varmat.solvers.inner import Inner, value_now
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
 
 __all__ = ["scan"]
 
 Leaves = Sequence[Any]
-# Loops of at least so many steps gain from computing on all steps at once where possible.
-LONG = 32
+# What runs loops outside of recordings.
+RUNNER = "numpy"
 
 
 class Body:
-    """The body of a loop, as two programs of its leaves: its results, and its contributions to
-    adjoints.
+    """The body of a loop, recorded once, and the loops over it.
 
     Parameters
     ----------
@@ -70,15 +57,11 @@ class Body:
         self.name, self.function = name, function
         self._points = [[*each] for each in (carried, row, shared)]
         self._written: Written = weighted_program(name, self._of_leaves, self._points)
-        template = [np.shape(x) for x in self._written.template]
-        given = [[np.shape(x) for x in each] for each in self._points]
-        self.sizes = Sizes(given[0], given[1], template[len(carried) :], given[2])
-        self._programs: dict[bool | None, Program] = {}
-        self._runners: dict[Any, Any] = {}
-        self._loops: dict[tuple[bool | None, int, bool], NativeLoop] = {}
+        self.carried, self.rows, self.shared = map(len, self._points)
+        self.made = len(self._written.template) - self.carried
+        self._loops: dict[Any, Loop] = {}
+        self._runners: dict[Loop, Any] = {}
         self._along: dict[int, Body] = {}
-        self._splits: dict[bool | None, SplitLoop | None] = {}
-        self.kernels = {in_rows: Loop(self, in_rows) for in_rows in (None, False, True)}
 
     def _of_leaves(self, carried: Leaves, row: Leaves, shared: Leaves) -> list[Operand]:
         after, made = self.function(carried, row, shared)
@@ -90,290 +73,248 @@ class Body:
                 )
         return [*after, *made]
 
-    def leaves(self, which: int, numbers: Operand, *leading: int) -> list[Operand]:
-        """The leaves of one of the four kinds, from their numbers along the last axis."""
-        leaves, at = [], 0
-        for shape in self.sizes.shapes[which]:
-            end = at + int(np.prod(shape))
-            part = (*[slice(None)] * len(leading), slice(at, end) if shape else at)
-            leaf = np.reshape(numbers[part], (*leading, *shape)) if shape else numbers[part]
-            leaves.append(float(leaf) if isinstance(leaf, np.floating) else leaf)
-            at = end
-        return leaves
+    def parts(self, operands: Leaves) -> tuple[Leaves, Leaves, Leaves]:
+        """The leaves carried, those in rows, and those shared."""
+        n, m = self.carried, self.carried + self.rows
+        return operands[:n], operands[n:m], operands[m:]
 
-    # --- programs ---
+    # --- loops ---
 
-    def _program(self, in_rows: bool | None) -> Program:
-        """The program of the values (None), or of the contributions with or without the rows'."""
-        if in_rows not in self._programs:
-            n, q, k, m = (
-                len(x)
-                for x in (self.sizes.carried, self.sizes.rows, self.sizes.made, self.sizes.shared)
-            )
-            program = self._written.program
-            if in_rows is None:
-                made = part_of(
-                    without_guards(program, n + q + m, of_others=False),
-                    slice(n + q + m),
-                    slice(1, 1 + n + k),
-                )
-            else:
-                if not in_rows:
-                    first = 1 + n + k + n
-                    kept = [*program.outputs[:first], *program.outputs[first + q :]]
-                    program = type(program)(program.arguments, program.steps, kept)
-                made = part_of(program, slice(None), slice(1 + n + k, None))
-            self._programs[in_rows] = with_guards(made)
-        return self._programs[in_rows]
-
-    def program(self, in_rows: bool | None) -> Program:
-        """The same: forward with all guards, backwards without those that have held forward."""
-        made = self._program(in_rows)
-        if in_rows is None:
-            return made
-        return without_guards(made, sum(map(len, self._points)), of_others=True)
-
-    def _numpy(self, in_rows: bool | None) -> Result:
-        if in_rows not in self._runners:
-            self._runners[in_rows] = runner_for(self._program(in_rows), "numpy")
-        return self._runners[in_rows]
-
-    def native(self, in_rows: bool | None, count: int, guarded: bool = True) -> NativeLoop | None:
-        """The loop as one native call; None without the native runner or if the body calls Python.
-
-        The way back needs no guards if all steps were run forward by the program.
+    def forward(self, count: int) -> Loop:
+        """The loop of the values. It carries and stacks what is carried, and stacks what the steps
+        make.
         """
-        if not has_native():
-            return None
-        if (in_rows, guarded) not in self._runners:
-            program = self._program(in_rows) if guarded else self.program(in_rows)
-            self._runners[in_rows, guarded] = native_runner()(program, numbers=True)
-        runner = self._runners[in_rows, guarded]
-        if runner.calls_python:
-            return None
-        if (in_rows, count, guarded) not in self._loops:
-            self._loops[in_rows, count, guarded] = NativeLoop(runner, self.sizes, count, in_rows)
-        return self._loops[in_rows, count, guarded]
+        if count not in self._loops:
+            n, given = self.carried, sum(map(len, self._points))
+            program = _without_guards(self._written.program, given, of_others=False)
+            program = part_of(program, slice(given), slice(1, 1 + n + self.made))
+            arguments, (_, *found) = program.arguments, program.outputs
+            body = Program(arguments, program.steps, [*found[:n], *arguments[:n], *found[n:]])
+            self._loops[count] = Loop(body, count, n, self.rows, n + self.made)
+        return self._loops[count]
 
-    def split(self, in_rows: bool | None, count: int) -> SplitLoop | None:
-        """The loop of only what each step needs from the one before, if the rest can be computed
-        for all steps at once and the loop is long enough.
+    def backward(self, count: int, in_rows: bool, in_history: bool) -> Loop:
+        """The loop of the adjoints. It carries those of what is carried, stacks those of the rows
+        if `in_rows`, and sums those of what is shared.
+
+        Its rows are what was carried, the rows, and the adjoints of what the steps made and, if
+        `in_history`, of what was carried. It has only those guards that depend on adjoints, because
+        all others have held forward.
         """
-        if count < LONG or not has_native():
-            return None
-        if in_rows not in self._splits:
-            split = Split(self.program(in_rows), self.sizes, in_rows)
-            self._splits[in_rows] = (
-                SplitLoop(split, native_runner()(split.runs, numbers=True))
-                if split.is_possible
-                else None
+        key = count, in_rows, in_history
+        if key not in self._loops:
+            n, given = self.carried, sum(map(len, self._points))
+            program = _without_guards(self._written.program, given, of_others=True)
+            zero, *outputs = program.outputs
+            of_carried, of_rows, of_shared = self.parts(outputs[n + self.made :])
+            of_rows = of_rows if in_rows else []
+            chosen = Program(
+                program.arguments, program.steps, [zero, *of_carried, *of_rows, *of_shared]
             )
-        return self._splits[in_rows]
+            program = part_of(chosen, slice(None), slice(1, None))
+            found, weights = program.outputs[1:], program.arguments[given:]
+            carried, rows, shared = self.parts(program.arguments[:given])
+            builder = Builder()
+            more = [builder.argument(x.shape) for x in carried] if in_history else []
+            builder.arguments = [*weights[:n], *carried, *rows, *weights[n:], *more, *shared]
+            builder.steps = [*program.steps]
+            for i, x in enumerate(more):
+                found[i] = builder.ufunc(np.add, found[i], x)
+            sliced = n + self.rows + self.made + len(more)
+            self._loops[key] = Loop(
+                builder.program(found), count, n, sliced, len(of_rows), backwards=True
+            )
+        return self._loops[key]
 
-    def _loop(self, in_rows: bool | None, count: int) -> NativeLoop | None:
-        """The loop as one native call, if it has enough steps."""
-        return self.native(in_rows, count) if native_pays(count) else None
+    def adjoint(
+        self, run: Function, operands: Leaves, results: Leaves, g: Leaves, count: int, in_rows: bool
+    ) -> list[Operand] | None:
+        """The contributions to the adjoints of the operands, of the adjoints of the results, where
+        None is zero; `run` runs a loop.
+        """
+        n, (_, rows, shared) = self.carried, self.parts(operands)
+        weights, in_history = _filled(g, results), any(x is not None for x in g[n : 2 * n])
+        more = weights[n : 2 * n] if in_history else []
+        given = [*weights[:n], *results[n : 2 * n], *rows, *weights[2 * n :], *more, *shared]
+        found: list[Operand] | None = run(self.backward(count, in_rows, in_history), *given)
+        if found is None or in_rows:
+            return found
+        return [*found[:n], *[0.0] * self.rows, *found[n:]]
 
     # --- on plain arrays ---
 
-    def forward(self, start: np.ndarray, rows: np.ndarray, shared: np.ndarray) -> np.ndarray:
-        """The history."""
-        sizes, count = self.sizes, len(rows)
-        history = np.zeros((count + 1, sizes.width))
-        given = [np.ascontiguousarray(x) for x in (rows, shared)]
-        loop = self._loop(None, count)
-        if loop is not None and loop(np.ascontiguousarray(start), history, *given):
-            return history
-        history[0, : sizes.n] = start
-        last = self._split(2, given[1])
-        for t in range(count):
-            leaves = [self._split(0, history[t, : sizes.n]), self._split(1, given[0][t]), last]
-            history[t + 1] = self._run(None, leaves, [], partial(self._values, leaves), t)
-        return history
-
-    def backward(
-        self,
-        history: np.ndarray,
-        rows: np.ndarray,
-        shared: np.ndarray,
-        g: np.ndarray,
-        in_rows: bool,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The adjoints of the history and of what is shared, in one vector, and those of the rows
-        if `in_rows`.
-        """
-        sizes, count, n = self.sizes, len(rows), self.sizes.n
-        whole, of_rows = (
-            np.empty((count + 1) * sizes.width + sizes.m),
-            np.empty((count * in_rows, sizes.q)),
-        )
-        given = [np.ascontiguousarray(x) for x in (rows, shared, history, g)]
-        loop = self._loop(in_rows, count)
-        if loop is not None and loop(given[3], whole, *given[:2], given[2], of_rows):
-            return whole, of_rows
-        adjoint, total = (
-            whole[: whole.size - sizes.m].reshape(history.shape),
-            whole[whole.size - sizes.m :],
-        )
-        adjoint[...], total[...] = g, 0.0
-        last = self._split(2, given[1])
-        for t in reversed(range(count)):
-            leaves = [self._split(0, history[t, :n]), self._split(1, given[0][t]), last]
-            weights = [*self._split(0, adjoint[t + 1, :n]), *self._split(3, adjoint[t + 1, n:])]
-            found = self._run(
-                in_rows, leaves, weights, partial(self._contributions, leaves, weights, in_rows), t
-            )
-            adjoint[t, :n] += found[:n]
-            if in_rows:
-                of_rows[t] = found[n : n + sizes.q]
-            total += found[len(found) - sizes.m :]
-        return whole, of_rows
-
-    def _split(self, which: int, numbers: np.ndarray) -> list[Operand]:
-        leaves, at = [], 0
-        for shape in self.sizes.shapes[which]:
-            end = at + int(np.prod(shape))
-            leaves.append(numbers[at:end].reshape(shape) if shape else float(numbers[at]))
-            at = end
-        return leaves
-
-    def _run(
-        self,
-        in_rows: bool | None,
-        leaves: Sequence[Leaves],
-        weights: Leaves,
-        otherwise: Thunk,
-        t: int,
-    ) -> np.ndarray:
-        """The results of the program or, if a guard fails, of the function as it is written."""
+    def run(self, loop: Loop, *operands: Operand) -> list[Operand] | None:
+        """The results of a loop; None where its program does not hold."""
+        if loop not in self._runners:
+            builder = Builder()
+            zero, given = builder.constant(0.0), [builder.argument(np.shape(x)) for x in operands]
+            program = builder.program([zero, *builder.apply(loop, *given)])
+            self._runners[loop] = runner_for(optimised(program), RUNNER)
         try:
-            zero, *found = self._numpy(in_rows)([*(x for each in leaves for x in each), *weights])
+            ended, *found = self._runners[loop]([*operands])
         except (ArithmeticError, ValueError, ElsewhereError) as error:
             if from_signal(error):
                 raise
-            zero = np.nan
-        if zero != 0.0:
-            try:
-                with np.errstate(all="ignore"):
-                    found = otherwise()
-            except Exception as error:
-                error.add_note(f"in step {t} of {self.name}")
-                raise
-        return np.concatenate([np.empty(0), *map(np.ravel, found)])
+            return None
+        return found if ended == 0.0 else None
 
-    def _values(self, leaves: Sequence[Leaves]) -> list[Operand]:
-        found = self._of_leaves(*leaves)
-        if is_differentiable(found):
-            raise lost(self.name, next(x for x in found if is_differentiable(x)))
-        return found
+    def forward_as_written(self, operands: Leaves, count: int) -> list[Operand]:
+        """The results of the loop of the values."""
+        now, rows, shared = self.parts(operands)
+        steps = []
+        for t in range(count):
+            found = self._step(t, self._of_leaves, now, _row(rows, t), shared)
+            if is_differentiable(found):
+                raise lost(self.name, next(x for x in found if is_differentiable(x)))
+            steps.append([*now, *found[self.carried :]])
+            now = found[: self.carried]
+        return [*now, *map(np.stack, zip(*steps, strict=True))]
 
-    def _contributions(
-        self, leaves: Sequence[Leaves], weights: Leaves, in_rows: bool
+    def backward_as_written(
+        self, operands: Leaves, results: Leaves, g: Leaves, count: int
     ) -> list[Operand]:
-        found = vjp(self._of_leaves, *map(list, leaves))[1]([*weights])
-        return [*found[0], *(found[1] if in_rows else []), *found[2]]
+        """The contributions to the adjoints of the operands."""
+        n, (_, rows, shared) = self.carried, self.parts(operands)
+        weights = _filled(g, results)
+        now, of_rows, total = weights[:n], _filled([None] * self.rows, rows), [*map(_zeros, shared)]
+        for t in reversed(range(count)):
+            given = [*now, *_row(weights[2 * n :], t)]
+            found = self._step(
+                t,
+                lambda *leaves, given=given: vjp(self._of_leaves, *leaves)[1](given),
+                _row(results[n : 2 * n], t),
+                _row(rows, t),
+                shared,
+            )
+            more = _row(weights[n : 2 * n], t)
+            now = [x + y for x, y in zip(found[0], more, strict=True)]
+            for place, x in zip(of_rows, found[1], strict=True):
+                place[t] = x
+            total = [x + y for x, y in zip(total, found[2], strict=True)]
+        return [*now, *of_rows, *total]
+
+    def _step(self, t: int, function: Function, *leaves: Leaves) -> Result:
+        """A step as it is written; errors name it."""
+        try:
+            with np.errstate(all="ignore"):
+                return function(*map(list, leaves))
+        except Exception as error:
+            error.add_note(f"in step {t} of {self.name}")
+            raise
 
     # --- derivatives ---
 
     def along(self, which: int) -> Body:
-        """The body of the derivative of the loop along its start (0), the rows (1) or what is
-        shared (2).
+        """The body of the derivative of the loop along an operand.
 
-        It carries the tangents of what the loop carries. Its rows hold what the loop carried, the
-        row and, along the rows, the tangent of the row; its shared leaves likewise.
+        It carries the tangents of what the loop carries. Its rows are what the loop carried, the
+        rows and, along an operand in rows, the tangent of the row; its shared leaves likewise.
         """
+        n, q, m = map(len, self._points)
+        which = max(which, n - 1)  # one body for all that are carried
         if which not in self._along:
-            n, q, m = (
-                len(each) for each in (self.sizes.carried, self.sizes.rows, self.sizes.shared)
-            )
-            name, function = self.name, self.function
+            level, of_leaf = Level(self.name), which >= n
+
+            def dual(x: Operand, t: Operand) -> Result:
+                made = Dual(x, t)
+                made.level = level
+                return made
 
             def tangents(
                 carried: Leaves, row: Leaves, shared: Leaves
             ) -> tuple[list[Operand], list[Operand]]:
-                level = Level(name)
-
-                def dual(x: Operand, t: Operand) -> Result:
-                    made = Dual(x, t)
-                    made.level = level
-                    return made
-
-                values = [row[:n], row[n : n + q], shared[:m]]
-                values[0] = [*map(dual, values[0], carried)]
-                if which:
-                    values[which] = [
-                        *map(dual, values[which], row[n + q :] if which == 1 else shared[m:])
-                    ]
+                values = [*map(dual, row[:n], carried), *row[n : n + q], *shared[:m]]
+                for t in (*row[n + q :], *shared[m:]):
+                    values[which] = dual(values[which], t)
                 return tuple(  # type: ignore[return-value]
-                    [x.tan if isinstance(x, Dual) else np.zeros(np.shape(x))[()] for x in each]
-                    for each in function(*values)
+                    [x.tan if isinstance(x, Dual) else _zeros(x) for x in each]
+                    for each in self.function(*self.parts(values))
                 )
 
             start, row, shared = self._points
-            of_row, of_shared = row if which == 1 else [], shared if which == 2 else []
+            tangent = [*start, *row, *shared][which : which + of_leaf]
+            of_row, of_shared = (tangent, []) if which < n + q else ([], tangent)
             self._along[which] = Body(
-                name, tangents, start, [*start, *row, *of_row], [*shared, *of_shared]
+                self.name, tangents, start, [*start, *row, *of_row], [*shared, *of_shared]
             )
         return self._along[which]
 
 
-@operation()
-def scan_history(start: Value, rows: Value, shared: Value, *, body: Body, in_rows: bool) -> Value:
-    """A row for each step, of what is carried and what the step made; row 0 is the start.
+def _without_guards(program: Program, first: int, of_others: bool) -> Program:
+    """The same program without some guards.
+
+    Without those that depend on arguments from number `first` on or, if `of_others`, without all
+    other guards.
+    """
+    depending = {id(x) for x in program.arguments[first:]}
+    steps = []
+    for step in program.steps:
+        depends = any(id(x.base) in depending for x in step.operands)
+        if depends:
+            depending.update(map(id, step.results))
+        if depends is of_others or not isinstance(step.kernel, (Guard, GuardBetween)):
+            steps.append(step)
+    return without_dead_steps(Program(program.arguments, steps, program.outputs))
+
+
+def _number(x: Operand) -> Result:
+    """A row as a float or an array."""
+    return np.array(x) if np.ndim(x) else float(x)
+
+
+def _row(columns: Leaves, t: int) -> list[Operand]:
+    return [_number(x[t]) for x in columns]
+
+
+def _zeros(x: Operand) -> Result:
+    return np.zeros(np.shape(x)) if np.shape(x) else 0.0
+
+
+def _filled(g: Leaves, like: Leaves) -> list[Operand]:
+    """Adjoints, where None is zero."""
+    return [_zeros(x) if each is None else each for each, x in zip(g, like, strict=True)]
+
+
+@operation(variadic=True)
+def scan_history(*operands: Value, body: Body, count: int, in_rows: bool) -> Saved:
+    """What is carried last, and in rows what was carried into each step and what it made.
 
     `in_rows` says whether the rows are variables.
     """
-    return body.forward(start, rows, shared)
+    found = body.run(body.forward(count), *operands)
+    is_written = found is None
+    found = body.forward_as_written(operands, count) if found is None else found
+    return Saved(tuple(found), is_written=is_written)
 
 
 @scan_history.reverse
 def _(
-    g: Adjoint, r: Value, start: Value, rows: Value, shared: Value, *, body: Body, in_rows: bool
+    g: Adjoint, r: Value, *operands: Value, body: Body, count: int, in_rows: bool, is_written: bool
 ) -> tuple[Adjoint, ...]:
-    whole, of_rows = body.backward(r, rows, shared, g, in_rows)
-    return whole[: body.sizes.n].copy(), of_rows, whole[r.size :].copy()
+    # Backwards, the program lacks the guards that have held forward.
+    found = None if is_written else body.adjoint(body.run, operands, r, g, count, in_rows)
+    return tuple(body.backward_as_written(operands, r, g, count) if found is None else found)
 
 
-# The adjoints of the history begin with those of the start, which is its first row.
 @scan_history.straight
-def _(start: Operand, rows: Operand, shared: Operand, *, body: Body, in_rows: bool) -> Result:
-    count = np.shape(rows)[0]
-    blocks = blocks_of(start, rows, shared)
-    forward, backward = body.split(None, count), body.split(in_rows, count)
-    if forward is None:
-        history, ended, _ = called(body.kernels[None], start, rows, shared)
-        require(np.equal(ended, 0.0))
-        carried = history
-    else:
-        history, carried = written_forward(forward, *blocks)
-
-    def pull(g: Adjoint) -> tuple[Operand, ...]:
-        if backward is not None:
-            return written_backward(backward, carried, blocks[1], blocks[2], g)
-        whole, of_rows, ended, _ = called(body.kernels[in_rows], carried, rows, shared, g)
-        if has_guards(body.program(in_rows)):  # its own guards: all others have held forward
-            require(np.equal(ended, 0.0))
-        return whole[: body.sizes.n], of_rows, whole[history.size :]
-
-    return history, pull
+def _(*operands: Operand, body: Body, count: int, in_rows: bool) -> Result:
+    found = tuple(called(body.forward(count), *operands))
+    return found, lambda g: tuple(body.adjoint(called, operands, found, g, count, in_rows) or ())
 
 
 # The derivative of a recursion is a linear one: t' = (dc'/dc) t + the slope along the direction.
 @scan_history.tangent
-def _(
-    r: Operand, start: Operand, rows: Operand, shared: Operand, *, body: Body, in_rows: bool
-) -> tuple[Linear, ...]:
-    before = r[:-1, : body.sizes.n]
+def _(r: Operand, *operands: Operand, body: Body, count: int, in_rows: bool) -> tuple[Linear, ...]:
+    start, rows, shared = body.parts(operands)
+    n, m = len(start), len(start) + len(rows)
 
     def along(which: int, t: Operand) -> Result:
-        given = [before, rows, t] if which == 1 else [before, rows]
-        begin = t if which == 0 else np.zeros(body.sizes.n)
-        both = np.concatenate([shared, t]) if which == 2 else shared
-        return scan_history(
-            begin, np.concatenate(given, axis=1), both, body=body.along(which), in_rows=True
-        )
+        first = [t if i == which else _zeros(x) for i, x in enumerate(start)]
+        of_row, of_shared = [t] if n <= which < m else [], [t] if which >= m else []
+        given = [*first, *r[n : 2 * n], *rows, *of_row, *shared, *of_shared]
+        return scan_history(*given, body=body.along(which), count=count, in_rows=True)
 
-    return tuple(partial(along, which) for which in range(3))
+    return tuple(partial(along, which) for which in range(len(operands)))
 
 
 # --- for users ---
@@ -445,11 +386,11 @@ def scan(
     Notes
     -----
     `f` is recorded at the first step, as by `varmat.recorded`: a program of its values, which runs
-    forward, and one of its contributions to adjoints, which runs backwards. With the native runner
-    there is no Python between the steps. A step for which the recording is not valid is evaluated
-    as it is written. All numbers of `init` and `xs` reach `f` as floating-point variables, those of
-    integer arrays too. Second derivatives are loops over the derivative of `f`. Arguments and
-    results are those of JAX's function of this name [1]_.
+    forward, and one of its contributions to adjoints, which runs backwards. In long loops, what no
+    step needs from the one before is computed for all steps at once. Where the recording is not
+    valid, the loop is evaluated as it is written. All numbers of `init` and `xs` reach `f` as
+    floating-point variables, those of integer arrays too. Second derivatives are loops over the
+    derivative of `f`. Arguments and results are those of JAX's function of this name [1]_.
 
     Whatever `f` reads besides its arguments is read once for each call.
 
@@ -499,59 +440,43 @@ def scan(
         return leaves_of(after), [] if y is None else leaves_of(y)
 
     body = Body(name, of_leaves, [*map(value_now, carried)], row, [*map(value_now, shared)])
-    start = _joined([np.reshape(x, (np.size(value_now(x)),)) for x in carried])
-    rows = _joined(
-        [np.reshape(x, (count, n)) for x, n in zip(columns, body.sizes.rows, strict=True)], count
-    )
-    given = _joined([np.reshape(x, (np.size(value_now(x)),)) for x in shared])
-    last, steps = _run(
-        body, start, rows[::-1] if reverse else rows, given, is_differentiable(columns), checkpoints
+    columns = [x[::-1] for x in columns] if reverse else columns
+    last, made = (
+        _run(body, carried, columns, shared, count, checkpoints)
+        if body.carried + body.made
+        else ([], [])
     )
     (pattern,) = kept
-    ys = (
-        None
-        if pattern is None
-        else rebuilt(pattern, body.leaves(3, steps[::-1] if reverse else steps, count))
-    )
-    return rebuilt(init, body.leaves(0, last)), ys
+    made = [x[::-1] for x in made] if reverse else made
+    return rebuilt(init, last), None if pattern is None else rebuilt(pattern, made)
 
 
 def _run(
-    body: Body,
-    start: Operand,
-    rows: Operand,
-    shared: Operand,
-    in_rows: bool,
-    checkpoints: int | None,
-) -> tuple[Operand, Operand]:
+    body: Body, start: Leaves, rows: Leaves, shared: Leaves, count: int, checkpoints: int | None
+) -> tuple[Leaves, Leaves]:
     """What is carried after the last step, and what is kept of all steps, in rows."""
-    n, k, count = body.sizes.n, body.sizes.k, np.shape(rows)[0]
-    pieces = 0 if checkpoints is None else count // checkpoints
-    if checkpoints is None or pieces < 2:
-        history = scan_history(start, rows, shared, body=body, in_rows=in_rows)
-        return history[-1, :n], history[1:, n:]
+    n, in_rows = body.carried, is_differentiable([*rows])
+    size = count if checkpoints is None else checkpoints
+    pieces = count // size
+    if pieces < 2:
+        found = scan_history(*start, *rows, *shared, body=body, count=count, in_rows=in_rows)
+        return found[:n], found[2 * n :]
 
     # A loop over pieces, each of which is a loop.
-    def piece(carried: Leaves, rows: Leaves, shared: Leaves) -> tuple[list[Operand], list[Operand]]:
-        history = scan_history(carried[0], rows[0], shared[0], body=body, in_rows=True)
-        return [history[-1, :n]], [np.reshape(history[1:, n:], (size * k,))]
+    def piece(carried: Leaves, rows: Leaves, shared: Leaves) -> tuple[Leaves, Leaves]:
+        found = scan_history(*carried, *rows, *shared, body=body, count=size, in_rows=True)
+        return found[:n], found[2 * n :]
 
-    size, q = checkpoints, body.sizes.q
     whole = pieces * size
-    first = [np.array(value_now(x)) for x in (start, rows[:size], shared)]
-    outer = Body(body.name, piece, *[[x] for x in first])
-    blocks = np.reshape(rows[:whole], (pieces, size * q))
-    history = scan_history(start, blocks, shared, body=outer, in_rows=in_rows)
-    last, steps = history[-1, :n], np.reshape(history[1:, n:], (whole, k))
+    first = [[value_now(x) for x in each] for each in (start, [x[:size] for x in rows], shared)]
+    outer = Body(body.name, piece, *[[*map(_number, each)] for each in first])
+    blocks = [np.reshape(x[:whole], (pieces, size, *np.shape(x)[1:])) for x in rows]
+    last, made = _run(outer, start, blocks, shared, pieces, None)
+    made = [np.reshape(x, (whole, *np.shape(x)[2:])) for x in made]
     if whole < count:
-        last, rest = _run(body, last, rows[whole:], shared, in_rows, None)
-        steps = np.concatenate([steps, rest])
-    return last, steps
-
-
-def _number(x: Operand) -> Result:
-    """A row as a float or an array."""
-    return np.array(x) if np.ndim(x) else float(x)
+        last, rest = _run(body, last, [x[whole:] for x in rows], shared, count - whole, None)
+        made = [np.concatenate(both) for both in zip(made, rest, strict=True)]
+    return last, made
 
 
 def _nesting(tree: Any) -> Result:
@@ -593,11 +518,3 @@ def _columns(name: str, xs: Operand, length: int | None) -> tuple[list[Operand],
     if counts[0] < 1:
         raise DomainError(f"{name}: there are {counts[0]} steps, but must be at least one!")
     return columns, counts[0]
-
-
-def _joined(parts: list[Operand], count: int | None = None) -> Result:
-    """Join vectors end to end, or matrices of `count` rows side by side."""
-    if len(parts) == 1:
-        return parts[0]
-    nothing = np.empty(0) if count is None else np.empty((count, 0))
-    return np.concatenate(parts, axis=-1) if parts else nothing

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.programs.kernels.one_step import TOO_SMALL_STEP, USED_UP_STEPS
 from varmat.solvers import sundials
 
 if TYPE_CHECKING:
@@ -23,6 +22,9 @@ __all__: list[str] = []
 # The methods whose steps end at the output times.
 ONE_STEP = ("rk45", "ckrk")
 Rate = Callable[[float, np.ndarray], np.ndarray]
+# Why a solver stopped.
+USED_UP_STEPS = "the steps that it may take are used up"
+TOO_SMALL_STEP = "the next step would be too small for the time to change"
 
 
 class Problem(NamedTuple):
@@ -40,8 +42,6 @@ class Problem(NamedTuple):
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.
-    native : callable, optional
-        The rates without Python: (t, z, place) -> None; it raises if it fails.
     """
 
     name: str
@@ -50,7 +50,6 @@ class Problem(NamedTuple):
     rtol: float
     atol: float
     max_steps: int
-    native: Callable[[float, np.ndarray, np.ndarray], None] | None = None
 
 
 def integrate(
@@ -86,7 +85,7 @@ def integrate(
 def _by_one_step(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """Steps that end at the output times, as in `varmat.programs.run.compiled`."""
+    """Steps that end at the output times, as in `varmat.solvers.runge_kutta`."""
     states, ahead, common = [], 0.0, {"rtol": problem.rtol, "atol": problem.atol}
     for time in times.tolist():
         if time != t0:
@@ -251,7 +250,8 @@ def _by_sundials(
 ) -> np.ndarray:
     """The methods of CVODES, of variable order, through scikit-sundae.
 
-    It calls only Python functions, so each call of native rates still costs some microseconds.
+    It calls only Python functions, so each call of the rates costs some microseconds even if their
+    program runs natively.
     """
     from sksundae.cvode import CVODE
 
@@ -261,14 +261,7 @@ def _by_sundials(
 
     def rate(t: float, y: np.ndarray, rates: np.ndarray) -> None:
         moves(t)
-        if problem.native is not None:
-            try:
-                problem.native(t, y, rates)
-            except ArithmeticError:  # a guard failed
-                pass
-            else:
-                return
-        rates[:] = problem.rate(t, y.copy())
+        rates[:] = problem.rate(t, y)
 
     def jacobian(t: float, y: np.ndarray, rates: np.ndarray, matrix: np.ndarray) -> None:
         sundials.fill(matrix, problem.jacobian(t, y.copy()))

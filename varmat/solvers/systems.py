@@ -16,8 +16,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import record_values
 from varmat.interrupts import from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
-from varmat.programs.kernels.one_step import Method, NativeRates, NativeSteps
-from varmat.programs.run import has_native, runner_for
+from varmat.programs.run import runner_for
 from varmat.solvers.inner import MANY, Inner, native_pays
 
 if TYPE_CHECKING:
@@ -33,11 +32,22 @@ class Leaves(tuple[Any, ...]):
     """Plain numbers for the leaves, and their elements as one vector."""
 
     elements: np.ndarray
+    _points: dict[int, tuple[np.ndarray, np.ndarray]]
 
     def __new__(cls, leaves: Sequence[Operand]) -> Leaves:
         made = super().__new__(cls, leaves)
         made.elements = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
+        made._points = {}
         return made
+
+    def point(self, t: float, z: np.ndarray) -> np.ndarray:
+        """The time, the state and the elements as one vector, which the next call overwrites."""
+        if z.size not in self._points:
+            whole = np.concatenate([(t,), z, self.elements])
+            self._points[z.size] = whole, whole[1 : 1 + z.size]
+        whole, state = self._points[z.size]
+        whole[0], state[:] = t, z
+        return whole
 
 
 class System:
@@ -59,8 +69,6 @@ class System:
         self._programs: dict[Key, Program | None] = {}
         self._runs: dict[Key, Function | None] = {}
         self._counts: dict[Key, int] = {}
-        self._native: dict[Key, Any] = {}
-        self._steps: dict[tuple[int, bool], NativeSteps] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The rates of the state."""
@@ -114,19 +122,18 @@ class System:
             self._runs[key] = None if program is None else runner_for(program, runner)
         run = self._runs.get(key)
         if run is not None:
-            point = np.empty(1 + z.size + leaves.elements.size)
-            point[0], point[1 : 1 + z.size], point[1 + z.size :] = t, z, leaves.elements
             try:
                 # 0, or nan if a guard fails in the native runner
-                ended, found = run([point])
+                ended, found = run([leaves.point(t, z)])
             except (ArithmeticError, ValueError, ElsewhereError) as error:
                 if from_signal(error):
                     raise
                 ended = np.nan
             if ended == 0.0:
                 return found  # type: ignore[no-any-return]
-        with np.errstate(all="ignore"):  # call the function as it is written
-            rates = function(t, z, leaves)
+        # Call the function as it is written, with a copy, because SUNDIALS overwrites the state.
+        with np.errstate(all="ignore"):
+            rates = function(t, z.copy(), leaves)
         if is_differentiable(rates):
             raise lost(self.inner.name, rates)
         return np.ravel(data(rates, f"{self.inner.name}: what f returns"))
@@ -136,7 +143,7 @@ class System:
     ) -> Program | None:
         """The program of a function, of one vector; None if the function cannot be recorded."""
         if key not in self._programs:
-            point, size = np.concatenate([(t,), z, leaves.elements]), z.size
+            point, size = leaves.point(t, z).copy(), z.size
             shapes = [np.shape(x) for x in leaves]
 
             def of_vector(v: Operand) -> list[Operand]:
@@ -156,32 +163,12 @@ class System:
                 self._programs[key] = None  # calling the function raises its own errors
         return self._programs[key]
 
-    def prepare(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> None:
-        """Record the rates of the state, and of its derivatives if `z` holds any."""
-        self._program(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
-
-    def native(self, method: Method, k: int, given: int, in_state: bool) -> NativeSteps | None:
-        """All steps of a method as one native call; None if the rates cannot run natively."""
-        runner = self._native_runner(k, in_state)
-        if runner is None:
-            return None
-        if (k, in_state) not in self._steps:
-            self._steps[k, in_state] = NativeSteps(runner, method, self.n, k, given, in_state)
-        return self._steps[k, in_state]
-
-    def native_rates(self, k: int, leaves: Leaves, in_state: bool) -> NativeRates | None:
-        """The rates as a function of arrays; None if they cannot run natively."""
-        runner = self._native_runner(k, in_state)
-        return None if runner is None else NativeRates(runner, self.n * (1 + k), leaves.elements)
-
-    def _native_runner(self, k: int, in_state: bool) -> Result:
-        key, _ = self._rates_of(k, in_state)
-        program = self._programs.get(key)
-        if program is None or not has_native():
-            return None
-        if key not in self._native:
-            self._native[key] = runner_for(program, "native")
-        return None if self._native[key].calls_python else self._native[key]
+    def rates(self, k: int, in_state: bool) -> Program | None:
+        """The program of the rates of the state and its derivatives in `k` directions; None if they
+        have not been recorded, or call Python.
+        """
+        program = self._programs.get(self._rates_of(k, in_state)[0])
+        return None if program is None or program.python_steps() else program
 
     def _rates_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
         """The key and the function of the rates of the state and its derivatives in `k`

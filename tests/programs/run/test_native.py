@@ -29,12 +29,13 @@ from varmat.programs.run import check_runner, has_native, runner_for
 
 pytest.importorskip("numba", reason="the native runner needs numba")
 
+from varmat.programs.run.compiled import PYTHON
+from varmat.programs.run.table import kinds, merged
+
 from varmat.programs.ir.memory import Plan
 from varmat.programs.run import compiled, loops, table
-from varmat.programs.run.compiled import PYTHON
 from varmat.programs.run.loops import NoLoopError, loop_of
 from varmat.programs.run.native import NativeRunner
-from varmat.programs.run.table import kinds, merged
 
 ROOT = Path(vm.__file__).parents[1]
 

@@ -14,7 +14,7 @@ from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat, new
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.plain_arrays import summed
-from varmat.programs.record.tape_programs import TapeProgram, writes
+from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Axis, Linear, Operand, Result, Value
@@ -159,7 +159,11 @@ def sum_of_squares(d: Operand, axis: Axis, keepdims: bool) -> Result:
     return np.vdot(d, d) if axis is None and not keepdims else summed(d * d, axis, keepdims)
 
 
-@writes(TOTAL, AVERAGE)
+@writes(
+    TOTAL,
+    AVERAGE,
+    operands=Operands(lambda rule, x, y: ((x,), y), lambda rule, x, y, new: (new[0], y)),
+)
 def _write_sum(
     program: TapeProgram, rule: Rule, result: Operand, x: Operand, count: float | None
 ) -> None:

@@ -23,7 +23,7 @@ from varmat.functions.linalg.lapack import add_outer
 from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.ir.program import Value as ProgramValue
-from varmat.programs.record.tape_programs import TapeProgram, writes
+from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
@@ -310,7 +310,10 @@ answer_ufunc("matmul", matmul_operator)
 dispatch.SUPPORTED[np.linalg.matmul] = matmul_operator
 
 
-@writes(MATMUL)
+@writes(
+    MATMUL,
+    operands=Operands(lambda rule, a, b: ((a, b), None), lambda rule, a, b, new: (new[0], new[1])),
+)
 def _write_matmul(
     program: TapeProgram, rule: Rule, result: Operand, a: Operand, b: Operand
 ) -> None:

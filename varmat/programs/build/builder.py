@@ -25,6 +25,18 @@ from varmat.programs.build.arithmetic import (
     is_product,
     peeled,
 )
+from varmat.programs.ir.program import (
+    BOOL,
+    FLOAT,
+    Part,
+    Place,
+    Program,
+    Shape,
+    Step,
+    Value,
+    broadcast_strides,
+    contiguous_strides,
+)
 from varmat.programs.kernels import (
     GATHER,
     GUARD,
@@ -39,18 +51,6 @@ from varmat.programs.kernels import (
     Write,
     copy_kernel,
     ufunc_kernel,
-)
-from varmat.programs.ir.program import (
-    BOOL,
-    FLOAT,
-    Part,
-    Place,
-    Program,
-    Shape,
-    Step,
-    Value,
-    broadcast_strides,
-    contiguous_strides,
 )
 
 if TYPE_CHECKING:
@@ -134,6 +134,25 @@ class Builder:
     def call(self, kernel: Kernel, *operands: Value) -> Value:
         """The result of a kernel that makes one value."""
         return self.apply(kernel, *operands)[0]
+
+    def inlined(self, program: Program, *arguments: Value) -> list[Value]:
+        """The outputs of another program, whose steps become steps of this one."""
+        known = {
+            id(v): self.contiguous(x) for v, x in zip(program.arguments, arguments, strict=True)
+        }
+
+        def found(x: Value) -> Value:
+            base = known.get(id(x.base), x.base)
+            if not x.is_view:
+                return base
+            if base.is_constant:
+                return self._view_of_constant(base, lambda a: x.array_in(np.ascontiguousarray(a)))
+            return self.part(base, x.shape, x.offset, x.strides)
+
+        for step in program.steps:
+            made = self.apply(step.kernel, *map(found, step.operands))
+            known.update(zip(map(id, step.results), made, strict=True))
+        return [found(x) for x in program.outputs]
 
     # --- views ---
 
@@ -263,8 +282,13 @@ class Builder:
             self._guard(GUARD, condition)
 
     def guard_between(self, x: Value, low: float, high: float) -> None:
-        """End the run unless a number lies between two others."""
-        if not (x.is_constant and low < float(x.data) < high):
+        """End the run unless all elements lie between two numbers."""
+        if x.shape:
+            above = self.compare(np.greater, x, self.constant(low))
+            self.guard(
+                self.logical(np.logical_and, above, self.compare(np.less, x, self.constant(high)))
+            )
+        elif not (x.is_constant and low < float(x.data) < high):
             self._guard(GuardBetween(low, high), x)
 
     def _guard(self, kernel: Kernel, x: Value) -> None:

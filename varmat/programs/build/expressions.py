@@ -11,9 +11,6 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.programs.build.builder import Builder
-from varmat.programs.record.conditions import COMPARISON_OF, FIXED, SELECTION
-from varmat.programs.kernels import Function
-from varmat.programs.ir.program import Value
 from varmat.programs.build.symbol import (
     Symbol,
     UntraceableError,
@@ -22,6 +19,9 @@ from varmat.programs.build.symbol import (
     is_traced,
     lift,
 )
+from varmat.programs.ir.program import Value
+from varmat.programs.kernels import Function
+from varmat.programs.record.conditions import COMPARISON_OF, FIXED, SELECTION
 
 if TYPE_CHECKING:
     from varmat.typing import Operand

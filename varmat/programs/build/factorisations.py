@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels import Kernel, SolveTriangular
-from varmat.programs.ir.program import Shape
 from varmat.programs.build.symbol import Symbol, builder_of, joined, lift, refuse
+from varmat.programs.ir.program import Shape
+from varmat.programs.kernels import Kernel, SolveTriangular
 
 if TYPE_CHECKING:
     from varmat.typing import Operand

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.kernels import Gufunc
 from varmat.programs.build.symbol import (
     ANSWERS,
     Symbol,
@@ -20,6 +19,7 @@ from varmat.programs.build.symbol import (
     refuse,
     stacked,
 )
+from varmat.programs.kernels import Gufunc
 
 if TYPE_CHECKING:
     from varmat.typing import Axis, Operand, Setting

@@ -19,8 +19,8 @@ import numpy as np
 from varmat.core.dispatch import COMPARISONS
 from varmat.plain_arrays import is_basic
 from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import BOOL, FLOAT, Value
 from varmat.programs.build.written import Written
+from varmat.programs.ir.program import BOOL, FLOAT, Value
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -6,7 +6,7 @@ passes and runners ask for traits, and name no class.
     results     the shapes and types of what it makes of its operands
     evaluate    arrays to new arrays: its meaning, for constants and for the interpreter
     bind        arrays and places for the results to a function of nothing that computes into them
-    rows        the same as rows of the table of the native runner; without it a step calls Python
+    code        what the native runner makes of it; without it a step calls Python
     in_jax      the same as a function of JAX
     batched     one step in place of many that are alike
 
@@ -17,7 +17,7 @@ same settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,12 @@ from varmat.programs.ir.program import Array, Layout, Place, Shape, Step, Value
 
 if TYPE_CHECKING:
     from varmat.programs.passes.batching import Batch
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
 Arrays = Sequence[Array]
+# JAX, which is imported only when it is used.
+Module: TypeAlias = Any
 Results = tuple[Array, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]
@@ -47,7 +48,7 @@ class Kernel:
     is_pure : bool
         Whether a step may be left out if nobody reads what it makes, and shared with an equal one.
     is_native : bool
-        Whether it has `rows`; a step of any other kernel is a call of Python.
+        Whether it has `code`; a step of any other kernel is a call of Python.
     is_foldable : bool
         Whether a step of constants is computed when the program is made.
     is_guard : bool
@@ -94,8 +95,8 @@ class Kernel:
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        """Add rows to a table of the native runner."""
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        """Say in a graph of the native runner what the results are."""
         raise NotImplementedError(f"{self.name} is not native")
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:
@@ -103,6 +104,10 @@ class Kernel:
         whether it holds. None if JAX cannot run it.
         """
         return None
+
+    def is_liftable(self, operands: Sequence[Value]) -> bool:
+        """Whether the steps of all trips of a loop become one by `batched`."""
+        return self.is_batchable
 
     def batched(self, batch: Batch) -> Value | None:
         """The results of many steps, with a leading axis; None if the operands do not allow it. As

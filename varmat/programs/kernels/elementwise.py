@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,14 @@ import numpy as np
 
 from varmat.plain_arrays import where
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Step, Value
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, NotFusedError, Step, Value
+from varmat.programs.run.loops import Loop, loop_of
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Module
     from varmat.programs.ir.program import Array
     from varmat.programs.passes.batching import Batch
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function as FunctionOfArrays
 
 
@@ -55,13 +57,18 @@ class Ufunc(Kernel):
             return partial(self.ufunc, *operands, out=results[0])
         return partial(self.ufunc, *operands, *results)
 
-    def signature(self, operands: Sequence[Value], results: Sequence[Value]) -> str:
-        return f"{''.join(v.dtype.char for v in operands)}->{results[0].dtype.char}"
+    def loop(self, operands: Sequence[Value], results: Sequence[Value]) -> Loop:
+        """The inner loop of the ufunc."""
+        inputs = "".join(v.dtype.char for v in operands)
+        return loop_of(self.ufunc, f"{inputs}->{results[0].dtype.char}")
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.elementwise(
-            table.loop_of(self.ufunc, self.signature(operands, results)), operands, results[0]
-        )
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        graph.elementwise(self, self.name if self._is_known() else "", operands, results[0])
+
+    def _is_known(self) -> bool:
+        """Whether the ufunc is NumPy's or SciPy's of that name."""
+        homes = (np, sys.modules.get("scipy.special"))
+        return any(getattr(home, self.name, None) is self.ufunc for home in homes)
 
     def in_jax(self, jax: Module, step: Step) -> FunctionOfArrays | None:
         from varmat.programs.run.jax import of_ufunc
@@ -173,8 +180,13 @@ class Select(Kernel):
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.elementwise(table.own("select"), operands, results[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (result,) = results
+        try:
+            graph.each("where", operands, result)
+        except NotFusedError:
+            whole = [graph.spread(v, result.shape) for v in operands]
+            graph.each("where", whole, result)
 
     def in_jax(self, jax: Module, step: Step) -> FunctionOfArrays:
         return jax.numpy.where  # type: ignore[no-any-return]

@@ -13,9 +13,9 @@ from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run
 from varmat.programs.ir.program import ElsewhereError, Layout, Step, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Module
     from varmat.programs.passes.batching import Batch
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
 
@@ -24,7 +24,7 @@ class Guard(Kernel):
 
     name = "guard"
     is_pure = False
-    is_guard = True
+    is_guard = is_batchable = True
 
     def results(self, *operands: Value) -> list[Layout]:
         return []
@@ -37,14 +37,15 @@ class Guard(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.evaluate, *operands)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.guard(operands[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        for holds in graph.nodes(operands[0]).array.flat:
+            graph.require(holds)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return jax.numpy.all  # type: ignore[no-any-return]
 
     def batched(self, batch: Batch) -> Value:
-        return batch.columns[0].make()
+        return batch.builder.truth(batch.columns[0].make())
 
 
 GUARD = Guard()
@@ -68,7 +69,7 @@ class GuardBetween(Kernel):
 
     name = "guard_between"
     is_pure = False
-    is_guard = True
+    is_guard = is_batchable = True
 
     def results(self, *operands: Value) -> list[Layout]:
         return []
@@ -90,8 +91,15 @@ class GuardBetween(Kernel):
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.guard_between(operands[0], self.low, self.high)
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        x = graph.nodes(operands[0]).array.item()
+        graph.require(
+            graph.apply(
+                "logical_and",
+                graph.apply("greater", x, graph.number(self.low)),
+                graph.apply("less", x, graph.number(self.high)),
+            )
+        )
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return lambda x: (x > self.low) & (x < self.high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +15,10 @@ from varmat.programs.ir.program import Layout, Program, Step, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from varmat.programs.ir.kernel import Module
     from varmat.programs.ir.program import Array
-    from varmat.programs.run.jax_loops import Module
+    from varmat.programs.run.graph import Graph
+    from varmat.programs.run.numpy import NumpyRunner
     from varmat.typing import Function
 
 
@@ -60,7 +62,7 @@ class Loop(Kernel):
     ) -> None:
         self.body, self.trips, self.backwards, self.ends = body, trips, backwards, ends
         self.carried, self.sliced, self.stacked = carried, sliced, stacked
-        self.is_native = False
+        self.is_native = all(step.kernel.is_native for step in body.steps)
         self.is_pure = all(step.kernel.is_pure for step in body.steps)
 
     @property
@@ -84,16 +86,19 @@ class Loop(Kernel):
         return self._run(partial(interpret, self.body), operands)
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
-        from varmat.programs.run.numpy import NumpyRunner
-
-        body = NumpyRunner(self.body)
-
         def run() -> None:
-            made = self._run(lambda *arguments: body(arguments), operands)
+            made = self._runner.lent(lambda body: self._run(lambda *x: body.run(x), operands))
             for place, x in zip(results, made, strict=True):
                 place[...] = x
 
         return run
+
+    @cached_property
+    def _runner(self) -> NumpyRunner:
+        """Runs the body; made once, because steps on long arrays are bound at every call."""
+        from varmat.programs.run.numpy import NumpyRunner
+
+        return NumpyRunner(self.body)
 
     def _run(self, body: Callable[..., list[Array]], operands: Sequence[Array]) -> Results:
         n, m = self.carried, self.carried + self.sliced
@@ -112,6 +117,11 @@ class Loop(Kernel):
 
     def _order(self) -> Iterator[int]:
         return iter(range(self.trips)[:: -1 if self.backwards else 1])
+
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        from varmat.programs.run.repeat import Repeat
+
+        Repeat(graph, self, operands, results)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         """The loop as one of JAX; a run that ends makes all that follows nan."""

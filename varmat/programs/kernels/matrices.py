@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import FLOAT, Layout, Step, Value
+from varmat.programs.ir.program import (
+    FLAT,
+    FLOAT,
+    MOST,
+    Layout,
+    NotFusedError,
+    Step,
+    Value,
+    as_objects,
+)
+from varmat.programs.run import nests
+from varmat.programs.run.loops import loop_of
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Module
     from varmat.programs.passes.batching import Batch
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
 
@@ -37,25 +50,62 @@ class Matmul(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(np.matmul, *operands, *results)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
+        try:
+            if not graph.long_product(a, b, out):
+                self._fused(graph, a, b, out)
+        except NotFusedError:
+            self._called(graph, a, b, out)
+
+    def _fused(self, graph: Graph, a: Value, b: Value, out: Value) -> None:
+        """Products of few elements as sums of products of numbers and vectors."""
+        (x, i), (y, j), k = graph.nodes(a), graph.nodes(b), a.shape[-1]
+        if FLAT in (i, j):
+            raise NotFusedError("a large matrix")
+        if x.ndim == 1:
+            x, i = x[None], None if i is None else i + 1
+        if y.ndim == 1:
+            y = y[:, None]
+        x, y = x[..., None], y[..., None, :, :]
+        # The axes are leading ones, rows, terms and columns.
+        count = max(x.ndim, y.ndim)
+        places = [] if i is None else [i + count - x.ndim]
+        places += [] if j is None else [j + (j >= y.ndim - 3) + count - y.ndim]
+        axis, term = next(iter(places), None), count - 2
+        if len({*places}) > 1 or math.prod(np.broadcast_shapes(x.shape, y.shape)) > MOST:
+            raise NotFusedError("a large product")
+        products = graph.pairwise("multiply", x, y)
+        if axis == term:
+            made = np.frompyfunc(lambda v: graph.total("add", v, k), 1, 1)(products.take(0, term))
+            axis = None
+        else:
+            made = graph.folded("add", products, term)
+            axis = axis - 1 if axis is not None and axis > term else axis
+        if axis is not None and len(a.shape) == 1 and axis > term - 1:
+            axis -= 1
+        graph.put(out, as_objects(made), axis)
+
+    @staticmethod
+    def _outer(v: Value, which: int) -> int:
+        return 1 if len(v.shape) == 1 else v.shape[which - 2]
+
+    def _called(self, graph: Graph, a: Value, b: Value, out: Value) -> None:
         # A vector is a matrix of one row, or of one column.
         a_core = (0, a.strides[0]) if len(a.shape) == 1 else a.strides[-2:]
         b_core = (b.strides[0], 0) if len(b.shape) == 1 else b.strides[-2:]
-        m, k, n = (
-            (1 if len(a.shape) == 1 else a.shape[-2]),
-            a.shape[-1],
-            (1 if len(b.shape) == 1 else b.shape[-1]),
-        )
+        m, k, n = self._outer(a, 0), a.shape[-1], self._outer(b, 1)
         core = list(out.strides[len(out.shape) - (len(a.shape) > 1) - (len(b.shape) > 1) :])
         out_core = (
             core.pop(0) if len(a.shape) > 1 else 8 * n,
             core.pop(0) if len(b.shape) > 1 else 8,
         )
         # BLAS wants rows and columns of one element to have strides as if there were more.
-        table.gufunc(
-            table.loop_of(np.matmul, "dd->d"),
-            [a, b, out],
+        nests.gufunc(
+            graph,
+            loop_of(np.matmul, "dd->d"),
+            [a, b],
+            [out],
             [
                 max(len(a.shape) - 2, 0),
                 max(len(b.shape) - 2, 0),
@@ -67,6 +117,9 @@ class Matmul(Kernel):
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return jax.numpy.matmul  # type: ignore[no-any-return]
+
+    def is_liftable(self, operands: Sequence[Value]) -> bool:
+        return all(len(v.shape) < 3 for v in operands)
 
     def batched(self, batch: Batch) -> Value | None:
         """Products as one: a product with a shared matrix or vector, sums of rows for vectors, a
@@ -151,12 +204,12 @@ class Gufunc(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.ufunc, *operands, *results)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         values = [*operands, *results]
         leading, lengths = self.parted(values)
         steps = [stride for v, n in zip(values, leading, strict=True) for stride in v.strides[n:]]
-        loop = table.loop_of(self.ufunc, f"{'d' * len(operands)}->{'d' * len(results)}")
-        table.gufunc(loop, values, leading, list(lengths.values()), steps)
+        loop = loop_of(self.ufunc, f"{'d' * len(operands)}->{'d' * len(results)}")
+        nests.gufunc(graph, loop, operands, results, leading, list(lengths.values()), steps)
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:
         linalg = jax.numpy.linalg
@@ -167,6 +220,9 @@ class Gufunc(Kernel):
             "eigh_lo": lambda a: linalg.eigh(a, symmetrize_input=False),
         }  # fmt: skip
         return by_name.get(self.name)
+
+    def is_liftable(self, operands: Sequence[Value]) -> bool:
+        return False  # because it depends on the operands whether there is one step
 
     def batched(self, batch: Batch) -> Value | None:
         step = batch.step
@@ -198,14 +254,30 @@ class SolveTriangular(Kernel):
             np.ascontiguousarray(dtrsm(1.0, a.T, b.T, side=1, lower=0, trans_a=self.transposed).T),
         )
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
-        if not table.is_same_place(b, out):
-            table.elementwise(table.loop_of(np.positive, "d->d"), [b], out)
         n, columns = a.shape[-1], 1 if len(b.shape) == 1 else b.shape[-1]
-        table.call(table.own("solve"), [a, out], (n, columns, int(self.transposed)), ())
+        nests.elementwise(graph, loop_of(np.positive, "d->d"), [b], out)
+        address, side = blas("dtrsm"), (b"R", b"U", b"T" if self.transposed else b"N", b"N")
+        # To BLAS, which reads columns first, these are the transposed matrices.
+        given = (*side, columns, n, 1.0, (0,), n, (1,), columns)
+        graph.call("call_fortran", [a], [out], address, given)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         from jax.scipy.linalg import solve_triangular
 
         return partial(solve_triangular, lower=True, trans=int(self.transposed))
+
+
+@cache
+def blas(name: str) -> int:
+    """The address of a function of SciPy's BLAS."""
+    from scipy.linalg import cython_blas
+
+    capsule = cython_blas.__pyx_capi__[name]
+    ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
+    ctypes.pythonapi.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    ctypes.pythonapi.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    signature = ctypes.pythonapi.PyCapsule_GetName(capsule)
+    return int(ctypes.pythonapi.PyCapsule_GetPointer(capsule, signature))

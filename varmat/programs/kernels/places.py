@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Parts, Results, Run, T
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Step, Value, element_places
+from varmat.programs.ir.program import (
+    BOOL,
+    FLOAT,
+    Layout,
+    NotFusedError,
+    Shape,
+    Step,
+    Value,
+    element_places,
+)
+from varmat.programs.run import nests
+from varmat.programs.run.loops import NoLoopError, loop_of
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Module
     from varmat.programs.ir.program import Array, Place
     from varmat.programs.passes.batching import Batch
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
 
@@ -39,13 +50,12 @@ class Copy(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(np.copyto, results[0], operands[0])
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        if results[0].dtype == BOOL:
-            table.elementwise(
-                table.loop_of(np.logical_or, "??->?"), [*operands, *operands], results[0]
-            )
-        else:
-            table.elementwise(table.loop_of(np.positive, "d->d"), operands, results[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        try:
+            graph.put(results[0], *graph.copied(operands[0], self.shape))
+        except NotFusedError:
+            name = nests.copy_of(results[0].dtype.itemsize)
+            nests.elementwise(graph, loop_of(*name), [operands[0]] * name[0].nin, results[0])
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return lambda x: jax.numpy.broadcast_to(x, self.shape)
@@ -89,11 +99,14 @@ class Gather(Kernel):
         x, index = operands
         return partial(np.take, x.reshape(-1), index, None, results[0], "clip")
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.call(table.own("gather"), [*operands, *results], (results[0].size,), ())
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        graph.put(results[0], *graph.gathered(*operands))
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return lambda x, index: jax.numpy.reshape(x, (-1,))[index]
+
+    def is_liftable(self, operands: Sequence[Value]) -> bool:
+        return False  # because `batched` needs the place of the array
 
     def batched(self, batch: Batch) -> Value | None:
         """Elements of parts of one value as elements of it."""
@@ -187,25 +200,11 @@ class Assemble(Kernel):
             runs.insert(0, partial(result.fill, 0.0))
         return runs[0] if len(runs) == 1 else partial(_run_all, runs)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (result,) = results
-        copy, add = table.loop_of(np.positive, "d->d"), table.loop_of(np.add, "dd->d")
-        if self.has_base:
-            if not table.is_same_place(operands[0], result):
-                table.elementwise(copy, operands[:1], result)
-        elif not self.is_partition:
-            table.elementwise(copy, [table.number(0.0)], result)
-        for place, shape, part, index in self.parts(operands)[1]:
-            if index is not None:
-                table.call(
-                    table.own("scatter"),
-                    [part, index, result],
-                    (math.prod(shape), 8 if part.shape else 0),
-                    (),
-                )
-                continue
-            view = result.view(shape, *place)
-            table.elementwise(*((copy, [part]) if self.is_partition else (add, [view, part])), view)
+        if self.dtype not in (FLOAT, BOOL):
+            raise NoLoopError("integers")
+        graph.assemble(result, *self.parts(operands), self.is_partition)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp = jax.numpy
@@ -273,11 +272,9 @@ class Write(Kernel):
             return run
         return partial(_run_all, [partial(np.copyto, result, before), run])
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        (before, part), (result,), copy = operands, results, table.loop_of(np.positive, "d->d")
-        if not table.is_same_place(before, result):
-            table.elementwise(copy, [before], result)
-        table.elementwise(copy, [part], result.view(self.part, *self.place))
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (before, part), (result,) = operands, results
+        graph.assemble(result, before, [(self.place, self.part, part, None)], True)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp, places = jax.numpy, element_places(self.part, *self.place[::-1])

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import FLOAT, Layout, Step, Value
+from varmat.programs.ir.program import FLAT, FLOAT, Layout, NotFusedError, Step, Value
+from varmat.programs.run import nests
+from varmat.programs.run.loops import loop_of
 
 if TYPE_CHECKING:
+    from varmat.programs.ir.kernel import Module
     from varmat.programs.ir.program import Array
     from varmat.programs.passes.batching import Batch
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
 
@@ -56,8 +58,11 @@ class Reduce(Kernel):
             return lambda: np.copyto(out, ufunc.reduce(x, axes))
         return partial(ufunc.reduce, x, axes, None, out)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.reduce(self.ufunc, operands[0], self.axes, results[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        try:
+            graph.reduced(self.ufunc.__name__, operands[0], self.axes, results[0])
+        except NotFusedError:
+            nests.reduce(graph, self.ufunc, operands[0], self.axes, results[0])
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:
         jnp = jax.numpy
@@ -95,8 +100,14 @@ class Accumulate(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.ufunc.accumulate, operands[0], self.axis, None, results[0])
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.accumulate(self.ufunc, operands[0], self.axis, results[0])
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        array, axis = graph.nodes(operands[0])
+        if axis in (FLAT, self.axis):
+            nests.accumulate(graph, self.ufunc, operands[0], self.axis, results[0])
+            return
+        name = self.ufunc.__name__
+        made = np.frompyfunc(lambda a, b: graph.apply(name, a, b), 2, 1)
+        graph.put(results[0], made.accumulate(array, self.axis), axis)
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:
         lax = jax.lax
@@ -142,12 +153,15 @@ class Sum(Kernel):
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        (out,), loop = results, table.loop_of(np.add, "dd->d")
-        total = operands[0]
-        for x in operands[1:]:
-            table.elementwise(loop, (total, x), out)
-            total = out
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        (out,) = results
+        try:
+            graph.put(out, *graph.mapped(graph.summed, operands, out.shape))
+        except NotFusedError:
+            loop, total = loop_of(np.add, "dd->d"), operands[0]
+            for x in operands[1:]:
+                nests.elementwise(graph, loop, (total, x), out)
+                total = out
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return _added

@@ -17,12 +17,12 @@ from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build import Symbol, called
 from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 from varmat.programs.kernels import Arrays, Kernel
+from varmat.programs.run.loops import NoLoopError
 
 if TYPE_CHECKING:
-    from varmat.programs.ir.kernel import Results, Run
+    from varmat.programs.ir.kernel import Module, Results, Run
     from varmat.programs.ir.program import Array
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
+    from varmat.programs.run.graph import Graph
     from varmat.typing import Function, Operand
 
 
@@ -74,11 +74,18 @@ class SparseProduct(Kernel):
 
         return run
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        b, (out,) = operands[3], results
-        width = b.shape[1] if len(b.shape) > 1 else 1
-        dims = (self.shape[0], width, int(self.transposed), out.size)
-        table.call(table.own("sparse_product"), [*operands, out], dims, ())
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        data, indices, indptr, b = operands
+        counts = np.diff(graph.plain(indptr))
+        rows = graph.constant_value(np.repeat(np.arange(len(counts)), counts))
+        source, target = (rows, indices) if self.transposed else (indices, rows)
+        if len(b.shape) > 1:
+            raise NoLoopError("a product with a matrix")
+        terms = graph.temporary(data.shape)
+        graph.put(taken := graph.temporary(data.shape), *graph.gathered(b, source))
+        graph.each("multiply", [data, taken], terms)
+        (out,) = results
+        graph.assemble(out, None, [(None, terms.shape, terms, target)], False)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp, counts = jax.numpy, np.diff(np.asarray(step.operands[2].data))
@@ -111,10 +118,14 @@ class SampledProduct(Kernel):
             return partial(_sampled_vectors, x, y, rows, columns, results[0], np.empty(len(rows)))
         return super().bind(operands, results)
 
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        x = operands[0]
-        dims = (results[0].size, x.shape[1] if len(x.shape) > 1 else 1)
-        table.call(table.own("sampled_product"), [*operands, *results], dims, ())
+    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
+        x, y, rows, columns = operands
+        if len(x.shape) > 1:
+            raise NoLoopError("products of rows")
+        taken = [graph.temporary(rows.shape) for _ in range(2)]
+        for each, index, made in ((x, rows, taken[0]), (y, columns, taken[1])):
+            graph.put(made, *graph.gathered(each, index))
+        graph.each("multiply", taken, results[0])
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return lambda x, y, rows, columns: jax.numpy.sum(

@@ -8,21 +8,14 @@ from __future__ import annotations
 
 from varmat.programs.ir.program import Program
 from varmat.programs.passes.batching import batched
-from varmat.programs.passes.blocks import by_blocks
+from varmat.programs.passes.dead_steps import without_dead_steps
+from varmat.programs.passes.fission import fissioned
 from varmat.programs.passes.sums import flattened
 
-
-def without_dead_steps(program: Program) -> Program:
-    """Leave out steps of which nobody reads a result, unless they may end the run."""
-    read = {id(v.base) for v in program.outputs}
-    kept = []
-    for step in reversed(program.steps):
-        if not step.kernel.is_pure or any(id(v) in read for v in step.results):
-            read.update(id(v.base) for v in step.operands)
-            kept.append(step)
-    return Program(program.arguments, kept[::-1], program.outputs)
+__all__ = ["fissioned", "optimised", "without_dead_steps"]
 
 
 def optimised(program: Program) -> Program:
     """All passes, in order."""
-    return by_blocks(without_dead_steps(batched(flattened(without_dead_steps(program)))))
+    program = without_dead_steps(fissioned(without_dead_steps(program)))
+    return without_dead_steps(batched(flattened(program)))

@@ -121,10 +121,8 @@ class Batch:
         Their operands.
     """
 
-    def __init__(self, batching: Batching, step: Step, numbers: np.ndarray) -> None:
-        self._batching, self._numbers, self.builder = batching, numbers, batching.builder
-        self.step, self.n = step, len(numbers)
-        self.columns = [batching.column(each) for each in numbers.T]
+    def __init__(self, builder: Builder, step: Step, n: int, columns: list[Column]) -> None:
+        self.builder, self.step, self.n, self.columns = builder, step, n, columns
 
     def operands(self) -> list[Value]:
         """The columns in shapes that broadcast to the result."""
@@ -148,13 +146,28 @@ class Batch:
         """The value in which an operand of all members lies, and where, in bytes; None if it lies
         in several, or is constant.
         """
+        return None
+
+    def constants(self, operand: int) -> np.ndarray | None:
+        """The arrays of an operand; None if they are not constant."""
+        return None
+
+
+class _Batch(Batch):
+    """Steps of the program that is written anew."""
+
+    def __init__(self, batching: Batching, step: Step, numbers: np.ndarray) -> None:
+        columns = [batching.column(each) for each in numbers.T]
+        super().__init__(batching.builder, step, len(numbers), columns)
+        self._batching, self._numbers = batching, numbers
+
+    def whole(self, operand: int) -> tuple[Value, np.ndarray] | None:
         _, places, offsets = self._batching.where(self._numbers[:, operand])
         if places[0] < 0 or _differ(places):
             return None
         return self._batching.made(int(places[0])), offsets
 
     def constants(self, operand: int) -> np.ndarray | None:
-        """The arrays of an operand; None if they are not constant."""
         numbers = self._numbers[:, operand]
         if not self._batching.graph.constant[numbers].all():
             return None
@@ -346,7 +359,7 @@ class Batching:
         self._singles(batch[strays])
         batch, numbers = batch[~strays], numbers[~strays]
         order = self._order(numbers)
-        batch, joined = batch[order], Batch(self, step, numbers[order])
+        batch, joined = batch[order], _Batch(self, step, numbers[order])
         cost = STEP + ELEMENT * joined.n * step.results[0].size
         cost += sum(column.cost for column in joined.columns)
         made = step.kernel.batched(joined) if cost < joined.n * _alone(step) else None
@@ -371,7 +384,7 @@ class Batching:
         """Write guards as one, if that pays; guards of the same value are always one."""
         step, numbers = self.graph.steps[batch[0]], self.graph.read[self.graph.first[batch]]
         _, once = np.unique(np.stack(self.where(numbers)[1:]), axis=1, return_index=True)
-        joined = Batch(self, step, numbers[once][:, None])
+        joined = _Batch(self, step, numbers[once][:, None])
         steps = 1 if step.operands[0].dtype == BOOL else 4
         cost = joined.columns[0].cost + steps * (STEP + ELEMENT * joined.n)
         pays = joined.n > 1 and cost <= joined.n * NUMBER

@@ -27,9 +27,6 @@ from varmat.programs.passes.rewriter import Rewriter
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays, Results, Run
     from varmat.programs.ir.program import Array
-    from varmat.programs.run.jax_loops import Module
-    from varmat.programs.run.table import Table
-    from varmat.typing import Function
 
 # Elements and fewest rows of a block of a matrix, which the second product finds in the cache;
 # smaller matrices are there as a whole.
@@ -104,7 +101,7 @@ class Loop(Kernel):
         self.block = max(FEWEST_ROWS, min(BLOCK, *rows)) if rows else BLOCK
         # Arrays, by the id of what is made, that are no more than a block.
         self.place_of_temporary = temporaries(steps, {id(v) for v in kept})
-        self.is_native = all(step.kernel.is_native for step in steps)
+        self.is_native = False
 
     def results(self, *operands: Value) -> list[Layout]:
         return [
@@ -171,31 +168,6 @@ class Loop(Kernel):
                 call()
 
         return run
-
-    def rows(self, table: Table, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        table.loop(self, operands, results)
-
-    def in_jax(self, jax: Module, step: Step) -> Function:
-        """The steps on whole arrays: JAX divides long ones by itself."""
-        from varmat.programs.run.jax import part_of, rules_of
-
-        inner = rules_of(jax, self.steps)
-
-        def rule(*operands: Array) -> list[Array]:
-            known = {id(v): x for v, x in zip(self.outside, operands, strict=True)}
-
-            def array(value: Value) -> Array:
-                if id(value) in known:
-                    return known[id(value)]
-                return part_of(jax.numpy, known[id(value.base)], value)
-
-            for each, compute in zip(self.steps, inner, strict=True):
-                (result,) = each.results
-                found = compute(*map(array, each.operands))
-                known[id(result)] = jax.numpy.reshape(found, result.shape)
-            return [known[id(v)] for v in (*self.kept, *(each.results[0] for each in self.sums))]
-
-        return rule
 
 
 def _bound(step: Step, operands: Arrays, place: Array) -> Run:

@@ -32,7 +32,7 @@ from varmat.programs.build import (
 )
 from varmat.programs.ir.program import FLOAT, OBJECT, Shape, Value
 from varmat.programs.kernels import PythonCall, kept_kernel
-from varmat.programs.record.tape_programs import Node, TapeProgram, place_of, writes
+from varmat.programs.record.tape_programs import Node, Operands, TapeProgram, place_of, writes
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results
@@ -51,7 +51,13 @@ _UNTRACED = (
 Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
 
-@writes(Elementwise)
+@writes(
+    Elementwise,
+    operands=Operands(
+        lambda rule, x, y: (x if rule.op.arity > 2 else (x, y)[: rule.op.arity], None),
+        lambda rule, x, y, new: (new, None) if rule.op.arity > 2 else (*new, None)[:2],
+    ),
+)
 def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
     row: Elementwise = rule.op
     operands = [program.operand(each) for each in (x if row.arity > 2 else (x, y)[: row.arity])]
@@ -76,7 +82,11 @@ def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, 
     program.back((node,), back)
 
 
-@writes(ELEMENT)
+# The only operand, and the index.
+_PART = Operands(lambda rule, x, y: ((x,), y), lambda rule, x, y, new: (new[0], y), True)
+
+
+@writes(ELEMENT, operands=_PART)
 def _element(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: int) -> None:
     whole = program.find(x)
     size = whole.value.size
@@ -95,7 +105,7 @@ def _element(program: TapeProgram, rule: Rule, result: Operand, x: Operand, inde
         program.back((node,), add)
 
 
-@writes(GATHER)
+@writes(GATHER, operands=_PART)
 def _gather(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: Index) -> None:
     whole, builder = program.find(x), program.builder
     places = np.arange(whole.value.size).reshape(whole.shape)[index]
@@ -206,13 +216,23 @@ def _write_part(
 # --- structured operations ---
 
 
-@writes(Operation)
+def _settings_of(op: Operation, settings: Settings) -> Settings:
+    """The settings without what was saved for the reverse rule."""
+    return {name: each for name, each in settings.items() if name in op.signature.parameters}
+
+
+@writes(
+    Operation,
+    operands=Operands(
+        lambda rule, x, y: (x, _settings_of(rule.op, y)), lambda rule, x, y, new: (new, y)
+    ),
+)
 def structured(
     program: TapeProgram, rule: Rule, result: Operand, args: Sequence[Operand], settings: Settings
 ) -> None:
     """Any structured operation: its value and its reverse rule are traced, or called by Python."""
     op: Operation = rule.op
-    settings = {name: each for name, each in settings.items() if name in op.signature.parameters}
+    settings = _settings_of(op, settings)
     operands = [program.operand(x) for x in args]
     kind = type(result).kind if isinstance(result, Outputs) else None
     items = list(result) if kind is not None else [result]

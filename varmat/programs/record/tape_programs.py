@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter, methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,21 @@ from varmat.core.variables import VARIABLES, View
 from varmat.programs.build import Symbol
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import FLOAT, Part, Program, RecordingError, Shape, Value
+from varmat.programs.ir.program import (
+    FLOAT,
+    Part,
+    Program,
+    RecordingError,
+    Shape,
+    Value,
+    contiguous_strides,
+)
 from varmat.programs.kernels import ufunc_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from varmat.programs.record.recurrences import Recurrence
     from varmat.typing import Linear, Operand
 
 Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
@@ -36,22 +45,56 @@ Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
 WRITERS: dict[Any, Writer] = {}
 
 
-def writes(*keys: Rule | type) -> Callable[[Writer], Writer]:
+class Operands(NamedTuple):
+    """Where the operands of an entry are.
+
+    Attributes
+    ----------
+    split : callable
+        From a rule and what its entry keeps, ``x`` and ``y``, to the operands, variables and data,
+        and the settings.
+    join : callable
+        From the same and other operands to the ``x`` and ``y`` of an entry that has these.
+    takes_part : bool
+        Whether the settings are an index that takes a part of the only operand.
+    """
+
+    split: Callable[[Rule, Any, Any], tuple[Sequence[Any], Any]]
+    join: Callable[[Rule, Any, Any, Sequence[Any]], tuple[Any, Any]]
+    takes_part: bool = False
+
+
+# From the same keys -> where the operands are.
+OPERANDS: dict[Any, Operands] = {}
+
+
+def writes(*keys: Rule | type, operands: Operands | None = None) -> Callable[[Writer], Writer]:
     """Register the function that writes the entries of a rule, or of all rules whose operation is
-    of a type.
+    of a type. An entry can be in a loop only if it is said where its operands are.
     """
 
     def register(function: Writer) -> Writer:
         WRITERS.update(dict.fromkeys(keys, function))
+        if operands is not None:
+            OPERANDS.update(dict.fromkeys(keys, operands))
         return function
 
     return register
 
 
+def operands_of(rule: Rule) -> Operands | None:
+    """Where the operands of an entry of a rule are; None if that is not known."""
+    return OPERANDS.get(rule) or next(
+        (OPERANDS[kind] for kind in type(rule.op).__mro__ if kind in OPERANDS), None
+    )
+
+
 def writer_of(rule: Rule) -> Writer:
     """The function that writes the entries of a rule; refuses a rule that has none."""
-    writer = WRITERS.get(rule) or next(
-        (WRITERS[kind] for kind in type(rule.op).__mro__ if kind in WRITERS), None
+    writer = (
+        WRITERS.get(rule)
+        or WRITERS.get(type(rule.op))
+        or next((WRITERS[kind] for kind in type(rule.op).__mro__ if kind in WRITERS), None)
     )
     if writer is None:
         raise RecordingError(
@@ -116,6 +159,12 @@ class TapeProgram:
         self._sources: dict[int, dict[int, Node]] = {}
         # Id of a variable -> ids of the views of it that have nodes.
         self._views: dict[int, list[int]] = {}
+        # Id of a variable -> the node of the array of which it is a row, and which.
+        self.rows: dict[int, tuple[Node, int]] = {}
+        self._places: dict[Node, np.ndarray] = {}
+        # Id of plain data -> the argument of the body of a loop that stands for it.
+        self.given: dict[int, Value] = {}
+        self.loops: list[Recurrence] = []
 
     # --- variables ---
 
@@ -136,6 +185,8 @@ class TapeProgram:
         return node  # type: ignore[no-any-return]
 
     def _view(self, view: Operand) -> Node:
+        if id(view) in self.rows:
+            return self._row(view, *self.rows[id(view)])
         if not isinstance(view, View):
             raise TapeError("an operation uses a variable that the recording does not know")
         parent, how = self.find(view._parent), view._how
@@ -161,12 +212,30 @@ class TapeProgram:
         self.back((node,), lambda: parent.parts.append((place, node.shape, self._adjoint(node))))
         return node
 
+    def _row(self, variable: Operand, rows: Node, number: int) -> Node:
+        place = contiguous_strides(rows.shape)[0] * number, contiguous_strides(variable.shape)
+        node = self.node(variable, self.builder.part(rows.value, variable.shape, *place))
+        self.back((node,), lambda: rows.parts.append((place, node.shape, self._adjoint(node))))
+        return node
+
+    def place(self, variable: Operand) -> tuple[Node, np.ndarray]:
+        """The node that a variable is a part of, and the places of its elements in that."""
+        if isinstance(variable, View):
+            node, places = self.place(variable._parent)
+            return node, variable._how(places)
+        row = None if id(variable) in self._nodes else self.rows.get(id(variable))
+        node, number = row or (self.find(variable), 0)
+        if node not in self._places:
+            self._places[node] = np.arange(node.value.size)
+        start = number * variable.size
+        return node, self._places[node][start : start + variable.size].reshape(variable.shape)
+
     def operand(self, x: Operand) -> tuple[Value, Node | None]:
         """An operand as a value, and its node if it is a variable with an adjoint."""
         if type(x) in VARIABLES:
             node = self.find(x)
             return node.value, (None if node.value.is_constant else node)
-        return self.builder.constant(x), None
+        return self.given.get(id(x)) or self.builder.constant(x), None
 
     def assigned(
         self, variable: Operand, value: Value, places: np.ndarray, source: Node | None
@@ -281,6 +350,28 @@ class TapeProgram:
         """Write the forward part of an entry, and note what writes its reverse part."""
         writer_of(rule)(self, rule, result, x, y)
 
+    def entries(self, tape: Tape, known: int, results: Sequence[Operand]) -> None:
+        """Write the forward part of a tape of which the first so many leaves have their nodes, and
+        some results are wanted.
+        """
+        from varmat.programs.record.recurrences import write_entries
+
+        # Undo the assignments, so that each has its own values beside what it overwrote; nobody
+        # reads the variables any more.
+        for assignment in reversed(tape.assignments):
+            assignment.undo()
+        for leaf in tape.leaves[known:]:
+            value = np.copy(leaf._val) if leaf.shape else leaf._val
+            self.node(leaf, self.builder.constant(value))
+        write_entries(self, tape, results)
+
+    def write_reverse(self) -> None:
+        """Write the reverse parts of all entries that contributions reach, the last one first."""
+        while self.backs:
+            nodes, back = self.backs.pop()
+            if any(node.is_reached for node in nodes):
+                back()
+
     def guard_finite(self) -> None:
         """End the run where a result that must be finite is not, unless that shows in the output:
         below a sum it does.
@@ -289,6 +380,8 @@ class TapeProgram:
             g = self.adjoint(node)
             if g is None or not g.is_constant or is_number(g, 0.0):
                 self.builder.guard(self.builder.call(ufunc_kernel(np.isfinite), node.value))
+        for loop in self.loops:
+            loop.guard_finite()
 
 
 def _strides(shape: Shape) -> Shape:
@@ -341,15 +434,7 @@ def program_of(
         argument = builder.arguments[0] if copies and i else builder.argument(x.shape)
         if id(x) not in nodes:  # a function may be differentiated by an argument twice
             nodes[id(x)] = program.node(x, argument)
-    # Writing an assignment as a step needs the values from before it. Nobody reads the variables
-    # after this, so all assignments can be undone.
-    for assignment in reversed(tape.assignments):
-        assignment.undo()
-    for leaf in tape.leaves:
-        if id(leaf) not in nodes:
-            program.node(leaf, builder.constant(np.copy(leaf._val) if leaf.shape else leaf._val))
-    for entry in tape:
-        program.entry(*entry)
+    program.entries(tape, len(nodes), [*values, *pulled])
     # The nodes of views take part in the reverse pass, so they are made before it.
     returned = [
         program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
@@ -360,10 +445,7 @@ def program_of(
         node = program.find(y) if type(y) in VARIABLES else None
         if node is not None and not node.value.is_constant:
             node.contributions.append(weight)
-    while program.backs:
-        results, back = program.backs.pop()
-        if any(node.is_reached for node in results):
-            back()
+    program.write_reverse()
     program.guard_finite()
     gradients = []
     for x in wanted:

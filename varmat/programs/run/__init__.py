@@ -26,7 +26,7 @@ def check_runner(function: str, runner: str) -> str:
         )
     if runner == "native" and not has_native():
         raise ImportError(
-            f"{function}: the native runner needs numba, which is not installed: pip install "
+            f"{function}: the native runner needs llvmlite, which is not installed: pip install "
             "'varmat[native]'"
         )
     return runner
@@ -35,7 +35,7 @@ def check_runner(function: str, runner: str) -> str:
 @cache
 def has_native() -> bool:
     """Whether the native runner is installed; it is not imported for that."""
-    return importlib.util.find_spec("numba") is not None
+    return importlib.util.find_spec("llvmlite") is not None
 
 
 def native_runner() -> type[NativeRunner]:

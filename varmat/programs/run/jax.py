@@ -1,8 +1,7 @@
 """Programs as functions of JAX, for its devices, `vmap` and the samplers that build on it.
 
 Kernels say how they run in JAX (`Kernel.in_jax`); views become slices and gathers of their base.
-Steps that run programs of their own are in `jax_loops`. Compiled functions of JAX cannot raise, so
-the results are nan if a guard fails.
+Compiled functions of JAX cannot raise, so the results are nan if a guard fails.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ import numpy as np
 from varmat.programs.ir.program import Program, Step, Value, element_places
 
 if TYPE_CHECKING:
-    from varmat.programs.run.jax_loops import Array, Module, Run
+    from varmat.programs.ir.kernel import Array, Module
 
 Rule = Callable[..., Any]
+# A function of the arguments, which returns the outputs and whether all guards hold.
+Run = Callable[..., tuple[list["Array"], "Array"]]
 
 # Ufuncs that JAX has outside jax.numpy, or under another name.
 _SPECIAL = (
@@ -73,7 +74,7 @@ class _LackingError(TypeError):
 
 def translated(jax: Module, program: Program) -> Run:
     """A program as a function of JAX, which returns the outputs and whether all guards hold."""
-    jnp, rules = jax.numpy, rules_of(jax, program.steps)
+    jnp, rules = jax.numpy, _rules(jax, program.steps)
 
     def run(*arguments: Array) -> tuple[list[Array], Array]:
         known = {
@@ -87,7 +88,7 @@ def translated(jax: Module, program: Program) -> Run:
             if id(base) not in known:
                 known[id(base)] = jnp.asarray(base.data)
             whole = known[id(base)]
-            return part_of(jnp, whole, value) if value.is_view else whole
+            return _part(jnp, whole, value) if value.is_view else whole
 
         for step, rule in zip(program.steps, rules, strict=True):
             operands = [array(v) for v in step.operands]
@@ -127,7 +128,7 @@ def scalar_to_jax(program: Program) -> Rule:
     return value
 
 
-def part_of(jnp: Module, whole: Array, value: Value) -> Array:
+def _part(jnp: Module, whole: Array, value: Value) -> Array:
     """A view as elements of its base."""
     flat = jnp.reshape(whole, (-1,))
     start = value.offset // value.dtype.itemsize
@@ -136,7 +137,7 @@ def part_of(jnp: Module, whole: Array, value: Value) -> Array:
     return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
-def rules_of(jax: Module, steps: Sequence[Step]) -> list[Rule]:
+def _rules(jax: Module, steps: Sequence[Step]) -> list[Rule]:
     """Each step as a function of its operands. Steps that JAX does not have are refused by name,
     those of a program within a step as "a in b".
     """

@@ -1,56 +1,54 @@
-"""The native runner: one compiled loop goes through the table of a program, without the GIL."""
+"""The native runner: a program as machine code, which runs without the GIL."""
 
 from __future__ import annotations
 
 import ctypes
+import math
+import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
 import numpy as np
+from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks
-from varmat.programs.ir.memory import Plan
 from varmat.programs.ir.program import OBJECT, Program, Value
-from varmat.programs.run import compiled
-from varmat.programs.run.compiled import PYTHON, SCRATCH
-from varmat.programs.run.table import Table, kinds
+from varmat.programs.run.code import BYTE, DOUBLE, INT, POINTER, Code, declared
+from varmat.programs.run.compiler import Compiled
+from varmat.programs.run.graph import Graph, Memory
 from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays
     from varmat.programs.ir.program import Array
-    from varmat.programs.run.addresses import Words
 
 
-# Bytes of scratch memory up to which a frame is kept between calls.
-KEPT_BYTES = 1 << 18
+# Bytes of scratch memory that are taken from the stack.
+ON_STACK = 1 << 16
+# Bytes from a NumPy array to the address of its elements: those of an object's head.
+DATA = object.__basicsize__
 # Points in the first slice of a map, and about how many seconds a later one takes at most: an
 # interrupt waits for one slice.
 FIRST_SLICE = 16
 SLICE = 0.05
-NO_STEPS = np.empty(0, np.int64)
+
+_PYTHON = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))
+_CALL = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.py_object, ctypes.py_object)
+_MANY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
-class Frame:
-    """The memory of one run at a time."""
+class _State(threading.local):
+    """What steps that call Python leave in a thread: objects, by the id of the value, and what was
+    raised.
+    """
 
-    __slots__ = ("address", "objects", "scratch")
-
-    def __init__(self, table: Table, plan: Plan) -> None:
-        raw = np.empty(table.scratch_bytes // 8 + 16)
-        start = -(raw.ctypes.data // 8) % 8
-        self.scratch = raw[start:]
-        self.address: int = self.scratch.ctypes.data
-        self.objects: list[object] = [None] * len(plan.objects)
-
-
-_CALLBACK = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)
-)
+    def __init__(self) -> None:
+        self.objects: dict[int, object] = {}
+        self.raised: BaseException | None = None
 
 
 class NativeRunner:
@@ -60,128 +58,129 @@ class NativeRunner:
     Parameters
     ----------
     program : Program
-    numbers : bool
-        Whether outputs that are numbers are computed where they are returned, as arrays are: for
-        bodies of loops.
+
+    Attributes
+    ----------
+    address : int
+        Of ``many(places, steps, count)``, a C function: the addresses of arguments and outputs, the
+        bytes by which each moves on, and how often to run. The first output is nan where a run
+        ends.
+    calls_python : bool
     """
 
     name = "native"
 
-    def __init__(self, program: Program, numbers: bool = False) -> None:
-        self.program, self._plan = program, Plan(program, numbers)
-        made = Table(program, self._plan)
-        self._table = made
-        self._frames: list[Frame] = []
-        # By the address of their scratch memory: frames at work, and errors of calls of Python.
-        self._busy: dict[int, Frame] = {}
-        self._raised: dict[int, BaseException] = {}
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._state = _State()
         # A callback that held the runner would keep both alive until the collector comes.
         itself = ref(self)
 
-        def call_python(user: object, number: int, bases: Words) -> int:
-            return itself()._call_python(user, number, bases)  # type: ignore[union-attr]
+        def call_python(number: int, addresses: Sequence[int]) -> int:
+            return itself()._call_python(number, addresses)  # type: ignore[union-attr]
 
-        self._called, self._callback = call_python, _CALLBACK(call_python)
-        self.python = ctypes.cast(self._callback, ctypes.c_void_p).value
-        self.table = np.array(
-            [*made.place(program.outputs[0]), self.python, compiled.run_table.address, *made.words],
-            np.int64,
-        )
-        self.calls_python = any(kind == PYTHON for kind in kinds(made.words))
-        self.scratch_bytes = made.scratch_bytes
-        shapes = [v.shape for v in program.outputs[1:]]
-        self._shapes = shapes
+        self._called, self._callback = call_python, _PYTHON(call_python)
+        shapes = [v.shape for v in program.outputs]
+        self._shape = shapes[-1]
         self._single = (
-            len(program.arguments) == 1 and bool(program.arguments[0].shape) and len(shapes) == 1
+            len(program.arguments) == 1
+            and len(program.arguments[0].shape) == 1
+            and len(shapes) == 2
+            and shapes[0] == ()
         )
+        self._compile()
 
-    def _call_python(self, user: object, number: int, bases: Words) -> int:
+    def _compile(self) -> None:
+        program, module = self.program, ir.Module()
+        values = [*program.arguments, *program.outputs]
+        places = [
+            Memory(i, v.size * int(v.dtype.itemsize), int(v.dtype.itemsize))
+            for i, v in enumerate(values)
+        ]
+        count = len(program.arguments)
+        code = Code(module, "run", len(values), count)
+        code.callback = ctypes.cast(self._callback, ctypes.c_void_p).value
+        given = dict(zip(map(id, program.arguments), places, strict=False))
+        graph = Graph(program, given, places[count:])
+        self.calls_python = graph.calls_python
+        code.emit(graph)
+        code.finish()
+        _many(module, code)
+        if self._single:
+            _single(module, code)
+        self._held = code.held
+        self._code = Compiled(module)
+        self.address = self._code.address("many")
+        self._many = _MANY(self.address)
+        self._call = _CALL(self._code.address("single")) if self._single else None
+
+    # --- steps that call Python ---
+
+    def _call_python(self, number: int, addresses: Sequence[int]) -> int:
+        step, state = self.program.steps[number], self._state
         try:
-            frame, step = self._busy[bases[SCRATCH]], self.program.steps[number]
+            count = len(step.operands)
+            arrays = [
+                state.objects[id(v)] if v.dtype is OBJECT else _array(v, addresses[i])
+                for i, v in enumerate(step.operands)
+            ]
             with np.errstate(all="ignore"):
-                made = step.kernel.evaluate(*[self._array(v, frame, bases) for v in step.operands])
-                for value, x in zip(step.results, made, strict=True):
-                    if value.dtype is OBJECT:
-                        frame.objects[self._plan.objects[id(value)]] = x
+                made = step.kernel.evaluate(*arrays)
+                for i, (v, x) in enumerate(zip(step.results, made, strict=True), count):
+                    if v.dtype is OBJECT:
+                        state.objects[id(v)] = x
                     else:
-                        self._array(value, frame, bases)[...] = x
+                        _array(v, addresses[i])[...] = x
         except BaseException as error:
-            self._keep(bases[SCRATCH], error)
+            self._keep(error)
             return 1
         return 0
 
-    def _keep(self, address: int, error: BaseException) -> None:
+    def _keep(self, error: BaseException) -> None:
         """Keep an error of a run, but not instead of one that comes only once."""
-        if not ((known := self._raised.get(address)) and from_signal(known)):
-            self._raised[address] = error
+        if not (self._state.raised is not None and from_signal(self._state.raised)):
+            self._state.raised = error
 
-    def _watched(self, frame: Frame) -> AbstractContextManager[None]:
+    def _watched(self) -> AbstractContextManager[None]:
         """What to run a program in: errors of its calls of Python are kept."""
         if not self.calls_python:
             return nullcontext()
-        return kept_from_callbacks(self._called, partial(self._keep, frame.address))
+        return kept_from_callbacks(self._called, self._keep)
 
-    def _array(self, value: Value, frame: Frame, bases: Words) -> Array:
-        if value.dtype is OBJECT:
-            return frame.objects[self._plan.objects[id(value)]]
-        base = value.base
-        if base.data is not None:
-            return value.array_in(base.data)
-        number, offset = self._table.place(value)
-        if number == SCRATCH:
-            return np.ndarray(value.shape, value.dtype, frame.scratch, offset, value.strides)
-        memory: Array = (ctypes.c_double * max(base.size, 1)).from_address(
-            bases[number] + self._table.place(base)[1]
-        )
-        return np.ndarray(value.shape, value.dtype, memory, value.offset, value.strides)
+    def _run(self, places: np.ndarray, steps: np.ndarray, count: int) -> BaseException | None:
+        """Run at points whose arguments and outputs lie at addresses; what was raised at last."""
+        if not self.calls_python:
+            self._many(places.ctypes.data, steps.ctypes.data, count)
+            return None
+        state, before = self._state, self._state.objects
+        state.objects, state.raised = {}, None
+        try:
+            with self._watched():
+                self._many(places.ctypes.data, steps.ctypes.data, count)
+            return state.raised
+        finally:
+            state.objects, state.raised = before, None
+
+    # --- calls ---
 
     def __call__(self, arguments: Arrays) -> list[Array]:
-        frame = self.take_frame()
-        results: list[Array]
-        if self._single:
-            (argument,) = arguments
-            gradient = np.empty(self._shapes[0])
-            place = gradient
-            if not (argument.ndim == 1 and argument.flags.c_contiguous):
-                argument, place = argument.ravel(), gradient.reshape(-1)
-            if self.calls_python:
-                with self._watched(frame):
-                    value = compiled.run(self.table, frame.scratch, argument, place)
-            else:
-                value = compiled.run(self.table, frame.scratch, argument, place)
-            results = [gradient]
-        else:
-            given = [
-                np.ascontiguousarray(x, v.dtype)
-                for x, v in zip(arguments, self.program.arguments, strict=True)
-            ]
-            made = self.program.outputs[1:]
-            results = [np.empty(v.shape, v.dtype) for v in made]
-            places = results
-            if len(given) < 2:  # all outputs one after the other
-                places = [np.empty(self._table.output_size)]
-            # One argument and one place for outputs always come first.
-            arrays = [
-                *(given[:1] or [self.table]),
-                *(places[:1] or [self.table]),
-                *given[1:],
-                *places[1:],
-            ]
-            bases = np.array([0, frame.address, *(x.ctypes.data for x in arrays)], np.int64)
-            with self._watched(frame):
-                compiled.run_many(self.table, bases, NO_STEPS, values := np.empty(1))
-            value = float(values[0])
-            if places is not results:
-                ends = np.cumsum([v.size for v in made])
-                for x, end in zip(results, ends, strict=True):
-                    x[...] = places[0][end - x.size : end].reshape(x.shape)
-            results = [x if x.ndim else float(x) for x in results]
-        # The value may be finite: after an error before a callback begins, ctypes returns anything.
-        raised = self._raised.pop(frame.address, None) if self.calls_python else None
-        self.give_frame(frame)
+        if self._single and not self.calls_python:
+            (x,) = arguments
+            gradient = np.empty(self._shape)
+            if not (x.ndim == 1 and x.flags.c_contiguous):
+                x = x.ravel()
+            return [self._call(x, gradient), gradient]
+        program = self.program
+        given = [
+            np.ascontiguousarray(x, v.dtype)
+            for x, v in zip(arguments, program.arguments, strict=True)
+        ]
+        made = [np.empty(v.shape, v.dtype) for v in program.outputs]
+        addresses = np.array([x.ctypes.data for x in (*given, *made)], np.int64)
+        raised = self._run(addresses, np.zeros_like(addresses), 1)
         if raised is not None:
             raise raised
-        return [value, *results]
+        return [x if x.ndim else float(x) for x in made]
 
     @one_blas_thread()
     def map(
@@ -196,47 +195,45 @@ class NativeRunner:
 
         A row of `points` has all arguments one after the other, a row of `gradients` all outputs
         but the first. Signals are looked for between slices of points."""
-        flat, places = points.reshape(len(points), -1), gradients.reshape(len(points), -1)
+        flat, made = points.reshape(len(points), -1), gradients.reshape(len(points), -1)
         sizes = [v.size for v in self.program.arguments], [v.size for v in self.program.outputs[1:]]
-        in_order = flat.flags.c_contiguous and places.flags.c_contiguous
-        if (flat.shape[1], places.shape[1]) != tuple(map(sum, sizes)) or not in_order:
+        in_order = flat.flags.c_contiguous and made.flags.c_contiguous
+        if (flat.shape[1], made.shape[1]) != tuple(map(sum, sizes)) or not in_order:
             raise ValueError(
                 f"the points have shape {points.shape} and the places {gradients.shape}, which do "
                 "not fit the program"
             )
-        starts = [
-            8 * np.cumsum([0, *each[:-1]]) for each in (sizes if len(sizes[0]) > 1 else ([0], [0]))
+        arrays = [flat] * len(sizes[0]), [made] * len(sizes[1])
+        starts = [8 * np.cumsum([0, *each]) for each in sizes]
+        places = [
+            *(x.ctypes.data + int(at) for x, at in zip(arrays[0], starts[0], strict=False)),
+            values.ctypes.data,
+            *(x.ctypes.data + int(at) for x, at in zip(arrays[1], starts[1], strict=False)),
         ]
+        steps = [*(x.strides[0] for x in arrays[0]), 8, *(x.strides[0] for x in arrays[1])]
+        self.map_places(np.array(places, np.int64), np.array(steps, np.int64), len(points), workers)
+
+    def map_places(
+        self, places: np.ndarray, steps: np.ndarray, count: int, workers: int | None = None
+    ) -> None:
+        """Run `count` times, in threads: each argument and output moves on by its number of
+        bytes.
+        """
         if self.calls_python:  # threads would only take turns
             workers = 1
-        count = min(workers or processors(), len(points))
-        shares = np.array_split(np.arange(len(points)), count) if count else []
+        workers = min(workers or processors(), count)
+        shares = np.array_split(np.arange(count), workers) if workers else []
         is_stopped = False
 
         def work(share: np.ndarray) -> None:
-            frame, start, count = self.take_frame(), int(share[0]), FIRST_SLICE
-            try:
-                while start <= share[-1] and not is_stopped:
-                    end, begun = min(start + count, int(share[-1]) + 1), time.perf_counter()
-                    run(frame, slice(start, end))
-                    took = time.perf_counter() - begun
-                    start, count = end, count * 2 if took < 0.5 * SLICE else max(1, count // 2)
-            finally:
-                self.give_frame(frame)
-
-        def run(frame: Frame, here: slice) -> None:
-            pairs = [(flat[here], starts[0]), (places[here], starts[1])]
-            given, made = ([x.ctypes.data + int(at) for at in each] for x, each in pairs)
-            arguments, results = ([x.strides[0]] * len(each) for x, each in pairs)
-            bases = [0, frame.address, *given[:1], *made[:1], *given[1:], *made[1:]]
-            steps = [0, 0, *arguments[:1], *results[:1], *arguments[1:], *results[1:]]
-            with self._watched(frame):
-                compiled.run_many(
-                    self.table, np.array(bases, np.int64), np.array(steps, np.int64), values[here]
-                )
-            raised = self._raised.pop(frame.address, None)
-            if raised is not None and from_signal(raised):
-                raise raised
+            start, size = int(share[0]), FIRST_SLICE
+            while start <= share[-1] and not is_stopped:
+                end, begun = min(start + size, int(share[-1]) + 1), time.perf_counter()
+                raised = self._run(places + start * steps, steps, end - start)
+                if raised is not None and from_signal(raised):
+                    raise raised
+                took = time.perf_counter() - begun
+                start, size = end, size * 2 if took < 0.5 * SLICE else max(1, size // 2)
 
         if len(shares) < 2:
             for share in shares:
@@ -248,22 +245,87 @@ class NativeRunner:
             finally:
                 is_stopped = True  # a signal ends the other threads too
 
-    def take_frame(self) -> Frame:
-        """Memory for a run."""
-        try:
-            frame = self._frames.pop()
-        except IndexError:
-            frame = Frame(self._table, self._plan)
-        if self.calls_python:
-            self._busy[frame.address] = frame
-        return frame
 
-    def give_frame(self, frame: Frame) -> None:
-        """Give memory back. Large memory goes to the allocator, which keeps it warm for the next
-        run.
-        """
-        if self.calls_python:
-            del self._busy[frame.address]
-            frame.objects = [None] * len(frame.objects)
-        if self._table.scratch_bytes <= KEPT_BYTES:
-            self._frames.append(frame)
+def _array(v: Value, address: int) -> np.ndarray:
+    """The array of a value at an address."""
+    if not v.size:
+        return np.empty(v.shape, v.dtype)
+    reach = [(n - 1) * stride for n, stride in zip(v.shape, v.strides, strict=True)]
+    low = sum(min(r, 0) for r in reach)
+    size = sum(max(r, 0) for r in reach) - low + v.dtype.itemsize
+    memory = (ctypes.c_char * size).from_address(address + low)
+    return np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
+
+
+# --- the functions around that of the program ---
+
+
+def _scratch(b: ir.IRBuilder, code: Code) -> tuple[ir.Value, ir.Value | None]:
+    """Scratch memory, and what to free afterwards."""
+    size = code.scratch_bytes
+    if size <= ON_STACK:
+        raw, freed = b.alloca(BYTE, size + 64), None
+    else:
+        kind = ir.FunctionType(POINTER, [INT])
+        raw = freed = b.call(declared(code.module, "malloc", kind), [INT(size + 64)])
+    low = b.and_(b.sub(INT(0), b.ptrtoint(raw, INT)), INT(63))
+    return b.gep(raw, [low], source_etype=BYTE), freed
+
+
+def _free(b: ir.IRBuilder, code: Code, memory: ir.Value | None) -> None:
+    if memory is not None:
+        kind = ir.FunctionType(ir.VoidType(), [POINTER])
+        b.call(declared(code.module, "free", kind), [memory])
+
+
+def _single(module: ir.Module, code: Code) -> None:
+    """A function of two NumPy arrays, the point and the place of the gradient, to the value; nan
+    where the run ended.
+    """
+    f = ir.Function(module, ir.FunctionType(DOUBLE, [POINTER, POINTER]), "single")
+    b = ir.IRBuilder(f.append_basic_block())
+    x, gradient = (
+        b.load(b.gep(each, [INT(DATA)], source_etype=BYTE), typ=POINTER) for each in f.args
+    )
+    value = b.alloca(DOUBLE)
+    scratch, freed = _scratch(b, code)
+    status = b.call(code.function, [x, value, gradient, scratch])
+    found = b.load(value, typ=DOUBLE)
+    _free(b, code, freed)
+    b.ret(b.select(b.icmp_unsigned("==", status, INT(0)), found, DOUBLE(math.nan)))
+
+
+def _many(module: ir.Module, code: Code) -> None:
+    """A function of the addresses of arguments and outputs, the bytes by which each moves on, and
+    how often to run. Where a run ends, the first output is nan.
+    """
+    f = ir.Function(module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
+    given, steps, count = f.args
+    start, block, after = (f.append_basic_block() for _ in range(3))
+    b = ir.IRBuilder(start)
+    places, moves = (
+        [
+            b.load(b.gep(each, [INT(8 * k)], source_etype=BYTE), typ=INT)
+            for k in range(len(code.places))
+        ]
+        for each in (given, steps)
+    )
+    scratch, freed = _scratch(b, code)
+    b.cbranch(b.icmp_signed(">", count, INT(0)), block, after)
+    b.position_at_end(block)
+    i = b.phi(INT)
+    i.add_incoming(INT(0), start)
+    here = [
+        b.inttoptr(b.add(place, b.mul(i, move)), POINTER)
+        for place, move in zip(places, moves, strict=True)
+    ]
+    status = b.call(code.function, [*here, scratch])
+    first = here[code.first_output]
+    with b.if_then(b.icmp_unsigned("!=", status, INT(0))):
+        b.store(DOUBLE(math.nan), first)
+    following = b.add(i, INT(1))
+    i.add_incoming(following, b.block)
+    b.cbranch(b.icmp_signed("<", following, count), block, after)
+    b.position_at_end(after)
+    _free(b, code, freed)
+    b.ret(INT(0))

@@ -12,10 +12,16 @@ import numpy as np
 
 from varmat.programs.ir.memory import Plan
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
+from varmat.programs.passes.blocks import by_blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from varmat.programs.ir.kernel import Arrays, Run
     from varmat.programs.ir.program import Array, Step
+
+    T = TypeVar("T")
 
 # Elements from which arguments and results are not copied. The steps that use them are then bound
 # anew at every call.
@@ -127,16 +133,21 @@ class NumpyRunner:
     name = "numpy"
 
     def __init__(self, program: Program) -> None:
-        self._program, self._plan = program, Plan(program)
+        self._program = by_blocks(program)
+        self._plan = Plan(self._program)
         self._instances: list[Instance] = []
 
     def __call__(self, arguments: Arrays) -> list[Array]:
+        return self.lent(lambda instance: instance.run(arguments))
+
+    def lent(self, use: Callable[[Instance], T]) -> T:
+        """What a function makes with an instance that is its own for as long."""
         try:
             instance = self._instances.pop()
         except IndexError:
             instance = Instance(self._program, self._plan)
         try:
             with np.errstate(all="ignore"):
-                return instance.run(arguments)
+                return use(instance)
         finally:
             self._instances.append(instance)

@@ -1,4 +1,4 @@
-"""Initial value problems in native code: the same steps and the same refusals as through SciPy."""
+"""Initial value problems as loops of programs: the same steps and refusals as through SciPy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import has_native
-from varmat.solvers import initial_values, steppers, sundials, systems
+from varmat.solvers import steppers, sundials, systems
 from varmat.solvers.inner import Inner
 
-pytestmark = pytest.mark.skipif(not has_native(), reason="numba is not installed")
+RUNNERS = ["numpy", *(["native"] if has_native() else [])]
 TIMES = np.array([0.3, 1.0, 1.0, 2.5, 20.0])
 # Four parameters, the initial state and the initial time.
 POINT = np.array([0.55, 0.028, 0.84, 0.026, 33.9, 5.9, 0.05])
@@ -35,51 +37,78 @@ def weighted(method, tolerance=1e-6, most=10_000):
     return lambda x, ts=TIMES: np.sum(WEIGHTS * solve(lotka_volterra, x[4:6], x[6], ts, x[:4]))
 
 
-@pytest.fixture
-def route(monkeypatch):
-    """Choose native or SciPy's steps for solutions that are not recorded."""
-    return lambda native: monkeypatch.setattr(initial_values, "native_pays", lambda count: native)
-
-
-@pytest.fixture(params=["native", "SciPy"])
-def each_route(request, route):
-    route(request.param == "native")
+def is_loops(gradient):
+    """Whether a recording solves by loops, and not by a call of Python."""
+    counts = gradient.program.counts()
+    assert bool(counts["loop"]) is not bool(counts["ode_solution"])
+    return bool(counts["loop"])
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("method", ["rk45", "ckrk"])
-def test_steps_are_those_of_scipy(method, tolerance, route, monkeypatch):
+def test_steps_are_those_of_scipy(method, tolerance, monkeypatch):
     """Equal states and derivatives up to rounding, and equal numbers of steps between times."""
     taken = []
     go = steppers._go
     monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(args[2]), go(*args)))
-
-    def solved(native, most=10_000):
-        route(native)
-        return vm.value_and_grad(weighted(method, tolerance, most), (0, 1))(POINT, TIMES)
-
-    (value, gradients), (expected, of_scipy) = solved(True), solved(False)
-    assert value == pytest.approx(expected, rel=1e-13)
-    for g, e in zip(gradients, of_scipy, strict=True):
-        np.testing.assert_allclose(g, e, rtol=1e-13, atol=1e-13 * np.max(np.abs(e)))
+    expected, of_scipy = vm.value_and_grad(weighted(method, tolerance), (0, 1))(POINT, TIMES)
     fewest = 1 + max(taken)
-    assert solved(True, fewest)[0] == value
+
+    def recorded(most):
+        """A recording, made where a few steps lead to the end."""
+        gradient = vm.recorded(weighted(method, tolerance, most), (0, 1), runner="numpy")
+        gradient(np.append(POINT[:-1], -1e-3), np.full(5, 1e-3))
+        return gradient
+
+    gradient = recorded(fewest)
+    value, *gradients = interpret(gradient.program, POINT, TIMES)
+    for found, by in ((value, gradients), gradient(POINT, TIMES)):
+        assert found == pytest.approx(expected, rel=1e-13)
+        for g, e in zip(by, of_scipy, strict=True):
+            np.testing.assert_allclose(g, e, rtol=1e-13, atol=1e-13 * np.max(np.abs(e)))
+    gradient = recorded(fewest - 1)
+    with pytest.raises(ElsewhereError):
+        interpret(gradient.program, POINT, TIMES)
     with pytest.raises(vm.DomainError, match="the steps that it may take are used up"):
-        solved(True, fewest - 1)
+        gradient(POINT, TIMES)
 
 
-def test_values_alone_need_no_python(route, monkeypatch):
-    route(False)
-    expected = solver("rk45")(lotka_volterra, POINT[4:6], 0.0, TIMES, POINT[:4])
-    route(True)
-    monkeypatch.setattr(initial_values, "integrate", None)
-    states = solver("rk45")(lotka_volterra, POINT[4:6], 0.0, TIMES, POINT[:4])
-    np.testing.assert_allclose(states, expected, rtol=1e-13)
+@pytest.mark.parametrize("seed", range(6))
+def test_random_problems(seed):
+    """Random rates, sizes, tolerances, times that repeat or lie close, and operands; away from the
+    recorded point.
+    """
+    rng = np.random.default_rng(seed)
+    n, m, method = rng.integers(1, 4), rng.integers(0, 3), rng.choice(["rk45", "ckrk"])
+    a, c = 0.7 * rng.normal(size=(n, n)), rng.normal(size=(m, n))
+    gaps = rng.exponential(size=5) * rng.choice([0.0, 1e-9, 1.0, 3.0], size=5)
+    ts = 1e-3 + np.cumsum(gaps)
+    of_start, of_time = rng.random(2) < 0.5
+    solve = solver(method, 10.0 ** rng.integers(-10, -2))
+    weights = rng.normal(size=(5, n))
+
+    def rates(t, y, k):
+        return np.sin(t) + a @ np.tanh(y) + (k @ c) * np.cos(y)
+
+    def f(x):
+        start = x[:n] if of_start else np.ones(n)
+        return np.sum(weights * solve(rates, start, x[n] if of_time else 0.0, ts, x[n + 1 :]))
+
+    x = 1e-4 * rng.normal(size=n + 1 + m)
+    eager = vm.value_and_grad(f)
+    for runner in RUNNERS:
+        gradient = vm.recorded(f, runner=runner)
+        for factor in (1.0, -3.0, 1.7):
+            (value, found), (expected, slopes) = gradient(factor * x), eager(factor * x)
+            scale = 1.0 + np.max(np.abs(slopes), initial=0.0)
+            np.testing.assert_allclose(value, expected, rtol=1e-11, atol=1e-11)
+            np.testing.assert_allclose(found, slopes, rtol=1e-10, atol=1e-11 * scale)
+        assert is_loops(gradient)
 
 
-@pytest.mark.parametrize("runner", ["native", "numpy"])
+@pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("method", ["rk45", "ckrk"])
-def test_recordings_solve_in_one_step(method, runner):
+def test_recordings_solve_by_loops(method, runner):
     """Derivatives in the initial state, both kinds of times, and parameters of several shapes."""
     a = np.array([[-0.5, 1.0], [-1.0, -0.2]])
 
@@ -97,9 +126,7 @@ def test_recordings_solve_in_one_step(method, runner):
         assert value == pytest.approx(expected, rel=1e-12)
         for g, e in zip(found, eager, strict=True):
             np.testing.assert_allclose(g, e, rtol=1e-12, atol=1e-12)
-    program = gradient.program
-    assert program.counts()[f"ode_{method}"] == 1
-    assert not program.python_steps()
+    assert is_loops(gradient)
 
 
 @pytest.mark.parametrize("f", [
@@ -118,7 +145,7 @@ def test_recordings_of_some_operands(f):
         np.testing.assert_allclose(
             found, of_eager, rtol=1e-12, atol=1e-12 * np.max(np.abs(of_eager))
         )
-    assert not gradient.program.python_steps()
+    assert is_loops(gradient)
 
 
 def test_recordings_agree_with_closed_forms():
@@ -152,7 +179,7 @@ def test_many_threads_run_one_recording():
     np.testing.assert_array_equal(gradients, [g for _, g in expected])
 
 
-def test_what_f_refuses_is_said_in_its_words(each_route):
+def test_what_f_refuses_is_said_in_its_words():
     def sinking(t, y, speed):
         return -speed + 0.0 * vm.normal_lpdf(0.0, 0.0, y)
 
@@ -171,16 +198,15 @@ def test_what_f_refuses_is_said_in_its_words(each_route):
 
 
 @pytest.mark.parametrize("method", ["bdf", "adams"])
-def test_native_rates_of_other_methods(method, route):
-    """Each call of the rates is native; their errors are those of the function as written."""
+def test_native_rates_of_other_methods(method, monkeypatch):
+    """The rates run natively; their errors are those of the function as written."""
     pytest.importorskip("sksundae", reason="scikit-sundae is not installed")
     found = []
-    for native in (True, False):
-        route(native)
+    for native in (False, True):
+        monkeypatch.setattr(systems, "native_pays", lambda count, native=native: native)
         found.append(vm.value_and_grad(weighted(method))(POINT))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-11)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10)
-    route(True)
 
     def f(t, y, speed):
         return -speed + 0.0 * vm.normal_lpdf(0.0, 0.0, y[0]) * y
@@ -191,33 +217,24 @@ def test_native_rates_of_other_methods(method, route):
         vm.gradient(lambda speed: solver(method)(f, [1.0], 0.0, [2.0], speed)[0, 0], 1.0)
 
 
-def test_stiff_problems_use_up_their_steps(route):
+def test_stiff_problems_use_up_their_steps():
     def stiff(t, y, mu):
         return np.stack([y[1], mu * (1.0 - y[0] ** 2) * y[1] - y[0]])
 
     def f(mu):
         return np.sum(solver("rk45", 1e-6, 40)(stiff, [2.0, 0.0], 0.0, [1.0], mu))
 
-    texts = []
     gradient = vm.recorded(f)
     gradient(1.0)
-    for native, called in (
-        (True, vm.value_and_grad(f)),
-        (False, vm.value_and_grad(f)),
-        (True, gradient),
-    ):
-        route(native)
-        with pytest.raises(vm.DomainError) as caught:
+    for called in (gradient, vm.value_and_grad(f)):
+        with pytest.raises(
+            vm.DomainError,
+            match=r"^ode_rk45_tol: the solver stopped at t = \S+ after 40 steps .* are used up$",
+        ):
             called(1000.0)
-        texts.append(str(caught.value))
-    assert re.fullmatch(
-        r"ode_rk45_tol: the solver stopped at t = \S+ after 40 steps .*: the steps .* are used up",
-        texts[0],
-    )
-    assert texts == texts[:1] * 3
 
 
-def test_solutions_that_leave_every_bound(each_route):
+def test_solutions_that_leave_every_bound():
     gradient = vm.recorded(
         lambda k: vm.ode_rk45(lambda t, y, k: k * y**2, [1.0], 0.0, [2.0], k)[0, 0]
     )
@@ -229,23 +246,9 @@ def test_solutions_that_leave_every_bound(each_route):
         gradient(1.0)
 
 
-@pytest.mark.parametrize(("rate", "why"), [
-    (lambda t, y, k: k * y**2, "the next step would be too small for the time to change"),
-    (lambda t, y, k: 1e5 * k * np.stack([y[1], -y[0]]), "the steps that it may take are used up"),
-])  # fmt: skip
-def test_native_runs_refuse_by_themselves(rate, why, route, monkeypatch):
-    """A sampler meets many such points: they are not solved again through SciPy."""
-    gradient = vm.recorded(lambda k: np.sum(vm.ode_rk45(rate, [1.0, 2.0], 0.0, [0.5, 2.0], k)))
-    assert np.isfinite(gradient(1e-4)[0])
-    monkeypatch.setattr(steppers, "_by_one_step", None)
-    route(True)
-    with pytest.raises(vm.DomainError, match=f"^ode_rk45: the solver stopped at .*: {why}$"):
-        gradient(1.0)
-
-
 @pytest.mark.parametrize("installed", [True, False])
 @pytest.mark.parametrize("method", ["rk45", "ckrk", "bdf", "adams"])
-def test_rates_that_are_not_finite_at_first(method, installed, each_route, monkeypatch):
+def test_rates_that_are_not_finite_at_first(method, installed, monkeypatch):
     if not installed:
         monkeypatch.setattr(sundials, "has_sundials", lambda: False)
     with pytest.raises(vm.DomainError, match=f"^ode_{method}_tol: the solver stopped at t = 0"):
@@ -270,7 +273,7 @@ def test_recordings_refuse_operands():
             gradient(x)
 
 
-def test_functions_that_have_no_program_are_called(each_route):
+def test_functions_that_have_no_program_are_called():
     """Rates that branch or call unknown functions; a recording calls Python for these."""
 
     @vm.operation()
@@ -298,24 +301,11 @@ def test_functions_that_have_no_program_are_called(each_route):
                 pytest.approx(np.exp(-0.5 * k)),
                 pytest.approx(-0.5 * np.exp(-0.5 * k)),
             )
-    assert gradient.program.python_steps()
+    assert not is_loops(gradient)
 
 
-def test_without_the_native_runner(monkeypatch):
-    for module in (systems, initial_values):
-        monkeypatch.setattr(module, "native_pays", lambda count: False)
-    monkeypatch.setattr(systems, "has_native", lambda: False)
-    gradient = vm.recorded(weighted("rk45"), runner="numpy")
-    value, found = gradient(POINT)
-    assert gradient.program.python_steps()
-    expected, eager = vm.value_and_grad(weighted("rk45"))(POINT)
-    assert value == pytest.approx(expected, rel=1e-13)
-    np.testing.assert_allclose(found, eager, rtol=1e-12)
-
-
-def test_a_step_cut_short_leaves_the_next_as_it_is(route, monkeypatch):
+def test_a_step_cut_short_leaves_the_next_as_it_is(monkeypatch):
     """Output times close to each other cost one step each."""
-    route(False)
     taken = []
     go = steppers._go
     monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(1), go(*args)))

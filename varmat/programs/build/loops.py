@@ -1,0 +1,53 @@
+"""Loops of functions of arrays: a function is traced once, and becomes the body of a `Loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from varmat.programs.build.builder import Builder
+from varmat.programs.build.factorisations import called
+from varmat.programs.build.symbol import Symbol, builder_of, lift
+from varmat.programs.kernels import Loop
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
+
+def loop(
+    body: Function,
+    trips: int,
+    carried: Sequence[Operand],
+    rows: Sequence[Operand] = (),
+    shared: Sequence[Operand] = (),
+    ends: bool = False,
+) -> list[Operand]:
+    """The results of a loop over symbols: what is carried at last, then what is stacked.
+
+    Parameters
+    ----------
+    body : callable
+        A function of what is carried, a row of each of the rows, and what is shared. It returns a
+        list of what it carries on and a list of what is stacked or, if the loop `ends`, a truth
+        value: whether to go on.
+    trips : int
+    carried, rows, shared : sequence of Symbol or array
+        At least one is a symbol.
+    ends : bool
+    """
+    given, inner = [*carried, *rows, *shared], Builder()
+    outer = builder_of(*given)
+    values = [lift(outer, x) for x in given]
+    first, last = len(carried), len(carried) + len(rows)
+    arguments = (
+        Symbol(inner, inner.argument(v.shape[1:] if first <= i < last else v.shape))
+        for i, v in enumerate(values)
+    )
+    after, rest = body(*arguments)
+    outputs = [inner.number(lift(inner, x)) for x in (*after, *(() if ends else rest))]
+    if ends:
+        outputs.append(inner.truth(lift(inner, rest)))
+    kernel = Loop(
+        inner.program(outputs), trips, first, len(rows), 0 if ends else len(rest), ends=ends
+    )
+    return called(kernel, *(Symbol(outer, v) for v in values))

@@ -1,0 +1,16 @@
+"""Steps whose results nothing reads."""
+
+from __future__ import annotations
+
+from varmat.programs.ir.program import Program
+
+
+def without_dead_steps(program: Program) -> Program:
+    """Leave out steps of which nobody reads a result, unless they may end the run."""
+    read = {id(v.base) for v in program.outputs}
+    kept = []
+    for step in reversed(program.steps):
+        if not step.kernel.is_pure or any(id(v) in read for v in step.results):
+            read.update(id(v.base) for v in step.operands)
+            kept.append(step)
+    return Program(program.arguments, kept[::-1], program.outputs)

@@ -1,0 +1,308 @@
+"""Periods of a recording: stretches of entries that repeat, because they come from a loop.
+
+Two entries are alike if they have the same rule, settings and shapes. A stretch has a period if
+each entry is like the one a period before it, and their operands correspond: made equally many
+entries earlier, the same variable, or variables from before the stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import itemgetter, methodcaller
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from varmat.core.tape import ALWAYS
+from varmat.core.variables import VARIABLES, Outputs, Var, View
+from varmat.programs.record.tape_programs import operands_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from varmat.core.tape import Rule
+    from varmat.programs.record.tape_programs import Operands
+    from varmat.typing import Entry, Operand
+
+# Repetitions from which a stretch becomes a loop.
+LEAST = 32
+# Entries with more operands are in no loop.
+_MOST_OPERANDS = 16
+# Periods that are tried for a range of entries, and the distances that tell entries apart when
+# periods are guessed.
+_TRIED, _NEAR = 12, 64
+_NUMBERS = frozenset({float, int, np.float64})
+_NOTHING: tuple[tuple[()], None] = (), None
+# Producers of what is no variable.
+PLAIN = np.iinfo(np.int64).min
+
+
+def root_of(x: Operand) -> Operand:
+    return x._root if isinstance(x, View) else x
+
+
+def variables_in(*things: Operand) -> Iterator[Operand]:
+    """The variables in nested tuples, lists and dicts."""
+    for x in things:
+        if type(x) in VARIABLES:
+            yield x
+        elif isinstance(x, (tuple, list)):
+            yield from variables_in(*x)
+        elif isinstance(x, dict):
+            yield from variables_in(*x.values())
+
+
+def setting_key(x: Operand) -> Hashable:
+    """Equal for settings that are the same."""
+    kind = type(x)
+    if kind is float:
+        return kind, x.hex()
+    if kind in (tuple, list):
+        return kind, *map(setting_key, x)
+    if kind is dict:
+        return tuple((name, setting_key(each)) for name, each in x.items())
+    if kind is np.ndarray and x.dtype != object:
+        return x.shape, x.dtype, x.tobytes()
+    if kind is itemgetter or kind is methodcaller:
+        return setting_key(x.__reduce__())
+    if kind is slice:
+        return kind, setting_key((x.start, x.stop, x.step))
+    if kind is partial:
+        return x.func, setting_key(x.args), setting_key(x.keywords)
+    try:
+        hash(x)
+    except TypeError:
+        return id(x)
+    return kind, x
+
+
+class Stretch(NamedTuple):
+    """Entries that repeat: `trips` times `period` entries from `start` on."""
+
+    start: int
+    period: int
+    trips: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.period * self.trips
+
+
+class Periods:
+    """The entries of a recording as numbers.
+
+    Attributes
+    ----------
+    entries : list
+    operands : list of sequence
+        Of each entry; none of an entry that no loop can have.
+    producer : ndarray
+        Of each operand: the number of the entry that makes it, a negative number for a variable
+        from elsewhere, `PLAIN` for what is no variable. A view has that of its root.
+    part : ndarray
+        Of each operand: which part of a variable it is.
+    item : dict
+        By the id of a variable: which of several results of an entry it is.
+    last_use : ndarray
+        The last entry that reads a result of each entry; the number of entries for those returned.
+    """
+
+    def __init__(self, entries: Sequence[Entry], results: Sequence[Operand]) -> None:
+        self.entries, n = list(entries), len(entries)
+        self.operands: list[Sequence[Operand]] = []
+        self.item: dict[int, int] = {}
+        self._layouts: dict[Rule, Operands | None] = {}
+        self._made_by: dict[int, int] = {}
+        self._known: dict[Hashable, int] = {}
+        self._view_parts: dict[int, int] = {}
+        # Of each variable that an entry reads: the entry, its place among the operands, or -1, what
+        # makes it, and which part it is.
+        self._read: list[tuple[int, int, int, int]] = []
+        self._codes = np.array([self._code(i, *each) for i, each in enumerate(self.entries)])
+        rows, columns, producers, parts = np.array(self._read).reshape(-1, 4).T
+        shape = n, max(1, *map(len, self.operands))
+        self.producer, self.part = np.full(shape, PLAIN), np.zeros(shape, np.int64)
+        self.last_use = np.full(n, -1)
+        inside = columns >= 0
+        at = rows[inside], columns[inside]
+        self.producer[at], self.part[at] = producers[inside], parts[inside]
+        made_here = producers >= 0
+        np.maximum.at(self.last_use, producers[made_here], rows[made_here])
+        for x in variables_in(results):
+            k = self._made_by.get(id(root_of(x)), -1)
+            if k >= 0:
+                self.last_use[k] = n
+        self._distance = np.arange(n)[:, None] - self.producer
+        self._is_plain = self.producer == PLAIN
+        near = np.where(self.producer < 0, _NEAR, np.minimum(self._distance, _NEAR))
+        self._fine = self._codes.copy()
+        for column in near.T:
+            self._fine = self._fine * 1_000_003 + column
+
+    def _token(self, key: Hashable) -> int:
+        return self._known.setdefault(key, len(self._known))
+
+    def _code(self, i: int, rule: Rule, result: Operand, x: Operand, y: Operand) -> int:
+        """A number that is the same for entries that are alike, and negative for an entry that no
+        loop can have.
+        """
+        try:
+            layout = self._layouts[rule]
+        except KeyError:
+            layout = self._layouts[rule] = operands_of(rule)
+        operands, settings = _NOTHING if layout is None else layout.split(rule, x, y)
+        if layout is None or len(operands) > _MOST_OPERANDS:
+            self.operands.append(())
+            for each in variables_in(x, y):
+                self._note(i, -1, each, 0)
+            self._note_results(i, result)
+            return -1 - i
+        self.operands.append(operands)
+        place = 0
+        if layout.takes_part:
+            place, settings = self._token(("place", type(settings), setting_key(settings))), None
+        key: list[Hashable] = [rule]
+        for j, each in enumerate(operands):
+            kind = type(each)
+            if kind is Var and not self.item:
+                made_by = self._made_by.get(id(each))
+                if made_by is None:
+                    made_by = self._made_by[id(each)] = -1 - len(self._made_by)
+                self._read.append((i, j, made_by, place))
+                key.append(())
+            elif kind in VARIABLES:
+                key.append(self._note(i, j, each, place))
+            elif kind in _NUMBERS:
+                key.append("number")
+            elif kind is np.ndarray and each.ndim:
+                key.append((each.dtype, each.shape))
+            else:
+                key.append(setting_key(each))
+        if settings is not None:
+            key.append(setting_key(settings))
+        key.append(self._note_results(i, result))
+        return self._token(tuple(key))
+
+    def _note_results(self, i: int, result: Operand) -> Hashable:
+        """Note which entry makes a result, and return its shape, or shapes."""
+        if result is ALWAYS:
+            return None
+        if isinstance(result, Outputs):
+            self._made_by.update((id(each), i) for each in result)
+            self.item.update((id(each), number) for number, each in enumerate(result))
+            return tuple([each.shape for each in result])
+        self._made_by[id(result)] = i
+        return result.shape  # type: ignore[no-any-return]
+
+    def _note(self, i: int, j: int, x: Operand, place: int) -> Hashable:
+        """Note what an operand is, and return what must be the same for entries that are alike."""
+        part, root = place, x
+        if isinstance(x, View):
+            root = x._root
+            known = self._view_parts.get(id(x))
+            if known is None:
+                known = self._view_parts[id(x)] = self._part_of(x)
+            part = self._token((known, place)) if place else known
+        made_by = self._made_by.get(id(root))
+        if made_by is None:
+            made_by = self._made_by[id(root)] = -1 - len(self._made_by)
+        self._read.append((i, j, made_by, part))
+        return (x.shape, self.item.get(id(root))) if x.shape or self.item else ()
+
+    def _part_of(self, view: Operand) -> int:
+        hows = []
+        while isinstance(view, View):
+            hows.append(setting_key(view._how))
+            view = view._parent
+        return self._token(("view", *hows))
+
+    # --- stretches ---
+
+    def stretches(self, low: int, high: int) -> Iterator[Stretch]:
+        """Stretches in a range of entries, the longest first."""
+        found = []
+        for period in self._guesses(low, high):
+            agree = np.concatenate([[False], self._agree(low, high, period), [False]])
+            edges = np.flatnonzero(agree[1:] != agree[:-1]).reshape(-1, 2)
+            lengths = edges[:, 1] - edges[:, 0]
+            for i in np.flatnonzero(lengths >= (LEAST - 1) * period).tolist():
+                found.append((-int(lengths[i]), period, low + int(edges[i, 0])))
+        for less, period, start in sorted(found):
+            stretch = self._uniform(self._phased(start, period, start + period - less))
+            if stretch is not None:
+                yield stretch
+
+    def _guesses(self, low: int, high: int) -> list[int]:
+        """The most frequent distances between entries that are alike."""
+        fine = self._fine[low:high]
+        order = np.argsort(fine, kind="stable")
+        same = fine[order][1:] == fine[order][:-1]
+        distances, counts = np.unique(np.diff(order)[same], return_counts=True)
+        likely = (counts >= LEAST - 1) & (distances <= (high - low) // LEAST)
+        best = np.argsort(-counts[likely], kind="stable")[:_TRIED]
+        return distances[likely][best].tolist()  # type: ignore[no-any-return]
+
+    def _agree(self, low: int, high: int, period: int) -> np.ndarray:
+        """For each entry whether the one a period later corresponds to it."""
+        now, then = slice(low, high - period), slice(low + period, high)
+        distance, made = self._distance, self.producer
+        same = made[now] == made[then]
+        same |= (distance[now] == distance[then]) & (self.part[now] == self.part[then])
+        far = 4 * period
+        same |= (
+            (np.minimum(distance[now], distance[then]) > far)
+            & ~self._is_plain[now]
+            & ~self._is_plain[then]
+        )
+        alike = (self._codes[now] == self._codes[then]) & (self._codes[now] >= 0)
+        return alike & same.all(1)  # type: ignore[no-any-return]
+
+    def _phased(self, start: int, period: int, end: int) -> Stretch:
+        """Begin the trips where the fewest values are carried from one to the next."""
+        crossed = np.zeros(period, np.int64)
+        last: dict[Hashable, tuple[int, int, int]] = {}
+        first = start + (end - start) // period // 2 * period
+        for i in range(first, first + period):
+            for j, x in enumerate(self.operands[i]):
+                k, distance = int(self.producer[i, j]), int(self._distance[i, j])
+                if k >= start and k != self.producer[i - period, j]:
+                    column, root = (k - start) % period, root_of(x)
+                    key = column, self.item.get(id(root))
+                    last[key] = max(last.get(key, (0, 0, 0)), (distance, root.size, column))
+        for distance, size, column in last.values():
+            # The boundaries between the maker of a value and its last reader.
+            whole, rest = divmod(distance, period)
+            crossed += whole * size
+            stop = column + 1 + rest
+            crossed[column + 1 : stop] += size
+            crossed[: max(stop - period, 0)] += size
+        shift = int(crossed.argmin())
+        return Stretch(start + shift, period, (end - start - shift) // period)
+
+    def _uniform(self, stretch: Stretch) -> Stretch | None:
+        """The part of a stretch in which each operand is of one kind in all trips: the same
+        distance away, or from before the stretch.
+        """
+        start, period, trips = stretch
+        for _ in range(_TRIED):
+            if trips < LEAST:
+                break
+            made, distance, part = (
+                x[start : start + period * trips].reshape(trips, period, -1)
+                for x in (self.producer, self._distance, self.part)
+            )
+            # The result of one trip, which all later ones read.
+            fixed = (made == made[0]).all(0) & (made[0] >= start)
+            moves = (distance != distance[-1]) | (part != part[-1])
+            changes = np.flatnonzero((moves & ~(made < start).all(0)).any((1, 2)))
+            if fixed.any():
+                skipped = (int(made[0][fixed].max()) - start) // period + 1
+                start, trips = start + skipped * period, trips - skipped
+            elif not len(changes):
+                return Stretch(start, period, trips)
+            elif trips - changes[-1] > LEAST:
+                start, trips = start + (int(changes[-1]) + 1) * period, trips - int(changes[-1]) - 1
+            else:
+                trips = int(changes[-1]) + 1
+        return None

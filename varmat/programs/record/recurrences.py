@@ -1,0 +1,520 @@
+"""Recurrences written as loops in Python: a stretch of entries with a period becomes one `Loop`.
+
+The entries of one trip are written as a program, the body. Variables that they take from earlier
+trips are carried; data and parts of variables that differ from trip to trip are rows; everything
+else from outside is shared. The adjoint is a loop backwards, whose body repeats the trip, from the
+carried values that the forward loop stacks, and then runs its reverse pass.
+
+A stretch in which nothing is carried but sums is no recurrence. It is written step by step, because
+batches of arrays are faster than a loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from varmat.core.elementwise import Elementwise
+from varmat.core.tape import ALWAYS
+from varmat.core.variables import VARIABLES, Outputs, Var, VarMat, View, new
+from varmat.programs.build.arithmetic import is_number
+from varmat.programs.ir.program import Step, Value, contiguous_strides
+from varmat.programs.kernels import Loop, PythonCall
+from varmat.programs.record.loop_bodies import Body, Rows
+from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch, root_of
+from varmat.programs.record.tape_programs import Node, TapeProgram, operands_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from varmat.programs.ir.program import Shape
+    from varmat.typing import Entry, Operand
+
+# A value that is carried: which entry of a trip makes it, which of its results it is, and how many
+# trips ago.
+Slot = tuple[int, int, int]
+
+
+def write_entries(
+    program: TapeProgram, entries: Sequence[Entry], results: Sequence[Operand]
+) -> None:
+    """Write the forward part of entries, of which some results are returned."""
+    if len(entries) < 2 * LEAST:
+        for entry in entries:
+            program.entry(*entry)
+    else:
+        _write(program, Periods(entries, results), 0, len(entries))
+
+
+def _write(program: TapeProgram, periods: Periods, low: int, high: int) -> None:
+    stretch = next(periods.stretches(low, high), None)
+    if stretch is not None:
+        _write(program, periods, low, stretch.start)
+        low = stretch.end
+        if not Recurrence(program, periods, stretch).is_written():
+            for entry in periods.entries[stretch.start : stretch.end]:
+                program.entry(*entry)
+        _write(program, periods, stretch.end, high)
+        return
+    for entry in periods.entries[low:high]:
+        program.entry(*entry)
+
+
+class Recurrence:
+    """A stretch of entries as a loop.
+
+    Parameters
+    ----------
+    outer : TapeProgram
+    periods : Periods
+    stretch : Stretch
+    """
+
+    def __init__(self, outer: TapeProgram, periods: Periods, stretch: Stretch) -> None:
+        self.outer, self.periods, self.stretch = outer, periods, stretch
+        self.entries = periods.entries[stretch.start : stretch.start + stretch.period]
+        # The entries of the body, of the first trip. Those that are the same in all trips, and
+        # those that take a part of a variable outside, are not in it.
+        self.trip: list[Entry] = []
+        self.hoisted: set[int] = set()
+        self.taken: set[int] = set()
+        # Variables, and data, that stand for arguments of the body, with their keys.
+        self.stands: list[tuple[Operand, Hashable]] = []
+        self.slots: dict[Slot, Shape] = {}
+        self.moving: dict[Hashable, tuple[Shape, Callable[[], Rows]]] = {}
+        self.fixed: dict[Hashable, Operand] = {}
+        # Entry and number of a result -> the entries of a trip that read it: operand, trips later.
+        self.uses: dict[tuple[int, int], list[Slot]] = {}
+        self._is_guarded = False
+
+    # --- what a trip reads ---
+
+    def _column(self, k: int, j: int) -> list[Operand]:
+        """An operand in all trips."""
+        start, period, _ = self.stretch
+        return [each[j] for each in self.periods.operands[start + k : self.stretch.end : period]]
+
+    def result(self, k: int, item: int, trip: int) -> Operand:
+        made = self.periods.entries[self.stretch.start + trip * self.stretch.period + k][1]
+        return made[item] if isinstance(made, Outputs) else made
+
+    def _sort(self, k: int) -> bool:
+        """Find out what an entry of the trip reads. False if it cannot be in a loop."""
+        start, period, _ = self.stretch
+        rule, result, x, y = self.entries[k]
+        layout = operands_of(rule)
+        assert layout is not None
+        operands, is_fixed = list(self.periods.operands[start + k]), True
+        at = slice(start + k, self.stretch.end, period)
+        for j, operand in enumerate(operands):
+            made, part = self.periods.producer[at, j], self.periods.part[at, j]
+            if made[0] == PLAIN:
+                data = self._data(k, j)
+                if data is None:
+                    return False
+                is_fixed &= data is operand
+                operands[j] = data
+            elif (made < start).all():
+                is_same = bool((made == made[0]).all() and (part == part[0]).all())
+                if layout.takes_part and not is_same:
+                    self.taken.add(k)
+                    self._stand(result, ("taken", k), lambda: self._rows_taken(k))
+                    return True
+                if is_same and not layout.takes_part:
+                    key: Hashable = (int(made[0]), int(part[0]))
+                    self.fixed[key] = operand
+                    operands[j] = self._stand(stand_in(operand), key)
+                elif not is_same:
+                    is_fixed = False
+                    key = (made.tobytes(), part.tobytes())
+                    operands[j] = self._stand(
+                        stand_in(operand), key, partial(self._rows_read, k, j)
+                    )
+            else:
+                distance = start + k - int(made[0])
+                lag = max(-(-(distance - k) // period), 0)
+                root = root_of(operand)
+                maker = k - distance + lag * period, self.periods.item.get(id(root), 0)
+                self.uses.setdefault(maker, []).append((k, j, lag))
+                is_fixed &= not lag and maker[0] in self.hoisted
+                if lag:
+                    operands[j] = rerooted(operand, self._carry((*maker, lag), root))
+        if is_fixed:
+            self.hoisted.add(k)
+        else:
+            self.trip.append((rule, result, *layout.join(rule, x, y, operands)))
+        return True
+
+    def _stand(
+        self, stand: Operand, key: Hashable, rows: Callable[[], Rows] | None = None
+    ) -> Operand:
+        self.stands.append((stand, key))
+        if rows is not None:
+            self.moving.setdefault(key, (np.shape(stand), rows))
+        return stand
+
+    def _data(self, k: int, j: int) -> Operand:
+        """What stands for plain data in the entry: they themselves if they are the same in all
+        trips; None if no rows can be made of them.
+        """
+        column = self._column(k, j)
+        x = column[0]
+        if all(each is x for each in column):
+            return x
+        is_array = isinstance(x, np.ndarray) and x.ndim > 0
+        if not is_array and not isinstance(x, (float, int, np.float64)):
+            return x  # equal, as a setting
+        array = np.array(column) if is_array else np.array(column, np.float64)
+        rows = array.reshape(len(column), -1)
+        if (rows.view(np.uint8) == rows[:1].view(np.uint8)).all():
+            return x
+        if array.dtype != np.float64:
+            return None
+        # Another object, because the first may be elsewhere in the trip.
+        data = x.copy() if is_array else float.fromhex(float(x).hex())
+        value = self.outer.builder.constant(array)
+        return self._stand(data, ("data", array.tobytes()), lambda: Rows(value))
+
+    def _carry(self, slot: Slot, root: Operand) -> Operand:
+        for lag in range(1, slot[2] + 1):
+            self.slots.setdefault((*slot[:2], lag), root.shape)
+        return self._stand(stand_in(root), slot)
+
+    def _is_sum(self, slot: Slot) -> bool:
+        """Whether the value is only added to from trip to trip, and nothing else reads it."""
+        start, period, trips = self.stretch
+        used = self.periods.last_use[start : self.stretch.end].reshape(trips, period)
+        used_after = used >= self.stretch.end
+        maker, lag = slot[:2], 1
+        if slot[2] != 1 or used_after[:-1, maker[0]].any():
+            return False
+        while True:
+            uses = self.uses.get(maker, ())
+            if len(uses) != 1 or uses[0][2] != lag:
+                return False
+            k, j, _ = uses[0]
+            rule, result, *_ = self.entries[k]
+            operand = self.periods.operands[start + k][j]
+            if (
+                not isinstance(rule.op, Elementwise)
+                or rule.op.ufunc not in (np.add, np.subtract)
+                or (rule.op.ufunc is np.subtract and j)
+                or isinstance(operand, View)
+                or result.shape != self.slots[slot]
+            ):
+                return False
+            if k == slot[0]:
+                return True
+            if used_after[:, k].any():
+                return False
+            maker, lag = (k, 0), 0
+
+    # --- rows ---
+
+    def _rows(self, column: Sequence[Operand]) -> Rows:
+        """A variable outside that is another one, or another part of one, in each trip."""
+        nodes, places = zip(*map(self.outer.place, column), strict=True)
+        if all(node is nodes[0] for node in nodes):
+            return self._rows_of(nodes[0], np.array(places))
+        nodes = tuple(map(self.outer.find, column))
+        builder, shape = self.outer.builder, nodes[0].shape
+        strides = contiguous_strides(shape)
+        size = 8 * math.prod(shape)
+        at = [(size * t, strides) for t in range(len(nodes))]
+        value = builder.assemble(
+            (len(nodes), *shape),
+            [(place, shape, node.value) for place, node in zip(at, nodes, strict=True)],
+        )
+
+        def contribute(g: Value) -> None:
+            for place, node in zip(at, nodes, strict=True):
+                if not node.value.is_constant:
+                    node.contributions.append(builder.part(g, shape, *place))
+
+        return Rows(value, contribute)
+
+    def _rows_read(self, k: int, j: int) -> Rows:
+        return self._rows(self._column(k, j))
+
+    def _rows_taken(self, k: int) -> Rows:
+        """The same for the part that an entry takes."""
+        start, period, _ = self.stretch
+        entries = self.periods.entries[start + k : self.stretch.end : period]
+        wholes = [self.outer.place(x) for _, _, x, _ in entries]
+        node = wholes[0][0]
+        if all(each is node for each, _ in wholes):
+            taken = [
+                places[index] for (_, places), (_, _, _, index) in zip(wholes, entries, strict=True)
+            ]
+            return self._rows_of(node, np.array(taken))
+        for entry in entries:
+            self.outer.entry(*entry)
+        return self._rows([result for _, result, _, _ in entries])
+
+    def _rows_of(self, node: Node, places: np.ndarray) -> Rows:
+        """Elements of a variable, by their places in the flattened array."""
+        builder, shape = self.outer.builder, places.shape
+        if node.value.is_constant:
+            return Rows(builder.constant(np.asarray(node.value.data, float).reshape(-1)[places]))
+        first = int(places.flat[0])
+        strides = tuple(
+            int(places.take(1, axis).flat[0]) - first if n > 1 else 0
+            for axis, n in enumerate(shape)
+        )
+        grid = np.ix_(*map(np.arange, shape))
+        if (places == first + sum(s * i for s, i in zip(strides, grid, strict=True))).all():
+            place = 8 * first, tuple(8 * s for s in strides)
+            value = builder.part(builder.contiguous(node.value), shape, *place)
+            return Rows(value, lambda g: node.parts.append((place, shape, g)))
+        places = np.ascontiguousarray(places, np.int64)
+        return Rows(
+            builder.gather(node.value, places), lambda g: node.parts.append((places, shape, g))
+        )
+
+    # --- the loop ---
+
+    def is_written(self) -> bool:
+        """Write the loop; False if the stretch is no recurrence, or cannot be one."""
+        if not all(map(self._sort, range(self.stretch.period))):
+            return False
+        self.sums = [slot[:2] for slot in self.slots if self._is_sum(slot)]
+        self.carried = [slot for slot in self.slots if slot[:2] not in self.sums]
+        if not self.carried:
+            return False
+        outer = self.outer
+        for k in sorted(self.hoisted):
+            outer.entry(*self.entries[k])
+            for item, result in enumerate(self._results(k)):
+                self.fixed[k, item, "hoisted"] = self._stand(result, (k, item, "hoisted"))
+        self.first = {slot: outer.find(self.result(*slot[:2], -slot[2])) for slot in self.slots}
+        self.rows = {key: (shape, make()) for key, (shape, make) in self.moving.items()}
+        self.shared = {key: outer.find(x) for key, x in self.fixed.items()}
+        start, end = self.stretch.start, self.stretch.end
+        used = self.periods.last_use[start:end].reshape(self.stretch.trips, -1) >= end
+        self.used_after = [
+            (int(k), item, int(trip))
+            for trip, k in np.argwhere(used)
+            for item in range(len(self._results(k)))
+        ]
+        self.stacked = list(
+            dict.fromkeys(
+                (k, item)
+                for k, item, trip in self.used_after
+                if k not in self.hoisted | self.taken
+                and (k, item) not in self.sums
+                and (k, item, self.stretch.trips - trip) not in self.slots
+            )
+        )
+        self.body, self.extra = Body(self.stretch.trips), dict[Slot, Value]()
+        self.arguments = {slot: self._carried_argument(self.body, slot) for slot in self.carried}
+        self._enter(self.body, self.arguments)
+        is_possible = not any(
+            isinstance(step.kernel, PythonCall) for step in self.body.written.builder.steps
+        )
+        if is_possible and self.body.fold():
+            self._write_forward()
+            return True
+        return False
+
+    def _carried_argument(self, body: Body, slot: Slot) -> Value:
+        body.carried.append(body.written.builder.argument(self.slots[slot]))
+        return body.carried[-1]
+
+    def _results(self, k: int) -> Sequence[Operand]:
+        made = self.entries[k][1]
+        return made if isinstance(made, Outputs) else () if made is ALWAYS else (made,)
+
+    def _enter(self, body: Body, carried: dict[Slot, Value]) -> dict[Hashable, Node]:
+        """Write the forward part of the trip; the nodes of what it is given."""
+        written, builder = body.written, body.written.builder
+        values: dict[Hashable, Value] = dict(carried.items())
+        for slot, shape in self.slots.items():
+            if slot[:2] in self.sums:
+                values[slot] = builder.broadcast(builder.constant(0.0), shape)
+        for key, (shape, rows) in self.rows.items():
+            values[key] = builder.argument(shape)
+            body.rows.append((values[key], rows))
+        for key, node in self.shared.items():
+            values[key] = builder.argument(node.shape)
+            body.shared.append((values[key], node.value))
+        nodes = {key: Node(value) for key, value in values.items()}
+        for stand, key in self.stands:
+            if type(stand) in VARIABLES:
+                written.alias(stand, nodes[key])
+            else:
+                written.given[id(stand)] = values[key]
+        makers = (slot[:2] for slot in self.slots)
+        write_entries(
+            written, self.trip, [self.result(*each, 0) for each in (*makers, *self.stacked)]
+        )
+        return nodes
+
+    def _forward(self) -> tuple[Loop, list[Value]]:
+        """The loop forward and its operands."""
+        find = self.body.written.find
+        outputs = [
+            find(self.result(k, item, 0)).value if lag == 1 else self.arguments[k, item, lag - 1]
+            for k, item, lag in self.carried
+        ]
+        outputs += [find(self.result(*each, 0)).value for each in self.stacked]
+        outputs += [self.arguments[slot] for slot in self.extra]
+        outputs += [find(self.result(*each, 0)).value for each in self.sums]
+        loop, operands = self.body.loop(outputs, len(self.stacked) + len(self.extra))
+        return loop, [*(self.first[slot].value for slot in self.carried), *operands]
+
+    def _write_forward(self) -> None:
+        outer = self.outer
+        loop, operands = self._forward()
+        self.step = Step(loop, operands, loop.results(*operands))
+        outer.builder.steps.append(self.step)
+        nodes = [Node(value) for value in self.step.results]
+        made = iter(nodes)
+        self.last = {slot: next(made) for slot in self.carried}
+        self.stacks = {each: next(made) for each in self.stacked}
+        self.totals = {each: next(made) for each in self.sums}
+        outer.back(nodes, self._write_backward)
+        outer.loops.append(self)
+        for k, item, trip in self.used_after:
+            variable, lag = self.result(k, item, trip), self.stretch.trips - trip
+            if k in self.hoisted:
+                outer.alias(variable, outer.find(self.result(k, item, 0)))
+            elif k in self.taken:
+                outer.entry(
+                    *self.periods.entries[self.stretch.start + trip * len(self.entries) + k]
+                )
+            elif (k, item) in self.totals:
+                self._write_total(variable, (k, item))
+            elif (k, item, lag) in self.last:
+                outer.alias(variable, self.last[k, item, lag])
+            else:
+                outer.rows[id(variable)] = self.stacks[k, item], trip
+
+    def _write_total(self, variable: Operand, maker: tuple[int, int]) -> None:
+        """What a sum is after the loop."""
+        outer, first, total = self.outer, self.first[*maker, 1], self.totals[maker]
+        node = outer.node(variable, outer.builder.ufunc(np.add, first.value, total.value))
+
+        def back() -> None:
+            for each in (first, total):
+                if not each.value.is_constant:
+                    each.contributions.append(outer.adjoint(node))  # type: ignore[arg-type]
+
+        outer.back((node,), back)
+
+    def _write_backward(self) -> None:
+        """Write the loop backwards, from the adjoints of what the other made."""
+        outer, body, trips = self.outer, Body(self.stretch.trips), self.stretch.trips
+        written, builder = body.written, body.written.builder
+        for slot in self.carried:
+            self._carried_argument(body, slot)
+        before = {slot: builder.argument(self.slots[slot]) for slot in self.carried}
+        stacks = {value: Value((trips, *value.shape)) for value in before.values()}
+        body.rows += [(value, Rows(stack)) for value, stack in stacks.items()]
+        nodes = self._enter(body, before)
+        g: Any
+        for (k, item, lag), g in zip(self.carried, body.carried, strict=True):
+            node = written.find(self.result(k, item, 0)) if lag == 1 else nodes[k, item, lag - 1]
+            node.contributions.append(g)
+        for each, stack in self.stacks.items():
+            g = outer.adjoint(stack)
+            if g is not None:
+                node = written.find(self.result(*each, 0))
+                value = builder.argument(node.shape)
+                body.rows.append((value, Rows(outer.builder.broadcast(g, stack.shape))))
+                node.contributions.append(value)
+        for each, total in self.totals.items():
+            g = outer.adjoint(total)
+            if g is not None:
+                value = (
+                    builder.constant(g.data)
+                    if g.is_constant and not g.shape
+                    else builder.argument(g.shape)
+                )
+                if not value.is_constant:
+                    body.shared.append((value, g))
+                written.find(self.result(*each, 0)).contributions.append(value)
+        written.write_reverse()
+        written.guard_finite()
+        self._is_guarded = True
+        of_slots = dict(zip(self.carried, stacks.values(), strict=True))
+        self._write_loop_backwards(body, nodes, of_slots)
+
+    def _write_loop_backwards(
+        self, body: Body, nodes: dict[Hashable, Node], stacks: dict[Slot, Value]
+    ) -> None:
+        """Write the step, stack what it needs, and hand its results on."""
+        outer, written = self.outer, body.written
+        zero = written.builder.constant(0.0)
+
+        def adjoints(keys: Iterable[Hashable]) -> dict[Hashable, Value]:
+            found = {key: written.adjoint(nodes[key]) for key in keys}
+            return {
+                key: written.full(g, nodes[key].shape)
+                for key, g in found.items()
+                if g is not None and not is_number(g, 0.0)
+            }
+
+        carried = adjoints(self.carried)
+        rows = adjoints(key for key, (_, rows) in self.rows.items() if rows.contribute)
+        shared = adjoints(key for key, node in self.shared.items() if not node.value.is_constant)
+        outputs = [carried.get(slot, written.full(zero, self.slots[slot])) for slot in self.carried]
+        body.fold()
+        loop, given = body.loop(
+            [*outputs, *rows.values(), *shared.values()], len(rows), backwards=True
+        )
+        read = set(map(id, given))
+        self.extra = {slot: stack for slot, stack in stacks.items() if id(stack) in read}
+        self._write_again()
+        starts = [
+            outer.full(outer.adjoint(node) or outer.builder.constant(0.0), node.shape)
+            for node in self.last.values()
+        ]
+        step = Step(loop, [*starts, *given], loop.results(*starts, *given))
+        outer.builder.steps.append(step)
+        made = iter(step.results)
+        for slot in self.carried:
+            g, first = next(made), self.first[slot]
+            if not first.value.is_constant:
+                first.contributions.append(g)
+        for key in rows:
+            self.rows[key][1].contribute(next(made))  # type: ignore[misc]
+        for key in shared:
+            self.shared[key].contributions.append(next(made))
+
+    def _write_again(self) -> None:
+        """Let the step forward make everything that is wanted of it now."""
+        step, kept = self.step, len(self.carried) + len(self.stacked)
+        old = [value for value in step.results if value not in self.extra.values()]
+        step.kernel, operands = self._forward()
+        step.operands = tuple(operands)
+        step.results = (*old[:kept], *self.extra.values(), *old[kept:])
+        for value in self.extra.values():
+            value._step = ref(step)
+
+    def guard_finite(self) -> None:
+        """Guard the results of the body that must be finite, unless the loop backwards does."""
+        if not self._is_guarded:
+            self.body.written.guard_finite()
+            self._write_again()
+
+
+def stand_in(x: Operand) -> Operand:
+    """A variable like another one."""
+    stand: Operand = new(VarMat if x.shape else Var)
+    stand._val, stand._adj, stand._tape = x._val, None, x._tape
+    return stand
+
+
+def rerooted(x: Operand, root: Operand) -> Operand:
+    """The same view of another variable."""
+    if not isinstance(x, View):
+        return root
+    view: Operand = new(type(x))
+    view._val, view._tape, view._how, view._root = x._val, x._tape, x._how, root
+    view._parent = rerooted(x._parent, root)
+    return view

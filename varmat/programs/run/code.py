@@ -1,0 +1,713 @@
+"""Instructions for LLVM out of the graph of a program.
+
+Numbers are in registers. All steps of one stage over axes of one length are one loop, in vectors,
+with an accumulator for each sum. What a loop needs of an earlier one is computed again if that is
+cheap, and kept in scratch memory otherwise. Scratch memory is assigned at the end, when it is known
+who touches it last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from varmat.programs.run.functions import LANES as WIDTH
+from varmat.programs.run.functions import Functions
+from varmat.programs.run.graph import FIRST, Graph, Memory, Node, RowSum, Store
+
+if TYPE_CHECKING:
+    pass
+
+DOUBLE, INT, INT32, BIT, BYTE = (
+    ir.DoubleType(),
+    ir.IntType(64),
+    ir.IntType(32),
+    ir.IntType(1),
+    ir.IntType(8),
+)
+POINTER = ir.PointerType()
+# Nodes that are kept rather than computed again.
+HEAVY = frozenset({"divide", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
+     "sin", "cos", "divide1p", "half_exp", "half_expm1", "arctan", "gather", "rows"})  # fmt: skip
+READS = frozenset({"load", "gather", "rows"})
+# Bytes to which scratch memory is aligned.
+LINE = 64
+Place = tuple[Memory, int]
+
+
+class Code:
+    """The function of a program: its arguments are the addresses of arguments and outputs, the
+    scratch memory, and the function that calls Python. It returns 0, or why the run ended.
+    """
+
+    def __init__(self, module: ir.Module, name: str, places: int, first_output: int) -> None:
+        self.module, self.first_output = module, first_output
+        kind = ir.FunctionType(INT, [POINTER] * (places + 1))
+        self.function = ir.Function(module, kind, name)
+        self.function.linkage = "internal"
+        self.function.attributes.add("noinline")
+        for argument in self.function.args:
+            argument.add_attribute("noalias")
+        *self.places, self.scratch = self.function.args
+        entry = self.function.append_basic_block("entry")
+        begin = self.function.append_basic_block("begin")
+        self.entry = ir.IRBuilder(entry)
+        self._enter = self.entry.branch(begin)
+        self.entry.position_before(self._enter)
+        self.b = ir.IRBuilder(begin)
+        self.one, self.many = Functions(module, 1), Functions(module, WIDTH)
+        # As NumPy has it: x * y - y * x is zero.
+        self.one.flags = self.many.flags = ()
+        self.ended = self._exit(1)
+        self.failed = self._exit(2)
+        self.callback = 0
+        self._clock = 0
+        self._log: list[Memory] = []
+        self._scratch: dict[int, tuple[Memory, list[ir.Constant]]] = {}
+        self._constants: dict[Any, ir.GlobalVariable] = {}
+        self.held: list[object] = []
+        self.memo: dict[int, ir.Value] = {}
+        self.scratch_bytes = 0
+
+    def _exit(self, status: int) -> ir.Block:
+        block = self.function.append_basic_block()
+        ir.IRBuilder(block).ret(INT(status))
+        return block
+
+    # --- a graph ---
+
+    def emit(self, graph: Graph) -> None:
+        """All stages of a graph, at the place where the builder is."""
+        self.held += graph.held
+        again = _plan(graph)
+        last = max([*(stage for stage, _ in graph.loops), *graph.actions, 0])
+        for stage in range(last + 1):
+            for action in graph.actions.get(stage, ()):
+                self._clock += 1
+                action(self)
+            for key in sorted(key for key in graph.loops if key[0] == stage):
+                self._clock += 1
+                VectorLoop(self, key[1], *graph.loops[key], again.get(stage, {})).emit()
+
+    def finish(self) -> None:
+        """Return, and assign scratch memory."""
+        self.b.ret(INT(0))
+        ends: list[tuple[int, int, int]] = []  # when a piece is free, where it begins, its bytes
+        for memory, places in sorted(self._scratch.values(), key=lambda each: each[0].since):
+            size = -(-memory.size // LINE) * LINE
+            fitting = [e for e in ends if e[0] < memory.since and e[2] >= size]
+            if fitting:
+                chosen = min(fitting, key=lambda e: e[2])
+                ends.remove(chosen)
+                at, size = chosen[1:]
+            else:
+                at = self.scratch_bytes
+                self.scratch_bytes += size
+            ends.append((memory.last, at, size))
+            for each in places:
+                each.constant = at
+
+    # --- memory ---
+
+    def touch(self, memory: Memory) -> None:
+        memory.since = self._clock if memory.since < 0 else memory.since
+        memory.last = self._clock
+        self._log.append(memory)
+
+    def address(self, memory: Memory, offset: ir.Value | int = 0) -> ir.Value:
+        """A pointer to a place in memory."""
+        self.touch(memory)
+        if memory.is_constant:
+            base = INT(memory.base).inttoptr(POINTER)
+        elif memory.base is None:
+            at = ir.Constant(INT, 0)
+            self._scratch.setdefault(id(memory), (memory, []))[1].append(at)
+            base = self.b.gep(self.scratch, [at], source_etype=BYTE)
+        elif isinstance(memory.base, int):
+            base = self.places[memory.base]
+        else:
+            for each in memory.behind:
+                self.touch(each)
+            base = memory.base
+        if isinstance(offset, int) and not offset:
+            return base
+        offset = INT(offset) if isinstance(offset, int) else offset
+        return self.b.gep(base, [offset], source_etype=BYTE)
+
+    @contextmanager
+    def repeated(self) -> Iterator[None]:
+        """What is touched inside is needed all the time."""
+        start, first = len(self._log), self._clock
+        yield
+        for memory in {id(m): m for m in self._log[start:]}.values():
+            if memory.since >= first:
+                memory.since = first
+            memory.last = self._clock
+        del self._log[start:]
+
+    def words(self, *numbers: int) -> ir.Value:
+        """The address of integers."""
+        if numbers not in self._constants:
+            kind = ir.ArrayType(INT, max(len(numbers), 1))
+            name = f"words.{self.function.name}.{len(self._constants)}"
+            variable = ir.GlobalVariable(self.module, kind, name)
+            variable.linkage, variable.global_constant = "internal", True
+            variable.initializer = ir.Constant(kind, list(numbers) or [0])
+            self._constants[numbers] = variable
+        return self._constants[numbers]
+
+    def on_stack(self, kind: ir.Type, count: int) -> ir.Value:
+        return self.entry.alloca(kind, count)
+
+    # --- numbers ---
+
+    def number(self, node: Node) -> ir.Value:
+        found = self.memo.get(id(node))
+        if found is not None:
+            return found
+        needed: dict[int, Node] = {}
+        stack = [node]
+        while stack:
+            each = stack.pop()
+            if id(each) not in needed and id(each) not in self.memo:
+                needed[id(each)] = each
+                stack += each.args
+        for each in sorted(needed.values(), key=lambda each: each.number):
+            self.memo[id(each)] = self._number(each)
+        return self.memo[id(node)]
+
+    def _number(self, node: Node) -> ir.Value:
+        if node.op == "constant":
+            return self.one.constant(node.data)
+        if node.op == "given":
+            return node.data
+        if node.op == "load":
+            memory, at, _ = node.data
+            return self.read(memory, at, node.truth)
+        if node.op == "gather":
+            memory, index, index_at, at, size = node.data
+            here = self.b.mul(self.b.load(self.address(index, index_at), typ=INT), INT(size))
+            return self.read(memory, self.b.add(here, INT(at)), node.truth)
+        return self.one.apply(self.b, node.op, *(self.memo[id(a)] for a in node.args))
+
+    def read(self, memory: Memory, at: ir.Value | int, truth: bool = False) -> ir.Value:
+        x = self.b.load(self.address(memory, at), typ=BYTE if truth else DOUBLE)
+        return self.b.icmp_unsigned("!=", x, BYTE(0)) if truth else x
+
+    def store_number(self, memory: Memory, node: Node, at: int, add: bool) -> None:
+        x = self.number(node)
+        if add:
+            x = self.b.fadd(self.read(memory, at), x)
+        if memory.itemsize == 1:
+            x = self.b.zext(x, BYTE)
+        self.b.store(x, self.address(memory, at))
+
+    def guard(self, holds: Node) -> None:
+        self.unless(self.number(holds), self.ended)
+
+    def unless(self, holds: ir.Value, end: ir.Block) -> None:
+        following = self.function.append_basic_block()
+        self.b.cbranch(holds, following, end)
+        self.b.position_at_end(following)
+
+    # --- loops ---
+
+    def over(
+        self,
+        count: ir.Value | int,
+        carried: Sequence[ir.Value],
+        body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+        step: int = 1,
+        start: int = 0,
+    ) -> list[ir.Value]:
+        """A loop of at least one turn; `body` takes the index and what is carried, and returns the
+        latter.
+        """
+        b = self.b
+        before, block = b.block, b.append_basic_block()
+        b.branch(block)
+        b.position_at_end(block)
+        i = b.phi(INT)
+        places = [b.phi(x.type) for x in carried]
+        made = list(body(i, places))
+        following = b.add(i, INT(step))
+        i.add_incoming(INT(start), before)
+        i.add_incoming(following, b.block)
+        for place, x, y in zip(places, carried, made, strict=True):
+            place.add_incoming(x, before)
+            place.add_incoming(y, b.block)
+        after = b.append_basic_block()
+        stop = INT(count) if isinstance(count, int) else count
+        b.cbranch(b.icmp_signed("<", following, stop), block, after)
+        b.position_at_end(after)
+        return made
+
+    # --- calls: they take the places of operands and results ---
+
+    def call_python(self, places: Sequence[Place | None], number: int) -> None:
+        given = self.on_stack(POINTER, max(len(places), 1))
+        for i, place in enumerate(places):
+            address = POINTER(None) if place is None else self.address(*place)
+            self.b.store(address, self.b.gep(given, [INT(i)], source_etype=POINTER))
+        kind = ir.FunctionType(INT, [INT, POINTER])
+        function = self.b.inttoptr(INT(self.callback), kind.as_pointer())
+        status = self.b.call(function, [INT(number), given])
+        self.unless(self.b.icmp_unsigned("==", status, INT(0)), self.failed)
+
+    def call_loop(
+        self,
+        places: Sequence[Place],
+        loop: tuple[int, int],
+        order: Sequence[int],
+        lengths: Sequence[int],
+        outer: Sequence[Sequence[int]],
+        dims: Sequence[int],
+        steps: Sequence[int],
+    ) -> None:
+        """Calls of an inner loop of NumPy, within loops over outer axes; `outer` has the strides of
+        all operands for each outer axis.
+        """
+        places = [places[i] for i in order]
+        given = self.on_stack(POINTER, len(places))
+        kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER])
+        function = self.b.inttoptr(INT(loop[0]), kind.as_pointer())
+
+        def nest(axis: int, offsets: list[ir.Value | int]) -> None:
+            if axis < len(lengths):
+
+                def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
+                    here = [
+                        self.b.add(at if isinstance(at, ir.Value) else INT(at),
+                                   self.b.mul(i, INT(stride)))
+                        for at, stride in zip(offsets, outer[axis], strict=True)
+                    ]  # fmt: skip
+                    nest(axis + 1, here)
+                    return []
+
+                self.over(lengths[axis], [], turn)
+                return
+            for j, ((memory, _), at) in enumerate(zip(places, offsets, strict=True)):
+                place = self.b.gep(given, [INT(j)], source_etype=POINTER)
+                self.b.store(self.address(memory, at), place)
+            data = INT(loop[1]).inttoptr(POINTER)
+            self.b.call(function, [given, self.words(*dims), self.words(*steps), data])
+
+        nest(0, [at for _, at in places])
+
+    def call_fortran(self, places: Sequence[Place], address: int, given: Sequence[Any]) -> None:
+        """A call of a function of LAPACK or BLAS, which takes addresses: of characters, integers,
+        floats, and of the places whose numbers stand in tuples.
+        """
+        arguments = []
+        for x in given:
+            if isinstance(x, tuple):
+                arguments.append(self.address(*places[x[0]]))
+                continue
+            kind = BYTE if isinstance(x, bytes) else INT32 if isinstance(x, int) else DOUBLE
+            key = kind, x
+            if key not in self._constants:
+                name = f"given.{self.function.name}.{len(self._constants)}"
+                self._constants[key] = variable = ir.GlobalVariable(self.module, kind, name)
+                variable.linkage, variable.global_constant = "internal", True
+                variable.initializer = ir.Constant(kind, x[0] if isinstance(x, bytes) else x)
+            arguments.append(self._constants[key])
+        kind = ir.FunctionType(ir.VoidType(), [POINTER] * len(arguments))
+        self.b.call(self.b.inttoptr(INT(address), kind.as_pointer()), arguments)
+
+    def fill_zeros(self, places: Sequence[Place], count: int) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [POINTER, BYTE, INT, BIT])
+        f = declared(self.module, "llvm.memset.p0.i64", kind)
+        self.b.call(f, [self.address(*places[0]), BYTE(0), INT(count), BIT(0)])
+
+    def scatter_to(self, places: Sequence[Place], count: int, stride: int) -> None:
+        """Add elements at places, one after the other."""
+        (part, part_at), (index, index_at), (out, out_at) = places
+
+        def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
+            b = self.b
+            at = b.load(self.address(index, b.add(b.mul(i, INT(8)), INT(index_at))), typ=INT)
+            x = self.read(part, b.add(b.mul(i, INT(stride)), INT(part_at)))
+            place = self.address(out, b.add(b.mul(at, INT(8)), INT(out_at)))
+            b.store(b.fadd(b.load(place, typ=DOUBLE), x), place)
+            return []
+
+        self.over(count, [], turn)
+
+    def segments_to(
+        self, places: Sequence[Place], starts: Memory, order: Memory | None, count: int
+    ) -> None:
+        """Sums over the elements that go to each place: `order` lists them, place by place."""
+        b, (part, part_at), (out, out_at) = self.b, places[0], places[1]
+
+        def element(k: ir.Value) -> ir.Value:
+            if order is not None:
+                k = b.load(self.address(order, b.mul(k, INT(8))), typ=INT)
+            return self.address(part, b.add(b.mul(k, INT(8)), INT(part_at)))
+
+        def vector(k: ir.Value) -> ir.Value:
+            if order is None:
+                return b.load(element(k), align=8, typ=self.many.kind)
+            return self.lanes(lambda j: b.load(element(b.add(k, INT(j))), typ=DOUBLE))
+
+        def place(j: ir.Value, _: object) -> Sequence[ir.Value]:
+            at = b.mul(j, INT(8))
+            first = b.load(self.address(starts, at), typ=INT)
+            last = b.load(self.address(starts, b.add(at, INT(8))), typ=INT)
+            whole = b.sub(last, b.urem(b.sub(last, first), INT(WIDTH)))
+            k, (total,) = self.counted(
+                first,
+                whole,
+                WIDTH,
+                [self.many.constant(0.0)],
+                lambda k, x: [b.fadd(x[0], vector(k))],
+            )
+            number = self.sum_of_lanes(total)
+            _, (number,) = self.counted(
+                k, last, 1, [number], lambda k, x: [b.fadd(x[0], b.load(element(k), typ=DOUBLE))]
+            )
+            b.store(number, self.address(out, b.add(at, INT(out_at))))
+            return []
+
+        self.over(count, [], place)
+
+    def counted(
+        self,
+        first: ir.Value,
+        last: ir.Value,
+        step: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+    ) -> tuple[ir.Value, list[ir.Value]]:
+        """A loop that may have no turn; the index at its end, and what is carried."""
+        b = self.b
+        before, head = b.block, b.append_basic_block()
+        inside, after = b.append_basic_block(), b.append_basic_block()
+        b.branch(head)
+        b.position_at_end(head)
+        i = b.phi(INT)
+        places = [b.phi(x.type) for x in carried]
+        b.cbranch(b.icmp_signed("<", i, last), inside, after)
+        b.position_at_end(inside)
+        made = body(i, places)
+        following = b.add(i, INT(step))
+        i.add_incoming(first, before)
+        i.add_incoming(following, b.block)
+        for place, x, y in zip(places, carried, made, strict=True):
+            place.add_incoming(x, before)
+            place.add_incoming(y, b.block)
+        b.branch(head)
+        b.position_at_end(after)
+        return i, places
+
+    # --- vectors ---
+
+    def lanes(self, element: Callable[[int], ir.Value]) -> ir.Value:
+        """A vector of elements that are loaded one by one."""
+        first = element(0)
+        x = ir.Constant(ir.VectorType(first.type, WIDTH), ir.Undefined)
+        for j in range(WIDTH):
+            x = self.b.insert_element(x, element(j) if j else first, INT32(j))
+        return x
+
+    def splat(self, x: ir.Value) -> ir.Value:
+        kind = ir.VectorType(x.type, WIDTH)
+        one = self.b.insert_element(ir.Constant(kind, ir.Undefined), x, INT32(0))
+        return self.b.shuffle_vector(
+            one, one, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH)
+        )
+
+    def sum_of_lanes(self, x: ir.Value) -> ir.Value:
+        name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
+        f = declared(self.module, name, ir.FunctionType(DOUBLE, [DOUBLE, x.type]))
+        return self.b.call(f, [DOUBLE(-0.0), x], fastmath=("reassoc",))
+
+
+def declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
+    found = module.globals.get(name)
+    return found if found is not None else ir.Function(module, kind, name)
+
+
+class VectorLoop:
+    """All sums and stores of one stage along axes of one length.
+
+    Parameters
+    ----------
+    code : Code
+    n : int
+    reductions : list of Node
+    stores : list of Store
+    again : dict
+        By the id of a node, the node that loads it.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        n: int,
+        reductions: list[Node],
+        stores: list[Store],
+        again: dict[int, Node],
+    ) -> None:
+        self.code, self.n, self.reductions, self.stores = code, n, reductions, stores
+        # What is computed, in order: the node and what stands for it; and the numbers it takes.
+        found: dict[int, tuple[Node, Node]] = {}
+        self._numbers: dict[int, Node] = {}
+        stack = [*(r.args[0] for r in reductions), *(s.node for s in stores)]
+        while stack:
+            node = stack.pop()
+            if not node.n:
+                self._numbers[id(node)] = node
+            elif id(node) not in found:
+                now = again.get(id(node), node)
+                found[id(node)] = node, now
+                stack += now.args
+        self._order = sorted(found.values(), key=lambda pair: pair[0].number)
+
+    def emit(self) -> None:
+        code, n, width = self.code, self.n, WIDTH
+        self._splats = {key: code.splat(code.number(node)) for key, node in self._numbers.items()}
+        weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order)
+        copies = max(1, min(4 if weight < 16 else 2 if weight < 60 else 1, n // width))
+        firsts = [self._first(r) for r in self.reductions]
+        with code.repeated():
+            if copies == 1 and n % width:
+                turns = -(-n // width)
+                made = code.over(turns, firsts, lambda t, x: self._last(0, t, x))
+            else:
+                made = self._whole(copies, firsts)
+        for r, x in zip(self.reductions, made, strict=True):
+            code.memo[id(r)] = self._of_lanes(r, x)
+
+    def _whole(self, copies: int, firsts: list[ir.Value]) -> list[ir.Value]:
+        code, n, count, step = self.code, self.n, len(self.reductions), copies * WIDTH
+        whole = n // step * step
+
+        def body(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            made: list[ir.Value] = []
+            for c in range(copies):
+                at = code.b.add(i, INT(c * WIDTH)) if c else i
+                made += self._turn(at, None, carried[c * count : (c + 1) * count])
+            return made
+
+        every = code.over(whole, firsts * copies, body, step)
+        made = every[:count]
+        for c in range(1, copies):
+            pairs = zip(self.reductions, made, every[c * count :], strict=False)
+            made = [self._joined(*each) for each in pairs]
+        left = n - whole
+        if left > WIDTH:
+            return code.over(-(-left // WIDTH), made, lambda t, x: self._last(whole, t, x))
+        return self._last(whole, INT(0), made) if left else made
+
+    def _last(self, whole: int, t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        """A turn that may overlap with the one before: lanes that were there do not count twice."""
+        b = self.code.b
+        begin = b.add(INT(whole), b.mul(t, INT(WIDTH)))
+        last = INT(self.n - WIDTH)
+        i = b.select(b.icmp_signed("<", begin, last), begin, last)
+        kind = ir.VectorType(INT, WIDTH)
+        lanes = ir.Constant(kind, list(range(WIDTH)))
+        return self._turn(i, b.icmp_signed(">=", lanes, self.code.splat(b.sub(begin, i))), carried)
+
+    def _turn(
+        self, i: ir.Value, mask: ir.Value | None, carried: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        code, b, many = self.code, self.code.b, self.code.many
+        made = dict(self._splats)
+        for node, now in self._order:
+            made[id(node)] = (
+                self._read(now, i)
+                if now.op in READS
+                else many.apply(b, now.op, *(made[id(a)] for a in now.args))
+            )
+        for store in self.stores:
+            write = self._add_rows if isinstance(store, RowSum) else self._store
+            write(store, made[id(store.node)], i, mask)
+        results = []
+        for r, x in zip(self.reductions, carried, strict=True):
+            y = made[id(r.args[0])]
+            if mask is not None:
+                y = b.select(mask, y, self._first(r))
+            results.append(self._joined(r, x, y))
+        return results
+
+    def _first(self, r: Node) -> ir.Value:
+        return self.code.many.constant(FIRST[r.op[:-4]])
+
+    def _joined(self, r: Node, x: ir.Value, y: ir.Value) -> ir.Value:
+        return self.code.many.apply(self.code.b, r.op[:-4], x, y)
+
+    def _of_lanes(self, r: Node, x: ir.Value) -> ir.Value:
+        code, name = self.code, r.op[:-4]
+        if name == "add":
+            return code.sum_of_lanes(x)
+        b, shift = code.b, WIDTH // 2
+        while shift:  # halves are joined
+            lanes = [(j + shift) % WIDTH for j in range(WIDTH)]
+            other = b.shuffle_vector(x, x, ir.Constant(ir.VectorType(INT32, WIDTH), lanes))
+            x = code.many.apply(b, name, x, other)
+            shift //= 2
+        return b.extract_element(x, INT32(0))
+
+    def _place(self, memory: Memory, at: int, stride: int, i: ir.Value) -> ir.Value:
+        b = self.code.b
+        offset = b.mul(i, INT(stride))
+        return self.code.address(memory, b.add(offset, INT(at)) if at else offset)
+
+    def _chunks(
+        self,
+        columns: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[ir.Value, ir.Value | None, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """A loop over the columns of a row. The last turn may overlap with the one before: it has
+        a mask of what is new.
+        """
+        whole, left = columns // WIDTH * WIDTH, columns % WIDTH
+        made = self.code.over(whole, carried, lambda c, x: body(c, None, x), WIDTH)
+        if left:
+            lanes = [j >= WIDTH - left for j in range(WIDTH)]
+            mask = ir.Constant(ir.VectorType(BIT, WIDTH), lanes)
+            made = list(body(INT(columns - WIDTH), mask, made))
+        return made
+
+    def _row(self, matrix: Memory, at: int, stride: int, i: ir.Value, c: ir.Value) -> ir.Value:
+        b = self.code.b
+        place = b.add(b.add(b.mul(i, INT(stride)), b.mul(c, INT(8))), INT(at))
+        return b.load(self.code.address(matrix, place), align=8, typ=self.code.many.kind)
+
+    def _times_rows(self, node: Node, i: ir.Value) -> ir.Value:
+        """The inner products of rows of a matrix with a vector."""
+        code, b = self.code, self.code.b
+        matrix, at, stride, columns, numbers, begin = node.data
+        zero = code.many.constant(0.0)
+
+        def turn(c: ir.Value, mask: ir.Value | None, totals: list[ir.Value]) -> list[ir.Value]:
+            place = code.address(numbers, b.add(b.mul(c, INT(8)), INT(begin)))
+            x = b.load(place, align=8, typ=zero.type)
+            x = x if mask is None else b.select(mask, x, zero)
+            rows = (self._row(matrix, at, stride, b.add(i, INT(j)), c) for j in range(WIDTH))
+            if mask is not None:
+                rows = (b.select(mask, row, zero) for row in rows)
+            return [
+                b.fadd(total, b.fmul(row, x, flags=("contract",)), flags=("contract",))
+                for total, row in zip(totals, rows, strict=True)
+            ]
+
+        totals = self._chunks(columns, [zero] * WIDTH, turn)
+        return code.lanes(lambda j: code.sum_of_lanes(totals[j]))
+
+    def _add_rows(self, store: RowSum, x: ir.Value, i: ir.Value, mask: ir.Value | None) -> None:
+        code, b = self.code, self.code.b
+        zero = code.many.constant(0.0)
+        if mask is not None:
+            x = b.select(mask, x, zero)
+        weights = [code.splat(b.extract_element(x, INT32(j))) for j in range(WIDTH)]
+
+        def turn(c: ir.Value, new: ir.Value | None, _: object) -> list[ir.Value]:
+            place = code.address(store.memory, b.mul(c, INT(8)))
+            total = before = b.load(place, align=8, typ=zero.type)
+            for j, weight in enumerate(weights):
+                row = self._row(store.matrix, store.at, store.stride, b.add(i, INT(j)), c)
+                product = b.fmul(row, weight, flags=("contract",))
+                total = b.fadd(total, product, flags=("contract",))
+            if new is not None:
+                total = b.select(new, total, before)
+            b.store(total, place, align=8)
+            return []
+
+        self._chunks(store.columns, [], turn)
+
+    def _read(self, node: Node, i: ir.Value) -> ir.Value:
+        code, b = self.code, self.code.b
+        if node.op == "rows":
+            return self._times_rows(node, i)
+        if node.op == "gather":
+            memory, index, index_at, at, size = node.data
+
+            def element(j: int) -> ir.Value:
+                here = b.mul(b.load(self._place(index, index_at + 8 * j, 8, i), typ=INT), INT(size))
+                place = code.address(memory, b.add(here, INT(at)) if at else here)
+                return b.load(place, typ=BYTE if node.truth else DOUBLE)
+
+            x = code.lanes(element)
+        else:
+            memory, at, stride = node.data
+            kind = BYTE if node.truth else DOUBLE
+            if stride == memory.itemsize:
+                place = self._place(memory, at, stride, i)
+                x = b.load(place, align=memory.itemsize, typ=ir.VectorType(kind, WIDTH))
+            else:
+                x = code.lanes(
+                    lambda j: b.load(self._place(memory, at + j * stride, stride, i), typ=kind)
+                )
+        if node.truth:
+            return b.icmp_unsigned("!=", x, ir.Constant(x.type, [0] * WIDTH))
+        return x
+
+    def _store(self, store: Store, x: ir.Value, i: ir.Value, mask: ir.Value | None) -> None:
+        code, b = self.code, self.code.b
+        memory, _, at, stride, add = store
+        if memory.itemsize == 1:
+            x = b.zext(x, ir.VectorType(BYTE, WIDTH))
+        if add and mask is not None:
+            x = b.select(mask, x, code.many.constant(0.0))
+        if stride == memory.itemsize:
+            place = self._place(memory, at, stride, i)
+            if add:
+                x = b.fadd(b.load(place, align=8, typ=x.type), x)
+            b.store(x, place, align=memory.itemsize)
+            return
+        for j in range(WIDTH):
+            place, y = (
+                self._place(memory, at + j * stride, stride, i),
+                b.extract_element(x, INT32(j)),
+            )
+            b.store(b.fadd(b.load(place, typ=DOUBLE), y) if add else y, place)
+
+
+def _plan(graph: Graph) -> dict[int, dict[int, Node]]:
+    """What loops need of earlier ones and keep rather than compute again: by stage, and by the id
+    of the node, the node that loads it.
+    """
+    again: dict[int, dict[int, Node]] = {}
+    heavy: dict[int, bool] = {}
+    kept: dict[int, Memory] = {}
+    for stage in range(max((s for s, _ in graph.loops), default=-1), 0, -1):
+        for key in [key for key in graph.loops if key[0] == stage]:
+            reductions, stores = graph.loops[key]
+            stack = [*(r.args[0] for r in reductions), *(s.node for s in stores)]
+            seen: set[int] = set()
+            while stack:
+                node = stack.pop()
+                if id(node) in seen or not node.n:
+                    continue
+                seen.add(id(node))
+                if node.stage < stage and not node.truth and _is_heavy(node, heavy):
+                    if id(node) not in kept:
+                        kept[id(node)] = memory = graph.scratch(node.n)
+                        memory.stage = node.stage + 1
+                        graph.loops[node.stage, node.n][1].append(Store(memory, node, 0, 8, False))
+                    load = graph.load(kept[id(node)], 0, 8, node.n)
+                    again.setdefault(stage, {})[id(node)] = load
+                else:
+                    stack += node.args
+    return again
+
+
+def _is_heavy(node: Node, known: dict[int, bool]) -> bool:
+    """Whether a node, or what it is made of, takes long."""
+    stack = [node]
+    while stack:
+        each = stack[-1]
+        missing = [a for a in each.args if a.n and id(a) not in known]
+        if id(each) not in known and missing and each.op not in HEAVY:
+            stack += missing
+            continue
+        if id(each) not in known:
+            known[id(each)] = each.op in HEAVY or any(known[id(a)] for a in each.args if a.n)
+        stack.pop()
+    return known[id(node)]

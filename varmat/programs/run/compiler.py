@@ -1,0 +1,48 @@
+"""LLVM: instructions to machine code, whose memory lives as long as an object."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+# LLVM is not made for several threads at once.
+_LOCK = threading.Lock()
+# Instructions from which code is made with less care, because it takes as long as a recording.
+LARGE = 20_000
+
+
+def _target(level: int) -> llvm.TargetMachine:
+    # An engine owns its target: each has its own.
+    target, cpu, features = _host()
+    return target.create_target_machine(opt=level, cpu=cpu, features=features)
+
+
+@cache
+def _host() -> tuple[llvm.Target, str, str]:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple(), llvm.get_host_cpu_name(), features
+
+
+class Compiled:
+    """The functions of a module as machine code. Their addresses hold as long as it lives."""
+
+    def __init__(self, module: ir.Module) -> None:
+        text = str(module)
+        with _LOCK:
+            level = 2 if text.count("\n") < LARGE else 0
+            target = _target(level)
+            parsed = llvm.parse_assembly(text)
+            if level:
+                options = llvm.create_pipeline_tuning_options(speed_level=level)
+                passes = llvm.create_pass_builder(target, options)
+                passes.getModulePassManager().run(parsed, passes)
+            self._engine = llvm.create_mcjit_compiler(parsed, target)
+            self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        return int(self._engine.get_function_address(name))

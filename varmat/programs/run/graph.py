@@ -1,0 +1,858 @@
+"""A program as a graph of numbers and vectors, from which `code` makes instructions.
+
+Every axis of few elements is written out, so that a value is an array of nodes, one for each place
+on its short axes: a matrix of 1,000 x 5 is five vectors of a loop of 1,000 turns, a sum over its
+rows four additions. Views choose nodes. Equal nodes are one. What does not fit lies in memory, and
+is computed by the inner loops of NumPy and SciPy.
+
+Each node has a stage. Nodes that need a sum over a long axis, or memory that a loop fills, come one
+stage after it. In a stage the actions (numbers, calls, guards, loops of the representation) run in
+the order of the program, then one loop for each length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.programs.ir.program import (
+    BOOL,
+    FLAT,
+    FLOAT,
+    LONG,
+    MOST,
+    OBJECT,
+    NotFusedError,
+    Program,
+    Shape,
+    Step,
+    Value,
+    as_objects,
+    contiguous_strides,
+    element_places,
+    form_of,
+    shortened,
+)
+from varmat.programs.run import nests
+from varmat.programs.run.functions import PARTS, SUPPORTED
+from varmat.programs.run.loops import NoLoopError, loop_of
+
+Action, Function = Callable[["Code"], None], Callable[..., "Node"]
+
+# Functions of numbers that are truth values.
+TRUTHS = frozenset({
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isnan",
+     "isinf", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor",
+})  # fmt: skip
+# What a sum over a long axis begins with.
+FIRST = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf, "logical_and": True}
+
+
+class Memory:
+    """Where a value lies.
+
+    Attributes
+    ----------
+    base : int or object
+        The number of an argument or output, None for scratch memory, or the address of a constant.
+    at : int
+        Bytes from the base.
+    size : int
+        Bytes.
+    stage : int
+        From which on it can be read.
+    """
+
+    __slots__ = (
+        "at", "base", "behind", "is_constant", "itemsize", "last", "since", "size", "stage",
+    )  # fmt: skip
+
+    def __init__(
+        self, base: Any, size: int, itemsize: int = 8, *, is_constant: bool = False
+    ) -> None:
+        self.base, self.size, self.itemsize, self.at = base, size, itemsize, 0
+        self.is_constant, self.stage = is_constant, 0
+        # What else is touched: the memory that a pointer points into.
+        self.behind: tuple[Memory, ...] = ()
+        # The first and last action that touch it.
+        self.since = self.last = -1
+
+
+class Node:
+    """A number (n = 0), or one element of a long axis for each turn of a loop of n."""
+
+    __slots__ = ("args", "data", "n", "number", "op", "stage", "truth")
+
+    def __init__(
+        self, op: str, args: tuple[Node, ...], data: Any, n: int, stage: int, number: int
+    ) -> None:
+        self.op, self.args, self.data, self.n, self.stage = op, args, data, n, stage
+        # In the order in which nodes are made: operands come first.
+        self.number = number
+        self.truth = op in TRUTHS
+
+
+class Nodes(NamedTuple):
+    """The nodes of a value.
+
+    Attributes
+    ----------
+    array : ndarray of Node
+        One for each place on the short axes; along the long axis it has one element.
+    axis : int or None
+        The long axis; -1 where all axes are one.
+    """
+
+    array: np.ndarray
+    axis: int | None
+
+
+def loop_length(shape: Shape, axis: int | None) -> int:
+    return 0 if axis is None else math.prod(shape) if axis == FLAT else shape[axis]
+
+
+class Graph:
+    """The nodes and actions of a program.
+
+    Parameters
+    ----------
+    program : Program
+    given : dict
+        For each argument, by its id, its memory, or what makes its nodes.
+    outputs : sequence of Memory
+        Where the outputs go. Those without shape and memory are nodes, in `results`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        given: dict[int, Memory | Callable[[Graph], Nodes]],
+        outputs: Sequence[Memory | None],
+    ) -> None:
+        self.made: dict[Any, Node] = {}
+        self.columns: dict[Any, Node] = {}
+        self.held: list[object] = [program]
+        self.memory: dict[int, Memory] = {}
+        self.arrays: dict[int, Nodes] = {}
+        self.outputs = list(outputs)
+        self._count = 0
+        # By stage and length: reductions, and stores (memory, node, offset, stride).
+        self.loops: dict[tuple[int, int], tuple[list[Node], list[Store | RowSum]]] = defaultdict(
+            lambda: ([], [])
+        )
+        self.actions: dict[int, list[Action]] = defaultdict(list)
+        # Steps that are not pure keep their order: the stage of the last one.
+        self._impure = 0
+        self.calls_python = False
+        for key, found in given.items():
+            if isinstance(found, Memory):
+                self.memory[key] = found
+            else:
+                self.arrays[key] = found(self)
+        # Where a value is returned, it is made.
+        self._returned: dict[int, Memory] = {}
+        for value, memory in zip(program.outputs, outputs, strict=True):
+            if memory is not None and value.step is not None and value.is_contiguous:
+                self._returned.setdefault(id(value), memory)
+        for number, step in enumerate(program.steps):
+            self._number = number
+            self.step(step)
+        self.results = [
+            self._output(value, memory)
+            for value, memory in zip(program.outputs, outputs, strict=True)
+        ]
+
+    def _output(self, value: Value, memory: Memory | None) -> Nodes | None:
+        if memory is None:
+            return self.nodes(value)
+        if self.memory.get(id(value)) is not memory and value.size:
+            strides = contiguous_strides(value.shape, value.dtype.itemsize)
+            self.store(memory, value.shape, 0, strides, self.nodes(value))
+        return None
+
+    # --- nodes ---
+
+    def make(
+        self, op: str, *args: Node, data: Any = None, n: int | None = None, stage: int | None = None
+    ) -> Node:
+        n = max((a.n for a in args), default=0) if n is None else n
+        stage = max((a.stage for a in args), default=0) if stage is None else stage
+        key = (op, *map(id, args), repr(data) if op == "constant" else data, n)
+        node = self.made.get(key)
+        if node is None:
+            self._count += 1
+            node = self.made[key] = Node(op, args, data, n, stage, self._count)
+        return node
+
+    def number(self, x: float | bool) -> Node:
+        is_truth = isinstance(x, (bool, np.bool_))
+        node = self.make("constant", data=bool(x) if is_truth else float(x))
+        node.truth = is_truth
+        return node
+
+    def given(self, value: Any, stage: int, *, truth: bool = False) -> Node:
+        """A node for a number that is computed elsewhere."""
+        self._count += 1
+        node = Node("given", (), value, 0, stage, self._count)
+        node.truth = truth
+        return node
+
+    def apply(self, op: str, *x: Node) -> Node:
+        """A function of nodes; those that are composed share what they have in common."""
+        if op == "divide" and x[0].n and not x[1].n:
+            return self.make("multiply", x[0], self._reciprocal(x[1]))
+        if op == "square":
+            return self.make("multiply", x[0], x[0])
+        if op in ("positive",):
+            return x[0]
+        if op in ("logical_and", "logical_or", "logical_not", "logical_xor"):
+            x = tuple(map(self._truth, x))
+        elif op == "where":
+            x = (self._truth(x[0]), self._float(x[1]), self._float(x[2]))
+        else:
+            x = tuple(map(self._float, x))
+        if op in PARTS:
+            made: Node = PARTS[op](self._part, *x)
+            return made
+        if op in ("absolute", "fabs") and x[0].op == "negative":
+            x = x[0].args
+        if op not in SUPPORTED:
+            raise NotFusedError(op)
+        return self.make(op, *x)
+
+    def _part(self, op: str, *x: Node | float | bool) -> Node:
+        return self.apply(
+            op, *(each if isinstance(each, Node) else self.number(each) for each in x)
+        )
+
+    def _float(self, x: Node) -> Node:
+        return self.make("where", x, self.number(1.0), self.number(0.0)) if x.truth else x
+
+    def _truth(self, x: Node) -> Node:
+        return x if x.truth else self.make("not_equal", x, self.number(0.0))
+
+    def _reciprocal(self, x: Node) -> Node:
+        """One over a number by which a vector is divided. The run ends where it loses digits."""
+        if x.op == "constant" and (x.data == 0.0 or 1e-300 < abs(x.data) < 1e300):
+            with np.errstate(all="ignore"):
+                return self.number(np.divide(1.0, x.data))
+        known = ("divide", id(self.number(1.0)), id(x), None, 0) in self.made
+        made = self.make("divide", self.number(1.0), x)
+        if not known:
+            size = self.make("absolute", x)
+            inside = self.make("less", size, self.number(2.0**1022))
+            inside = self.make(
+                "logical_and", inside, self.make("greater", size, self.number(2.0**-1022))
+            )
+            for special in (0.0, math.inf):
+                inside = self.make(
+                    "logical_or", inside, self.make("equal", size, self.number(special))
+                )
+            inside = self.make("logical_or", inside, self.make("isnan", x))
+            self.require(inside)
+        return made
+
+    def nodes(self, value: Value, axis: Any = "any") -> Nodes:
+        """The nodes of a value; with an axis those along it."""
+        found = self._nodes(value)
+        if axis == "any" or found.axis == axis:
+            return found
+        return self._loaded(value, axis)
+
+    def _nodes(self, value: Value) -> Nodes:
+        found = self.arrays.get(id(value))
+        if found is not None:
+            return found
+        base = value.base
+        if base.data is not None:
+            return self._constant(value, form_of(value.shape))
+        if id(base) not in self.memory:
+            chosen = self._chosen(value, self.arrays[id(base)])
+            if chosen is not None:
+                return chosen
+        return self._loaded(value, form_of(value.shape))
+
+    def _chosen(self, value: Value, whole: Nodes) -> Nodes | None:
+        """The nodes of a view, out of those of its base."""
+        base, along, size = value.base, whole.axis, value.dtype.itemsize
+        if along is None:
+            places = element_places(value.shape, value.strides, value.offset, size)
+            axis = form_of(value.shape)
+            if axis is not None:
+                if axis == FLAT or value.strides[axis] != 0:
+                    return None
+                places = places.take([0], axis)
+            return Nodes(_picked(whole.array, places), axis)
+        if along == FLAT:
+            same = value.offset == 0 and value.size == base.size and value.is_contiguous
+            return Nodes(whole.array, FLAT) if same else None
+        for i, n in enumerate(value.shape):
+            if n == base.shape[along] and value.strides[i] == base.strides[along]:
+                shape = shortened(value.shape, i)
+                places = element_places(shape, value.strides, value.offset, size)
+                index = np.unravel_index(places, base.shape)
+                if np.all(index[along] == 0):
+                    short = shortened(base.shape, along)
+                    return Nodes(_picked(whole.array, np.ravel_multi_index(index, short)), i)
+        return None
+
+    def _loaded(self, value: Value, axis: int | None) -> Nodes:
+        base = value.base
+        if base.data is not None:
+            return self._constant(value, axis)
+        if axis == FLAT and not value.is_contiguous:
+            value = self.spread(value, value.shape)
+            base = value
+        memory = self.stored(base)
+        n = loop_length(value.shape, axis)
+        stride = 0 if not n else value.dtype.itemsize if axis == FLAT else value.strides[axis or 0]
+
+        def node(place: Shape) -> Node:
+            at = value.offset + sum(map(int.__mul__, place, value.strides))
+            if n and stride == 0:
+                return self.load(memory, at, 0, 0, value.dtype == BOOL)
+            return self.load(memory, at, stride, n, value.dtype == BOOL)
+
+        return by_places(value.shape, axis, node)
+
+    def load(self, memory: Memory, at: int, stride: int, n: int, truth: bool = False) -> Node:
+        node = self.make("load", data=(memory, at, stride), n=n, stage=memory.stage)
+        node.truth = truth
+        return node
+
+    def _constant(self, value: Value, axis: int | None) -> Nodes:
+        x = value.array_in(value.base.data)
+        if axis == FLAT:
+            x = np.ascontiguousarray(x).reshape(-1)
+            return Nodes(as_objects(self._column(x)), FLAT)
+
+        def node(place: Shape) -> Node:
+            if axis is None:
+                return self.number(x[place])
+            return self._column(x[(*place[:axis], slice(None), *place[axis + 1 :])])
+
+        return by_places(value.shape, axis, node)
+
+    def _column(self, x: np.ndarray) -> Node:
+        """A line of a constant, in one piece."""
+        if x.strides[0] == 0:
+            return self.number(x[0])
+        key = x.ctypes.data, x.strides, len(x)
+        if key not in self.columns:
+            is_truth = x.dtype == bool
+            if not (is_truth or x.dtype == FLOAT) or x.strides[0] != x.itemsize:
+                x = np.ascontiguousarray(x, bool if is_truth else float)
+            self.columns[key] = self.load(self.constant(x), 0, x.itemsize, len(x), is_truth)
+        return self.columns[key]
+
+    def constant(self, x: np.ndarray) -> Memory:
+        self.held.append(x)
+        return Memory(x.ctypes.data, x.nbytes, x.itemsize, is_constant=True)
+
+    # --- memory ---
+
+    def fresh(self, value: Value) -> Memory:
+        """Memory for a result: where it is returned, if it is."""
+        memory = self._returned.pop(id(value), None)
+        if memory is None:
+            itemsize = int(value.dtype.itemsize)
+            memory = Memory(None, max(value.size, 1) * itemsize, itemsize)
+        self.memory[id(value)] = memory
+        return memory
+
+    def scratch(self, n: int, itemsize: int = 8) -> Memory:
+        return Memory(None, n * itemsize, itemsize)
+
+    def stored(self, base: Value) -> Memory:
+        """The memory of a value, which is stored if it is not yet."""
+        if base.data is not None:
+            known = self.columns.get(id(base))
+            if known is None:
+                x = base.data if base.data.ndim else base.data.reshape(1)
+                self.columns[id(base)] = self.constant(x)  # type: ignore[assignment]
+                known = self.columns[id(base)]
+            return known  # type: ignore[return-value]
+        if id(base) not in self.memory:
+            found = self.arrays[id(base)]
+            self.store(self.fresh(base), base.shape, 0, base.strides, found)
+        return self.memory[id(base)]
+
+    def place(self, value: Value) -> tuple[Memory, int]:
+        """Where a value lies in memory."""
+        return self.stored(value.base), value.offset
+
+    def store(
+        self,
+        memory: Memory,
+        shape: Shape,
+        offset: int,
+        strides: Shape,
+        found: Nodes,
+        *,
+        add: bool = False,
+        ordered: bool = False,
+    ) -> None:
+        """Write nodes to memory, after what was written before if `ordered`; or add them to it."""
+        array, axis = found
+        after = memory.stage if add or ordered else 0
+        if axis == FLAT:
+            if strides != contiguous_strides(shape, memory.itemsize):
+                raise NotFusedError("a store of a flattened array in pieces")
+            size = math.prod(shape)
+            self._store(memory, array.item(), offset, memory.itemsize, size, after, add)
+            return
+        n = loop_length(shape, axis)
+        for place in np.ndindex(array.shape):
+            at = offset + sum(map(int.__mul__, place, strides))
+            stride = strides[axis] if n else 0  # type: ignore[index]
+            self._store(memory, array[place], at, stride, n, after, add)
+
+    def _store(
+        self, memory: Memory, node: Node, at: int, stride: int, n: int, after: int, add: bool
+    ) -> None:
+        node = self._truth(node) if memory.itemsize == 1 else self._float(node)
+        stage = max(node.stage, after)
+        if n:
+            self.loops[stage, n][1].append(Store(memory, node, at, stride, add))
+            memory.stage = max(memory.stage, stage + 1)
+        else:
+            self.act(stage, lambda code: code.store_number(memory, node, at, add))
+            memory.stage = max(memory.stage, stage)
+
+    def act(self, stage: int, action: Action) -> None:
+        self.actions[stage].append(action)
+
+    # --- steps ---
+
+    def step(self, step: Step) -> None:
+        if step.kernel.is_native:
+            try:
+                step.kernel.code(self, step.operands, step.results)
+                return
+            except NoLoopError:
+                pass
+        self.python(step)
+
+    def put(self, value: Value, array: np.ndarray, axis: int | None) -> None:
+        """Say what the nodes of a result are."""
+        self.arrays[id(value)] = Nodes(array.reshape(shortened(value.shape, axis)), axis)
+
+    def fits(self, *shapes: Shape) -> bool:
+        """Whether arrays are few enough nodes."""
+        return all(math.prod(shortened(s, form_of(s))) <= MOST for s in shapes)
+
+    def each(self, op: str, operands: Sequence[Value], result: Value) -> None:
+        """An elementwise function of values that broadcast."""
+        self.put(result, *self.mapped(partial(self.apply, op), operands, result.shape))
+
+    def mapped(self, op: Function, operands: Sequence[Value], shape: Shape) -> Nodes:
+        found = [self.nodes(v) for v in operands]
+        arrays = [
+            (v, x) for v, x in zip(operands, found, strict=True) if v.size != 1 or v.shape == shape
+        ]
+        axes = {
+            x.axis if x.axis in (FLAT, None) else x.axis + len(shape) - len(v.shape)
+            for v, x in arrays
+        }
+        if len(axes - {None}) > 1 or axes == {FLAT, None} or FLAT in axes:
+            return self._flat(op, operands, shape)
+        axis = next(iter(axes - {None}), None)
+        if math.prod(shortened(shape, axis)) > MOST or (
+            axis is None and form_of(shape) is not None
+        ):
+            return self._flat(op, operands, shape)
+        given = [x.array for x in found]
+        made = _each(op, given)
+        return Nodes(as_objects(made).reshape(shortened(shape, axis)), axis)
+
+    def _flat(self, op: Function, operands: Sequence[Value], shape: Shape) -> Nodes:
+        """The same of arrays of one shape, and of numbers, along all axes at once."""
+        given = []
+        for v in operands:
+            if v.size == 1 and math.prod(shape) != 1:
+                given.append(self.nodes(v).array.item())
+            elif v.shape == shape:
+                given.append(self.nodes(v, FLAT).array.item())
+            else:
+                raise NotFusedError("arrays that broadcast along several long axes")
+        return Nodes(as_objects(op(*given)), FLAT)
+
+    def reduced(self, op: str, x: Value, axes: Sequence[int], result: Value) -> None:
+        """A reduction over axes."""
+        array, axis = self.nodes(x)
+        if axis == FLAT:
+            if len(axes) < len(x.shape):
+                raise NotFusedError("a reduction of some axes of a large matrix")
+            self.put(result, as_objects(self.total(op, array.item(), x.size)), None)
+            return
+        if len(x.shape) - len(axes) and axis is not None and math.prod(array.shape) > MOST:
+            raise NotFusedError("too many nodes")
+        for i in sorted(axes, reverse=True):
+            if i != axis:
+                array = self.folded(op, array, i)
+                axis = axis if axis is None or axis < i else axis - 1
+            else:
+                n = x.shape[i]
+                line = array.take(0, i)
+                array = as_objects(np.frompyfunc(lambda v, n=n: self.total(op, v, n), 1, 1)(line))
+                axis = None
+        self.put(result, array, axis)
+
+    def folded(self, op: str, x: np.ndarray, axis: int) -> np.ndarray:
+        """A reduction over a short axis, by halves."""
+        parts = [x.take(j, axis) for j in range(x.shape[axis])]
+        if not parts:
+            raise NotFusedError("a reduction of nothing")
+        if op != "logaddexp":
+            return self._joined(op, parts)
+        most = self._joined("maximum", parts)
+        return as_objects(np.frompyfunc(self._log_sum_exp, len(parts) + 1, 1)(most, *parts))
+
+    def _joined(self, op: str, parts: list[np.ndarray]) -> np.ndarray:
+        while len(parts) > 1:
+            parts = [
+                self.pairwise(op, *parts[j : j + 2]) if j + 1 < len(parts) else parts[j]
+                for j in range(0, len(parts), 2)
+            ]
+        return as_objects(parts[0])
+
+    def pairwise(self, op: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return as_objects(np.frompyfunc(partial(self.apply, op), 2, 1)(x, y))
+
+    def summed(self, *x: Node) -> Node:
+        """The sum of several nodes."""
+        total: Node = self._joined("add", [as_objects(each) for each in x]).item()
+        return total
+
+    def _log_sum_exp(self, most: Node, *x: Node) -> Node:
+        apply, shift = self.apply, self._finite(most)
+        terms = [apply("exp", apply("subtract", each, shift)) for each in x]
+        return apply("add", shift, apply("log", self.summed(*terms)))
+
+    def _finite(self, x: Node) -> Node:
+        """A number, or zero in the place of an infinite one."""
+        size = self.apply("absolute", x)
+        infinite = self.apply("equal", size, self.number(math.inf))
+        return self.apply("where", infinite, self.number(0.0), x)
+
+    def total(self, op: str, x: Node, n: int) -> Node:
+        """A reduction over a long axis."""
+        if op == "logaddexp":
+            if not x.n:
+                return self.apply("add", x, self.number(math.log(n)))
+            most = self.total("maximum", x, n)
+            shift = self._finite(most)
+            total = self.total("add", self.apply("exp", self.apply("subtract", x, shift)), n)
+            return self.apply("add", shift, self.apply("log", total))
+        if op not in FIRST:
+            raise NotFusedError(f"{op} along a long axis")
+        x = self._truth(x) if op == "logical_and" else self._float(x)
+        if not x.n:
+            return self.apply("multiply", x, self.number(float(n))) if op == "add" else x
+        known = len(self.made)
+        node = self.make(f"{op} all", x, n=0, stage=x.stage + 1)
+        node.truth = op == "logical_and"
+        if len(self.made) > known:
+            self.loops[x.stage, x.n][0].append(node)
+        return node
+
+    def long_product(self, a: Value, b: Value, out: Value) -> bool:
+        """A vector times a matrix of many rows, each of which lies in one piece, as part of the
+        loop over its rows; False for other products.
+        """
+        if sorted((len(a.shape), len(b.shape))) != [1, 2]:
+            return False
+        matrix, vector = (a, b) if len(a.shape) == 2 else (b, a)
+        rows = int(matrix.shape[0] < matrix.shape[1])  # the axis along which it is long
+        n, k = matrix.shape[rows], matrix.shape[1 - rows]
+        if matrix.strides[1 - rows] != 8 or k <= LONG or n < 4 * k:
+            return False
+        memory, at = self.place(matrix)
+        # Both may be filled by loops, and `vector` is contiguous or a line of nodes.
+        is_sum = rows == (matrix is a)
+        if not is_sum:
+            numbers, begin = self.place(self.spread(vector, vector.shape))
+            data = (memory, at, matrix.strides[rows], k, numbers, begin)
+            stage = max(memory.stage, numbers.stage)
+            made = self.make("rows", data=data, n=n, stage=stage)
+            self.put(out, as_objects(made), 0)
+            return True
+        weights = self.nodes(vector).array.item()
+        nests.filled(self, 0.0, out)
+        total = self.memory[id(out)]
+        stage = max(weights.stage, memory.stage, total.stage)
+        self.loops[stage, n][1].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
+        total.stage = stage + 1
+        return True
+
+    def require(self, holds: Node) -> None:
+        """End the run unless a truth value holds."""
+        holds = self.total("logical_and", holds, holds.n) if holds.n else self._truth(holds)
+        self._impure = max(self._impure, holds.stage)
+        self.act(holds.stage, lambda code: code.guard(holds))
+
+    # --- calls ---
+
+    def call(
+        self,
+        method: str,
+        operands: Sequence[Value],
+        results: Sequence[Value],
+        *more: Any,
+        impure: bool = False,
+    ) -> None:
+        """A method of `Code`, of the places of operands and results in memory."""
+        places = [None if v.dtype is OBJECT else self.place(v) for v in operands]
+        for v in results:
+            if v.dtype is OBJECT:
+                places.append(None)
+                continue
+            memory = self.memory[id(v.base)] if id(v.base) in self.memory else self.fresh(v)
+            places.append((memory, v.offset))
+        stage = max((p[0].stage for p in places if p is not None), default=0)
+        if impure:
+            stage = self._impure = max(stage, self._impure)
+        for p in places[len(operands) :]:
+            if p is not None:
+                p[0].stage = stage
+        self.act(stage, lambda code: getattr(code, method)(places, *more))
+
+    def spread(self, v: Value, shape: Shape) -> Value:
+        """A copy of a value that broadcasts, in one piece."""
+        if v.shape == shape and v.is_contiguous:
+            return v
+        whole = Value(shape, v.dtype)
+        self.held.append(whole)
+        name = nests.copy_of(v.dtype.itemsize)
+        nests.elementwise(self, loop_of(*name), [v] * name[0].nin, whole)
+        return whole
+
+    def temporary(self, shape: Shape) -> Value:
+        made = Value(shape)
+        self.held.append(made)
+        return made
+
+    def plain(self, v: Value) -> np.ndarray:
+        """A constant as an array; other values are refused."""
+        if v.base.data is None:
+            raise NoLoopError("places that are no constants")
+        return np.asarray(v.array_in(v.base.data))
+
+    def constant_value(self, x: np.ndarray) -> Value:
+        made = Value(x.shape, x.dtype, data=x)
+        self.held.append(made)
+        return made
+
+    def copied(self, v: Value, shape: Shape) -> Nodes:
+        """The nodes of a value that broadcasts to a shape."""
+        axis = form_of(shape)
+        if v.size == 1:
+            array = np.empty(shortened(shape, axis), object)
+            array[...] = self.nodes(v).array.item()
+            return Nodes(array, axis)
+        array, along = self.nodes(v)
+        if v.shape == shape:
+            return Nodes(array, along)
+        if FLAT in (axis, along) or (
+            along is not None and along + len(shape) - len(v.shape) != axis
+        ):
+            raise NotFusedError("a broadcast of a large array")
+        return Nodes(np.broadcast_to(array, shortened(shape, axis)), axis)
+
+    def gathered(self, x: Value, index: Value) -> Nodes:
+        """Elements of an array that lies in one piece, by their places in it."""
+        shape, axis = index.shape, form_of(index.shape)
+        places = None if index.base.data is None else index.array_in(index.base.data)
+        if axis is None and places is not None:
+            whole = self.nodes(x)
+            if whole.axis is None:
+                return Nodes(_picked(whole.array, places), None)
+        memory, at = self.place(x)
+        size, truth = int(x.dtype.itemsize), x.dtype == BOOL
+        n, stage = loop_length(shape, axis), memory.stage
+        if places is None and not index.is_contiguous:
+            raise NoLoopError("places that do not lie in one piece")
+
+        def node(place: Shape) -> Node:
+            if axis is None:
+                if places is not None:
+                    return self.load(memory, at + size * int(places[place]), 0, 0, truth)
+                here = (*self._offset(index, place), at, size)
+            elif places is not None:
+                line = (
+                    places
+                    if axis == FLAT
+                    else places[(*place[:axis], slice(None), *place[axis + 1 :])]
+                )
+                kept = np.ascontiguousarray(line, np.int64).reshape(-1)
+                here = (self.constant(kept), 0, at, size)
+            elif axis == FLAT or len(shape) == 1:
+                here = (*self.place(index), at, size)
+            else:
+                raise NoLoopError("places in columns")
+            late = max(stage, here[0].stage)
+            made = self.make("gather", data=(memory, *here), n=n, stage=late)
+            made.truth = truth
+            return made
+
+        return by_places(shape, axis, node)
+
+    def _offset(self, v: Value, place: Shape) -> tuple[Memory, int]:
+        memory, at = self.place(v)
+        return memory, at + sum(map(int.__mul__, place, v.strides))
+
+    def assemble(
+        self,
+        result: Value,
+        base: Value | None,
+        parts: Sequence[tuple[Any, Shape, Value, Value | None]],
+        is_written: bool,
+    ) -> None:
+        """An array made of parts, which are added to zeros or to a base, or written over it."""
+        shape, size = result.shape, int(result.dtype.itemsize)
+        if form_of(shape) is None and result.size <= MOST:
+            zero = self.number(0.0) if size > 1 else self.number(False)
+            whole = np.full(shape, zero, object)
+            if base is not None:
+                whole[...] = self.nodes(base).array
+            flat = whole.reshape(-1)
+            for place, extent, part, index in parts:
+                if index is not None:
+                    x, places = self._scattered(part, extent, index, shape), np.arange(result.size)
+                    elements = x.array
+                else:
+                    places = element_places(extent, place[1], place[0], size)
+                    elements = np.broadcast_to(self.nodes(part, None).array, extent)
+                for at, each in zip(places.reshape(-1), elements.reshape(-1), strict=True):
+                    plain = is_written or flat[at] is zero
+                    flat[at] = each if plain else self.apply("add", flat[at], each)
+            self.put(result, whole, None)
+            return
+        terms = [] if base is None else [base]
+        axis = form_of(shape)
+        totals = [] if base is None else [self.nodes(base, axis)]
+        inside = []
+        for place, extent, part, index in parts:
+            if index is not None:
+                totals.append(self._scattered(part, extent, index, shape))
+            elif not is_written and (extent, place) == (
+                shape,
+                (0, contiguous_strides(shape, size)),
+            ):
+                totals.append(
+                    self.nodes(part, axis) if part.shape == shape else self.copied(part, shape)
+                )
+            else:
+                inside.append((place, extent, part))
+        del terms
+        total = None
+        if totals:
+            arrays = [x.array for x in totals]
+            total = Nodes(as_objects(_each(self.summed, arrays)), axis)
+        if total is not None and not inside:
+            self.put(result, total.array, axis)
+            return
+        memory, strides = self.fresh(result), contiguous_strides(shape, size)
+        covers = is_written and base is None
+        if total is not None:
+            self.store(memory, shape, 0, strides, total)
+        elif not covers:
+            nests.filled(self, 0.0, result)
+        for (at, steps), extent, part in inside:
+            found = self.nodes(part)
+            if part.shape != extent:
+                found = self.copied(part, extent)
+            add, ordered = not is_written, not covers
+            if found.axis == FLAT and steps != contiguous_strides(extent, size):
+                view = result.view(extent, at, steps)
+                self.held.append(view)
+                name = (np.add, "dd->d") if add else nests.copy_of(size)
+                given = [view, part] if add else [part] * name[0].nin
+                nests.elementwise(self, loop_of(*name), given, view)
+                continue
+            self.store(memory, extent, at, steps, found, add=add, ordered=ordered)
+
+    def _scattered(self, part: Value, extent: Shape, index: Value, shape: Shape) -> Nodes:
+        """Sums of the elements that go to each place."""
+        made = Value(shape)
+        self.held.append(made)
+        size, n = made.size, math.prod(extent)
+        if index.base.data is None:
+            nests.filled(self, 0.0, made)
+            stride = 8 if part.shape else 0
+            self.call(
+                "scatter_to",
+                [self.spread(part, extent) if stride else part, index],
+                [made],
+                n,
+                stride,
+            )
+            return self._loaded(made, form_of(shape))
+        places = np.asarray(index.array_in(index.base.data)).reshape(-1)
+        counts = np.bincount(places, minlength=size)
+        starts = self.constant(np.concatenate([[0], np.cumsum(counts)]))
+        order = np.argsort(places, kind="stable")
+        is_sorted = bool(np.all(order == np.arange(n)))
+        listed = None if is_sorted else self.constant(order)
+        self.call("segments_to", [self.spread(part, extent)], [made], starts, listed, size)
+        return self._loaded(made, form_of(shape))
+
+    def elementwise(self, kernel: Any, name: str, operands: Sequence[Value], result: Value) -> None:
+        """An elementwise function: of nodes, or else by the loop of a ufunc."""
+        try:
+            self.each(name, operands, result)
+        except NotFusedError:
+            nests.elementwise(self, kernel.loop(operands, [result]), operands, result)
+
+    def python(self, step: Step) -> None:
+        """A step that calls Python."""
+        # Its operands may be objects, which later steps find: it keeps its place among such steps.
+        self.calls_python = True
+        self.call("call_python", step.operands, step.results, self._number, impure=True)
+
+
+class Store(NamedTuple):
+    """Elements of a loop that are written to memory."""
+
+    memory: Memory
+    node: Node
+    at: int
+    stride: int
+    add: bool
+
+
+class RowSum(NamedTuple):
+    """The sum of the rows of a matrix, each times an element of a loop."""
+
+    memory: Memory
+    node: Node
+    matrix: Memory
+    at: int
+    stride: int
+    columns: int
+
+
+def by_places(shape: Shape, axis: int | None, node: Callable[[Shape], Node]) -> Nodes:
+    array = np.empty(shortened(shape, axis), object)
+    for place in np.ndindex(array.shape):
+        array[place] = node(place)
+    return Nodes(array, axis)
+
+
+def _picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
+
+
+def _each(op: Function, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """A function of the elements of any number of arrays that broadcast."""
+    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    whole = [np.broadcast_to(x, shape) for x in arrays]
+    made = np.empty(shape, object)
+    for place in np.ndindex(shape):
+        made[place] = op(*(x[place] for x in whole))
+    return made

@@ -1,0 +1,177 @@
+"""Programs as C functions for a sampler that calls from threads of its own, without the GIL."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from llvmlite import ir
+
+from varmat.programs.run.code import DOUBLE, INT, INT32, POINTER
+from varmat.programs.run.compiler import Compiled
+
+if TYPE_CHECKING:
+    from varmat.programs.ir.program import Array
+    from varmat.programs.run.native import NativeRunner
+
+# What a sampler is told of a derivative that is zero.
+FLAT = 1e-10
+
+_ELSEWHERE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+def doubles(address: int, size: int) -> np.ndarray:
+    """The numbers at an address."""
+    memory: Array = (ctypes.c_double * size).from_address(address)
+    return np.frombuffer(memory, np.float64)
+
+
+class SamplerFunctions:
+    """A log density with its gradient, and the values at a draw, as C functions.
+
+    Parameters
+    ----------
+    density : NativeRunner
+        Of a program of one vector, which returns a value and a gradient.
+    values : NativeRunner, optional
+        Of one that returns zero and the values at a draw; without it there are none.
+    density_elsewhere, values_elsewhere : callable
+        Python functions for points where a program does not hold: of the addresses of the point,
+        the gradient and the value, which returns 0 or 1, and of those of the point and the values.
+        They must not raise.
+    keeps_point : bool
+        Whether the point comes after the values.
+
+    Attributes
+    ----------
+    log_density, expand : int
+        The addresses of ``log_density(size, point, gradient, value, user)``, which returns 1 where
+        the point is refused, and of ``expand(size, expanded, point, draw, user)``.
+    user : ndarray of int64
+        What they are called with.
+    """
+
+    def __init__(
+        self,
+        density: NativeRunner,
+        values: NativeRunner | None,
+        density_elsewhere: Callable[[int, int, int], int],
+        values_elsewhere: Callable[[int, int, int], int],
+        keeps_point: bool,
+    ) -> None:
+        callbacks = _ELSEWHERE(density_elsewhere), _ELSEWHERE(values_elsewhere)
+        self._held = density, values, callbacks
+        elsewhere = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in callbacks]
+        module = ir.Module()
+        _log_density(module, density, elsewhere[0])
+        _expand(module, values, elsewhere[1], keeps_point)
+        self._code = Compiled(module)
+        self.log_density, self.expand = map(self._code.address, ("log_density", "expand"))
+        # Whether every point is refused.
+        self.user = np.zeros(1, np.int64)
+
+    def refuse(self) -> None:
+        """From here on refuse every point."""
+        self.user[0] = 1
+
+
+def _called(b: ir.IRBuilder, address: int, *given: ir.Value) -> ir.Value:
+    kind = ir.FunctionType(INT, [x.type for x in given])
+    return b.call(b.inttoptr(INT(address), kind.as_pointer()), given)
+
+
+def _run(b: ir.IRBuilder, runner: NativeRunner, places: list[ir.Value]) -> None:
+    """Run a program once."""
+    given, steps = (b.alloca(POINTER, len(places)) for _ in range(2))
+    for i, place in enumerate(places):
+        for array, x in ((given, place), (steps, POINTER(None))):
+            b.store(x, b.gep(array, [INT(i)], source_etype=POINTER))
+    _called(b, runner.address, given, steps, INT(1))
+
+
+def _is_finite(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return b.fcmp_ordered("==", b.fsub(x, x), DOUBLE(0.0))
+
+
+def _for_each(
+    b: ir.IRBuilder, first: ir.Value, last: ir.Value, body: Callable[[ir.Value], None]
+) -> None:
+    """A loop over indices, which may have no turn."""
+    before, head, inside, after = b.block, *(b.append_basic_block() for _ in range(3))
+    b.branch(head)
+    b.position_at_end(head)
+    i = b.phi(INT)
+    i.add_incoming(first, before)
+    b.cbranch(b.icmp_signed("<", i, last), inside, after)
+    b.position_at_end(inside)
+    body(i)
+    i.add_incoming(b.add(i, INT(1)), b.block)
+    b.branch(head)
+    b.position_at_end(after)
+
+
+def _at(b: ir.IRBuilder, array: ir.Value, i: ir.Value) -> ir.Value:
+    return b.gep(array, [i], source_etype=DOUBLE)
+
+
+def _log_density(module: ir.Module, runner: NativeRunner, elsewhere: int) -> None:
+    kind = ir.FunctionType(INT32, [INT, POINTER, POINTER, POINTER, POINTER])
+    f = ir.Function(module, kind, "log_density")
+    size, point, gradient, value, user = f.args
+    b = ir.IRBuilder(f.append_basic_block())
+    with b.if_then(b.icmp_signed("!=", b.load(user, typ=INT), INT(0))):
+        b.ret(INT32(1))
+    _run(b, runner, [point, value, gradient])
+    with b.if_then(b.not_(_is_finite(b, b.load(value, typ=DOUBLE)))):
+        given = (b.ptrtoint(x, INT) for x in (point, gradient, value))
+        b.ret(b.trunc(_called(b, elsewhere, *given), INT32))
+
+    def turn(i: ir.Value) -> None:
+        place = _at(b, gradient, i)
+        x = b.load(place, typ=DOUBLE)
+        b.store(b.select(b.fcmp_ordered("==", x, DOUBLE(0.0)), DOUBLE(FLAT), x), place)
+
+    _for_each(b, INT(0), size, turn)
+    b.ret(INT32(0))
+
+
+def _expand(
+    module: ir.Module, runner: NativeRunner | None, elsewhere: int, keeps_point: bool
+) -> None:
+    """The values that the program makes, nan for those that come later, and, if it is asked for,
+    the point.
+    """
+    kind = ir.FunctionType(INT32, [INT, INT, POINTER, POINTER, POINTER])
+    f = ir.Function(module, kind, "expand")
+    size, expanded, point, draw, _ = f.args
+    b, made = ir.IRBuilder(f.append_basic_block()), 0
+    if runner is not None:
+        first = b.alloca(DOUBLE)
+        places = [point, first]
+        for v in runner.program.outputs[1:]:
+            places.append(_at(b, draw, INT(made)))
+            made += v.size
+        _run(b, runner, places)
+        # The difference of what is finite with itself is zero.
+        total = b.alloca(DOUBLE)
+        b.store(b.load(first, typ=DOUBLE), total)
+
+        def add(i: ir.Value) -> None:
+            x = b.load(_at(b, draw, i), typ=DOUBLE)
+            b.store(b.fadd(b.load(total, typ=DOUBLE), b.fsub(x, x)), total)
+
+        _for_each(b, INT(0), INT(made), add)
+        with b.if_then(b.not_(_is_finite(b, b.load(total, typ=DOUBLE)))):
+            _called(b, elsewhere, b.ptrtoint(point, INT), b.ptrtoint(draw, INT), INT(0))
+    later = b.sub(expanded, size) if keeps_point else expanded
+    _for_each(b, INT(made), later, lambda i: b.store(DOUBLE(math.nan), _at(b, draw, i)))
+    _for_each(
+        b,
+        later,
+        expanded,
+        lambda i: b.store(b.load(_at(b, point, b.sub(i, later)), typ=DOUBLE), _at(b, draw, i)),
+    )
+    b.ret(INT32(0))
