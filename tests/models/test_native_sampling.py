@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 from models.test_progress import Terminal
 
 import varmat as vm
@@ -105,7 +106,8 @@ def assert_same(result, expected):
     assert list(made) == list(known)
     for group in ("posterior", "warmup_posterior"):
         if group in known:
-            assert made[group].drop_attrs().identical(known[group].drop_attrs())
+            # Values at draws are computed by other functions, to the last digit.
+            xr.testing.assert_allclose(made[group], known[group], rtol=1e-12)
 
 
 @pytest.mark.parametrize("settings", [{}, {"save_warmup": False}], ids=["", "without warmup"])

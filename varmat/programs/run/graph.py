@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,8 @@ from varmat.programs.run.loops import NoLoopError, loop_of
 
 Action, Function = Callable[["Code"], None], Callable[..., "Node"]
 
+# Terms that are added one after the other.
+FEW = 8
 # Functions of numbers that are truth values.
 TRUTHS = frozenset({
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isnan",
@@ -525,9 +527,10 @@ class Graph:
         return as_objects(np.frompyfunc(partial(self.apply, op), 2, 1)(x, y))
 
     def summed(self, *x: Node) -> Node:
-        """The sum of several nodes."""
-        total: Node = self._joined("add", [as_objects(each) for each in x]).item()
-        return total
+        """The sum of several nodes: of a few in their order, as other runners have it."""
+        if len(x) > FEW:
+            return self._joined("add", [as_objects(each) for each in x]).item()  # type: ignore[no-any-return]
+        return reduce(partial(self.apply, "add"), x)
 
     def _log_sum_exp(self, most: Node, *x: Node) -> Node:
         apply, shift = self.apply, self._finite(most)
