@@ -161,7 +161,7 @@ class Chain(Kernel):
         )
 
     def in_jax(self, jax: Module) -> Function:
-        """The filter, scaled at every time, and the smoother: see `own_kernels.chain`."""
+        """The filter, scaled at every time, and the smoother: see `Chain`."""
         jnp, scan = jax.numpy, jax.lax.scan
 
         def rule(step: Step, emissions: Array, gamma: Array, rho: Array) -> tuple[Array, ...]:
