@@ -21,7 +21,7 @@ from varmat.models.callbacks import Callbacks
 from varmat.models.chains import SECONDS, ThreadedChains
 from varmat.models.results import joined_chains
 
-pytest.importorskip("numba")
+pytest.importorskip("llvmlite")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("nutpie")

@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
 from varmat.programs.ir.program import BOOL, FLOAT, Layout, NotFusedError, Shape, Value
-from varmat.programs.run import nests
+from varmat.programs.run import assembling, nests
 from varmat.programs.run.loops import NoLoopError, loop_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Gather(Kernel):
         return partial(np.take, x.reshape(-1), index, None, results[0], "clip")
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        graph.put(results[0], *graph.gathered(*operands))
+        graph.put(results[0], *assembling.gathered(graph, *operands))
 
 
 GATHER = Gather()
@@ -162,7 +162,7 @@ class Assemble(Kernel):
         if self.dtype not in (FLOAT, BOOL):
             raise NoLoopError("integers")
         base = operands[0] if self.has_base else None
-        graph.assemble(result, base, self.parts(operands), self.is_partition)
+        assembling.assemble(graph, result, base, self.parts(operands), self.is_partition)
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,7 +195,7 @@ class Write(Kernel):
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (before, part), (result,) = operands, results
-        graph.assemble(result, before, [(self.place, self.part, part, None)], True)
+        assembling.assemble(graph, result, before, [(self.place, self.part, part, None)], True)
 
 
 def _run_all(runs: Sequence[Run]) -> None:

@@ -17,6 +17,7 @@ from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build import Symbol, called
 from varmat.programs.ir.program import FLOAT, Layout, Value
 from varmat.programs.kernels import Arrays, Kernel
+from varmat.programs.run import assembling
 from varmat.programs.run.loops import NoLoopError
 
 if TYPE_CHECKING:
@@ -81,10 +82,10 @@ class SparseProduct(Kernel):
         if len(b.shape) > 1:
             raise NoLoopError("a product with a matrix")
         terms = graph.temporary(data.shape)
-        graph.put(taken := graph.temporary(data.shape), *graph.gathered(b, source))
+        graph.put(taken := graph.temporary(data.shape), *assembling.gathered(graph, b, source))
         graph.each("multiply", [data, taken], terms)
         (out,) = results
-        graph.assemble(out, None, [(None, terms.shape, terms, target)], False)
+        assembling.assemble(graph, out, None, [(None, terms.shape, terms, target)], False)
 
 
 class SampledProduct(Kernel):
@@ -112,7 +113,7 @@ class SampledProduct(Kernel):
             raise NoLoopError("products of rows")
         taken = [graph.temporary(rows.shape) for _ in range(2)]
         for each, index, made in ((x, rows, taken[0]), (y, columns, taken[1])):
-            graph.put(made, *graph.gathered(each, index))
+            graph.put(made, *assembling.gathered(graph, each, index))
         graph.each("multiply", taken, results[0])
 
 

@@ -17,9 +17,10 @@ from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks
 from varmat.programs.ir.program import OBJECT, Program, Value
-from varmat.programs.run.code import BYTE, DOUBLE, INT, POINTER, Code, declared
-from varmat.programs.run.compiler import Compiled
-from varmat.programs.run.graph import Graph, Memory
+from varmat.programs.run.code import Code
+from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, declared
+from varmat.programs.run.graph import Graph
+from varmat.programs.run.nodes import Memory
 from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:

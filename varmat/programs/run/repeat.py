@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from varmat.programs.ir.program import Value, contiguous_strides
-from varmat.programs.run.code import INT, POINTER, Code
-from varmat.programs.run.graph import Graph, Memory, Nodes, by_places, form_of
+from varmat.programs.ir.program import Value, contiguous_strides, form_of
+from varmat.programs.run.code import Code
+from varmat.programs.run.compiler import BIT, BYTE, INT, POINTER, declared
+from varmat.programs.run.graph import Graph
 from varmat.programs.run.loops import NoLoopError
+from varmat.programs.run.nodes import Memory, Nodes, by_places
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
@@ -130,8 +132,6 @@ class Repeat:
                 at += 2
 
     def _copy(self, code: Code, to: ir.Value, found: Any, size: int, like: Value) -> None:
-        from varmat.programs.run.code import BIT, BYTE, declared
-
         if isinstance(found, Nodes):  # short at first, and in memory for the sake of the result
             for i, x in enumerate(found.array.flat):
                 code.b.store(code.number(x), code.b.gep(to, [INT(8 * i)], source_etype=BYTE))
