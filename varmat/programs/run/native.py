@@ -6,6 +6,7 @@ import ctypes
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -41,7 +42,7 @@ _CALL = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.py_object, ctypes.py_object)
 _MANY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
-class _State(threading.local):
+class _State:
     """What steps that call Python leave in a thread: objects, by the id of the value, and what was
     raised.
     """
@@ -72,7 +73,9 @@ class NativeRunner:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._state = _State()
+        # By number of the thread, not a `threading.local`, because the threads of a sampler,
+        # which Python did not start, get a new one at each callback.
+        self._states: defaultdict[int, _State] = defaultdict(_State)
         # A callback that held the runner would keep both alive until the collector comes.
         itself = ref(self)
 
@@ -116,6 +119,10 @@ class NativeRunner:
 
     # --- steps that call Python ---
 
+    @property
+    def _state(self) -> _State:
+        return self._states[threading.get_ident()]
+
     def _call_python(self, number: int, addresses: Sequence[int]) -> int:
         step, state = self.program.steps[number], self._state
         try:
@@ -152,14 +159,19 @@ class NativeRunner:
         if not self.calls_python:
             self._many(places.ctypes.data, steps.ctypes.data, count)
             return None
-        state, before = self._state, self._state.objects
-        state.objects, state.raised = {}, None
+        # A run within a run, of the same program, must leave the objects of the outer one.
+        thread = threading.get_ident()
+        before, state = self._states.get(thread), _State()
+        self._states[thread] = state
         try:
             with self._watched():
                 self._many(places.ctypes.data, steps.ctypes.data, count)
             return state.raised
         finally:
-            state.objects, state.raised = before, None
+            if before is None:
+                del self._states[thread]
+            else:
+                self._states[thread] = before
 
     # --- calls ---
 
