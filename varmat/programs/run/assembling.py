@@ -13,6 +13,7 @@ from varmat.programs.ir.program import (
     FLAT,
     LONG,
     MOST,
+    NotFusedError,
     Shape,
     Value,
     as_objects,
@@ -89,24 +90,8 @@ def assemble(
     """An array made of parts, which are added to zeros or to a base, or written over it."""
     shape, size = result.shape, int(result.dtype.itemsize)
     if form_of(shape) is None and result.size <= MOST:
-        zero = graph.number(0.0) if size > 1 else graph.number(False)
-        whole = np.full(shape, zero, object)
-        if base is not None:
-            whole[...] = graph.nodes(base).array
-        flat = whole.reshape(-1)
-        for place, extent, part, index in parts:
-            if index is not None:
-                x, places = _scattered(graph, part, extent, index, shape), np.arange(result.size)
-                elements = x.array
-            else:
-                places = element_places(extent, place[1], place[0], size)
-                elements = np.broadcast_to(graph.nodes(part, None).array, extent)
-            for at, each in zip(places.reshape(-1), elements.reshape(-1), strict=True):
-                plain = is_written or flat[at] is zero
-                flat[at] = each if plain else graph.apply("add", flat[at], each)
-        graph.put(result, whole, None)
+        _assemble_short(graph, result, base, parts, is_written)
         return
-    terms = [] if base is None else [base]
     axis = form_of(shape)
     totals = [] if base is None else [graph.nodes(base, axis)]
     inside = []
@@ -114,12 +99,9 @@ def assemble(
         if index is not None:
             totals.append(_scattered(graph, part, extent, index, shape))
         elif not is_written and (extent, place) == (shape, (0, contiguous_strides(shape, size))):
-            totals.append(
-                graph.nodes(part, axis) if part.shape == shape else graph.copied(part, shape)
-            )
+            totals.append(graph.nodes(_spread(graph, part, shape), axis))
         else:
             inside.append((place, extent, part))
-    del terms
     total = None
     if totals:
         arrays = [x.array for x in totals]
@@ -127,25 +109,61 @@ def assemble(
     if total is not None and not inside:
         graph.put(result, total.array, axis)
         return
-    memory, strides = graph.fresh(result), contiguous_strides(shape, size)
-    covers = is_written and base is None
+    memory, covers = graph.fresh(result), is_written and base is None
     if total is not None:
-        graph.store(memory, shape, 0, strides, total)
+        graph.store(memory, shape, 0, contiguous_strides(shape, size), total)
     elif not covers:
         nests.filled(graph, 0.0, result)
     for (at, steps), extent, part in inside:
-        found = graph.nodes(part)
-        if part.shape != extent:
-            found = graph.copied(part, extent)
-        add, ordered = not is_written, not covers
-        if found.axis == FLAT and steps != contiguous_strides(extent, size):
-            view = result.view(extent, at, steps)
-            graph.held.append(view)
-            name = (np.add, "dd->d") if add else nests.copy_of(size)
-            given = [view, part] if add else [part] * name[0].nin
-            nests.elementwise(graph, loop_of(*name), given, view)
+        part = _spread(graph, part, extent)
+        found, add = graph.nodes(part), not is_written
+        if found.axis != FLAT or steps == contiguous_strides(extent, size):
+            graph.store(memory, extent, at, steps, found, add=add, ordered=not covers)
             continue
-        graph.store(memory, extent, at, steps, found, add=add, ordered=ordered)
+        view = result.view(extent, at, steps)
+        graph.held.append(view)
+        name = (np.add, "dd->d") if add else nests.copy_of(size)
+        given = [view, part] if add else [part] * name[0].nin
+        nests.elementwise(graph, loop_of(*name), given, view)
+
+
+def _spread(graph: Graph, part: Value, shape: Shape) -> Value:
+    """A part as large as its place."""
+    if part.shape == shape:
+        return part
+    whole = graph.temporary(shape, part.dtype)
+    try:
+        graph.put(whole, *graph.copied(part, shape))
+    except NotFusedError:
+        return graph.spread(part, shape)
+    return whole
+
+
+def _assemble_short(
+    graph: Graph,
+    result: Value,
+    base: Value | None,
+    parts: Sequence[tuple[Any, Shape, Value, Value | None]],
+    is_written: bool,
+) -> None:
+    """The same of few elements, each of which is a node."""
+    shape, size = result.shape, int(result.dtype.itemsize)
+    zero = graph.number(0.0) if size > 1 else graph.number(False)
+    whole = np.full(shape, zero, object)
+    if base is not None:
+        whole[...] = graph.nodes(base).array
+    flat = whole.reshape(-1)
+    for place, extent, part, index in parts:
+        if index is not None:
+            elements = _scattered(graph, part, extent, index, shape).array
+            places = np.arange(result.size)
+        else:
+            places = element_places(extent, place[1], place[0], size)
+            elements = np.broadcast_to(graph.nodes(part, None).array, extent)
+        for at, each in zip(places.reshape(-1), elements.reshape(-1), strict=True):
+            plain = is_written or flat[at] is zero
+            flat[at] = each if plain else graph.apply("add", flat[at], each)
+    graph.put(result, whole, None)
 
 
 def _scattered(graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape) -> Nodes:

@@ -157,9 +157,9 @@ class Graph:
         if op in ("positive",):
             return x[0]
         if op in ("logical_and", "logical_or", "logical_not", "logical_xor"):
-            x = tuple(map(self._truth, x))
+            x = tuple(map(self.truth, x))
         elif op == "where":
-            x = (self._truth(x[0]), self._float(x[1]), self._float(x[2]))
+            x = (self.truth(x[0]), self._float(x[1]), self._float(x[2]))
         else:
             x = tuple(map(self._float, x))
         if op in PARTS:
@@ -179,7 +179,7 @@ class Graph:
     def _float(self, x: Node) -> Node:
         return self.make("where", x, self.number(1.0), self.number(0.0)) if x.truth else x
 
-    def _truth(self, x: Node) -> Node:
+    def truth(self, x: Node) -> Node:
         return x if x.truth else self.make("not_equal", x, self.number(0.0))
 
     def _reciprocal(self, x: Node) -> Node:
@@ -356,12 +356,13 @@ class Graph:
         for place in np.ndindex(array.shape):
             at = offset + sum(map(int.__mul__, place, strides))
             stride = strides[axis] if n else 0  # type: ignore[index]
-            self._store(memory, array[place], at, stride, n, after, add)
+            node: Any = array[place]
+            self._store(memory, node, at, stride, n, after, add)
 
     def _store(
         self, memory: Memory, node: Node, at: int, stride: int, n: int, after: int, add: bool
     ) -> None:
-        node = self._truth(node) if memory.itemsize == 1 else self._float(node)
+        node = self.truth(node) if memory.itemsize == 1 else self._float(node)
         stage = max(node.stage, after)
         if n:
             self.loops[stage, n][1].append(Store(memory, node, at, stride, add))
@@ -369,6 +370,18 @@ class Graph:
         else:
             self.act(stage, lambda code: code.store_number(memory, node, at, add))
             memory.stage = max(memory.stage, stage)
+
+    def impure(self, stage: int) -> int:
+        """The stage of a step that keeps its place among those that are not pure."""
+        self._impure = max(stage, self._impure)
+        return self._impure
+
+    def made_of(self, number: int) -> Nodes:
+        """The nodes of an output that has no memory."""
+        found = self.results[number]
+        if found is None:
+            raise NotFusedError("an output in memory")
+        return found
 
     def act(self, stage: int, action: Action) -> None:
         self.actions[stage].append(action)
@@ -498,7 +511,7 @@ class Graph:
             return self.apply("add", shift, self.apply("log", total))
         if op not in FIRST:
             raise NotFusedError(f"{op} along a long axis")
-        x = self._truth(x) if op == "logical_and" else self._float(x)
+        x = self.truth(x) if op == "logical_and" else self._float(x)
         if not x.n:
             return self.apply("multiply", x, self.number(float(n))) if op == "add" else x
         known = len(self.made)
@@ -510,7 +523,7 @@ class Graph:
 
     def require(self, holds: Node) -> None:
         """End the run unless a truth value holds."""
-        holds = self.total("logical_and", holds, holds.n) if holds.n else self._truth(holds)
+        holds = self.total("logical_and", holds, holds.n) if holds.n else self.truth(holds)
         self._impure = max(self._impure, holds.stage)
         self.act(holds.stage, lambda code: code.guard(holds))
 
@@ -534,7 +547,7 @@ class Graph:
             places.append((memory, v.offset))
         stage = max((p[0].stage for p in places if p is not None), default=0)
         if impure:
-            stage = self._impure = max(stage, self._impure)
+            stage = self.impure(stage)
         for p in places[len(operands) :]:
             if p is not None:
                 p[0].stage = stage
@@ -550,8 +563,8 @@ class Graph:
         nests.elementwise(self, loop_of(*name), [v] * name[0].nin, whole)
         return whole
 
-    def temporary(self, shape: Shape) -> Value:
-        made = Value(shape)
+    def temporary(self, shape: Shape, dtype: np.dtype = FLOAT) -> Value:
+        made = Value(shape, dtype)
         self.held.append(made)
         return made
 

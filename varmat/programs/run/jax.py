@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from varmat.programs import kernels
-from varmat.programs.ir.kernel import Array, Module
-from varmat.programs.ir.program import Program, Step, Value, element_places
+from varmat.programs.ir.kernel import Module
+from varmat.programs.ir.program import Array, Program, Step, Value, element_places
 from varmat.programs.kernels.sparse import SampledProduct, SparseProduct
 
 Rule = Callable[..., Any]

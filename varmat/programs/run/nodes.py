@@ -113,7 +113,8 @@ def by_places(shape: Shape, axis: int | None, node: Callable[[Shape], Node]) -> 
 
 
 def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
-    return array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
+    made: np.ndarray = array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
+    return made
 
 
 def each_place(op: Function, arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -39,7 +39,7 @@ class VectorLoop:
         code: Code,
         n: int,
         reductions: list[Node],
-        stores: list[Store],
+        stores: list[Store | RowSum],
         again: dict[int, Node],
     ) -> None:
         self.code, self.n, self.reductions, self.stores = code, n, reductions, stores
@@ -115,8 +115,11 @@ class VectorLoop:
                 else many.apply(b, now.op, *(made[id(a)] for a in now.args))
             )
         for store in self.stores:
-            write = self._add_rows if isinstance(store, RowSum) else self._store
-            write(store, made[id(store.node)], i, mask)
+            x = made[id(store.node)]
+            if isinstance(store, RowSum):
+                self._add_rows(store, x, i, mask)
+            else:
+                self._store(store, x, i, mask)
         results = []
         for r, x in zip(self.reductions, carried, strict=True):
             y = made[id(r.args[0])]
