@@ -216,3 +216,16 @@ def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
     graph.loops[stage, n][1].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
     total.stage = stage + 1
     return True
+
+
+def plain(v: Value) -> np.ndarray:
+    """A constant as an array; other values are refused."""
+    if v.base.data is None:
+        raise NoLoopError("places that are no constants")
+    return np.asarray(v.array_in(v.base.data))
+
+
+def constant_value(graph: Graph, x: np.ndarray) -> Value:
+    made = Value(x.shape, x.dtype, data=x)
+    graph.held.append(made)
+    return made

@@ -568,17 +568,6 @@ class Graph:
         self.held.append(made)
         return made
 
-    def plain(self, v: Value) -> np.ndarray:
-        """A constant as an array; other values are refused."""
-        if v.base.data is None:
-            raise NoLoopError("places that are no constants")
-        return np.asarray(v.array_in(v.base.data))
-
-    def constant_value(self, x: np.ndarray) -> Value:
-        made = Value(x.shape, x.dtype, data=x)
-        self.held.append(made)
-        return made
-
     def copied(self, v: Value, shape: Shape) -> Nodes:
         """The nodes of a value that broadcasts to a shape."""
         axis = form_of(shape)
