@@ -28,7 +28,6 @@ from typing import NoReturn
 
 import hypothesis
 import mpmath
-import numba
 import pandas
 import pytest
 import scipy.stats
@@ -52,7 +51,7 @@ OPERATORS += ["AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "Replace
 OPERATORS += ["ReplaceOrWithAnd", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak"]
 OPERATORS += ["ExceptionReplacer", "NumberReplacer", "RemoveDecorator", "ZeroIterationForLoop"]
 # These are imported here so that forked processes have them already.
-IMPORTED = (hypothesis, mpmath, numba, pandas, scipy.stats)
+IMPORTED = (hypothesis, mpmath, pandas, scipy.stats)
 # How many tests of other modules are run besides the module's own tests.
 OTHERS = 60
 Place = tuple[int, int]

@@ -22,7 +22,7 @@ RUNNERS = ("numpy", "native") if has_native() else ("numpy",)
 EVERY_RUNNER = [
     "numpy",
     pytest.param(
-        "native", marks=pytest.mark.skipif(not has_native(), reason="numba is not installed")
+        "native", marks=pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
     ),
 ]
 

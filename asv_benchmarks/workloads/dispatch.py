@@ -393,7 +393,7 @@ def one_step() -> Budget:
     """
     title, limit = "nanoseconds for a step of 8 elements, native runner, at most 30", 30.0
     if not has_native():
-        return Budget(8, title, math.nan, limit, None, "numba is not installed")
+        return Budget(8, title, math.nan, limit, None, "llvmlite is not installed")
     points = np.tile(np.linspace(0.5, 1.0, 8), (COUNT, 1))
 
     gradient = vm.recorded(lambda x: np.sum(multiplied(x, x * 0.999, 100)), runner="native")

@@ -176,7 +176,7 @@ class ModuleReference(SphinxDirective):
 def home_of(name: str) -> str:
     """The module below varmat that defines a class."""
     for info in pkgutil.walk_packages(varmat.__path__, "varmat."):
-        # The reference has no class of these, and some of them need numba or pytest.
+        # The reference has no class of these, and some of them need llvmlite or pytest.
         if info.name.startswith(("varmat.programs.run.", "varmat.testing.")):
             continue
         thing = getattr(importlib.import_module(info.name), name, None)

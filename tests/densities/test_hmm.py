@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from recordings import agree
 
 import varmat as vm
 from varmat.densities import hmm_filter
@@ -124,6 +125,15 @@ def test_agrees_with_fifty_digits(name):
         ]
     ours = np.concatenate([g.ravel() for g in gradients])
     np.testing.assert_allclose(ours, slopes, rtol=1e-12, atol=1e-290)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_recording_ends_where_it_loses_a_path(name):
+    # Where a path is lost, slopes in probabilities may be infinite.
+    ends = name.startswith("lost")
+    argnums = (0,) if ends else (0, 1, 2)
+    first = chain(*EXACT[name][0].shape)
+    agree(hmm_marginal, first, EXACT[name], argnums=argnums, rtol=1e-12, elsewhere=ends)
 
 
 def stepped(log_omegas, gamma, rho):

@@ -390,7 +390,7 @@ def test_hazards_by_differentiation(hazard):
 @pytest.mark.parametrize("runner", ["numpy", "native"])
 def test_hazards_in_recordings(hazard, runner):
     if runner == "native":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
     f = likelihood(hazard)
     gradient, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
     for theta in (THETA, THETA + 0.1, -THETA):

@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 from models.test_progress import Terminal
 
 import varmat as vm
@@ -20,10 +21,11 @@ from varmat.models.callbacks import Callbacks
 from varmat.models.chains import SECONDS, ThreadedChains
 from varmat.models.results import joined_chains
 
-pytest.importorskip("numba")
+pytest.importorskip("llvmlite")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("nutpie")
+    xr = pytest.importorskip("xarray")
 
 SETTINGS = {"draws": 60, "tune": 80, "chains": 2, "seed": 3, "progress_bar": False}
 
@@ -100,12 +102,13 @@ def groups(result):
     return {name: result[name] for name in result.groups()}
 
 
-def assert_same(result, expected):
+def assert_same(result, expected, rtol=1e-13):
+    """By default functions may be rounded in another way, as they are by NumPy and by LLVM."""
     made, known = groups(result), groups(expected)
     assert list(made) == list(known)
     for group in ("posterior", "warmup_posterior"):
         if group in known:
-            assert made[group].drop_attrs().identical(known[group].drop_attrs())
+            xr.testing.assert_allclose(made[group], known[group], rtol=rtol, atol=0.0)
 
 
 @pytest.mark.parametrize("settings", [{}, {"save_warmup": False}], ids=["", "without warmup"])
@@ -120,7 +123,7 @@ def test_draws_do_not_depend_on_the_number_of_threads():
     model = make("quantities")
     expected = model.sample(**SETTINGS, cores=1)
     for cores in (2, 4):
-        assert_same(model.sample(**SETTINGS, cores=cores), expected)
+        assert_same(model.sample(**SETTINGS, cores=cores), expected, rtol=0.0)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +262,8 @@ def test_steps_that_call_python(monkeypatch):
 
     model = make()
     expected = by_python(monkeypatch, make(), chains=4)
+    # The steps pass objects to each other: no point may need the density in Python for that.
+    monkeypatch.setattr(Callbacks, "log_density", None)
     assert_same(model.sample(**{**SETTINGS, "chains": 4}, cores=4), expected)
     assert model._value_and_grad.known(np.zeros(2), True, True).run.calls_python
 

@@ -152,7 +152,7 @@ def test_quantities_of_other_shapes_are_refused(quantities, message):
 
 @pytest.fixture
 def nutpie(monkeypatch):
-    """A sampler that asks for a start, and calls Python at two points, as without numba; it fails
+    """A sampler that asks for a start, and calls Python at two points, without llvmlite; it fails
     if one is refused.
 
     Several chains of a model that cannot be recorded are sampled in another way, see `test_chains`.

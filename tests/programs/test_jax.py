@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 
 import varmat as vm
-from varmat.programs.passes import blocks
 from varmat.programs.run.jax import scalar_to_jax
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -113,18 +112,6 @@ def test_the_gradient_is_that_of_the_program():
         jax.grad(lambda x: of_jax(2.0 * x))(0.5 * X), 2.0 * gradient, rtol=1e-12
     )
     assert float(of_jax(X)) == pytest.approx(value, rel=1e-12)
-
-
-def test_loops_over_blocks():
-    x = np.random.default_rng(1).normal(size=(2 * blocks.BLOCK + 1, 3))
-    f = vm.recorded(
-        lambda q: vm.bernoulli_logit_glm_lpmf(x[:, 0] > 0.5, x, q[0], q[1:4]), runner="numpy"
-    )
-    value, gradient = f(X)
-    assert "loop" in f.program.counts()
-    other, slope = f.program.to_jax()(X)
-    assert float(other) == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(slope, gradient, rtol=1e-11)
 
 
 def test_the_result_is_nan_where_a_run_would_end():

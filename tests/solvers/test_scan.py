@@ -17,7 +17,7 @@ vm = varmat
 
 RNG = np.random.default_rng(3)
 Y = RNG.normal(size=12)
-needs_native = pytest.mark.skipif(not has_native(), reason="needs numba")
+needs_native = pytest.mark.skipif(not has_native(), reason="needs llvmlite")
 
 
 def looped(f: Any, carry: Any, xs: Any, *args: Any) -> Any:

@@ -26,19 +26,18 @@ from varmat.core.operation import Saved, as_operand, is_differentiable, operatio
 from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
 from varmat.densities.hmm_filter import (
+    CONNECTED,
     FLOAT_STATES,
+    TINY,
     differentiable_posterior,
     log_marginal,
     posterior_gradient,
 )
 from varmat.functions.checks import TOLERANCE, is_held, one
-from varmat.programs.build import called, refuse, require
-from varmat.programs.ir.program import FLOAT, Value
-from varmat.programs.kernels import Kernel
+from varmat.programs.build import refuse, require
+from varmat.programs.build.loops import loop
 
 if TYPE_CHECKING:
-    from varmat.programs.ir.kernel import Array, Module
-    from varmat.programs.ir.program import Layout, Step
     from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
@@ -130,82 +129,44 @@ def hmm_marginal_reverse(
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
-class Chain(Kernel):
-    is_native = False
-
-    """The log marginal of a chain, posterior probabilities, and slopes in `Gamma` and `rho`.
-    Emissions have a row for each time.
-    """
-
-    name = "hmm_chain"
-
-    def results(self, *operands: Value) -> list[Layout]:
-        emissions, gamma, rho = (v.shape for v in operands)
-        # The last two are where it works.
-        shapes = ((), emissions, gamma, rho, emissions[:1], (2, *rho))
-        return [(shape, FLOAT) for shape in shapes]
-
-    def evaluate(self, *operands: np.ndarray) -> tuple[Result, ...]:
-        emissions, gamma, rho = map(np.array, operands)
-        with np.errstate(all="ignore"):
-            log_omegas = np.log(emissions.T)
-        value, filtered = log_marginal(log_omegas, gamma, rho)
-        posterior, in_gamma, in_rho = posterior_gradient(value, log_omegas, gamma, rho, filtered)
-        return (
-            value,
-            posterior.T,
-            in_gamma,
-            in_rho,
-            np.zeros(len(emissions)),
-            np.zeros((2, len(rho))),
-        )
-
-    def in_jax(self, jax: Module, step: Step) -> Function:
-        """The filter, scaled at every time, and the smoother: see `own_kernels.chain`."""
-        jnp, scan = jax.numpy, jax.lax.scan
-
-        def rule(emissions: Array, gamma: Array, rho: Array) -> tuple[Array, ...]:
-            def forward(before: Array, emission: Array) -> tuple[Array, Array]:
-                joint = before * emission
-                scale = jnp.sum(joint)
-                return joint / scale @ gamma, (joint / scale, scale)
-
-            def backward(later: Array, x: Array) -> tuple[Array, Array]:
-                emission, scale = x
-                weighted = emission * later / scale
-                return gamma @ weighted, (later, weighted)
-
-            _, (filtered, scales) = scan(forward, rho, emissions)
-            _, (later, weighted) = scan(
-                backward, jnp.ones_like(rho), (emissions, scales), reverse=True
-            )
-            in_gamma = filtered[:-1].T @ weighted[1:]
-            made = jnp.sum(jnp.log(scales)), filtered * later, in_gamma, weighted[0]
-            return *made, scales, jnp.zeros((2, *rho.shape))
-
-        return rule
-
-
-CHAIN = Chain()
-
-
-# Emissions are scaled to a largest one of 1 at each time. If a probability still underflows, the
-# run ends.
+# A filter and a smoother, scaled at every time. Emissions are scaled to a largest one of 1. The run
+# ends if a path of states that may matter is lost to underflow, or if no path is possible.
 @hmm_marginal.straight
 def hmm_marginal_straight(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:
     if not np.size(log_omegas):
         refuse()
     for rows in (Gamma, rho):
         require((rows >= 0.0) & (np.abs(np.sum(rows, axis=-1, keepdims=True) - 1.0) <= TOLERANCE))
-    peaks = np.max(log_omegas, axis=0)
+    peaks, times = np.max(log_omegas, axis=0), np.shape(log_omegas)[1]
     emissions = np.exp(log_omegas - peaks).T
-    value, posterior, in_gamma, in_rho, *_ = called(CHAIN, emissions, Gamma, rho)
+    _, before, scales = loop(_forward, times, [rho], [emissions], [Gamma])
+    ones = np.ones(np.shape(rho))
+    _, later = loop(_backward, times, [ones], [emissions, scales], [Gamma], backwards=True)
+    value, scales = np.sum(np.log(scales)), scales[:, None]
     require(np.isfinite(value))
+    # What is at least so large does not underflow in the next product.
+    floor = TINY / np.min(np.where(Gamma > 0.0, Gamma, 1.0))
+    for x in (before, later):
+        is_kept = (np.minimum(x, 1.0) * emissions >= floor) & (x < np.inf)
+        require(is_kept | (x == 0.0) | np.isinf(log_omegas.T) | (np.min(Gamma) >= CONNECTED))
+    filtered, weighted = before * emissions / scales, later * emissions / scales
     return value + np.sum(peaks), lambda g: (
-        lambda: g * posterior.T,
-        lambda: g * in_gamma,
-        lambda: g * in_rho,
+        lambda: g * (filtered * later).T,
+        lambda: g * (filtered[:-1].T @ weighted[1:]),
+        lambda: g * weighted[0],
     )
+
+
+def _forward(before: Operand, emissions: Operand, gamma: Operand) -> tuple[Result, Result]:
+    joint = before * emissions
+    scale = np.sum(joint)
+    return [joint / scale @ gamma], [before, scale]
+
+
+def _backward(
+    later: Operand, emissions: Operand, scale: Operand, gamma: Operand
+) -> tuple[Result, Result]:
+    return [gamma @ (emissions * later / scale)], [later]
 
 
 @hmm_marginal.tangent

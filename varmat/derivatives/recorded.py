@@ -323,7 +323,7 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
         The positional arguments to differentiate with respect to, by default the first. A
         functional brings its own.
     runner : {"auto", "numpy", "native"}
-        What runs programs: calls of NumPy, or one compiled loop, which needs numba and is taken
+        What runs programs: calls of NumPy, or machine code, which needs llvmlite and is taken
         where that is installed.
 
     Returns
@@ -345,7 +345,7 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
     ValueError
         If there is no such runner.
     ImportError
-        If the native runner is asked for and numba is not installed.
+        If the native runner is asked for and llvmlite is not installed.
     TypeError
         If `f` is no function, or is a functional and `argnums` is given.
     DomainError and others

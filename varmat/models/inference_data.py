@@ -39,7 +39,7 @@ Groups: TypeAlias = dict[str, dict[str, Any]]
 
 # The name of a parameter of the log density, and of the group of ArviZ.
 LOG_LIKELIHOOD = "log_likelihood"
-# From this number of draws on, the terms are recorded: numba takes a second to import.
+# From this number of draws on, the terms are recorded, because compiling takes a while.
 _MANY = 1000
 
 

@@ -61,8 +61,8 @@ class Model(DensityModel):
         Names of the dimensions of the parameters, quantities and data, none of which may be called
         so itself, or ``chain`` or ``draw``.
     recorded : bool, optional
-        Record the log density once and run the recording for every further gradient, natively where
-        numba is installed: many times as fast where arrays are small, and possible where the same
+        Record the log density once and run the recording for every further gradient, natively if
+        llvmlite is installed: many times as fast if arrays are small, and possible if the same
         operations are computed at every point. See `varmat.recorded` for what that excludes. By
         default only `sample` and `log_density_gradient.map` do so, for themselves, and evaluate the
         function anew each time if it cannot be recorded.
@@ -299,8 +299,8 @@ class Model(DensityModel):
 
         Notes
         -----
-        Threads run a recording, one for each chain, without Python where numba is installed. A log
-        density that cannot be recorded, or is not to be, is evaluated in Python, which only one
+        Threads run a recording, one for each chain, without Python where llvmlite is installed. A
+        log density that cannot be recorded, or is not to be, is evaluated in Python, which only one
         thread of a process runs at a time. So each chain is sampled by a process of its own, as
         many at a time as `cores` says, unless there is one core or one chain. The processes are
         those of loky: new ones, which get a copy of the model by cloudpickle, also from a notebook.

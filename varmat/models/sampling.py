@@ -1,6 +1,6 @@
 """Sampling with nutpie, chain by chain.
 
-Recorded models are sampled by threads, without Python if numba is installed
+Recorded models are sampled by threads, without Python if llvmlite is installed
 (`varmat.models.native_sampling`). Models that Python evaluates at every point are sampled by
 processes. `varmat.models.chains` has both, `varmat.models.shared_chains` the chains on an executor.
 If a setting concerns all chains, nutpie gets them together.

@@ -5,7 +5,6 @@ numbers.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,8 @@ __all__: list[str] = []
 
 # A derivative is recorded after so many evaluations: a recording takes as long as ten of them.
 OFTEN = 10
-# The native runner takes over after so many evaluations: loading it takes as long as a thousand
-# evaluations by NumPy.
+# The native runner takes over after so many evaluations by NumPy, because compiling a program takes
+# as long as them.
 MANY = 2000
 
 
@@ -68,8 +67,8 @@ def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Value]:
 
 
 def native_pays(count: int) -> bool:
-    """Whether the native runner is installed, and is loaded or worth loading for `count` runs."""
-    return has_native() and (count >= MANY or "varmat.programs.run.compiled" in sys.modules)
+    """Whether the native runner is installed, and worth compiling for after `count` runs."""
+    return has_native() and count >= MANY
 
 
 def _ieee(x: Operand) -> Operand:

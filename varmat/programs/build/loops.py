@@ -20,6 +20,8 @@ def loop(
     carried: Sequence[Operand],
     rows: Sequence[Operand] = (),
     shared: Sequence[Operand] = (),
+    *,
+    backwards: bool = False,
     ends: bool = False,
 ) -> list[Operand]:
     """The results of a loop over symbols: what is carried at last, then what is stacked.
@@ -33,7 +35,8 @@ def loop(
     trips : int
     carried, rows, shared : sequence of Symbol or array
         At least one is a symbol.
-    ends : bool
+    backwards, ends : bool
+        See `Loop`.
     """
     given, inner = [*carried, *rows, *shared], Builder()
     outer = builder_of(*given)
@@ -48,6 +51,12 @@ def loop(
     if ends:
         outputs.append(inner.truth(lift(inner, rest)))
     kernel = Loop(
-        inner.program(outputs), trips, first, len(rows), 0 if ends else len(rest), ends=ends
+        inner.program(outputs),
+        trips,
+        first,
+        len(rows),
+        0 if ends else len(rest),
+        backwards=backwards,
+        ends=ends,
     )
     return called(kernel, *(Symbol(outer, v) for v in values))

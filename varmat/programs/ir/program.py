@@ -26,7 +26,6 @@ from varmat.core.errors import TapeError, refusals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from varmat.programs.ir.kernel import Array as JaxArray
     from varmat.programs.ir.kernel import Kernel
 
 # Of nodes along all axes at once, in `run.graph`.
@@ -277,7 +276,7 @@ class Program:
             lines.append(f"    {step.kernel.name}({reads}){cost}")
         return "\n".join(lines)
 
-    def to_jax(self) -> Callable[..., tuple[JaxArray, ...]]:
+    def to_jax(self) -> Callable[..., tuple[Array, ...]]:
         """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and
         ``jax.vmap``.
 

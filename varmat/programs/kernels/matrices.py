@@ -23,7 +23,7 @@ from varmat.programs.ir.program import (
     Value,
     as_objects,
 )
-from varmat.programs.run import nests
+from varmat.programs.run import assembling, nests
 from varmat.programs.run.loops import loop_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Matmul(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
         try:
-            if not graph.long_product(a, b, out):
+            if not assembling.long_product(graph, a, b, out):
                 self._fused(graph, a, b, out)
         except NotFusedError:
             self._called(graph, a, b, out)

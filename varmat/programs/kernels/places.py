@@ -21,7 +21,7 @@ from varmat.programs.ir.program import (
     Value,
     element_places,
 )
-from varmat.programs.run import nests
+from varmat.programs.run import assembling, nests
 from varmat.programs.run.loops import NoLoopError, loop_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Gather(Kernel):
         return partial(np.take, x.reshape(-1), index, None, results[0], "clip")
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        graph.put(results[0], *graph.gathered(*operands))
+        graph.put(results[0], *assembling.gathered(graph, *operands))
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return lambda x, index: jax.numpy.reshape(x, (-1,))[index]
@@ -204,7 +204,7 @@ class Assemble(Kernel):
         (result,) = results
         if self.dtype not in (FLOAT, BOOL):
             raise NoLoopError("integers")
-        graph.assemble(result, *self.parts(operands), self.is_partition)
+        assembling.assemble(graph, result, *self.parts(operands), self.is_partition)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp = jax.numpy
@@ -274,7 +274,7 @@ class Write(Kernel):
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (before, part), (result,) = operands, results
-        graph.assemble(result, before, [(self.place, self.part, part, None)], True)
+        assembling.assemble(graph, result, before, [(self.place, self.part, part, None)], True)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp, places = jax.numpy, element_places(self.part, *self.place[::-1])

@@ -17,6 +17,7 @@ from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build import Symbol, called
 from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 from varmat.programs.kernels import Arrays, Kernel
+from varmat.programs.run import assembling
 from varmat.programs.run.loops import NoLoopError
 
 if TYPE_CHECKING:
@@ -76,16 +77,16 @@ class SparseProduct(Kernel):
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         data, indices, indptr, b = operands
-        counts = np.diff(graph.plain(indptr))
-        rows = graph.constant_value(np.repeat(np.arange(len(counts)), counts))
+        counts = np.diff(assembling.plain(indptr))
+        rows = assembling.constant_value(graph, np.repeat(np.arange(len(counts)), counts))
         source, target = (rows, indices) if self.transposed else (indices, rows)
         if len(b.shape) > 1:
             raise NoLoopError("a product with a matrix")
         terms = graph.temporary(data.shape)
-        graph.put(taken := graph.temporary(data.shape), *graph.gathered(b, source))
+        graph.put(taken := graph.temporary(data.shape), *assembling.gathered(graph, b, source))
         graph.each("multiply", [data, taken], terms)
         (out,) = results
-        graph.assemble(out, None, [(None, terms.shape, terms, target)], False)
+        assembling.assemble(graph, out, None, [(None, terms.shape, terms, target)], False)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp, counts = jax.numpy, np.diff(np.asarray(step.operands[2].data))
@@ -124,7 +125,7 @@ class SampledProduct(Kernel):
             raise NoLoopError("products of rows")
         taken = [graph.temporary(rows.shape) for _ in range(2)]
         for each, index, made in ((x, rows, taken[0]), (y, columns, taken[1])):
-            graph.put(made, *graph.gathered(each, index))
+            graph.put(made, *assembling.gathered(graph, each, index))
         graph.each("multiply", taken, results[0])
 
     def in_jax(self, jax: Module, step: Step) -> Function:

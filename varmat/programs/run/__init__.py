@@ -1,5 +1,5 @@
-"""Runners execute programs: `numpy` by bound calls of NumPy, `native` by one compiled loop over a
-table of steps.
+"""Runners execute programs: `numpy` by bound calls of NumPy, `native` by machine
+code that LLVM makes.
 """
 
 from __future__ import annotations

@@ -8,6 +8,14 @@ from functools import cache
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+DOUBLE, INT, INT32, BIT, BYTE = (
+    ir.DoubleType(),
+    ir.IntType(64),
+    ir.IntType(32),
+    ir.IntType(1),
+    ir.IntType(8),
+)
+POINTER = ir.PointerType()
 # LLVM is not made for several threads at once.
 _LOCK = threading.Lock()
 # Instructions from which code is made with less care, because it takes as long as a recording.
@@ -46,3 +54,8 @@ class Compiled:
 
     def address(self, name: str) -> int:
         return int(self._engine.get_function_address(name))
+
+
+def declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
+    found = module.globals.get(name)
+    return found if found is not None else ir.Function(module, kind, name)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from varmat.programs.ir.program import (
     BOOL,
     FLAT,
     FLOAT,
-    LONG,
     MOST,
     OBJECT,
     NotFusedError,
@@ -41,79 +40,26 @@ from varmat.programs.ir.program import (
 from varmat.programs.run import nests
 from varmat.programs.run.functions import PARTS, SUPPORTED
 from varmat.programs.run.loops import NoLoopError, loop_of
+from varmat.programs.run.nodes import (
+    FIRST,
+    Function,
+    Memory,
+    Node,
+    Nodes,
+    RowSum,
+    Store,
+    by_places,
+    each_place,
+    loop_length,
+    picked,
+)  # fmt: skip
 
-Action, Function = Callable[["Code"], None], Callable[..., "Node"]
+if TYPE_CHECKING:
+    from varmat.programs.run.code import Code
 
-# Functions of numbers that are truth values.
-TRUTHS = frozenset({
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isnan",
-     "isinf", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor",
-})  # fmt: skip
-# What a sum over a long axis begins with.
-FIRST = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf, "logical_and": True}
-
-
-class Memory:
-    """Where a value lies.
-
-    Attributes
-    ----------
-    base : int or object
-        The number of an argument or output, None for scratch memory, or the address of a constant.
-    at : int
-        Bytes from the base.
-    size : int
-        Bytes.
-    stage : int
-        From which on it can be read.
-    """
-
-    __slots__ = (
-        "at", "base", "behind", "is_constant", "itemsize", "last", "since", "size", "stage",
-    )  # fmt: skip
-
-    def __init__(
-        self, base: Any, size: int, itemsize: int = 8, *, is_constant: bool = False
-    ) -> None:
-        self.base, self.size, self.itemsize, self.at = base, size, itemsize, 0
-        self.is_constant, self.stage = is_constant, 0
-        # What else is touched: the memory that a pointer points into.
-        self.behind: tuple[Memory, ...] = ()
-        # The first and last action that touch it.
-        self.since = self.last = -1
-
-
-class Node:
-    """A number (n = 0), or one element of a long axis for each turn of a loop of n."""
-
-    __slots__ = ("args", "data", "n", "number", "op", "stage", "truth")
-
-    def __init__(
-        self, op: str, args: tuple[Node, ...], data: Any, n: int, stage: int, number: int
-    ) -> None:
-        self.op, self.args, self.data, self.n, self.stage = op, args, data, n, stage
-        # In the order in which nodes are made: operands come first.
-        self.number = number
-        self.truth = op in TRUTHS
-
-
-class Nodes(NamedTuple):
-    """The nodes of a value.
-
-    Attributes
-    ----------
-    array : ndarray of Node
-        One for each place on the short axes; along the long axis it has one element.
-    axis : int or None
-        The long axis; -1 where all axes are one.
-    """
-
-    array: np.ndarray
-    axis: int | None
-
-
-def loop_length(shape: Shape, axis: int | None) -> int:
-    return 0 if axis is None else math.prod(shape) if axis == FLAT else shape[axis]
+Action = Callable[["Code"], None]
+# Terms that are added one after the other.
+FEW = 8
 
 
 class Graph:
@@ -211,9 +157,9 @@ class Graph:
         if op in ("positive",):
             return x[0]
         if op in ("logical_and", "logical_or", "logical_not", "logical_xor"):
-            x = tuple(map(self._truth, x))
+            x = tuple(map(self.truth, x))
         elif op == "where":
-            x = (self._truth(x[0]), self._float(x[1]), self._float(x[2]))
+            x = (self.truth(x[0]), self._float(x[1]), self._float(x[2]))
         else:
             x = tuple(map(self._float, x))
         if op in PARTS:
@@ -233,7 +179,7 @@ class Graph:
     def _float(self, x: Node) -> Node:
         return self.make("where", x, self.number(1.0), self.number(0.0)) if x.truth else x
 
-    def _truth(self, x: Node) -> Node:
+    def truth(self, x: Node) -> Node:
         return x if x.truth else self.make("not_equal", x, self.number(0.0))
 
     def _reciprocal(self, x: Node) -> Node:
@@ -262,7 +208,7 @@ class Graph:
         found = self._nodes(value)
         if axis == "any" or found.axis == axis:
             return found
-        return self._loaded(value, axis)
+        return self.loaded(value, axis)
 
     def _nodes(self, value: Value) -> Nodes:
         found = self.arrays.get(id(value))
@@ -275,7 +221,7 @@ class Graph:
             chosen = self._chosen(value, self.arrays[id(base)])
             if chosen is not None:
                 return chosen
-        return self._loaded(value, form_of(value.shape))
+        return self.loaded(value, form_of(value.shape))
 
     def _chosen(self, value: Value, whole: Nodes) -> Nodes | None:
         """The nodes of a view, out of those of its base."""
@@ -287,7 +233,7 @@ class Graph:
                 if axis == FLAT or value.strides[axis] != 0:
                     return None
                 places = places.take([0], axis)
-            return Nodes(_picked(whole.array, places), axis)
+            return Nodes(picked(whole.array, places), axis)
         if along == FLAT:
             same = value.offset == 0 and value.size == base.size and value.is_contiguous
             return Nodes(whole.array, FLAT) if same else None
@@ -298,10 +244,10 @@ class Graph:
                 index = np.unravel_index(places, base.shape)
                 if np.all(index[along] == 0):
                     short = shortened(base.shape, along)
-                    return Nodes(_picked(whole.array, np.ravel_multi_index(index, short)), i)
+                    return Nodes(picked(whole.array, np.ravel_multi_index(index, short)), i)
         return None
 
-    def _loaded(self, value: Value, axis: int | None) -> Nodes:
+    def loaded(self, value: Value, axis: int | None) -> Nodes:
         base = value.base
         if base.data is not None:
             return self._constant(value, axis)
@@ -410,12 +356,13 @@ class Graph:
         for place in np.ndindex(array.shape):
             at = offset + sum(map(int.__mul__, place, strides))
             stride = strides[axis] if n else 0  # type: ignore[index]
-            self._store(memory, array[place], at, stride, n, after, add)
+            node: Any = array[place]
+            self._store(memory, node, at, stride, n, after, add)
 
     def _store(
         self, memory: Memory, node: Node, at: int, stride: int, n: int, after: int, add: bool
     ) -> None:
-        node = self._truth(node) if memory.itemsize == 1 else self._float(node)
+        node = self.truth(node) if memory.itemsize == 1 else self._float(node)
         stage = max(node.stage, after)
         if n:
             self.loops[stage, n][1].append(Store(memory, node, at, stride, add))
@@ -423,6 +370,18 @@ class Graph:
         else:
             self.act(stage, lambda code: code.store_number(memory, node, at, add))
             memory.stage = max(memory.stage, stage)
+
+    def impure(self, stage: int) -> int:
+        """The stage of a step that keeps its place among those that are not pure."""
+        self._impure = max(stage, self._impure)
+        return self._impure
+
+    def made_of(self, number: int) -> Nodes:
+        """The nodes of an output that has no memory."""
+        found = self.results[number]
+        if found is None:
+            raise NotFusedError("an output in memory")
+        return found
 
     def act(self, stage: int, action: Action) -> None:
         self.actions[stage].append(action)
@@ -467,7 +426,7 @@ class Graph:
         ):
             return self._flat(op, operands, shape)
         given = [x.array for x in found]
-        made = _each(op, given)
+        made = each_place(op, given)
         return Nodes(as_objects(made).reshape(shortened(shape, axis)), axis)
 
     def _flat(self, op: Function, operands: Sequence[Value], shape: Shape) -> Nodes:
@@ -525,9 +484,10 @@ class Graph:
         return as_objects(np.frompyfunc(partial(self.apply, op), 2, 1)(x, y))
 
     def summed(self, *x: Node) -> Node:
-        """The sum of several nodes."""
-        total: Node = self._joined("add", [as_objects(each) for each in x]).item()
-        return total
+        """The sum of several nodes: of a few in their order, as other runners have it."""
+        if len(x) > FEW:
+            return self._joined("add", [as_objects(each) for each in x]).item()  # type: ignore[no-any-return]
+        return reduce(partial(self.apply, "add"), x)
 
     def _log_sum_exp(self, most: Node, *x: Node) -> Node:
         apply, shift = self.apply, self._finite(most)
@@ -551,7 +511,7 @@ class Graph:
             return self.apply("add", shift, self.apply("log", total))
         if op not in FIRST:
             raise NotFusedError(f"{op} along a long axis")
-        x = self._truth(x) if op == "logical_and" else self._float(x)
+        x = self.truth(x) if op == "logical_and" else self._float(x)
         if not x.n:
             return self.apply("multiply", x, self.number(float(n))) if op == "add" else x
         known = len(self.made)
@@ -561,38 +521,9 @@ class Graph:
             self.loops[x.stage, x.n][0].append(node)
         return node
 
-    def long_product(self, a: Value, b: Value, out: Value) -> bool:
-        """A vector times a matrix of many rows, each of which lies in one piece, as part of the
-        loop over its rows; False for other products.
-        """
-        if sorted((len(a.shape), len(b.shape))) != [1, 2]:
-            return False
-        matrix, vector = (a, b) if len(a.shape) == 2 else (b, a)
-        rows = int(matrix.shape[0] < matrix.shape[1])  # the axis along which it is long
-        n, k = matrix.shape[rows], matrix.shape[1 - rows]
-        if matrix.strides[1 - rows] != 8 or k <= LONG or n < 4 * k:
-            return False
-        memory, at = self.place(matrix)
-        # Both may be filled by loops, and `vector` is contiguous or a line of nodes.
-        is_sum = rows == (matrix is a)
-        if not is_sum:
-            numbers, begin = self.place(self.spread(vector, vector.shape))
-            data = (memory, at, matrix.strides[rows], k, numbers, begin)
-            stage = max(memory.stage, numbers.stage)
-            made = self.make("rows", data=data, n=n, stage=stage)
-            self.put(out, as_objects(made), 0)
-            return True
-        weights = self.nodes(vector).array.item()
-        nests.filled(self, 0.0, out)
-        total = self.memory[id(out)]
-        stage = max(weights.stage, memory.stage, total.stage)
-        self.loops[stage, n][1].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
-        total.stage = stage + 1
-        return True
-
     def require(self, holds: Node) -> None:
         """End the run unless a truth value holds."""
-        holds = self.total("logical_and", holds, holds.n) if holds.n else self._truth(holds)
+        holds = self.total("logical_and", holds, holds.n) if holds.n else self.truth(holds)
         self._impure = max(self._impure, holds.stage)
         self.act(holds.stage, lambda code: code.guard(holds))
 
@@ -616,7 +547,7 @@ class Graph:
             places.append((memory, v.offset))
         stage = max((p[0].stage for p in places if p is not None), default=0)
         if impure:
-            stage = self._impure = max(stage, self._impure)
+            stage = self.impure(stage)
         for p in places[len(operands) :]:
             if p is not None:
                 p[0].stage = stage
@@ -632,19 +563,8 @@ class Graph:
         nests.elementwise(self, loop_of(*name), [v] * name[0].nin, whole)
         return whole
 
-    def temporary(self, shape: Shape) -> Value:
-        made = Value(shape)
-        self.held.append(made)
-        return made
-
-    def plain(self, v: Value) -> np.ndarray:
-        """A constant as an array; other values are refused."""
-        if v.base.data is None:
-            raise NoLoopError("places that are no constants")
-        return np.asarray(v.array_in(v.base.data))
-
-    def constant_value(self, x: np.ndarray) -> Value:
-        made = Value(x.shape, x.dtype, data=x)
+    def temporary(self, shape: Shape, dtype: np.dtype = FLOAT) -> Value:
+        made = Value(shape, dtype)
         self.held.append(made)
         return made
 
@@ -664,144 +584,6 @@ class Graph:
             raise NotFusedError("a broadcast of a large array")
         return Nodes(np.broadcast_to(array, shortened(shape, axis)), axis)
 
-    def gathered(self, x: Value, index: Value) -> Nodes:
-        """Elements of an array that lies in one piece, by their places in it."""
-        shape, axis = index.shape, form_of(index.shape)
-        places = None if index.base.data is None else index.array_in(index.base.data)
-        if axis is None and places is not None:
-            whole = self.nodes(x)
-            if whole.axis is None:
-                return Nodes(_picked(whole.array, places), None)
-        memory, at = self.place(x)
-        size, truth = int(x.dtype.itemsize), x.dtype == BOOL
-        n, stage = loop_length(shape, axis), memory.stage
-        if places is None and not index.is_contiguous:
-            raise NoLoopError("places that do not lie in one piece")
-
-        def node(place: Shape) -> Node:
-            if axis is None:
-                if places is not None:
-                    return self.load(memory, at + size * int(places[place]), 0, 0, truth)
-                here = (*self._offset(index, place), at, size)
-            elif places is not None:
-                line = (
-                    places
-                    if axis == FLAT
-                    else places[(*place[:axis], slice(None), *place[axis + 1 :])]
-                )
-                kept = np.ascontiguousarray(line, np.int64).reshape(-1)
-                here = (self.constant(kept), 0, at, size)
-            elif axis == FLAT or len(shape) == 1:
-                here = (*self.place(index), at, size)
-            else:
-                raise NoLoopError("places in columns")
-            late = max(stage, here[0].stage)
-            made = self.make("gather", data=(memory, *here), n=n, stage=late)
-            made.truth = truth
-            return made
-
-        return by_places(shape, axis, node)
-
-    def _offset(self, v: Value, place: Shape) -> tuple[Memory, int]:
-        memory, at = self.place(v)
-        return memory, at + sum(map(int.__mul__, place, v.strides))
-
-    def assemble(
-        self,
-        result: Value,
-        base: Value | None,
-        parts: Sequence[tuple[Any, Shape, Value, Value | None]],
-        is_written: bool,
-    ) -> None:
-        """An array made of parts, which are added to zeros or to a base, or written over it."""
-        shape, size = result.shape, int(result.dtype.itemsize)
-        if form_of(shape) is None and result.size <= MOST:
-            zero = self.number(0.0) if size > 1 else self.number(False)
-            whole = np.full(shape, zero, object)
-            if base is not None:
-                whole[...] = self.nodes(base).array
-            flat = whole.reshape(-1)
-            for place, extent, part, index in parts:
-                if index is not None:
-                    x, places = self._scattered(part, extent, index, shape), np.arange(result.size)
-                    elements = x.array
-                else:
-                    places = element_places(extent, place[1], place[0], size)
-                    elements = np.broadcast_to(self.nodes(part, None).array, extent)
-                for at, each in zip(places.reshape(-1), elements.reshape(-1), strict=True):
-                    plain = is_written or flat[at] is zero
-                    flat[at] = each if plain else self.apply("add", flat[at], each)
-            self.put(result, whole, None)
-            return
-        terms = [] if base is None else [base]
-        axis = form_of(shape)
-        totals = [] if base is None else [self.nodes(base, axis)]
-        inside = []
-        for place, extent, part, index in parts:
-            if index is not None:
-                totals.append(self._scattered(part, extent, index, shape))
-            elif not is_written and (extent, place) == (
-                shape,
-                (0, contiguous_strides(shape, size)),
-            ):
-                totals.append(
-                    self.nodes(part, axis) if part.shape == shape else self.copied(part, shape)
-                )
-            else:
-                inside.append((place, extent, part))
-        del terms
-        total = None
-        if totals:
-            arrays = [x.array for x in totals]
-            total = Nodes(as_objects(_each(self.summed, arrays)), axis)
-        if total is not None and not inside:
-            self.put(result, total.array, axis)
-            return
-        memory, strides = self.fresh(result), contiguous_strides(shape, size)
-        covers = is_written and base is None
-        if total is not None:
-            self.store(memory, shape, 0, strides, total)
-        elif not covers:
-            nests.filled(self, 0.0, result)
-        for (at, steps), extent, part in inside:
-            found = self.nodes(part)
-            if part.shape != extent:
-                found = self.copied(part, extent)
-            add, ordered = not is_written, not covers
-            if found.axis == FLAT and steps != contiguous_strides(extent, size):
-                view = result.view(extent, at, steps)
-                self.held.append(view)
-                name = (np.add, "dd->d") if add else nests.copy_of(size)
-                given = [view, part] if add else [part] * name[0].nin
-                nests.elementwise(self, loop_of(*name), given, view)
-                continue
-            self.store(memory, extent, at, steps, found, add=add, ordered=ordered)
-
-    def _scattered(self, part: Value, extent: Shape, index: Value, shape: Shape) -> Nodes:
-        """Sums of the elements that go to each place."""
-        made = Value(shape)
-        self.held.append(made)
-        size, n = made.size, math.prod(extent)
-        if index.base.data is None:
-            nests.filled(self, 0.0, made)
-            stride = 8 if part.shape else 0
-            self.call(
-                "scatter_to",
-                [self.spread(part, extent) if stride else part, index],
-                [made],
-                n,
-                stride,
-            )
-            return self._loaded(made, form_of(shape))
-        places = np.asarray(index.array_in(index.base.data)).reshape(-1)
-        counts = np.bincount(places, minlength=size)
-        starts = self.constant(np.concatenate([[0], np.cumsum(counts)]))
-        order = np.argsort(places, kind="stable")
-        is_sorted = bool(np.all(order == np.arange(n)))
-        listed = None if is_sorted else self.constant(order)
-        self.call("segments_to", [self.spread(part, extent)], [made], starts, listed, size)
-        return self._loaded(made, form_of(shape))
-
     def elementwise(self, kernel: Any, name: str, operands: Sequence[Value], result: Value) -> None:
         """An elementwise function: of nodes, or else by the loop of a ufunc."""
         try:
@@ -814,45 +596,3 @@ class Graph:
         # Its operands may be objects, which later steps find: it keeps its place among such steps.
         self.calls_python = True
         self.call("call_python", step.operands, step.results, self._number, impure=True)
-
-
-class Store(NamedTuple):
-    """Elements of a loop that are written to memory."""
-
-    memory: Memory
-    node: Node
-    at: int
-    stride: int
-    add: bool
-
-
-class RowSum(NamedTuple):
-    """The sum of the rows of a matrix, each times an element of a loop."""
-
-    memory: Memory
-    node: Node
-    matrix: Memory
-    at: int
-    stride: int
-    columns: int
-
-
-def by_places(shape: Shape, axis: int | None, node: Callable[[Shape], Node]) -> Nodes:
-    array = np.empty(shortened(shape, axis), object)
-    for place in np.ndindex(array.shape):
-        array[place] = node(place)
-    return Nodes(array, axis)
-
-
-def _picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
-    return array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
-
-
-def _each(op: Function, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """A function of the elements of any number of arrays that broadcast."""
-    shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    whole = [np.broadcast_to(x, shape) for x in arrays]
-    made = np.empty(shape, object)
-    for place in np.ndindex(shape):
-        made[place] = op(*(x[place] for x in whole))
-    return made

@@ -15,7 +15,8 @@ import numpy as np
 from varmat.programs.ir.program import Program, Step, Value, element_places
 
 if TYPE_CHECKING:
-    from varmat.programs.ir.kernel import Array, Module
+    from varmat.programs.ir.kernel import Module
+    from varmat.programs.ir.program import Array
 
 Rule = Callable[..., Any]
 # A function of the arguments, which returns the outputs and whether all guards hold.

@@ -6,6 +6,7 @@ import ctypes
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -17,14 +18,16 @@ from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks
 from varmat.programs.ir.program import OBJECT, Program, Value
-from varmat.programs.run.code import BYTE, DOUBLE, INT, POINTER, Code, declared
-from varmat.programs.run.compiler import Compiled
-from varmat.programs.run.graph import Graph, Memory
+from varmat.programs.run.code import Code
+from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, declared
+from varmat.programs.run.graph import Graph
+from varmat.programs.run.nodes import Memory
 from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays
     from varmat.programs.ir.program import Array
+    from varmat.programs.run.repeat import Given
 
 
 # Bytes of scratch memory that are taken from the stack.
@@ -41,7 +44,7 @@ _CALL = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.py_object, ctypes.py_object)
 _MANY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
-class _State(threading.local):
+class _State:
     """What steps that call Python leave in a thread: objects, by the id of the value, and what was
     raised.
     """
@@ -72,7 +75,9 @@ class NativeRunner:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._state = _State()
+        # By number of the thread, not a `threading.local`, because the threads of a sampler,
+        # which Python did not start, get a new one at each callback.
+        self._states: defaultdict[int, _State] = defaultdict(_State)
         # A callback that held the runner would keep both alive until the collector comes.
         itself = ref(self)
 
@@ -99,8 +104,8 @@ class NativeRunner:
         ]
         count = len(program.arguments)
         code = Code(module, "run", len(values), count)
-        code.callback = ctypes.cast(self._callback, ctypes.c_void_p).value
-        given = dict(zip(map(id, program.arguments), places, strict=False))
+        code.callback = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        given: dict[int, Given] = dict(zip(map(id, program.arguments), places, strict=False))
         graph = Graph(program, given, places[count:])
         self.calls_python = graph.calls_python
         code.emit(graph)
@@ -116,11 +121,15 @@ class NativeRunner:
 
     # --- steps that call Python ---
 
+    @property
+    def _state(self) -> _State:
+        return self._states[threading.get_ident()]
+
     def _call_python(self, number: int, addresses: Sequence[int]) -> int:
         step, state = self.program.steps[number], self._state
         try:
             count = len(step.operands)
-            arrays = [
+            arrays: list[Array] = [
                 state.objects[id(v)] if v.dtype is OBJECT else _array(v, addresses[i])
                 for i, v in enumerate(step.operands)
             ]
@@ -152,14 +161,19 @@ class NativeRunner:
         if not self.calls_python:
             self._many(places.ctypes.data, steps.ctypes.data, count)
             return None
-        state, before = self._state, self._state.objects
-        state.objects, state.raised = {}, None
+        # A run within a run, of the same program, must leave the objects of the outer one.
+        thread = threading.get_ident()
+        before, state = self._states.get(thread), _State()
+        self._states[thread] = state
         try:
             with self._watched():
                 self._many(places.ctypes.data, steps.ctypes.data, count)
             return state.raised
         finally:
-            state.objects, state.raised = before, None
+            if before is None:
+                del self._states[thread]
+            else:
+                self._states[thread] = before
 
     # --- calls ---
 
@@ -169,7 +183,7 @@ class NativeRunner:
             gradient = np.empty(self._shape)
             if not (x.ndim == 1 and x.flags.c_contiguous):
                 x = x.ravel()
-            return [self._call(x, gradient), gradient]
+            return [self._call(x, gradient), gradient]  # type: ignore[misc]
         program = self.program
         given = [
             np.ascontiguousarray(x, v.dtype)
@@ -253,7 +267,7 @@ def _array(v: Value, address: int) -> np.ndarray:
     reach = [(n - 1) * stride for n, stride in zip(v.shape, v.strides, strict=True)]
     low = sum(min(r, 0) for r in reach)
     size = sum(max(r, 0) for r in reach) - low + v.dtype.itemsize
-    memory = (ctypes.c_char * size).from_address(address + low)
+    memory: Array = (ctypes.c_char * size).from_address(address + low)
     return np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
 
 

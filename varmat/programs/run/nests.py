@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from varmat.programs.run.graph import Graph
 
 COPY, COPY_TRUTHS = (np.positive, "d->d"), (np.logical_or, "??->?")
-_EXTREMES = {np.maximum: -math.inf, np.minimum: math.inf}
+_EXTREMES: dict[np.ufunc, float] = {np.maximum: -math.inf, np.minimum: math.inf}
 
 
 def call(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
-from varmat.programs.ir.program import Value, contiguous_strides
-from varmat.programs.run.code import INT, POINTER, Code
-from varmat.programs.run.graph import Graph, Memory, Nodes, by_places, form_of
+from varmat.programs.ir.program import BOOL, Value, contiguous_strides, form_of
+from varmat.programs.run.code import Code
+from varmat.programs.run.compiler import BIT, INT, POINTER, declared
+from varmat.programs.run.graph import Graph
 from varmat.programs.run.loops import NoLoopError
+from varmat.programs.run.nodes import Memory, Nodes, by_places
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
 
 # Elements up to which what is carried, shared or summed is in registers.
 IN_REGISTERS = 64
+Given = Memory | Callable[[Graph], Nodes]
 
 
 def is_short(v: Value) -> bool:
@@ -40,198 +43,174 @@ class Repeat:
             raise NoLoopError("a loop without trips")
         self.kernel = kernel
         n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
-        # What the body is given: nodes, or where they lie.
-        self.given = [
-            graph.nodes(v, form_of(v.shape))
-            if is_short(v) and not n <= i < m
-            else self._place(graph, v)
-            for i, v in enumerate(operands)
-        ]
+        # What the body is given, by the number of the argument: nodes, or where they lie.
+        self.nodes: dict[int, Nodes] = {}
+        self.places: dict[int, tuple[Memory, int]] = {}
         self.strides = [v.strides for v in operands]
-        stages = [
-            max((x.stage for x in found.array.flat), default=0)
-            if isinstance(found, Nodes)
-            else found[0].stage
-            for found in self.given
-        ]
-        stage = max(stages, default=0)
+        for i, v in enumerate(operands):
+            if is_short(v) and not n <= i < m:
+                self.nodes[i] = graph.nodes(v, None)
+                continue
+            if (
+                v.strides[n <= i < m :]
+                != contiguous_strides(v.shape, v.dtype.itemsize)[n <= i < m :]
+            ):
+                v = graph.spread(v, v.shape)
+                self.strides[i] = v.strides
+            self.places[i] = graph.place(v)
+        stages = [x.stage for found in self.nodes.values() for x in found.array.flat]
+        stage = max([*stages, *(memory.stage for memory, _ in self.places.values())], default=0)
         if not kernel.is_pure:
-            stage = graph._impure = max(stage, graph._impure)
-        # Where the results are: nodes whose values come later, or memory.
-        self.made: list[Nodes | Memory] = []
-        self.spare: dict[int, Memory] = {}
+            stage = graph.impure(stage)
+        # The results, by their number: nodes whose values come later, or memory.
+        self.made: dict[int, Nodes] = {}
+        self.memory: dict[int, Memory] = {}
         for i, v in enumerate(results):
             if not n <= i < k and is_short(v):
-                self.made.append(
-                    by_places(
-                        v.shape,
-                        None,
-                        lambda _, v=v: graph.given(None, stage, truth=v.dtype.char == "?"),
-                    )
-                )
-                graph.put(v, self.made[-1].array, None)
+                array = _later(graph, v, stage)
+                self.made[i] = array
+                graph.put(v, array.array, None)
                 continue
+            itemsize = int(v.dtype.itemsize)
             if i < n:  # there are two places, which the trips use in turns
-                itemsize = int(v.dtype.itemsize)
                 memory = Memory("later", v.size * itemsize, itemsize)
                 memory.behind = tuple(graph.scratch(v.size, itemsize) for _ in range(2))
                 graph.memory[id(v)] = memory
             else:
                 memory = graph.fresh(v)
             memory.stage = stage
-            self.made.append(memory)
+            self.memory[i] = memory
         graph.act(stage, self.emit)
-
-    @staticmethod
-    def _place(graph: Graph, v: Value) -> tuple[Memory, int]:
-        if v.strides[1:] != contiguous_strides(v.shape[1:], v.dtype.itemsize):
-            found = graph.nodes(v)
-            memory = graph.scratch(max(v.size, 1), v.dtype.itemsize)
-            strides = contiguous_strides(v.shape, v.dtype.itemsize)
-            graph.store(memory, v.shape, 0, strides, found)
-            raise NotImplementedError
-        return graph.place(v)
 
     def emit(self, code: Code) -> None:
         kernel, b = self.kernel, code.b
-        n, k = kernel.carried, kernel.carried + kernel.stacked
+        n, k, count = kernel.carried, kernel.carried + kernel.stacked, len(kernel.outputs)
         outer = code.memo
         first: list[ir.Value] = []
-        for i, (found, made) in enumerate(zip(self.given[:n], self.made, strict=False)):
-            if isinstance(made, Nodes):
-                first += [code.number(x) for x in found.array.flat]
-            else:
-                here, there = (code.address(x) for x in made.behind)
-                self._copy(code, here, found, made.size, kernel.body.arguments[i])
+        for i in (*range(n), *range(k, count)):
+            if i in self.made and i < n:
+                first += [code.number(x) for x in self.nodes[i].array.flat]
+            elif i in self.made:
+                first += [code.one.constant(0.0)] * kernel.outputs[i].size
+            elif i < n:
+                here, there = (code.address(x) for x in self.memory[i].behind)
+                self._copy(code, here, i)
                 first += [here, there]
-        for v, made in zip(kernel.outputs[k:], self.made[k:], strict=True):
-            if isinstance(made, Nodes):
-                first += [code.one.constant(0.0)] * v.size
             else:
-                code.fill_zeros([(made, 0)], made.size)
-        shared = [
-            [code.number(x) for x in found.array.flat] if isinstance(found, Nodes) else None
-            for found in self.given
-        ]
+                code.fill_zeros([(self.memory[i], 0)], self.memory[i].size)
+        shared = {i: [code.number(x) for x in found.array.flat] for i, found in self.nodes.items()}
         after = b.append_basic_block()
         with code.repeated():
             code.memo = {}
-            last = self._trips(code, first, shared, after)
+            last = iter(self._trips(code, first, shared, after))
         code.memo = outer
         b.position_at_end(after)
-        at = 0
-        for made in self.made:
-            if isinstance(made, Nodes):
-                for node in made.array.flat:
-                    code.memo[id(node)] = last[at]
-                    at += 1
-            elif made.base == "later":
-                made.base = last[at]
-                at += 2
+        for i in (*range(n), *range(k, count)):
+            if i in self.made:
+                for node in self.made[i].array.flat:
+                    code.memo[id(node)] = next(last)
+            elif i < n:
+                self.memory[i].base = next(last)
+                next(last)
 
-    def _copy(self, code: Code, to: ir.Value, found: Any, size: int, like: Value) -> None:
-        from varmat.programs.run.code import BIT, BYTE, declared
-
-        if isinstance(found, Nodes):  # short at first, and in memory for the sake of the result
-            for i, x in enumerate(found.array.flat):
-                code.b.store(code.number(x), code.b.gep(to, [INT(8 * i)], source_etype=BYTE))
-            return
+    def _copy(self, code: Code, to: ir.Value, i: int) -> None:
+        """What is carried at first, to where the first trip finds it."""
+        if i in self.nodes:  # as few elements as the results are not
+            raise NoLoopError("a carried value that changes its shape")
         kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT, BIT])
         f = declared(code.module, "llvm.memcpy.p0.p0.i64", kind)
-        code.b.call(f, [to, code.address(*found), INT(size), BIT(0)])
+        size = INT(self.memory[i].size)
+        code.b.call(f, [to, code.address(*self.places[i]), size, BIT(0)])
 
     def _trips(
-        self, code: Code, first: list[ir.Value], shared: list[Any], after: ir.Block
+        self, code: Code, first: list[ir.Value], shared: dict[int, list[ir.Value]], after: ir.Block
     ) -> list[ir.Value]:
+        """The block of a trip; what it hands on."""
         kernel, b = self.kernel, code.b
-        n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
         before, block = b.block, b.append_basic_block()
         b.branch(block)
         b.position_at_end(block)
         turn = b.phi(INT)
         phis = [b.phi(x.type) for x in first]
         t = b.sub(INT(kernel.trips - 1), turn) if kernel.backwards else turn
-        given: dict[int, Any] = {}
-        outputs: list[Memory | None] = []
-        at = 0
-        turns: list[tuple[ir.Value, ir.Value]] = []
-        for i, v in enumerate(kernel.body.arguments):
-            found = self.given[i]
-            if i < n and isinstance(self.made[i], Nodes):
-                given[id(v)] = _in_registers(v, phis[at : at + v.size])
-                at += v.size
-            elif i < n:
-                here, there = phis[at : at + 2]
-                given[id(v)] = self._moving(v, here, self.made[i].behind)
-                outputs.append(self._moving(v, there, self.made[i].behind))
-                turns.append((there, here))
-                at += 2
-                continue
-            elif i < m:
-                memory, offset = found
-                place = b.add(b.mul(t, INT(self.strides[i][0])), INT(offset))
-                given[id(v)] = self._moving(v, code.address(memory, place), (memory,))
-            elif shared[i] is not None:
-                given[id(v)] = _in_registers(v, shared[i])
-            else:
-                memory, offset = found
-                given[id(v)] = self._moving(v, code.address(memory, offset), (memory,))
-            if i < n:
-                outputs.append(None)
-        for i, v in enumerate(kernel.body.outputs[n:], n):
-            if i < k:
-                memory = self.made[i]
-                size = v.size * v.dtype.itemsize
-                place = code.address(memory, b.mul(t, INT(size)))
-                outputs.append(self._moving(v, place, (memory,)))
-            else:
-                outputs.append(None)
+        given, outputs, turned = self._arguments(code, t, iter(phis), shared)
         graph = Graph(kernel.body, given, outputs)
-        for i, v in enumerate(kernel.outputs[k:], k):
-            if isinstance(self.made[i], Memory):
-                memory = self._moving(v, code.address(self.made[i]), (self.made[i],))
+        for i, v in enumerate(kernel.outputs):
+            if i in self.memory and outputs[i] is None:  # a sum in memory
+                memory = _pointing(v, code.address(self.memory[i]), (self.memory[i],))
                 strides = contiguous_strides(v.shape)
-                graph.store(memory, v.shape, 0, strides, graph.results[i], add=True)
+                graph.store(memory, v.shape, 0, strides, graph.made_of(i), add=True)
         code.emit(graph)
-        made, at, swapped = [], 0, iter(turns)
-        for i, found in enumerate(self.made):
-            if n <= i < k:
-                continue
-            if isinstance(found, Nodes):
-                for x in graph.results[i].array.flat:
-                    x = code.number(x)
-                    made.append(b.fadd(phis[at], x) if i >= k else x)
-                    at += 1
-            elif i < n:
-                made += next(swapped)
-                at += 2
+        made: list[ir.Value] = []
+        for i in range(len(kernel.outputs)):
+            if i in self.made:
+                for x in graph.made_of(i).array.flat:
+                    y = code.number(x)
+                    made.append(y if i < kernel.carried else b.fadd(phis[len(made)], y))
+            elif i < kernel.carried:
+                made += turned[i]
         following = b.add(turn, INT(1))
         goes_on = b.icmp_signed("<", following, INT(kernel.trips))
         if kernel.ends:
-            goes_on = b.and_(goes_on, code.number(graph._truth(graph.results[-1].array.item())))
-        turn.add_incoming(INT(0), before)
-        turn.add_incoming(following, b.block)
-        for phi, x, y in zip(phis, first, made, strict=True):
+            goes_on = b.and_(goes_on, code.number(graph.truth(graph.made_of(-1).array.item())))
+        for phi, x, y in zip([turn, *phis], [INT(0), *first], [following, *made], strict=True):
             phi.add_incoming(x, before)
             phi.add_incoming(y, b.block)
         b.cbranch(goes_on, block, after)
         return made
 
-    @staticmethod
-    def _moving(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory:
-        itemsize = int(v.dtype.itemsize)
-        memory = Memory(pointer, v.size * itemsize, itemsize)
-        memory.behind = behind
-        return memory
+    def _arguments(
+        self, code: Code, t: ir.Value, phis: object, shared: dict[int, list[ir.Value]]
+    ) -> tuple[dict[int, Given], list[Memory | None], dict[int, list[ir.Value]]]:
+        """What the body is given, where its outputs go, and the places that take turns."""
+        kernel, b = self.kernel, code.b
+        n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
+        given: dict[int, Given] = {}
+        outputs: list[Memory | None] = [None] * len(kernel.body.outputs)
+        turned: dict[int, list[ir.Value]] = {}
+        for i, v in enumerate(kernel.body.arguments):
+            if i < n and i in self.made:
+                given[id(v)] = _in_registers(v, [next(phis) for _ in range(v.size)])  # type: ignore[call-overload]
+            elif i < n:
+                here, there = next(phis), next(phis)  # type: ignore[call-overload]
+                given[id(v)] = _pointing(v, here, self.memory[i].behind)
+                outputs[i] = _pointing(v, there, self.memory[i].behind)
+                turned[i] = [there, here]
+            elif i in shared:
+                given[id(v)] = _in_registers(v, shared[i])
+            else:
+                memory, offset = self.places[i]
+                place: ir.Value = INT(offset)
+                if i < m:
+                    place = b.add(b.mul(t, INT(self.strides[i][0])), place)
+                given[id(v)] = _pointing(v, code.address(memory, place), (memory,))
+        for i, v in enumerate(kernel.outputs[n:k], n):
+            place = b.mul(t, INT(v.size * int(v.dtype.itemsize)))
+            memory = self.memory[i]
+            outputs[i] = _pointing(v, code.address(memory, place), (memory,))
+        return given, outputs, turned
 
 
-def _in_registers(v: Value, values: Sequence[ir.Value]) -> Any:
+def _later(graph: Graph, v: Value, stage: int) -> Nodes:
+    """The nodes of a result whose values come with the instructions."""
+    return by_places(v.shape, None, lambda _: graph.given(None, stage, truth=v.dtype == BOOL))
+
+
+def _pointing(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory:
+    """The memory of a value at an address that changes from trip to trip."""
+    itemsize = int(v.dtype.itemsize)
+    memory = Memory(pointer, v.size * itemsize, itemsize)
+    memory.behind = behind
+    return memory
+
+
+def _in_registers(v: Value, values: Sequence[ir.Value]) -> Callable[[Graph], Nodes]:
     """The nodes of an argument that is in registers."""
 
     def nodes(graph: Graph) -> Nodes:
         taken = iter(values)
         return by_places(
-            v.shape, None, lambda _: graph.given(next(taken), 0, truth=v.dtype.char == "?")
+            v.shape, None, lambda _: graph.given(next(taken), 0, truth=v.dtype == BOOL)
         )
 
     return nodes

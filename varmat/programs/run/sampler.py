@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from llvmlite import ir
 
-from varmat.programs.run.code import DOUBLE, INT, INT32, POINTER
-from varmat.programs.run.compiler import Compiled
+from varmat.programs.run.compiler import DOUBLE, INT, INT32, POINTER, Compiled
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array

@@ -1,0 +1,231 @@
+"""Arrays that are made of elements, parts or rows of others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.programs.ir.program import (
+    BOOL,
+    FLAT,
+    LONG,
+    MOST,
+    NotFusedError,
+    Shape,
+    Value,
+    as_objects,
+    contiguous_strides,
+    element_places,
+    form_of,
+)
+from varmat.programs.run import nests
+from varmat.programs.run.loops import NoLoopError, loop_of
+from varmat.programs.run.nodes import (
+    Memory,
+    Node,
+    Nodes,
+    RowSum,
+    by_places,
+    each_place,
+    loop_length,
+    picked,
+)
+
+if TYPE_CHECKING:
+    from varmat.programs.run.graph import Graph
+
+
+def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
+    """Elements of an array that lies in one piece, by their places in it."""
+    shape, axis = index.shape, form_of(index.shape)
+    places = None if index.base.data is None else index.array_in(index.base.data)
+    if axis is None and places is not None:
+        whole = graph.nodes(x)
+        if whole.axis is None:
+            return Nodes(picked(whole.array, places), None)
+    memory, at = graph.place(x)
+    size, truth = int(x.dtype.itemsize), x.dtype == BOOL
+    n, stage = loop_length(shape, axis), memory.stage
+    if places is None and not index.is_contiguous:
+        raise NoLoopError("places that do not lie in one piece")
+
+    def node(place: Shape) -> Node:
+        if axis is None:
+            if places is not None:
+                return graph.load(memory, at + size * int(places[place]), 0, 0, truth)
+            here = (*_offset(graph, index, place), at, size)
+        elif places is not None:
+            line = (
+                places if axis == FLAT else places[(*place[:axis], slice(None), *place[axis + 1 :])]
+            )
+            kept = np.ascontiguousarray(line, np.int64).reshape(-1)
+            here = (graph.constant(kept), 0, at, size)
+        elif axis == FLAT or len(shape) == 1:
+            here = (*graph.place(index), at, size)
+        else:
+            raise NoLoopError("places in columns")
+        late = max(stage, here[0].stage)
+        made = graph.make("gather", data=(memory, *here), n=n, stage=late)
+        made.truth = truth
+        return made
+
+    return by_places(shape, axis, node)
+
+
+def _offset(graph: Graph, v: Value, place: Shape) -> tuple[Memory, int]:
+    memory, at = graph.place(v)
+    return memory, at + sum(map(int.__mul__, place, v.strides))
+
+
+def assemble(
+    graph: Graph,
+    result: Value,
+    base: Value | None,
+    parts: Sequence[tuple[Any, Shape, Value, Value | None]],
+    is_written: bool,
+) -> None:
+    """An array made of parts, which are added to zeros or to a base, or written over it."""
+    shape, size = result.shape, int(result.dtype.itemsize)
+    if form_of(shape) is None and result.size <= MOST:
+        _assemble_short(graph, result, base, parts, is_written)
+        return
+    axis = form_of(shape)
+    totals = [] if base is None else [graph.nodes(base, axis)]
+    inside = []
+    for place, extent, part, index in parts:
+        if index is not None:
+            totals.append(_scattered(graph, part, extent, index, shape))
+        elif not is_written and (extent, place) == (shape, (0, contiguous_strides(shape, size))):
+            totals.append(graph.nodes(_spread(graph, part, shape), axis))
+        else:
+            inside.append((place, extent, part))
+    total = None
+    if totals:
+        arrays = [x.array for x in totals]
+        total = Nodes(as_objects(each_place(graph.summed, arrays)), axis)
+    if total is not None and not inside:
+        graph.put(result, total.array, axis)
+        return
+    memory, covers = graph.fresh(result), is_written and base is None
+    if total is not None:
+        graph.store(memory, shape, 0, contiguous_strides(shape, size), total)
+    elif not covers:
+        nests.filled(graph, 0.0, result)
+    for (at, steps), extent, part in inside:
+        part = _spread(graph, part, extent)
+        found, add = graph.nodes(part), not is_written
+        if found.axis != FLAT or steps == contiguous_strides(extent, size):
+            graph.store(memory, extent, at, steps, found, add=add, ordered=not covers)
+            continue
+        view = result.view(extent, at, steps)
+        graph.held.append(view)
+        name = (np.add, "dd->d") if add else nests.copy_of(size)
+        given = [view, part] if add else [part] * name[0].nin
+        nests.elementwise(graph, loop_of(*name), given, view)
+
+
+def _spread(graph: Graph, part: Value, shape: Shape) -> Value:
+    """A part as large as its place."""
+    if part.shape == shape:
+        return part
+    whole = graph.temporary(shape, part.dtype)
+    try:
+        graph.put(whole, *graph.copied(part, shape))
+    except NotFusedError:
+        return graph.spread(part, shape)
+    return whole
+
+
+def _assemble_short(
+    graph: Graph,
+    result: Value,
+    base: Value | None,
+    parts: Sequence[tuple[Any, Shape, Value, Value | None]],
+    is_written: bool,
+) -> None:
+    """The same of few elements, each of which is a node."""
+    shape, size = result.shape, int(result.dtype.itemsize)
+    zero = graph.number(0.0) if size > 1 else graph.number(False)
+    whole = np.full(shape, zero, object)
+    if base is not None:
+        whole[...] = graph.nodes(base).array
+    flat = whole.reshape(-1)
+    for place, extent, part, index in parts:
+        if index is not None:
+            elements = _scattered(graph, part, extent, index, shape).array
+            places = np.arange(result.size)
+        else:
+            places = element_places(extent, place[1], place[0], size)
+            elements = np.broadcast_to(graph.nodes(part, None).array, extent)
+        for at, each in zip(places.reshape(-1), elements.reshape(-1), strict=True):
+            plain = is_written or flat[at] is zero
+            flat[at] = each if plain else graph.apply("add", flat[at], each)
+    graph.put(result, whole, None)
+
+
+def _scattered(graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape) -> Nodes:
+    """Sums of the elements that go to each place."""
+    made = Value(shape)
+    graph.held.append(made)
+    size, n = made.size, math.prod(extent)
+    if index.base.data is None:
+        nests.filled(graph, 0.0, made)
+        stride = 8 if part.shape else 0
+        graph.call(
+            "scatter_to", [graph.spread(part, extent) if stride else part, index], [made], n, stride
+        )
+        return graph.loaded(made, form_of(shape))
+    places = np.asarray(index.array_in(index.base.data)).reshape(-1)
+    counts = np.bincount(places, minlength=size)
+    starts = graph.constant(np.concatenate([[0], np.cumsum(counts)]))
+    order = np.argsort(places, kind="stable")
+    is_sorted = bool(np.all(order == np.arange(n)))
+    listed = None if is_sorted else graph.constant(order)
+    graph.call("segments_to", [graph.spread(part, extent)], [made], starts, listed, size)
+    return graph.loaded(made, form_of(shape))
+
+
+def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
+    """A vector times a matrix of many rows, each of which lies in one piece, as part of the
+    loop over its rows; False for other products.
+    """
+    if sorted((len(a.shape), len(b.shape))) != [1, 2]:
+        return False
+    matrix, vector = (a, b) if len(a.shape) == 2 else (b, a)
+    rows = int(matrix.shape[0] < matrix.shape[1])  # the axis along which it is long
+    n, k = matrix.shape[rows], matrix.shape[1 - rows]
+    if matrix.strides[1 - rows] != 8 or k <= LONG or n < 4 * k:
+        return False
+    memory, at = graph.place(matrix)
+    # Both may be filled by loops, and `vector` is contiguous or a line of nodes.
+    is_sum = rows == (matrix is a)
+    if not is_sum:
+        numbers, begin = graph.place(graph.spread(vector, vector.shape))
+        data = (memory, at, matrix.strides[rows], k, numbers, begin)
+        stage = max(memory.stage, numbers.stage)
+        made = graph.make("rows", data=data, n=n, stage=stage)
+        graph.put(out, as_objects(made), 0)
+        return True
+    weights = graph.nodes(vector).array.item()
+    nests.filled(graph, 0.0, out)
+    total = graph.memory[id(out)]
+    stage = max(weights.stage, memory.stage, total.stage)
+    graph.loops[stage, n][1].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
+    total.stage = stage + 1
+    return True
+
+
+def plain(v: Value) -> np.ndarray:
+    """A constant as an array; other values are refused."""
+    if v.base.data is None:
+        raise NoLoopError("places that are no constants")
+    return np.asarray(v.array_in(v.base.data))
+
+
+def constant_value(graph: Graph, x: np.ndarray) -> Value:
+    made = Value(x.shape, x.dtype, data=x)
+    graph.held.append(made)
+    return made
