@@ -13,8 +13,8 @@ from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run
 from varmat.programs.ir.program import ElsewhereError, Layout, Step, Value
 
 if TYPE_CHECKING:
+    from varmat.programs.build.builder import Builder
     from varmat.programs.ir.kernel import Module
-    from varmat.programs.passes.batching import Batch
     from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
@@ -24,7 +24,7 @@ class Guard(Kernel):
 
     name = "guard"
     is_pure = False
-    is_guard = is_batchable = True
+    is_guard = True
 
     def results(self, *operands: Value) -> list[Layout]:
         return []
@@ -44,8 +44,8 @@ class Guard(Kernel):
     def in_jax(self, jax: Module, step: Step) -> Function:
         return jax.numpy.all  # type: ignore[no-any-return]
 
-    def batched(self, batch: Batch) -> Value:
-        return batch.builder.truth(batch.columns[0].make())
+    def require(self, builder: Builder, x: Value) -> None:
+        builder.guard(builder.truth(x))
 
 
 GUARD = Guard()
@@ -69,7 +69,7 @@ class GuardBetween(Kernel):
 
     name = "guard_between"
     is_pure = False
-    is_guard = is_batchable = True
+    is_guard = True
 
     def results(self, *operands: Value) -> list[Layout]:
         return []
@@ -104,10 +104,5 @@ class GuardBetween(Kernel):
     def in_jax(self, jax: Module, step: Step) -> Function:
         return lambda x: (x > self.low) & (x < self.high)
 
-    def batched(self, batch: Batch) -> Value:
-        x, builder = batch.columns[0].make(), batch.builder
-        return builder.logical(
-            np.logical_and,
-            builder.compare(np.greater, x, builder.constant(self.low)),
-            builder.compare(np.less, x, builder.constant(self.high)),
-        )
+    def require(self, builder: Builder, x: Value) -> None:
+        builder.guard_between(x, self.low, self.high)

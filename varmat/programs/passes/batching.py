@@ -384,15 +384,12 @@ class Batching:
         """Write guards as one, if that pays; guards of the same value are always one."""
         step, numbers = self.graph.steps[batch[0]], self.graph.read[self.graph.first[batch]]
         _, once = np.unique(np.stack(self.where(numbers)[1:]), axis=1, return_index=True)
-        joined = _Batch(self, step, numbers[once][:, None])
+        column, n = self.column(numbers[once]), len(once)
         steps = 1 if step.operands[0].dtype == BOOL else 4
-        cost = joined.columns[0].cost + steps * (STEP + ELEMENT * joined.n)
-        pays = joined.n > 1 and cost <= joined.n * NUMBER
-        made = step.kernel.batched(joined) if pays else None
-        if made is None:
-            self._singles(np.sort(batch[once]))
+        if n > 1 and column.cost + steps * (STEP + ELEMENT * n) <= n * NUMBER:
+            step.kernel.require(self.builder, column.make())
         else:
-            self.builder.guard(made)
+            self._singles(np.sort(batch[once]))
 
     def _sums(self, batch: np.ndarray) -> None:
         """Write sums as one, if that pays: with equally many terms as a sum of columns, others by

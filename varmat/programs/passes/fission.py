@@ -264,18 +264,16 @@ class _Fission:
 
     def _lift(self, step: Step) -> None:
         builder, kernel = self.builder, step.kernel
-        if not kernel.is_guard and id(step.results[0]) not in self.varying:
+        if kernel.is_guard:
+            kernel.require(builder, self._column(step.operands[0]).make())
+        elif id(step.results[0]) not in self.varying:
             made = builder.apply(kernel, *map(self._same, step.operands))
             self.known.update(zip(map(id, step.results), made, strict=True))
-            return
-        trips = self.loop.trips
-        batch = Batch(builder, step, trips, [self._column(v) for v in step.operands])
-        whole = kernel.batched(batch)
-        assert whole is not None  # because of `_is_liftable`
-        if kernel.is_guard:
-            builder.guard(whole)
         else:
-            (result,) = step.results
+            trips, (result,) = self.loop.trips, step.results
+            columns = [self._column(v) for v in step.operands]
+            whole = kernel.batched(Batch(builder, step, trips, columns))
+            assert whole is not None  # because of `_is_liftable`
             self.known[id(result)] = builder.broadcast(whole, (trips, *result.shape))
 
     def _shift(self, i: int) -> None:
