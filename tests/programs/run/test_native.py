@@ -470,3 +470,19 @@ def test_columns_of_rows_of_eight(function):
         made = builder.number(builder.call(ufunc_kernel(function), part))
         run = runner_for(builder.program([builder.sum(made), made]), "native")
         np.testing.assert_allclose(run([x])[1], function(x[:, columns].copy()), 4e-16)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_memory_is_flat_where_recordings_are_made_and_dropped() -> None:
+    """A compilation that kept what LLVM works with would grow by 0.1 MB each time."""
+
+    def pages() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    recorded = vm.recorded(lambda x: np.sum(np.exp(x)), runner="numpy")
+    recorded(np.ones(30))
+    before = 0
+    for i in range(150):
+        runner_for(recorded.program, "native")
+        before = pages() if i == 50 else before
+    assert (pages() - before) * 4096 < 4e6

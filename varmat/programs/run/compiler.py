@@ -7,6 +7,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 from llvmlite import ir
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 DOUBLE, INT, INT32, BIT, BYTE = (
     ir.DoubleType(),
@@ -48,7 +49,11 @@ class Compiled:
             if level:
                 options = llvm.create_pipeline_tuning_options(speed_level=level)
                 passes = llvm.create_pass_builder(target, options)
-                passes.getModulePassManager().run(parsed, passes)
+                manager = passes.getModulePassManager()
+                manager.run(parsed, passes)
+                # Its own way to free it is hidden by that of another base class.
+                NewPassManager._dispose(manager)
+                manager.detach()
             self._engine = llvm.create_mcjit_compiler(parsed, target)
             self._engine.finalize_object()
 
