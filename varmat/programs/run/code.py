@@ -130,11 +130,11 @@ class Code:
         """What is touched inside is needed all the time."""
         start, first = len(self._log), self._clock
         yield
-        for memory in {id(m): m for m in self._log[start:]}.values():
-            if memory.since >= first:
-                memory.since = first
-            memory.last = self._clock
-        del self._log[start:]
+        touched = [*{id(m): m for m in self._log[start:]}.values()]
+        for memory in touched:
+            memory.since, memory.last = min(memory.since, first), self._clock
+        # A loop around this one needs it all the time too.
+        self._log[start:] = touched
 
     def words(self, *numbers: int) -> ir.Value:
         """The address of integers."""

@@ -41,6 +41,11 @@ class Compiled:
     """The functions of a module as machine code. Their addresses hold as long as it lives."""
 
     def __init__(self, module: ir.Module) -> None:
+        # Without tables for exceptions, which none of these functions throws: LLVM would register
+        # them with the process, at distances from the code that it cannot always express.
+        for function in module.functions:
+            if not function.is_declaration:
+                function.attributes.add("nounwind")
         text = str(module)
         with _LOCK:
             level = 2 if text.count("\n") < LARGE else 0

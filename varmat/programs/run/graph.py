@@ -290,6 +290,7 @@ class Graph:
             return self.number(x[0])
         key = x.ctypes.data, x.strides, len(x)
         if key not in self.columns:
+            self.held.append(x)  # or another array could come to lie there
             is_truth = x.dtype == bool
             if not (is_truth or x.dtype == FLOAT) or x.strides[0] != x.itemsize:
                 x = np.ascontiguousarray(x, bool if is_truth else float)

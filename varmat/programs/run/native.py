@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks
-from varmat.programs.ir.program import OBJECT, Program, Value
+from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, declared
 from varmat.programs.run.graph import Graph
@@ -181,8 +181,8 @@ class NativeRunner:
         if self._single and not self.calls_python:
             (x,) = arguments
             gradient = np.empty(self._shape)
-            if not (x.ndim == 1 and x.flags.c_contiguous):
-                x = x.ravel()
+            if not (x.ndim == 1 and x.flags.c_contiguous and x.dtype == FLOAT):
+                x = np.ascontiguousarray(x, FLOAT).reshape(-1)
             return [self._call(x, gradient), gradient]  # type: ignore[misc]
         program = self.program
         given = [
