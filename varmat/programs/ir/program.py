@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from varmat.programs.ir.kernel import Kernel
 
-# Of nodes along all axes at once, in `run.graph`.
-FLAT = -1
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
 Shape = tuple[int, ...]
 # Shape and type of what a step makes.
@@ -45,10 +43,6 @@ class ElsewhereError(Exception):
     """The straight line of a program does not hold at this point: the function must be evaluated as
     it is written.
     """
-
-
-class NotFusedError(Exception):
-    """A step does not become part of a loop: it needs memory."""
 
 
 class RecordingError(TapeError):
@@ -83,35 +77,6 @@ def element_places(
         along = np.arange(n) * (stride // itemsize)
         index = index + along.reshape((-1,) + (1,) * (len(shape) - axis - 1))
     return index
-
-
-# In native code: axes of more elements are loops, and a value has at most so many nodes.
-LONG, MOST = 16, 256
-
-
-def long_axis(shape: Shape) -> int | None:
-    return int(np.argmax(shape)) if shape and max(shape) > LONG else None
-
-
-def shortened(shape: Shape, axis: int | None) -> Shape:
-    """A shape with one element along an axis."""
-    return () if axis == FLAT else tuple(1 if i == axis else n for i, n in enumerate(shape))
-
-
-def form_of(shape: Shape) -> int | None:
-    """Which axis of an array becomes a loop."""
-    axis = long_axis(shape)
-    if axis is not None and math.prod(shortened(shape, axis)) > LONG:
-        return FLAT
-    return axis
-
-
-def as_objects(x: object) -> np.ndarray:
-    if isinstance(x, np.ndarray):
-        return x
-    made = np.empty((), object)
-    made[()] = x
-    return made
 
 
 class Value:

@@ -11,8 +11,9 @@ import numpy as np
 
 from varmat.plain_arrays import where
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, NotFusedError, Step, Value
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, Step, Value
 from varmat.programs.run.loops import Loop, loop_of
+from varmat.programs.run.nodes import NotFusedError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module

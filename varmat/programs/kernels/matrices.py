@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import (
-    FLAT,
-    FLOAT,
-    MOST,
-    Layout,
-    NotFusedError,
-    Step,
-    Value,
-    as_objects,
-)
+from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 from varmat.programs.run import assembling, nests
 from varmat.programs.run.loops import loop_of
+from varmat.programs.run.nodes import FLAT, MOST, NotFusedError, as_objects
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Parts, Results, Run, T
-from varmat.programs.ir.program import (
-    BOOL,
-    FLOAT,
-    Layout,
-    NotFusedError,
-    Shape,
-    Step,
-    Value,
-    element_places,
-)
+from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Step, Value, element_places
 from varmat.programs.run import assembling, nests
 from varmat.programs.run.loops import NoLoopError, loop_of
+from varmat.programs.run.nodes import NotFusedError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import FLAT, FLOAT, Layout, NotFusedError, Step, Value
+from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 from varmat.programs.run import nests
 from varmat.programs.run.loops import loop_of
+from varmat.programs.run.nodes import FLAT, NotFusedError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module

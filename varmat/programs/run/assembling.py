@@ -8,29 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs.ir.program import (
-    BOOL,
-    FLAT,
-    LONG,
-    MOST,
-    NotFusedError,
-    Shape,
-    Value,
-    as_objects,
-    contiguous_strides,
-    element_places,
-    form_of,
-)
+from varmat.programs.ir.program import BOOL, Shape, Value, contiguous_strides, element_places
 from varmat.programs.run import nests
 from varmat.programs.run.loops import NoLoopError, loop_of
 from varmat.programs.run.nodes import (
-    Memory,
+    FLAT,
+    LONG,
+    MOST,
     Node,
     Nodes,
+    NotFusedError,
     RowSum,
+    as_objects,
     by_places,
     each_place,
+    form_of,
     loop_length,
+    offset_of,
     picked,
 )
 
@@ -56,7 +50,8 @@ def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
         if axis is None:
             if places is not None:
                 return graph.load(memory, at + size * int(places[place]), 0, 0, truth)
-            here = (*_offset(graph, index, place), at, size)
+            indices, begin = graph.place(index)
+            here = (indices, offset_of(place, index.strides, begin), at, size)
         elif places is not None:
             line = (
                 places if axis == FLAT else places[(*place[:axis], slice(None), *place[axis + 1 :])]
@@ -73,11 +68,6 @@ def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
         return made
 
     return by_places(shape, axis, node)
-
-
-def _offset(graph: Graph, v: Value, place: Shape) -> tuple[Memory, int]:
-    memory, at = graph.place(v)
-    return memory, at + sum(map(int.__mul__, place, v.strides))
 
 
 def assemble(
@@ -113,7 +103,7 @@ def assemble(
     if total is not None:
         graph.store(memory, shape, 0, contiguous_strides(shape, size), total)
     elif not covers:
-        nests.filled(graph, 0.0, result)
+        graph.zeros(result)
     for (at, steps), extent, part in inside:
         part = _spread(graph, part, extent)
         found, add = graph.nodes(part), not is_written
@@ -168,17 +158,16 @@ def _assemble_short(
 
 def _scattered(graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape) -> Nodes:
     """Sums of the elements that go to each place."""
-    made = Value(shape)
-    graph.held.append(made)
+    made = graph.temporary(shape)
     size, n = made.size, math.prod(extent)
     if index.base.data is None:
-        nests.filled(graph, 0.0, made)
+        graph.zeros(made)
         stride = 8 if part.shape else 0
         graph.call(
             "scatter_to", [graph.spread(part, extent) if stride else part, index], [made], n, stride
         )
         return graph.loaded(made, form_of(shape))
-    places = np.asarray(index.array_in(index.base.data)).reshape(-1)
+    places = plain(index).reshape(-1)
     counts = np.bincount(places, minlength=size)
     starts = graph.constant(np.concatenate([[0], np.cumsum(counts)]))
     order = np.argsort(places, kind="stable")
@@ -210,7 +199,7 @@ def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
         graph.put(out, as_objects(made), 0)
         return True
     weights = graph.nodes(vector).array.item()
-    nests.filled(graph, 0.0, out)
+    graph.zeros(out)
     total = graph.memory[id(out)]
     stage = max(weights.stage, memory.stage, total.stage)
     graph.loops[stage, n][1].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))

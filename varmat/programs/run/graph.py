@@ -22,37 +22,38 @@ import numpy as np
 
 from varmat.programs.ir.program import (
     BOOL,
-    FLAT,
     FLOAT,
-    MOST,
     OBJECT,
-    NotFusedError,
     Program,
     Shape,
     Step,
     Value,
-    as_objects,
     contiguous_strides,
     element_places,
-    form_of,
-    shortened,
 )
 from varmat.programs.run import nests
 from varmat.programs.run.functions import PARTS, SUPPORTED
 from varmat.programs.run.loops import NoLoopError, loop_of
 from varmat.programs.run.nodes import (
     FIRST,
+    FLAT,
+    MOST,
     Function,
     Memory,
     Node,
     Nodes,
+    NotFusedError,
     RowSum,
     Store,
+    as_objects,
     by_places,
     each_place,
+    form_of,
     loop_length,
+    offset_of,
     picked,
-)  # fmt: skip
+    shortened,
+)
 
 if TYPE_CHECKING:
     from varmat.programs.run.code import Code
@@ -85,7 +86,6 @@ class Graph:
         self.held: list[object] = [program]
         self.memory: dict[int, Memory] = {}
         self.arrays: dict[int, Nodes] = {}
-        self.outputs = list(outputs)
         self._count = 0
         # By stage and length: reductions, and stores (memory, node, offset, stride).
         self.loops: dict[tuple[int, int], tuple[list[Node], list[Store | RowSum]]] = defaultdict(
@@ -154,7 +154,7 @@ class Graph:
             return self.make("multiply", x[0], self._reciprocal(x[1]))
         if op == "square":
             return self.make("multiply", x[0], x[0])
-        if op in ("positive",):
+        if op == "positive":
             return x[0]
         if op in ("logical_and", "logical_or", "logical_not", "logical_xor"):
             x = tuple(map(self.truth, x))
@@ -187,21 +187,18 @@ class Graph:
         if x.op == "constant" and (x.data == 0.0 or 1e-300 < abs(x.data) < 1e300):
             with np.errstate(all="ignore"):
                 return self.number(np.divide(1.0, x.data))
-        known = ("divide", id(self.number(1.0)), id(x), None, 0) in self.made
-        made = self.make("divide", self.number(1.0), x)
-        if not known:
-            size = self.make("absolute", x)
-            inside = self.make("less", size, self.number(2.0**1022))
-            inside = self.make(
-                "logical_and", inside, self.make("greater", size, self.number(2.0**-1022))
+        size, known = self.make("absolute", x), len(self.made)
+        one = self.make("divide", self.number(1.0), x)
+        if len(self.made) > known:
+            both, either = partial(self.make, "logical_and"), partial(self.make, "logical_or")
+            inside = both(
+                self.make("less", size, self.number(2.0**1022)),
+                self.make("greater", size, self.number(2.0**-1022)),
             )
             for special in (0.0, math.inf):
-                inside = self.make(
-                    "logical_or", inside, self.make("equal", size, self.number(special))
-                )
-            inside = self.make("logical_or", inside, self.make("isnan", x))
-            self.require(inside)
-        return made
+                inside = either(inside, self.make("equal", size, self.number(special)))
+            self.require(either(inside, self.make("isnan", x)))
+        return one
 
     def nodes(self, value: Value, axis: Any = "any") -> Nodes:
         """The nodes of a value; with an axis those along it."""
@@ -259,7 +256,7 @@ class Graph:
         stride = 0 if not n else value.dtype.itemsize if axis == FLAT else value.strides[axis or 0]
 
         def node(place: Shape) -> Node:
-            at = value.offset + sum(map(int.__mul__, place, value.strides))
+            at = offset_of(place, value.strides, value.offset)
             if n and stride == 0:
                 return self.load(memory, at, 0, 0, value.dtype == BOOL)
             return self.load(memory, at, stride, n, value.dtype == BOOL)
@@ -317,14 +314,9 @@ class Graph:
 
     def stored(self, base: Value) -> Memory:
         """The memory of a value, which is stored if it is not yet."""
-        if base.data is not None:
-            known = self.columns.get(id(base))
-            if known is None:
-                x = base.data if base.data.ndim else base.data.reshape(1)
-                self.columns[id(base)] = self.constant(x)  # type: ignore[assignment]
-                known = self.columns[id(base)]
-            return known  # type: ignore[return-value]
-        if id(base) not in self.memory:
+        if base.data is not None and id(base) not in self.memory:
+            self.memory[id(base)] = self.constant(np.atleast_1d(base.data))
+        elif id(base) not in self.memory:
             found = self.arrays[id(base)]
             self.store(self.fresh(base), base.shape, 0, base.strides, found)
         return self.memory[id(base)]
@@ -355,7 +347,7 @@ class Graph:
             return
         n = loop_length(shape, axis)
         for place in np.ndindex(array.shape):
-            at = offset + sum(map(int.__mul__, place, strides))
+            at = offset_of(place, strides, offset)
             stride = strides[axis] if n else 0  # type: ignore[index]
             node: Any = array[place]
             self._store(memory, node, at, stride, n, after, add)
@@ -401,10 +393,6 @@ class Graph:
     def put(self, value: Value, array: np.ndarray, axis: int | None) -> None:
         """Say what the nodes of a result are."""
         self.arrays[id(value)] = Nodes(array.reshape(shortened(value.shape, axis)), axis)
-
-    def fits(self, *shapes: Shape) -> bool:
-        """Whether arrays are few enough nodes."""
-        return all(math.prod(shortened(s, form_of(s))) <= MOST for s in shapes)
 
     def each(self, op: str, operands: Sequence[Value], result: Value) -> None:
         """An elementwise function of values that broadcast."""
@@ -525,7 +513,7 @@ class Graph:
     def require(self, holds: Node) -> None:
         """End the run unless a truth value holds."""
         holds = self.total("logical_and", holds, holds.n) if holds.n else self.truth(holds)
-        self._impure = max(self._impure, holds.stage)
+        self.impure(holds.stage)
         self.act(holds.stage, lambda code: code.guard(holds))
 
     # --- calls ---
@@ -558,11 +546,14 @@ class Graph:
         """A copy of a value that broadcasts, in one piece."""
         if v.shape == shape and v.is_contiguous:
             return v
-        whole = Value(shape, v.dtype)
-        self.held.append(whole)
+        whole = self.temporary(shape, v.dtype)
         name = nests.copy_of(v.dtype.itemsize)
         nests.elementwise(self, loop_of(*name), [v] * name[0].nin, whole)
         return whole
+
+    def zeros(self, result: Value) -> None:
+        """Fill the memory of a result."""
+        self.call("fill_zeros", [], [result], result.size * int(result.dtype.itemsize))
 
     def temporary(self, shape: Shape, dtype: np.dtype = FLOAT) -> Value:
         made = Value(shape, dtype)

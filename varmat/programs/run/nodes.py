@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.programs.ir.program import FLAT, Shape, shortened
+from varmat.programs.ir.program import Shape
 
 Function = Callable[..., "Node"]
+# The axis of nodes along all axes at once.
+FLAT = -1
 
 # Functions of numbers that are truth values.
 TRUTHS = frozenset({
@@ -21,6 +23,39 @@ TRUTHS = frozenset({
 FIRST = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf, "logical_and": True}
 
 
+class NotFusedError(Exception):
+    """A step does not become part of a loop: it needs memory."""
+
+
+# In native code: axes of more elements are loops, and a value has at most so many nodes.
+LONG, MOST = 16, 256
+
+
+def long_axis(shape: Shape) -> int | None:
+    return int(np.argmax(shape)) if shape and max(shape) > LONG else None
+
+
+def shortened(shape: Shape, axis: int | None) -> Shape:
+    """A shape with one element along an axis."""
+    return () if axis == FLAT else tuple(1 if i == axis else n for i, n in enumerate(shape))
+
+
+def form_of(shape: Shape) -> int | None:
+    """Which axis of an array becomes a loop."""
+    axis = long_axis(shape)
+    if axis is not None and math.prod(shortened(shape, axis)) > LONG:
+        return FLAT
+    return axis
+
+
+def as_objects(x: object) -> np.ndarray:
+    if isinstance(x, np.ndarray):
+        return x
+    made = np.empty((), object)
+    made[()] = x
+    return made
+
+
 class Memory:
     """Where a value lies.
 
@@ -28,22 +63,18 @@ class Memory:
     ----------
     base : int or object
         The number of an argument or output, None for scratch memory, or the address of a constant.
-    at : int
-        Bytes from the base.
     size : int
         Bytes.
     stage : int
         From which on it can be read.
     """
 
-    __slots__ = (
-        "at", "base", "behind", "is_constant", "itemsize", "last", "since", "size", "stage",
-    )  # fmt: skip
+    __slots__ = ("base", "behind", "is_constant", "itemsize", "last", "since", "size", "stage")
 
     def __init__(
         self, base: Any, size: int, itemsize: int = 8, *, is_constant: bool = False
     ) -> None:
-        self.base, self.size, self.itemsize, self.at = base, size, itemsize, 0
+        self.base, self.size, self.itemsize = base, size, itemsize
         self.is_constant, self.stage = is_constant, 0
         # What else is touched: the memory that a pointer points into.
         self.behind: tuple[Memory, ...] = ()
@@ -78,6 +109,11 @@ class Nodes(NamedTuple):
 
     array: np.ndarray
     axis: int | None
+
+
+def offset_of(place: Shape, strides: Shape, offset: int = 0) -> int:
+    """Where an element of a view lies, in bytes."""
+    return offset + sum(map(int.__mul__, place, strides))
 
 
 def loop_length(shape: Shape, axis: int | None) -> int:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
-from varmat.programs.ir.program import BOOL, Value, contiguous_strides, form_of
+from varmat.programs.ir.program import BOOL, Value, contiguous_strides
 from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import BIT, INT, POINTER, declared
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.loops import NoLoopError
-from varmat.programs.run.nodes import Memory, Nodes, by_places
+from varmat.programs.run.nodes import Memory, Nodes, by_places, form_of
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
