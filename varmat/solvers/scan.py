@@ -22,7 +22,7 @@ from varmat.interrupts import from_signal
 from varmat.programs.build import called
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import ElsewhereError, Program
-from varmat.programs.kernels import Guard, GuardBetween, Loop
+from varmat.programs.kernels import Loop
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.run import runner_for
 from varmat.solvers.inner import Inner, value_now
@@ -252,7 +252,7 @@ def _without_guards(program: Program, first: int, of_others: bool) -> Program:
         depends = any(id(x.base) in depending for x in step.operands)
         if depends:
             depending.update(map(id, step.results))
-        if depends is of_others or not isinstance(step.kernel, (Guard, GuardBetween)):
+        if depends is of_others or not step.kernel.is_guard:
             steps.append(step)
     return without_dead_steps(Program(program.arguments, steps, program.outputs))
 

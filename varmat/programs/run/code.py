@@ -14,7 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from varmat.programs.run.compiler import BIT, BYTE, DOUBLE, INT, INT32, POINTER, declared
+from varmat.programs.run.compiler import BIT, BYTE, DOUBLE, INT, INT32, POINTER, counted, declared
 from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.functions import Functions
 from varmat.programs.run.graph import Graph
@@ -138,14 +138,17 @@ class Code:
 
     def words(self, *numbers: int) -> ir.Value:
         """The address of integers."""
-        if numbers not in self._constants:
-            kind = ir.ArrayType(INT, max(len(numbers), 1))
-            name = f"words.{self.function.name}.{len(self._constants)}"
-            variable = ir.GlobalVariable(self.module, kind, name)
+        return self.constant(ir.ArrayType(INT, max(len(numbers), 1)), [*numbers] or [0])
+
+    def constant(self, kind: ir.Type, x: Any) -> ir.Value:
+        """The address of a constant."""
+        key = str(kind), str(x)
+        if key not in self._constants:
+            name = f"constant.{self.function.name}.{len(self._constants)}"
+            self._constants[key] = variable = ir.GlobalVariable(self.module, kind, name)
             variable.linkage, variable.global_constant = "internal", True
-            variable.initializer = ir.Constant(kind, list(numbers) or [0])
-            self._constants[numbers] = variable
-        return self._constants[numbers]
+            variable.initializer = ir.Constant(kind, x)
+        return self._constants[key]
 
     def on_stack(self, kind: ir.Type, count: int) -> ir.Value:
         return self.entry.alloca(kind, count)
@@ -209,7 +212,6 @@ class Code:
         carried: Sequence[ir.Value],
         body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
         step: int = 1,
-        start: int = 0,
     ) -> list[ir.Value]:
         """A loop of at least one turn; `body` takes the index and what is carried, and returns the
         latter.
@@ -222,7 +224,7 @@ class Code:
         places = [b.phi(x.type) for x in carried]
         made = list(body(i, places))
         following = b.add(i, INT(step))
-        i.add_incoming(INT(start), before)
+        i.add_incoming(INT(0), before)
         i.add_incoming(following, b.block)
         for place, x, y in zip(places, carried, made, strict=True):
             place.add_incoming(x, before)
@@ -295,13 +297,7 @@ class Code:
                 arguments.append(self.address(*places[x[0]]))
                 continue
             kind = BYTE if isinstance(x, bytes) else INT32 if isinstance(x, int) else DOUBLE
-            key = kind, x
-            if key not in self._constants:
-                name = f"given.{self.function.name}.{len(self._constants)}"
-                self._constants[key] = variable = ir.GlobalVariable(self.module, kind, name)
-                variable.linkage, variable.global_constant = "internal", True
-                variable.initializer = ir.Constant(kind, x[0] if isinstance(x, bytes) else x)
-            arguments.append(self._constants[key])
+            arguments.append(self.constant(kind, x[0] if isinstance(x, bytes) else x))
         kind = ir.FunctionType(ir.VoidType(), [POINTER] * len(arguments))
         self.b.call(self.b.inttoptr(INT(address), kind.as_pointer()), arguments)
 
@@ -345,7 +341,8 @@ class Code:
             first = b.load(self.address(starts, at), typ=INT)
             last = b.load(self.address(starts, b.add(at, INT(8))), typ=INT)
             whole = b.sub(last, b.urem(b.sub(last, first), INT(WIDTH)))
-            k, (total,) = self.counted(
+            k, (total,) = counted(
+                b,
                 first,
                 whole,
                 WIDTH,
@@ -353,42 +350,13 @@ class Code:
                 lambda k, x: [b.fadd(x[0], vector(k))],
             )
             number = self.sum_of_lanes(total)
-            _, (number,) = self.counted(
-                k, last, 1, [number], lambda k, x: [b.fadd(x[0], b.load(element(k), typ=DOUBLE))]
+            _, (number,) = counted(
+                b, k, last, 1, [number], lambda k, x: [b.fadd(x[0], b.load(element(k), typ=DOUBLE))]
             )
             b.store(number, self.address(out, b.add(at, INT(out_at))))
             return []
 
         self.over(count, [], place)
-
-    def counted(
-        self,
-        first: ir.Value,
-        last: ir.Value,
-        step: int,
-        carried: Sequence[ir.Value],
-        body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
-    ) -> tuple[ir.Value, list[ir.Value]]:
-        """A loop that may have no turn; the index at its end, and what is carried."""
-        b = self.b
-        before, head = b.block, b.append_basic_block()
-        inside, after = b.append_basic_block(), b.append_basic_block()
-        b.branch(head)
-        b.position_at_end(head)
-        i = b.phi(INT)
-        places = [b.phi(x.type) for x in carried]
-        b.cbranch(b.icmp_signed("<", i, last), inside, after)
-        b.position_at_end(inside)
-        made = body(i, places)
-        following = b.add(i, INT(step))
-        i.add_incoming(first, before)
-        i.add_incoming(following, b.block)
-        for place, x, y in zip(places, carried, made, strict=True):
-            place.add_incoming(x, before)
-            place.add_incoming(y, b.block)
-        b.branch(head)
-        b.position_at_end(after)
-        return i, places
 
     # --- vectors ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -69,3 +70,32 @@ class Compiled:
 def declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
     found = module.globals.get(name)
     return found if found is not None else ir.Function(module, kind, name)
+
+
+def counted(
+    b: ir.IRBuilder,
+    first: ir.Value,
+    last: ir.Value,
+    step: int,
+    carried: Sequence[ir.Value],
+    body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+) -> tuple[ir.Value, list[ir.Value]]:
+    """A loop that may have no turn; the index at its end, and what is carried."""
+    before, head = b.block, b.append_basic_block()
+    inside, after = b.append_basic_block(), b.append_basic_block()
+    b.branch(head)
+    b.position_at_end(head)
+    i = b.phi(INT)
+    places = [b.phi(x.type) for x in carried]
+    b.cbranch(b.icmp_signed("<", i, last), inside, after)
+    b.position_at_end(inside)
+    made = body(i, places)
+    following = b.add(i, INT(step))
+    i.add_incoming(first, before)
+    i.add_incoming(following, b.block)
+    for place, x, y in zip(places, carried, made, strict=True):
+        place.add_incoming(x, before)
+        place.add_incoming(y, b.block)
+    b.branch(head)
+    b.position_at_end(after)
+    return i, places

@@ -19,7 +19,7 @@ from llvmlite import ir
 from varmat.interrupts import from_signal, kept_from_callbacks
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
-from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, declared
+from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, counted, declared
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory
 from varmat.programs.run.threads import one_blas_thread, processors
@@ -217,15 +217,14 @@ class NativeRunner:
                 f"the points have shape {points.shape} and the places {gradients.shape}, which do "
                 "not fit the program"
             )
-        arrays = [flat] * len(sizes[0]), [made] * len(sizes[1])
-        starts = [8 * np.cumsum([0, *each]) for each in sizes]
-        places = [
-            *(x.ctypes.data + int(at) for x, at in zip(arrays[0], starts[0], strict=False)),
-            values.ctypes.data,
-            *(x.ctypes.data + int(at) for x, at in zip(arrays[1], starts[1], strict=False)),
-        ]
-        steps = [*(x.strides[0] for x in arrays[0]), 8, *(x.strides[0] for x in arrays[1])]
-        self.map_places(np.array(places, np.int64), np.array(steps, np.int64), len(points), workers)
+        rows, row = [flat, made], [x.strides[0] for x in (flat, made)]
+        given, places = (
+            [x.ctypes.data + 8 * sum(each[:i]) for i in range(len(each))]
+            for x, each in zip(rows, sizes, strict=True)
+        )
+        steps = [row[0]] * len(given) + [8] + [row[1]] * len(places)
+        addresses = np.array([*given, values.ctypes.data, *places], np.int64)
+        self.map_places(addresses, np.array(steps, np.int64), len(points), workers)
 
     def map_places(
         self, places: np.ndarray, steps: np.ndarray, count: int, workers: int | None = None
@@ -315,8 +314,7 @@ def _many(module: ir.Module, code: Code) -> None:
     """
     f = ir.Function(module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
-    start, block, after = (f.append_basic_block() for _ in range(3))
-    b = ir.IRBuilder(start)
+    b = ir.IRBuilder(f.append_basic_block())
     places, moves = (
         [
             b.load(b.gep(each, [INT(8 * k)], source_etype=BYTE), typ=INT)
@@ -325,21 +323,17 @@ def _many(module: ir.Module, code: Code) -> None:
         for each in (given, steps)
     )
     scratch, freed = _scratch(b, code)
-    b.cbranch(b.icmp_signed(">", count, INT(0)), block, after)
-    b.position_at_end(block)
-    i = b.phi(INT)
-    i.add_incoming(INT(0), start)
-    here = [
-        b.inttoptr(b.add(place, b.mul(i, move)), POINTER)
-        for place, move in zip(places, moves, strict=True)
-    ]
-    status = b.call(code.function, [*here, scratch])
-    first = here[code.first_output]
-    with b.if_then(b.icmp_unsigned("!=", status, INT(0))):
-        b.store(DOUBLE(math.nan), first)
-    following = b.add(i, INT(1))
-    i.add_incoming(following, b.block)
-    b.cbranch(b.icmp_signed("<", following, count), block, after)
-    b.position_at_end(after)
+
+    def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
+        here = [
+            b.inttoptr(b.add(place, b.mul(i, move)), POINTER)
+            for place, move in zip(places, moves, strict=True)
+        ]
+        status = b.call(code.function, [*here, scratch])
+        with b.if_then(b.icmp_unsigned("!=", status, INT(0))):
+            b.store(DOUBLE(math.nan), here[code.first_output])
+        return ()
+
+    counted(b, INT(0), count, 1, [], turn)
     _free(b, code, freed)
     b.ret(INT(0))

@@ -115,8 +115,6 @@ class Repeat:
 
     def _copy(self, code: Code, to: ir.Value, i: int) -> None:
         """What is carried at first, to where the first trip finds it."""
-        if i in self.nodes:  # as few elements as the results are not
-            raise NoLoopError("a carried value that changes its shape")
         kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT, BIT])
         f = declared(code.module, "llvm.memcpy.p0.p0.i64", kind)
         size = INT(self.memory[i].size)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from llvmlite import ir
 
-from varmat.programs.run.compiler import DOUBLE, INT, INT32, POINTER, Compiled
+from varmat.programs.run.compiler import DOUBLE, INT, INT32, POINTER, Compiled, counted
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array
@@ -96,20 +96,15 @@ def _is_finite(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def _for_each(
-    b: ir.IRBuilder, first: ir.Value, last: ir.Value, body: Callable[[ir.Value], None]
+    b: ir.IRBuilder, first: ir.Value, last: ir.Value, body: Callable[[ir.Value], object]
 ) -> None:
     """A loop over indices, which may have no turn."""
-    before, head, inside, after = b.block, *(b.append_basic_block() for _ in range(3))
-    b.branch(head)
-    b.position_at_end(head)
-    i = b.phi(INT)
-    i.add_incoming(first, before)
-    b.cbranch(b.icmp_signed("<", i, last), inside, after)
-    b.position_at_end(inside)
-    body(i)
-    i.add_incoming(b.add(i, INT(1)), b.block)
-    b.branch(head)
-    b.position_at_end(after)
+
+    def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
+        body(i)
+        return ()
+
+    counted(b, first, last, 1, [], turn)
 
 
 def _at(b: ir.IRBuilder, array: ir.Value, i: ir.Value) -> ir.Value:
