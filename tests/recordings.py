@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,6 +66,15 @@ def _demand_same(found, expected, true, rtol):
             g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0)
         )
         assert type(g) is float or (g.flags.c_contiguous and g.dtype == np.float64)
+
+
+def in_threads(work, arguments):
+    """Call a function in threads of their own, one for each argument."""
+    threads = [threading.Thread(target=work, args=(x,)) for x in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def vectors(n, count=3):

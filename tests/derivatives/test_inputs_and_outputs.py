@@ -10,6 +10,7 @@ import weakref
 
 import numpy as np
 import pytest
+from recordings import in_threads
 
 import varmat as vm
 from varmat.core.tape import current_tape
@@ -320,11 +321,7 @@ def test_eight_threads():
         barrier.wait()
         parallel[k] = [work(k) for _ in range(4)]
 
-    threads = [threading.Thread(target=loop, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(loop, range(8))
     for k in range(8):
         assert len(parallel[k]) == 4
         for repetition in parallel[k]:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 import recordings
-from recordings import EVERY_RUNNER, LARGE, X, Y, vectors
+from recordings import EVERY_RUNNER, LARGE, X, Y, in_threads, vectors
 
 import varmat as vm
 from varmat.programs.ir.interpret import interpret
@@ -698,11 +698,7 @@ def test_threads_share_a_recording(recorded):
             ):
                 wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(8))
     assert not wrong
     assert len(evaluations) == 1
 
@@ -733,11 +729,7 @@ def test_several_threads_record_several_shapes_at_once(recorded):
             ):
                 wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(points))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(len(points)))
     assert not wrong
     assert Counter(shapes) == {(2,): 1, (3,): 1, (4,): 1}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import collections
 import math
 import pickle
-import threading
 from typing import NamedTuple
 
 import mpmath
 import numpy as np
 import pytest
+from recordings import in_threads
 
 import varmat as vm
 
@@ -430,11 +430,7 @@ def test_vjp_outlives_its_scope_and_crosses_threads():
             results[i] = pullbacks[i](np.ones(40_000))[0]
             pullbacks[0](np.ones(40_000))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(3))
     np.testing.assert_allclose(results, np.exp(x) * (1 + x), rtol=1e-14, atol=1e-15)
 
 

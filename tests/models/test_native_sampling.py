@@ -6,7 +6,6 @@ import ctypes
 import os
 import signal
 import sys
-import threading
 import traceback
 import warnings
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from models.test_progress import Terminal
+from recordings import in_threads
 
 import varmat as vm
 from varmat.models import native_sampling
@@ -439,9 +439,5 @@ def test_threads_have_memory_of_their_own():
             if status or not np.allclose(gradient, -q - np.exp(q), rtol=1e-12):
                 wrong.append(q)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(5))
     assert not wrong

@@ -25,7 +25,7 @@ from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.kernels import Loop
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.run import runner_for
-from varmat.solvers.inner import Inner, value_now
+from varmat.solvers.inner import Inner, native_pays, value_now
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["scan"]
 
 Leaves = Sequence[Any]
-# What runs loops outside of recordings.
-RUNNER = "numpy"
 
 
 class Body:
@@ -149,7 +147,8 @@ class Body:
             builder = Builder()
             zero, given = builder.constant(0.0), [builder.argument(np.shape(x)) for x in operands]
             program = builder.program([zero, *builder.apply(loop, *given)])
-            self._runners[loop] = runner_for(optimised(program), RUNNER)
+            runner = "auto" if native_pays(loop.trips) else "numpy"
+            self._runners[loop] = runner_for(optimised(program), runner)
         try:
             ended, *found = self._runners[loop]([*operands])
         except (ArithmeticError, ValueError, ElsewhereError) as error:

@@ -10,7 +10,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 import traceback
 import tracemalloc
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
+from recordings import in_threads
 
 import varmat as vm
 from varmat.programs import run
@@ -216,11 +216,7 @@ def test_errors_of_several_threads_are_their_own() -> None:
                 if error.args != (k,):
                     wrong.append(error)
 
-    threads = [threading.Thread(target=work, args=(float(k),)) for k in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, map(float, range(6)))
     assert not wrong
 
 
@@ -312,11 +308,7 @@ def test_threads_run_at_once() -> None:
             if value != expected[k][0] or not np.array_equal(made, expected[k][1]):
                 wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(8))
     assert not wrong
 
 

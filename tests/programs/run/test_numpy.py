@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from recordings import LARGE
+from recordings import LARGE, in_threads
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, ElsewhereError, Program
@@ -105,11 +105,7 @@ def test_threads_have_memory_of_their_own() -> None:
         for _ in range(5):
             found[k].append(run([np.full(50, float(k))])[0])
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(4))
     for k in range(4):
         np.testing.assert_allclose(found[k], [50.0 * np.exp(k)] * 5, rtol=1e-14)
     assert len(run._instances) == 4
