@@ -38,17 +38,12 @@ def has_native() -> bool:
     return importlib.util.find_spec("llvmlite") is not None
 
 
-def native_runner() -> type[NativeRunner]:
-    """The class of the native runner, whose import compiles."""
-    with uninterrupted():
-        from varmat.programs.run.native import NativeRunner
-    return NativeRunner
-
-
 def runner_for(program: Program, runner: str = "auto") -> NativeRunner | NumpyRunner:
     """What runs a program: a function from the list of arguments to the list of outputs."""
     if runner == "native" or (runner == "auto" and has_native()):
-        return native_runner()(program)
+        with uninterrupted():
+            from varmat.programs.run.native import NativeRunner
+        return NativeRunner(program)
     from varmat.programs.run.numpy import NumpyRunner
 
     return NumpyRunner(program)
