@@ -12,7 +12,6 @@ import numpy as np
 
 from varmat.programs.ir.memory import Plan
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
-from varmat.programs.passes.blocks import by_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,8 +132,7 @@ class NumpyRunner:
     name = "numpy"
 
     def __init__(self, program: Program) -> None:
-        self._program = by_blocks(program)
-        self._plan = Plan(self._program)
+        self._program, self._plan = program, Plan(program)
         self._instances: list[Instance] = []
 
     def __call__(self, arguments: Arrays) -> list[Array]:
