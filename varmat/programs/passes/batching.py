@@ -29,7 +29,7 @@ from varmat.programs.ir.program import (
     contiguous_strides,
     element_places,
 )
-from varmat.programs.passes.schedule import Graph, Schedule
+from varmat.programs.passes.schedule import Graph, Schedule, adds_up
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -188,7 +188,7 @@ class Batching:
         # Constants and gathers by what they are made of, so that equal steps are one.
         self._known: dict[Hashable, Value] = {}
         for value in program.arguments:
-            self._settle([self.graph.number_of_base(value)], self.builder.argument(value.shape))
+            self._settle([self.graph.base_number[id(value)]], self.builder.argument(value.shape))
 
     def program(self) -> Program:
         graph = self.graph
@@ -200,11 +200,11 @@ class Batching:
                 self._singles(batch)
             elif step.kernel.is_guard:
                 self._guards(batch)
-            elif graph.adds_up(step):
+            elif adds_up(step):
                 self._sums(batch)
             else:
                 self._alike(batch)
-        return self.builder.program([self.value(graph.numbers[id(v)]) for v in self._old.outputs])
+        return self.builder.program([self.value(graph.number[id(v)]) for v in self._old.outputs])
 
     # --- places ---
 
@@ -226,7 +226,7 @@ class Batching:
         return number
 
     def _settle_batch(self, batch: np.ndarray, new: Value) -> None:
-        bases = [self.graph.number_of_base(self.graph.steps[i].results[0]) for i in batch.tolist()]
+        bases = [self.graph.base_number[id(self.graph.steps[i].results[0])] for i in batch.tolist()]
         shape = self.graph.bases[bases[0]].shape
         self._settle(
             bases, self.builder.broadcast(new, (len(batch), *shape)), np.arange(len(batch))
@@ -404,7 +404,7 @@ class Batching:
         singly = float((arity - 1).sum()) * _alone(graph.steps[batch[0]])
         adding = STEP + self._cost_of_parts(places, size)
         # A constant has no layout of its own.
-        layouts = np.where(graph.constant[numbers], -1, np.array(graph.layouts)[numbers])
+        layouts = np.where(graph.constant[numbers], -1, graph.layout[numbers])
         if _differ(layouts[layouts >= 0]):
             adding = math.inf
         if not _differ(arity):
@@ -437,11 +437,11 @@ class Batching:
                 else (made,)
             )
             for old, new in zip(step.results, news, strict=True):
-                self._settle([graph.number_of_base(old)], new)
+                self._settle([graph.base_number[id(old)]], new)
 
     def _of_many(self, step: Step, numbers: np.ndarray) -> Value | None:
         """The result of a step with many operands, if it can be had from few values."""
-        if self.graph.adds_up(step):
+        if adds_up(step):
             return self._sum_of(numbers)
         base, given = step.kernel.parts(numbers.tolist())
         return self._assembly(step, base, given) if given else None

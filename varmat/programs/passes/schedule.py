@@ -9,14 +9,13 @@ recurrence, and its members at the same depth are run together. All of this take
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from varmat.programs.build.arithmetic import ADD
-from varmat.programs.ir.program import Program, Step, Value
+from varmat.programs.ir.program import Program, Step
 from varmat.programs.kernels import SUM
 
 if TYPE_CHECKING:
@@ -25,6 +24,14 @@ if TYPE_CHECKING:
 # Readers of a value, and terms of a sum, from which sharing it makes steps alike.
 MANY = 64
 _ROUNDS, _FEW = 4, 4
+# Tokens of constants, and of other operands while their colours are unknown.
+_CONSTANT, _ANY = np.uint64(1), np.uint64(2)
+
+
+def numbered(keys: Iterable[Hashable]) -> np.ndarray:
+    """Number keys in the order in which they first occur."""
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in keys], int)
 
 
 class Graph:
@@ -37,68 +44,50 @@ class Graph:
         All that is read.
     bases : list of Value
         Whose memory they lie in; results of steps too.
-    base, offset, constant : ndarray
+    number, base_number : dict
+        Of a value, and of a base, by its id.
+    base, offset, constant, layout : ndarray
         Of each value.
-    maker : ndarray
-        The step that makes a base, or -1.
-    first : ndarray
-        Where the operands of each step begin in `read`.
+    arity, first : ndarray
+        How many operands each step has, and where they begin in `read`.
     read : ndarray
         Numbers of the values that are read, step by step.
+    reader, source : ndarray
+        For each of them the step that reads it, and the step that makes it, or -1.
     """
 
     def __init__(self, program: Program) -> None:
-        self.steps = program.steps
-        self.values: list[Value] = []
-        self.bases: list[Value] = []
-        self.numbers: dict[int, int] = {}
-        self._base_numbers: dict[int, int] = {}
-        self._layouts: dict[Hashable, int] = {}
-        base: list[int] = []
-        layouts: list[int] = []
-        read: list[int] = []
-        maker: dict[int, int] = {}
-
-        def number(v: Value) -> int:
-            found = self.numbers.setdefault(id(v), len(self.values))
-            if found == len(self.values):
-                self.values.append(v)
-                base.append(self.number_of_base(v.base))
-                layouts.append(self._layout(v))
-            return found
-
-        for value in program.arguments:
-            self.number_of_base(value)
-        for i, step in enumerate(program.steps):
-            read += map(number, step.operands)
-            maker.update((self.number_of_base(v), i) for v in step.results)
-        for value in program.outputs:
-            number(value)
-        self.base, self.read, self.layouts = np.array(base, int), np.array(read, int), layouts
+        self.steps = steps = program.steps
+        read = [v for step in steps for v in step.operands]
+        made = {id(v): i for i, step in enumerate(steps) for v in step.results}
+        self.values = [*{id(v): v for v in (*read, *program.outputs)}.values()]
+        results = (v for step in steps for v in step.results)
+        bases = (*program.arguments, *results, *(v.base for v in self.values))
+        self.bases = [*{id(v): v for v in bases}.values()]
+        self.number = {id(v): i for i, v in enumerate(self.values)}
+        self.base_number = {id(v): i for i, v in enumerate(self.bases)}
+        self.base = np.array([self.base_number[id(v.base)] for v in self.values], int)
         self.offset = np.array([v.offset for v in self.values], int)
-        self.constant = np.array([v.base.data is not None for v in self.values], bool)
-        self.maker = np.full(len(self.bases), -1)
-        self.maker[list(maker)] = list(maker.values())
-        self.arity = np.array([len(step.operands) for step in program.steps], int)
-        self.first = np.concatenate([[0], np.cumsum(self.arity)])
-        self.is_output = np.zeros(len(self.bases), bool)
-        self.is_output[[self._base_numbers[id(v.base)] for v in program.outputs]] = True
-
-    def number_of_base(self, base: Value) -> int:
-        number = self._base_numbers.setdefault(id(base), len(self.bases))
-        if number == len(self.bases):
-            self.bases.append(base)
-        return number
-
-    def _layout(self, v: Value) -> int:
-        key = (v.shape, v.dtype.char, None if v.base.data is not None else v.strides)
-        return self._layouts.setdefault(key, len(self._layouts))
-
-    def adds_up(self, step: Step) -> bool:
-        """Whether a step adds up values of its shape, in any order."""
-        return step.kernel in (SUM, ADD) and all(
-            v.shape == step.results[0].shape for v in step.operands
+        self.constant = np.array([v.base.is_constant for v in self.values], bool)
+        self.layout = numbered(
+            (v.shape, v.dtype.char, None if v.base.is_constant else v.strides) for v in self.values
         )
+        self.arity = np.array([len(step.operands) for step in steps], int)
+        self.first = np.concatenate([[0], np.cumsum(self.arity)])
+        self.read = np.array([self.number[id(v)] for v in read], int)
+        self.reader = np.repeat(np.arange(len(steps)), self.arity)
+        self.source = np.array([made.get(id(v.base), -1) for v in read], int)
+
+    def operands(self, step: int) -> np.ndarray:
+        """The numbers of what a step reads."""
+        return self.read[self.first[step] : self.first[step + 1]]
+
+
+def adds_up(step: Step) -> bool:
+    """Whether a step adds up values of its shape, in any order."""
+    return step.kernel in (SUM, ADD) and all(
+        v.shape == step.results[0].shape for v in step.operands
+    )
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:
@@ -109,10 +98,23 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> np.uint64(31))  # type: ignore[no-any-return]
 
 
-def _inverse(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each element the number of its value, and how many have it."""
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    return inverse.reshape(-1), counts
+def _hashes_of_sets(count: int, owners: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """A hash of the set of elements of each owner."""
+    order = np.lexsort((elements, owners))
+    owners, elements = owners[order], elements[order]
+    fresh = np.ones(len(owners), bool)
+    fresh[1:] = (owners[1:] != owners[:-1]) | (elements[1:] != elements[:-1])
+    hashes = np.zeros(count, np.uint64)
+    np.add.at(hashes, owners[fresh], elements[fresh])
+    return hashes
+
+
+class _Classes(NamedTuple):
+    """Steps by their class, its strongly connected component, and whether that is a cycle."""
+
+    number: np.ndarray
+    component: np.ndarray
+    is_cyclic: np.ndarray
 
 
 class Schedule:
@@ -127,232 +129,160 @@ class Schedule:
         For each operand of each step a number that is the same for operands that are alike.
     """
 
-    def __init__(self, graph: Graph, batchable: Callable[[Step], bool]) -> None:
-        self._graph, n = graph, len(graph.steps)
-        self._is_sum = np.array([graph.adds_up(step) for step in graph.steps], bool)
-        self._reader = np.repeat(np.arange(n), graph.arity)
-        self._position = np.arange(len(graph.read)) - graph.first[self._reader]
-        self._position[self._is_sum[self._reader]] = 0
-        self._source = graph.maker[graph.base[graph.read]]
-        groups = self._groups(batchable)
-        self._fixed = self._fixed_tokens(groups)
+    def __init__(self, graph: Graph, is_batchable: Callable[[Step], bool]) -> None:
+        self._graph = graph
+        is_sum = np.array([adds_up(step) for step in graph.steps], bool)
+        self._position = np.arange(len(graph.read)) - graph.first[graph.reader]
+        self._position[is_sum[graph.reader]] = 0
+        before, after = self._needs()
         with np.errstate(over="ignore"):
-            colours = self._first_colours(groups)
-            before, after = self._needs()
-            for left in range(_ROUNDS, -1, -1):
-                classes, _ = _inverse(colours)
-                components, cyclic = _components(classes, before, after)
-                inside = cyclic[components]
-                if not left or not inside.any():
-                    break
-                finer = self._refined(colours)
-                colours = np.where(inside, finer, colours)
-            self.tokens = self._tokens(colours)
-        self.batches = _ordered(classes, components, inside, before, after)
+            groups = self._groups(is_batchable, is_sum)
+            self._fixed = self._fixed_tokens(groups)
+            colours = self._first_colours(groups, is_sum)
+            classes = _classes(colours, before, after)
+            for _ in range(_ROUNDS):
+                if classes.is_cyclic.any():
+                    colours = np.where(classes.is_cyclic, self._refined(colours), colours)
+                    classes = _classes(colours, before, after)
+            self.tokens = self._tokens(colours[graph.source])
+        self.batches = _batches(classes, before, after)
 
-    def _groups(self, batchable: Callable[[Step], bool]) -> np.ndarray:
-        """Numbers that are the same for steps of a kernel and layouts; what is never batched is a
-        group of its own.
+    def _needs(self) -> np.ndarray:
+        """Pairs of steps of which the second needs the first, in the order of the second. Steps
+        that are not pure keep their order; guards may change places with guards.
         """
-        graph, known = self._graph, {}  # type: ignore[var-annotated]
-        layouts, first, read = graph.layouts, graph.first.tolist(), graph.read.tolist()
-        found = []
-        for i, (step, is_sum) in enumerate(zip(graph.steps, self._is_sum.tolist(), strict=True)):
-            key: Hashable
-            if not batchable(step):
-                key = i
-            elif is_sum:
-                key = i if len(step.operands) >= MANY else (SUM, step.results[0].shape)
-            else:
-                key = (step.kernel, *(layouts[v] for v in read[first[i] : first[i + 1]]))
-            found.append(known.setdefault(key, len(known)))
-        return np.array(found, int)
+        made = self._graph.source >= 0
+        pairs = np.stack([self._graph.source[made], self._graph.reader[made]])
+        last: list[int] = []
+        guards: list[int] = []
+        extra: list[tuple[int, int]] = []
+        for i, step in enumerate(self._graph.steps):
+            if step.kernel.is_guard:
+                guards.append(i)
+            elif not step.kernel.is_pure:
+                extra += [(j, i) for j in (*last, *guards)]
+                last, guards = [i], []
+        pairs = np.concatenate([pairs, np.array(extra, int).reshape(-1, 2).T], axis=1)
+        return pairs[:, np.argsort(pairs[1], kind="stable")]
+
+    def _groups(self, is_batchable: Callable[[Step], bool], is_sum: np.ndarray) -> np.ndarray:
+        """Numbers that are the same for steps of a kernel and layouts; a step that is never
+        batched, and a sum of many terms, is a group of its own.
+        """
+        graph = self._graph
+        layouts, first = graph.layout[graph.read].tolist(), graph.first.tolist()
+
+        def key(i: int, step: Step) -> Hashable:
+            if not is_batchable(step) or (is_sum[i] and len(step.operands) >= MANY):
+                return i
+            if is_sum[i]:
+                return SUM, step.results[0].shape
+            return step.kernel, *layouts[first[i] : first[i + 1]]
+
+        return numbered(key(i, step) for i, step in enumerate(graph.steps))
 
     def _fixed_tokens(self, groups: np.ndarray) -> np.ndarray:
         """Tokens of operands that are no results of steps, or that many of a group share; zero for
         others.
         """
         graph = self._graph
-        read, group = graph.read, groups[self._reader]
-        whole = np.bincount(groups)
-        key = (group * (self._position.max(initial=0) + 1) + self._position) * len(
-            graph.values
-        ) + read
-        same, counts = _inverse(key)
-        popular = (counts[same] >= MANY) | (
-            (counts[same] >= 8) & (4 * counts[same] >= whole[group])
-        )
-        tokens = np.where(self._source < 0, _mixed(graph.base[read] + (1 << 41)), np.uint64(0))
-        tokens = np.where(graph.constant[read], np.uint64(1), tokens)
-        return np.where(popular, _mixed(read + (1 << 40)), tokens)
+        group = groups[graph.reader]
+        places = group * (self._position.max(initial=0) + 1) + self._position
+        same = numbered((places * len(graph.values) + graph.read).tolist())
+        shared, whole = np.bincount(same)[same], np.bincount(groups)[group]
+        is_popular = (shared >= MANY) | ((shared >= 8) & (4 * shared >= whole))
+        given = _mixed(graph.base[graph.read] + (1 << 41))
+        tokens = np.where(graph.source < 0, given, np.uint64(0))
+        tokens = np.where(graph.constant[graph.read], _CONSTANT, tokens)
+        return np.where(is_popular, _mixed(graph.read + (1 << 40)), tokens)
 
-    def _first_colours(self, groups: np.ndarray) -> np.ndarray:
+    def _tokens(self, of_sources: np.ndarray) -> np.ndarray:
+        """The tokens of operands, where those of the steps that make them are given."""
+        return np.where(self._fixed != 0, self._fixed, of_sources)
+
+    def _first_colours(self, groups: np.ndarray, is_sum: np.ndarray) -> np.ndarray:
         graph = self._graph
-        of_sums = self._is_sum[self._reader]
-        tokens = np.where(
-            self._fixed != 0,
-            self._fixed,
-            np.where(of_sums, _mixed(groups[self._source]), np.uint64(2)),
-        )
+        of_sums = is_sum[graph.reader]
+        tokens = self._tokens(np.where(of_sums, _mixed(groups[graph.source]), _ANY))
         colours = _mixed(groups) + self._of_operands(tokens)
         # Steps that only one large sum reads are alike if it is the same sum.
-        reads = np.bincount(graph.base[graph.read], minlength=len(graph.bases))
-        once = (
-            (reads[graph.base[graph.read]] == 1)
-            & ~graph.is_output[graph.base[graph.read]]
-            & (self._source >= 0)
-        )
-        once &= of_sums & (graph.arity[self._reader] >= MANY)
-        colours[self._source[once]] += _mixed(self._reader[once] + (1 << 42))
-        return colours  # type: ignore[no-any-return]
+        large = of_sums & (graph.arity[graph.reader] >= MANY) & (graph.source >= 0)
+        once = large & (np.bincount(graph.source + 1)[graph.source + 1] == 1)
+        colours[graph.source[once]] += _mixed(graph.reader[once] + (1 << 42))
+        return colours
 
     def _of_operands(self, tokens: np.ndarray) -> np.ndarray:
         """A number for each step of its operands and their positions; for a sum of the set of
         them.
         """
-        mixed = _mixed(tokens + _mixed(self._position))
-        return self._totals(self._reader, mixed)
-
-    def _totals(self, owners: np.ndarray, mixed: np.ndarray) -> np.ndarray:
-        """For each step the total of a set of numbers."""
-        order = np.lexsort((mixed, owners))
-        owners, mixed = owners[order], mixed[order]
-        fresh = np.ones(len(owners), bool)
-        fresh[1:] = (owners[1:] != owners[:-1]) | (mixed[1:] != mixed[:-1])
-        sums = np.concatenate(
-            [
-                np.zeros(1, np.uint64),
-                np.cumsum(np.where(fresh, mixed, np.uint64(0)), dtype=np.uint64),
-            ]
-        )
-        ends = np.searchsorted(owners, np.arange(len(self._graph.steps) + 1))
-        return sums[ends[1:]] - sums[ends[:-1]]  # type: ignore[no-any-return]
-
-    def _tokens(self, colours: np.ndarray) -> np.ndarray:
-        return np.where(self._fixed != 0, self._fixed, colours[self._source])
+        graph = self._graph
+        placed = _mixed(tokens + _mixed(self._position))
+        return _hashes_of_sets(len(graph.steps), graph.reader, placed)
 
     def _refined(self, colours: np.ndarray) -> np.ndarray:
-        made = self._source >= 0
+        graph = self._graph
+        made = graph.source >= 0
         # The position among many operands makes no difference.
-        place = np.where(self._graph.arity[self._reader] > _FEW, 0, self._position)[made]
-        readers = self._totals(
-            self._source[made], _mixed(colours[self._reader[made]] ^ _mixed(place))
-        )
-        refined: np.ndarray = (
-            _mixed(colours) + self._of_operands(self._tokens(colours)) + _mixed(readers)
-        )
-        return refined
-
-    def _needs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of steps of which the second needs the first. Steps that are not pure keep their
-        order; guards may change places with guards.
-        """
-        made = self._source >= 0
-        pairs: list[tuple[int, int]] = []
-        last, guards = -1, []
-        for i, step in enumerate(self._graph.steps):
-            if step.kernel.is_guard:
-                guards.append(i)
-            elif not step.kernel.is_pure:
-                pairs += [(j, i) for j in (*guards, last) if j >= 0]
-                last, guards = i, []
-        extra = np.array(pairs, int).reshape(-1, 2)
-        return np.concatenate([self._source[made], extra[:, 0]]), np.concatenate(
-            [self._reader[made], extra[:, 1]]
-        )
+        place = np.where(graph.arity[graph.reader] > _FEW, 0, self._position)
+        seen = _mixed(colours[graph.reader] ^ _mixed(place))[made]
+        readers = _hashes_of_sets(len(graph.steps), graph.source[made], seen)
+        operands = self._of_operands(self._tokens(colours[graph.source]))
+        return _mixed(colours) + operands + _mixed(readers)  # type: ignore[no-any-return]
 
 
-def _components(
-    classes: np.ndarray, before: np.ndarray, after: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each step the component of its class, and for each component whether it is a cycle."""
-    n = int(classes.max(initial=-1)) + 1
-    pairs = np.unique(classes[before] * n + classes[after])
-    of_class, count = _strong_components(n, pairs // n, pairs % n)
-    cyclic = np.bincount(of_class, minlength=count) > 1
-    cyclic[of_class[(pairs // n)[pairs // n == pairs % n]]] = True
-    return of_class[classes], cyclic
+def _classes(colours: np.ndarray, before: np.ndarray, after: np.ndarray) -> _Classes:
+    classes = numbered(colours.tolist())
+    needs: list[dict[int, None]] = [{} for _ in range(int(classes.max(initial=-1)) + 1)]
+    for i, j in zip(classes[before].tolist(), classes[after].tolist(), strict=True):
+        needs[j][i] = None
+    of_class = np.array(_strong_components(needs), int)
+    cyclic = np.bincount(of_class, minlength=1) > 1
+    cyclic[of_class[[i for i, each in enumerate(needs) if i in each]]] = True
+    components = of_class[classes]
+    return _Classes(classes, components, cyclic[components])
 
 
-def _strong_components(n: int, begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:
-    """The strongly connected component of each node, and how many there are; edges are sorted
-    (Tarjan's algorithm).
+def _strong_components(needs: list[dict[int, None]]) -> list[int]:
+    """The strongly connected component of each node; components are numbered so that each needs
+    only earlier ones (Gabow's algorithm).
     """
-    bounds, readers = np.searchsorted(begins, np.arange(n + 1)).tolist(), ends.tolist()
-    following, last = bounds[:-1], bounds[1:]
-    index, low, component = [-1] * n, [0] * n, [-1] * n
+    index, component = [-1] * len(needs), [-1] * len(needs)
+    remaining = [iter(each) for each in needs]
     seen = count = 0
     open_nodes: list[int] = []
-    for start in range(n):
+    # The nodes that begin a component, as far as is known.
+    begins: list[int] = []
+    for start in range(len(needs)):
         path = [start] if index[start] < 0 else []
         while path:
             node = path[-1]
             if index[node] < 0:
-                index[node] = low[node] = seen
-                seen += 1
+                index[node], seen = seen, seen + 1
                 open_nodes.append(node)
-            if following[node] < last[node]:
-                reader = readers[following[node]]
-                following[node] += 1
-                if index[reader] < 0:
-                    path.append(reader)
-                elif component[reader] < 0:
-                    low[node] = min(low[node], index[reader])
-                continue
-            path.pop()
-            if path:
-                low[path[-1]] = min(low[path[-1]], low[node])
-            if low[node] == index[node]:
-                while component[node] < 0:
-                    component[open_nodes.pop()] = count
-                count += 1
-    return np.array(component, int), count
+                begins.append(node)
+            for other in remaining[node]:
+                if index[other] < 0:
+                    path.append(other)
+                    break
+                while component[other] < 0 and index[begins[-1]] > index[other]:
+                    begins.pop()
+            else:
+                path.pop()
+                if begins[-1] == node:
+                    begins.pop()
+                    while component[node] < 0:
+                        component[open_nodes.pop()] = count
+                    count += 1
+    return component
 
 
-def _ordered(
-    classes: np.ndarray,
-    components: np.ndarray,
-    inside: np.ndarray,
-    before: np.ndarray,
-    after: np.ndarray,
-) -> list[np.ndarray]:
-    """Steps by component, depth within it, and class; the component that begins first comes first
-    where there is a choice.
-    """
-    n = len(classes)
-    if not n:
-        return []
-    depth = [0] * n
-    within = (components[before] == components[after]) & inside[before]
-    order = np.argsort(after[within], kind="stable")
-    for i, j in zip(before[within][order].tolist(), after[within][order].tolist(), strict=True):
-        if depth[i] >= depth[j]:
-            depth[j] = depth[i] + 1
-    rank = _ranks(components, before, after)[components]
-    order = np.lexsort((np.arange(n), classes, np.array(depth), rank))
-    keys = np.stack([rank, depth, classes])[:, order]
-    return np.split(order, np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(0)) + 1)
-
-
-def _ranks(components: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """The places of components in an order in which they can be run."""
-    count = int(components.max()) + 1
-    pairs = np.unique(components[before] * count + components[after])
-    pairs = pairs[pairs // count != pairs % count]
-    waits = np.bincount(pairs % count, minlength=count).tolist()
-    ends = np.searchsorted(pairs // count, np.arange(count + 1)).tolist()
-    readers = (pairs % count).tolist()
-    begins = np.full(count, len(components))
-    np.minimum.at(begins, components, np.arange(len(components)))
-    begin = begins.tolist()
-    ready = [(begin[c], c) for c in range(count) if not waits[c]]
-    heapify(ready)
-    ranks = np.zeros(count, int)
-    for rank in range(count):
-        _, c = heappop(ready)
-        ranks[c] = rank
-        for reader in readers[ends[c] : ends[c + 1]]:
-            waits[reader] -= 1
-            if not waits[reader]:
-                heappush(ready, (begin[reader], reader))
-    return ranks
+def _batches(classes: _Classes, before: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
+    """Steps by component, depth within a cycle, and class."""
+    inside = classes.is_cyclic[before] & (classes.component[before] == classes.component[after])
+    depth = [0] * len(classes.number)
+    for i, j in zip(before[inside].tolist(), after[inside].tolist(), strict=True):
+        depth[j] = max(depth[j], depth[i] + 1)
+    keys = np.stack([classes.number, depth, classes.component])
+    order = np.lexsort(keys)
+    new = (np.diff(keys[:, order]) != 0).any(0)
+    return np.split(order, np.flatnonzero(new) + 1) if len(order) else []
