@@ -138,7 +138,9 @@ class Schedule:
         with np.errstate(over="ignore"):
             groups = self._groups(is_batchable, is_sum)
             self._fixed = self._fixed_tokens(groups)
-            colours = self._first_colours(groups, is_sum)
+            colours = _mixed(groups) + self._of_operands(self._tokens(_ANY))
+            only, sums = self._terms_of_large_sums(is_sum)
+            colours[only] += _mixed(sums + (1 << 42))
             classes = _classes(colours, before, after)
             for _ in range(_ROUNDS):
                 if classes.is_cyclic.any():
@@ -196,20 +198,19 @@ class Schedule:
         tokens = np.where(graph.constant[graph.read], _CONSTANT, tokens)
         return np.where(is_popular, _mixed(graph.read + (1 << 40)), tokens)
 
-    def _tokens(self, of_sources: np.ndarray) -> np.ndarray:
+    def _tokens(self, of_sources: np.ndarray | np.uint64) -> np.ndarray:
         """The tokens of operands, where those of the steps that make them are given."""
         return np.where(self._fixed != 0, self._fixed, of_sources)
 
-    def _first_colours(self, groups: np.ndarray, is_sum: np.ndarray) -> np.ndarray:
+    def _terms_of_large_sums(self, is_sum: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Steps that only one large sum reads, and these sums: terms are alike if they belong to the
+        same sum.
+        """
         graph = self._graph
-        of_sums = is_sum[graph.reader]
-        tokens = self._tokens(np.where(of_sums, _mixed(groups[graph.source]), _ANY))
-        colours = _mixed(groups) + self._of_operands(tokens)
-        # Steps that only one large sum reads are alike if it is the same sum.
-        large = of_sums & (graph.arity[graph.reader] >= MANY) & (graph.source >= 0)
-        once = large & (np.bincount(graph.source + 1)[graph.source + 1] == 1)
-        colours[graph.source[once]] += _mixed(graph.reader[once] + (1 << 42))
-        return colours
+        large = is_sum & (graph.arity >= MANY)
+        reads = np.bincount(graph.source + 1)[graph.source + 1]
+        terms = large[graph.reader] & (graph.source >= 0) & (reads == 1)
+        return graph.source[terms], graph.reader[terms]
 
     def _of_operands(self, tokens: np.ndarray) -> np.ndarray:
         """A number for each step of its operands and their positions; for a sum of the set of
