@@ -102,12 +102,12 @@ class Gather(Kernel):
 
     def batched(self, batch: Batch) -> Value | None:
         """Elements of parts of one value as elements of it."""
-        whole, index = batch.whole(0), batch.constants(1)
-        if whole is None or index is None:
+        array, index = batch.columns
+        if array.whole is None:
             return None
-        x, offsets = whole
-        index += (offsets // 8).reshape(-1, *(1,) * (index.ndim - 1))
-        return batch.builder.call(self, x, batch.builder.constant(index))
+        x, offsets = array.whole
+        places = index.make().data + (offsets // 8).reshape(-1, *(1,) * len(index.shape))
+        return batch.builder.call(self, x, batch.builder.constant(places))
 
 
 GATHER = Gather()
