@@ -45,9 +45,7 @@ LEAST = 16
 # elements, an element of a gather, a part of an assembled array. A part that is a number counts
 # little, since all later steps find it in its new place.
 NUMBER, STEP, ELEMENT, IRREGULAR, PART, NUMBER_PART = 12.0, 20.0, 0.7, 1.0, 15.0, 4.0
-# Members that read from elsewhere leave a batch if there are at most so many.
-_STRAYS = 2
-# Operands in one base from which a step with many operands reads them at once.
+# Terms in one base from which they are summed at once.
 _FEW = 4
 
 
@@ -146,10 +144,10 @@ class Batch(NamedTuple):
         """A column with a leading axis, also if it is shared."""
         return self.builder.broadcast(column.make(), (self.n, *column.shape))
 
-    def cost(self) -> float:
-        """What bringing the columns together and the step on them cost."""
-        size = self.n * self.step.results[0].size
-        return STEP + ELEMENT * size + sum(column.cost for column in self.columns)
+    def cost(self, steps: int = 1) -> float:
+        """What bringing the columns together and steps on them cost."""
+        each = STEP + ELEMENT * self.n * self.step.results[0].size
+        return steps * each + sum(column.cost for column in self.columns)
 
 
 class Batching:
@@ -191,16 +189,16 @@ class Batching:
             x, number = self._builder.contiguous(x), self._graph.base_number[id(v)]
             self._place[number], self._offset[number] = self._place_of(x.base), x.offset
 
-    def _settle_rows(self, old: list[int] | np.ndarray, new: Value) -> None:
-        """Note that old bases are the rows of a value."""
+    def _settle_rows(self, old: np.ndarray, new: Value, rows: np.ndarray) -> None:
+        """Note that old bases are rows of a value."""
         x = self._builder.contiguous(new) if len(new.shape) > 1 else new
-        self._place[old] = self._place_of(x.base)
-        self._offset[old] = x.offset + np.arange(len(old)) * x.strides[0]
+        self._place[old], self._offset[old] = self._place_of(x.base), x.offset + rows * x.strides[0]
 
     def _settle_batch(self, batch: np.ndarray, new: Value) -> None:
         results = [self._graph.steps[i].results[0] for i in batch.tolist()]
+        bases = np.array([self._graph.base_number[id(v)] for v in results])
         whole = self._builder.broadcast(new, (len(batch), *results[0].shape))
-        self._settle_rows([self._graph.base_number[id(v)] for v in results], whole)
+        self._settle_rows(bases, whole, np.arange(len(batch)))
 
     def _place_of(self, base: Value) -> int:
         number = self._made_numbers.setdefault(id(base), len(self._made))
@@ -210,11 +208,8 @@ class Batching:
 
     def _where(self, numbers: np.ndarray) -> Members:
         """Old values, and where they are now."""
-        graph = self._graph
-        base, is_constant = graph.base[numbers], graph.constant[numbers]
-        offsets = self._offset[base] + graph.offset[numbers]
-        places = np.where(is_constant, -1, self._place[base])
-        return Members(numbers, places, np.where(is_constant, 0, offsets))
+        base = self._graph.base[numbers]
+        return Members(numbers, self._place[base], self._offset[base] + self._graph.offset[numbers])
 
     def _value(self, number: int) -> Value:
         """An old value in the new program."""
@@ -235,7 +230,8 @@ class Batching:
         """What members read in one place, by the numbers of the values."""
         old, n, members = self._graph.values[numbers[0]], len(numbers), self._where(numbers)
         _, places, offsets = members
-        is_one, is_given = not _differ(places), places[0] < 0
+        is_one = not (_differ(places) or _differ(self._graph.layout[numbers]))
+        is_given = places[0] < 0
         whole = None if is_given or not is_one else (self._made[places[0]], offsets)
         if not _differ(numbers) or (whole and not _differ(offsets)):
             return Column(old.shape, 0.0, partial(self._value, int(numbers[0])), True, whole)
@@ -280,19 +276,18 @@ class Batching:
         values = [graph.values[i] for i in members.numbers.tolist()]
         if values[0].dtype == BOOL:
             made = self._builder.truth(made)
-        bases = np.array([not (v.is_view or v.is_constant) for v in values])
-        rows = np.flatnonzero(bases)
-        self._place[graph.base[members.numbers[rows]]] = self._place_of(made.base)
-        self._offset[graph.base[members.numbers[rows]]] = made.offset + rows * made.strides[0]
+        rows = np.array([i for i, v in enumerate(values) if not (v.is_view or v.is_constant)], int)
+        self._settle_rows(graph.base[members.numbers[rows]], made, rows)
         return made
 
     def _added(self, members: Members, rows: np.ndarray) -> Value:
         """Zeros with old values added to rows."""
         shape = (int(rows.max()) + 1, *self._graph.values[members.numbers[0]].shape)
         first, *strides = contiguous_strides(shape)
+        layouts = self._graph.layout[members.numbers]
         parts = [
             self._part(rows[mine] * first, tuple(strides), members.at(mine))
-            for mine in _grouped(members.places.tolist()).values()
+            for mine in _grouped(zip(members.places, layouts, strict=True)).values()
         ]
         return self._builder.assemble(shape, parts)
 
@@ -321,9 +316,6 @@ class Batching:
         """Write steps of one kernel as one step, if that pays."""
         graph, step = self._graph, self._graph.steps[batch[0]]
         numbers = graph.read[graph.first[batch][:, None] + np.arange(len(step.operands))]
-        strays = _strays(self._where(numbers).places)
-        self._singles(batch[strays])
-        batch, numbers = batch[~strays], numbers[~strays]
         order = self._order(numbers)
         joined = self._batch(step, numbers[order])
         made = step.kernel.batched(joined) if joined.cost() < joined.n * _alone(step) else None
@@ -345,44 +337,35 @@ class Batching:
         return best
 
     def _guards(self, batch: np.ndarray) -> None:
-        """Write guards as one, if that pays; guards of the same value are always one."""
-        step, numbers = self._graph.steps[batch[0]], self._graph.read[self._graph.first[batch]]
-        _, places, offsets = self._where(numbers)
-        once = np.array([mine[0] for mine in _grouped(zip(places, offsets, strict=True)).values()])
-        column, n = self._column(numbers[once]), len(once)
+        """Write guards as one, if that pays."""
+        step, n = self._graph.steps[batch[0]], len(batch)
+        column = self._column(self._graph.read[self._graph.first[batch]])
         steps = 1 if step.operands[0].dtype == BOOL else 4
-        if n > 1 and column.cost + steps * (STEP + ELEMENT * n) <= n * NUMBER:
+        if column.cost + steps * (STEP + ELEMENT * n) <= n * NUMBER:
             step.kernel.require(self._builder, column.make())
         else:
-            self._singles(batch[once])
+            self._singles(batch)
 
     def _sums(self, batch: np.ndarray) -> None:
         """Write sums as one, if that pays: with equally many terms as a sum of columns, others by
         adding each term to its place.
         """
-        graph, arity = self._graph, self._graph.arity[batch]
-        step, rows = graph.steps[batch[0]], np.repeat(np.arange(len(batch)), arity)
+        graph, step, arity = self._graph, self._graph.steps[batch[0]], self._graph.arity[batch]
+        rows = np.repeat(np.arange(len(batch)), arity)
         at = np.concatenate([np.arange(graph.first[i], graph.first[i + 1]) for i in batch])
         members = self._where(graph.read[at])
         numbers, places, offsets = members
-        alone, size = float((arity - 1).sum()) * _alone(step), step.results[0].size
-        # A constant has no layout of its own.
-        layouts = np.where(graph.constant[numbers], -1, graph.layout[numbers])
-        adding = math.inf
-        if not _differ(layouts[layouts >= 0]):
-            adding = STEP + self._cost_of_parts(places, size)
+        alone = float((arity - 1).sum()) * _alone(step)
+        adding = STEP + self._cost_of_parts(places, step.results[0].size)
         if not _differ(arity):
-            order = np.lexsort((offsets, places, layouts, self._tokens[at], rows))
-            order = order.reshape(len(batch), -1)
-            if not any(_differ(column[column >= 0]) for column in layouts[order].T):
-                by_columns = self._order(numbers[order])
-                joined = self._batch(step, numbers[order][by_columns])
-                each = STEP + ELEMENT * joined.n * size
-                cost = joined.cost() + (len(joined.columns) - 2) * each
-                if cost < min(alone, adding):
-                    total = self._builder.add_all([column.make() for column in joined.columns])
-                    self._settle_batch(batch[by_columns], total)
-                    return
+            order = np.lexsort((offsets, places, graph.layout[numbers], self._tokens[at], rows))
+            numbers = numbers[order].reshape(len(batch), -1)
+            order = self._order(numbers)
+            joined = self._batch(step, numbers[order])
+            if joined.cost(len(joined.columns) - 1) < min(alone, adding):
+                total = self._builder.add_all([column.make() for column in joined.columns])
+                self._settle_batch(batch[order], total)
+                return
         if adding < alone:
             self._settle_batch(batch, self._added(members, rows))
         else:
@@ -422,25 +405,21 @@ class Batching:
 
     def _assembly(self, step: Step, base: int | None, given: Parts[int]) -> Value | None:
         """An array of many parts: those that lie in one base become one part."""
-        (result,), values, parts = step.results, self._graph.values, []
+        (result,), graph, parts = step.results, self._graph, []
         if result.dtype != FLOAT:
             return None
-        members = self._where(np.array([number for _, _, number, _ in given]))
-        keys: list[Hashable] = []
+        groups: dict[tuple[int, int, Shape], list[int]] = {}
         for i, (place, shape, number, index) in enumerate(given):
-            old = values[number]
-            strides = None if old.base.is_constant else old.strides
-            is_alone = index is not None or old.shape != shape
-            keys.append(i if is_alone else (members.places[i], place[1], shape, strides))
-        for mine in _grouped(keys).values():
-            if len(mine) < _FEW:
-                parts += [
-                    (place if index is None else self._constant(index), shape, self._value(number))
-                    for place, shape, number, index in (given[i] for i in mine.tolist())
-                ]
+            if index is not None or graph.values[number].shape != shape:
+                at = place if index is None else self._constant(index)
+                parts.append((at, shape, self._value(number)))
             else:
-                to = np.array([given[i][0][0] for i in mine.tolist()])
-                parts.append(self._part(to, given[mine[0]][0][1], members.at(mine)))
+                key = self._place[graph.base[number]], graph.layout[number], place[1]
+                groups.setdefault(key, []).append(i)
+        for (_, _, strides), mine in groups.items():
+            to = np.array([given[i][0][0] for i in mine])
+            members = self._where(np.array([given[i][2] for i in mine]))
+            parts.append(self._part(to, strides, members))
         whole = None if base is None else self._value(base)
         return self._builder.assemble(result.shape, parts, whole)
 
@@ -470,13 +449,3 @@ def _grouped(keys: Iterable[K]) -> dict[K, np.ndarray]:
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)
     return {key: np.array(group) for key, group in groups.items()}
-
-
-def _strays(places: np.ndarray) -> np.ndarray:
-    """The few members that read another base than all others."""
-    strays = np.zeros(len(places), bool)
-    for column in places.T:
-        elsewhere = column != np.bincount(column + 1).argmax() - 1
-        if elsewhere.sum() <= min(_STRAYS, len(column) // LEAST):
-            strays |= elsewhere
-    return strays

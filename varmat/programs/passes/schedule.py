@@ -67,8 +67,8 @@ class Graph:
         self.number = {id(v): i for i, v in enumerate(self.values)}
         self.base_number = {id(v): i for i, v in enumerate(self.bases)}
         self.base = np.array([self.base_number[id(v.base)] for v in self.values], int)
-        self.offset = np.array([v.offset for v in self.values], int)
         self.constant = np.array([v.base.is_constant for v in self.values], bool)
+        self.offset = np.array([0 if v.base.is_constant else v.offset for v in self.values], int)
         self.layout = numbered(
             (v.shape, v.dtype.char, None if v.base.is_constant else v.strides) for v in self.values
         )
