@@ -45,6 +45,8 @@ LEAST = 16
 # elements, an element of a gather, a part of an assembled array. A part that is a number counts
 # little, since all later steps find it in its new place.
 NUMBER, STEP, ELEMENT, IRREGULAR, PART, NUMBER_PART = 12.0, 20.0, 0.7, 1.0, 15.0, 4.0
+# Members that read from elsewhere leave a batch if there are at most so many.
+_STRAYS = 2
 # Terms in one base from which they are summed at once.
 _FEW = 4
 
@@ -163,7 +165,8 @@ class Batching:
         self._offset = np.zeros(len(self._graph.bases), int)
         # Constants and gathers by what they are made of, so that equal steps are one.
         self._known: dict[Hashable, Value] = {}
-        self._settle(program.arguments, [self._builder.argument(v.shape) for v in program.arguments])
+        arguments = [self._builder.argument(v.shape) for v in program.arguments]
+        self._settle(program.arguments, arguments)
 
     def program(self) -> Program:
         graph = self._graph
@@ -316,6 +319,9 @@ class Batching:
         """Write steps of one kernel as one step, if that pays."""
         graph, step = self._graph, self._graph.steps[batch[0]]
         numbers = graph.read[graph.first[batch][:, None] + np.arange(len(step.operands))]
+        strays = _strays(self._where(numbers).places)
+        self._singles(batch[strays])
+        batch, numbers = batch[~strays], numbers[~strays]
         order = self._order(numbers)
         joined = self._batch(step, numbers[order])
         made = step.kernel.batched(joined) if joined.cost() < joined.n * _alone(step) else None
@@ -449,3 +455,11 @@ def _grouped(keys: Iterable[K]) -> dict[K, np.ndarray]:
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)
     return {key: np.array(group) for key, group in groups.items()}
+
+
+def _strays(places: np.ndarray) -> np.ndarray:
+    """The few members that read another base than all others."""
+    most = [np.bincount(column + 1).argmax() - 1 for column in places.T]
+    elsewhere = places != most
+    few = elsewhere.sum(0) <= min(_STRAYS, len(places) // LEAST)
+    return (elsewhere & few).any(1)  # type: ignore[no-any-return]

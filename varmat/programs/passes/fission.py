@@ -10,11 +10,11 @@ in all trips are run once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from graphlib import TopologicalSorter
 from itertools import compress
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from varmat.programs.ir.program import (
     BOOL,
     FLOAT,
     Program,
-    Shape,
     Step,
     Value,
     contiguous_strides,
@@ -32,39 +31,32 @@ from varmat.programs.ir.program import (
 from varmat.programs.kernels import Loop
 from varmat.programs.passes.batching import Batch, Column
 from varmat.programs.passes.dead_steps import without_dead_steps
+from varmat.programs.passes.rewriter import Rewriter, part_like
+from varmat.programs.passes.schedule import strong_components
 
 # Trips from which steps on arrays are worth it.
 LONG = 32
 # Elements of a value in one trip, at most: larger arrays gain little and take memory for each trip.
 SMALL = 16
-# A node of the graph: a step, the number of a carried value, or None for what stays in the loop.
-Node = Step | int | None
+# The node of what stays in the loop.
+_LOOP = -1
 
 
 def fissioned(program: Program) -> Program:
     """Move steps out of the long loops of a program."""
     if not any(map(_is_long, program.steps)):
         return program
-    builder = Builder()
-    builder.arguments = program.arguments
-    new: dict[int, Value] = {}
+    rewriter = Rewriter(program)
     read = read_values(program.steps, program.outputs)
-
-    def now(old: Value) -> Value:
-        base = new.get(id(old.base))
-        if base is None or not old.is_view:
-            return old if base is None else base
-        return _part(builder, base, old.shape, old.offset, old.strides)
-
     for step in program.steps:
-        operands = [*map(now, step.operands)]
-        made: Sequence[Value | None] = (
-            _Fission(builder, step.kernel, operands, [id(v) in read for v in step.results]).results
-            if isinstance(step.kernel, Loop) and _is_long(step)
-            else builder.apply(step.kernel, *operands)
-        )
-        new.update((id(v), x) for v, x in zip(step.results, made, strict=True) if x is not None)
-    return builder.program(map(now, program.outputs))
+        if isinstance(step.kernel, Loop) and _is_long(step):
+            used = [id(v) in read for v in step.results]
+            operands = [*map(rewriter.value, step.operands)]
+            parts = _Fission(rewriter.builder, step.kernel, operands, used)
+            rewriter.replace(compress(step.results, used), parts.results)
+        else:
+            rewriter.keep(step)
+    return rewriter.program()
 
 
 def _is_long(step: Step) -> bool:
@@ -72,16 +64,9 @@ def _is_long(step: Step) -> bool:
     return isinstance(kernel, Loop) and not kernel.ends and kernel.trips >= LONG
 
 
-def _part(builder: Builder, x: Value, shape: Shape, offset: int, strides: Shape) -> Value:
-    """A view of an array as it is if it lies in one piece."""
-    if x.is_constant:
-        data = np.ndarray(shape, x.dtype, np.ascontiguousarray(x.data), offset, strides)
-        return builder.constant(np.array(data))
-    return builder.part(builder.contiguous(x), shape, offset, strides)
-
-
 class _Fission:
-    """A loop in parts, as steps of a builder.
+    """A loop in parts, as steps of a builder. Nodes of its graph are the numbers of carried values,
+    followed by those of steps.
 
     Parameters
     ----------
@@ -89,59 +74,83 @@ class _Fission:
     loop : Loop
     operands : sequence of Value
         Of the loop.
-    read : sequence of bool
+    used : sequence of bool
         Which results of the loop are read.
 
     Attributes
     ----------
-    results : list of Value or None
-        None for results that are not read.
+    results : list of Value
+        Those that are read.
     """
 
     def __init__(
-        self, builder: Builder, loop: Loop, operands: Sequence[Value], read: Sequence[bool]
+        self, builder: Builder, loop: Loop, operands: Sequence[Value], used: Sequence[bool]
     ) -> None:
         self.builder, self.loop, self.operands = builder, loop, operands
         n, k = loop.carried, loop.carried + loop.stacked
-        outputs = loop.body.outputs
+        arguments, outputs = loop.body.arguments, loop.body.outputs
         # Sums of assembled arrays are assembled of sums.
-        self.summands = [x for v in compress(outputs[k:], read[k:]) for x in _summands(v)]
-        self.kept = [*compress(outputs[n:k], read[n:k])]
-        arguments = loop.body.arguments
+        self.summands = [x for v in compress(outputs[k:], used[k:]) for x in _summands(v)]
+        self.kept = [*compress(outputs[n:k], used[n:k])]
         body = Program(arguments, loop.body.steps, [*outputs[:n], *self.kept, *self.summands])
         self.steps = without_dead_steps(body).steps
+        # A value that is handed on as it came is the same in all trips.
+        self.carried = [i for i in range(n) if arguments[i] is not outputs[i]]
         # Values of all trips, or the one value of trips that are alike, by the id of the base.
-        self.known = {id(v): x for v, x in zip(arguments[n:], operands[n:], strict=True)}
-        passed = [v is x for v, x in zip(arguments, outputs[:n], strict=False)]
-        self.known.update((id(arguments[i]), operands[i]) for i in range(n) if passed[i])
-        self.carried = {id(arguments[i]): i for i in range(n) if not passed[i]}
-        self.varying = {*self.carried, *map(id, arguments[n : n + loop.sliced])}
-        self.makers: dict[int, Node] = {**self.carried}
-        self.inside = self._in_loop()
-        self.sums: dict[int, Value] = {}
+        self.known = {
+            id(v): x
+            for i, (v, x) in enumerate(zip(arguments, operands, strict=True))
+            if i not in self.carried
+        }
+        of_trip = [arguments[i] for i in self.carried] + arguments[n : n + loop.sliced]
+        self.varying = {*map(id, of_trip)}
+        self.needs = self._needs()
+        self.inside = self._recurrences()
         self.last: dict[int, Value] = {}
-        nodes: dict[Node, list[Node]] = {}
-        every: list[Node] = [*self.steps, *self.carried.values()]
-        for node in every:
-            needs = [None if each in self.inside else each for each in self._needs(node)]
-            if node in self.inside:
-                nodes.setdefault(None, []).extend(x for x in needs if x is not None)
-            else:
-                nodes[node] = needs
-        for node in TopologicalSorter(nodes).static_order():
-            if node is None:
+        self.sums: dict[int, Value] = {}
+        for node in self._order():
+            if node == _LOOP:
                 self._run()
-            elif isinstance(node, int):
+            elif node < n:
                 self._shift(node)
             else:
-                self._lift(node)
-        makers: list[Any] = [partial(self._last, i) for i in range(n)]
-        makers += [self._stacked] * loop.stacked + [self._total] * len(outputs[k:])
-        self.results = [
-            make(v) if each else None for make, v, each in zip(makers, outputs, read, strict=True)
-        ]
+                self._lift(self.steps[node - n])
+        self.results = [self._result(i, v) for i, v in compress(enumerate(outputs), used)]
 
     # --- what stays in the loop ---
+
+    def _needs(self) -> list[list[int]]:
+        """The nodes that each node needs."""
+        body, n = self.loop.body, self.loop.carried
+        makers = {id(body.arguments[i]): i for i in self.carried}
+        makers |= {id(v): n + j for j, step in enumerate(self.steps) for v in step.results}
+        reads: list[Iterable[Value]] = [[v] for v in body.outputs[:n]]
+        reads += [step.operands for step in self.steps]
+        return [[makers[id(v.base)] for v in each if id(v.base) in makers] for each in reads]
+
+    def _recurrences(self) -> set[int]:
+        """Nodes on cycles, steps that cannot work on arrays, and every node that is needed by one
+        of these and needs another.
+        """
+        components = strong_components(self.needs)
+        sizes = Counter(components)
+        nodes = range(len(self.needs))
+        core = {i for i in nodes if sizes[components[i]] > 1 or i in self.needs[i]}
+        core.difference_update({*range(self.loop.carried)} - {*self.carried})
+        for node, step in enumerate(self.steps, self.loop.carried):
+            if not _is_free(step) or any(id(v.base) in self.varying for v in step.operands):
+                self.varying.update(map(id, step.results))
+                if not (_is_free(step) and self._is_liftable(step)):
+                    core.add(node)
+        order = sorted(nodes, key=components.__getitem__)
+        after, before = {*core}, {*core}
+        for node in order:
+            if not after.isdisjoint(self.needs[node]):
+                after.add(node)
+        for node in reversed(order):
+            if node in before:
+                before.update(self.needs[node])
+        return after & before
 
     def _is_liftable(self, step: Step) -> bool:
         """Whether a step can work on arrays of all trips."""
@@ -150,92 +159,53 @@ class _Fission:
             v.size <= SMALL for v in (*of_trip, *step.results)
         )
 
-    def _needs(self, node: Node) -> Iterator[Node]:
-        """The nodes that a node needs."""
-        outputs = self.loop.body.outputs
-        values = node.operands if isinstance(node, Step) else outputs[node : node + 1]  # type: ignore[operator]
-        return (self.makers[id(v.base)] for v in values if id(v.base) in self.makers)
-
-    def _in_loop(self) -> set[Node]:
-        """Recurrences and steps that cannot work on arrays, and everything that is needed by one
-        of these and needs another.
-        """
-        # For each node the carried values that it needs, and whether it needs a step that stays, as
-        # bits.
-        needs: dict[Node, int] = {i: 1 << i for i in self.carried.values()}
-        stays = 1 << self.loop.carried
-        roots: list[Node] = []
-        for step in self.steps:
-            is_free = step.kernel.is_pure or step.kernel.is_guard
-            is_free = is_free and all(v.dtype in (FLOAT, BOOL) for v in step.results)
-            needs[step] = 0
-            if not is_free or any(id(v.base) in self.varying for v in step.operands):
-                self.varying.update(map(id, step.results))
-                if not (is_free and self._is_liftable(step)):
-                    needs[step] = stays
-                    roots.append(step)
-                for each in self._needs(step):
-                    needs[step] |= needs[each]
-            self.makers.update((id(v), step) for v in step.results)
-        handed = {i: sum(needs[each] for each in self._needs(i)) for i in self.carried.values()}
-        for j in handed:  # all that is needed from trip to trip
-            for i, bits in handed.items():
-                handed[i] |= handed[j] if bits >> j & 1 else 0
-        cyclic = [i for i, bits in handed.items() if bits >> i & 1]
-        roots += cyclic
-        core = stays | sum(1 << i for i in cyclic)
-        core |= sum(1 << i for i, bits in handed.items() if bits & core and i not in cyclic)
-        inside: set[Node] = set()
-        while roots:
-            node = roots.pop()
-            if node not in inside and needs[node] & core:
-                inside.add(node)
-                roots.extend(self._needs(node))
-        return inside
+    def _order(self) -> Iterable[int]:
+        """The nodes in an order in which they can be run, with one for the loop."""
+        nodes: dict[int, set[int]] = {}
+        for node in (*self.carried, *range(self.loop.carried, len(self.needs))):
+            place = _LOOP if node in self.inside else node
+            needs = {_LOOP if x in self.inside else x for x in self.needs[node]}
+            nodes.setdefault(place, set()).update(needs - {place})
+        return TopologicalSorter(nodes).static_order()
 
     def _run(self) -> None:
         """Write the loop of what stays."""
-        inside, outputs, body = self.inside, self.loop.body.outputs, Builder()
-        now: dict[int, Value] = {}
-        carried = {key: i for key, i in self.carried.items() if i in inside}
-        steps = [step for step in self.steps if step in inside]
-        handed = [outputs[i] for i in carried.values()]
-        of_loop = {*carried, *(id(v) for step in steps for v in step.results)}
+        n, outputs = self.loop.carried, self.loop.body.outputs
+        carried = [i for i in self.carried if i in self.inside]
+        firsts, handed = ([x[i] for i in carried] for x in (self.loop.body.arguments, outputs))
+        steps, lifted = (
+            [step for j, step in enumerate(self.steps, n) if (j in self.inside) is inside]
+            for inside in (True, False)
+        )
+        of_loop = {id(v) for v in (*firsts, *(v for step in steps for v in step.results))}
+        read = _bases([*(v for step in steps for v in step.operands), *handed])
+        given = [v for v in read if id(v) not in of_loop and not v.is_constant]
+        rows = [v for v in given if id(v) in self.varying]
+        shared = [v for v in given if id(v) not in self.varying]
+        outside = [v for step in lifted for v in step.operands] + self.kept
+        outside += [outputs[i] for i in self.carried if i not in self.inside]
+        stacked = [v for v in _bases(outside) if id(v) in of_loop]
         summed = [v for v in self.summands if id(v.base) in of_loop]
-        read = [*(v.base for step in steps for v in step.operands), *(v.base for v in handed)]
-        given = {id(v): v for v in read if id(v) not in of_loop and not v.is_constant}
-        outside = [v for step in self.steps if step not in inside for v in step.operands]
-        outside += [outputs[i] for i in self.carried.values() if i not in inside] + self.kept
-        stacked = {id(v.base): v.base for v in outside if id(v.base) in of_loop}
 
-        def argument(base: Value) -> Value:
-            place = body.argument(base.shape)
-            return body.truth(place) if base.dtype == BOOL else place
-
-        def at(v: Value) -> Value:
-            base = now.get(id(v.base))
-            if base is None or not v.is_view:
-                return v if base is None else base
-            return body.part(base, v.shape, v.offset, v.strides)
-
-        rows = [v for key, v in given.items() if key in self.varying]
-        shared = [v for key, v in given.items() if key not in self.varying]
-        firsts = [self.loop.body.arguments[i] for i in carried.values()]
-        now.update((id(v), argument(v)) for v in (*firsts, *rows, *shared))
+        body = Rewriter(self.loop.body)
+        body.builder.arguments = []
+        for v in (*firsts, *rows, *shared):
+            place = body.builder.argument(v.shape)
+            body.replace([v], [body.builder.truth(place) if v.dtype == BOOL else place])
         for step in steps:
-            made = body.apply(step.kernel, *map(at, step.operands))
-            now.update(zip(map(id, step.results), made, strict=True))
-        program = body.program(body.number(at(v)) for v in (*handed, *stacked.values(), *summed))
+            body.keep(step)
+        made = [body.builder.number(body.value(v)) for v in (*handed, *stacked, *summed)]
         counts = len(carried), len(rows), len(stacked)
-        loop = Loop(program, self.loop.trips, *counts, backwards=self.loop.backwards)
+        backwards = self.loop.backwards
+        loop = Loop(body.builder.program(made), self.loop.trips, *counts, backwards=backwards)
         builder = self.builder
-        operands = [self.operands[i] for i in carried.values()]
+        operands = [self.operands[i] for i in carried]
         operands += [builder.number(self._column(v).make()) for v in (*rows, *shared)]
         results = iter(builder.apply(loop, *map(builder.contiguous, operands)))
-        self.last = {i: next(results) for i in carried.values()}
-        for key, v in stacked.items():
+        self.last = {i: next(results) for i in carried}
+        for v in stacked:
             x = next(results)
-            self.known[key] = builder.truth(x) if v.dtype == BOOL else x
+            self.known[id(v)] = builder.truth(x) if v.dtype == BOOL else x
         self.sums = {id(v): next(results) for v in summed}
 
     # --- what becomes arrays ---
@@ -244,19 +214,16 @@ class _Fission:
         """A value that is the same in all trips."""
         if v.base.is_constant:
             return self.builder.constant(v.data) if v.is_constant else v
-        x = self.known[id(v.base)]
-        return _part(self.builder, x, v.shape, v.offset, v.strides) if v.is_view else x
+        return part_like(self.builder, v, self.known[id(v.base)])
 
     def _all(self, v: Value) -> Value:
         """The values of all trips."""
         whole = (self.loop.trips, *v.shape)
         if id(v.base) not in self.varying:
             return self.builder.broadcast(self._same(v), whole)
-        x, base = self.known[id(v.base)], v.base
-        if not v.is_view:
-            return x
-        row = base.size * base.dtype.itemsize
-        return _part(self.builder, x, whole, v.offset, (row, *v.strides))
+        row = v.base.size * v.base.dtype.itemsize
+        each = v.base.view(whole, v.offset, (row, *v.strides)) if v.is_view else v
+        return part_like(self.builder, each, self.known[id(v.base)])
 
     def _column(self, v: Value) -> Column:
         varies = id(v.base) in self.varying
@@ -292,16 +259,18 @@ class _Fission:
 
     # --- results ---
 
-    def _last(self, i: int, v: Value) -> Value:
+    def _result(self, i: int, v: Value) -> Value:
+        n = self.loop.carried
+        if i >= n + self.loop.stacked:
+            return self._total(v)
+        if i >= n:
+            return self.builder.contiguous(self._all(v))
         if i in self.last:
             return self.last[i]
         if id(v.base) not in self.varying:
             return self._same(v)
         end = 0 if self.loop.backwards else -1
         return self.builder.view(self._all(v), lambda a: a[end, ...])
-
-    def _stacked(self, v: Value) -> Value:
-        return self.builder.contiguous(self._all(v))
 
     def _total(self, v: Value) -> Value:
         """The sum of a value over the trips."""
@@ -312,10 +281,20 @@ class _Fission:
             parts = [x if x.dtype == np.int64 else self._total(x) for x in v.step.operands]  # type: ignore[union-attr]
             return builder.call(v.step.kernel, *parts)  # type: ignore[union-attr]
         if id(v.base) not in self.varying:
-            return builder.ufunc(
-                np.multiply, builder.constant(float(self.loop.trips)), self._same(v)
-            )
+            trips = builder.constant(float(self.loop.trips))
+            return builder.ufunc(np.multiply, trips, self._same(v))
         return builder.sum(self._all(v), (0,))
+
+
+def _is_free(step: Step) -> bool:
+    """Whether a step does the same outside of the loop as in it."""
+    is_free = step.kernel.is_pure or step.kernel.is_guard
+    return is_free and all(v.dtype in (FLOAT, BOOL) for v in step.results)
+
+
+def _bases(values: Iterable[Value]) -> list[Value]:
+    """The bases of values, each once."""
+    return [*{id(v.base): v.base for v in values}.values()]
 
 
 def _is_assembled(v: Value) -> bool:

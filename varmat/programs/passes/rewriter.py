@@ -8,6 +8,16 @@ from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Program, Step, Value
 
 
+def part_like(builder: Builder, old: Value, base: Value) -> Value:
+    """What stands for an old value, where another value stands for its base."""
+    if not old.is_view:
+        return base
+    whole = builder.contiguous(base)
+    if whole.is_constant:
+        return builder.constant(old.array_in(whole.data))
+    return builder.part(whole, old.shape, old.offset, old.strides)
+
+
 class Rewriter:
     """Writes a program anew. A step is kept as it is unless something that it reads was replaced.
 
@@ -35,18 +45,16 @@ class Rewriter:
         """The value that stands for an old one; views are taken of what stands for their base."""
         new, base = self._new.get(id(old)), self._new.get(id(old.base))
         if new is None and base is not None:
-            whole = self.builder.contiguous(base)
-            new = self._new[id(old)] = self.builder.part(whole, old.shape, old.offset, old.strides)
+            new = self._new[id(old)] = part_like(self.builder, old, base)
         return old if new is None else new
 
     def keep(self, step: Step) -> None:
         """Take a step over."""
         operands = tuple(map(self.value, step.operands))
-        if operands != step.operands:
-            made = Step(step.kernel, operands, [(v.shape, v.dtype) for v in step.results])
-            self.replace(step.results, made.results)
-            step = made
-        self.builder.steps.append(step)
+        if operands == step.operands:
+            self.builder.steps.append(step)
+        else:
+            self.replace(step.results, self.builder.apply(step.kernel, *operands))
 
     def program(self) -> Program:
         """The new program, with the outputs of the old one."""

@@ -9,7 +9,7 @@ recurrence, and its members at the same depth are run together. All of this take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -203,8 +203,8 @@ class Schedule:
         return np.where(self._fixed != 0, self._fixed, of_sources)
 
     def _terms_of_large_sums(self, is_sum: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps that only one large sum reads, and these sums: terms are alike if they belong to the
-        same sum.
+        """Steps that only one large sum reads, and these sums: such steps are alike if the sum is
+        the same.
         """
         graph = self._graph
         large = is_sum & (graph.arity >= MANY)
@@ -236,14 +236,14 @@ def _classes(colours: np.ndarray, before: np.ndarray, after: np.ndarray) -> _Cla
     needs: list[dict[int, None]] = [{} for _ in range(int(classes.max(initial=-1)) + 1)]
     for i, j in zip(classes[before].tolist(), classes[after].tolist(), strict=True):
         needs[j][i] = None
-    of_class = np.array(_strong_components(needs), int)
+    of_class = np.array(strong_components(needs), int)
     cyclic = np.bincount(of_class, minlength=1) > 1
     cyclic[of_class[[i for i, each in enumerate(needs) if i in each]]] = True
     components = of_class[classes]
     return _Classes(classes, components, cyclic[components])
 
 
-def _strong_components(needs: list[dict[int, None]]) -> list[int]:
+def strong_components(needs: Sequence[Iterable[int]]) -> list[int]:
     """The strongly connected component of each node; components are numbered so that each needs
     only earlier ones (Gabow's algorithm).
     """

@@ -35,13 +35,10 @@ def flattened(program: Program) -> Program:
         id(v)
         for step in program.steps
         for v, _ in _terms(step)
-        if _is_absorbed(v, step, reads, long)
+        if _is_inner(v, step, reads) and _is_absorbed(v, step.results[0], long)
     }
-    for groups in repeated.values():
-        parts = [(v, shape) for (_, shape), group in groups.items() for v in group]
-        absorbed.update(
-            id(v) for v, shape in parts if is_sum(v) and reads[id(v)] == 1 and v.shape == shape
-        )
+    parts = (v for groups in repeated.values() for group in groups.values() for v in group)
+    absorbed.update(id(v) for v in parts if is_sum(v) and reads[id(v)] == 1)
     return _Flattening(program, absorbed, repeated).program() if absorbed or repeated else program
 
 
@@ -57,36 +54,33 @@ def _terms(step: Step) -> list[Term]:
     return [(v, i == last) for i, v in enumerate(step.operands)]
 
 
-def _is_absorbed(v: Value, reader: Step, reads: Counter[int], long: set[int]) -> bool:
+def _is_inner(v: Value, reader: Step, reads: Counter[int]) -> bool:
+    """Whether a value is read only by a step that makes one of its shape."""
+    return reads[id(v)] == 1 and v.shape == reader.results[0].shape
+
+
+def _is_absorbed(v: Value, total: Value, long: set[int]) -> bool:
     """Whether the terms of a value become those of the sum that reads it.
 
     Terms of densities and contributions to adjoints do. Sums that the user wrote do only if they
     are long accumulations, because their order may matter, as in compensated sums.
     """
-    if v.step is None or reads[id(v)] != 1 or v.shape != reader.results[0].shape:
-        return False
-    return id(v) in long or (is_sum(v) and (reader.kernel is SUM or id(reader.results[0]) in long))
+    return id(v) in long or (is_sum(v) and (is_sum(total) or id(total) in long))
 
 
 def _accumulations(program: Program, reads: Counter[int]) -> set[int]:
     """The results of additions and subtractions that belong to a chain, or a tree, of many."""
-    sizes: dict[int, int] = {}
-    for step in program.steps:
-        if step.kernel in (ADD, SUBTRACT):
-            shape = step.results[0].shape
-            inner = [
-                sizes.get(id(v), 0) for v in step.operands if reads[id(v)] == 1 and v.shape == shape
-            ]
-            sizes[id(step.results[0])] = 1 + sum(inner)
+    sizes: Counter[int] = Counter()
+    steps = [step for step in program.steps if step.kernel in (ADD, SUBTRACT)]
+    for step in steps:
+        inner = [v for v in step.operands if _is_inner(v, step, reads)]
+        sizes[id(step.results[0])] = 1 + sum(sizes[id(v)] for v in inner)
     long: set[int] = set()
-    for step in reversed(program.steps):
-        result = id(step.results[0]) if step.results else 0
-        if step.kernel in (ADD, SUBTRACT) and (sizes[result] >= MANY or result in long):
-            long.add(result)
-            members = [
-                v for v in step.operands if reads[id(v)] == 1 and v.shape == step.results[0].shape
-            ]
-            long.update(id(v) for v in members if id(v) in sizes)
+    for step in reversed(steps):
+        result = id(step.results[0])
+        if sizes[result] >= MANY or result in long:
+            inner = [v for v in step.operands if _is_inner(v, step, reads)]
+            long.update([result, *(id(v) for v in inner if id(v) in sizes)])
     return long
 
 
@@ -129,24 +123,21 @@ class _Flattening(Rewriter):
 
     def _sum(self, terms: Iterable[Term]) -> Value:
         """The sum of values, of which those that are absorbed stand for their terms."""
-        builder, signed = self.builder, ({}, {})  # type: ignore[var-annotated]
-        values: dict[int, Value] = {}
+        builder, counts = self.builder, Counter[Term]()
         constants: list[np.ndarray] = []
         for old, is_negative in self._leaves(terms):
             x = self.value(old)
-            if x.data is not None and x.dtype is FLOAT:
+            if x.is_constant and x.dtype is FLOAT:
                 constants.append(-x.data if is_negative else x.data)
             else:
-                values[id(x)] = x
-                signed[is_negative][id(x)] = signed[is_negative].get(id(x), 0) + 1
+                counts[x, is_negative] += 1
         positive, negative = (
             [
-                values[i]
-                if n == 1
-                else builder.ufunc(np.multiply, builder.constant(float(n)), values[i])
-                for i, n in counts.items()
+                x if n == 1 else builder.ufunc(np.multiply, builder.constant(float(n)), x)
+                for (x, is_negative), n in counts.items()
+                if is_negative is sign
             ]
-            for counts in signed
+            for sign in (False, True)
         )
         if constants:
             positive.append(builder.constant(np.asarray(sum(constants[1:], constants[0]))))
@@ -168,16 +159,15 @@ class _Flattening(Rewriter):
     def _assembled(self, step: Step) -> Value:
         """An array of parts with what comes to one place added up beforehand."""
         base, given = step.kernel.parts(step.operands)
-        groups, parts = dict(self._repeated[id(step)]), []
+        groups, parts = self._repeated[id(step)], []
+        summed: set[object] = set()
         for place, shape, part, index in given:
+            group = groups.get((place, shape), []) if part.shape == shape else []
             if index is not None:
                 parts.append((index.data, shape, self.value(part)))
-                continue
-            key = (place, shape)
-            if part.shape != shape or key not in self._repeated[id(step)]:
-                parts.append((place, shape, self.builder.broadcast(self.value(part), shape)))
-            elif key in groups:  # this place has not had its sum
-                total = self._sum((v, False) for v in groups.pop(key))
+            elif not group or (place, shape) not in summed:
+                total = self._sum((v, False) for v in group) if group else self.value(part)
                 parts.append((place, shape, self.builder.broadcast(total, shape)))
+                summed.add((place, shape) if group else None)
         whole = None if base is None else self.value(base)
         return self.builder.assemble(step.results[0].shape, parts, whole)
