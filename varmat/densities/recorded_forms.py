@@ -265,7 +265,7 @@ def _glm(density: Univariate, predictor: str, dropping: Sequence[str] | None = N
     """How a generalised linear model is written: its density of the linear predictor, and two
     products with the matrix.
 
-    A long matrix is gone through once, by `varmat.programs.passes.blocks`.
+    The native runner reads a long matrix once.
     """
 
     def write(

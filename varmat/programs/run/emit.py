@@ -140,15 +140,10 @@ class Straight:
         self.lines.append(f"{name} = {text}")
         return name
 
-    def beside(self, number: Value) -> str:
-        """The text of a number beside a vector."""
-        return self.of(number)
-
     def expression(self, step: Step) -> str:
         """The text of what a step computes."""
         kernel, is_vector, ufunc = step.kernel, bool(step.results[0].shape), ufunc_of(step)
-        number = self.beside if is_vector and ufunc else self.of
-        texts = [self.of(v) if v.shape else number(v) for v in step.operands]
+        texts = [*map(self.of, step.operands)]
         form = FORMS.get(ufunc or kernel) or (
             None if is_vector else OF_NUMBERS.get(ufunc or kernel)
         )
@@ -210,7 +205,6 @@ class Blocks(Straight):
         self._instructions: list[tuple[str | None, str]] = []
         # Registers that are arrays of their own, because their steps cannot write in place.
         self._own: set[str] = set()
-        self._arrays: dict[int, str] = {}
         self._given = [self._names[id(v)] for v in self.program.arguments if v.shape]
         self._names |= {id(v): f"{self._names[id(v)]}_" for v in self.program.arguments if v.shape}
         late: set[int] = set()
@@ -250,18 +244,11 @@ class Blocks(Straight):
             else self._register(value)
         )
 
-    def beside(self, number: Value) -> str:
-        # NumPy takes half as long for an array of no dimensions as for a float beside an array.
-        if id(number) not in self._arrays:
-            self.lines.append(f"k_{len(self._arrays)} = array({self.of(number)})")
-            self._arrays[id(number)] = f"k_{len(self._arrays)}"
-        return self._arrays[id(number)]
-
     def _register(self, value: Value) -> str:
         step = value.step
         assert step is not None
         if ufunc_of(step) is not None and value.dtype != BOOL:
-            operands = ", ".join(self.of(v) if v.shape else self.beside(v) for v in step.operands)
+            operands = ", ".join(map(self.of, step.operands))
             register = self._defined(f"{self.function(step.kernel, True)}({operands}, out=@)")
         else:
             register = self._defined(f"@ = {self.expression(step)}")
@@ -292,33 +279,21 @@ class Blocks(Straight):
             for made, text in self._instructions
         ]
         last = {operand: i for i, names in enumerate(operands) for operand in names}
-        # Until its result is written, the place of a result serves as a buffer: memory from afar is
-        # best written to while the arguments come. At 10^6 elements that takes 0.6 to 0.95 of the
-        # time.
-        due = {
-            places[register]: i
-            for i, (register, _) in enumerate(self._instructions)
-            if register in places
-        }
-        place, free = {**{name: name for name in self._own}, **places}, [*due]
-        lines, count = [], 0
+        place = {**{name: name for name in self._own}, **places}
+        buffered, lines, count = set(last) - set(place), [], 0
+        free: list[str] = []
         for i, (register, text) in enumerate(self._instructions):
-            free += [place[name] for name in sorted(operands[i] - self._own) if last[name] == i]
+            free += [place[name] for name in sorted(operands[i] & buffered) if last[name] == i]
             if register is not None and register not in place:
-                end = last[register]
-                fitting = [name for name in free if end <= due.get(name, end)]
-                if fitting:
-                    place[register] = min(fitting, key=lambda name: due.get(name, math.inf))
-                    free.remove(place[register])
-                else:
-                    place[register] = f"b_{count}"
-                    count += 1
+                if not free:
+                    free, count = [f"b_{count}"], count + 1
+                place[register] = free.pop()
             lines.append(text.format_map(place))
         return lines, count
 
     def _loop(self, body: list[str], count: int) -> None:
         buffers, arrays = [f"b_{i}" for i in range(count)], [f"a_{i}" for i in range(self._count)]
-        self.functions |= {"array": np.array, "copyto": np.copyto, "empty": np.empty}
+        self.functions |= {"copyto": np.copyto, "empty": np.empty}
         self.lines += [
             f"total_ = len({self._given[0]})",
             # Blocks of about the same length.

@@ -31,34 +31,25 @@ class Instance:
     """The memory of one run at a time, and the calls bound to it."""
 
     def __init__(self, program: Program, plan: Plan) -> None:
-        self._arrays: dict[int, Array] = {}
         self._program, self._plan = program, plan
         self._scratch = np.empty(plan.scratch_bytes // 8 + 8)
         self._start = -(self._scratch.ctypes.data // 8) % 8 * 8
-        self.arguments: list[Array] = []
-        late = set()
-        for value in program.arguments:
-            if value.size > LARGE:
-                late.add(id(value))
-                self.arguments.append(None)
-            else:
-                self._arrays[id(value)] = np.empty(value.shape)
-                self.arguments.append(self._arrays[id(value)])
-        for value in program.outputs:
-            if id(value) in plan.outputs:
-                if value.size > LARGE:
-                    late.add(id(value))
-                else:
-                    self._arrays[id(value)] = np.empty(value.shape)
-        self._late = late
-        self._late_steps: list[int] = []
-        self.calls: list[Array] = []
-        for i, step in enumerate(program.steps):
-            if any(id(v.base) in late for v in (*step.operands, *step.results)):
-                self._late_steps.append(i)
-                self.calls.append(None)
-            else:
-                self.calls.append(self._bound(step))
+        made = [v for v in program.outputs if id(v) in plan.outputs]
+        own = [*program.arguments, *made]
+        self._arrays: dict[int, Array] = {id(v): np.empty(v.shape) for v in own if v.size <= LARGE}
+        self.arguments = [self._arrays.get(id(v)) for v in program.arguments]
+        # Arrays that every run brings with it, or makes anew.
+        self._late = {id(v) for v in own if v.size > LARGE}
+        self._late_outputs = [v for v in made if id(v) in self._late]
+        self._late_steps = [
+            i
+            for i, step in enumerate(program.steps)
+            if any(id(v.base) in self._late for v in (*step.operands, *step.results))
+        ]
+        late = set(self._late_steps)
+        self.calls: list[Array] = [
+            None if i in late else self._bound(step) for i, step in enumerate(program.steps)
+        ]
 
     def _bound(self, step: Step) -> Run:
         run: Run = step.kernel.bind(
@@ -91,35 +82,31 @@ class Instance:
                 arrays[id(value)] = np.ascontiguousarray(x, FLOAT)
             else:
                 place[...] = x
-        late = self._late
-        if late:
-            for value in program.outputs:
-                if id(value) in late and value.step is not None:
-                    arrays[id(value)] = np.empty(value.shape)
-            for i in self._late_steps:
-                self.calls[i] = self._bound(program.steps[i])
+        arrays.update((id(v), np.empty(v.shape)) for v in self._late_outputs)
+        for i in self._late_steps:
+            self.calls[i] = self._bound(program.steps[i])
         try:
-            return self._called(late)
+            return self._called()
         finally:
             for i in self._late_steps:
                 self.calls[i] = None
-            for key in late:
+            for key in self._late:
                 arrays.pop(key, None)
             for key in self._plan.objects:
                 if key in arrays:
                     arrays[key][0] = None
 
-    def _called(self, late: set[int]) -> list[Array]:
+    def _called(self) -> list[Array]:
         for call in self.calls:
             call()
-        given: set[int] = set()
+        given = {id(v) for v in self._late_outputs}
         results: list[Array] = []
         for value in self._program.outputs:
             array = self._array(value)
             if not value.shape:
                 results.append(float(array))
-            elif id(value) in late and value.step is not None and id(value) not in given:
-                given.add(id(value))
+            elif id(value) in given:  # an array of its own, which is given away once
+                given.remove(id(value))
                 results.append(array)
             else:
                 results.append(np.array(array, order="C"))
