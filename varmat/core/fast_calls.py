@@ -18,7 +18,7 @@ from varmat.core.dual import Dual
 from varmat.core.errors import mismatch
 from varmat.core.rules import array_rule, function_of, scalar_rule
 from varmat.core.tape import join
-from varmat.core.variables import Borrowed, Large, LargeView, Spread, Var, VarMat, View, new
+from varmat.core.variables import Large, LargeView, Spread, Var, VarMat, View, new
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
@@ -159,7 +159,7 @@ def operators(row: Elementwise) -> tuple[Methods, Methods]:
         return function_of("self, other", body.split("\n"), names, f"operator of {row.name}")
 
     forward: Methods = dict.fromkeys(
-        (Large, Borrowed, LargeView, Spread, Dual), lambda self, other: general(self, other)
+        (Large, LargeView, Spread, Dual), lambda self, other: general(self, other)
     )
     backward: Methods = dict.fromkeys(forward, lambda self, other: general(other, self))
     for kind in (VarMat, View):

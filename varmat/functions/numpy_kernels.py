@@ -117,9 +117,7 @@ def product_of_power(n: int) -> str:
 def by_blocks(text: str) -> Function:
     """An expression in `x` with the calling convention of a ufunc, every step in place."""
     names = {"multiply": np.multiply, "divide": np.divide}
-    compiled = cache(
-        lambda: function_of("x, out", in_place(text, frozenset()), names, f"value of {text}")
-    )
+    compiled = cache(lambda: function_of("x, out", in_place(text), names, f"value of {text}"))
 
     def ufunc(x: Operand, out: Operand = None) -> Operand:
         write = compiled()
