@@ -163,8 +163,6 @@ def power_below(name: str) -> PowerBelow:
     return PowerBelow(
         name,
         formula(lambda x, y, r: np.power(x, y - 1.0 + (y == 0.0))),
-        ("nan * g",) * 3,
-        lambda x, y, r: math.pow(x, y - 1 + (y == 0)),
-        None,
-        None,
+        *("nan * g",) * 3,
+        scalar=lambda x, y, r: math.pow(x, y - 1 + (y == 0)),
     )
