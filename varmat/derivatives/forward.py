@@ -29,6 +29,8 @@ from varmat.derivatives.reverse import ABSENT, Derived, named
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from varmat.derivatives.structure import Arguments
     from varmat.typing import Function, Operand, Result, Settings
 
@@ -48,7 +50,7 @@ def _dual(x: Operand, t: Operand, level: Level) -> Operand:
 def call_with_tangents(
     function: str,
     f: Function,
-    points: Arguments,
+    points: Sequence[object],
     tangents: list[Operand],
     args: Arguments = (),
     kwargs: Settings | None = None,
