@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varmat as vm
-from varmat.core import rules
 from varmat.core.arena import LARGE
 from varmat.core.operation import OPERATIONS
 from varmat.core.tape import current_tape
@@ -307,11 +306,10 @@ def products(x):
 
 @pytest.mark.parametrize("leaf", [True, False])
 @pytest.mark.parametrize(("f", "expected"), OVERLAPPING.values(), ids=OVERLAPPING)
-def test_large_operands_that_overlap(f, expected, leaf, monkeypatch):
-    """Writing a block of one operand's contribution does not overwrite another operand's
+def test_large_operands_that_overlap(f, expected, leaf):
+    """Writing one operand's contribution does not overwrite another operand's
     contribution.
     """
-    monkeypatch.setattr(rules, "BLOCK", 1000)
     x = np.linspace(2.0, 3.0, DATA.size)
     g = vm.gradient(lambda x: np.sum(f(x if leaf else x * 1.0)), x)
     np.testing.assert_allclose(g, expected(x), rtol=1e-14, atol=1e-15)

@@ -178,5 +178,5 @@ def test_hessp_is_a_function_as_the_other_functionals_make_them():
 
     assert vm.hessp(np.sum).__name__ == "hessp(sum)"
     assert str(inspect.signature(vm.hessp(rosenbrock))).startswith(
-        "(x: 'Tree', p: 'Tree', /, *args"
+        "(x: 'object', p: 'object', /, *args"
     )

@@ -87,11 +87,14 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
     """
 
     __slots__ = ("level", "tan", "val")
+    val: Operand
+    tan: Operand
+    level: Level
 
     def __init__(self, val: Operand, tan: Operand) -> None:
-        self.val: Operand = _operand(val, "Dual: val")
-        self.tan: Operand = _operand(tan, "Dual: tan")
-        self.level: Level = _made_by_hand(self.val, self.tan)
+        self.val = _operand(val, "Dual: val")
+        self.tan = _operand(tan, "Dual: tan")
+        self.level = _made_by_hand(self.val, self.tan)
         if type(self.val) in VARIABLES and not isinstance(self.tan, ArrayMethods):
             # Results computed from the value are variables, and may be assigned into the tangent.
             self.tan = make_leaf(self.tan, self.val._tape.top)

@@ -22,11 +22,11 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, is_foreign
-from varmat.core.dual import Dual, dual_call
+from varmat.core.dual import Dual
 from varmat.core.errors import called, mismatch
 from varmat.core.fast_calls import binary_call, operators, unary_call
 from varmat.core.matvar import MatVar, as_objects, to_varmat
-from varmat.core.operation import as_operand
+from varmat.core.operation import as_operand, call_of_kinds
 from varmat.core.operators import ANSWERS, attach
 from varmat.core.rules import (
     OPERANDS,
@@ -76,16 +76,19 @@ class Elementwise:
         self,
         name: str,
         ufunc: Function | str,
-        partials: tuple[str, ...],
-        scalar: str | Function | None,
-        shortcuts: dict[float, str] | None,
-        with_itself: str | None,
+        *partials: str,
+        scalar: str | Function | None = None,
+        shortcuts: dict[float, str] | None = None,
+        with_itself: str | None = None,
+        points: Sequence[tuple[float, ...]] = (),
+        reference: str | None = None,
+        doc: str | None = None,
         rows: Mapping[str, Elementwise] = ROWS,
     ) -> None:
         self.__name__ = self.name = name
-        self.rows = rows
+        self.__doc__, self.points, self.reference, self.rows = doc, points, reference, rows
         self.resolved = None if isinstance(ufunc, str) else _of_floats(ufunc)
-        self._special: Any = ufunc
+        self._given: Any = ufunc
         self.partials = partials
         self.arity = len(partials)
         self.scalar_text = scalar if isinstance(scalar, str) else None
@@ -94,11 +97,16 @@ class Elementwise:
         )
         self.shortcuts: dict[float, str] = shortcuts or {}
         self.with_itself = with_itself
-        self.points: Sequence[tuple[float, ...]] = ()
-        self.reference: str | None = None
         self._rules: dict[Hashable, Rule] = {}
         makers = {1: unary_call, 2: binary_call}
         self.call: Function = makers[self.arity](self) if self.arity in makers else self.general
+
+    def answer(self) -> None:
+        """Answer from now on when the ufunc is called on variables."""
+        if isinstance(self._given, str):
+            dispatch.SPECIAL[self._given] = self.call
+        elif isinstance(self._given, np.ufunc):  # other functions do not ask their arguments
+            dispatch.SUPPORTED[self._given] = self.call
 
     def _scalar_function(self, text: str) -> Function:
         return function_of(
@@ -119,7 +127,7 @@ class Elementwise:
         if self.resolved is None:
             import scipy.special
 
-            self.resolved = getattr(scipy.special, self._special)
+            self.resolved = getattr(scipy.special, self._given)
         return self.resolved
 
     # Saved values that the tangent rule wants: none, since the rules of the table are expressions.
@@ -269,19 +277,11 @@ class Elementwise:
         """Call with duals, matvars, and data of any kind."""
         if any(map(is_foreign, args)):
             return NotImplemented
-        has_complex_data = False
-        try:
-            args = tuple(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
-        except dispatch.ComplexDataError:
-            if self.resolved not in dispatch.complex_answers():
-                raise
-            has_complex_data = True
-        if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):
-            return dispatch.complex_answer(self.ufunc, self.name, args, {})
-        if any(isinstance(x, Dual) for x in args):
-            return dual_call(self, args, {})
-        if not any(isinstance(x, MatVar) for x in args):
-            return self.call(*args)
+        titles = (f"operand {i}" for i in range(1, 1 + len(args)))
+        return call_of_kinds(self, self.ufunc, args, titles, {})
+
+    def matvar_call(self, args: Sequence[Operand], _: Settings) -> Operand:
+        """Any varmat in, a varmat out; otherwise a matvar."""
         if any(isinstance(x, VarMat) for x in args):
             return self.call(*map(to_varmat, args))
         try:
@@ -405,48 +405,35 @@ def elementwise(
         )
     named = (names_in(*partials) | others) & rows.keys() - {"where"}
     known = {each: rows[each] for each in named}
-    row = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself, known)
+    row = USERS[name] = Elementwise(
+        name,
+        ufunc,
+        *partials,
+        scalar=scalar,
+        shortcuts=shortcuts,
+        with_itself=with_itself,
+        points=points,
+        reference=reference,
+        doc=doc,
+        rows=known,
+    )
     if name in names_in(*partials):
         known[name] = row
-    USERS[name] = row
+    row.answer()
     if operator is not None:
-        attach(operator, row, row.arity, (Var, VarMat, Dual), MatVar)
-    return _completed(row, ufunc, points, reference, doc)
+        ANSWERS[row] = row
+        attach(operator, row, row.arity, (Var, VarMat, Dual))
+    return row
 
 
-def new_row(
-    name: str,
-    ufunc: Function | str,
-    *partials: str,
-    scalar: str | Callable[..., float] | None = None,
-    shortcuts: dict[float, str] | None = None,
-    with_itself: str | None = None,
-    points: Sequence[tuple[float, ...]] = (),
-    reference: str | None = None,
-    doc: str | None,
-) -> Elementwise:
+def new_row(name: str, ufunc: Function | str, *partials: str, **settings: Any) -> Elementwise:
     """Make a row of the library, without checking its expressions: parsing them would add a tenth
     to the import time. A row without points is a name in the expressions of others alone.
     """
-    row = ROWS[name] = Elementwise(name, ufunc, partials, scalar, shortcuts, with_itself)
+    row = ROWS[name] = Elementwise(name, ufunc, *partials, **settings)
+    row.answer()
     if name in ANSWERS:
         ANSWERS[name] = row
-    return _completed(row, ufunc, points, reference, doc)
-
-
-def _completed(
-    row: Elementwise,
-    ufunc: Function | str,
-    points: Sequence[tuple[float, ...]],
-    reference: str | None,
-    doc: str | None,
-) -> Elementwise:
-    """A row with its documentation, which from now on answers for its ufunc."""
-    row.__doc__, row.points, row.reference = doc, points, reference
-    if isinstance(ufunc, str):
-        dispatch.SPECIAL[ufunc] = row.call
-    elif isinstance(ufunc, np.ufunc):  # other functions do not ask their arguments
-        dispatch.SUPPORTED[ufunc] = row.call
     return row
 
 

@@ -18,7 +18,7 @@ from varmat.core.dual import Dual
 from varmat.core.errors import mismatch
 from varmat.core.rules import array_rule, function_of, scalar_rule
 from varmat.core.tape import join
-from varmat.core.variables import Borrowed, Large, LargeView, Spread, Var, VarMat, View, new
+from varmat.core.variables import Large, LargeView, Spread, Var, VarMat, View, new
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
@@ -60,66 +60,53 @@ def unary_call(row: Elementwise) -> Function:
 
 
 # `self` is x or y, whichever side it stands on.
-_ARRAY_OPERATOR = """
+_OPERATOR = """
 {itself}
 kind = type(other)
-if kind is VarMat or kind is Var or kind is View:
+if {is_variable}:
     tape = self._tape
     tape = tape.top if tape is other._tape else join(tape, other._tape)
     {other} = other._val
     rule = both
-elif (
-    kind is float or kind is int or kind is float64
-    or (kind is ndarray and other.dtype is FLOAT64 and other.size <= LARGE)
-):
+elif {is_constant}:
     {shortcut}
     tape = self._tape.top
-    {other} = other
+    {other} = {constant}
     rule = one
 else:
-    return general({order})
+    return {otherwise}
 {self} = self._val
+{compute}
+result._adj = None
+result._tape = tape
+tape.append((rule, result, {order}))
+return result
+"""
+
+_ARRAYS = {
+    "is_variable": "kind is VarMat or kind is Var or kind is View",
+    "is_constant": "kind is float or kind is int or kind is float64 or (\n"
+    "    kind is ndarray and other.dtype is FLOAT64 and other.size <= LARGE\n)",
+    "constant": "other",
+    "otherwise": "general({order})",
+    "compute": """
 try: val = ufunc(x, y)
 except ValueError as error: raise mismatch(name, error, x, y) from None
 result = new(VarMat)
 result._val = val if val.ndim == 1 or val.flags.c_contiguous else array(val, order="C")
-result._adj = None
-result._tape = tape
-tape.append((rule, result, {order}))
-return result
-"""
-
-
-_SCALAR_OPERATOR = """
-{itself}
-kind = type(other)
-if kind is Var:
-    tape = self._tape
-    tape = tape.top if tape is other._tape else join(tape, other._tape)
-    {other} = other._val
-    rule = both
-elif kind is float or kind is int or kind is float64:
-    if kind is float64:
-        other = float(other)
-    {shortcut}
-    tape = self._tape.top
-    {other} = other
-    rule = one
-elif kind is VarMat or kind is View:
-    return mirrored(other, self)
-else:
-    return general({order})
-{self} = self._val
+""",
+}
+_SCALARS = {
+    "is_variable": "kind is Var",
+    "is_constant": "kind is float or kind is int or kind is float64",
+    "constant": "float(other) if kind is float64 else other",
+    "otherwise": "mirrored(other, self) if kind is VarMat or kind is View else general({order})",
+    "compute": """
 result = new(Var)
-try:
-    result._val = {scalar}
-except (ArithmeticError, ValueError):
-    result._val = ieee(x, y)
-result._adj = None
-result._tape = tape
-tape.append((rule, result, {order}))
-return result
-"""
+try: result._val = {scalar}
+except (ArithmeticError, ValueError): result._val = ieee(x, y)
+""",
+}
 
 
 def operators(row: Elementwise) -> tuple[Methods, Methods]:
@@ -142,31 +129,32 @@ def operators(row: Elementwise) -> tuple[Methods, Methods]:
     itself = "if other is self: return square(self)" if row.with_itself else ""
 
     def make(
-        text: str, compile_rule: Function, mirrored: Function | None, reflected: bool
+        kinds: dict[str, str], compile_rule: Function, reflected: bool, mirrored: Function | None
     ) -> Function:
         x, y = ("y", "x") if reflected else ("x", "y")
-        scalar = row.scalar_text or "scalar(x, y)"
-        order = "other, self" if reflected else "self, other"
-        constants = "" if reflected else shortcut
-        body = text.format(
-            self=x, other=y, order=order, shortcut=constants, itself=itself, scalar=scalar
-        ).strip()
+        texts = {
+            "self": x, "other": y, "order": "other, self" if reflected else "self, other",
+            "shortcut": "" if reflected else shortcut, "itself": itself,
+            "scalar": row.scalar_text or "scalar(x, y)",
+        }  # fmt: skip
+        texts |= {name: text.format(**texts).strip() for name, text in kinds.items()}
         rules = {
             "both": row.rule((True, True), compile_rule),
             "one": row.rule((not reflected, reflected), compile_rule),
         }
         names = {**vars(math), **namespace, **rules, "scalar": row.scalar, "mirrored": mirrored}
-        return function_of("self, other", body.split("\n"), names, f"operator of {row.name}")
+        body = _OPERATOR.format(**texts).strip().split("\n")
+        return function_of("self, other", body, names, f"operator of {row.name}")
 
     forward: Methods = dict.fromkeys(
-        (Large, Borrowed, LargeView, Spread, Dual), lambda self, other: general(self, other)
+        (Large, LargeView, Spread, Dual), lambda self, other: general(self, other)
     )
     backward: Methods = dict.fromkeys(forward, lambda self, other: general(other, self))
     for kind in (VarMat, View):
-        forward[kind] = make(_ARRAY_OPERATOR, array_rule, None, False)
-        backward[kind] = make(_ARRAY_OPERATOR, array_rule, None, True)
-    forward[Var] = make(_SCALAR_OPERATOR, scalar_rule, backward[VarMat], False)
-    backward[Var] = make(_SCALAR_OPERATOR, scalar_rule, forward[VarMat], True)
+        forward[kind] = make(_ARRAYS, array_rule, False, None)
+        backward[kind] = make(_ARRAYS, array_rule, True, None)
+    forward[Var] = make(_SCALARS, scalar_rule, False, backward[VarMat])
+    backward[Var] = make(_SCALARS, scalar_rule, True, forward[VarMat])
     return forward, backward
 
 

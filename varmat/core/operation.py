@@ -24,7 +24,7 @@ turn a saved value into a result, as the inverse of a factor, with `Operation.kn
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, update_wrapper
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
 
 if TYPE_CHECKING:
     from varmat.core.domains import Domain
+    from varmat.core.elementwise import Elementwise
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Settings, Value
 
 __all__ = ["Operation", "Saved", "operation"]
@@ -108,6 +109,32 @@ def as_operand(x: Operand, name: str) -> Operand:
             else x.view(MatVar)
         )
     return data(x, name)
+
+
+def call_of_kinds(
+    op: Operation | Elementwise,
+    function: Function,
+    args: Sequence[Operand],
+    titles: Iterable[str],
+    settings: Settings,
+) -> Operand:
+    """Call an operation with array-likes, matvars, duals or complex operands; of those `function`
+    is the name.
+    """
+    has_complex_data = False
+    try:
+        args = [as_operand(x, f"{op.name}: {title}") for x, title in zip(args, titles, strict=True)]
+    except dispatch.ComplexDataError:
+        if function not in dispatch.complex_answers():
+            raise
+        has_complex_data = True
+    if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):
+        return dispatch.complex_answer(function, op.name, args, settings)
+    if any(isinstance(x, Dual) for x in args):
+        return dual_call(op, args, settings)
+    if any(isinstance(x, MatVar) for x in args):
+        return op.matvar_call(args, settings)
+    return op(*args, **settings)
 
 
 def outputs_like(pattern: object) -> type[Outputs]:
@@ -281,25 +308,9 @@ class Operation:
         titles = (
             map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
         )
-        has_complex_data = False
-        try:
-            args = tuple(
-                as_operand(x, f"{self.name}: {title}")
-                for x, title in zip(args, titles, strict=True)
-            )
-        except dispatch.ComplexDataError:
-            if self not in dispatch.complex_answers():
-                raise
-            has_complex_data = True
-        if has_complex_data or any(isinstance(x, dispatch.ComplexKind) for x in args):
-            return dispatch.complex_answer(self, self.name, args, settings)
-        if any(isinstance(x, Dual) for x in args):
-            return dual_call(self, args, settings)
-        if any(isinstance(x, MatVar) for x in args):
-            return self._matvar_call(args, settings)
-        return self(*args, **settings)
+        return call_of_kinds(self, self, args, titles, settings)
 
-    def _matvar_call(self, args: Sequence[Operand], settings: Settings) -> Operand:
+    def matvar_call(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Any varmat in, a varmat out; otherwise a matvar."""
         if any(type(x) in VARIABLES and x.shape for x in args):
             return self(*map(to_varmat, args), **settings)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from varmat.core.elementwise import Elementwise
-    from varmat.typing import Function, Operand
+    from varmat.core.dual import Dual
+    from varmat.core.variables import VarMat
+    from varmat.typing import Function
 
 
 class Answer(NamedTuple):
@@ -39,13 +40,41 @@ class Answer(NamedTuple):
 ANSWERS: dict[Hashable, Any] = {}
 
 
+# Python's names of the operators -> what answers for them.
+UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute"}
+BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power",
+    "floordiv": "floor_divide", "mod": "remainder", "matmul": "matmul",
+}  # fmt: skip
+
+
+class Operators:
+    """The operators of `Var`, `VarMat` and `Dual`: those of `UNARY` and `BINARY`."""
+
+    __slots__ = ()
+
+
+class InPlaceOperators:
+    """The in-place operators of what is assigned to; a `Var` is replaced, as numbers are."""
+
+    __slots__ = ()
+
+
+class ReflectedOperators:
+    """The reflected operators of `MatVar`: NumPy's own would leave them to pandas, which would make
+    a Series of variables.
+    """
+
+    __slots__ = ()
+
+
 def _first_use(operator: str, name: Hashable, method: str) -> Function:
     """A method that puts the operators of an operation into their types, and calls the one that was
     wanted.
     """
     ANSWERS.setdefault(name)
 
-    def first_use(self: Operand, *other: Operand) -> Operand:
+    def first_use(self: object, *other: object) -> object:
         for prefix, methods in zip(("", "r"), ANSWERS[name].operators, strict=True):
             for kind, function in methods.items():
                 setattr(kind, f"__{prefix}{operator}__", function)
@@ -54,17 +83,8 @@ def _first_use(operator: str, name: Hashable, method: str) -> Function:
     return first_use
 
 
-def unary(operator: str, name: Hashable) -> Function:
-    return _first_use(operator, name, f"__{operator}__")
-
-
-def binary(operator: str, name: Hashable) -> tuple[Function, Function]:
-    """An operator and its reflection."""
-    return unary(operator, name), _first_use(operator, name, f"__r{operator}__")
-
-
-def in_place(name: Hashable) -> Function:
-    def method(self: Operand, other: Operand) -> Operand:
+def _in_place(name: Hashable) -> Function:
+    def method(self: VarMat | Dual, other: object) -> object:
         result = ANSWERS[name].call(self, other)
         if result is NotImplemented or not self.shape:
             return result
@@ -74,67 +94,22 @@ def in_place(name: Hashable) -> Function:
     return method
 
 
-def reflected(name: Hashable) -> Function:
+def _reflected(name: Hashable) -> Function:
     return lambda self, other: ANSWERS[name].call(other, self)
 
 
-class Operators:
-    """The operators of `Var`, `VarMat` and `Dual`, by the name of what answers."""
-
-    __slots__ = ()
-    __add__, __radd__ = binary("add", "add")
-    __sub__, __rsub__ = binary("sub", "subtract")
-    __mul__, __rmul__ = binary("mul", "multiply")
-    __truediv__, __rtruediv__ = binary("truediv", "divide")
-    __pow__, __rpow__ = binary("pow", "power")
-    __floordiv__, __rfloordiv__ = binary("floordiv", "floor_divide")
-    __mod__, __rmod__ = binary("mod", "remainder")
-    __matmul__, __rmatmul__ = binary("matmul", "matmul")
-    __neg__ = unary("neg", "negative")
-    __pos__ = unary("pos", "positive")
-    __abs__ = unary("abs", "absolute")
-
-
-class InPlaceOperators:
-    """The in-place operators of what is assigned to; a `Var` is replaced, as numbers are."""
-
-    __slots__ = ()
-    __iadd__ = in_place("add")
-    __isub__ = in_place("subtract")
-    __imul__ = in_place("multiply")
-    __itruediv__ = in_place("divide")
-    __ipow__ = in_place("power")
-    __ifloordiv__ = in_place("floor_divide")
-    __imod__ = in_place("remainder")
-    __imatmul__ = in_place("matmul")
-
-
-class ReflectedOperators:
-    """The reflected operators of `MatVar`: NumPy's own would leave them to pandas, which would make
-    a Series of variables.
-    """
-
-    __slots__ = ()
-    __radd__ = reflected("add")
-    __rsub__ = reflected("subtract")
-    __rmul__ = reflected("multiply")
-    __rtruediv__ = reflected("divide")
-    __rpow__ = reflected("power")
-    __rfloordiv__ = reflected("floor_divide")
-    __rmod__ = reflected("remainder")
-    __rmatmul__ = reflected("matmul")
-
-
-def attach(
-    operator: str, row: Elementwise, arity: int, kinds: Iterable[type], reflecting: type
-) -> None:
-    """Let an operation that a user made answer for an operator."""
-    ANSWERS[row] = row
+def attach(operator: str, name: Hashable, arity: int, kinds: Iterable[type]) -> None:
+    """Let what answers by a name do so for an operator, among others of some kinds of variables."""
     for kind in kinds:
-        setattr(kind, f"__{operator}__", unary(operator, row))
+        setattr(kind, f"__{operator}__", _first_use(operator, name, f"__{operator}__"))
         if arity == 2:
-            setattr(kind, f"__r{operator}__", binary(operator, row)[1])
-            if issubclass(kind, InPlaceOperators):
-                setattr(kind, f"__i{operator}__", in_place(row))
+            setattr(kind, f"__r{operator}__", _first_use(operator, name, f"__r{operator}__"))
     if arity == 2:
-        setattr(reflecting, f"__r{operator}__", reflected(row))
+        setattr(InPlaceOperators, f"__i{operator}__", _in_place(name))
+        setattr(ReflectedOperators, f"__r{operator}__", _reflected(name))
+
+
+for _operator, _name in UNARY.items():
+    attach(_operator, _name, 1, (Operators,))
+for _operator, _name in BINARY.items():
+    attach(_operator, _name, 2, (Operators,))

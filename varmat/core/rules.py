@@ -2,8 +2,8 @@
 
 A contribution is written once, as an expression of `g`, the operands `x`, `y`, ... and the result
 `r`. It is compiled for the three places where it runs: small arrays (one expression per operand),
-large arrays (block by block, in place, so that temporaries stay small), and scalars (Python floats;
-where these raise, IEEE arithmetic answers). Rules are compiled when a reverse pass first needs
+large arrays (in place, in warm memory), and scalars (Python floats; where these raise, IEEE
+arithmetic answers). Rules are compiled when a reverse pass first needs
 them, since most rows are never used in one program.
 """
 
@@ -12,22 +12,17 @@ from __future__ import annotations
 import ast
 import linecache
 import weakref
-from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.tape import Rule
-from varmat.core.variables import LargeView, Var, VarMat, adjoint_space
-from varmat.plain_arrays import BLOCK, blocks
+from varmat.core.variables import Large, VarMat, adjoint_space
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
-    from varmat.typing import Function, Operand, Settings, Value
-
-    # Writes the contribution to a block; combines it with the adjoint; whether it is the adjoint.
-    BlockRule = tuple[Function, Function, bool]
+    from varmat.typing import Function, Settings
 
 OPERANDS = ("x", "y", "z", "w")
 # The contribution to an operand in which the result is piecewise constant: zero even where `g` is
@@ -72,13 +67,8 @@ def _file_of(source: str, title: str) -> str:
     raise AssertionError
 
 
-def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
-    """Statements that write an expression into `out`, which takes intermediate results too;
-    `numbers` are names that are no arrays.
-    """
-
-    def is_number(node: ast.expr) -> bool:
-        return all(not isinstance(part, ast.Name) or part.id in numbers for part in ast.walk(node))
+def in_place(expression: str) -> list[str]:
+    """Statements that write an expression into `out`, which takes intermediate results too."""
 
     def write(node: ast.expr) -> list[str]:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -96,9 +86,8 @@ def in_place(expression: str, numbers: frozenset[str]) -> list[str]:
         arithmetic = isinstance(node, ast.UnaryOp) or (
             isinstance(node, ast.BinOp) and type(node.op) in IN_PLACE
         )
-        return (
-            (write(node), "out") if arithmetic and not is_number(node) else ([], ast.unparse(node))
-        )
+        has_arrays = bool(names_in(node))
+        return (write(node), "out") if arithmetic and has_arrays else ([], ast.unparse(node))
 
     return write(ast.parse(expression, mode="eval").body)
 
@@ -125,7 +114,7 @@ def _rule_function(
     row: Elementwise, variable: tuple[bool, ...], body: list[str], namespace: Settings
 ) -> Function:
     """A rule that loads what its body uses and runs it."""
-    parameters = {1: "out, x_, _", 2: "out, x_, y_"}.get(row.arity, "out, operands, _")
+    parameters = {1: "result, x_, _", 2: "result, x_, y_"}.get(row.arity, "result, operands, _")
     used = names_in("\n".join(body))
     load = [
         f"{x} = {x}_._val" if v else f"{x} = {x}_"
@@ -135,8 +124,9 @@ def _rule_function(
     if row.arity > 2:
         load.insert(0, ", ".join(f"{x}_" for x in OPERANDS[: row.arity]) + " = operands")
     if "r" in used:
-        load.append("r = out._val")
-    return function_of(parameters, ["g = out._adj", *load, *body], namespace, f"rule of {row.name}")
+        load.append("r = result._val")
+    lines = ["g = result._adj", *load, *body]
+    return function_of(parameters, lines, namespace, f"rule of {row.name}")
 
 
 def array_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
@@ -156,6 +146,27 @@ def array_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     return _rule_function(row, variable, body, {**row.namespace(), "VarMat": VarMat})
 
 
+def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
+    """The rule for large arrays: a first contribution is written into warm memory, which also takes
+    its intermediate results.
+    """
+    body = []
+    for x, partial in _wanted(row, variable):
+        if partial == "g":
+            body.append(f"{x}_._add(g)")
+        else:
+            body += [
+                f"if type({x}_) is Large and {x}_._adj is None and {x}.shape == g.shape:",
+                f"    out = adjoint_space({x}_)",
+                *(f"    {line}" for line in in_place(partial)),
+                f"    {x}_._adj = out",
+                f"else: {x}_._take({partial})",
+            ]
+    ufuncs = {name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())}
+    names = {**row.namespace(), **ufuncs, "Large": Large, "adjoint_space": adjoint_space}
+    return _rule_function(row, variable, body, names)
+
+
 def scalar_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     wanted = _wanted(row, variable)
     arguments = ", ".join(f"float64({x})" for x in OPERANDS[: row.arity])
@@ -170,90 +181,3 @@ def scalar_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
     return _rule_function(
         row, variable, body, {**row.namespace(scalar=True), **general, "float64": np.float64}
     )
-
-
-def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
-    small = array_rule(row, variable)
-    arity = row.arity
-    parameters = ", ".join(("g", *OPERANDS[:arity], "r", "out"))
-    namespace = {
-        **row.namespace(),
-        **{name: getattr(np, name) for name in ("copyto", "negative", *IN_PLACE.values())},
-    }
-
-    def writing(numbers: frozenset[str]) -> list[BlockRule | None]:
-        title = f"rule of {row.name} by blocks"
-        write = [
-            function_of(parameters, in_place(p, numbers), namespace, title) for p in row.partials
-        ]
-        return [
-            (w, p, e == "g") if v else None
-            for w, p, e, v in zip(write, row.pushes, row.partials, variable, strict=True)
-        ]
-
-    # True: for an adjoint that is one number everywhere, as below a sum.
-    functions = {True: writing(frozenset("g")), False: writing(frozenset())}
-
-    def chain(out: VarMat, *entry: Operand) -> None:
-        operands = entry[:arity] if arity < 3 else entry[0]
-        values = [x._val if v else x for x, v in zip(operands, variable, strict=True)]
-        shape = out._val.shape
-        if all(
-            not isinstance(x, np.ndarray) or (x.shape == shape and x.flags.c_contiguous)
-            for x in values
-        ):
-            by_blocks(out, operands, values, functions)
-        else:
-            small(out, *entry)
-
-    return chain
-
-
-def by_blocks(
-    out: VarMat,
-    operands: Sequence[Operand],
-    values: Sequence[Value],
-    rules: dict[bool, list[BlockRule | None]],
-) -> None:
-    """Add contributions to large operands and to scalars beside them, a block of all arrays at a
-    time.
-    """
-    g = out._adj
-    uniform = not any(g.strides)
-    if uniform:
-        g = g.flat[0]
-    flat = [x.reshape(-1) if isinstance(x, np.ndarray) else x for x in (g, *values, out._val)]
-    wanted = [
-        (x, *rule) for x, rule in zip(operands, rules[uniform], strict=True) if rule is not None
-    ]
-    work: list[list[Operand]] = []
-    for x, write, push, identity in wanted:
-        if not identity:
-            # Views may overlap, and then a block of one must not be written over that of another.
-            first = (
-                type(x) is not Var
-                and x._adj is None
-                and (type(x) is not LargeView or len(wanted) == 1)
-            )
-            if first and type(x) is not LargeView:
-                x._adj = adjoint_space(x)
-            target = None if type(x) is Var else x._writable_adjoint().reshape(-1)
-            work.append([x, write, push, target, first, 0.0])
-    for block in blocks(out._val.size, BLOCK):
-        arguments = [x[block] if isinstance(x, np.ndarray) else x for x in flat]
-        for item in work:
-            _, write, push, target, first, _ = item
-            if first:
-                write(*arguments, target[block])
-            elif target is not None:
-                part = target[block]
-                np.add(part, push(*arguments), part)
-            else:
-                c = push(*arguments)
-                item[5] += float(np.add.reduce(np.broadcast_to(c, arguments[-1].shape)))
-    for x, _, _, target, _, total in work:
-        if target is None:
-            x._take(total)
-    # Last, since the others may be the first to write to the same adjoint.
-    for x in [x for x, *_, identity in wanted if identity]:
-        x._add(out._adj)

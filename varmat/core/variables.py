@@ -303,30 +303,14 @@ class VarMat(InPlaceOperators, Container, Variable):
 
 
 class Large(VarMat):
-    """An array variable in the arena; `_space` is the place of its adjoint until it is written."""
-
-    __slots__ = ("_space",)
-    _space: np.ndarray | None
-
-
-def adjoint_space(x: Operand) -> Operand:
-    """Where the first contribution to an array is written: the place in the arena of a large one,
-    but only once, since somebody may keep the adjoint.
+    """A large array variable. Its values lie in the arena, or a leaf reads the caller's own array
+    until something is assigned into it.
     """
-    space = x._space if type(x) is Large else None
-    if space is None or space.shape != x.shape:
-        return np.empty(x.shape)
-    x._space = None
-    return space
-
-
-class Borrowed(VarMat):
-    """A large leaf that reads the caller's own array, until something is assigned into it."""
 
     __slots__ = ()
 
     def own(self) -> None:
-        """Take a copy of the values, for this variable and all views of it."""
+        """Take a copy of the caller's values, for this variable and all views of it."""
         if not self._val.flags.writeable:
             self._val = self._val.copy()
             for view in self._tape.kept:
@@ -334,6 +318,14 @@ class Borrowed(VarMat):
                     view._val = view._how(view._parent._val)
                     if type(view) is Spread:
                         view._val.flags.writeable = False
+
+
+def adjoint_space(x: Operand) -> Operand:
+    """Where the first contribution to an array is written: the place in the arena of a large one,
+    but only once, since somebody may keep the adjoint.
+    """
+    space = x._tape.beside.pop(id(x._val), None)
+    return np.empty(x.shape) if space is None or space.shape != x.shape else space
 
 
 class View(VarMat):
@@ -447,7 +439,7 @@ class Spread(View):
         self._take(a)
 
 
-VARIABLES = frozenset({Var, VarMat, Large, Borrowed, View, LargeView, Spread})
+VARIABLES = frozenset({Var, VarMat, Large, View, LargeView, Spread})
 ARRAYS = VARIABLES - {Var}
 
 
@@ -482,25 +474,15 @@ def make_view(parent: VarMat, how: Linear, val: np.ndarray) -> View:
         view = new(View if val.size <= LARGE else LargeView)
     view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
     view._root = root = parent._root if isinstance(parent, View) else parent
-    if type(root) is Borrowed:
+    if type(root) is Large and not root._val.flags.writeable:
         # Not in the root: a cycle would hold the adjoint until the collector comes.
         root._tape.kept.append(view)
     return view
 
 
-def _new_array(val: np.ndarray, tape: Tape) -> Operand:
-    if val.size <= LARGE:
-        return new(VarMat)
-    # Only arrays that were made in the arena have a place for their adjoint there.
-    large = new(Large)
-    large._space = tape.beside.pop(id(val), None)
-    return large
-
-
-def make_leaf(val: Operand, tape: Tape, leaf: Variable | None = None) -> Operand:
+def make_leaf(val: Operand, tape: Tape) -> Operand:
     """A variable without an operation, of a float or an array that nobody else writes to."""
-    if leaf is None:
-        leaf = new(Var) if type(val) is float else _new_array(val, tape)
+    leaf: Operand = new(Var if type(val) is float else VarMat if val.size <= LARGE else Large)
     leaf._val, leaf._adj, leaf._tape = val, None, tape
     tape.leaves.append(leaf)
     return leaf
@@ -514,7 +496,7 @@ def borrow_leaf(x: Operand, tape: Tape) -> Operand:
         return make_leaf(x if type(x) is float else x.copy(), tape)
     values = x.view()
     values.flags.writeable = False
-    return make_leaf(values, tape, new(Borrowed))
+    return make_leaf(values, tape)
 
 
 if TYPE_CHECKING:
@@ -624,7 +606,7 @@ def make_result(val: Operand, tape: Tape) -> Operand:
     """A variable for what an operation computed: `Var` for a scalar, `VarMat` for an array."""
     result: Operand
     if type(val) is np.ndarray and val.ndim:
-        result, flags = _new_array(val, tape), val.flags
+        result, flags = new(VarMat if val.size <= LARGE else Large), val.flags
         # Row-major, and such that it can be assigned to.
         as_it_is = flags.c_contiguous and flags.writeable and val.dtype is FLOAT64
         result._val = val if as_it_is else np.array(val, FLOAT64, order="C")

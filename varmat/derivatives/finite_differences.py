@@ -15,8 +15,7 @@ from varmat.derivatives.reverse import gradient
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Tree
-    from varmat.typing import Function, Operand, Value
+    from varmat.typing import Function, Operand, Result, Value
 
 
 __all__ = [
@@ -39,8 +38,8 @@ def finite_diff_gradient(f: Function, x: float, eps: float = 1e-3) -> float: ...
 @overload
 def finite_diff_gradient(f: Function, x: np.ndarray, eps: float = 1e-3) -> np.ndarray: ...
 @overload
-def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree: ...
-def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree:
+def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result: ...
+def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result:
     """The gradient of a scalar function from central differences of order six.
 
     Parameters
@@ -85,7 +84,7 @@ def finite_diff_gradient(f: Function, x: Tree, eps: float = 1e-3) -> Tree:
     )
 
 
-def finite_diff_hessian(f: Function, x: Tree, eps: float = 5e-3) -> np.ndarray:
+def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray:
     """The Hessian of a scalar function from central differences of order six of its values.
 
     Parameters
@@ -137,7 +136,7 @@ def finite_diff_hessian(f: Function, x: Tree, eps: float = 5e-3) -> np.ndarray:
 finite_diff_gradient_auto = finite_diff_gradient
 
 
-def finite_diff_hessian_auto(f: Function, x: Tree) -> np.ndarray:
+def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
     """The Hessian of a scalar function from central differences of order six of its gradient.
 
     Parameters
@@ -183,7 +182,7 @@ def finite_diff_hessian_auto(f: Function, x: Tree) -> np.ndarray:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def finite_diff_hessian_times_vector_auto(f: Function, x: Tree, v: Tree) -> Tree:
+def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> Result:
     """The Hessian of a scalar function times a vector, from central differences of order six of its
     gradient.
 
@@ -243,7 +242,7 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: Tree, v: Tree) -> Tree
     return _rebuilt_from(points, sum(parts) / h)
 
 
-def finite_diff_grad_hessian(f: Function, x: Tree, eps: float = 1e-3) -> np.ndarray:
+def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.ndarray:
     """The derivatives of the Hessian of a scalar function, from central differences of order six of
     the exact Hessian.
 
@@ -288,7 +287,7 @@ def finite_diff_grad_hessian(f: Function, x: Tree, eps: float = 1e-3) -> np.ndar
     return _grad_hessian("finite_diff_grad_hessian", f, x, eps)
 
 
-def finite_diff_grad_hessian_auto(f: Function, x: Tree) -> np.ndarray:
+def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
     """`finite_diff_grad_hessian` with steps chosen by the size of the elements.
 
     Parameters
@@ -365,25 +364,24 @@ def finite_diff_stepsize(u: float) -> float:
 _STEP = 1e-3
 
 
-def _gradient_of_vector(f: Function, points: Tree) -> Function:
+def _gradient_of_vector(f: Function, points: object) -> Function:
     return lambda vector: _flat(gradient(f, _rebuilt_from(points, vector)))
 
 
-def _grad_hessian(function: str, f: Function, x: Tree, eps: float) -> np.ndarray:
-    vector = plain_tree(function, "x", np.asarray(x) if isinstance(x, (list, tuple)) else x)
-    if np.ndim(vector) != 1:
-        raise ShapeError(f"{function}: x has shape {np.shape(vector)}, but must be a vector!")
-    n = np.size(vector)
-    return np.reshape(
-        np.array(_central(lambda moved: hessian(f, moved), np.asarray(vector), eps)), (n, n, n)
-    )
+def _grad_hessian(function: str, f: Function, x: object, eps: float) -> np.ndarray:
+    given = np.asarray(x) if isinstance(x, (list, tuple)) else x
+    vector = np.asarray(plain_tree(function, "x", given))
+    if vector.ndim != 1:
+        raise ShapeError(f"{function}: x has shape {vector.shape}, but must be a vector!")
+    n = vector.size
+    return np.reshape(np.array(_central(lambda moved: hessian(f, moved), vector, eps)), (n, n, n))
 
 
-def _flat(points: Tree) -> np.ndarray:
+def _flat(points: object) -> np.ndarray:
     return np.concatenate([np.ravel(x) for x in leaves_of(points)] or [np.empty(0)])
 
 
-def _rebuilt_from(points: Tree, vector: np.ndarray) -> Tree:
+def _rebuilt_from(points: object, vector: np.ndarray) -> Result:
     leaves, start = [], 0
     for x in leaves_of(points):
         part = vector[start : start + size_of(x)]
@@ -392,7 +390,7 @@ def _rebuilt_from(points: Tree, vector: np.ndarray) -> Tree:
     return rebuilt(points, leaves)
 
 
-def _of_vector(name: str, f: Function, points: Tree) -> Function:
+def _of_vector(name: str, f: Function, points: object) -> Function:
     def function(vector: np.ndarray) -> float:
         y = output(name, f(_rebuilt_from(points, vector)))
         if np.shape(y):

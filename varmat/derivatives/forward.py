@@ -29,8 +29,10 @@ from varmat.derivatives.reverse import ABSENT, Derived, named
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, Tree
-    from varmat.typing import Function, Operand, Settings
+    from collections.abc import Sequence
+
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Function, Operand, Result, Settings
 
 
 __all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
@@ -48,12 +50,12 @@ def _dual(x: Operand, t: Operand, level: Level) -> Operand:
 def call_with_tangents(
     function: str,
     f: Function,
-    points: Tree,
+    points: Sequence[object],
     tangents: list[Operand],
     args: Arguments = (),
     kwargs: Settings | None = None,
     make: Function = _dual,
-) -> tuple[Tree, list[tuple[Operand, Operand]]]:
+) -> tuple[Result, list[tuple[Operand, Operand]]]:
     """Call `f` in a scope, at the duals that `make` makes of leaves, tangents and a new level.
 
     Returns the result of `f`, and a pair for each of its leaves: the value, and the tangent or None
@@ -153,10 +155,10 @@ def forward_scope() -> AbstractContextManager[Tape]:
 @overload
 def jvp(f: Function) -> Derived[tuple[Operand, Operand]]: ...
 @overload
-def jvp(f: Function, primals: Tree, tangents: Tree) -> tuple[Operand, Operand]: ...
+def jvp(f: Function, primals: object, tangents: object) -> tuple[Operand, Operand]: ...
 def jvp(
-    f: Function, primals: Tree = ABSENT, tangents: Tree = ABSENT
-) -> Derived[tuple[Tree, Tree]] | tuple[Tree, Tree]:
+    f: Function, primals: object = ABSENT, tangents: object = ABSENT
+) -> Derived[tuple[Result, Result]] | tuple[Result, Result]:
     """The value of a function and its derivative in a direction: the Jacobian times a vector.
 
     Parameters
@@ -206,7 +208,7 @@ def jvp(
     return _jvp(f, primals, tangents)
 
 
-def _jvp(f: Function, primals: Tree, tangents: Tree) -> tuple[Operand, Operand]:
+def _jvp(f: Function, primals: object, tangents: object) -> tuple[Operand, Operand]:
     if not isinstance(primals, (tuple, list)):
         raise TypeError(
             f"jvp: primals is a {type(primals).__name__}, but must be a tuple or list of the "
@@ -221,7 +223,7 @@ def _jvp(f: Function, primals: Tree, tangents: Tree) -> tuple[Operand, Operand]:
 
 
 def gradient_dot_vector(
-    f: Function, x: Operand, v: Tree, /, *args: object, **kwargs: object
+    f: Function, x: Operand, v: object, /, *args: object, **kwargs: object
 ) -> float:
     """The directional derivative of a scalar function, the gradient times a vector, without the
     gradient.
@@ -260,7 +262,7 @@ def gradient_dot_vector(
 
 
 def _directional(
-    name: str, f: Function, x: Operand, v: Tree, args: Arguments, kwargs: Settings
+    name: str, f: Function, x: Operand, v: object, args: Arguments, kwargs: Settings
 ) -> float:
     points = (plain_tree(name, "x", x, outer_too=True),)
     tangents = matching_leaves(name, "v", v, points[0], outer_too=True)

@@ -24,8 +24,8 @@ from varmat.derivatives.structure import (
 
 if TYPE_CHECKING:
     from varmat.derivatives.reverse import Gradient
-    from varmat.derivatives.structure import Arguments, Tree
-    from varmat.typing import Function, Operand, Settings
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Function, Operand, Result, Settings
 
 
 __all__ = ["hessian", "hessian_times_vector", "hessp"]
@@ -35,19 +35,19 @@ __all__ = ["hessian", "hessian_times_vector", "hessp"]
 def hessian_times_vector(f: Function, /) -> Gradient: ...
 @overload
 def hessian_times_vector(
-    f: Function, x: float, v: Tree, /, *args: object, **kwargs: object
+    f: Function, x: float, v: object, /, *args: object, **kwargs: object
 ) -> float: ...
 @overload
 def hessian_times_vector(
-    f: Function, x: np.ndarray, v: Tree, /, *args: object, **kwargs: object
+    f: Function, x: np.ndarray, v: object, /, *args: object, **kwargs: object
 ) -> np.ndarray: ...
 @overload
 def hessian_times_vector(
-    f: Function, x: Tree, v: Tree, /, *args: object, **kwargs: object
-) -> Tree: ...
+    f: Function, x: object, v: object, /, *args: object, **kwargs: object
+) -> Result: ...
 def hessian_times_vector(
-    f: Function, x: Tree = ABSENT, v: Tree = ABSENT, /, *args: object, **kwargs: object
-) -> Tree:
+    f: Function, x: object = ABSENT, v: object = ABSENT, /, *args: object, **kwargs: object
+) -> Result:
     """The Hessian of a scalar function times a vector, exact and without the Hessian.
 
     Parameters
@@ -108,7 +108,7 @@ def hessian_times_vector(
     return _times_vector(f, x, v, *args, **kwargs)
 
 
-def _times_vector(f: Function, x: Tree, v: Tree, /, *args: object, **kwargs: object) -> Tree:
+def _times_vector(f: Function, x: object, v: object, /, *args: object, **kwargs: object) -> Result:
     return _product("hessian_times_vector", f, x, v, args, kwargs)
 
 
@@ -154,7 +154,7 @@ def hessp(f: Function) -> Derived[np.ndarray]:
     return function
 
 
-def _hessp(f: Function, x: Tree, p: Tree, /, *args: object) -> Tree:
+def _hessp(f: Function, x: object, p: object, /, *args: object) -> Result:
     return _product("hessp", f, x, p, args, {})
 
 
@@ -165,8 +165,8 @@ def hessian(f: Function, x: float, /, *args: object, **kwargs: object) -> float:
 @overload
 def hessian(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> np.ndarray: ...
 @overload
-def hessian(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree: ...
-def hessian(f: Function, x: Tree = ABSENT, /, *args: object, **kwargs: object) -> Tree:
+def hessian(f: Function, x: object, /, *args: object, **kwargs: object) -> Result: ...
+def hessian(f: Function, x: object = ABSENT, /, *args: object, **kwargs: object) -> Result:
     """The exact Hessian of a scalar function.
 
     Parameters
@@ -217,7 +217,7 @@ def hessian(f: Function, x: Tree = ABSENT, /, *args: object, **kwargs: object) -
     return _hessian(f, x, *args, **kwargs)
 
 
-def _hessian(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree:
+def _hessian(f: Function, x: object, /, *args: object, **kwargs: object) -> Result:
     points = plain_tree("hessian", "x", x, outer_too=True)
     leaves = leaves_of(points)
     rows = [
@@ -235,7 +235,9 @@ def _hessian(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree:
     return rebuilt(points, blocks)
 
 
-def _product(name: str, f: Function, x: Tree, v: Tree, args: Arguments, kwargs: Settings) -> Tree:
+def _product(
+    name: str, f: Function, x: object, v: object, args: Arguments, kwargs: Settings
+) -> Result:
     points = plain_tree(name, "x", x, outer_too=True)
     return rebuilt(
         points,
@@ -248,7 +250,7 @@ def _product(name: str, f: Function, x: Tree, v: Tree, args: Arguments, kwargs: 
 def _leaf_products(
     name: str,
     f: Function,
-    points: Tree,
+    points: object,
     direction: list[Operand],
     args: Arguments,
     kwargs: Settings,
@@ -261,18 +263,18 @@ def _leaf_products(
 def _record_and_sweep(
     name: str,
     f: Function,
-    points: Tree,
+    points: object,
     direction: list[Operand],
     args: Arguments,
     kwargs: Settings,
     tape: Tape,
-) -> Tree:
+) -> Result:
     """The product as a list of leaves; or, if it depends on variables from outside, a function that
     makes it after the scope.
     """
     variables: list[Operand] = []
 
-    def make(x: Tree, t: Operand, level: Level) -> Tree:
+    def make(x: object, t: Operand, level: Level) -> Result:
         # The tangent is a variable too, so that variables can be assigned into it.
         x, t = stand_in(x, tape), stand_in(t, tape)
         variables.append(bottom(x))

@@ -23,8 +23,7 @@ from varmat.derivatives.nested import stand_in
 from varmat.derivatives.structure import map_leaves, plain_tree
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Tree
-    from varmat.typing import Operand, Value
+    from varmat.typing import Operand, Result, Value
 
 
 @contextmanager
@@ -58,7 +57,9 @@ def held(lock: threading.RLock) -> Iterator[None]:
             lock.release()
 
 
-def leaf_tree(function: str, title: str, tree: Tree, tape: Tape, complex_too: bool = False) -> Tree:
+def leaf_tree(
+    function: str, title: str, tree: object, tape: Tape, complex_too: bool = False
+) -> Result:
     """The tree with variables in place of its numbers. `tape` must be the current one."""
     plain = plain_tree(function, title, tree, complex_too, outer_too=True)
     return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)

@@ -17,8 +17,8 @@ from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
 from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, Tree
-    from varmat.typing import Entry, Function, Operand, Settings
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Entry, Function, Operand, Result, Settings
 
 
 __all__ = ["jacobian"]
@@ -30,8 +30,8 @@ _JOINS = ("concatenate", "stack")
 @overload
 def jacobian(f: Function, /) -> Derived[Any]: ...
 @overload
-def jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Tree: ...
-def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: object) -> Tree:
+def jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result: ...
+def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: object) -> Result:
     """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
 
     Parameters
@@ -83,7 +83,7 @@ def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: objec
     return _jacobian(f, x, *args, **kwargs)
 
 
-def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Tree:
+def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result:
     points = plain_tree("jacobian", "x", x, outer_too=True)
     with recording() as tape:
         result = _by_sweeps(f, points, args, kwargs, tape)
@@ -94,11 +94,13 @@ def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Tr
     return _by_directions(f, points, args, kwargs)
 
 
-def _assembled(y: Operand, points: Tree, blocks: list[list[Operand]]) -> Tree:
+def _assembled(y: Operand, points: object, blocks: list[list[Operand]]) -> Result:
     return rebuilt(y, (rebuilt(points, row) for row in blocks))
 
 
-def _by_sweeps(f: Function, points: Tree, args: Arguments, kwargs: Settings, tape: Tape) -> Tree:
+def _by_sweeps(
+    f: Function, points: object, args: Arguments, kwargs: Settings, tape: Tape
+) -> Result:
     """The Jacobian by a reverse pass for each output, in a tuple of one; None if forward mode will
     be faster.
 
@@ -139,8 +141,8 @@ def _by_sweeps(f: Function, points: Tree, args: Arguments, kwargs: Settings, tap
 
 
 def _each_of_outer(
-    found: list[Operand], y: Operand, points: Tree, variables: list[Operand], tape: Tape
-) -> Tree:
+    found: list[Operand], y: Operand, points: object, variables: list[Operand], tape: Tape
+) -> Result:
     """A function that makes the Jacobian, after the scope, of results that depend on variables from
     outside.
     """
@@ -153,7 +155,7 @@ def _each_of_outer(
         for result in found
     ]
 
-    def finish() -> Tree:
+    def finish() -> Result:
         blocks = []
         for result, each in zip(found, finishes, strict=True):
             rows = [one()[1:] for one in each]
@@ -203,7 +205,7 @@ def _largest(entry: Entry) -> int:
     return max(getattr(part, "size", 1) for part in parts)
 
 
-def _each_output(result: Operand, tape: Tape) -> Tree:
+def _each_output(result: Operand, tape: Tape) -> Result:
     """Sweep from each element of a result in turn; a constant result leaves all adjoints zero."""
     shape = np.shape(result)
     for i in range(size_of(result)):
@@ -233,7 +235,7 @@ def has_no_tangent(entry: Entry) -> bool:
     return rule in CALLBACKS or (not _is_join(rule) and getattr(rule.op, "_tangent", rule) is None)
 
 
-def _by_directions(f: Function, points: Tree, args: Arguments, kwargs: Settings) -> Tree:
+def _by_directions(f: Function, points: object, args: Arguments, kwargs: Settings) -> Result:
     """The Jacobian by one evaluation with all unit directions."""
     leaves = leaves_of(points)
     bounds = np.cumsum([0, *map(size_of, leaves)])

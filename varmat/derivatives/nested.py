@@ -39,7 +39,7 @@ from varmat.core.variables import (
 from varmat.derivatives.structure import leaves_of, map_leaves
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.derivatives.structure import Arguments
     from varmat.typing import Adjoint, Entry, Function, Operand, Result, Settings, Value
 
 
@@ -499,7 +499,7 @@ def is_outer_result(y: Operand, tape: Tape) -> bool:
 # --- what a function returns beside its scalar ---
 
 
-def set_aside(function: str, tree: Tree, tape: Tape) -> Finish:
+def set_aside(function: str, tree: object, tape: Tape) -> Finish:
     """A function that makes, after the scope, a structure of anything with plain numbers in place
     of variables.
 
@@ -526,7 +526,7 @@ def set_aside(function: str, tree: Tree, tape: Tape) -> Finish:
     tree = map_leaves(prepared, tree)
     variables = flattened(leaves_of(tree))
 
-    def filled(found: Sequence[Operand]) -> Tree:
+    def filled(found: Sequence[Operand]) -> Result:
         following = iter(found)
 
         def fill(x: Operand, _: str = "") -> Operand:

@@ -19,23 +19,23 @@ from varmat.derivatives.reverse import Derived, _of_structures, named
 from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Tree
-    from varmat.typing import Function, Operand
+    from varmat.derivatives.structure import Arguments
+    from varmat.typing import Function, Operand, Result
 
 __all__ = ["vjp"]
 
 
 @overload
-def vjp(f: Function, /) -> Derived[tuple[Tree, Callable[[Tree], tuple[Tree, ...]]]]: ...
+def vjp(f: Function, /) -> Derived[tuple[Result, Callable[[Result], tuple[Result, ...]]]]: ...
 
 
 @overload
 def vjp(
-    f: Function, x: Tree, /, *primals: Tree
-) -> tuple[Tree, Callable[[Tree], tuple[Tree, ...]]]: ...
+    f: Function, x: object, /, *primals: object
+) -> tuple[Result, Callable[[Result], tuple[Result, ...]]]: ...
 
 
-def vjp(f: Function, /, *primals: Tree) -> object:
+def vjp(f: Function, /, *primals: object) -> object:
     """The value of a function, and the function that multiplies a vector with its Jacobian.
 
     Parameters
@@ -84,7 +84,7 @@ def vjp(f: Function, /, *primals: Tree) -> object:
     return _pulled_back(f, *primals) if primals else named(Derived(_pulled_back, f), f, "vjp")
 
 
-def _pulled_back(f: Function, /, *primals: Tree) -> tuple[Operand, Operand]:
+def _pulled_back(f: Function, /, *primals: object) -> tuple[Operand, Operand]:
     points = plain_tree("vjp", "primals", primals, outer_too=True)
     made = None
     if not holds_outer(points):
@@ -94,7 +94,7 @@ def _pulled_back(f: Function, /, *primals: Tree) -> tuple[Operand, Operand]:
     return _outer_pullback(f, points) if made is None else made
 
 
-def _outer_pullback(f: Function, points: Tree) -> tuple[Operand, Operand]:
+def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
     """Value and pull-back where the result depends on variables from outside. The pull-back calls
     the function again.
     """
@@ -104,7 +104,7 @@ def _outer_pullback(f: Function, points: Tree) -> tuple[Operand, Operand]:
         y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results]
     )
 
-    def pullback(cotangent: Tree) -> tuple[Operand, ...]:
+    def pullback(cotangent: object) -> tuple[Operand, ...]:
         weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
 
         def product(*given: Operand) -> Operand:
@@ -118,7 +118,7 @@ def _outer_pullback(f: Function, points: Tree) -> tuple[Operand, Operand]:
 
 
 def _recorded_pullback(
-    f: Function, points: Tree, tape: Tape, own: Tape
+    f: Function, points: Arguments, tape: Tape, own: Tape
 ) -> tuple[Operand, Operand] | None:
     given = map_leaves(
         lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points
@@ -155,7 +155,7 @@ class _Pullback:
     def __init__(
         self,
         tape: Tape,
-        points: Tree,
+        points: Arguments,
         variables: list[Operand],
         value: Operand,
         results: list[Operand],
@@ -170,7 +170,7 @@ class _Pullback:
         self._results = results
         self._lock = threading.RLock()
 
-    def __call__(self, cotangent: Tree) -> tuple[Operand, ...]:
+    def __call__(self, cotangent: object) -> tuple[Operand, ...]:
         parts = matching_leaves("vjp", "the cotangent", cotangent, self._template)
         with held(self._lock):
             start_sweep(self._tape)

@@ -278,7 +278,7 @@ class RecordedPullback(RecordedFunctional[T]):
                 found = _outputs(known.run, [*leaves, *weights])
             except ElsewhereError:
                 return self._eager(*points)[1](cotangent)  # type: ignore[no-any-return, index]
-            return rebuilt(points, found)  # type: ignore[no-any-return]
+            return rebuilt(points, found)
 
         return rebuilt(template, values), pullback  # type: ignore[return-value]
 

@@ -36,7 +36,7 @@ from varmat.derivatives.structure import leaves_of, rebuilt
 
 if TYPE_CHECKING:
     from varmat.derivatives.nested import Finish
-    from varmat.derivatives.structure import Argnums, Arguments, Tree
+    from varmat.derivatives.structure import Argnums, Arguments
     from varmat.typing import Derivative, Function, Operand, Result, Settings, ValueAndGrad
 
 
@@ -46,7 +46,7 @@ __all__ = ["grad", "gradient", "value_and_grad"]
 @overload
 def value_and_grad(f: Function) -> ValueAndGrad: ...
 @overload
-def value_and_grad(f: Function, argnums: Argnums) -> Callable[..., tuple[float, Tree]]: ...
+def value_and_grad(f: Function, argnums: Argnums) -> Callable[..., tuple[float, Result]]: ...
 @overload
 def value_and_grad(f: Function, argnums: Argnums = ..., *, has_aux: bool) -> Function: ...
 def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Function:
@@ -154,7 +154,7 @@ class Derived(partial[T]):
 
 if TYPE_CHECKING:
 
-    class Gradient(Derived[Tree]):
+    class Gradient(Derived[object]):
         """A gradient, or a functional like it, as a function of the point: the first argument."""
 
         __call__: Derivative
@@ -201,7 +201,7 @@ def check_alone(functional: str, *others: object) -> None:
 
 def _differentiated(
     name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
-) -> tuple[float, Tree]:
+) -> tuple[float, Result]:
     """Value and gradients with respect to some arguments: the short way for floats and plain
     arrays.
     """
@@ -255,7 +255,7 @@ def _differentiated(
 
 def with_aux(
     name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
-) -> tuple[tuple[float, Tree], Tree]:
+) -> tuple[tuple[float, Result], Result]:
     """Value and gradients of a function that returns something else too, and this."""
     finishes: list[Finish] = []
 
@@ -332,7 +332,7 @@ def _seeded(terms: Terms) -> float:
 
 def _of_structures(
     name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings
-) -> tuple[float, Tree]:
+) -> tuple[float, Result]:
     """Value and gradients with respect to any arguments of any structure."""
     with recording() as tape:
         found = _record_and_sweep(name, f, argnums, args, kwargs, tape)
@@ -406,8 +406,8 @@ def gradient(f: Function, x: float, /, *args: object, **kwargs: object) -> float
 @overload
 def gradient(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> np.ndarray: ...
 @overload
-def gradient(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree: ...
-def gradient(f: Function, x: Tree, /, *args: object, **kwargs: object) -> Tree:
+def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Result: ...
+def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Result:
     """The gradient of a scalar function at a point.
 
     Parameters
@@ -449,10 +449,10 @@ def grad(f: Variable) -> None: ...
 @overload
 def grad(f: Function) -> Gradient: ...
 @overload
-def grad(f: Function, argnums: Argnums = ..., *, has_aux: bool = ...) -> Derived[Tree]: ...
+def grad(f: Function, argnums: Argnums = ..., *, has_aux: bool = ...) -> Derived[Result]: ...
 def grad(
     f: Function | Variable, argnums: Argnums = 0, *, has_aux: bool = False
-) -> Gradient | Derived[Tree] | None:
+) -> Gradient | Derived[Result] | None:
     """For a function its gradient function; for a scalar variable the reverse pass.
 
     Parameters
@@ -508,10 +508,10 @@ def grad(
 
 def gradients_with_aux(
     f: Function, argnums: Argnums, /, *args: object, **kwargs: object
-) -> tuple[Tree, Tree]:
+) -> tuple[Result, Result]:
     (_, aux), gradients = with_aux("grad", f, argnums, *args, **kwargs)
     return gradients, aux
 
 
-def _gradients(f: Function, argnums: Argnums, /, *args: object, **kwargs: object) -> Tree:
+def _gradients(f: Function, argnums: Argnums, /, *args: object, **kwargs: object) -> Result:
     return _differentiated("grad", f, argnums, *args, **kwargs)[1]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,36 +19,47 @@ from varmat.core.matvar import MatVar
 from varmat.core.variables import data, like
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Shape
+    from types import ModuleType
 
+    from varmat.typing import Operand, Result, Shape
+
+# What has the structure of the tree that it is made of, with other leaves.
+T = TypeVar("T")
+# NumPy's functions take leaves of any kind; its annotations do not know that.
+_numpy: ModuleType = np
 Tree: TypeAlias = Any  # a scalar or an array, or a dict, list or tuple of trees
 Arguments: TypeAlias = tuple[Any, ...]  # of a user's function, of any kind
 Argnums: TypeAlias = int | tuple[int, ...]  # positions of arguments
 
 
-def map_leaves(function: Callable[[Operand, str], object], tree: Tree, path: str = "") -> Tree:
+def map_leaves(function: Callable[[Operand, str], object], tree: T, path: str = "") -> T:
     """Apply ``function(leaf, path)`` to every scalar and array of `tree`; the result has the
     structure of `tree`.
     """
+    mapped: T = _mapped(function, tree, path)
+    return mapped
+
+
+def _mapped(function: Callable[[Operand, str], object], tree: object, path: str) -> Result:
     if isinstance(tree, dict):
         result = copy.copy(tree)
         for key, item in tree.items():
-            result[key] = map_leaves(function, item, f"{path}[{key!r}]")
+            result[key] = _mapped(function, item, f"{path}[{key!r}]")
         return result
     if isinstance(tree, (list, tuple)):
-        items = [map_leaves(function, item, f"{path}[{i}]") for i, item in enumerate(tree)]
+        items = [_mapped(function, item, f"{path}[{i}]") for i, item in enumerate(tree)]
         return items if isinstance(tree, list) else like(tree, items)
     if _is_dataclass(tree):
-        result = copy.copy(tree)
+        again = copy.copy(tree)
         for name, item in _fields_of(tree).items():  # a dataclass may be frozen
-            object.__setattr__(result, name, map_leaves(function, item, f"{path}.{name}"))
-        return result
+            object.__setattr__(again, name, _mapped(function, item, f"{path}.{name}"))
+        return again
     if tree is None and path:
         return None
     return function(tree._settled if isinstance(tree, Standing) else tree, path)
 
 
-def structure_of(tree: Tree) -> object:
+def structure_of(tree: object) -> object:
     """The types, keys and shapes of `tree`: equal for trees that have the same structure."""
     if isinstance(tree, dict):
         return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
@@ -56,33 +67,33 @@ def structure_of(tree: Tree) -> object:
         return (type(tree), *map(structure_of, tree))
     if _is_dataclass(tree):
         return (type(tree), *map(structure_of, _fields_of(tree).values()))
-    return None if tree is None else np.shape(tree)
+    return None if tree is None else _numpy.shape(tree)
 
 
-def _is_dataclass(tree: Tree) -> bool:
+def _is_dataclass(tree: object) -> bool:
     return is_dataclass(tree) and not isinstance(tree, type)
 
 
-def _fields_of(tree: Tree) -> dict[str, Any]:
-    return {each.name: getattr(tree, each.name) for each in fields(tree)}
+def _fields_of(tree: object) -> dict[str, object]:
+    return {name: getattr(tree, name) for name in getattr(tree, "__dataclass_fields__", ())}
 
 
-def leaves_of(tree: Tree) -> list[Operand]:
+def leaves_of(tree: object) -> list[Operand]:
     """The scalars and arrays of `tree`, in order."""
     found: list[Operand] = []
     map_leaves(lambda leaf, _: found.append(leaf), tree)
     return found
 
 
-def rebuilt(tree: Tree, leaves: Iterable[object]) -> Tree:
+def rebuilt(tree: T, leaves: Iterable[object]) -> T:
     """The structure of `tree` with other leaves, given in order."""
     following = iter(leaves)
     return map_leaves(lambda *_: next(following), tree)
 
 
 def plain_tree(
-    function: str, title: str, tree: Tree, complex_too: bool = False, outer_too: bool = False
-) -> Tree:
+    function: str, title: str, tree: T, complex_too: bool = False, outer_too: bool = False
+) -> T:
     """The tree with floats and float64 arrays as leaves; anything else is refused.
 
     With `complex_too` leaves may be complex. With `outer_too` a variable or dual stays as it is.
@@ -108,7 +119,7 @@ def plain_tree(
 
 
 def matching_leaves(
-    function: str, title: str, other: Tree, tree: Tree, outer_too: bool = False
+    function: str, title: str, other: object, tree: object, outer_too: bool = False
 ) -> list[Operand]:
     """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the
     plain structure `tree`.
@@ -117,15 +128,16 @@ def matching_leaves(
 
 
 def _matching(
-    function: str, title: str, other: Tree, tree: Tree, outer_too: bool
+    function: str, title: str, other: object, tree: object, outer_too: bool
 ) -> Iterator[Operand]:
     if isinstance(tree, (dict, list, tuple)):
         if _described(other) != _described(tree):
             raise ShapeError(
                 f"{function}: {title} is {_described(other)}, but must be {_described(tree)}!"
             )
+        items: Any = other
         for key in tree if isinstance(tree, dict) else range(len(tree)):
-            yield from _matching(function, f"{title}[{key!r}]", other[key], tree[key], outer_too)
+            yield from _matching(function, f"{title}[{key!r}]", items[key], tree[key], outer_too)
         return
     if tree is None or _is_dataclass(tree):
         if type(other) is not type(tree):
@@ -136,14 +148,15 @@ def _matching(
             yield from _matching(function, f"{title}.{name}", getattr(other, name), item, outer_too)
         return
     leaf = plain_tree(function, title, other, outer_too=outer_too)
-    if np.shape(leaf) != np.shape(tree):
+    if _numpy.shape(leaf) != _numpy.shape(tree):
         raise ShapeError(
-            f"{function}: {title} has shape {np.shape(leaf)}, but must have shape {np.shape(tree)}!"
+            f"{function}: {title} has shape {_numpy.shape(leaf)}, but must have shape "
+            f"{_numpy.shape(tree)}!"
         )
     yield leaf
 
 
-def _described(tree: Tree) -> str:
+def _described(tree: object) -> str:
     if isinstance(tree, dict):
         return f"a dict with the keys {sorted(map(repr, tree))}"
     if isinstance(tree, (list, tuple)):

@@ -16,13 +16,13 @@ from varmat.core.matvar import MatVar
 from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Tree
-    from varmat.typing import Operand
+    from varmat.derivatives.structure import T
+    from varmat.typing import Operand, Result
 
 __all__ = ["ravel_pytree", "stop_gradient"]
 
 
-def stop_gradient(x: Tree) -> Tree:
+def stop_gradient(x: T) -> T:
     """The same numbers without derivatives: what depends on them is not differentiated with respect
     to what they were made from.
 
@@ -56,7 +56,7 @@ def stop_gradient(x: Tree) -> Tree:
     return map_leaves(stopped, x)
 
 
-def ravel_pytree(tree: Tree) -> tuple[Operand, Callable[[Operand], Tree]]:
+def ravel_pytree(tree: object) -> tuple[Operand, Callable[[Operand], Result]]:
     """All numbers of a structure as one vector, and the function that makes the structure of such a
     vector. Both are differentiable.
 
@@ -93,7 +93,7 @@ def ravel_pytree(tree: Tree) -> tuple[Operand, Callable[[Operand], Tree]]:
     shapes, template = list(map(np.shape, leaves)), rebuilt(tree, repeat(0.0))
     flat = np.concatenate([np.empty(0), *(np.reshape(x, (-1,)) for x in leaves)])
 
-    def unravel(vector: Operand) -> Tree:
+    def unravel(vector: Operand) -> Result:
         if np.shape(vector) != flat.shape:
             raise ShapeError(
                 f"unravel: the argument has shape {np.shape(vector)}, but must have shape "

@@ -117,9 +117,7 @@ def product_of_power(n: int) -> str:
 def by_blocks(text: str) -> Function:
     """An expression in `x` with the calling convention of a ufunc, every step in place."""
     names = {"multiply": np.multiply, "divide": np.divide}
-    compiled = cache(
-        lambda: function_of("x, out", in_place(text, frozenset()), names, f"value of {text}")
-    )
+    compiled = cache(lambda: function_of("x, out", in_place(text), names, f"value of {text}"))
 
     def ufunc(x: Operand, out: Operand = None) -> Operand:
         write = compiled()
@@ -165,8 +163,6 @@ def power_below(name: str) -> PowerBelow:
     return PowerBelow(
         name,
         formula(lambda x, y, r: np.power(x, y - 1.0 + (y == 0.0))),
-        ("nan * g",) * 3,
-        lambda x, y, r: math.pow(x, y - 1 + (y == 0)),
-        None,
-        None,
+        *("nan * g",) * 3,
+        scalar=lambda x, y, r: math.pow(x, y - 1 + (y == 0)),
     )

@@ -40,7 +40,7 @@ def _row(name: str, function: Function, partials: tuple[str, ...], scalar: str) 
         out[...] = function(*values)
         return out
 
-    return Elementwise(name, ufunc, partials, scalar, None, None)
+    return Elementwise(name, ufunc, *partials, scalar=scalar)
 
 
 # The name of a row -> the operator.
