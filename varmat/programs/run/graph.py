@@ -529,7 +529,7 @@ class Graph:
             return self.apply("multiply", x, self.number(float(n))) if op == "add" else x
         key = (f"{op} all", id(x), *over)
         if key not in self.made:
-            kept = [1 if k in over else m for k, m in enumerate(lengths)]
+            kept = shortened(lengths, over)
             size = 1 if op == "logical_and" else 8
             memory, strides = self.scratch(math.prod(kept), size), contiguous_strides(kept, size)
             strides = tuple(0 if k in over else stride for k, stride in enumerate(strides))

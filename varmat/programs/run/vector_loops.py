@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from varmat.programs.ir.program import Shape, contiguous_strides
 from varmat.programs.run.compiler import BIT, BYTE, DOUBLE, INT, INT32
-from varmat.programs.run.functions import CONTRACT
+from varmat.programs.run.functions import CONTRACT, Functions
 from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.nests import merged
 from varmat.programs.run.nodes import FIRST, Memory, Node, RowSum, Store
@@ -74,7 +74,9 @@ class Nest:
             [s for s in stores if isinstance(s, Store) and s.is_total and self._depth(s) == k]
             for k in range(-1, last)
         ]
-        self._inside = [s for s in stores if not any(s is t for each in self._totals for t in each)]
+        self._all_totals = [s for each in self._totals for s in each]
+        around = {id(s) for s in self._all_totals}
+        self._inside = [s for s in stores if id(s) not in around]
 
     def _arrange(self, lengths: Shape, reads: list[Node]) -> None:
         """Order the axes, the one in vectors last, and join those that are one line everywhere."""
@@ -107,38 +109,41 @@ class Nest:
         self, k: int, made: dict[int, ir.Value], index: list[ir.Value], carried: list[ir.Value]
     ) -> list[ir.Value]:
         """The loop over an axis and those within it, and the reductions that begin before it."""
-        own = self._totals[k]
+        code, own = self.code, self._totals[k]
         start = [*carried, *(self._first(s) for s in own)]
         if k == len(self.lengths) - 1:
-            wide = {key: self._wide(x) for key, x in made.items()}
-            done = self._vectors(wide, index, start)
+            if self.width > 1:
+                made = {key: code.splat(x) for key, x in made.items()}
+            done = self._vectors(made, index, start)
         else:
 
             def turn(i: ir.Value, x: list[ir.Value]) -> list[ir.Value]:
-                here = dict(made)
-                for node, now in self._order[k]:
-                    here[id(node)] = (
-                        self._read(now, [*index, i], 1)
-                        if now.op in READS
-                        else code.one.apply(code.b, now.op, *(here[id(a)] for a in now.args))
-                    )
+                here = self._computed(k, made, [*index, i], code.one)
                 return self._level(k + 1, here, [*index, i], x)
 
-            code = self.code
             done = code.over(self.lengths[k], start, turn)
         for s, x in zip(own, done[len(carried) :], strict=True):
-            self._join(s, self._of_lanes(s, x), index, None, 1)
+            self._store(s, self._of_lanes(s, x), index, code.one)
         return done[: len(carried)]
 
-    def _wide(self, x: ir.Value) -> ir.Value:
-        return self.code.splat(x) if self.width > 1 else x
+    def _computed(
+        self, k: int, made: dict[int, ir.Value], index: list[ir.Value], lane: Functions
+    ) -> dict[int, ir.Value]:
+        """All values in the body of a loop."""
+        made = dict(made)
+        for node, now in self._order[k]:
+            made[id(node)] = (
+                self._read(now, index, lane)
+                if now.op in READS
+                else lane.apply(self.code.b, now.op, *(made[id(a)] for a in now.args))
+            )
+        return made
 
     def _vectors(
         self, made: dict[int, ir.Value], index: list[ir.Value], firsts: list[ir.Value]
     ) -> list[ir.Value]:
         """The innermost loop."""
         code, n, width, count = self.code, self.n, self.width, len(firsts)
-        totals = [s for each in self._totals for s in each]
         weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order[-1])
         copies = 4 if weight < 16 else 2 if weight < 60 else 1
         copies = max(1, min(copies, n // WIDTH))
@@ -167,11 +172,11 @@ class Nest:
             whole = 0
             return code.over(-(-n // width), firsts, rest)
         whole = n // (copies * width) * copies * width
-        others = [self._first(s) for s in totals] * (copies - 1)
+        others = [self._first(s) for s in self._all_totals] * (copies - 1)
         every = code.over(whole, [*firsts, *others], body, copies * width)
         done = every[:count]
         for c in range(1, copies):
-            pairs = zip(totals, done, every[c * count :], strict=False)
+            pairs = zip(self._all_totals, done, every[c * count :], strict=False)
             done = [self.lane.apply(code.b, s.op, x, y) for s, x, y in pairs]
         left = n - whole
         if left > width:
@@ -185,23 +190,15 @@ class Nest:
         mask: ir.Value | None,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
-        b, lane, made = self.code.b, self.lane, dict(given)
-        for node, now in self._order[-1]:
-            made[id(node)] = (
-                self._read(now, index, self.width)
-                if now.op in READS
-                else lane.apply(b, now.op, *(made[id(a)] for a in now.args))
-            )
+        b, lane = self.code.b, self.lane
+        made = self._computed(-1, given, index, lane)
         for s in self._inside:
             if isinstance(s, RowSum):
                 self._add_rows(s, made[id(s.node)], index[-1], mask)
-            elif s.op:
-                self._join(s, made[id(s.node)], index, mask, self.width)
             else:
-                self._write(s, made[id(s.node)], index, self.width)
-        totals = [s for each in self._totals for s in each]
+                self._store(s, made[id(s.node)], index, lane, mask)
         results = []
-        for s, x in zip(totals, carried, strict=True):
+        for s, x in zip(self._all_totals, carried, strict=True):
             y = made[id(s.node)]
             if mask is not None:
                 y = b.select(mask, y, self._first(s))
@@ -246,21 +243,20 @@ class Nest:
         at: int,
         strides: Sequence[int],
         index: list[ir.Value],
-        width: int,
-        truth: bool,
+        lane: Functions,
     ) -> ir.Value:
         """Elements of memory, of which those of a vector may lie apart."""
-        code, b, kind = self.code, self.code.b, BYTE if truth else DOUBLE
-        size = 1 if truth else 8
-        stride = strides[len(index) - 1]
-        if width == 1 or stride == size:
-            typ = kind if width == 1 else ir.VectorType(kind, width)
+        code, b, size = self.code, self.code.b, memory.itemsize
+        kind = BYTE if size == 1 else DOUBLE
+        stride = strides[len(index) - 1] if lane.width > 1 else size
+        if stride == size:
+            typ = kind if lane.width == 1 else ir.VectorType(kind, WIDTH)
             x = b.load(self._place(memory, at, strides, index), align=size, typ=typ)
         else:
             x = code.lanes(
                 lambda j: b.load(self._place(memory, at + j * stride, strides, index), typ=kind)
             )
-        return x
+        return x if size > 1 else b.icmp_unsigned("!=", x, ir.Constant(x.type, None))
 
     def _chunks(
         self,
@@ -326,70 +322,54 @@ class Nest:
 
         self._chunks(store.columns, [], turn)
 
-    def _read(self, node: Node, index: list[ir.Value], width: int) -> ir.Value:
+    def _read(self, node: Node, index: list[ir.Value], lane: Functions) -> ir.Value:
         code, b = self.code, self.code.b
         if node.op == "rows":
             return self._times_rows(node, index[-1])
         strides = self._along[id(node)]
         if node.op == "load":
-            memory, at, _ = node.data
-            x = self._elements(memory, at, strides, index, width, node.truth)
-        else:
-            memory, at, _, size, places, places_at = node.data
-            last = strides[len(index) - 1]
+            return self._elements(*node.data[:2], strides, index, lane)
+        memory, at, _, size, places, places_at = node.data
 
-            def element(j: int) -> ir.Value:
-                place = self._place(places, places_at + j * last, strides, index)
-                here = b.add(b.mul(b.load(place, typ=INT), INT(size)), INT(at))
-                return b.load(code.address(memory, here), typ=BYTE if node.truth else DOUBLE)
+        def element(j: int) -> ir.Value:
+            place = self._place(places, places_at + j * strides[len(index) - 1], strides, index)
+            here = b.add(b.mul(b.load(place, typ=INT), INT(size)), INT(at))
+            return code.read(memory, here, node.truth)
 
-            x = element(0) if width == 1 else code.lanes(element)
-        if node.truth:
-            return b.icmp_unsigned("!=", x, ir.Constant(x.type, 0 if width == 1 else [0] * width))
-        return x
+        return element(0) if lane.width == 1 else code.lanes(element)
 
-    def _write(self, s: Store, x: ir.Value, index: list[ir.Value], width: int) -> None:
+    def _store(
+        self,
+        s: Store,
+        x: ir.Value,
+        index: list[ir.Value],
+        lane: Functions,
+        mask: ir.Value | None = None,
+    ) -> None:
+        """Write values, or join them with what is in memory."""
         b, memory, strides = self.code.b, s.memory, self._along[id(s)]
+        around = [i for i, stride in zip(index, strides, strict=False) if not stride]
+        if s.op and (around or not s.is_total):
+            first = lane.constant(FIRST[s.op])
+            before = self._elements(memory, s.at, strides, index, lane)
+            if s.is_total:  # at its first turn, nothing is there
+                is_first: ir.Value = BIT(1)
+                for i in around:
+                    is_first = b.and_(is_first, b.icmp_unsigned("==", i, INT(0)))
+                is_first = is_first if lane.width == 1 else self.code.splat(is_first)
+                is_first = is_first if mask is None else b.and_(is_first, mask)
+                before = b.select(is_first, first, before)
+            x = x if mask is None else b.select(mask, x, first)
+            x = lane.apply(b, self._op(s), before, x)
         if memory.itemsize == 1:
-            x = b.zext(x, BYTE if width == 1 else ir.VectorType(BYTE, width))
-        stride = strides[len(index) - 1] if index else 0
-        if width == 1 or stride == memory.itemsize:
+            x = b.zext(x, BYTE if lane.width == 1 else ir.VectorType(BYTE, WIDTH))
+        stride = strides[len(index) - 1] if lane.width > 1 else memory.itemsize
+        if stride == memory.itemsize:
             b.store(x, self._place(memory, s.at, strides, index), align=memory.itemsize)
             return
-        for j in range(width):
+        for j in range(WIDTH):
             place = self._place(memory, s.at + j * stride, strides, index)
             b.store(b.extract_element(x, INT32(j)), place)
-
-    def _join(
-        self, s: Store, x: ir.Value, index: list[ir.Value], mask: ir.Value | None, width: int
-    ) -> None:
-        """Join values with what is in memory, except at the first turn of a reduction."""
-        b, strides, lane = (
-            self.code.b,
-            self._along[id(s)],
-            self.lane if width > 1 else self.code.one,
-        )
-        around = [i for i, stride in zip(index, strides, strict=False) if not stride]
-        if s.is_total and not around:
-            self._write(s, x, index, width)
-            return
-        if mask is not None:
-            x = b.select(mask, x, lane.constant(FIRST[s.op]))
-        truth = s.memory.itemsize == 1
-        before = self._elements(s.memory, s.at, strides, index, width, truth)
-        if truth:
-            before = b.icmp_unsigned(
-                "!=", before, ir.Constant(before.type, 0 if width == 1 else [0] * width)
-            )
-        if s.is_total:
-            is_first: ir.Value = BIT(1)
-            for i in around:
-                is_first = b.and_(is_first, b.icmp_unsigned("==", i, INT(0)))
-            is_first = is_first if width == 1 else self.code.splat(is_first)
-            if mask is not None:
-                is_first = b.and_(is_first, mask)
-            before = b.select(is_first, lane.constant(FIRST[s.op]), before)
-        self._write(s, lane.apply(b, self._op(s), before, x), index, width)
 
 
 def _strides(place: Node | Store | RowSum) -> Sequence[int]:
