@@ -184,9 +184,3 @@ def plain(v: Value) -> np.ndarray:
     if v.base.data is None:
         raise NoLoopError("places that are no constants")
     return np.asarray(v.array_in(v.base.data))
-
-
-def constant_value(graph: Graph, x: np.ndarray) -> Value:
-    made = Value(x.shape, x.dtype, data=x)
-    graph.held.append(made)
-    return made

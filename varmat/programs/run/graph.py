@@ -272,10 +272,9 @@ class Graph:
 
     def viewed(self, value: Value, shape: Shape, strides: Shape) -> Value:
         """A value with other axes, along which it may be repeated."""
-        if value.base.data is None:
-            view = value.view(shape, value.offset, strides)
-        else:
-            view = constant(as_strided(value.array_in(value.base.data), shape, strides))
+        if value.base.data is not None:
+            return self.literal(as_strided(value.array_in(value.base.data), shape, strides))
+        view = value.view(shape, value.offset, strides)
         self.held.append(view)
         return view
 
@@ -321,6 +320,11 @@ class Graph:
     def constant(self, x: np.ndarray) -> Memory:
         self.held.append(x)
         return Memory(x.ctypes.data, x.nbytes, x.itemsize, is_constant=True)
+
+    def literal(self, x: np.ndarray) -> Value:
+        made = Value(x.shape, x.dtype, data=x)
+        self.held.append(made)
+        return made
 
     # --- memory ---
 
@@ -587,9 +591,7 @@ class Graph:
         if v.shape == shape and v.is_contiguous:
             return v
         if v.base.data is not None:
-            whole = constant(np.array(np.broadcast_to(v.array_in(v.base.data), shape)))
-            self.held.append(whole)
-            return whole
+            return self.literal(np.array(np.broadcast_to(v.array_in(v.base.data), shape)))
         whole = self.temporary(shape, v.dtype)
         self.put(whole, *self.copied(v, shape))
         return whole
@@ -619,7 +621,3 @@ class Graph:
         # Its operands may be objects, which later steps find: it keeps its place among such steps.
         self.calls_python = True
         self.call("call_python", step.operands, step.results, self._number, impure=True)
-
-
-def constant(x: np.ndarray) -> Value:
-    return Value(x.shape, x.dtype, data=x)

@@ -328,7 +328,8 @@ class Nest:
             return self._times_rows(node, index[-1])
         strides = self._along[id(node)]
         if node.op == "load":
-            return self._elements(*node.data[:2], strides, index, lane)
+            memory, at, _ = node.data
+            return self._elements(memory, at, strides, index, lane)
         memory, at, _, size, places, places_at = node.data
 
         def element(j: int) -> ir.Value:
