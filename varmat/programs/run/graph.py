@@ -32,7 +32,6 @@ from varmat.programs.ir.program import (
     Value,
     broadcast_strides,
     contiguous_strides,
-    element_places,
 )
 from varmat.programs.run import nests
 from varmat.programs.run.functions import PARTS, SUPPORTED
@@ -50,12 +49,12 @@ from varmat.programs.run.nodes import (
     Store,
     as_objects,
     by_places,
+    chosen_nodes,
     each_place,
     lengths_of,
     lines_of,
     loop_axes,
     offset_of,
-    picked,
     shortened,
 )
 
@@ -219,36 +218,10 @@ class Graph:
         if found is not None:
             return found
         if value.base.data is None and id(value.base) not in self.memory:
-            chosen = self._chosen(value, self.arrays[id(value.base)])
+            chosen = chosen_nodes(value, self.arrays[id(value.base)])
             if chosen is not None:
                 return chosen
         return self.loaded(value, loop_axes(value.shape))
-
-    def _chosen(self, value: Value, whole: Nodes) -> Nodes | None:
-        """The nodes of a view, out of those of its base."""
-        base, size, axes = value.base, value.dtype.itemsize, []
-        for along in whole.axes:
-            same = [
-                i
-                for i, n in enumerate(value.shape)
-                if n == base.shape[along] and value.strides[i] == base.strides[along]
-            ]
-            if not same:
-                return None
-            axes.append(same[0])
-        if not axes:
-            axes = [*loop_axes(value.shape)]
-            if any(value.strides[i] for i in axes):
-                return None
-        places = element_places(shortened(value.shape, axes), value.strides, value.offset, size)
-        if places.size > MOST:
-            return None
-        if whole.axes:
-            index = np.unravel_index(places, base.shape)
-            if any(np.any(index[along]) for along in whole.axes):
-                return None
-            places = np.ravel_multi_index(index, shortened(base.shape, whole.axes))
-        return Nodes(picked(whole.array, places), tuple(axes))
 
     def aligned(self, value: Value, shape: Shape, axes: tuple[int, ...]) -> np.ndarray:
         """The nodes of a value that broadcasts to a shape whose loops are along axes."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.programs.ir.program import Shape
+from varmat.programs.ir.program import Shape, Value, element_places
 
 Function = Callable[..., "Node"]
 
@@ -177,3 +177,30 @@ def each_place(op: Function, arrays: Sequence[np.ndarray]) -> np.ndarray:
     for place in np.ndindex(shape):
         made[place] = op(*(x[place] for x in whole))
     return made
+
+
+def chosen_nodes(value: Value, whole: Nodes) -> Nodes | None:
+    """The nodes of a view, out of those of its base."""
+    base, size, axes = value.base, value.dtype.itemsize, []
+    for along in whole.axes:
+        same = [
+            i
+            for i, n in enumerate(value.shape)
+            if n == base.shape[along] and value.strides[i] == base.strides[along]
+        ]
+        if not same:
+            return None
+        axes.append(same[0])
+    if not axes:
+        axes = [*loop_axes(value.shape)]
+        if any(value.strides[i] for i in axes):
+            return None
+    places = element_places(shortened(value.shape, axes), value.strides, value.offset, size)
+    if places.size > MOST:
+        return None
+    if whole.axes:
+        index = np.unravel_index(places, base.shape)
+        if any(np.any(index[along]) for along in whole.axes):
+            return None
+        places = np.ravel_multi_index(index, shortened(base.shape, whole.axes))
+    return Nodes(picked(whole.array, places), tuple(axes))
