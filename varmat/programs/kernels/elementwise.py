@@ -13,7 +13,6 @@ from varmat.plain_arrays import where
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
 from varmat.programs.ir.program import BOOL, FLOAT, Layout, Step, Value
 from varmat.programs.run.loops import Loop, loop_of
-from varmat.programs.run.nodes import NotFusedError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module
@@ -182,12 +181,7 @@ class Select(Kernel):
         return run
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        (result,) = results
-        try:
-            graph.each("where", operands, result)
-        except NotFusedError:
-            whole = [graph.spread(v, result.shape) for v in operands]
-            graph.each("where", whole, result)
+        graph.each("where", operands, results[0])
 
     def in_jax(self, jax: Module, step: Step) -> FunctionOfArrays:
         return jax.numpy.where  # type: ignore[no-any-return]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
 from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 from varmat.programs.run import assembling, nests
 from varmat.programs.run.loops import loop_of
-from varmat.programs.run.nodes import FLAT, MOST, NotFusedError, as_objects
+from varmat.programs.run.nodes import LONG, MOST, NotFusedError, loop_axes
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module
@@ -52,31 +51,19 @@ class Matmul(Kernel):
 
     def _fused(self, graph: Graph, a: Value, b: Value, out: Value) -> None:
         """Products of few elements as sums of products of numbers and vectors."""
-        (x, i), (y, j), k = graph.nodes(a), graph.nodes(b), a.shape[-1]
-        if FLAT in (i, j):
-            raise NotFusedError("a large matrix")
-        if x.ndim == 1:
-            x, i = x[None], None if i is None else i + 1
-        if y.ndim == 1:
-            y = y[:, None]
-        x, y = x[..., None], y[..., None, :, :]
+        x, y = (
+            graph.expanded(v, *((0, 2) if len(v.shape) == 1 else [len(v.shape) - before]))
+            for v, before in ((a, 0), (b, 2))
+        )
         # The axes are leading ones, rows, terms and columns.
-        count = max(x.ndim, y.ndim)
-        places = [] if i is None else [i + count - x.ndim]
-        places += [] if j is None else [j + (j >= y.ndim - 3) + count - y.ndim]
-        axis, term = next(iter(places), None), count - 2
-        if len({*places}) > 1 or math.prod(np.broadcast_shapes(x.shape, y.shape)) > MOST:
+        whole = graph.temporary(np.broadcast_shapes(x.shape, y.shape))
+        axes, term = loop_axes(whole.shape, most=MOST), len(whole.shape) - 2
+        core = [whole.shape[i] for i in axes if i >= term - 1]
+        if len(core) > 1 or min(core, default=LONG + 1) <= LONG:
             raise NotFusedError("a large product")
-        products = graph.pairwise("multiply", x, y)
-        if axis == term:
-            made = np.frompyfunc(lambda v: graph.total("add", v, k), 1, 1)(products.take(0, term))
-            axis = None
-        else:
-            made = graph.folded("add", products, term)
-            axis = axis - 1 if axis is not None and axis > term else axis
-        if axis is not None and len(a.shape) == 1 and axis > term - 1:
-            axis -= 1
-        graph.put(out, as_objects(made), axis)
+        graph.put(whole, *graph.mapped(partial(graph.apply, "multiply"), [x, y], whole.shape, axes))
+        vectors = [term - 1] * (len(a.shape) == 1) + [term + 1] * (len(b.shape) == 1)
+        graph.reduced("accumulate", whole, [term, *vectors], out)
 
     @staticmethod
     def _outer(v: Value, which: int) -> int:

@@ -12,9 +12,8 @@ import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Parts, Results, Run, T
 from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Step, Value, element_places
-from varmat.programs.run import assembling, nests
-from varmat.programs.run.loops import NoLoopError, loop_of
-from varmat.programs.run.nodes import NotFusedError
+from varmat.programs.run import assembling
+from varmat.programs.run.loops import NoLoopError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module
@@ -43,11 +42,7 @@ class Copy(Kernel):
         return partial(np.copyto, results[0], operands[0])
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        try:
-            graph.put(results[0], *graph.copied(operands[0], self.shape))
-        except NotFusedError:
-            name = nests.copy_of(results[0].dtype.itemsize)
-            nests.elementwise(graph, loop_of(*name), [operands[0]] * name[0].nin, results[0])
+        graph.put(results[0], *graph.copied(operands[0], self.shape))
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return lambda x: jax.numpy.broadcast_to(x, self.shape)

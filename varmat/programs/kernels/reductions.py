@@ -13,8 +13,7 @@ import numpy as np
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
 from varmat.programs.ir.program import FLOAT, Layout, Step, Value
 from varmat.programs.run import nests
-from varmat.programs.run.loops import loop_of
-from varmat.programs.run.nodes import FLAT, NotFusedError
+from varmat.programs.run.nodes import NotFusedError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module
@@ -102,13 +101,13 @@ class Accumulate(Kernel):
         return partial(self.ufunc.accumulate, operands[0], self.axis, None, results[0])
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        array, axis = graph.nodes(operands[0])
-        if axis in (FLAT, self.axis):
+        array, axes = graph.nodes(operands[0])
+        if self.axis in axes:
             nests.accumulate(graph, self.ufunc, operands[0], self.axis, results[0])
             return
         name = self.ufunc.__name__
         made = np.frompyfunc(lambda a, b: graph.apply(name, a, b), 2, 1)
-        graph.put(results[0], made.accumulate(array, self.axis), axis)
+        graph.put(results[0], made.accumulate(array, self.axis), axes)
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:
         lax = jax.lax
@@ -156,13 +155,7 @@ class Sum(Kernel):
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (out,) = results
-        try:
-            graph.put(out, *graph.mapped(graph.summed, operands, out.shape))
-        except NotFusedError:
-            loop, total = loop_of(np.add, "dd->d"), operands[0]
-            for x in operands[1:]:
-                nests.elementwise(graph, loop, (total, x), out)
-                total = out
+        graph.put(out, *graph.mapped(graph.summed, operands, out.shape))
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         return _added

@@ -78,7 +78,7 @@ class SparseProduct(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         data, indices, indptr, b = operands
         counts = np.diff(assembling.plain(indptr))
-        rows = assembling.constant_value(graph, np.repeat(np.arange(len(counts)), counts))
+        rows = graph.literal(np.repeat(np.arange(len(counts)), counts))
         source, target = (rows, indices) if self.transposed else (indices, rows)
         if len(b.shape) > 1:
             raise NoLoopError("a product with a matrix")

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.programs.ir.program import BOOL, Shape, Value, contiguous_strides, element_places
-from varmat.programs.run import nests
-from varmat.programs.run.loops import NoLoopError, loop_of
+from varmat.programs.run.loops import NoLoopError
 from varmat.programs.run.nodes import (
-    FLAT,
     LONG,
-    MOST,
     Node,
     Nodes,
-    NotFusedError,
     RowSum,
     as_objects,
     by_places,
     each_place,
-    form_of,
-    loop_length,
+    lengths_of,
+    lines_of,
+    loop_axes,
     offset_of,
     picked,
 )
@@ -34,40 +31,35 @@ if TYPE_CHECKING:
 
 def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     """Elements of an array that lies in one piece, by their places in it."""
-    shape, axis = index.shape, form_of(index.shape)
+    axes = loop_axes(index.shape)
     places = None if index.base.data is None else index.array_in(index.base.data)
-    if axis is None and places is not None:
+    if not axes and places is not None:
         whole = graph.nodes(x)
-        if whole.axis is None:
-            return Nodes(picked(whole.array, places), None)
+        if not whole.axes:
+            return Nodes(picked(whole.array, places), ())
     memory, at = graph.place(x)
-    size, truth = int(x.dtype.itemsize), x.dtype == BOOL
-    n, stage = loop_length(shape, axis), memory.stage
-    if places is None and not index.is_contiguous:
-        raise NoLoopError("places that do not lie in one piece")
+    size, truth, lengths = int(x.dtype.itemsize), x.dtype == BOOL, lengths_of(index.shape, axes)
 
     def node(place: Shape) -> Node:
-        if axis is None:
-            if places is not None:
-                return graph.load(memory, at + size * int(places[place]), 0, 0, truth)
+        if places is None:
             indices, begin = graph.place(index)
-            here = (indices, offset_of(place, index.strides, begin), at, size)
-        elif places is not None:
-            line = (
-                places if axis == FLAT else places[(*place[:axis], slice(None), *place[axis + 1 :])]
+            begin, strides = (
+                offset_of(place, index.strides, begin),
+                lengths_of(index.strides, axes),
             )
-            kept = np.ascontiguousarray(line, np.int64).reshape(-1)
-            here = (graph.constant(kept), 0, at, size)
-        elif axis == FLAT or len(shape) == 1:
-            here = (*graph.place(index), at, size)
         else:
-            raise NoLoopError("places in columns")
-        late = max(stage, here[0].stage)
-        made = graph.make("gather", data=(memory, *here), n=n, stage=late)
+            line = np.ascontiguousarray(lines_of(places, place, axes), np.int64)
+            if not axes:
+                return graph.load(memory, at + size * int(line.item()), (), (), truth)
+            indices, begin, strides = graph.constant(line), 0, line.strides
+        data = (memory, at, strides, size, indices, begin)
+        made = graph.make(
+            "gather", data=data, loops=lengths, stage=max(memory.stage, indices.stage)
+        )
         made.truth = truth
         return made
 
-    return by_places(shape, axis, node)
+    return by_places(index.shape, axes, node)
 
 
 def assemble(
@@ -79,25 +71,25 @@ def assemble(
 ) -> None:
     """An array made of parts, which are added to zeros or to a base, or written over it."""
     shape, size = result.shape, int(result.dtype.itemsize)
-    if form_of(shape) is None and result.size <= MOST:
+    axes = loop_axes(shape)
+    if not axes:
         _assemble_short(graph, result, base, parts, is_written)
         return
-    axis = form_of(shape)
-    totals = [] if base is None else [graph.nodes(base, axis)]
+    totals = [] if base is None else [graph.nodes(base, axes)]
     inside = []
     for place, extent, part, index in parts:
         if index is not None:
             totals.append(_scattered(graph, part, extent, index, shape))
         elif not is_written and (extent, place) == (shape, (0, contiguous_strides(shape, size))):
-            totals.append(graph.nodes(_spread(graph, part, shape), axis))
+            totals.append(graph.nodes(graph.spread(part, shape), axes))
         else:
             inside.append((place, extent, part))
     total = None
     if totals:
         arrays = [x.array for x in totals]
-        total = Nodes(as_objects(each_place(graph.summed, arrays)), axis)
+        total = Nodes(as_objects(each_place(graph.summed, arrays)), axes)
     if total is not None and not inside:
-        graph.put(result, total.array, axis)
+        graph.put(result, *total)
         return
     memory, covers = graph.fresh(result), is_written and base is None
     if total is not None:
@@ -105,28 +97,8 @@ def assemble(
     elif not covers:
         graph.zeros(result)
     for (at, steps), extent, part in inside:
-        part = _spread(graph, part, extent)
-        found, add = graph.nodes(part), not is_written
-        if found.axis != FLAT or steps == contiguous_strides(extent, size):
-            graph.store(memory, extent, at, steps, found, add=add, ordered=not covers)
-            continue
-        view = result.view(extent, at, steps)
-        graph.held.append(view)
-        name = (np.add, "dd->d") if add else nests.copy_of(size)
-        given = [view, part] if add else [part] * name[0].nin
-        nests.elementwise(graph, loop_of(*name), given, view)
-
-
-def _spread(graph: Graph, part: Value, shape: Shape) -> Value:
-    """A part as large as its place."""
-    if part.shape == shape:
-        return part
-    whole = graph.temporary(shape, part.dtype)
-    try:
-        graph.put(whole, *graph.copied(part, shape))
-    except NotFusedError:
-        return graph.spread(part, shape)
-    return whole
+        found = graph.nodes(graph.spread(part, extent))
+        graph.store(memory, extent, at, steps, found, add=not is_written, ordered=not covers)
 
 
 def _assemble_short(
@@ -141,7 +113,7 @@ def _assemble_short(
     zero = graph.number(0.0) if size > 1 else graph.number(False)
     whole = np.full(shape, zero, object)
     if base is not None:
-        whole[...] = graph.nodes(base).array
+        whole[...] = graph.nodes(base, ()).array
     flat = whole.reshape(-1)
     for place, extent, part, index in parts:
         if index is not None:
@@ -149,11 +121,11 @@ def _assemble_short(
             places = np.arange(result.size)
         else:
             places = element_places(extent, place[1], place[0], size)
-            elements = np.broadcast_to(graph.nodes(part, None).array, extent)
+            elements = np.broadcast_to(graph.nodes(part, ()).array, extent)
         for at, each in zip(places.reshape(-1), elements.reshape(-1), strict=True):
             plain = is_written or flat[at] is zero
             flat[at] = each if plain else graph.apply("add", flat[at], each)
-    graph.put(result, whole, None)
+    graph.put(result, whole, ())
 
 
 def _scattered(graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape) -> Nodes:
@@ -166,7 +138,7 @@ def _scattered(graph: Graph, part: Value, extent: Shape, index: Value, shape: Sh
         graph.call(
             "scatter_to", [graph.spread(part, extent) if stride else part, index], [made], n, stride
         )
-        return graph.loaded(made, form_of(shape))
+        return graph.loaded(made, loop_axes(shape))
     places = plain(index).reshape(-1)
     counts = np.bincount(places, minlength=size)
     starts = graph.constant(np.concatenate([[0], np.cumsum(counts)]))
@@ -174,7 +146,7 @@ def _scattered(graph: Graph, part: Value, extent: Shape, index: Value, shape: Sh
     is_sorted = bool(np.all(order == np.arange(n)))
     listed = None if is_sorted else graph.constant(order)
     graph.call("segments_to", [graph.spread(part, extent)], [made], starts, listed, size)
-    return graph.loaded(made, form_of(shape))
+    return graph.loaded(made, loop_axes(shape))
 
 
 def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
@@ -195,14 +167,14 @@ def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
         numbers, begin = graph.place(graph.spread(vector, vector.shape))
         data = (memory, at, matrix.strides[rows], k, numbers, begin)
         stage = max(memory.stage, numbers.stage)
-        made = graph.make("rows", data=data, n=n, stage=stage)
-        graph.put(out, as_objects(made), 0)
+        made = graph.make("rows", data=data, loops=(n,), stage=stage)
+        graph.put(out, as_objects(made), (0,))
         return True
-    weights = graph.nodes(vector).array.item()
+    weights = graph.nodes(vector, (0,)).array.item()
     graph.zeros(out)
     total = graph.memory[id(out)]
     stage = max(weights.stage, memory.stage, total.stage)
-    graph.loops[stage, n][1].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
+    graph.loops[stage, (n,)].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
     total.stage = stage + 1
     return True
 
@@ -212,9 +184,3 @@ def plain(v: Value) -> np.ndarray:
     if v.base.data is None:
         raise NoLoopError("places that are no constants")
     return np.asarray(v.array_in(v.base.data))
-
-
-def constant_value(graph: Graph, x: np.ndarray) -> Value:
-    made = Value(x.shape, x.dtype, data=x)
-    graph.held.append(made)
-    return made

@@ -1,9 +1,9 @@
 """Instructions for LLVM out of the graph of a program.
 
-Numbers are in registers. All steps of one stage over axes of one length are one loop, in vectors,
-with an accumulator for each sum. What a loop needs of an earlier one is computed again if that is
-cheap, and kept in scratch memory otherwise. Scratch memory is assigned at the end, when it is known
-who touches it last.
+Numbers are in registers. All steps of one stage over axes of the same lengths are one nest of
+loops, in vectors, with an accumulator for each reduction. What a nest needs of an earlier one is
+computed again if that is cheap, and kept in scratch memory otherwise. Scratch memory is assigned at
+the end, when it is known who touches it last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.functions import Functions
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory, Node
-from varmat.programs.run.vector_loops import VectorLoop, plan
+from varmat.programs.run.vector_loops import Nest, plan
 
 # Bytes to which scratch memory is aligned.
 LINE = 64
@@ -47,8 +47,6 @@ class Code:
         self.entry.position_before(self._enter)
         self.b = ir.IRBuilder(begin)
         self.one, self.many = Functions(module, 1), Functions(module, WIDTH)
-        # As NumPy has it: x * y - y * x is zero.
-        self.one.flags = self.many.flags = ()
         self.ended = self._exit(1)
         self.failed = self._exit(2)
         self.callback = 0
@@ -78,7 +76,7 @@ class Code:
                 action(self)
             for key in sorted(key for key in graph.loops if key[0] == stage):
                 self._clock += 1
-                VectorLoop(self, key[1], *graph.loops[key], again.get(stage, {})).emit()
+                Nest(self, key[1], graph.loops[key], again.get(stage, {})).emit()
 
     def finish(self) -> None:
         """Return, and assign scratch memory."""
@@ -179,7 +177,7 @@ class Code:
             memory, at, _ = node.data
             return self.read(memory, at, node.truth)
         if node.op == "gather":
-            memory, index, index_at, at, size = node.data
+            memory, at, _, size, index, index_at = node.data
             here = self.b.mul(self.b.load(self.address(index, index_at), typ=INT), INT(size))
             return self.read(memory, self.b.add(here, INT(at)), node.truth)
         return self.one.apply(self.b, node.op, *(self.memo[id(a)] for a in node.args))

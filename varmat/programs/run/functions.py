@@ -164,6 +164,10 @@ PARTS: dict[str, Callable[..., Any]] = {
 
 # --- functions in LLVM's terms ---
 
+# Sums of products, "accumulate", may round once instead of twice, as BLAS does. Other sums and
+# differences may not, so that x * y - y * x is zero.
+CONTRACT = ("contract",)
+
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _ORDERS = {
     "equal": "==", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
@@ -198,9 +202,6 @@ class Functions:
     ----------
     kind, truth : llvmlite.ir.Type
         The types of a value, and of its comparison with another.
-    flags : tuple of str
-        The freedoms of LLVM with additions, multiplications and divisions that `apply` is asked
-        for. By default it may fuse a product and a sum.
     """
 
     def __init__(self, module: ir.Module, width: int) -> None:
@@ -208,7 +209,6 @@ class Functions:
         self.kind, self.truth, self._integers = (
             t if width == 1 else ir.VectorType(t, width) for t in (_DOUBLE, _TRUTH, _INTEGER)
         )
-        self.flags: tuple[str, ...] = ("contract",)
         self._suffix = "f64" if width == 1 else f"v{width}f64"
 
     def constant(self, x: float | bool) -> ir.Constant:
@@ -221,7 +221,9 @@ class Functions:
             return PARTS[name](partial(self.apply, builder), *operands)
         x = [self.constant(v) if isinstance(v, (float, bool)) else v for v in operands]
         if name in _ARITHMETIC:
-            return getattr(builder, _ARITHMETIC[name])(*x, flags=self.flags)
+            return getattr(builder, _ARITHMETIC[name])(*x, flags=CONTRACT * (name == "multiply"))
+        if name == "accumulate":
+            return builder.fadd(*x, flags=CONTRACT)
         if name in _ORDERS:
             return builder.fcmp_ordered(_ORDERS[name], *x)
         if name in _LOGICAL:

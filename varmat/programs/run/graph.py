@@ -2,12 +2,13 @@
 
 Every axis of few elements is written out, so that a value is an array of nodes, one for each place
 on its short axes: a matrix of 1,000 x 5 is five vectors of a loop of 1,000 turns, a sum over its
-rows four additions. Views choose nodes. Equal nodes are one. What does not fit lies in memory, and
-is computed by the inner loops of NumPy and SciPy.
+rows four additions; an array of 1,000 x 100 x 5 is five nodes of two loops. Views choose nodes.
+Equal nodes are one. A value that broadcasts along a loop is read from memory, with a stride of 0.
+What has no code of its own is computed by the inner loops of NumPy and SciPy.
 
-Each node has a stage. Nodes that need a sum over a long axis, or memory that a loop fills, come one
+Each node has a stage. Nodes that need a reduction over a loop, or memory that loops fill, come one
 stage after it. In a stage the actions (numbers, calls, guards, loops of the representation) run in
-the order of the program, then one loop for each length.
+the order of the program, then one nest of loops for all nodes of the same lengths.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from varmat.programs.ir.program import (
     BOOL,
@@ -28,15 +30,15 @@ from varmat.programs.ir.program import (
     Shape,
     Step,
     Value,
+    broadcast_strides,
     contiguous_strides,
-    element_places,
 )
 from varmat.programs.run import nests
 from varmat.programs.run.functions import PARTS, SUPPORTED
-from varmat.programs.run.loops import NoLoopError, loop_of
+from varmat.programs.run.loops import NoLoopError
 from varmat.programs.run.nodes import (
     FIRST,
-    FLAT,
+    LONG,
     MOST,
     Function,
     Memory,
@@ -47,11 +49,12 @@ from varmat.programs.run.nodes import (
     Store,
     as_objects,
     by_places,
+    chosen_nodes,
     each_place,
-    form_of,
-    loop_length,
+    lengths_of,
+    lines_of,
+    loop_axes,
     offset_of,
-    picked,
     shortened,
 )
 
@@ -87,10 +90,8 @@ class Graph:
         self.memory: dict[int, Memory] = {}
         self.arrays: dict[int, Nodes] = {}
         self._count = 0
-        # By stage and length: reductions, and stores (memory, node, offset, stride).
-        self.loops: dict[tuple[int, int], tuple[list[Node], list[Store | RowSum]]] = defaultdict(
-            lambda: ([], [])
-        )
+        # By stage and lengths.
+        self.loops: dict[tuple[int, Shape], list[Store | RowSum]] = defaultdict(list)
         self.actions: dict[int, list[Action]] = defaultdict(list)
         # Steps that are not pure keep their order: the stage of the last one.
         self._impure = 0
@@ -124,15 +125,20 @@ class Graph:
     # --- nodes ---
 
     def make(
-        self, op: str, *args: Node, data: Any = None, n: int | None = None, stage: int | None = None
+        self,
+        op: str,
+        *args: Node,
+        data: Any = None,
+        loops: Shape | None = None,
+        stage: int | None = None,
     ) -> Node:
-        n = max((a.n for a in args), default=0) if n is None else n
+        loops = max((a.loops for a in args), key=len, default=()) if loops is None else loops
         stage = max((a.stage for a in args), default=0) if stage is None else stage
-        key = (op, *map(id, args), repr(data) if op == "constant" else data, n)
+        key = (op, *map(id, args), repr(data) if op == "constant" else data, loops)
         node = self.made.get(key)
         if node is None:
             self._count += 1
-            node = self.made[key] = Node(op, args, data, n, stage, self._count)
+            node = self.made[key] = Node(op, args, data, loops, stage, self._count)
         return node
 
     def number(self, x: float | bool) -> Node:
@@ -144,13 +150,13 @@ class Graph:
     def given(self, value: Any, stage: int, *, truth: bool = False) -> Node:
         """A node for a number that is computed elsewhere."""
         self._count += 1
-        node = Node("given", (), value, 0, stage, self._count)
+        node = Node("given", (), value, (), stage, self._count)
         node.truth = truth
         return node
 
     def apply(self, op: str, *x: Node) -> Node:
         """A function of nodes; those that are composed share what they have in common."""
-        if op == "divide" and x[0].n and not x[1].n:
+        if op == "divide" and x[0].loops and not x[1].loops:
             return self.make("multiply", x[0], self._reciprocal(x[1]))
         if op == "square":
             return self.make("multiply", x[0], x[0])
@@ -200,103 +206,98 @@ class Graph:
             self.require(either(inside, self.make("isnan", x)))
         return one
 
-    def nodes(self, value: Value, axis: Any = "any") -> Nodes:
-        """The nodes of a value; with an axis those along it."""
+    def nodes(self, value: Value, axes: tuple[int, ...] | None = None) -> Nodes:
+        """The nodes of a value; with axes those along them."""
         found = self._nodes(value)
-        if axis == "any" or found.axis == axis:
+        if axes is None or found.axes == axes:
             return found
-        return self.loaded(value, axis)
+        return self.loaded(value, axes)
 
     def _nodes(self, value: Value) -> Nodes:
         found = self.arrays.get(id(value))
         if found is not None:
             return found
-        base = value.base
-        if base.data is not None:
-            return self._constant(value, form_of(value.shape))
-        if id(base) not in self.memory:
-            chosen = self._chosen(value, self.arrays[id(base)])
+        if value.base.data is None and id(value.base) not in self.memory:
+            chosen = chosen_nodes(value, self.arrays[id(value.base)])
             if chosen is not None:
                 return chosen
-        return self.loaded(value, form_of(value.shape))
+        return self.loaded(value, loop_axes(value.shape))
 
-    def _chosen(self, value: Value, whole: Nodes) -> Nodes | None:
-        """The nodes of a view, out of those of its base."""
-        base, along, size = value.base, whole.axis, value.dtype.itemsize
-        if along is None:
-            places = element_places(value.shape, value.strides, value.offset, size)
-            axis = form_of(value.shape)
-            if axis is not None:
-                if axis == FLAT or value.strides[axis] != 0:
-                    return None
-                places = places.take([0], axis)
-            return Nodes(picked(whole.array, places), axis)
-        if along == FLAT:
-            same = value.offset == 0 and value.size == base.size and value.is_contiguous
-            return Nodes(whole.array, FLAT) if same else None
-        for i, n in enumerate(value.shape):
-            if n == base.shape[along] and value.strides[i] == base.strides[along]:
-                shape = shortened(value.shape, i)
-                places = element_places(shape, value.strides, value.offset, size)
-                index = np.unravel_index(places, base.shape)
-                if np.all(index[along] == 0):
-                    short = shortened(base.shape, along)
-                    return Nodes(picked(whole.array, np.ravel_multi_index(index, short)), i)
-        return None
+    def aligned(self, value: Value, shape: Shape, axes: tuple[int, ...]) -> np.ndarray:
+        """The nodes of a value that broadcasts to a shape whose loops are along axes."""
+        found, missing = self.nodes(value), len(shape) - len(value.shape)
+        own = tuple(i - missing for i in axes)
+        is_number = not found.axes and all(value.shape[i] == 1 for i in own if i >= 0)
+        if found.axes == own or is_number:
+            return found.array
+        strides = broadcast_strides(value.shape, value.strides, shape)
+        own_shape = (*(1,) * missing, *value.shape)
+        inner = tuple(n if i in axes else own_shape[i] for i, n in enumerate(shape))
+        return self.loaded(self.viewed(value, inner, strides), axes).array
 
-    def loaded(self, value: Value, axis: int | None) -> Nodes:
-        base = value.base
-        if base.data is not None:
-            return self._constant(value, axis)
-        if axis == FLAT and not value.is_contiguous:
-            value = self.spread(value, value.shape)
-            base = value
-        memory = self.stored(base)
-        n = loop_length(value.shape, axis)
-        stride = 0 if not n else value.dtype.itemsize if axis == FLAT else value.strides[axis or 0]
+    def expanded(self, value: Value, *axes: int) -> Value:
+        """A value with more axes, of one element, at these places."""
+        shape, strides = list(value.shape), list(value.strides)
+        for i in axes:
+            shape.insert(i, 1)
+            strides.insert(i, 0)
+        return self.viewed(value, tuple(shape), tuple(strides))
+
+    def viewed(self, value: Value, shape: Shape, strides: Shape) -> Value:
+        """A value with other axes, along which it may be repeated."""
+        if value.base.data is not None:
+            return self.literal(as_strided(value.array_in(value.base.data), shape, strides))
+        view = value.view(shape, value.offset, strides)
+        self.held.append(view)
+        return view
+
+    def loaded(self, value: Value, axes: tuple[int, ...]) -> Nodes:
+        if value.base.data is not None:
+            return self._constant(value, axes)
+        memory, lengths = self.stored(value.base), lengths_of(value.shape, axes)
+        strides, truth = lengths_of(value.strides, axes), value.dtype == BOOL
 
         def node(place: Shape) -> Node:
             at = offset_of(place, value.strides, value.offset)
-            if n and stride == 0:
-                return self.load(memory, at, 0, 0, value.dtype == BOOL)
-            return self.load(memory, at, stride, n, value.dtype == BOOL)
+            return self.load(memory, at, strides, lengths, truth)
 
-        return by_places(value.shape, axis, node)
+        return by_places(value.shape, axes, node)
 
-    def load(self, memory: Memory, at: int, stride: int, n: int, truth: bool = False) -> Node:
-        node = self.make("load", data=(memory, at, stride), n=n, stage=memory.stage)
+    def load(
+        self, memory: Memory, at: int, strides: Shape, lengths: Shape, truth: bool = False
+    ) -> Node:
+        if not any(strides):
+            strides = lengths = ()
+        node = self.make("load", data=(memory, at, strides), loops=lengths, stage=memory.stage)
         node.truth = truth
         return node
 
-    def _constant(self, value: Value, axis: int | None) -> Nodes:
+    def _constant(self, value: Value, axes: tuple[int, ...]) -> Nodes:
         x = value.array_in(value.base.data)
-        if axis == FLAT:
-            x = np.ascontiguousarray(x).reshape(-1)
-            return Nodes(as_objects(self._column(x)), FLAT)
+        return by_places(value.shape, axes, lambda place: self._line(lines_of(x, place, axes)))
 
-        def node(place: Shape) -> Node:
-            if axis is None:
-                return self.number(x[place])
-            return self._column(x[(*place[:axis], slice(None), *place[axis + 1 :])])
-
-        return by_places(value.shape, axis, node)
-
-    def _column(self, x: np.ndarray) -> Node:
-        """A line of a constant, in one piece."""
-        if x.strides[0] == 0:
-            return self.number(x[0])
-        key = x.ctypes.data, x.strides, len(x)
+    def _line(self, x: np.ndarray) -> Node:
+        """Part of a constant, in one piece."""
+        if not any(x.strides):
+            return self.number(x[(0,) * x.ndim])
+        key = x.ctypes.data, x.strides, x.shape
         if key not in self.columns:
             self.held.append(x)  # or another array could come to lie there
             is_truth = x.dtype == bool
-            if not (is_truth or x.dtype == FLOAT) or x.strides[0] != x.itemsize:
-                x = np.ascontiguousarray(x, bool if is_truth else float)
-            self.columns[key] = self.load(self.constant(x), 0, x.itemsize, len(x), is_truth)
+            once = x[tuple(slice(None) if stride else slice(1) for stride in x.strides)]
+            once = np.ascontiguousarray(once, bool if is_truth else float)
+            strides = broadcast_strides(once.shape, once.strides, x.shape)
+            self.columns[key] = self.load(self.constant(once), 0, strides, x.shape, is_truth)
         return self.columns[key]
 
     def constant(self, x: np.ndarray) -> Memory:
         self.held.append(x)
         return Memory(x.ctypes.data, x.nbytes, x.itemsize, is_constant=True)
+
+    def literal(self, x: np.ndarray) -> Value:
+        made = Value(x.shape, x.dtype, data=x)
+        self.held.append(made)
+        return made
 
     # --- memory ---
 
@@ -337,28 +338,29 @@ class Graph:
         ordered: bool = False,
     ) -> None:
         """Write nodes to memory, after what was written before if `ordered`; or add them to it."""
-        array, axis = found
         after = memory.stage if add or ordered else 0
-        if axis == FLAT:
-            if strides != contiguous_strides(shape, memory.itemsize):
-                raise NotFusedError("a store of a flattened array in pieces")
-            size = math.prod(shape)
-            self._store(memory, array.item(), offset, memory.itemsize, size, after, add)
-            return
-        n = loop_length(shape, axis)
-        for place in np.ndindex(array.shape):
+        lengths, along = lengths_of(shape, found.axes), lengths_of(strides, found.axes)
+        for place in np.ndindex(found.array.shape):
+            node: Any = found.array[place]
             at = offset_of(place, strides, offset)
-            stride = strides[axis] if n else 0  # type: ignore[index]
-            node: Any = array[place]
-            self._store(memory, node, at, stride, n, after, add)
+            self._store(memory, node, at, along, lengths, after, add)
 
     def _store(
-        self, memory: Memory, node: Node, at: int, stride: int, n: int, after: int, add: bool
+        self,
+        memory: Memory,
+        node: Node,
+        at: int,
+        strides: Shape,
+        lengths: Shape,
+        after: int,
+        add: bool,
     ) -> None:
         node = self.truth(node) if memory.itemsize == 1 else self._float(node)
         stage = max(node.stage, after)
-        if n:
-            self.loops[stage, n][1].append(Store(memory, node, at, stride, add))
+        if lengths:
+            self.loops[stage, lengths].append(
+                Store(memory, node, at, strides, "add" if add else "")
+            )
             memory.stage = max(memory.stage, stage + 1)
         else:
             self.act(stage, lambda code: code.store_number(memory, node, at, add))
@@ -390,78 +392,70 @@ class Graph:
                 pass
         self.python(step)
 
-    def put(self, value: Value, array: np.ndarray, axis: int | None) -> None:
+    def put(self, value: Value, array: np.ndarray, axes: tuple[int, ...]) -> None:
         """Say what the nodes of a result are."""
-        self.arrays[id(value)] = Nodes(array.reshape(shortened(value.shape, axis)), axis)
+        self.arrays[id(value)] = Nodes(array.reshape(shortened(value.shape, axes)), axes)
 
     def each(self, op: str, operands: Sequence[Value], result: Value) -> None:
         """An elementwise function of values that broadcast."""
         self.put(result, *self.mapped(partial(self.apply, op), operands, result.shape))
 
-    def mapped(self, op: Function, operands: Sequence[Value], shape: Shape) -> Nodes:
-        found = [self.nodes(v) for v in operands]
-        arrays = [
-            (v, x) for v, x in zip(operands, found, strict=True) if v.size != 1 or v.shape == shape
-        ]
-        axes = {
-            x.axis if x.axis in (FLAT, None) else x.axis + len(shape) - len(v.shape)
-            for v, x in arrays
-        }
-        if len(axes - {None}) > 1 or axes == {FLAT, None} or FLAT in axes:
-            return self._flat(op, operands, shape)
-        axis = next(iter(axes - {None}), None)
-        if math.prod(shortened(shape, axis)) > MOST or (
-            axis is None and form_of(shape) is not None
-        ):
-            return self._flat(op, operands, shape)
-        given = [x.array for x in found]
-        made = each_place(op, given)
-        return Nodes(as_objects(made).reshape(shortened(shape, axis)), axis)
+    def mapped(
+        self,
+        op: Function,
+        operands: Sequence[Value],
+        shape: Shape,
+        axes: tuple[int, ...] | None = None,
+    ) -> Nodes:
+        """A function of the nodes of values that broadcast; its loops are those of the operands."""
+        axes = self._common(operands, shape) if axes is None else axes
+        made = each_place(op, [self.aligned(v, shape, axes) for v in operands])
+        return Nodes(np.broadcast_to(made, shortened(shape, axes)), axes)
 
-    def _flat(self, op: Function, operands: Sequence[Value], shape: Shape) -> Nodes:
-        """The same of arrays of one shape, and of numbers, along all axes at once."""
-        given = []
+    def _common(self, operands: Sequence[Value], shape: Shape) -> tuple[int, ...]:
+        """The loops of a result: those of the operands, and axes along which only numbers vary."""
+        found, taken = [], set()
         for v in operands:
-            if v.size == 1 and math.prod(shape) != 1:
-                given.append(self.nodes(v).array.item())
-            elif v.shape == shape:
-                given.append(self.nodes(v, FLAT).array.item())
-            else:
-                raise NotFusedError("arrays that broadcast along several long axes")
-        return Nodes(as_objects(op(*given)), FLAT)
+            axes, missing = self.nodes(v).axes, len(shape) - len(v.shape)
+            found.append([i + missing for i in axes])
+            if axes:
+                taken |= {i for i, n in enumerate(v.shape, missing) if n > 1}
+        given = dict.fromkeys(i for each in sorted(found, key=len, reverse=True) for i in each)
+        if not given:
+            return loop_axes(shape)
+        free = tuple(1 if i in taken else n for i, n in enumerate(shape))
+        axes = tuple(given)
+        for i, n in enumerate(free):
+            if n > 1 and math.prod(shortened(shape, axes)) > LONG:
+                axes = (*axes, i)
+        return loop_axes(shape, axes, MOST)
 
     def reduced(self, op: str, x: Value, axes: Sequence[int], result: Value) -> None:
         """A reduction over axes."""
-        array, axis = self.nodes(x)
-        if axis == FLAT:
-            if len(axes) < len(x.shape):
-                raise NotFusedError("a reduction of some axes of a large matrix")
-            self.put(result, as_objects(self.total(op, array.item(), x.size)), None)
-            return
-        if len(x.shape) - len(axes) and axis is not None and math.prod(array.shape) > MOST:
-            raise NotFusedError("too many nodes")
-        for i in sorted(axes, reverse=True):
-            if i != axis:
-                array = self.folded(op, array, i)
-                axis = axis if axis is None or axis < i else axis - 1
-            else:
-                n = x.shape[i]
-                line = array.take(0, i)
-                array = as_objects(np.frompyfunc(lambda v, n=n: self.total(op, v, n), 1, 1)(line))
-                axis = None
-        self.put(result, array, axis)
+        array, loops = self.nodes(x)
+        for i in sorted(set(axes) - set(loops), reverse=True):
+            array = np.expand_dims(self.folded(op, array, i), i)
+        over = [k for k, i in enumerate(loops) if i in axes]
+        if over:
+            lengths = lengths_of(x.shape, loops)
+            total = np.frompyfunc(lambda node: self.total(op, node, lengths, over), 1, 1)
+            array = as_objects(total(array))
+        kept = tuple(i - sum(j < i for j in axes) for i in loops if i not in axes)
+        self.put(result, array, kept)
 
     def folded(self, op: str, x: np.ndarray, axis: int) -> np.ndarray:
         """A reduction over a short axis, by halves."""
         parts = [x.take(j, axis) for j in range(x.shape[axis])]
         if not parts:
             raise NotFusedError("a reduction of nothing")
+        if op == "accumulate":
+            return as_objects(reduce(np.frompyfunc(partial(self.make, op), 2, 1), parts))
         if op != "logaddexp":
-            return self._joined(op, parts)
-        most = self._joined("maximum", parts)
+            return self.joined(op, parts)
+        most = self.joined("maximum", parts)
         return as_objects(np.frompyfunc(self._log_sum_exp, len(parts) + 1, 1)(most, *parts))
 
-    def _joined(self, op: str, parts: list[np.ndarray]) -> np.ndarray:
+    def joined(self, op: str, parts: list[np.ndarray]) -> np.ndarray:
         while len(parts) > 1:
             parts = [
                 self.pairwise(op, *parts[j : j + 2]) if j + 1 < len(parts) else parts[j]
@@ -475,7 +469,7 @@ class Graph:
     def summed(self, *x: Node) -> Node:
         """The sum of several nodes: of a few in their order, as other runners have it."""
         if len(x) > FEW:
-            return self._joined("add", [as_objects(each) for each in x]).item()  # type: ignore[no-any-return]
+            return self.joined("add", [as_objects(each) for each in x]).item()  # type: ignore[no-any-return]
         return reduce(partial(self.apply, "add"), x)
 
     def _log_sum_exp(self, most: Node, *x: Node) -> Node:
@@ -489,30 +483,53 @@ class Graph:
         infinite = self.apply("equal", size, self.number(math.inf))
         return self.apply("where", infinite, self.number(0.0), x)
 
-    def total(self, op: str, x: Node, n: int) -> Node:
-        """A reduction over a long axis."""
+    def total(
+        self, op: str, x: Node, lengths: Shape = (), over: Sequence[int] | None = None
+    ) -> Node:
+        """A reduction over loops, of those of a node by default all."""
+        lengths = lengths or x.loops
+        over = range(len(lengths)) if over is None else over
+        n = math.prod(lengths[k] for k in over)
         if op == "logaddexp":
-            if not x.n:
+            if not x.loops:
                 return self.apply("add", x, self.number(math.log(n)))
-            most = self.total("maximum", x, n)
-            shift = self._finite(most)
-            total = self.total("add", self.apply("exp", self.apply("subtract", x, shift)), n)
-            return self.apply("add", shift, self.apply("log", total))
+            most = self.total("maximum", x, lengths, over)
+            shift = self.along(self._finite(most), lengths, over)
+            terms = self.apply("exp", self.apply("subtract", x, shift))
+            sums = self.apply("log", self.total("add", terms, lengths, over))
+            return self.apply("add", self._finite(most), sums)
+        op = "add" if op == "accumulate" else op
         if op not in FIRST:
-            raise NotFusedError(f"{op} along a long axis")
+            raise NotFusedError(f"{op} along a loop")
         x = self.truth(x) if op == "logical_and" else self._float(x)
-        if not x.n:
+        if not x.loops:
             return self.apply("multiply", x, self.number(float(n))) if op == "add" else x
-        known = len(self.made)
-        node = self.make(f"{op} all", x, n=0, stage=x.stage + 1)
-        node.truth = op == "logical_and"
-        if len(self.made) > known:
-            self.loops[x.stage, x.n][0].append(node)
-        return node
+        key = (f"{op} all", id(x), *over)
+        if key not in self.made:
+            kept = shortened(lengths, over)
+            size = 1 if op == "logical_and" else 8
+            memory, strides = self.scratch(math.prod(kept), size), contiguous_strides(kept, size)
+            strides = tuple(0 if k in over else stride for k, stride in enumerate(strides))
+            self.loops[x.stage, lengths].append(Store(memory, x, 0, strides, op, True))
+            memory.stage = x.stage + 1
+            left = [k for k in range(len(lengths)) if k not in over]
+            along = lengths_of(strides, left), lengths_of(lengths, left)
+            self.made[key] = self.load(memory, 0, *along, op == "logical_and")
+        return self.made[key]
+
+    def along(self, x: Node, lengths: Shape, over: Sequence[int]) -> Node:
+        """A node without some of the loops, as one of all of them."""
+        if not x.loops:
+            return x
+        memory = self.scratch(math.prod(x.loops))
+        strides = iter(contiguous_strides(x.loops, 8))
+        self._store(memory, x, 0, contiguous_strides(x.loops, 8), x.loops, 0, False)
+        spread = tuple(0 if k in over else next(strides) for k in range(len(lengths)))
+        return self.load(memory, 0, spread, lengths)
 
     def require(self, holds: Node) -> None:
         """End the run unless a truth value holds."""
-        holds = self.total("logical_and", holds, holds.n) if holds.n else self.truth(holds)
+        holds = self.total("logical_and", holds) if holds.loops else self.truth(holds)
         self.impure(holds.stage)
         self.act(holds.stage, lambda code: code.guard(holds))
 
@@ -546,9 +563,10 @@ class Graph:
         """A copy of a value that broadcasts, in one piece."""
         if v.shape == shape and v.is_contiguous:
             return v
+        if v.base.data is not None:
+            return self.literal(np.array(np.broadcast_to(v.array_in(v.base.data), shape)))
         whole = self.temporary(shape, v.dtype)
-        name = nests.copy_of(v.dtype.itemsize)
-        nests.elementwise(self, loop_of(*name), [v] * name[0].nin, whole)
+        self.put(whole, *self.copied(v, shape))
         return whole
 
     def zeros(self, result: Value) -> None:
@@ -562,19 +580,7 @@ class Graph:
 
     def copied(self, v: Value, shape: Shape) -> Nodes:
         """The nodes of a value that broadcasts to a shape."""
-        axis = form_of(shape)
-        if v.size == 1:
-            array = np.empty(shortened(shape, axis), object)
-            array[...] = self.nodes(v).array.item()
-            return Nodes(array, axis)
-        array, along = self.nodes(v)
-        if v.shape == shape:
-            return Nodes(array, along)
-        if FLAT in (axis, along) or (
-            along is not None and along + len(shape) - len(v.shape) != axis
-        ):
-            raise NotFusedError("a broadcast of a large array")
-        return Nodes(np.broadcast_to(array, shortened(shape, axis)), axis)
+        return self.mapped(lambda x: x, [v], shape)
 
     def elementwise(self, kernel: Any, name: str, operands: Sequence[Value], result: Value) -> None:
         """An elementwise function: of nodes, or else by the loop of a ufunc."""

@@ -14,7 +14,7 @@ from varmat.programs.run.loops import Loop, NoLoopError, loop_of
 if TYPE_CHECKING:
     from varmat.programs.run.graph import Graph
 
-COPY, COPY_TRUTHS = (np.positive, "d->d"), (np.logical_or, "??->?")
+COPY = (np.positive, "d->d")
 _EXTREMES: dict[np.ufunc, float] = {np.maximum: -math.inf, np.minimum: math.inf}
 
 
@@ -69,15 +69,8 @@ def _around(
     return [shape[i] for i in order], [strides[i] for i in order]
 
 
-def copy_of(size: int) -> tuple[np.ufunc, str]:
-    """The loop that copies elements of so many bytes."""
-    return COPY if size == 8 else COPY_TRUTHS
-
-
 def filled(graph: Graph, x: float, result: Value) -> None:
-    number = Value((), data=np.asarray(x))
-    graph.held.append(number)
-    elementwise(graph, loop_of(*COPY), [number], result)
+    elementwise(graph, loop_of(*COPY), [graph.literal(np.asarray(x))], result)
 
 
 def reduce(graph: Graph, ufunc: np.ufunc, x: Value, axes: Sequence[int], result: Value) -> None:

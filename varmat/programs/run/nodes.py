@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.programs.ir.program import Shape
+from varmat.programs.ir.program import Shape, Value, element_places
 
 Function = Callable[..., "Node"]
-# The axis of nodes along all axes at once.
-FLAT = -1
 
 # Functions of numbers that are truth values.
 TRUTHS = frozenset({
@@ -31,21 +29,21 @@ class NotFusedError(Exception):
 LONG, MOST = 16, 256
 
 
-def long_axis(shape: Shape) -> int | None:
-    return int(np.argmax(shape)) if shape and max(shape) > LONG else None
+def shortened(shape: Shape, axes: Sequence[int]) -> Shape:
+    """A shape with one element along axes."""
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
-def shortened(shape: Shape, axis: int | None) -> Shape:
-    """A shape with one element along an axis."""
-    return () if axis == FLAT else tuple(1 if i == axis else n for i, n in enumerate(shape))
-
-
-def form_of(shape: Shape) -> int | None:
-    """Which axis of an array becomes a loop."""
-    axis = long_axis(shape)
-    if axis is not None and math.prod(shortened(shape, axis)) > LONG:
-        return FLAT
-    return axis
+def loop_axes(shape: Shape, given: Sequence[int] = (), most: int = 0) -> tuple[int, ...]:
+    """Which axes of an array become loops: those that are given or long, and then leading ones
+    until at most so many elements are left.
+    """
+    axes = (*given, *(i for i, n in enumerate(shape) if n > LONG and i not in given))
+    most = most or (LONG if axes else MOST)
+    for i, n in enumerate(shape):
+        if math.prod(shortened(shape, axes)) > most and n > 1 and i not in axes:
+            axes = (*axes, i)
+    return axes if given else tuple(sorted(axes))
 
 
 def as_objects(x: object) -> np.ndarray:
@@ -83,14 +81,14 @@ class Memory:
 
 
 class Node:
-    """A number (n = 0), or one element of a long axis for each turn of a loop of n."""
+    """A number, or one element for each turn of loops of the lengths `loops`."""
 
-    __slots__ = ("args", "data", "n", "number", "op", "stage", "truth")
+    __slots__ = ("args", "data", "loops", "number", "op", "stage", "truth")
 
     def __init__(
-        self, op: str, args: tuple[Node, ...], data: Any, n: int, stage: int, number: int
+        self, op: str, args: tuple[Node, ...], data: Any, loops: Shape, stage: int, number: int
     ) -> None:
-        self.op, self.args, self.data, self.n, self.stage = op, args, data, n, stage
+        self.op, self.args, self.data, self.loops, self.stage = op, args, data, loops, stage
         # In the order in which nodes are made: operands come first.
         self.number = number
         self.truth = op in TRUTHS
@@ -102,13 +100,13 @@ class Nodes(NamedTuple):
     Attributes
     ----------
     array : ndarray of Node
-        One for each place on the short axes; along the long axis it has one element.
-    axis : int or None
-        The long axis; -1 where all axes are one.
+        One for each place on the short axes; along axes that are loops it has one element.
+    axes : tuple of int
+        The axes that are loops, the outer one first.
     """
 
     array: np.ndarray
-    axis: int | None
+    axes: tuple[int, ...]
 
 
 def offset_of(place: Shape, strides: Shape, offset: int = 0) -> int:
@@ -116,18 +114,30 @@ def offset_of(place: Shape, strides: Shape, offset: int = 0) -> int:
     return offset + sum(map(int.__mul__, place, strides))
 
 
-def loop_length(shape: Shape, axis: int | None) -> int:
-    return 0 if axis is None else math.prod(shape) if axis == FLAT else shape[axis]
+def lengths_of(shape: Shape, axes: Sequence[int]) -> Shape:
+    return tuple(shape[i] for i in axes)
 
 
 class Store(NamedTuple):
-    """Elements of a loop that are written to memory."""
+    """Elements of loops that are written to memory, or joined with what is there.
+
+    Attributes
+    ----------
+    memory, at, strides
+        The place; by how many bytes it moves on in each loop. Along axes of a reduction that is 0.
+    node : Node
+    op : str
+        The function that joins; "" writes.
+    is_total : bool
+        Whether a reduction begins here, from the first value of `op`.
+    """
 
     memory: Memory
     node: Node
     at: int
-    stride: int
-    add: bool
+    strides: Shape
+    op: str = ""
+    is_total: bool = False
 
 
 class RowSum(NamedTuple):
@@ -141,11 +151,17 @@ class RowSum(NamedTuple):
     columns: int
 
 
-def by_places(shape: Shape, axis: int | None, node: Callable[[Shape], Node]) -> Nodes:
-    array = np.empty(shortened(shape, axis), object)
+def by_places(shape: Shape, axes: tuple[int, ...], node: Callable[[Shape], Node]) -> Nodes:
+    array = np.empty(shortened(shape, axes), object)
     for place in np.ndindex(array.shape):
         array[place] = node(place)
-    return Nodes(array, axis)
+    return Nodes(array, axes)
+
+
+def lines_of(x: np.ndarray, place: Shape, axes: Sequence[int]) -> np.ndarray:
+    """The part of an array along loops, in their order, that a node is given."""
+    part = x[tuple(slice(None) if i in axes else j for i, j in enumerate(place))]
+    return part.transpose([sorted(axes).index(i) for i in axes])
 
 
 def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -161,3 +177,30 @@ def each_place(op: Function, arrays: Sequence[np.ndarray]) -> np.ndarray:
     for place in np.ndindex(shape):
         made[place] = op(*(x[place] for x in whole))
     return made
+
+
+def chosen_nodes(value: Value, whole: Nodes) -> Nodes | None:
+    """The nodes of a view, out of those of its base."""
+    base, size, axes = value.base, value.dtype.itemsize, []
+    for along in whole.axes:
+        same = [
+            i
+            for i, n in enumerate(value.shape)
+            if n == base.shape[along] and value.strides[i] == base.strides[along]
+        ]
+        if not same:
+            return None
+        axes.append(same[0])
+    if not axes:
+        axes = [*loop_axes(value.shape)]
+        if any(value.strides[i] for i in axes):
+            return None
+    places = element_places(shortened(value.shape, axes), value.strides, value.offset, size)
+    if places.size > MOST:
+        return None
+    if whole.axes:
+        index = np.unravel_index(places, base.shape)
+        if any(np.any(index[along]) for along in whole.axes):
+            return None
+        places = np.ravel_multi_index(index, shortened(base.shape, whole.axes))
+    return Nodes(picked(whole.array, places), tuple(axes))

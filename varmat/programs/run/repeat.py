@@ -12,7 +12,7 @@ from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import BIT, INT, POINTER, declared
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.loops import NoLoopError
-from varmat.programs.run.nodes import Memory, Nodes, by_places, form_of
+from varmat.programs.run.nodes import Memory, Nodes, by_places, loop_axes
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
@@ -23,7 +23,7 @@ Given = Memory | Callable[[Graph], Nodes]
 
 
 def is_short(v: Value) -> bool:
-    return v.size <= IN_REGISTERS and form_of(v.shape) is None
+    return v.size <= IN_REGISTERS and not loop_axes(v.shape)
 
 
 class Repeat:
@@ -49,7 +49,7 @@ class Repeat:
         self.strides = [v.strides for v in operands]
         for i, v in enumerate(operands):
             if is_short(v) and not n <= i < m:
-                self.nodes[i] = graph.nodes(v, None)
+                self.nodes[i] = graph.nodes(v, ())
                 continue
             if (
                 v.strides[n <= i < m :]
@@ -69,7 +69,7 @@ class Repeat:
             if not n <= i < k and is_short(v):
                 array = _later(graph, v, stage)
                 self.made[i] = array
-                graph.put(v, array.array, None)
+                graph.put(v, *array)
                 continue
             itemsize = int(v.dtype.itemsize)
             if i < n:  # there are two places, which the trips use in turns
@@ -191,7 +191,7 @@ class Repeat:
 
 def _later(graph: Graph, v: Value, stage: int) -> Nodes:
     """The nodes of a result whose values come with the instructions."""
-    return by_places(v.shape, None, lambda _: graph.given(None, stage, truth=v.dtype == BOOL))
+    return by_places(v.shape, (), lambda _: graph.given(None, stage, truth=v.dtype == BOOL))
 
 
 def _pointing(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory:
@@ -207,8 +207,6 @@ def _in_registers(v: Value, values: Sequence[ir.Value]) -> Callable[[Graph], Nod
 
     def nodes(graph: Graph) -> Nodes:
         taken = iter(values)
-        return by_places(
-            v.shape, None, lambda _: graph.given(next(taken), 0, truth=v.dtype == BOOL)
-        )
+        return by_places(v.shape, (), lambda _: graph.given(next(taken), 0, truth=v.dtype == BOOL))
 
     return nodes

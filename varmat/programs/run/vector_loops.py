@@ -1,155 +1,262 @@
-"""Loops over long axes as vector instructions."""
+"""Nests of loops as vector instructions.
+
+A nest runs over one axis in vectors, and over the others one element at a time. A node is computed
+as far outside as it varies. A reduction has an accumulator in the loops that are reduced; where a
+loop around them is reduced as well, the accumulators are in memory.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
+from varmat.programs.ir.program import Shape, contiguous_strides
 from varmat.programs.run.compiler import BIT, BYTE, DOUBLE, INT, INT32
+from varmat.programs.run.functions import CONTRACT, Functions
 from varmat.programs.run.functions import LANES as WIDTH
+from varmat.programs.run.nests import merged
 from varmat.programs.run.nodes import FIRST, Memory, Node, RowSum, Store
 
 if TYPE_CHECKING:
     from varmat.programs.run.code import Code
     from varmat.programs.run.graph import Graph
 
-# Nodes that are kept rather than computed again.
+# Nodes that take as long as a dozen others.
 HEAVY = frozenset({"divide", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
      "sin", "cos", "divide1p", "half_exp", "half_expm1", "arctan", "gather", "rows"})  # fmt: skip
 READS = frozenset({"load", "gather", "rows"})
+# Elements that a loop can keep in the cache.
+CACHED = 1 << 12
 
 
-class VectorLoop:
-    """All sums and stores of one stage along axes of one length.
+class Nest:
+    """All reductions and stores of one stage along axes of the same lengths.
 
     Parameters
     ----------
     code : Code
-    n : int
-    reductions : list of Node
+    lengths : tuple of int
     stores : list of Store
     again : dict
         By the id of a node, the node that loads it.
     """
 
     def __init__(
-        self,
-        code: Code,
-        n: int,
-        reductions: list[Node],
-        stores: list[Store | RowSum],
-        again: dict[int, Node],
+        self, code: Code, lengths: Shape, stores: list[Store | RowSum], again: dict[int, Node]
     ) -> None:
-        self.code, self.n, self.reductions, self.stores = code, n, reductions, stores
-        # What is computed, in order: the node and what stands for it; and the numbers it takes.
+        self.code, self.stores = code, stores
+        # What is computed: the node and what stands for it; and the numbers it takes.
         found: dict[int, tuple[Node, Node]] = {}
         self._numbers: dict[int, Node] = {}
-        stack = [*(r.args[0] for r in reductions), *(s.node for s in stores)]
+        stack = [s.node for s in stores]
         while stack:
             node = stack.pop()
-            if not node.n:
+            if not node.loops:
                 self._numbers[id(node)] = node
             elif id(node) not in found:
                 now = again.get(id(node), node)
                 found[id(node)] = node, now
                 stack += now.args
-        self._order = sorted(found.values(), key=lambda pair: pair[0].number)
+        order = sorted(found.values(), key=lambda pair: pair[0].number)
+        self._arrange(lengths, [now for _, now in order if now.op in READS])
+        depth: dict[int, int] = {}
+        self._order: list[list[tuple[Node, Node]]] = [[] for _ in self.lengths]
+        for node, now in order:
+            own = self._depth(now) if now.op in READS else -1
+            depth[id(node)] = max([own, *(depth.get(id(a), -1) for a in now.args)])
+            self._order[depth[id(node)]].append((node, now))
+        # By the loop in whose body they begin and end, the outermost being 0; and before all, -1.
+        last = len(self.lengths) - 1
+        self._totals = [
+            [s for s in stores if isinstance(s, Store) and s.is_total and self._depth(s) == k]
+            for k in range(-1, last)
+        ]
+        self._all_totals = [s for each in self._totals for s in each]
+        around = {id(s) for s in self._all_totals}
+        self._inside = [s for s in stores if id(s) not in around]
+
+    def _arrange(self, lengths: Shape, reads: list[Node]) -> None:
+        """Order the axes, the one in vectors last, and join those that are one line everywhere."""
+        places = [*reads, *self.stores]
+        along = [_strides(place) for place in places]
+        strange = [sum(s[k] not in (0, 1, 8) for s in along) for k in range(len(lengths))]
+        inner = min(
+            range(len(lengths)), key=lambda k: (lengths[k] < WIDTH, strange[k], -lengths[k])
+        )
+        order = [*(k for k in range(len(lengths)) if k != inner), inner]
+        self.lengths, found = merged(
+            [lengths[k] for k in order], [[s[k] for k in order] for s in along]
+        )
+        self._along = {id(place): [s[i] for s in found] for i, place in enumerate(places)}
+        self.n = self.lengths[-1]
+        self.width = WIDTH if self.n >= WIDTH else 1
+        self.lane = self.code.many if self.width > 1 else self.code.one
+
+    def _depth(self, place: Node | Store) -> int:
+        """The innermost loop in which a place in memory moves."""
+        return max((k for k, stride in enumerate(self._along[id(place)]) if stride), default=-1)
 
     def emit(self) -> None:
-        code, n, width = self.code, self.n, WIDTH
-        self._splats = {key: code.splat(code.number(node)) for key, node in self._numbers.items()}
-        weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order)
-        copies = max(1, min(4 if weight < 16 else 2 if weight < 60 else 1, n // width))
-        firsts = [self._first(r) for r in self.reductions]
+        code = self.code
+        made = {key: code.number(node) for key, node in self._numbers.items()}
         with code.repeated():
-            if copies == 1 and n % width:
-                turns = -(-n // width)
-                made = code.over(turns, firsts, lambda t, x: self._last(0, t, x))
-            else:
-                made = self._whole(copies, firsts)
-        for r, x in zip(self.reductions, made, strict=True):
-            code.memo[id(r)] = self._of_lanes(r, x)
+            self._level(0, made, [], [])
 
-    def _whole(self, copies: int, firsts: list[ir.Value]) -> list[ir.Value]:
-        code, n, count, step = self.code, self.n, len(self.reductions), copies * WIDTH
-        whole = n // step * step
+    def _level(
+        self, k: int, made: dict[int, ir.Value], index: list[ir.Value], carried: list[ir.Value]
+    ) -> list[ir.Value]:
+        """The loop over an axis and those within it, and the reductions that begin before it."""
+        code, own = self.code, self._totals[k]
+        start = [*carried, *(self._first(s) for s in own)]
+        if k == len(self.lengths) - 1:
+            if self.width > 1:
+                made = {key: code.splat(x) for key, x in made.items()}
+            done = self._vectors(made, index, start)
+        else:
+
+            def turn(i: ir.Value, x: list[ir.Value]) -> list[ir.Value]:
+                here = self._computed(k, made, [*index, i], code.one)
+                return self._level(k + 1, here, [*index, i], x)
+
+            done = code.over(self.lengths[k], start, turn)
+        for s, x in zip(own, done[len(carried) :], strict=True):
+            self._store(s, self._of_lanes(s, x), index, code.one)
+        return done[: len(carried)]
+
+    def _computed(
+        self, k: int, made: dict[int, ir.Value], index: list[ir.Value], lane: Functions
+    ) -> dict[int, ir.Value]:
+        """All values in the body of a loop."""
+        made = dict(made)
+        for node, now in self._order[k]:
+            made[id(node)] = (
+                self._read(now, index, lane)
+                if now.op in READS
+                else lane.apply(self.code.b, now.op, *(made[id(a)] for a in now.args))
+            )
+        return made
+
+    def _vectors(
+        self, made: dict[int, ir.Value], index: list[ir.Value], firsts: list[ir.Value]
+    ) -> list[ir.Value]:
+        """The innermost loop."""
+        code, n, width, count = self.code, self.n, self.width, len(firsts)
+        weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order[-1])
+        copies = 4 if weight < 16 else 2 if weight < 60 else 1
+        copies = max(1, min(copies, n // WIDTH))
 
         def body(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            made: list[ir.Value] = []
+            results: list[ir.Value] = []
             for c in range(copies):
-                at = code.b.add(i, INT(c * WIDTH)) if c else i
-                made += self._turn(at, None, carried[c * count : (c + 1) * count])
-            return made
+                at = code.b.add(i, INT(c * width)) if c else i
+                results += self._turn(
+                    made, [*index, at], None, carried[c * count : (c + 1) * count]
+                )
+            return results
 
-        every = code.over(whole, firsts * copies, body, step)
-        made = every[:count]
+        def rest(t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            """A turn that may overlap with the one before: lanes that were there do not count
+            twice.
+            """
+            b = code.b
+            begin, last = b.add(INT(whole), b.mul(t, INT(width))), INT(n - width)
+            i = b.select(b.icmp_signed("<", begin, last), begin, last)
+            lanes = ir.Constant(ir.VectorType(INT, width), list(range(width)))
+            mask = b.icmp_signed(">=", lanes, code.splat(b.sub(begin, i)))
+            return self._turn(made, [*index, i], mask, carried)
+
+        if copies == 1 and n % width:
+            whole = 0
+            return code.over(-(-n // width), firsts, rest)
+        whole = n // (copies * width) * copies * width
+        others = [self._first(s) for s in self._all_totals] * (copies - 1)
+        every = code.over(whole, [*firsts, *others], body, copies * width)
+        done = every[:count]
         for c in range(1, copies):
-            pairs = zip(self.reductions, made, every[c * count :], strict=False)
-            made = [self._joined(*each) for each in pairs]
+            pairs = zip(self._all_totals, done, every[c * count :], strict=False)
+            done = [self.lane.apply(code.b, s.op, x, y) for s, x, y in pairs]
         left = n - whole
-        if left > WIDTH:
-            return code.over(-(-left // WIDTH), made, lambda t, x: self._last(whole, t, x))
-        return self._last(whole, INT(0), made) if left else made
-
-    def _last(self, whole: int, t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-        """A turn that may overlap with the one before: lanes that were there do not count twice."""
-        b = self.code.b
-        begin = b.add(INT(whole), b.mul(t, INT(WIDTH)))
-        last = INT(self.n - WIDTH)
-        i = b.select(b.icmp_signed("<", begin, last), begin, last)
-        kind = ir.VectorType(INT, WIDTH)
-        lanes = ir.Constant(kind, list(range(WIDTH)))
-        return self._turn(i, b.icmp_signed(">=", lanes, self.code.splat(b.sub(begin, i))), carried)
+        if left > width:
+            return code.over(-(-left // width), done, rest)
+        return rest(INT(0), done) if left else done
 
     def _turn(
-        self, i: ir.Value, mask: ir.Value | None, carried: Sequence[ir.Value]
+        self,
+        given: dict[int, ir.Value],
+        index: list[ir.Value],
+        mask: ir.Value | None,
+        carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
-        b, many = self.code.b, self.code.many
-        made = dict(self._splats)
-        for node, now in self._order:
-            made[id(node)] = (
-                self._read(now, i)
-                if now.op in READS
-                else many.apply(b, now.op, *(made[id(a)] for a in now.args))
-            )
-        for store in self.stores:
-            x = made[id(store.node)]
-            if isinstance(store, RowSum):
-                self._add_rows(store, x, i, mask)
+        b, lane = self.code.b, self.lane
+        made = self._computed(-1, given, index, lane)
+        for s in self._inside:
+            if isinstance(s, RowSum):
+                self._add_rows(s, made[id(s.node)], index[-1], mask)
             else:
-                self._store(store, x, i, mask)
+                self._store(s, made[id(s.node)], index, lane, mask)
         results = []
-        for r, x in zip(self.reductions, carried, strict=True):
-            y = made[id(r.args[0])]
+        for s, x in zip(self._all_totals, carried, strict=True):
+            y = made[id(s.node)]
             if mask is not None:
-                y = b.select(mask, y, self._first(r))
-            results.append(self._joined(r, x, y))
+                y = b.select(mask, y, self._first(s))
+            results.append(lane.apply(b, self._op(s), x, y))
         return results
 
-    def _first(self, r: Node) -> ir.Value:
-        return self.code.many.constant(FIRST[r.op[:-4]])
+    def _op(self, s: Store) -> str:
+        return "accumulate" if s.op == "add" and s.is_total else s.op
 
-    def _joined(self, r: Node, x: ir.Value, y: ir.Value) -> ir.Value:
-        return self.code.many.apply(self.code.b, r.op[:-4], x, y)
+    def _first(self, s: Store) -> ir.Constant:
+        return self.lane.constant(FIRST[s.op])
 
-    def _of_lanes(self, r: Node, x: ir.Value) -> ir.Value:
-        code, name = self.code, r.op[:-4]
-        if name == "add":
+    def _of_lanes(self, s: Store, x: ir.Value) -> ir.Value:
+        code = self.code
+        if self.width == 1:
+            return x
+        if s.op == "add":
             return code.sum_of_lanes(x)
         b, shift = code.b, WIDTH // 2
         while shift:  # halves are joined
             lanes = [(j + shift) % WIDTH for j in range(WIDTH)]
             other = b.shuffle_vector(x, x, ir.Constant(ir.VectorType(INT32, WIDTH), lanes))
-            x = code.many.apply(b, name, x, other)
+            x = code.many.apply(b, s.op, x, other)
             shift //= 2
         return b.extract_element(x, INT32(0))
 
-    def _place(self, memory: Memory, at: int, stride: int, i: ir.Value) -> ir.Value:
+    # --- memory ---
+
+    def _place(
+        self, memory: Memory, at: int, strides: Sequence[int], index: Sequence[ir.Value]
+    ) -> ir.Value:
         b = self.code.b
-        offset = b.mul(i, INT(stride))
-        return self.code.address(memory, b.add(offset, INT(at)) if at else offset)
+        offset: ir.Value = INT(at)
+        for i, stride in zip(index, strides, strict=False):
+            if stride:
+                offset = b.add(offset, b.mul(i, INT(stride)))
+        return self.code.address(memory, offset)
+
+    def _elements(
+        self,
+        memory: Memory,
+        at: int,
+        strides: Sequence[int],
+        index: list[ir.Value],
+        lane: Functions,
+    ) -> ir.Value:
+        """Elements of memory, of which those of a vector may lie apart."""
+        code, b, size = self.code, self.code.b, memory.itemsize
+        kind = BYTE if size == 1 else DOUBLE
+        stride = strides[len(index) - 1] if lane.width > 1 else size
+        if stride == size:
+            typ = kind if lane.width == 1 else ir.VectorType(kind, WIDTH)
+            x = b.load(self._place(memory, at, strides, index), align=size, typ=typ)
+        else:
+            x = code.lanes(
+                lambda j: b.load(self._place(memory, at + j * stride, strides, index), typ=kind)
+            )
+        return x if size > 1 else b.icmp_unsigned("!=", x, ir.Constant(x.type, None))
 
     def _chunks(
         self,
@@ -187,7 +294,7 @@ class VectorLoop:
             if mask is not None:
                 rows = (b.select(mask, row, zero) for row in rows)
             return [
-                b.fadd(total, b.fmul(row, x, flags=("contract",)), flags=("contract",))
+                b.fadd(total, b.fmul(row, x, flags=CONTRACT), flags=CONTRACT)
                 for total, row in zip(totals, rows, strict=True)
             ]
 
@@ -206,8 +313,8 @@ class VectorLoop:
             total = before = b.load(place, align=8, typ=zero.type)
             for j, weight in enumerate(weights):
                 row = self._row(store.matrix, store.at, store.stride, b.add(i, INT(j)), c)
-                product = b.fmul(row, weight, flags=("contract",))
-                total = b.fadd(total, product, flags=("contract",))
+                product = b.fmul(row, weight, flags=CONTRACT)
+                total = b.fadd(total, product, flags=CONTRACT)
             if new is not None:
                 total = b.select(new, total, before)
             b.store(total, place, align=8)
@@ -215,52 +322,64 @@ class VectorLoop:
 
         self._chunks(store.columns, [], turn)
 
-    def _read(self, node: Node, i: ir.Value) -> ir.Value:
+    def _read(self, node: Node, index: list[ir.Value], lane: Functions) -> ir.Value:
         code, b = self.code, self.code.b
         if node.op == "rows":
-            return self._times_rows(node, i)
-        if node.op == "gather":
-            memory, index, index_at, at, size = node.data
+            return self._times_rows(node, index[-1])
+        strides = self._along[id(node)]
+        if node.op == "load":
+            memory, at, _ = node.data
+            return self._elements(memory, at, strides, index, lane)
+        memory, at, _, size, places, places_at = node.data
 
-            def element(j: int) -> ir.Value:
-                here = b.mul(b.load(self._place(index, index_at + 8 * j, 8, i), typ=INT), INT(size))
-                place = code.address(memory, b.add(here, INT(at)) if at else here)
-                return b.load(place, typ=BYTE if node.truth else DOUBLE)
+        def element(j: int) -> ir.Value:
+            place = self._place(places, places_at + j * strides[len(index) - 1], strides, index)
+            here = b.add(b.mul(b.load(place, typ=INT), INT(size)), INT(at))
+            return code.read(memory, here, node.truth)
 
-            x = code.lanes(element)
-        else:
-            memory, at, stride = node.data
-            kind = BYTE if node.truth else DOUBLE
-            if stride == memory.itemsize:
-                place = self._place(memory, at, stride, i)
-                x = b.load(place, align=memory.itemsize, typ=ir.VectorType(kind, WIDTH))
-            else:
-                x = code.lanes(
-                    lambda j: b.load(self._place(memory, at + j * stride, stride, i), typ=kind)
-                )
-        if node.truth:
-            return b.icmp_unsigned("!=", x, ir.Constant(x.type, [0] * WIDTH))
-        return x
+        return element(0) if lane.width == 1 else code.lanes(element)
 
-    def _store(self, store: Store, x: ir.Value, i: ir.Value, mask: ir.Value | None) -> None:
-        code, b = self.code, self.code.b
-        memory, _, at, stride, add = store
+    def _store(
+        self,
+        s: Store,
+        x: ir.Value,
+        index: list[ir.Value],
+        lane: Functions,
+        mask: ir.Value | None = None,
+    ) -> None:
+        """Write values, or join them with what is in memory."""
+        b, memory, strides = self.code.b, s.memory, self._along[id(s)]
+        around = [i for i, stride in zip(index, strides, strict=False) if not stride]
+        if s.op and (around or not s.is_total):
+            first = lane.constant(FIRST[s.op])
+            before = self._elements(memory, s.at, strides, index, lane)
+            if s.is_total:  # at its first turn, nothing is there
+                is_first: ir.Value = BIT(1)
+                for i in around:
+                    is_first = b.and_(is_first, b.icmp_unsigned("==", i, INT(0)))
+                is_first = is_first if lane.width == 1 else self.code.splat(is_first)
+                is_first = is_first if mask is None else b.and_(is_first, mask)
+                before = b.select(is_first, first, before)
+            x = x if mask is None else b.select(mask, x, first)
+            x = lane.apply(b, self._op(s), before, x)
         if memory.itemsize == 1:
-            x = b.zext(x, ir.VectorType(BYTE, WIDTH))
-        if add and mask is not None:
-            x = b.select(mask, x, code.many.constant(0.0))
+            x = b.zext(x, BYTE if lane.width == 1 else ir.VectorType(BYTE, WIDTH))
+        stride = strides[len(index) - 1] if lane.width > 1 else memory.itemsize
         if stride == memory.itemsize:
-            place = self._place(memory, at, stride, i)
-            if add:
-                x = b.fadd(b.load(place, align=8, typ=x.type), x)
-            b.store(x, place, align=memory.itemsize)
+            b.store(x, self._place(memory, s.at, strides, index), align=memory.itemsize)
             return
         for j in range(WIDTH):
-            place, y = (
-                self._place(memory, at + j * stride, stride, i),
-                b.extract_element(x, INT32(j)),
-            )
-            b.store(b.fadd(b.load(place, typ=DOUBLE), y) if add else y, place)
+            place = self._place(memory, s.at + j * stride, strides, index)
+            b.store(b.extract_element(x, INT32(j)), place)
+
+
+def _strides(place: Node | Store | RowSum) -> Sequence[int]:
+    """By how many bytes a place in memory moves on in each loop; that of indices of a gather."""
+    if isinstance(place, Store):
+        return place.strides
+    if isinstance(place, RowSum) or place.op == "rows":
+        return (0,) if isinstance(place, RowSum) else (8,)
+    return place.data[2]  # type: ignore[no-any-return]
 
 
 def plan(graph: Graph) -> dict[int, dict[int, Node]]:
@@ -268,40 +387,41 @@ def plan(graph: Graph) -> dict[int, dict[int, Node]]:
     of the node, the node that loads it.
     """
     again: dict[int, dict[int, Node]] = {}
-    heavy: dict[int, bool] = {}
+    costs: dict[int, int] = {}
     kept: dict[int, Memory] = {}
     for stage in range(max((s for s, _ in graph.loops), default=-1), 0, -1):
         for key in [key for key in graph.loops if key[0] == stage]:
-            reductions, stores = graph.loops[key]
-            stack = [*(r.args[0] for r in reductions), *(s.node for s in stores)]
+            stack = [s.node for s in graph.loops[key]]
             seen: set[int] = set()
             while stack:
                 node = stack.pop()
-                if id(node) in seen or not node.n:
+                if id(node) in seen or not node.loops:
                     continue
                 seen.add(id(node))
-                if node.stage < stage and not node.truth and _is_heavy(node, heavy):
+                # Memory beyond the cache takes as long as a few functions.
+                most = 11 if math.prod(node.loops) <= CACHED else 47
+                if node.stage < stage and not node.truth and _cost(node, costs) > most:
+                    strides = contiguous_strides(node.loops, 8)
                     if id(node) not in kept:
-                        kept[id(node)] = memory = graph.scratch(node.n)
+                        kept[id(node)] = memory = graph.scratch(math.prod(node.loops))
                         memory.stage = node.stage + 1
-                        graph.loops[node.stage, node.n][1].append(Store(memory, node, 0, 8, False))
-                    load = graph.load(kept[id(node)], 0, 8, node.n)
+                        graph.loops[node.stage, node.loops].append(Store(memory, node, 0, strides))
+                    load = graph.load(kept[id(node)], 0, strides, node.loops)
                     again.setdefault(stage, {})[id(node)] = load
                 else:
                     stack += node.args
     return again
 
 
-def _is_heavy(node: Node, known: dict[int, bool]) -> bool:
-    """Whether a node, or what it is made of, takes long."""
+def _cost(node: Node, known: dict[int, int]) -> int:
+    """How many simple instructions a node takes, with the nodes that it is made of."""
     stack = [node]
     while stack:
-        each = stack[-1]
-        missing = [a for a in each.args if a.n and id(a) not in known]
-        if id(each) not in known and missing and each.op not in HEAVY:
-            stack += missing
+        each = stack.pop()
+        missing = [a for a in each.args if a.loops and id(a) not in known]
+        if missing:
+            stack += [each, *missing]
             continue
-        if id(each) not in known:
-            known[id(each)] = each.op in HEAVY or any(known[id(a)] for a in each.args if a.n)
-        stack.pop()
+        own = 12 if each.op in HEAVY else int(each.op not in READS)
+        known[id(each)] = min(own + sum(known[id(a)] for a in each.args if a.loops), 1000)
     return known[id(node)]
