@@ -71,6 +71,7 @@ def integer_to(last: int, first: int = 1) -> Domain:
 
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+LN2 = math.log(2.0)
 LARGEST = sys.float_info.max
 
 

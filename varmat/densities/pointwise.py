@@ -135,9 +135,7 @@ class Pointwise(Density):
     def _straight(self, *values: Operand, keep: Kept | None) -> Result:
         """Write the density into a program, whose run ends at an element that is not finite."""
         row, builder = self.summed, builder_of(*values)
-        arguments = {
-            name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)
-        }
+        arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
         outline = row.outline(self._short and row.quick.fits_in(arguments))
         write = Replay(outline, builder, arguments, apply_row)
 

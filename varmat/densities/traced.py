@@ -1,11 +1,11 @@
 """From the function of a density to programs for the sum of its terms and for its derivatives.
 
 The function is run once on symbols (`Outline`); its steps are then written into each program that
-wants some of its results (`Replay`). The program of a sum depends on which arguments are numbers and which are vectors. Summed over elements,
-``-0.5 * z * z - log(sigma)`` is an inner product and one logarithm times the number of elements if
-sigma is a number, but an inner product and a sum of logarithms if sigma is a vector. Numbers are
-taken out of sums, sums of products become inner products, and each value that a result needs is
-computed once."""
+wants some of its results (`Replay`). The program of a sum depends on which arguments are numbers
+and which are vectors. Summed over elements, ``-0.5 * z * z - log(sigma)`` is an inner product and
+one logarithm times the number of elements if sigma is a number, but an inner product and a sum of
+logarithms if sigma is a vector. Numbers are taken out of sums, sums of products become inner
+products, and each value that a result needs is computed once."""
 
 from __future__ import annotations
 

@@ -36,28 +36,36 @@ from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
 from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate, argument_lines
 from varmat.functions.checks import fixed, is_held
+from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build import Symbol
 
 if TYPE_CHECKING:
     from varmat.core.operation import Operation
     from varmat.typing import Adjoint, Operand, Result, Setting
 
-__all__ = ["Cumulative", "LogCumulative", "Tail", "Tails", "cumulative", "less", "within"]
+__all__ = ["Cumulative", "LogCumulative", "Tail", "Tails", "cumulative", "less", "scaled", "within"]
 
 
-def less(t: Operand) -> tuple[Operand, Operand, Operand]:
-    """For quick forms: exp(-t), m = 1 - exp(-t) and its logarithm, of all t that are neither tiny
-    nor infinite (see `within`).
+def less(t: Operand, quick: bool) -> tuple[Operand, Operand, Operand]:
+    """The logarithm of 1 - exp(-t), its derivative ``odds``, and t times that.
 
-    Next to 1 the probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t)
-    is that, and nothing elsewhere."""
+    The quick form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
+    probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t) is that, and
+    nothing elsewhere."""
+    if not quick:
+        return log1m_exp(-t), 1.0 / np.expm1(t), 1.0 / exprel(t)
     e, m = np.exp(-t), -np.expm1(-t)
-    return e, m, np.log(m) + (1.0 - m - e) * m
+    return np.log(m) + (1.0 - m - e) * m, e / m, t * e / m
 
 
 def within(t: Operand) -> Operand:
-    """Where `less` is right."""
+    """Where the quick form of `less` is right."""
     return (t > 1e-300) & (t < math.inf)
+
+
+def scaled(slope: Operand, inv: Operand, z: Operand) -> dict[str, Operand]:
+    """The partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
+    return {"y": slope * inv, "mu": -slope * inv, "sigma": -slope * inv * z}
 
 
 class Tail(NamedTuple):
@@ -86,11 +94,10 @@ class LogCumulative(Univariate):
         density: Univariate,
         arguments: dict[str, tuple[str, Domain]],
         form: Callable[..., LogDensity],
-        quick: Quick | None,
     ) -> None:
         # Scales of the wrong sign and infinite locations give probabilities too: all domains are
         # checked beforehand.
-        super().__init__(name, form, arguments, density.discrete, (), density.demand, quick)
+        super().__init__(name, form, arguments, density.discrete, (), density.demand, Quick())
         # Nothing is dropped of a probability.
         self.__signature__ = inspect.Signature(self.parameters)
         del self.proportional
@@ -260,7 +267,7 @@ class _Form:
     tails : callable
     side : int
         Of a `Tails`.
-    support, other : callable, optional
+    support, other : callable
         Where the observation is possible; and where it is not beyond the opposite end, at which the
         probability is 1.
     inside : callable or float
@@ -274,8 +281,8 @@ class _Form:
         self,
         tails: Callable[..., Tails],
         side: int,
-        support: Callable[..., Any] | None,
-        other: Callable[..., Any] | None,
+        support: Callable[..., Any],
+        other: Callable[..., Any],
         inside: Callable[..., Any] | float,
         demand: Demand | None,
         has_quick: bool,
@@ -285,27 +292,23 @@ class _Form:
 
     def __call__(self, *values: Operand, quick: bool = False) -> LogDensity:
         x, *others = values
-        before = None if self._other is None else self._other(*values)
-        if before is not None and not quick:
+        before = self._other(*values)
+        if not quick:
             inside = self._inside(*others) if callable(self._inside) else self._inside
             x = np.where(before, x, inside)
         tails = self._tails(x, *others, **({"quick": quick} if self._has_quick else {}))
         term, partials = tails[self._side]
-        when = tails.when
-        if before is not None and quick:
-            when = before if when is None else before & when
-        elif before is not None:
+        if quick:
+            before = before if tails.when is None else before & tails.when
+        else:
             term = np.where(before, term, 0.0)
             partials = {name: np.where(before, p, 0.0) for name, p in partials.items()}
         if self._demand is not None:  # a value that is not finite has all arguments looked at
             term = np.where(self._demand.holds(*values), term, math.nan)
-        support = None if self._support is None else self._support(*values)
-        return LogDensity((term,), partials, support, when=when)
+        return LogDensity((term,), partials, self._support(*values), when=before)
 
 
-def _docstring(
-    density: Univariate, function: Any, of: str, notes: str, examples: str
-) -> str:
+def _docstring(density: Univariate, function: Any, of: str, notes: str, examples: str) -> str:
     """What one of the three functions says of itself."""
     product = isinstance(function, Cumulative)
     outside = (
@@ -336,8 +339,8 @@ def cumulative(
     tails: Sequence[tuple[float, ...]] = (),
     before: Sequence[tuple[float, ...]] = (),
     after: Sequence[tuple[float, ...]] = (),
-    start: Callable[..., Any] | None = None,
-    end: Callable[..., Any] | None = None,
+    start: Callable[..., Any] = lambda y, *_: y > -math.inf,
+    end: Callable[..., Any] = lambda y, *_: y < math.inf,
     inside: Callable[..., Any] | float = 1.0,
     quick: bool = False,
     at_zero: Operand = None,
@@ -361,7 +364,7 @@ def cumulative(
         the tails, where they are right to 1e-9.
     before, after : sequence of tuples
         Arguments for the tests, with an observation for which `start`, or `end`, does not hold.
-    start, end : callable, optional
+    start, end : callable
         Conditions on the arguments that hold above the smallest and below the largest possible
         observation. Where `start` does not hold the probability up to the observation is 0 and that
         above it 1, where `end` does not hold it is the other way round; the derivatives are 0.
@@ -394,8 +397,7 @@ def cumulative(
         kind: type[LogCumulative], suffix: str, side: int, support: Setting, other: Setting
     ) -> LogCumulative:
         form = _Form(tails_of, side, support, other, inside, density.demand, quick)
-        is_quick = Quick() if quick or other is not None else None
-        row = kind(f"{family}_{suffix}", density, arguments, form, is_quick)
+        row = kind(f"{family}_{suffix}", density, arguments, form)
         row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
         return row
 
