@@ -48,9 +48,7 @@ def _bernoulli(n: Operand, theta: Operand, quick: bool) -> LogDensity:
         losses = np.where(n > 0.5, 0.0, np.log1p(-theta))
         odds = n / np.where(n > 0.5, theta, 1.0)
         against = m / np.where(n > 0.5, 1.0, 1.0 - theta)
-    return LogDensity(
-        terms=(wins, losses), partials={"theta": odds - against}, support=(n == 0.0) | (n == 1.0)
-    )
+    return LogDensity(wins, losses, theta=odds - against, support=(n == 0.0) | (n == 1.0))
 
 
 bernoulli_lpmf = univariate(
@@ -91,11 +89,7 @@ def _bernoulli_logit(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
         e = np.exp(np.minimum(t, -t))
         chance = np.minimum(t, 0.0) - np.log1p(e)
         above = np.maximum(t <= 0.0, e)
-    return LogDensity(
-        terms=(chance,),
-        partials={"alpha": sign * above / (1.0 + e)},
-        support=(n == 0.0) | (n == 1.0),
-    )
+    return LogDensity(chance, alpha=sign * above / (1.0 + e), support=(n == 0.0) | (n == 1.0))
 
 
 bernoulli_logit_lpmf = univariate(
@@ -141,8 +135,9 @@ def _binomial(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDensity
         wins = np.where(n > 0.0, n * np.log(theta), 0.0)
         losses = np.where(n < N, m * np.log1p(-theta), 0.0)
     return LogDensity(
-        terms=(choices, chance),
-        partials={"theta": odds - against},
+        choices,
+        chance,
+        theta=odds - against,
         support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
         dropping=(wins, losses),
     )
@@ -190,8 +185,9 @@ def _binomial_logit(n: Operand, N: Operand, alpha: Operand, quick: bool) -> LogD
         choices = log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)
         chance = -binomial_logit_deviance(n, N, alpha)
     return LogDensity(
-        terms=(choices, chance),
-        partials={"alpha": n * q - (N - n) * p},
+        choices,
+        chance,
+        alpha=n * q - (N - n) * p,
         support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
         dropping=(n * np.minimum(alpha, 0.0), (N - n) * np.minimum(-alpha, 0.0), -N * np.log1p(e)),
     )

@@ -27,16 +27,12 @@ def _beta_binomial(n: Operand, N: Operand, alpha: Operand, beta: Operand) -> Log
     both = alpha + beta
     d = zeta_difference(1.0, both, N)
     return LogDensity(
-        terms=(
-            lchoose(N, n),
-            log_rising_factorial(alpha, n)
-            + log_rising_factorial(beta, m)
-            - log_rising_factorial(both, N),
-        ),
-        partials={
-            "alpha": zeta_difference(1.0, alpha, n) - d,
-            "beta": zeta_difference(1.0, beta, m) - d,
-        },
+        lchoose(N, n),
+        log_rising_factorial(alpha, n)
+        + log_rising_factorial(beta, m)
+        - log_rising_factorial(both, N),
+        alpha=zeta_difference(1.0, alpha, n) - d,
+        beta=zeta_difference(1.0, beta, m) - d,
         support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
     )
 
@@ -76,18 +72,14 @@ def _beta_neg_binomial(n: Operand, r: Operand, alpha: Operand, beta: Operand) ->
     trials = r + n
     d = zeta_difference(1.0, both, trials)
     return LogDensity(
-        terms=(
-            -gammaln(n + 1.0),
-            log_rising_factorial(r, n),
-            log_rising_factorial(alpha, r)
-            + log_rising_factorial(beta, n)
-            - log_rising_factorial(both, trials),
-        ),
-        partials={
-            "r": zeta_difference(1.0, r, n) - zeta_difference(1.0, alpha + r, beta + n),
-            "alpha": zeta_difference(1.0, alpha, r) - d,
-            "beta": zeta_difference(1.0, beta, n) - d,
-        },
+        -gammaln(n + 1.0),
+        log_rising_factorial(r, n),
+        log_rising_factorial(alpha, r)
+        + log_rising_factorial(beta, n)
+        - log_rising_factorial(both, trials),
+        r=zeta_difference(1.0, r, n) - zeta_difference(1.0, alpha + r, beta + n),
+        alpha=zeta_difference(1.0, alpha, r) - d,
+        beta=zeta_difference(1.0, beta, n) - d,
         support=is_count(n),
     )
 

@@ -26,9 +26,7 @@ proper_fraction = Domain(
 def _uniform(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     s = 1.0 / (beta - alpha)
     return LogDensity(
-        terms=(-np.log(beta - alpha),),
-        partials={"y": 0.0, "alpha": s, "beta": -s},
-        support=(y >= alpha) & (y <= beta),
+        -np.log(beta - alpha), y=0.0, alpha=s, beta=-s, support=(y >= alpha) & (y <= beta)
     )
 
 
@@ -69,12 +67,12 @@ def _beta(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDens
         up = (alpha - 1.0) / np.where((alpha == 1.0) & (theta == 0.0), 5e-324, theta)
         down = (beta - 1.0) / np.where((beta == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)
     return LogDensity(
-        terms=(-betaln(alpha, beta), rising, falling),
-        partials={
-            "theta": up - down,
-            "alpha": zeta_difference(1.0, alpha, beta) + log_theta,
-            "beta": zeta_difference(1.0, beta, alpha) + log_rest,
-        },
+        -betaln(alpha, beta),
+        rising,
+        falling,
+        theta=up - down,
+        alpha=zeta_difference(1.0, alpha, beta) + log_theta,
+        beta=zeta_difference(1.0, beta, alpha) + log_rest,
         support=(theta >= 0.0) & (theta <= 1.0),
         dropping=(gammaln(alpha + beta), -gammaln(alpha), -gammaln(beta), rising, falling),
     )
@@ -126,12 +124,12 @@ def _beta_proportion(theta: Operand, mu: Operand, kappa: Operand, quick: bool) -
         up = (a - 1.0) / np.where((a == 1.0) & (theta == 0.0), 5e-324, theta)
         down = (b - 1.0) / np.where((b == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)
     return LogDensity(
-        terms=(-betaln(a, b), rising, falling),
-        partials={
-            "theta": up - down,
-            "mu": kappa * (first - second),
-            "kappa": mu * first + nu * second,
-        },
+        -betaln(a, b),
+        rising,
+        falling,
+        theta=up - down,
+        mu=kappa * (first - second),
+        kappa=mu * first + nu * second,
         support=(theta >= 0.0) & (theta <= 1.0),
         dropping=(gammaln(kappa), -gammaln(a) - gammaln(b), rising, falling),
     )

@@ -34,8 +34,12 @@ def _von_mises(y: Operand, mu: Operand, kappa: Operand) -> LogDensity:
     gap = 2.0 * h * h
     s = kappa * np.sin(d)
     return LogDensity(
-        terms=(-np.log(e), -kappa * gap, -1.8378770664093453),
-        partials={"y": -s, "mu": s, "kappa": hyp1f1(1.5, 2.0, -2.0 * kappa) / e - gap},
+        -np.log(e),
+        -kappa * gap,
+        -1.8378770664093453,
+        y=-s,
+        mu=s,
+        kappa=hyp1f1(1.5, 2.0, -2.0 * kappa) / e - gap,
         dropping=(-np.log(e) - kappa, kappa * np.cos(d)),
     )
 

@@ -63,10 +63,7 @@ def _poisson(n: Operand, rate: Operand, quick: bool) -> LogDensity:
         quotient = n / np.where(n > 0.0, rate, 1.0)
         log_part = np.where((n > 0.0) & (rate <= LARGEST), n * np.log(rate), 0.0)
     return LogDensity(
-        terms=(chance, -rest),
-        partials={"rate": quotient - 1.0},
-        support=is_count(n),
-        dropping=(log_part, -rate),
+        chance, -rest, rate=quotient - 1.0, support=is_count(n), dropping=(log_part, -rate)
     )
 
 
@@ -104,10 +101,7 @@ def _poisson_log(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
         rest = log_factorial_excess(n)
         log_part = np.where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)
     return LogDensity(
-        terms=(chance, -rest),
-        partials={"alpha": n - mean},
-        support=is_count(n),
-        dropping=(log_part, -mean),
+        chance, -rest, alpha=n - mean, support=is_count(n), dropping=(log_part, -mean)
     )
 
 
@@ -148,8 +142,10 @@ def _neg_binomial_2(n: Operand, mu: Operand, phi: Operand, quick: bool) -> LogDe
         chance = -neg_binomial_2_deviance(n, mu, phi)
         in_phi = neg_binomial_2_score(n, mu, phi)
     return LogDensity(
-        terms=(choices, chance),
-        partials={"mu": (n - mu) / mu / (1.0 + ratio), "phi": in_phi},
+        choices,
+        chance,
+        mu=(n - mu) / mu / (1.0 + ratio),
+        phi=in_phi,
         support=is_count(n),
         dropping=(
             log_rising_factorial(phi, n) - gammaln(n + 1.0),
@@ -203,8 +199,10 @@ def _neg_binomial_2_log(n: Operand, eta: Operand, phi: Operand, quick: bool) -> 
         in_eta = neg_binomial_2_log_mean_score(n, eta, phi)
         in_phi = neg_binomial_2_log_score(n, eta, phi)
     return LogDensity(
-        terms=(choices, chance),
-        partials={"eta": in_eta, "phi": in_phi},
+        choices,
+        chance,
+        eta=in_eta,
+        phi=in_phi,
         support=is_count(n),
         dropping=(
             log_rising_factorial(phi, n) - gammaln(n + 1.0),
@@ -248,15 +246,11 @@ neg_binomial_2_log_lpmf = univariate(
 def _neg_binomial(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     logarithm = np.log1p(1.0 / beta)
     return LogDensity(
-        terms=(
-            log_rising_factorial(alpha, n) - gammaln(n + 1.0),
-            -n * np.log1p(beta),
-            -alpha * logarithm,
-        ),
-        partials={
-            "alpha": zeta_difference(1.0, alpha, n) - logarithm,
-            "beta": (alpha / beta - n) / (1.0 + beta),
-        },
+        log_rising_factorial(alpha, n) - gammaln(n + 1.0),
+        -n * np.log1p(beta),
+        -alpha * logarithm,
+        alpha=zeta_difference(1.0, alpha, n) - logarithm,
+        beta=(alpha / beta - n) / (1.0 + beta),
         support=is_count(n),
     )
 

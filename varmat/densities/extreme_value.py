@@ -24,8 +24,11 @@ def _gumbel(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
     z = (y - mu) * inv
     s = np.expm1(-z)
     return LogDensity(
-        terms=(-np.log(beta), -z - s - 1.0),
-        partials={"y": s * inv, "mu": -s * inv, "beta": -(z * s + 1.0) * inv},
+        -np.log(beta),
+        -z - s - 1.0,
+        y=s * inv,
+        mu=-s * inv,
+        beta=-(z * s + 1.0) * inv,
         support=y >= -LARGEST,
     )
 
@@ -62,12 +65,13 @@ def _frechet(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDens
         log_y = np.log(y)
         t = np.power(u, alpha)
     return LogDensity(
-        terms=(np.log(alpha), -(alpha + 1.0) * log_y, alpha * np.log(sigma), -t),
-        partials={
-            "y": (alpha * (t - 1.0) - 1.0) / y,
-            "alpha": 1.0 / alpha + log_u * (1.0 - t),
-            "sigma": alpha * (1.0 - t) / sigma,
-        },
+        np.log(alpha),
+        -(alpha + 1.0) * log_y,
+        alpha * np.log(sigma),
+        -t,
+        y=(alpha * (t - 1.0) - 1.0) / y,
+        alpha=1.0 / alpha + log_u * (1.0 - t),
+        sigma=alpha * (1.0 - t) / sigma,
         support=y > 0.0,
     )
 

@@ -21,9 +21,7 @@ __all__ = ["discrete_range_lpmf", "hypergeometric_lpmf"]
 
 def _discrete_range(y: Operand, lower: Operand, upper: Operand) -> LogDensity:
     return LogDensity(
-        terms=(-np.log(upper - lower + 1.0),),
-        partials={},
-        support=(y >= lower) & (y <= upper) & (np.floor(y) == y),
+        -np.log(upper - lower + 1.0), support=(y >= lower) & (y <= upper) & (np.floor(y) == y)
     )
 
 
@@ -55,8 +53,7 @@ True
 
 def _hypergeometric(n: Operand, N: Operand, a: Operand, b: Operand) -> LogDensity:
     return LogDensity(
-        terms=(lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N),),
-        partials={},
+        lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N),
         support=(n >= 0.0) & (n <= N) & (n <= a) & (N - n <= b) & (np.floor(n) == n),
     )
 

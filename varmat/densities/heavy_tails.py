@@ -27,12 +27,12 @@ def _pareto(y: Operand, y_min: Operand, alpha: Operand, quick: bool) -> LogDensi
     log_ratio = np.log1p((y - y_min) / y_min)
     log_y = np.log(y_min) + log_ratio if quick else np.log(y)
     return LogDensity(
-        terms=(np.log(alpha), -log_y, -alpha * log_ratio),
-        partials={
-            "y": -(alpha + 1.0) / y,
-            "y_min": alpha / y_min,
-            "alpha": 1.0 / alpha - log_ratio,
-        },
+        np.log(alpha),
+        -log_y,
+        -alpha * log_ratio,
+        y=-(alpha + 1.0) / y,
+        y_min=alpha / y_min,
+        alpha=1.0 / alpha - log_ratio,
         support=y >= y_min,
         dropping=(np.log(alpha), alpha * np.log(y_min), -(alpha + 1.0) * log_y),
     )
@@ -66,13 +66,13 @@ def _pareto_type_2(y: Operand, mu: Operand, scale: Operand, alpha: Operand) -> L
     w = 1.0 / (scale + d)
     s = (alpha + 1.0) * w
     return LogDensity(
-        terms=(np.log(alpha), -np.log(scale), -(alpha + 1.0) * logarithm),
-        partials={
-            "y": -s,
-            "mu": s,
-            "scale": (alpha * r - 1.0) * w,
-            "alpha": 1.0 / alpha - logarithm,
-        },
+        np.log(alpha),
+        -np.log(scale),
+        -(alpha + 1.0) * logarithm,
+        y=-s,
+        mu=s,
+        scale=(alpha * r - 1.0) * w,
+        alpha=1.0 / alpha - logarithm,
         support=y >= mu,
     )
 
@@ -112,12 +112,13 @@ def _loglogistic(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     logarithm = np.maximum(w, 0.0) + np.log1p(np.exp(-np.absolute(w)))
     t = np.tanh(0.5 * w)
     return LogDensity(
-        terms=(np.log(beta), -np.log(alpha), (beta - 1.0) * ratio, -2.0 * logarithm),
-        partials={
-            "y": (beta - 1.0 - 2.0 * beta * expit(w)) / y,
-            "alpha": beta * t / alpha,
-            "beta": 1.0 / beta - ratio * t,
-        },
+        np.log(beta),
+        -np.log(alpha),
+        (beta - 1.0) * ratio,
+        -2.0 * logarithm,
+        y=(beta - 1.0 - 2.0 * beta * expit(w)) / y,
+        alpha=beta * t / alpha,
+        beta=1.0 / beta - ratio * t,
         support=(y > 0.0) & (y <= LARGEST),
         dropping=(np.log(beta), -beta * np.log(alpha), (beta - 1.0) * np.log(y), -2.0 * logarithm),
     )

@@ -41,8 +41,11 @@ def _inv_chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
         deviance = kl_div(1.0, u)
         log_y = np.log(y)
     return LogDensity(
-        terms=(-log_gamma_excess(half), -half * deviance, -log_y),
-        partials={"y": (w - half - 1.0) / y, "nu": 0.5 * (log_u - digamma_excess(half))},
+        -log_gamma_excess(half),
+        -half * deviance,
+        -log_y,
+        y=(w - half - 1.0) / y,
+        nu=0.5 * (log_u - digamma_excess(half)),
         support=y > 0.0,
         dropping=(-gammaln(half) - LN2 * half, -(half + 1.0) * log_y, -w),
     )
@@ -81,12 +84,12 @@ def _scaled_inv_chi_square(y: Operand, nu: Operand, s: Operand, quick: bool) -> 
         deviance = kl_div(1.0, u)
         log_y = np.log(y)
     return LogDensity(
-        terms=(-log_gamma_excess(half), -half * deviance, -log_y),
-        partials={
-            "y": (half * (u - 1.0) - 1.0) / y,
-            "nu": -0.5 * (deviance + digamma_excess(half)),
-            "s": nu * (1.0 - u) / s,
-        },
+        -log_gamma_excess(half),
+        -half * deviance,
+        -log_y,
+        y=(half * (u - 1.0) - 1.0) / y,
+        nu=-0.5 * (deviance + digamma_excess(half)),
+        s=nu * (1.0 - u) / s,
         support=y > 0.0,
         dropping=(
             half * np.log(half) - gammaln(half),

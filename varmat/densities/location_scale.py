@@ -51,18 +51,14 @@ def _student_t(y: Operand, nu: Operand, mu: Operand, sigma: Operand, quick: bool
         w = 1.0 / sigma
         e = (nu + 1.0) / nu * np.where(a < c, p, 1.0 - q)
     return LogDensity(
-        terms=(
-            log_rising_factorial(0.5 * nu, 0.5) - 0.5 * np.log(nu),
-            -np.log(sigma),
-            -0.5 * (nu + 1.0) * logarithm,
-            -0.5723649429247001,
-        ),
-        partials={
-            "y": -s,
-            "mu": s,
-            "sigma": v * w,
-            "nu": 0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (e - logarithm),
-        },
+        log_rising_factorial(0.5 * nu, 0.5) - 0.5 * np.log(nu),
+        -np.log(sigma),
+        -0.5 * (nu + 1.0) * logarithm,
+        -0.5723649429247001,
+        y=-s,
+        mu=s,
+        sigma=v * w,
+        nu=0.5 * (zeta_difference(1.0, 0.5 * nu, 0.5) - 1.0 / nu) + 0.5 * (e - logarithm),
     )
 
 
@@ -117,10 +113,7 @@ def _cauchy(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
         logarithm = 2.0 * np.log1p(a / sigma * np.fmin(a / (sigma + h), 1.0))
         s = 2.0 * (d / h) / h
         w = 2.0 * (sigma / h) / h
-    return LogDensity(
-        terms=(-np.log(sigma), -logarithm, -1.1447298858494002),
-        partials={"y": -s, "mu": s, "sigma": inv - w},
-    )
+    return LogDensity(-np.log(sigma), -logarithm, -1.1447298858494002, y=-s, mu=s, sigma=inv - w)
 
 
 cauchy_lpdf = univariate(
@@ -149,9 +142,7 @@ def _double_exponential(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
     d = y - mu
     a = np.absolute(d) * inv
     s = np.sign(d) * inv
-    return LogDensity(
-        terms=(-np.log(sigma), -a, -LN2), partials={"y": -s, "mu": s, "sigma": a * inv - inv}
-    )
+    return LogDensity(-np.log(sigma), -a, -LN2, y=-s, mu=s, sigma=a * inv - inv)
 
 
 double_exponential_lpdf = univariate(
@@ -181,8 +172,7 @@ def _logistic(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
     a = np.absolute(z)
     s = np.tanh(0.5 * z) * inv
     return LogDensity(
-        terms=(-np.log(sigma), -a - 2.0 * np.log1p(np.exp(-a))),
-        partials={"y": -s, "mu": s, "sigma": s * z - inv},
+        -np.log(sigma), -a - 2.0 * np.log1p(np.exp(-a)), y=-s, mu=s, sigma=s * z - inv
     )
 
 

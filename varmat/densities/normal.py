@@ -32,10 +32,7 @@ def _normal(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
     else:
         z = (y - mu) * inv
         s = z * inv
-    return LogDensity(
-        terms=(-0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI),
-        partials={"y": -s, "mu": s, "sigma": z * s - inv},
-    )
+    return LogDensity(-0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv)
 
 
 normal_lpdf = univariate(
@@ -64,7 +61,7 @@ normal_lpdf = univariate(
 
 
 def _std_normal(y: Operand) -> LogDensity:
-    return LogDensity(terms=(-0.5 * y * y, -HALF_LOG_TWO_PI), partials={"y": -y})
+    return LogDensity(-0.5 * y * y, -HALF_LOG_TWO_PI, y=-y)
 
 
 std_normal_lpdf = univariate(
@@ -95,18 +92,14 @@ def _normal_sufficient(
     square = inv * inv
     s = n_obs * z * inv
     return LogDensity(
-        terms=(
-            -0.5 * n_obs * z * z,
-            -0.5 * square * s_squared,
-            -n_obs * np.log(sigma),
-            -HALF_LOG_TWO_PI * n_obs,
-        ),
-        partials={
-            "y_bar": -s,
-            "s_squared": -0.5 * square,
-            "mu": s,
-            "sigma": inv * (n_obs * (z * z - 1.0) + square * s_squared),
-        },
+        -0.5 * n_obs * z * z,
+        -0.5 * square * s_squared,
+        -n_obs * np.log(sigma),
+        -HALF_LOG_TWO_PI * n_obs,
+        y_bar=-s,
+        s_squared=-0.5 * square,
+        mu=s,
+        sigma=inv * (n_obs * (z * z - 1.0) + square * s_squared),
     )
 
 

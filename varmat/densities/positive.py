@@ -47,8 +47,13 @@ def _lognormal(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensi
         z = (log_y - mu) * inv
         s = z * inv
     return LogDensity(
-        terms=(-np.log(sigma), -log_y, -0.5 * z * z, -HALF_LOG_TWO_PI),
-        partials={"y": -(1.0 + s) / y, "mu": s, "sigma": s * z - inv},
+        -np.log(sigma),
+        -log_y,
+        -0.5 * z * z,
+        -HALF_LOG_TWO_PI,
+        y=-(1.0 + s) / y,
+        mu=s,
+        sigma=s * z - inv,
         support=y > 0.0,
     )
 
@@ -87,12 +92,13 @@ def _gamma(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity
         log_power = np.where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)
         slope = (alpha - 1.0) / np.where((alpha == 1.0) & (y == 0.0), 5e-324, y)
     return LogDensity(
-        terms=(-gammaln(alpha), alpha * np.log(beta), log_power, -beta * y),
-        partials={
-            "y": slope - beta,
-            "alpha": np.log(beta) - digamma(alpha) + log_y,
-            "beta": alpha / beta - y,
-        },
+        -gammaln(alpha),
+        alpha * np.log(beta),
+        log_power,
+        -beta * y,
+        y=slope - beta,
+        alpha=np.log(beta) - digamma(alpha) + log_y,
+        beta=alpha / beta - y,
         support=(y >= 0.0) & (y <= LARGEST),
     )
 
@@ -123,12 +129,13 @@ def _inv_gamma(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     log_y = np.log(y)
     u = 1.0 / y
     return LogDensity(
-        terms=(-gammaln(alpha), alpha * np.log(beta), -(alpha + 1.0) * log_y, -beta * u),
-        partials={
-            "y": (beta * u - alpha - 1.0) * u,
-            "alpha": np.log(beta) - digamma(alpha) - log_y,
-            "beta": alpha / beta - u,
-        },
+        -gammaln(alpha),
+        alpha * np.log(beta),
+        -(alpha + 1.0) * log_y,
+        -beta * u,
+        y=(beta * u - alpha - 1.0) * u,
+        alpha=np.log(beta) - digamma(alpha) - log_y,
+        beta=alpha / beta - u,
         support=y > 0.0,
     )
 
@@ -161,11 +168,7 @@ inv_gamma_lpdf = univariate(
 
 
 def _exponential(y: Operand, beta: Operand) -> LogDensity:
-    return LogDensity(
-        terms=(np.log(beta), -beta * y),
-        partials={"y": -beta, "beta": 1.0 / beta - y},
-        support=y >= 0.0,
-    )
+    return LogDensity(np.log(beta), -beta * y, y=-beta, beta=1.0 / beta - y, support=y >= 0.0)
 
 
 exponential_lpdf = univariate(
@@ -197,8 +200,11 @@ def _chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
         log_power = np.where(nu == 2.0, 0.0, (half - 1.0) * log_y)
         slope = (half - 1.0) / np.where((nu == 2.0) & (y == 0.0), 5e-324, y)
     return LogDensity(
-        terms=(-gammaln(half) - LN2 * half, log_power, -0.5 * y),
-        partials={"y": slope - 0.5, "nu": -0.5 * digamma(half) - 0.34657359027997264 + 0.5 * log_y},
+        -gammaln(half) - LN2 * half,
+        log_power,
+        -0.5 * y,
+        y=slope - 0.5,
+        nu=-0.5 * digamma(half) - 0.34657359027997264 + 0.5 * log_y,
         support=(y >= 0.0) & (y <= LARGEST),
     )
 
@@ -236,12 +242,13 @@ def _weibull(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDens
             u, alpha - 1.0
         ) / sigma
     return LogDensity(
-        terms=(np.log(alpha), log_power, -alpha * np.log(sigma), -t),
-        partials={
-            "y": slope,
-            "alpha": 1.0 / alpha + np.log(u) * (1.0 - t),
-            "sigma": alpha * (t - 1.0) / sigma,
-        },
+        np.log(alpha),
+        log_power,
+        -alpha * np.log(sigma),
+        -t,
+        y=slope,
+        alpha=1.0 / alpha + np.log(u) * (1.0 - t),
+        sigma=alpha * (t - 1.0) / sigma,
         support=(y >= 0.0) & (y <= LARGEST),
     )
 
@@ -272,8 +279,11 @@ def _rayleigh(y: Operand, sigma: Operand) -> LogDensity:
     inv = 1.0 / sigma
     z = y * inv
     return LogDensity(
-        terms=(-2.0 * np.log(sigma), log_y, -0.5 * z * z),
-        partials={"y": (1.0 - z) * (1.0 + z) / y, "sigma": (z * z - 2.0) * inv},
+        -2.0 * np.log(sigma),
+        log_y,
+        -0.5 * z * z,
+        y=(1.0 - z) * (1.0 + z) / y,
+        sigma=(z * z - 2.0) * inv,
         support=(y > 0.0) & (y <= LARGEST),
     )
 

@@ -46,9 +46,14 @@ def _skew_normal(y: Operand, xi: Operand, omega: Operand, alpha: Operand) -> Log
     h = hazard(alpha * z)
     s = (alpha * h - z) * inv
     return LogDensity(
-        terms=(-np.log(omega), -0.5 * z * z, log_ndtr(alpha * z) + LN2, -HALF_LOG_TWO_PI),
-        partials={"y": s, "xi": -s, "omega": -z * s - inv, "alpha": z * h},
-        # At infinity with the shape 0 the log density would be 0 times infinity.
+        -np.log(omega),
+        -0.5 * z * z,
+        log_ndtr(alpha * z) + LN2,
+        -HALF_LOG_TWO_PI,
+        y=s,
+        xi=-s,
+        omega=-z * s - inv,
+        alpha=z * h,
         support=(y >= -LARGEST) & (y <= LARGEST),
     )
 
@@ -95,13 +100,14 @@ def _skew_double_exponential(y: Operand, mu: Operand, sigma: Operand, tau: Opera
     s = 2.0 * k * inv
     logarithm = s * d
     return LogDensity(
-        terms=(-np.log(sigma), np.log(tau) + np.log1p(-tau), -logarithm, LN2),
-        partials={
-            "y": -s,
-            "mu": s,
-            "sigma": (logarithm - 1.0) * inv,
-            "tau": 1.0 / tau - 1.0 / (1.0 - tau) - 2.0 * d * inv,
-        },
+        -np.log(sigma),
+        np.log(tau) + np.log1p(-tau),
+        -logarithm,
+        LN2,
+        y=-s,
+        mu=s,
+        sigma=(logarithm - 1.0) * inv,
+        tau=1.0 / tau - 1.0 / (1.0 - tau) - 2.0 * d * inv,
     )
 
 
@@ -149,8 +155,13 @@ def _exp_mod_normal(y: Operand, mu: Operand, sigma: Operand, rate: Operand) -> L
     right = a * (0.5 * a - z) + log_ndtr(np.maximum(x, 0.0)) + LN2
     p = np.where(x < 0.0, v - z, h - a) * inv
     return LogDensity(
-        terms=(np.log(rate), np.where(x < 0.0, left, right), -LN2),
-        partials={"y": p, "mu": -p, "sigma": -(z * p + rate * v), "rate": 1.0 / rate - sigma * v},
+        np.log(rate),
+        np.where(x < 0.0, left, right),
+        -LN2,
+        y=p,
+        mu=-p,
+        sigma=-(z * p + rate * v),
+        rate=1.0 / rate - sigma * v,
     )
 
 

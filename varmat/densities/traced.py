@@ -138,9 +138,9 @@ class Replay:
         kernel, operands = step.kernel, [self._written(v) for v in step.operands]
         if kernel is SELECT:
             return builder.where(*operands)
-        row = self._outline.builder.rows.get(kernel)
-        if row is None:
-            return apply_ufunc(builder, kernel.elementwise, operands)
+        if isinstance(kernel, kernels.Ufunc):
+            return apply_ufunc(builder, kernel.ufunc, operands)
+        row = self._outline.builder.rows[kernel]
         known = SLOPES.get(row.name)
         if known is None or not is_number(operands[0], 1.0):
             return self._apply(builder, row, operands)

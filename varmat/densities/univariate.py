@@ -5,8 +5,7 @@
         z = (y - mu) * inv
         s = z * inv
         return LogDensity(
-            terms=(-0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI),
-            partials={"y": -s, "mu": s, "sigma": z * s - inv},
+            -0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv
         )
 
     normal_lpdf = univariate(
@@ -87,28 +86,33 @@ def as_number(x: Operand) -> tuple[float, int] | None:
     return None
 
 
-class LogDensity(NamedTuple):
+class LogDensity:
     """What the function of a row makes of its arguments, element by element.
 
-    Attributes
+    Parameters
     ----------
-    terms : sequence
+    *terms
         Their sum is the log density.
-    partials : dict
-        Name of an argument -> the derivative of the log density in it.
     support : array of bool, optional
         Where it does not hold the log density is -inf, and the gradient zero.
     dropping : sequence, optional
         The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
     when : array of bool, optional
         Where the quick form holds.
+    **partials
+        The derivatives of the log density, by name of the argument.
     """
 
-    terms: Sequence[Operand]
-    partials: Mapping[str, Operand]
-    support: Operand = None
-    dropping: Sequence[Operand] = ()
-    when: Operand = None
+    def __init__(
+        self,
+        *terms: Operand,
+        support: Operand = None,
+        dropping: Sequence[Operand] = (),
+        when: Operand = None,
+        **partials: Operand,
+    ) -> None:
+        self.terms, self.partials, self.support = terms, partials, support
+        self.dropping, self.when = dropping or terms, when
 
 
 class Demand(NamedTuple):
@@ -197,14 +201,15 @@ class Univariate(Density, Operation):
         return self._outlines[quick]
 
     @property
-    def parts(self) -> LogDensity:
+    def formula(self) -> LogDensity:
         """Symbols of what the function makes."""
-        return self.outline(False).parts
+        formula: LogDensity = self.outline(False).parts
+        return formula
 
     @cached_property
     def _supported(self) -> frozenset[str]:
         """The arguments on which the support depends."""
-        support = self.parts.support
+        support = self.formula.support
         return frozenset() if support is None else self.outline(False).names(support)
 
     @property
@@ -357,25 +362,25 @@ class Univariate(Density, Operation):
     @cached_property
     def inside(self) -> Function | None:
         """A function of the arguments to a list of the support; None if all is inside."""
-        support = self.parts.support
+        support = self.formula.support
         return None if support is None else self.outline(False).function([support])
 
     @cached_property
     def slopes(self) -> dict[str, Function]:
         """Functions of arguments of any kinds to lists of a partial."""
         function = self.outline(False).function
-        return {name: function([partial]) for name, partial in self.parts.partials.items()}
+        return {name: function([partial]) for name, partial in self.formula.partials.items()}
 
     @cached_property
     def _depends(self) -> list[frozenset[str]]:
         """For each term that may be dropped the arguments on which it depends."""
-        return [self.outline(False).names(t) for t in self.parts.dropping or self.parts.terms]
+        return [self.outline(False).names(t) for t in self.formula.dropping]
 
     def kept(self, parts: LogDensity, keep: Keep) -> Sequence[Operand]:
         """The terms that depend on an argument in `keep`; None keeps all."""
         if keep is None:
             return parts.terms
-        terms = zip(parts.dropping or parts.terms, self._depends, strict=True)
+        terms = zip(parts.dropping, self._depends, strict=True)
         return [term for term, names in terms if keep & names]
 
     @cached_property

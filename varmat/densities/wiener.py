@@ -83,13 +83,13 @@ def _wiener(
         "delta": missed,
     }
     support = (y > tau) & (y < math.inf) & (beta > 0.0) & (beta < 1.0)
-    return LogDensity((term,), partials, support)
+    return LogDensity(term, support=support, **partials)
 
 
 _NAME, _TITLE = "wiener_lpdf", "Wiener first passage time distribution"
 
 
-def _row(**arguments: tuple[str, Domain]) -> Univariate:
+def _row(**arguments: Any) -> Univariate:
     return univariate(_NAME, _TITLE, _wiener, points=(), notes="", examples="", **arguments)
 
 

@@ -82,7 +82,7 @@ def _passage(
         "beta": mean(10.0, u, beta, v) - v,
         "delta": alpha * miss,
     }
-    return LogDensity((passage + v * w,), partials, is_possible(y, tau))
+    return LogDensity(passage + v * w, support=is_possible(y, tau), **partials)
 
 
 def _log_passage(name: str, *choices: Any) -> Univariate:

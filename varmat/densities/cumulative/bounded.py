@@ -25,12 +25,10 @@ def _uniform(x: Operand, alpha: Operand, beta: Operand) -> Tails:
     q = over * inv
     return Tails(
         below=Tail(
-            np.where(p < 0.5, np.log(p), np.log1p(-q)),
-            {"y": 1.0 / under, "alpha": -q / under, "beta": -inv},
+            np.where(p < 0.5, np.log(p), np.log1p(-q)), y=1.0 / under, alpha=-q / under, beta=-inv
         ),
         above=Tail(
-            np.where(q < 0.5, np.log(q), np.log1p(-p)),
-            {"y": -1.0 / over, "alpha": inv, "beta": p / over},
+            np.where(q < 0.5, np.log(q), np.log1p(-p)), y=-1.0 / over, alpha=inv, beta=p / over
         ),
     )
 

@@ -53,12 +53,12 @@ def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
         apart = 2.0 * kappa * np.sin(0.5 * (mid + end)) * np.sin(0.5 * (x + sign * math.pi))
         larger = np.where(apart < 0.0, -at, there)
         odds = np.exp(other - value)
-        partials = {
-            "y": sign * at,
-            "mu": -sign * (larger * np.expm1(-np.absolute(apart))),
-            "kappa": np.where(own < LOG_HALF, mean - in_own, -odds * (mean - in_other)),
-        }
-        return Tail(value, partials)
+        return Tail(
+            value,
+            y=sign * at,
+            mu=-sign * (larger * np.expm1(-np.absolute(apart))),
+            kappa=np.where(own < LOG_HALF, mean - in_own, -odds * (mean - in_other)),
+        )
 
     return Tails(
         below=tail(1.0, low, first, second, in_first, in_second),

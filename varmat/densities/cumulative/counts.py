@@ -25,8 +25,8 @@ def _up_to(n: Operand, theta: Operand) -> Result:
 
 def _bernoulli(x: Operand, theta: Operand) -> Tails:
     return Tails(
-        below=Tail(np.log1p(-theta), {"theta": -1.0 / (1.0 - theta)}),
-        above=Tail(np.log(theta), {"theta": 1.0 / theta}),
+        below=Tail(np.log1p(-theta), theta=-1.0 / (1.0 - theta)),
+        above=Tail(np.log(theta), theta=1.0 / theta),
     )
 
 
@@ -57,8 +57,8 @@ def _discrete_range(x: Operand, lower: Operand, upper: Operand) -> Tails:
     under = (np.floor(x) - lower + 1.0) / size
     over = (upper - np.floor(x)) / size
     return Tails(
-        below=Tail(np.where(under < 0.5, np.log(under), np.log1p(-over)), {}),
-        above=Tail(np.where(over < 0.5, np.log(over), np.log1p(-under)), {}),
+        below=Tail(np.where(under < 0.5, np.log(under), np.log1p(-over))),
+        above=Tail(np.where(over < 0.5, np.log(over), np.log1p(-under))),
     )
 
 

@@ -35,8 +35,8 @@ def _gumbel(x: Operand, mu: Operand, beta: Operand, quick: bool) -> Tails:
     if not quick:
         rest = np.where(z > 50.0, -z, rest)
     return Tails(
-        below=Tail(-t, {"y": t * inv, "mu": -t * inv, "beta": -t * inv * z}),
-        above=Tail(rest, {"y": -odds * inv, "mu": odds * inv, "beta": odds * inv * z}),
+        below=Tail(-t, y=t * inv, mu=-t * inv, beta=-t * inv * z),
+        above=Tail(rest, y=-odds * inv, mu=odds * inv, beta=odds * inv * z),
         when=within(t),
     )
 
@@ -69,8 +69,8 @@ def _frechet(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
         rest = np.where(t < 1e-20, -alpha * log_u, rest)
     slope = odds * alpha
     return Tails(
-        below=Tail(-t, {"y": t * alpha / x, "alpha": t * log_u, "sigma": -t * alpha / sigma}),
-        above=Tail(rest, {"y": -slope / x, "alpha": -odds * log_u, "sigma": slope / sigma}),
+        below=Tail(-t, y=t * alpha / x, alpha=t * log_u, sigma=-t * alpha / sigma),
+        above=Tail(rest, y=-slope / x, alpha=-odds * log_u, sigma=slope / sigma),
         when=within(t),
     )
 

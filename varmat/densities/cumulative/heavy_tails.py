@@ -32,8 +32,8 @@ def _pareto(x: Operand, y_min: Operand, alpha: Operand, quick: bool) -> Tails:
     rest, odds, _ = less(t, quick)
     slope = odds * alpha
     return Tails(
-        below=Tail(rest, {"y": slope / x, "y_min": -slope / y_min, "alpha": odds * log_ratio}),
-        above=Tail(-t, {"y": -alpha / x, "y_min": alpha / y_min, "alpha": -log_ratio}),
+        below=Tail(rest, y=slope / x, y_min=-slope / y_min, alpha=odds * log_ratio),
+        above=Tail(-t, y=-alpha / x, y_min=alpha / y_min, alpha=-log_ratio),
         when=within(t),
     )
 
@@ -66,10 +66,8 @@ def _pareto_type_2(x: Operand, mu: Operand, scale: Operand, alpha: Operand, quic
     rest, odds, _ = less(t, quick)
     slope = odds * rate
     return Tails(
-        below=Tail(
-            rest, {"y": slope, "mu": -slope, "scale": -slope * u, "alpha": odds * log_ratio}
-        ),
-        above=Tail(-t, {"y": -rate, "mu": rate, "scale": rate * u, "alpha": -log_ratio}),
+        below=Tail(rest, y=slope, mu=-slope, scale=-slope * u, alpha=odds * log_ratio),
+        above=Tail(-t, y=-rate, mu=rate, scale=rate * u, alpha=-log_ratio),
         when=within(t),
     )
 
@@ -105,12 +103,8 @@ def _loglogistic(x: Operand, alpha: Operand, beta: Operand) -> Tails:
     p = expit(-s)
     q = expit(s)
     return Tails(
-        below=Tail(
-            log_expit(s), {"y": p * beta / x, "alpha": -p * beta / alpha, "beta": p * logarithm}
-        ),
-        above=Tail(
-            log_expit(-s), {"y": -q * beta / x, "alpha": q * beta / alpha, "beta": -q * logarithm}
-        ),
+        below=Tail(log_expit(s), y=p * beta / x, alpha=-p * beta / alpha, beta=p * logarithm),
+        above=Tail(log_expit(-s), y=-q * beta / x, alpha=q * beta / alpha, beta=-q * logarithm),
     )
 
 

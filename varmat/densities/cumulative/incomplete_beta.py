@@ -69,7 +69,7 @@ UPPER = Beta(log_betaincc, log_betaincc_derivative)
 def _beta(x: Operand, alpha: Operand, beta: Operand) -> Tails:
     def tail(of: Beta) -> Tail:
         in_a, in_b, in_p = of.slopes(alpha, beta, x)
-        return Tail(of.log(alpha, beta, x), {"theta": in_p, "alpha": in_a, "beta": in_b})
+        return Tail(of.log(alpha, beta, x), theta=in_p, alpha=in_a, beta=in_b)
 
     return Tails(tail(LOWER), tail(UPPER))
 
@@ -112,9 +112,7 @@ def _beta_proportion(x: Operand, mu: Operand, kappa: Operand) -> Tails:
     def tail(of: Beta, proportion: Function) -> Tail:
         in_a, in_b, in_p = of.slopes(a, b, x)
         in_kappa = proportion(1.0, x, mu, kappa)
-        return Tail(
-            of.log(a, b, x), {"theta": in_p, "mu": kappa * (in_a - in_b), "kappa": in_kappa}
-        )
+        return Tail(of.log(a, b, x), theta=in_p, mu=kappa * (in_a - in_b), kappa=in_kappa)
 
     return Tails(tail(LOWER, proportion_below), tail(UPPER, proportion_above))
 
@@ -159,10 +157,7 @@ def _up_to(n: Operand, N: Operand, theta: Operand) -> Result:
 def _binomial(x: Operand, N: Operand, theta: Operand) -> Tails:
     a, b = x + 1.0, np.maximum(N - x, 1.0)
     return Tails(
-        *(
-            Tail(of.log(a, b, theta), {"theta": of.derivative(1.0, a, b, theta)})
-            for of in (UPPER, LOWER)
-        )
+        *(Tail(of.log(a, b, theta), theta=of.derivative(1.0, a, b, theta)) for of in (UPPER, LOWER))
     )
 
 
@@ -215,7 +210,7 @@ def _neg_binomial(x: Operand, alpha: Operand, beta: Operand) -> Tails:
 
     def tail(of: Beta) -> Tail:
         term, in_a, in_p = negative(of, alpha, np.floor(x) + 1.0, beta * q, q, beta < 1.0)
-        return Tail(term, {"alpha": in_a, "beta": q * q * in_p})
+        return Tail(term, alpha=in_a, beta=q * q * in_p)
 
     return Tails(tail(LOWER), tail(UPPER))
 
@@ -252,7 +247,7 @@ def _neg_binomial_2(x: Operand, mu: Operand, phi: Operand) -> Tails:
 
     def tail(of: Beta, score: Function) -> Tail:
         term, _, in_p = negative(of, phi, m, p, q, phi < mu)
-        return Tail(term, {"mu": -p * inv * in_p, "phi": score(1.0, phi, mu, m)})
+        return Tail(term, mu=-p * inv * in_p, phi=score(1.0, phi, mu, m))
 
     return Tails(tail(LOWER, negative_binomial_below), tail(UPPER, negative_binomial_above))
 
@@ -310,7 +305,8 @@ def _student_t(x: Operand, nu: Operand, mu: Operand, sigma: Operand) -> Tails:
         slope = sign * (np.where(is_side, 1.0, odds) * hazard)
         return Tail(
             np.where(is_side, log_tail, np.log1p(-t)),
-            {"nu": np.where(is_side, 1.0, -odds) * in_nu} | scaled(slope, inv, z),
+            nu=np.where(is_side, 1.0, -odds) * in_nu,
+            **scaled(slope, inv, z),
         )
 
     return Tails(tail(z < 0.0, 1.0), tail(z > 0.0, -1.0))

@@ -59,7 +59,7 @@ def _gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
 
     def tail(of: Gamma) -> Tail:
         in_a, in_t = of.slopes(alpha, t)
-        return Tail(of.log(alpha, t), {"y": beta * in_t, "alpha": in_a, "beta": x * in_t})
+        return Tail(of.log(alpha, t), y=beta * in_t, alpha=in_a, beta=x * in_t)
 
     return Tails(tail(P), tail(Q))
 
@@ -94,7 +94,7 @@ def _chi_square(x: Operand, nu: Operand) -> Tails:
 
     def tail(of: Gamma) -> Tail:
         in_a, in_t = of.slopes(half, t)
-        return Tail(of.log(half, t), {"y": 0.5 * in_t, "nu": 0.5 * in_a})
+        return Tail(of.log(half, t), y=0.5 * in_t, nu=0.5 * in_a)
 
     return Tails(tail(P), tail(Q))
 
@@ -122,7 +122,7 @@ def _inv_gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
 
     def tail(of: Gamma) -> Tail:
         in_a, in_t = of.slopes(alpha, t)
-        return Tail(of.log(alpha, t), {"y": -in_t * t / x, "alpha": in_a, "beta": in_t / x})
+        return Tail(of.log(alpha, t), y=-in_t * t / x, alpha=in_a, beta=in_t / x)
 
     return Tails(tail(Q), tail(P))
 
@@ -156,7 +156,7 @@ def _inv_chi_square(x: Operand, nu: Operand) -> Tails:
 
     def tail(of: Gamma) -> Tail:
         in_a, in_t = of.slopes(half, t)
-        return Tail(of.log(half, t), {"y": -in_t * t / x, "nu": 0.5 * in_a})
+        return Tail(of.log(half, t), y=-in_t * t / x, nu=0.5 * in_a)
 
     return Tails(tail(Q), tail(P))
 
@@ -186,7 +186,7 @@ def _scaled_inv_chi_square(x: Operand, nu: Operand, s: Operand) -> Tails:
     def tail(of: Gamma) -> Tail:
         in_a, in_t = of.slopes(half, t)
         in_nu = 0.5 * (in_a + s / x * s * in_t)
-        return Tail(of.log(half, t), {"y": -in_t * t / x, "nu": in_nu, "s": 2.0 * in_t * t / s})
+        return Tail(of.log(half, t), y=-in_t * t / x, nu=in_nu, s=2.0 * in_t * t / s)
 
     return Tails(tail(Q), tail(P))
 
@@ -212,7 +212,7 @@ scaled_inv_chi_square_cdf, scaled_inv_chi_square_lcdf, scaled_inv_chi_square_lcc
 
 def _poisson(x: Operand, rate: Operand) -> Tails:
     a = np.floor(x) + 1.0
-    return Tails(*(Tail(of.log(a, rate), {"rate": of.derivative(1.0, a, rate)}) for of in (Q, P)))
+    return Tails(*(Tail(of.log(a, rate), rate=of.derivative(1.0, a, rate)) for of in (Q, P)))
 
 
 poisson_cdf, poisson_lcdf, poisson_lccdf = cumulative(

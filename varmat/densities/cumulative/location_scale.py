@@ -46,8 +46,8 @@ def _normal(x: Operand, mu: Operand, sigma: Operand) -> Tails:
     inv = 1.0 / sigma
     z = (x - mu) * inv
     return Tails(
-        below=Tail(log_ndtr(z), scaled(mills(z), inv, z)),
-        above=Tail(log_ndtr(-z), scaled(-mills(-z), inv, z)),
+        below=Tail(log_ndtr(z), **scaled(mills(z), inv, z)),
+        above=Tail(log_ndtr(-z), **scaled(-mills(-z), inv, z)),
     )
 
 
@@ -79,7 +79,7 @@ normal_cdf, normal_lcdf, normal_lccdf = cumulative(
 
 
 def _std_normal(x: Operand) -> Tails:
-    return Tails(Tail(log_ndtr(x), {"y": mills(x)}), Tail(log_ndtr(-x), {"y": -mills(-x)}))
+    return Tails(Tail(log_ndtr(x), y=mills(x)), Tail(log_ndtr(-x), y=-mills(-x)))
 
 
 std_normal_cdf, std_normal_lcdf, std_normal_lccdf = cumulative(
@@ -105,8 +105,8 @@ def _lognormal(x: Operand, mu: Operand, sigma: Operand) -> Tails:
     z = (np.log(x) - mu) * inv
     below, above = mills(z), -mills(-z)
     return Tails(
-        below=Tail(log_ndtr(z), scaled(below, inv, z) | {"y": below * inv / x}),
-        above=Tail(log_ndtr(-z), scaled(above, inv, z) | {"y": above * inv / x}),
+        below=Tail(log_ndtr(z), **scaled(below, inv, z) | {"y": below * inv / x}),
+        above=Tail(log_ndtr(-z), **scaled(above, inv, z) | {"y": above * inv / x}),
     )
 
 
@@ -132,8 +132,8 @@ def _logistic(x: Operand, mu: Operand, sigma: Operand) -> Tails:
     inv = 1.0 / sigma
     z = (x - mu) * inv
     return Tails(
-        below=Tail(log_expit(z), scaled(expit(-z), inv, z)),
-        above=Tail(log_expit(-z), scaled(-expit(z), inv, z)),
+        below=Tail(log_expit(z), **scaled(expit(-z), inv, z)),
+        above=Tail(log_expit(-z), **scaled(-expit(z), inv, z)),
     )
 
 
@@ -166,7 +166,7 @@ def _double_exponential(x: Operand, mu: Operand, sigma: Operand) -> Tails:
     def tail(is_smaller: Operand, sign: float) -> Tail:
         return Tail(
             np.where(is_smaller, LOG_HALF - a, rest),
-            scaled(sign * np.where(is_smaller, 1.0, slope), inv, z),
+            **scaled(sign * np.where(is_smaller, 1.0, slope), inv, z),
         )
 
     return Tails(tail(z < 0.0, 1.0), tail(z > 0.0, -1.0))
@@ -213,8 +213,8 @@ def _cauchy(x: Operand, mu: Operand, sigma: Operand, quick: bool) -> Tails:
         rate = 1.0 / np.hypot(1.0, z)
         below, above = (rate / under) * rate, (rate / over) * rate
     return Tails(
-        below=Tail(lower, scaled(below, inv, z)),
-        above=Tail(upper, scaled(-above, inv, z)),
+        below=Tail(lower, **scaled(below, inv, z)),
+        above=Tail(upper, **scaled(-above, inv, z)),
         when=(z > -1e100) & (z < 1e100),
     )
 

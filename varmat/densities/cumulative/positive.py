@@ -27,8 +27,8 @@ def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
     t = beta * x
     rest, odds, _ = less(t, quick)
     return Tails(
-        below=Tail(rest, {"y": beta * odds, "beta": x * odds}),
-        above=Tail(-t, {"y": -beta, "beta": -x}),
+        below=Tail(rest, y=beta * odds, beta=x * odds),
+        above=Tail(-t, y=-beta, beta=-x),
         when=within(t),
     )
 
@@ -62,8 +62,8 @@ def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
         rest = np.where(t < 1e-20, alpha * log_u, rest)
     slope = odds * alpha
     return Tails(
-        below=Tail(rest, {"y": slope / x, "alpha": odds * log_u, "sigma": -slope / sigma}),
-        above=Tail(-t, {"y": -t * alpha / x, "alpha": -t * log_u, "sigma": t * alpha / sigma}),
+        below=Tail(rest, y=slope / x, alpha=odds * log_u, sigma=-slope / sigma),
+        above=Tail(-t, y=-t * alpha / x, alpha=-t * log_u, sigma=t * alpha / sigma),
         when=within(t),
     )
 
@@ -107,8 +107,8 @@ def _rayleigh(x: Operand, sigma: Operand, quick: bool) -> Tails:
         rest = np.where(u < 1e-8, 2.0 * np.log(u) - math.log(2.0), rest)
     slope = 2.0 * odds
     return Tails(
-        below=Tail(rest, {"y": slope / x, "sigma": -slope / sigma}),
-        above=Tail(-t, {"y": -u / sigma, "sigma": 2.0 * t / sigma}),
+        below=Tail(rest, y=slope / x, sigma=-slope / sigma),
+        above=Tail(-t, y=-u / sigma, sigma=2.0 * t / sigma),
         when=within(t),
     )
 

@@ -5,8 +5,8 @@
         z = (x - mu) * inv
         ...
         return Tails(
-            below=Tail(log_ndtr(z), {"y": ..., "mu": ..., "sigma": ...}),
-            above=Tail(log_ndtr(-z), {"y": ..., "mu": ..., "sigma": ...}),
+            below=Tail(log_ndtr(z), y=..., mu=..., sigma=...),
+            above=Tail(log_ndtr(-z), y=..., mu=..., sigma=...),
         )
 
     normal_cdf, normal_lcdf, normal_lccdf = cumulative(normal_lpdf, _normal, ...)
@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,13 +68,13 @@ def scaled(slope: Operand, inv: Operand, z: Operand) -> dict[str, Operand]:
     return {"y": slope * inv, "mu": -slope * inv, "sigma": -slope * inv * z}
 
 
-class Tail(NamedTuple):
+class Tail:
     """The logarithm of one of the two probabilities of an observation, and its derivatives, by name
     of the argument.
     """
 
-    term: Operand
-    partials: Mapping[str, Operand]
+    def __init__(self, term: Operand, **partials: Operand) -> None:
+        self.term, self.partials = term, partials
 
 
 class Tails(NamedTuple):
@@ -297,7 +297,8 @@ class _Form:
             inside = self._inside(*others) if callable(self._inside) else self._inside
             x = np.where(before, x, inside)
         tails = self._tails(x, *others, **({"quick": quick} if self._has_quick else {}))
-        term, partials = tails[self._side]
+        tail: Tail = tails[self._side]
+        term, partials = tail.term, tail.partials
         if quick:
             before = before if tails.when is None else before & tails.when
         else:
@@ -305,7 +306,7 @@ class _Form:
             partials = {name: np.where(before, p, 0.0) for name, p in partials.items()}
         if self._demand is not None:  # a value that is not finite has all arguments looked at
             term = np.where(self._demand.holds(*values), term, math.nan)
-        return LogDensity((term,), partials, self._support(*values), when=before)
+        return LogDensity(term, support=self._support(*values), when=before, **partials)
 
 
 def _docstring(density: Univariate, function: Any, of: str, notes: str, examples: str) -> str:

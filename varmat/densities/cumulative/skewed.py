@@ -48,11 +48,13 @@ def _skew_double_exponential(x: Operand, mu: Operand, sigma: Operand, tau: Opera
     return Tails(
         below=Tail(
             np.where(z < 0.0, np.log(tau) + 2.0 * c * left, np.log1p(-c * f)),
-            scaled(below, inv, z) | {"tau": np.where(z < 0.0, *in_below)},
+            tau=np.where(z < 0.0, *in_below),
+            **scaled(below, inv, z),
         ),
         above=Tail(
             np.where(z < 0.0, np.log1p(-tau * e), np.log1p(-tau) - 2.0 * tau * right),
-            scaled(-above, inv, z) | {"tau": np.where(z < 0.0, *in_above)},
+            tau=np.where(z < 0.0, *in_above),
+            **scaled(-above, inv, z),
         ),
     )
 
@@ -105,8 +107,7 @@ def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> T
         """The exponential part of the probability has the weight `over`."""
         over = sign * np.exp(second - value)
         slope = rate * over
-        partials = {"y": slope, "mu": -slope, "sigma": slope * (v - z), "rate": sigma * v * over}
-        return Tail(value, partials)
+        return Tail(value, y=slope, mu=-slope, sigma=slope * (v - z), rate=sigma * v * over)
 
     return Tails(tail(1.0, lower), tail(-1.0, upper))
 
@@ -153,8 +154,7 @@ def _skew_normal(x: Operand, xi: Operand, omega: Operand, alpha: Operand) -> Tai
         height = ROOT_TWO_OVER_PI * np.exp(log_ndtr(alpha * z) - 0.5 * z * z - value) * inv
         slope = sign * height
         in_alpha = np.exp(-0.5 * square * (z * z) - value) / math.pi / square
-        partials = {"y": slope, "xi": -slope, "omega": -z * slope, "alpha": -sign * in_alpha}
-        return Tail(value, partials)
+        return Tail(value, y=slope, xi=-slope, omega=-z * slope, alpha=-sign * in_alpha)
 
     return Tails(tail(1.0), tail(-1.0))
 
