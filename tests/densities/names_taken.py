@@ -16,7 +16,7 @@ import numpy as np
 import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.core.operation import OPERATIONS
-from varmat.densities.univariate import LONG, Univariate, names_in
+from varmat.densities.univariate import LONG, Univariate
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -33,10 +33,6 @@ def names() -> set[str]:
     found = {*ROWS, "where"}
     for row in ROWS.values():
         found |= row.mentions
-    for f in UNIVARIATE.values():
-        let = f.let if f.quick is None else {**f.let, **f.quick.let}
-        used = names_in([*f.terms, *f.partials.values(), *f.dropping], let)
-        found |= used - {*f.arguments, *let}
     return found | OPERATIONS.keys()
 
 

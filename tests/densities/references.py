@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mpmath
+from mpmath import (
+    atan2,
+    besseli,
+    binomial,
+    cos,
+    erfc,
+    exp,
+    fabs,
+    floor,
+    log,
+    log1p,
+    loggamma,
+    mpf,
+    pi,
+    sqrt,
+)
 
 from varmat.densities.univariate import Univariate
 
@@ -130,16 +147,265 @@ def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
         return _logs(lower, None) if lower < 0.5 else _logs(None, 1 - lower)
 
 
-HELPERS = {
-    f.__name__: f for f in (log1m_exp, log_betainc, log_betaincc, log_exp_mod_normal, log_gammainc,
-     log_gammaincc, log_ncdf,
-        log_skew_normal, log_t_tail, log_von_mises)
-}  # fmt: skip
+# The log densities and log probabilities in terms of mpmath and of the functions above.
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "bernoulli_lpmf": lambda n, theta: log(theta if n == 1 else 1 - theta),
+    "bernoulli_logit_lpmf": lambda n, alpha: -log1p(exp(-alpha if n == 1 else alpha)),
+    "binomial_lpmf": lambda n, N, theta: (
+        log(binomial(N, n))
+        + (n * log(theta) if n else 0)
+        + ((N - n) * log(1 - theta) if n < N else 0)
+    ),
+    "binomial_logit_lpmf": lambda n, N, alpha: (
+        log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))
+    ),
+    "uniform_lpdf": lambda y, alpha, beta: -log(beta - alpha),
+    "beta_lpdf": lambda theta, alpha, beta: (
+        loggamma(alpha + beta)
+        - loggamma(alpha)
+        - loggamma(beta)
+        + (alpha - 1) * log(theta)
+        + (beta - 1) * log(1 - theta)
+    ),
+    "beta_proportion_lpdf": lambda theta, mu, kappa: (
+        loggamma(kappa)
+        - loggamma(mu * kappa)
+        - loggamma(kappa - mu * kappa)
+        + (mu * kappa - 1) * log(theta)
+        + (kappa - mu * kappa - 1) * log(1 - theta)
+    ),
+    "poisson_lpmf": lambda n, rate: (n * log(rate) if n else 0) - rate - loggamma(n + 1),
+    "poisson_log_lpmf": lambda n, alpha: (n * alpha if n else 0) - exp(alpha) - loggamma(n + 1),
+    "neg_binomial_2_lpmf": lambda n, mu, phi: (
+        loggamma(n + phi)
+        - loggamma(phi)
+        - loggamma(n + 1)
+        + n * log(mu / (mu + phi))
+        - phi * log1p(mu / phi)
+    ),
+    "neg_binomial_2_log_lpmf": lambda n, eta, phi: (
+        loggamma(n + phi)
+        - loggamma(phi)
+        - loggamma(n + 1)
+        - n * log1p(phi * exp(-eta))
+        - phi * log1p(exp(eta) / phi)
+    ),
+    "neg_binomial_lpmf": lambda n, alpha, beta: (
+        loggamma(n + alpha)
+        - loggamma(alpha)
+        - loggamma(n + 1)
+        - n * log1p(beta)
+        - alpha * log1p(1 / beta)
+    ),
+    "student_t_lpdf": lambda y, nu, mu, sigma: (
+        loggamma((nu + 1) / 2)
+        - loggamma(nu / 2)
+        - log(nu * pi) / 2
+        - log(sigma)
+        - (nu + 1) / 2 * log1p(((y - mu) / sigma) ** 2 / nu)
+    ),
+    "cauchy_lpdf": lambda y, mu, sigma: -log(pi * sigma) - log1p(((y - mu) / sigma) ** 2),
+    "double_exponential_lpdf": lambda y, mu, sigma: -log(2 * sigma) - fabs(y - mu) / sigma,
+    "logistic_lpdf": lambda y, mu, sigma: (
+        -log(sigma) - (y - mu) / sigma - 2 * log1p(exp(-(y - mu) / sigma))
+    ),
+    "normal_lpdf": lambda y, mu, sigma: (
+        -(((y - mu) / sigma) ** 2) / 2 - log(sigma) - log(2 * pi) / 2
+    ),
+    "std_normal_lpdf": lambda y: -(y**2) / 2 - log(2 * pi) / 2,
+    "normal_sufficient_lpdf": lambda y_bar, s_squared, n_obs, mu, sigma: (
+        -(s_squared + n_obs * (y_bar - mu) ** 2) / (2 * sigma**2)
+        - n_obs * (log(sigma) + log(2 * pi) / 2)
+    ),
+    "lognormal_lpdf": lambda y, mu, sigma: (
+        -log(y * sigma) - ((log(y) - mu) / sigma) ** 2 / 2 - log(2 * pi) / 2
+    ),
+    "gamma_lpdf": lambda y, alpha, beta: (
+        alpha * log(beta) - loggamma(alpha) + (alpha - 1) * log(y) - beta * y
+    ),
+    "inv_gamma_lpdf": lambda y, alpha, beta: (
+        alpha * log(beta) - loggamma(alpha) - (alpha + 1) * log(y) - beta / y
+    ),
+    "exponential_lpdf": lambda y, beta: log(beta) - beta * y,
+    "chi_square_lpdf": lambda y, nu: (
+        -nu / 2 * log(2) - loggamma(nu / 2) + (nu / 2 - 1) * log(y) - y / 2
+    ),
+    "weibull_lpdf": lambda y, alpha, sigma: (
+        log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - (y / sigma) ** alpha
+    ),
+    "rayleigh_lpdf": lambda y, sigma: log(y) - 2 * log(sigma) - (y / sigma) ** 2 / 2,
+    "beta_binomial_lpmf": lambda n, N, alpha, beta: (
+        log(binomial(N, n))
+        + loggamma(n + alpha)
+        + loggamma(N - n + beta)
+        - loggamma(N + alpha + beta)
+        - loggamma(alpha)
+        - loggamma(beta)
+        + loggamma(alpha + beta)
+    ),
+    "beta_neg_binomial_lpmf": lambda n, r, alpha, beta: (
+        loggamma(n + r)
+        - loggamma(r)
+        - loggamma(n + 1)
+        + loggamma(alpha + r)
+        + loggamma(beta + n)
+        - loggamma(alpha + r + beta + n)
+        - loggamma(alpha)
+        - loggamma(beta)
+        + loggamma(alpha + beta)
+    ),
+    "von_mises_lpdf": lambda y, mu, kappa: kappa * cos(y - mu) - log(2 * pi * besseli(0, kappa)),
+    "gumbel_lpdf": lambda y, mu, beta: -log(beta) - (y - mu) / beta - exp(-(y - mu) / beta),
+    "frechet_lpdf": lambda y, alpha, sigma: (
+        log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y) ** alpha
+    ),
+    "discrete_range_lpmf": lambda y, lower, upper: -log(upper - lower + 1),
+    "hypergeometric_lpmf": lambda n, N, a, b: log(
+        binomial(a, n) * binomial(b, N - n) / binomial(a + b, N)
+    ),
+    "pareto_lpdf": lambda y, y_min, alpha: log(alpha) + alpha * log(y_min) - (alpha + 1) * log(y),
+    "pareto_type_2_lpdf": lambda y, mu, scale, alpha: (
+        log(alpha) - log(scale) - (alpha + 1) * log1p((y - mu) / scale)
+    ),
+    "loglogistic_lpdf": lambda y, alpha, beta: (
+        log(beta / alpha) + (beta - 1) * log(y / alpha) - 2 * log1p((y / alpha) ** beta)
+    ),
+    "inv_chi_square_lpdf": lambda y, nu: (
+        -nu / 2 * log(2) - loggamma(nu / 2) - (nu / 2 + 1) * log(y) - 1 / (2 * y)
+    ),
+    "scaled_inv_chi_square_lpdf": lambda y, nu, s: (
+        nu / 2 * log(nu / 2)
+        - loggamma(nu / 2)
+        + nu * log(s)
+        - (nu / 2 + 1) * log(y)
+        - nu * s**2 / (2 * y)
+    ),
+    "skew_normal_lpdf": lambda y, xi, omega, alpha: (
+        -log(omega)
+        - ((y - xi) / omega) ** 2 / 2
+        + log(erfc(-alpha * (y - xi) / omega / sqrt(2)))
+        - log(2 * pi) / 2
+    ),
+    "skew_double_exponential_lpdf": lambda y, mu, sigma, tau: (
+        log(2 * tau * (1 - tau) / sigma) - 2 * (tau if y > mu else tau - 1) * (y - mu) / sigma
+    ),
+    "exp_mod_normal_lpdf": lambda y, mu, sigma, rate: (
+        log(rate / 2)
+        + rate * (mu + rate * sigma**2 / 2 - y)
+        + log(erfc((mu + rate * sigma**2 - y) / (sqrt(2) * sigma)))
+    ),
+    "uniform_lcdf": lambda y, alpha, beta: log1p(-(beta - y) / (beta - alpha)),
+    "uniform_lccdf": lambda y, alpha, beta: log1p(-(y - alpha) / (beta - alpha)),
+    "von_mises_lcdf": lambda y, mu, kappa: log_von_mises(y, mu, kappa)[0],
+    "von_mises_lccdf": lambda y, mu, kappa: log_von_mises(y, mu, kappa)[1],
+    "bernoulli_lcdf": lambda n, theta: log1p(-theta),
+    "bernoulli_lccdf": lambda n, theta: log(theta),
+    "discrete_range_lcdf": lambda y, lower, upper: log(
+        (floor(y) - lower + 1) / (upper - lower + 1)
+    ),
+    "discrete_range_lccdf": lambda y, lower, upper: log((upper - floor(y)) / (upper - lower + 1)),
+    "gumbel_lcdf": lambda y, mu, beta: -exp(-(y - mu) / beta),
+    "gumbel_lccdf": lambda y, mu, beta: log1m_exp(-exp(-(y - mu) / beta)),
+    "frechet_lcdf": lambda y, alpha, sigma: -((y / sigma) ** (-alpha)),
+    "frechet_lccdf": lambda y, alpha, sigma: log1m_exp(-((y / sigma) ** (-alpha))),
+    "pareto_lcdf": lambda y, y_min, alpha: log1m_exp(-alpha * log(y / y_min)),
+    "pareto_lccdf": lambda y, y_min, alpha: -alpha * log(y / y_min),
+    "pareto_type_2_lcdf": lambda y, mu, scale, alpha: log1m_exp(-alpha * log1p((y - mu) / scale)),
+    "pareto_type_2_lccdf": lambda y, mu, scale, alpha: -alpha * log1p((y - mu) / scale),
+    "loglogistic_lcdf": lambda y, alpha, beta: -log1p((alpha / y) ** beta),
+    "loglogistic_lccdf": lambda y, alpha, beta: -log1p((y / alpha) ** beta),
+    "beta_lcdf": lambda theta, alpha, beta: log_betainc(alpha, beta, theta),
+    "beta_lccdf": lambda theta, alpha, beta: log_betaincc(alpha, beta, theta),
+    "beta_proportion_lcdf": lambda theta, mu, kappa: log_betainc(
+        mu * kappa, (1 - mu) * kappa, theta
+    ),
+    "beta_proportion_lccdf": lambda theta, mu, kappa: log_betaincc(
+        mu * kappa, (1 - mu) * kappa, theta
+    ),
+    "binomial_lcdf": lambda n, N, theta: log_betaincc(floor(n) + 1, N - floor(n), theta),
+    "binomial_lccdf": lambda n, N, theta: log_betainc(floor(n) + 1, N - floor(n), theta),
+    "neg_binomial_lcdf": lambda n, alpha, beta: log_betainc(
+        alpha, floor(n) + 1, beta / (1 + beta), 1 / (1 + beta)
+    ),
+    "neg_binomial_lccdf": lambda n, alpha, beta: log_betaincc(
+        alpha, floor(n) + 1, beta / (1 + beta), 1 / (1 + beta)
+    ),
+    "neg_binomial_2_lcdf": lambda n, mu, phi: log_betainc(
+        phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi)
+    ),
+    "neg_binomial_2_lccdf": lambda n, mu, phi: log_betaincc(
+        phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi)
+    ),
+    "student_t_lcdf": lambda y, nu, mu, sigma: (
+        log_t_tail(nu, abs(y - mu) / sigma)
+        if y < mu
+        else log1p(-exp(log_t_tail(nu, abs(y - mu) / sigma)))
+    ),
+    "student_t_lccdf": lambda y, nu, mu, sigma: (
+        log_t_tail(nu, abs(y - mu) / sigma)
+        if y > mu
+        else log1p(-exp(log_t_tail(nu, abs(y - mu) / sigma)))
+    ),
+    "gamma_lcdf": lambda y, alpha, beta: log_gammainc(alpha, beta * y),
+    "gamma_lccdf": lambda y, alpha, beta: log_gammaincc(alpha, beta * y),
+    "chi_square_lcdf": lambda y, nu: log_gammainc(nu / 2, y / 2),
+    "chi_square_lccdf": lambda y, nu: log_gammaincc(nu / 2, y / 2),
+    "inv_gamma_lcdf": lambda y, alpha, beta: log_gammaincc(alpha, beta / y),
+    "inv_gamma_lccdf": lambda y, alpha, beta: log_gammainc(alpha, beta / y),
+    "inv_chi_square_lcdf": lambda y, nu: log_gammaincc(nu / 2, 1 / (2 * y)),
+    "inv_chi_square_lccdf": lambda y, nu: log_gammainc(nu / 2, 1 / (2 * y)),
+    "scaled_inv_chi_square_lcdf": lambda y, nu, s: log_gammaincc(nu / 2, nu * s**2 / (2 * y)),
+    "scaled_inv_chi_square_lccdf": lambda y, nu, s: log_gammainc(nu / 2, nu * s**2 / (2 * y)),
+    "poisson_lcdf": lambda n, rate: log_gammaincc(floor(n) + 1, rate),
+    "poisson_lccdf": lambda n, rate: log_gammainc(floor(n) + 1, rate),
+    "normal_lcdf": lambda y, mu, sigma: log_ncdf((y - mu) / sigma),
+    "normal_lccdf": lambda y, mu, sigma: log_ncdf((mu - y) / sigma),
+    "std_normal_lcdf": lambda y: log_ncdf(y),
+    "std_normal_lccdf": lambda y: log_ncdf(-y),
+    "lognormal_lcdf": lambda y, mu, sigma: log_ncdf((log(y) - mu) / sigma),
+    "lognormal_lccdf": lambda y, mu, sigma: log_ncdf((mu - log(y)) / sigma),
+    "logistic_lcdf": lambda y, mu, sigma: -log1p(exp(-(y - mu) / sigma)),
+    "logistic_lccdf": lambda y, mu, sigma: -log1p(exp((y - mu) / sigma)),
+    "double_exponential_lcdf": lambda y, mu, sigma: (
+        log(1 / mpf(2)) - (mu - y) / sigma if y < mu else log1p(-exp((mu - y) / sigma) / 2)
+    ),
+    "double_exponential_lccdf": lambda y, mu, sigma: (
+        log(1 / mpf(2)) - (y - mu) / sigma if y > mu else log1p(-exp((y - mu) / sigma) / 2)
+    ),
+    "cauchy_lcdf": lambda y, mu, sigma: (
+        log(atan2(1, (mu - y) / sigma) / pi) if y < mu else log1p(-atan2(1, (y - mu) / sigma) / pi)
+    ),
+    "cauchy_lccdf": lambda y, mu, sigma: (
+        log(atan2(1, (y - mu) / sigma) / pi) if y > mu else log1p(-atan2(1, (mu - y) / sigma) / pi)
+    ),
+    "exponential_lcdf": lambda y, beta: log1m_exp(-beta * y),
+    "exponential_lccdf": lambda y, beta: -beta * y,
+    "weibull_lcdf": lambda y, alpha, sigma: log1m_exp(-((y / sigma) ** alpha)),
+    "weibull_lccdf": lambda y, alpha, sigma: -((y / sigma) ** alpha),
+    "rayleigh_lcdf": lambda y, sigma: log1m_exp(-((y / sigma) ** 2) / 2),
+    "rayleigh_lccdf": lambda y, sigma: -((y / sigma) ** 2) / 2,
+    "skew_double_exponential_lcdf": lambda y, mu, sigma, tau: (
+        log(tau) + 2 * (1 - tau) * (y - mu) / sigma
+        if y < mu
+        else log1p(-(1 - tau) * exp(-2 * tau * (y - mu) / sigma))
+    ),
+    "skew_double_exponential_lccdf": lambda y, mu, sigma, tau: (
+        log1p(-tau * exp(2 * (1 - tau) * (y - mu) / sigma))
+        if y < mu
+        else log1p(-tau) - 2 * tau * (y - mu) / sigma
+    ),
+    "exp_mod_normal_lcdf": lambda y, mu, sigma, rate: log_exp_mod_normal(
+        (y - mu) / sigma, rate * sigma
+    )[0],
+    "exp_mod_normal_lccdf": lambda y, mu, sigma, rate: log_exp_mod_normal(
+        (y - mu) / sigma, rate * sigma
+    )[1],
+    "skew_normal_lcdf": lambda y, xi, omega, alpha: log_skew_normal((y - xi) / omega, alpha),
+    "skew_normal_lccdf": lambda y, xi, omega, alpha: log_skew_normal((xi - y) / omega, -alpha),
+}
 
 
-def exact(row: Univariate) -> Any:
-    code = compile(row.reference, f"<{row.name}>", "eval")
-    # The evaluated text comes from a row of the library's own table.
-    return lambda *args: eval(
-        code, {**vars(mpmath), **HELPERS, **dict(zip(row.arguments, args, strict=True))}
-    )
+def exact(row: Univariate) -> Callable[..., Any]:
+    """The formula of a row in mpmath's arithmetic."""
+    name = row.name.removesuffix("_cdf") + "_lcdf" if row.name.endswith("_cdf") else row.name
+    return REFERENCES[name]

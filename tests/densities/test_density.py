@@ -6,6 +6,7 @@ import inspect
 import itertools
 import math
 import pickle
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -16,7 +17,7 @@ from varmat.core.domains import finite, positive
 from varmat.core.operation import OPERATIONS
 from varmat.densities.density import not_nan
 from varmat.densities.normal import normal_lpdf, std_normal_lpdf
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import LogDensity, univariate
 from varmat.testing import expect_ad, expect_ad_matvar
 
 Y, MU, SIGMA = np.array([0.3, -2.0, 4.0]), np.array([0.1, -1.0, 3.0]), np.array([1.5, 0.7, 2.5])
@@ -277,18 +278,18 @@ def test_signature_names_and_documentation():
 
 
 def test_a_density_of_ones_own():
+    def form(y: Any, beta: Any) -> LogDensity:
+        s = 1.0 / beta
+        return LogDensity(-y * s, np.log(s), y=-s, beta=(y * s - 1.0) * s, support=y >= 0)
+
     own = univariate(
         "own_exponential_lpdf",
         "exponential distribution with a given scale",
+        form,
         y=("Random variable", not_nan),
         beta=("Scale parameter", positive),
-        support="y >= 0",
-        let={"s": "1.0 / beta"},
-        terms=("-y * s", "log(s)"),
-        partials={"y": "-s", "beta": "(y * s - 1.0) * s"},
         notes="",
         examples="",
-        reference="-y / beta - log(beta)",
         points=[(1.0, 2.0)],
     )
     positive_y = np.abs(COLUMN)
@@ -331,14 +332,12 @@ def test_a_partial_is_never_an_array_of_somebody_else():
     odd = univariate(
         "odd_lpdf",
         "no distribution",
+        lambda y, mu, w: LogDensity(y * mu, y * w, y=mu + w, mu=y, w=y),
         y=("Random variable", not_nan),
         mu=("Location parameter", finite),
         w=("Weight", finite),
-        terms=("y * mu", "y * w"),
-        partials={"y": "mu + w", "mu": "y", "w": "y"},
         notes="",
         examples="",
-        reference="y * (mu + w)",
         points=[(1.0, 2.0, 3.0)],
     )
     with vm.nested():

@@ -335,7 +335,7 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
 def test_outside_the_support(row):
     """One of the two probabilities is 0 and the other is 1. All derivatives are 0."""
     for of_zero, of_one in ((row.lcdf, row.lccdf), (row.lccdf, row.lcdf)):
-        assert bool(of_zero.outside) == (of_zero.support is not None)
+        assert bool(of_zero.outside) == (of_zero.formula.support is not None)
         for point in of_zero.outside:
             args = given(row, point) if all(map(math.isfinite, point)) else point
             names = continuous(row)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.densities.traced import CarefulSums, Names, Sums, abbreviations, names_in
+from varmat.densities.traced import CarefulSums, Outline, Replay, Sums, single_step
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, Univariate
-from varmat.programs.build import Symbol
+from varmat.programs.build import Symbol, lift
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.run.emit import function_of_program
 
@@ -67,8 +67,10 @@ def test_sums(expression: str, kind: type[Sums]) -> None:
         for name, x in ARGUMENTS.items()
     }
     builder.size = builder.argument(())
-    scope = Names(builder, letters, LET)
-    program = builder.program([builder.sum(scope.evaluate(expression))])
+    symbols = letters | {"exp": np.exp}
+    for name, abbreviated in LET.items():
+        symbols[name] = eval(abbreviated, symbols)
+    program = builder.program([builder.sum(lift(builder, eval(expression, symbols)))])
     vectors = [
         step.kernel.name
         for step in without_dead_steps(program).steps
@@ -83,10 +85,38 @@ def test_sums(expression: str, kind: type[Sums]) -> None:
         assert function(*ARGUMENTS.values(), 3)[0] == pytest.approx(expected, rel=1e-14)
 
 
-def test_abbreviations_come_in_an_order_in_which_they_can_be_computed() -> None:
-    let = {"inv": "1.0 / sigma", "z": "d * inv", "s": "z * z", "d": "y - mu"}
-    assert list(abbreviations(["s + exp(z)"], let)) == ["d", "inv", "z", "s"]
-    assert names_in(["exp(z)"], let) == {"exp", "z", "d", "inv", "y", "mu", "sigma"}
+def test_an_outline_knows_what_its_values_depend_on() -> None:
+    outline = vm.gamma_lpdf.outline(False)
+    assert outline.names(outline.parts.support) == {"y"}
+    assert [outline.names(t) for t in outline.parts.terms] == [
+        {"alpha"},
+        {"alpha", "beta"},
+        {"alpha", "y"},
+        {"beta", "y"},
+    ]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_functions_of_an_outline_take_arguments_of_any_kinds(quick: bool) -> None:
+    outline = vm.gamma_lpdf.outline(quick)
+    function = outline.function([outline.parts.partials["alpha"]])
+    y, alpha, beta = 1.5, np.array([0.5, 2.0]), 0.7
+    (expected,) = function(y, alpha, beta)
+    np.testing.assert_allclose(
+        expected, [vm.gradient(lambda a: vm.gamma_lpdf(y, a, beta), a) for a in alpha], rtol=1e-14
+    )
+    value, second = vm.value_and_grad(lambda a: np.sum(function(y, a, beta)[0]))(alpha)
+    assert value == pytest.approx(np.sum(expected), rel=1e-14)
+    np.testing.assert_allclose(second, [-vm.trigamma(a) for a in alpha], rtol=1e-13)
+
+
+def test_a_replay_writes_only_the_steps_that_are_wanted() -> None:
+    outline, builder = Outline(vm.normal_lpdf), Sums()
+    arguments = {name: builder.argument(()) for name in vm.normal_lpdf.arguments}
+    write = Replay(outline, builder, arguments, single_step)
+    log_sigma = write(outline.parts.terms[1])
+    assert [step.kernel.name for step in builder.steps] == ["log", "negative"]
+    assert write(outline.parts.terms[1]) is log_sigma
 
 
 def test_numbers_of_any_size() -> None:

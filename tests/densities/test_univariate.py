@@ -26,7 +26,7 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 def integers(row: Univariate) -> list[bool]:
     """Return which arguments are discrete."""
-    return [name not in row.partials for name in row.arguments]
+    return [name in row.discrete for name in row.arguments]
 
 
 def given(row: Univariate, point: Any) -> tuple[Any, ...]:
@@ -256,12 +256,15 @@ def test_quick_forms(row, residual, sigma, long, monkeypatch):
     forms, original = [], row._functions
     monkeypatch.setattr(row, "_functions", lambda *args: forms.append(args[-1]) or original(*args))
     y = residual * np.array([1.0, -2.0, 3.0])
-    y = np.exp(np.clip(y, -700.0, 700.0)) if row.support else y
+    y = np.exp(np.clip(y, -700.0, 700.0)) if row.formula.support is not None else y
     freedom = [5.0] if "nu" in row.arguments else []
     names = tuple(range(len(row.arguments)))
     args = [y, *freedom, 0.25 * min(residual, 1.0), sigma]
     value, gradients = vm.value_and_grad(row, names)(*args)
-    holds = 1e-100 < sigma < 1e100 and np.max(np.abs(np.log(y) if row.support else y)) < 1e154
+    holds = (
+        1e-100 < sigma < 1e100
+        and np.max(np.abs(np.log(y) if row.formula.support is not None else y)) < 1e154
+    )
     assert forms == ([row.quick] if holds else [row.quick, None])
     single = [vm.value_and_grad(row, names)(float(x), *args[1:]) for x in y]
     assert value == pytest.approx(sum(v for v, _ in single), rel=1e-13)
@@ -391,7 +394,7 @@ def test_arguments_outside_their_domain(row):
                 for make in (lambda x: x, vm.var):
                     with vm.nested() as tape:
                         given_ = [
-                            make(x) if n in row.partials else x
+                            x if n in row.discrete else make(x)
                             for n, x in zip(row.arguments, args, strict=True)
                         ]
                         with pytest.raises(vm.DomainError) as caught:
@@ -431,7 +434,7 @@ def refused_as_data(row, continuous, point):
 @every_row
 def test_outside_the_support(row, long, monkeypatch):
     monkeypatch.setattr(univariate, "LONG", long)
-    assert bool(row.outside) == (row.support is not None)
+    assert bool(row.outside) == (row.formula.support is not None)
     continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
     for point in row.outside:
         assert row(*point) == -math.inf
@@ -460,7 +463,7 @@ def test_outside_the_support(row, long, monkeypatch):
 @every_row
 def test_discrete_arguments_are_no_variables(row):
     for i, name in enumerate(row.arguments):
-        if name not in row.partials:
+        if name in row.discrete:
             args = list(row.points[0])
             with vm.nested() as tape:
                 args[i] = vm.var(float(args[i]))

@@ -163,6 +163,9 @@ class Elementwise:
         if (
             result is NotImplemented
         ):  # meant for operators; here objects of other libraries are data
+            for x in args:
+                if hasattr(x, "apply_row"):  # a symbol of a program that is being made
+                    return x.apply_row(self, args)
             result = self.call(
                 *(as_operand(x, f"{self.name}: operand {i}") for i, x in enumerate(args, 1))
             )

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import finite, nonnegative
 from varmat.densities.density import not_nan, probability, zero_or_one
-from varmat.densities.univariate import Quick, univariate
+from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.functions.special.deviances import binomial_deviance, binomial_logit_deviance
+from varmat.functions.special.gamma_functions import lchoose
+from varmat.functions.special.stirling import log_factorial_excess
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
 
@@ -20,25 +31,34 @@ POSSIBLE = {
 # `varmat.functions.special.deviances`.
 CHOICES = "log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)"
 
+
 # The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken
 # would be 0 times infinity in the second derivative.
+def _bernoulli(n: Operand, theta: Operand, quick: bool) -> LogDensity:
+    m = 1.0 - n
+    if quick:
+        log_theta = np.log(theta)
+        wins = n * log_theta
+        log_rest = np.log1p(-theta)
+        losses = m * log_rest
+        odds = n / theta
+        against = m / (1.0 - theta)
+    else:
+        wins = np.where(n > 0.5, np.log(theta), 0.0)
+        losses = np.where(n > 0.5, 0.0, np.log1p(-theta))
+        odds = n / np.where(n > 0.5, theta, 1.0)
+        against = m / np.where(n > 0.5, 1.0, 1.0 - theta)
+    return LogDensity(wins, losses, theta=odds - against, support=(n == 0.0) | (n == 1.0))
+
+
 bernoulli_lpmf = univariate(
     "bernoulli_lpmf",
     "Bernoulli distribution",
+    _bernoulli,
+    "n",
     n=("n", not_nan),
     theta=("Probability parameter", probability),
-    support="(n == 0.0) | (n == 1.0)",
-    let={
-        "m": "1.0 - n",
-        "wins": "where(n > 0.5, log(theta), 0.0)",
-        "losses": "where(n > 0.5, 0.0, log1p(-theta))",
-        "odds": "n / where(n > 0.5, theta, 1.0)",
-        "against": "m / where(n > 0.5, 1.0, 1.0 - theta)",
-    },
-    quick=Quick(POSSIBLE),
-    terms=("wins", "losses"),
-    partials={"theta": "odds - against"},
-    reference="log(theta if n == 1 else 1 - theta)",
+    quick=Quick(),
     points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
     tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
@@ -52,28 +72,34 @@ bernoulli_lpmf = univariate(
 """,
 )
 
+
 # With t = alpha for a success and -alpha for a failure: log p = log(expit(t)) = min(t, 0) - log(1 +
 # exp(-|t|)). The absolute value is written as an extreme, which has a derivative at 0 that is right
 # in both formulas that use it. So is the choice of 1 or e, which is at most 1: `where` takes
 # several times as long as an extreme, all more if what it selects is random.
+def _bernoulli_logit(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    # Where this exponential overflows, the value does.
+    sign = n + n - 1.0
+    t = sign * alpha
+    if quick:
+        e = np.exp(-t)
+        chance = -np.log1p(e)
+        above = e
+    else:
+        e = np.exp(np.minimum(t, -t))
+        chance = np.minimum(t, 0.0) - np.log1p(e)
+        above = np.maximum(t <= 0.0, e)
+    return LogDensity(chance, alpha=sign * above / (1.0 + e), support=(n == 0.0) | (n == 1.0))
+
+
 bernoulli_logit_lpmf = univariate(
     "bernoulli_logit_lpmf",
     "Bernoulli distribution of the log odds",
+    _bernoulli_logit,
+    "n",
     n=("n", not_nan),
     alpha=("Logit transformed probability parameter", not_nan),
-    support="(n == 0.0) | (n == 1.0)",
-    let={
-        "sign": "n + n - 1.0",
-        "t": "sign * alpha",
-        "e": "exp(minimum(t, -t))",
-        "chance": "minimum(t, 0.0) - log1p(e)",
-        "above": "maximum(t <= 0.0, e)",
-    },
-    # Where this exponential overflows, the value does.
-    quick=Quick({"e": "exp(-t)", "chance": "-log1p(e)", "above": "e"}),
-    terms=("chance",),
-    partials={"alpha": "sign * above / (1.0 + e)"},
-    reference="-log1p(exp(-alpha if n == 1 else alpha))",
+    quick=Quick(),
     points=[(1, 0.3), (0, 0.3), (1, -4.0), (0, 4.0), (1, 30.0), (0, 0.0), (1, 0.0)],
     tails=[(1, 700.0), (0, 700.0), (1, -1e5)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
@@ -89,28 +115,44 @@ bernoulli_logit_lpmf = univariate(
 
 bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_or_one
 
+
+def _binomial(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDensity:
+    m = N - n
+    if quick:
+        choices = lchoose(N, n)
+        log_theta = np.log(theta)
+        wins = n * log_theta
+        log_rest = np.log1p(-theta)
+        losses = m * log_rest
+        chance = wins + losses
+        odds = n / theta
+        against = m / (1.0 - theta)
+    else:
+        choices = log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)
+        chance = -binomial_deviance(n, N, theta)
+        odds = n / np.where(n > 0.0, theta, 1.0)
+        against = m / np.where(n < N, 1.0 - theta, 1.0)
+        wins = np.where(n > 0.0, n * np.log(theta), 0.0)
+        losses = np.where(n < N, m * np.log1p(-theta), 0.0)
+    return LogDensity(
+        choices,
+        chance,
+        theta=odds - against,
+        support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
+        dropping=(wins, losses),
+    )
+
+
 binomial_lpmf = univariate(
     "binomial_lpmf",
     "binomial distribution",
+    _binomial,
+    "n",
+    "N",
     n=("Successes variable", not_nan),
     N=("Population size parameter", nonnegative),
     theta=("Probability parameter", probability),
-    support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
-    let={
-        "m": "N - n",
-        "wins": "where(n > 0.0, n * log(theta), 0.0)",
-        "losses": "where(n < N, m * log1p(-theta), 0.0)",
-        "odds": "n / where(n > 0.0, theta, 1.0)",
-        "against": "m / where(n < N, 1.0 - theta, 1.0)",
-        "choices": CHOICES,
-        "chance": "-binomial_deviance(n, N, theta)",
-    },
-    quick=Quick({**POSSIBLE, "choices": "lchoose(N, n)", "chance": "wins + losses"}, counts=("N",)),
-    terms=("choices", "chance"),
-    dropping=("wins", "losses"),
-    partials={"theta": "odds - against"},
-    reference="log(binomial(N, n)) + (n * log(theta) if n else 0) + ((N - n) * log(1 - theta) if n "
-    "< N else 0)",
+    quick=Quick(counts=("N",)),
     points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
     tails=[
         (1, 2, 1e-300),
@@ -129,33 +171,38 @@ binomial_lpmf = univariate(
 """,
 )
 
+
 # With e = exp(-|alpha|):  log(expit(alpha)) = min(alpha, 0) - log(1 + e), and of the complement
 # min(-alpha, 0) - log(1 + e).
+def _binomial_logit(n: Operand, N: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    e = np.exp(np.minimum(alpha, -alpha))
+    p = np.maximum(alpha > 0.0, e) / (1.0 + e)
+    q = np.maximum(alpha <= 0.0, e) / (1.0 + e)
+    if quick:
+        choices = lchoose(N, n)
+        chance = n * np.minimum(alpha, 0.0) + (N - n) * np.minimum(-alpha, 0.0) - N * np.log1p(e)
+    else:
+        choices = log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)
+        chance = -binomial_logit_deviance(n, N, alpha)
+    return LogDensity(
+        choices,
+        chance,
+        alpha=n * q - (N - n) * p,
+        support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
+        dropping=(n * np.minimum(alpha, 0.0), (N - n) * np.minimum(-alpha, 0.0), -N * np.log1p(e)),
+    )
+
+
 binomial_logit_lpmf = univariate(
     "binomial_logit_lpmf",
     "binomial distribution of the log odds",
+    _binomial_logit,
+    "n",
+    "N",
     n=("Successes variable", not_nan),
     N=("Population size parameter", nonnegative),
     alpha=("Probability parameter", finite),
-    support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
-    let={
-        "e": "exp(minimum(alpha, -alpha))",
-        "p": "maximum(alpha > 0.0, e) / (1.0 + e)",
-        "q": "maximum(alpha <= 0.0, e) / (1.0 + e)",
-        "choices": CHOICES,
-        "chance": "-binomial_logit_deviance(n, N, alpha)",
-    },
-    quick=Quick(
-        {
-            "choices": "lchoose(N, n)",
-            "chance": "n * minimum(alpha, 0.0) + (N - n) * minimum(-alpha, 0.0) - N * log1p(e)",
-        },
-        counts=("N",),
-    ),
-    terms=("choices", "chance"),
-    dropping=("n * minimum(alpha, 0.0)", "(N - n) * minimum(-alpha, 0.0)", "-N * log1p(e)"),
-    partials={"alpha": "n * q - (N - n) * p"},
-    reference="log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))",
+    quick=Quick(counts=("N",)),
     points=[
         (3, 10, 0.3),
         (0, 10, -4.0),

@@ -3,37 +3,50 @@ binomial."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import nonnegative, positive_finite
-from varmat.densities.density import not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.density import is_count, not_nan
+from varmat.densities.univariate import LogDensity, univariate
+from varmat.functions.special.gamma_functions import gammaln, lchoose, log_rising_factorial
+from varmat.functions.special.zeta_functions import zeta_difference
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["beta_binomial_lpmf", "beta_neg_binomial_lpmf"]
 
+
 # The difference of two log beta functions is written with rising factorials, which lose no digits
 # for large shapes.
+def _beta_binomial(n: Operand, N: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    m = N - n
+    both = alpha + beta
+    d = zeta_difference(1.0, both, N)
+    return LogDensity(
+        lchoose(N, n),
+        log_rising_factorial(alpha, n)
+        + log_rising_factorial(beta, m)
+        - log_rising_factorial(both, N),
+        alpha=zeta_difference(1.0, alpha, n) - d,
+        beta=zeta_difference(1.0, beta, m) - d,
+        support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
+    )
+
+
 beta_binomial_lpmf = univariate(
     "beta_binomial_lpmf",
     "beta-binomial distribution",
+    _beta_binomial,
+    "n",
+    "N",
     n=("Successes variable", not_nan),
     N=("Population size parameter", nonnegative),
     alpha=("First prior sample size parameter", positive_finite),
     beta=("Second prior sample size parameter", positive_finite),
-    support="(n >= 0.0) & (n <= N) & (floor(n) == n)",
-    let={"m": "N - n", "both": "alpha + beta", "d": "zeta_difference(1.0, both, N)"},
-    terms=(
-        "lchoose(N, n)",
-        (
-            "log_rising_factorial(alpha, n) + log_rising_factorial(beta, m) - "
-            "log_rising_factorial(both, N)"
-        ),
-    ),
-    partials={
-        "alpha": "zeta_difference(1.0, alpha, n) - d",
-        "beta": "zeta_difference(1.0, beta, m) - d",
-    },
-    reference="log(binomial(N, n)) + loggamma(n + alpha) + loggamma(N - n + beta) - loggamma(N + "
-    "alpha + beta)"
-    " - loggamma(alpha) - loggamma(beta) + loggamma(alpha + beta)",
     points=[
         (5, 20, 10.0, 25.0),
         (0, 5, 0.5, 1.5),
@@ -53,31 +66,33 @@ beta_binomial_lpmf = univariate(
 """,
 )
 
+
+def _beta_neg_binomial(n: Operand, r: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    both = alpha + beta
+    trials = r + n
+    d = zeta_difference(1.0, both, trials)
+    return LogDensity(
+        -gammaln(n + 1.0),
+        log_rising_factorial(r, n),
+        log_rising_factorial(alpha, r)
+        + log_rising_factorial(beta, n)
+        - log_rising_factorial(both, trials),
+        r=zeta_difference(1.0, r, n) - zeta_difference(1.0, alpha + r, beta + n),
+        alpha=zeta_difference(1.0, alpha, r) - d,
+        beta=zeta_difference(1.0, beta, n) - d,
+        support=is_count(n),
+    )
+
+
 beta_neg_binomial_lpmf = univariate(
     "beta_neg_binomial_lpmf",
     "beta negative binomial distribution",
+    _beta_neg_binomial,
+    "n",
     n=("Failures variable", not_nan),
     r=("Number of successes parameter", positive_finite),
     alpha=("Prior success parameter", positive_finite),
     beta=("Prior failure parameter", positive_finite),
-    support="(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)",
-    let={"both": "alpha + beta", "trials": "r + n", "d": "zeta_difference(1.0, both, trials)"},
-    terms=(
-        "-gammaln(n + 1.0)",
-        "log_rising_factorial(r, n)",
-        (
-            "log_rising_factorial(alpha, r) + log_rising_factorial(beta, n) - "
-            "log_rising_factorial(both, trials)"
-        ),
-    ),
-    partials={
-        "r": "zeta_difference(1.0, r, n) - zeta_difference(1.0, alpha + r, beta + n)",
-        "alpha": "zeta_difference(1.0, alpha, r) - d",
-        "beta": "zeta_difference(1.0, beta, n) - d",
-    },
-    reference="loggamma(n + r) - loggamma(r) - loggamma(n + 1)"
-    " + loggamma(alpha + r) + loggamma(beta + n) - loggamma(alpha + r + beta + n)"
-    " - loggamma(alpha) - loggamma(beta) + loggamma(alpha + beta)",
     points=[(3, 2.0, 1.5, 2.5), (0, 1.5, 0.5, 1.2), (12, 4.0, 3.0, 0.3), (40, 3.5, 12.0, 60.0)],
     tails=[(2, 1e-3, 1e3, 1e-2), (1000, 20.0, 3.0, 35.0), (3, 2.0, 1e6, 1e7)],
     outside=[(-1, 2.0, 1.5, 2.5), (0.5, 2.0, 1.5, 2.5), (float("inf"), 2.0, 1.5, 2.5)],

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import Domain, finite, positive_finite
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import Quick, univariate
+from varmat.densities.univariate import Demand, LogDensity, Quick, univariate
+from varmat.functions.special.gamma_functions import betaln, gammaln
+from varmat.functions.special.zeta_functions import zeta_difference
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["beta_lpdf", "beta_proportion_lpdf", "uniform_lpdf"]
 
@@ -12,18 +22,22 @@ proper_fraction = Domain(
     "positive and less than 1", lambda x: (x > 0) & (x < 1), lambda x: x.min() > 0 and x.max() < 1
 )
 
+
+def _uniform(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    s = 1.0 / (beta - alpha)
+    return LogDensity(
+        -np.log(beta - alpha), y=0.0, alpha=s, beta=-s, support=(y >= alpha) & (y <= beta)
+    )
+
+
 uniform_lpdf = univariate(
     "uniform_lpdf",
     "uniform distribution",
+    _uniform,
     y=("Random variable", not_nan),
     alpha=("Lower bound parameter", finite),
     beta=("Upper bound parameter", finite),
-    support="(y >= alpha) & (y <= beta)",
-    demand=("beta", "beta > alpha", "greater than the lower bound"),
-    let={"s": "1.0 / (beta - alpha)"},
-    terms=("-log(beta - alpha)",),
-    partials={"y": "0.0", "alpha": "s", "beta": "-s"},
-    reference="-log(beta - alpha)",
+    demand=Demand("beta", lambda y, alpha, beta: beta > alpha, "greater than the lower bound"),
     points=[(0.3, 0.1, 1.5), (0.2, -4.0, 0.35), (0.25, -1e-9, 1e3), (0.31, 0.2, 0.7)],
     outside=[(-1.0, 0.1, 1.5), (1.6, 0.1, 1.5)],
     notes="""The log density is :math:`-\\log(\\beta - \\alpha)` between the bounds. In SciPy
@@ -35,41 +49,43 @@ uniform_lpdf = univariate(
 """,
 )
 
+
 # Dividing 0 by the smallest number gives 0, and 0 for its derivative in theta. The derivative in
 # the shape overflows to infinity, as it should.
+def _beta(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+    # Terms dropped as in Stan are three, which cancel if both shapes are large.
+    log_theta = np.log(theta)
+    log_rest = np.log1p(-theta)
+    if quick:
+        rising = (alpha - 1.0) * log_theta
+        falling = (beta - 1.0) * log_rest
+        up = (alpha - 1.0) / theta
+        down = (beta - 1.0) / (1.0 - theta)
+    else:
+        rising = np.where(alpha == 1.0, 0.0, (alpha - 1.0) * log_theta)
+        falling = np.where(beta == 1.0, 0.0, (beta - 1.0) * log_rest)
+        up = (alpha - 1.0) / np.where((alpha == 1.0) & (theta == 0.0), 5e-324, theta)
+        down = (beta - 1.0) / np.where((beta == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)
+    return LogDensity(
+        -betaln(alpha, beta),
+        rising,
+        falling,
+        theta=up - down,
+        alpha=zeta_difference(1.0, alpha, beta) + log_theta,
+        beta=zeta_difference(1.0, beta, alpha) + log_rest,
+        support=(theta >= 0.0) & (theta <= 1.0),
+        dropping=(gammaln(alpha + beta), -gammaln(alpha), -gammaln(beta), rising, falling),
+    )
+
+
 beta_lpdf = univariate(
     "beta_lpdf",
     "beta distribution",
+    _beta,
     theta=("Random variable", not_nan),
     alpha=("First shape parameter", positive_finite),
     beta=("Second shape parameter", positive_finite),
-    support="(theta >= 0.0) & (theta <= 1.0)",
-    let={
-        "log_theta": "log(theta)",
-        "rising": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_theta)",
-        "log_rest": "log1p(-theta)",
-        "falling": "where(beta == 1.0, 0.0, (beta - 1.0) * log_rest)",
-        "up": "(alpha - 1.0) / where((alpha == 1.0) & (theta == 0.0), 5e-324, theta)",
-        "down": "(beta - 1.0) / where((beta == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)",
-    },
-    quick=Quick(
-        {
-            "rising": "(alpha - 1.0) * log_theta",
-            "falling": "(beta - 1.0) * log_rest",
-            "up": "(alpha - 1.0) / theta",
-            "down": "(beta - 1.0) / (1.0 - theta)",
-        }
-    ),
-    terms=("-betaln(alpha, beta)", "rising", "falling"),
-    # Terms dropped as in Stan are three, which cancel if both shapes are large.
-    dropping=("gammaln(alpha + beta)", "-gammaln(alpha)", "-gammaln(beta)", "rising", "falling"),
-    partials={
-        "theta": "up - down",
-        "alpha": "zeta_difference(1.0, alpha, beta) + log_theta",
-        "beta": "zeta_difference(1.0, beta, alpha) + log_rest",
-    },
-    reference="loggamma(alpha + beta) - loggamma(alpha) - loggamma(beta) + (alpha - 1) * "
-    "log(theta) + (beta - 1) * log(1 - theta)",
+    quick=Quick(),
     points=[
         (0.3, 2.0, 3.0),
         (0.9, 0.7, 0.3),
@@ -88,43 +104,45 @@ beta_lpdf = univariate(
 """,
 )
 
+
+def _beta_proportion(theta: Operand, mu: Operand, kappa: Operand, quick: bool) -> LogDensity:
+    a = mu * kappa
+    nu = 1.0 - mu
+    b = nu * kappa
+    log_theta = np.log(theta)
+    log_rest = np.log1p(-theta)
+    first = zeta_difference(1.0, a, b) + log_theta
+    second = zeta_difference(1.0, b, a) + log_rest
+    if quick:
+        rising = (a - 1.0) * log_theta
+        falling = (b - 1.0) * log_rest
+        up = (a - 1.0) / theta
+        down = (b - 1.0) / (1.0 - theta)
+    else:
+        rising = np.where(a == 1.0, 0.0, (a - 1.0) * log_theta)
+        falling = np.where(b == 1.0, 0.0, (b - 1.0) * log_rest)
+        up = (a - 1.0) / np.where((a == 1.0) & (theta == 0.0), 5e-324, theta)
+        down = (b - 1.0) / np.where((b == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)
+    return LogDensity(
+        -betaln(a, b),
+        rising,
+        falling,
+        theta=up - down,
+        mu=kappa * (first - second),
+        kappa=mu * first + nu * second,
+        support=(theta >= 0.0) & (theta <= 1.0),
+        dropping=(gammaln(kappa), -gammaln(a) - gammaln(b), rising, falling),
+    )
+
+
 beta_proportion_lpdf = univariate(
     "beta_proportion_lpdf",
     "beta distribution of mean and precision",
+    _beta_proportion,
     theta=("Random variable", not_nan),
     mu=("Location parameter", proper_fraction),
     kappa=("Precision parameter", positive_finite),
-    support="(theta >= 0.0) & (theta <= 1.0)",
-    let={
-        "nu": "1.0 - mu",
-        "a": "mu * kappa",
-        "b": "nu * kappa",
-        "log_theta": "log(theta)",
-        "rising": "where(a == 1.0, 0.0, (a - 1.0) * log_theta)",
-        "log_rest": "log1p(-theta)",
-        "falling": "where(b == 1.0, 0.0, (b - 1.0) * log_rest)",
-        "up": "(a - 1.0) / where((a == 1.0) & (theta == 0.0), 5e-324, theta)",
-        "down": "(b - 1.0) / where((b == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)",
-        "first": "zeta_difference(1.0, a, b) + log_theta",
-        "second": "zeta_difference(1.0, b, a) + log_rest",
-    },
-    quick=Quick(
-        {
-            "rising": "(a - 1.0) * log_theta",
-            "falling": "(b - 1.0) * log_rest",
-            "up": "(a - 1.0) / theta",
-            "down": "(b - 1.0) / (1.0 - theta)",
-        }
-    ),
-    terms=("-betaln(a, b)", "rising", "falling"),
-    dropping=("gammaln(kappa)", "-gammaln(a) - gammaln(b)", "rising", "falling"),
-    partials={
-        "theta": "up - down",
-        "mu": "kappa * (first - second)",
-        "kappa": "mu * first + nu * second",
-    },
-    reference="loggamma(kappa) - loggamma(mu * kappa) - loggamma(kappa - mu * kappa)"
-    " + (mu * kappa - 1) * log(theta) + (kappa - mu * kappa - 1) * log(1 - theta)",
+    quick=Quick(),
     points=[
         (0.3, 0.4, 3.0),
         (0.9, 0.6, 0.7),

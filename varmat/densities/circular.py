@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from varmat.core.domains import Domain, finite
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import LogDensity, univariate
+from varmat.functions.special.bessel_functions import i0e
+from varmat.functions.special.hypergeometric_functions import hyp1f1
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["von_mises_lpdf"]
 
@@ -15,26 +24,34 @@ nonnegative_finite = Domain(
     lambda x: x.min() >= 0 and x.max() < math.inf,
 )
 
+
 # i0e(kappa) = exp(-kappa) I0(kappa) does not overflow. The derivative in kappa is 1 - I1(kappa) /
 # I0(kappa), a confluent function over i0e (DLMF 10.39.5), minus 1 - cos(d) = 2 sin(d / 2)**2.
+def _von_mises(y: Operand, mu: Operand, kappa: Operand) -> LogDensity:
+    e = i0e(kappa)
+    d = y - mu
+    h = np.sin(0.5 * d)
+    gap = 2.0 * h * h
+    s = kappa * np.sin(d)
+    return LogDensity(
+        -np.log(e),
+        -kappa * gap,
+        -1.8378770664093453,
+        y=-s,
+        mu=s,
+        kappa=hyp1f1(1.5, 2.0, -2.0 * kappa) / e - gap,
+        dropping=(-np.log(e) - kappa, kappa * np.cos(d)),
+    )
+
+
 von_mises_lpdf = univariate(
     "von_mises_lpdf",
     "von Mises distribution",
+    _von_mises,
     y=("Random variable", finite),
     mu=("Location parameter", finite),
     kappa=("Scale parameter", nonnegative_finite),
     shown=("y", "mu"),
-    let={
-        "d": "y - mu",
-        "h": "sin(0.5 * d)",
-        "gap": "2.0 * h * h",
-        "e": "i0e(kappa)",
-        "s": "kappa * sin(d)",
-    },
-    terms=("-log(e)", "-kappa * gap", f"-{math.log(2.0 * math.pi)!r}"),
-    dropping=("-log(e) - kappa", "kappa * cos(d)"),
-    partials={"y": "-s", "mu": "s", "kappa": "hyp1f1(1.5, 2.0, -2.0 * kappa) / e - gap"},
-    reference="kappa * cos(y - mu) - log(2 * pi * besseli(0, kappa))",
     points=[
         (0.3, 0.1, 1.5),
         (-2.0, -1.0, 0.7),

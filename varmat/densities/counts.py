@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import finite, nonnegative, positive_finite
-from varmat.densities.density import not_nan
-from varmat.densities.univariate import Quick, univariate
+from varmat.densities.density import LARGEST, is_count, not_nan
+from varmat.densities.univariate import LogDensity, Quick, univariate
 from varmat.functions.special import precision_scores  # noqa: F401 - its rows are named in the expressions below
+from varmat.functions.special.deviances import (
+    neg_binomial_2_deviance,
+    neg_binomial_2_log_deviance,
+    poisson_log_deviance,
+)
+from varmat.functions.special.entropies_and_losses import kl_div
+from varmat.functions.special.gamma_functions import gammaln, log_rising_factorial
+from varmat.functions.special.precision_scores import (
+    digamma_less_line,
+    log1m_less_line,
+    neg_binomial_2_log_mean_score,
+    neg_binomial_2_log_score,
+    neg_binomial_2_score,
+)
+from varmat.functions.special.stirling import log_factorial_excess, log_gamma_excess
+from varmat.functions.special.zeta_functions import zeta_difference
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = [
     "neg_binomial_2_log_lpmf",
@@ -22,35 +46,35 @@ OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 # terms of the size of n log(n) (see `varmat.functions.special.deviances`). Moderate counts take a
 # form of fewer steps.
 
+
 # The choice is between divisors. If it were between quotients, one by zero that is not taken would
 # give 0 times infinity in the second derivative.
+def _poisson(n: Operand, rate: Operand, quick: bool) -> LogDensity:
+    # With an infinite rate the second term is the larger one.
+    if quick:
+        log_rate = np.log(rate)
+        log_part = n * log_rate
+        chance = log_part - rate
+        rest = gammaln(n + 1.0)
+        quotient = n / rate
+    else:
+        chance = -np.where(rate <= LARGEST, kl_div(n, rate), rate)
+        rest = log_factorial_excess(n)
+        quotient = n / np.where(n > 0.0, rate, 1.0)
+        log_part = np.where((n > 0.0) & (rate <= LARGEST), n * np.log(rate), 0.0)
+    return LogDensity(
+        chance, -rest, rate=quotient - 1.0, support=is_count(n), dropping=(log_part, -rate)
+    )
+
+
 poisson_lpmf = univariate(
     "poisson_lpmf",
     "Poisson distribution",
+    _poisson,
+    "n",
     n=("Random variable", not_nan),
     rate=("Rate parameter", nonnegative),
-    support=COUNT,
-    # With an infinite rate the second term is the larger one.
-    let={
-        "log_part": "where((n > 0.0) & (rate <= 1.7976931348623157e308), n * log(rate), 0.0)",
-        "quotient": "n / where(n > 0.0, rate, 1.0)",
-        "rest": "log_factorial_excess(n)",
-        "chance": "-where(rate <= 1.7976931348623157e308, kl_div(n, rate), rate)",
-    },
-    quick=Quick(
-        {
-            "log_rate": "log(rate)",
-            "log_part": "n * log_rate",
-            "quotient": "n / rate",
-            "chance": "log_part - rate",
-            "rest": "gammaln(n + 1.0)",
-        },
-        counts=("n",),
-    ),
-    terms=("chance", "-rest"),
-    dropping=("log_part", "-rate"),
-    partials={"rate": "quotient - 1.0"},
-    reference="(n * log(rate) if n else 0) - rate - loggamma(n + 1)",
+    quick=Quick(counts=("n",)),
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
     tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0), (10**10, 1.00001e10), (3, 1e5)],
     outside=[point[:2] for point in OUTSIDE],
@@ -64,27 +88,31 @@ poisson_lpmf = univariate(
 """,
 )
 
+
+def _poisson_log(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    # Where the sum is 0 * -inf or inf - inf, its limit is that of the second term.
+    mean = np.exp(alpha)
+    if quick:
+        log_part = n * alpha
+        chance = log_part - mean
+        rest = gammaln(n + 1.0)
+    else:
+        chance = -poisson_log_deviance(n, alpha)
+        rest = log_factorial_excess(n)
+        log_part = np.where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)
+    return LogDensity(
+        chance, -rest, alpha=n - mean, support=is_count(n), dropping=(log_part, -mean)
+    )
+
+
 poisson_log_lpmf = univariate(
     "poisson_log_lpmf",
     "Poisson distribution of the log rate",
+    _poisson_log,
+    "n",
     n=("Random variable", not_nan),
     alpha=("Log rate parameter", not_nan),
-    support=COUNT,
-    # Where the sum is 0 * -inf or inf - inf, its limit is that of the second term.
-    let={
-        "mean": "exp(alpha)",
-        "log_part": "where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)",
-        "chance": "-poisson_log_deviance(n, alpha)",
-        "rest": "log_factorial_excess(n)",
-    },
-    quick=Quick(
-        {"log_part": "n * alpha", "chance": "log_part - mean", "rest": "gammaln(n + 1.0)"},
-        counts=("n",),
-    ),
-    terms=("chance", "-rest"),
-    dropping=("log_part", "-mean"),
-    partials={"alpha": "n - mean"},
-    reference="(n * alpha if n else 0) - exp(alpha) - loggamma(n + 1)",
+    quick=Quick(counts=("n",)),
     points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
     tails=[(1000000, 13.8), (5, -700.0), (0, 700.0), (10**10, 23.02586)],
     outside=[point[:2] for point in OUTSIDE],
@@ -97,42 +125,46 @@ poisson_log_lpmf = univariate(
 """,
 )
 
+
 # The derivative in mu avoids the cancellation of n / mu - (n + phi) / (mu + phi), and its first
 # quotient has a derivative of exactly zero for n = 0. That in phi is written in two ways, of which
 # the quick one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
+def _neg_binomial_2(n: Operand, mu: Operand, phi: Operand, quick: bool) -> LogDensity:
+    ratio = mu / phi
+    if quick:
+        choices = log_rising_factorial(phi, n) - gammaln(n + 1.0)
+        logarithm = np.log1p(ratio)
+        chance = n * np.log(mu) - n * np.log(mu + phi) - phi * logarithm
+        p = mu / (mu + phi)
+        in_phi = digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, logarithm, phi)
+    else:
+        choices = log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)
+        chance = -neg_binomial_2_deviance(n, mu, phi)
+        in_phi = neg_binomial_2_score(n, mu, phi)
+    return LogDensity(
+        choices,
+        chance,
+        mu=(n - mu) / mu / (1.0 + ratio),
+        phi=in_phi,
+        support=is_count(n),
+        dropping=(
+            log_rising_factorial(phi, n) - gammaln(n + 1.0),
+            n * np.log(mu),
+            -n * np.log(mu + phi),
+            -phi * np.log1p(ratio),
+        ),
+    )
+
+
 neg_binomial_2_lpmf = univariate(
     "neg_binomial_2_lpmf",
     "negative binomial distribution of mean and precision",
+    _neg_binomial_2,
+    "n",
     n=("n", not_nan),
     mu=("Location parameter", positive_finite),
     phi=("Precision parameter", positive_finite),
-    support=COUNT,
-    let={
-        "ratio": "mu / phi",
-        "chance": "-neg_binomial_2_deviance(n, mu, phi)",
-        "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
-        "in_phi": "neg_binomial_2_score(n, mu, phi)",
-    },
-    quick=Quick(
-        {
-            "l": "log1p(ratio)",
-            "p": "mu / (mu + phi)",
-            "chance": "n * log(mu) - n * log(mu + phi) - phi * l",
-            "in_phi": "digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, l, phi)",
-            "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
-        },
-        counts=("n",),
-    ),
-    terms=("choices", "chance"),
-    dropping=(
-        "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
-        "n * log(mu)",
-        "-n * log(mu + phi)",
-        "-phi * log1p(ratio)",
-    ),
-    partials={"mu": "(n - mu) / mu / (1.0 + ratio)", "phi": "in_phi"},
-    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) + n * log(mu / (mu + phi)) - "
-    "phi * log1p(mu / phi)",
+    quick=Quick(counts=("n",)),
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
     tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3), (10**10, 1.2e10, 13.0)],
     outside=OUTSIDE,
@@ -146,46 +178,50 @@ neg_binomial_2_lpmf = univariate(
 """,
 )
 
+
+def _neg_binomial_2_log(n: Operand, eta: Operand, phi: Operand, quick: bool) -> LogDensity:
+    # Terms dropped as in Stan are two, which cancel if the mean is large.
+    log_phi = np.log(phi)
+    t = eta - log_phi
+    e = np.exp(np.minimum(t, -t))
+    m = np.log1p(e)
+    logarithm = np.maximum(t, 0.0) + m
+    if quick:
+        choices = log_rising_factorial(phi, n) - gammaln(n + 1.0)
+        chance = -n * (np.maximum(-t, 0.0) + m) - phi * logarithm
+        p = np.maximum(t > 0.0, e) / (1.0 + e)
+        q = np.maximum(t <= 0.0, e) / (1.0 + e)
+        in_eta = n * q - phi * p
+        in_phi = digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, logarithm, phi)
+    else:
+        choices = log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)
+        chance = -neg_binomial_2_log_deviance(n, eta, phi)
+        in_eta = neg_binomial_2_log_mean_score(n, eta, phi)
+        in_phi = neg_binomial_2_log_score(n, eta, phi)
+    return LogDensity(
+        choices,
+        chance,
+        eta=in_eta,
+        phi=in_phi,
+        support=is_count(n),
+        dropping=(
+            log_rising_factorial(phi, n) - gammaln(n + 1.0),
+            n * eta,
+            -n * (log_phi + logarithm),
+            -phi * logarithm,
+        ),
+    )
+
+
 neg_binomial_2_log_lpmf = univariate(
     "neg_binomial_2_log_lpmf",
     "negative binomial distribution of log mean and precision",
+    _neg_binomial_2_log,
+    "n",
     n=("n", not_nan),
     eta=("Log location parameter", finite),
     phi=("Precision parameter", positive_finite),
-    support=COUNT,
-    let={
-        "log_phi": "log(phi)",
-        "t": "eta - log_phi",
-        "e": "exp(minimum(t, -t))",
-        "m": "log1p(e)",
-        "l": "maximum(t, 0.0) + m",
-        "p": "maximum(t > 0.0, e) / (1.0 + e)",
-        "q": "maximum(t <= 0.0, e) / (1.0 + e)",
-        "chance": "-neg_binomial_2_log_deviance(n, eta, phi)",
-        "choices": "log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)",
-        "in_eta": "neg_binomial_2_log_mean_score(n, eta, phi)",
-        "in_phi": "neg_binomial_2_log_score(n, eta, phi)",
-    },
-    quick=Quick(
-        {
-            "chance": "-n * (maximum(-t, 0.0) + m) - phi * l",
-            "in_eta": "n * q - phi * p",
-            "in_phi": "digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, l, phi)",
-            "choices": "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
-        },
-        counts=("n",),
-    ),
-    terms=("choices", "chance"),
-    # Terms dropped as in Stan are two, which cancel if the mean is large.
-    dropping=(
-        "log_rising_factorial(phi, n) - gammaln(n + 1.0)",
-        "n * eta",
-        "-n * (log_phi + l)",
-        "-phi * l",
-    ),
-    partials={"eta": "in_eta", "phi": "in_phi"},
-    reference="loggamma(n + phi) - loggamma(phi) - loggamma(n + 1) - n * log1p(phi * exp(-eta)) - "
-    "phi * log1p(exp(eta) / phi)",
+    quick=Quick(counts=("n",)),
     points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
     tails=[
         (3, 0.9, 1e6),
@@ -206,21 +242,27 @@ neg_binomial_2_log_lpmf = univariate(
 """,
 )
 
+
+def _neg_binomial(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    logarithm = np.log1p(1.0 / beta)
+    return LogDensity(
+        log_rising_factorial(alpha, n) - gammaln(n + 1.0),
+        -n * np.log1p(beta),
+        -alpha * logarithm,
+        alpha=zeta_difference(1.0, alpha, n) - logarithm,
+        beta=(alpha / beta - n) / (1.0 + beta),
+        support=is_count(n),
+    )
+
+
 neg_binomial_lpmf = univariate(
     "neg_binomial_lpmf",
     "negative binomial distribution of shape and inverse scale",
+    _neg_binomial,
+    "n",
     n=("Failures variable", not_nan),
     alpha=("Shape parameter", positive_finite),
     beta=("Inverse scale parameter", positive_finite),
-    support=COUNT,
-    let={"l": "log1p(1.0 / beta)"},
-    terms=("log_rising_factorial(alpha, n) - gammaln(n + 1.0)", "-n * log1p(beta)", "-alpha * l"),
-    partials={
-        "alpha": "zeta_difference(1.0, alpha, n) - l",
-        "beta": "(alpha / beta - n) / (1.0 + beta)",
-    },
-    reference="loggamma(n + alpha) - loggamma(alpha) - loggamma(n + 1) - n * log1p(beta) - alpha * "
-    "log1p(1 / beta)",
     points=[(3, 2.0, 0.5), (0, 1.5, 1.2), (12, 4.0, 0.3), (40, 370.0, 12.0), (1, 0.1, 40.0)],
     tails=[(13, 1e11, 1e10), (11, 1e5, 1e4), (1000, 35.0, 0.036), (2, 1e-3, 1e5)],
     outside=OUTSIDE,

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -70,6 +71,14 @@ def integer_to(last: int, first: int = 1) -> Domain:
 
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+LN2 = math.log(2.0)
+LARGEST = sys.float_info.max
+
+
+def is_count(n: Operand) -> Operand:
+    """The support of counts."""
+    return (n >= 0.0) & (n <= LARGEST) & (np.floor(n) == n)
+
 
 Arguments = dict[str, tuple[str, Domain]]
 # The arguments whose terms are kept, and "constants".

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import finite, positive, positive_finite
-from varmat.densities.density import not_nan
-from varmat.densities.univariate import Quick, univariate
+from varmat.densities.density import LARGEST, not_nan
+from varmat.densities.univariate import LogDensity, Quick, univariate
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["frechet_lpdf", "gumbel_lpdf"]
 
+
 # At -inf the two parts of the log density are inf - inf, and the second is the larger one, so the
 # support ends before.
+def _gumbel(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
+    inv = 1.0 / beta
+    z = (y - mu) * inv
+    s = np.expm1(-z)
+    return LogDensity(
+        -np.log(beta),
+        -z - s - 1.0,
+        y=s * inv,
+        mu=-s * inv,
+        beta=-(z * s + 1.0) * inv,
+        support=y >= -LARGEST,
+    )
+
+
 gumbel_lpdf = univariate(
     "gumbel_lpdf",
     "Gumbel distribution",
+    _gumbel,
     y=("Random variable", not_nan),
     mu=("Location parameter", finite),
     beta=("Scale parameter", positive),
-    support="y >= -1.7976931348623157e308",
     shown=("y", "mu"),
-    let={"inv": "1.0 / beta", "z": "(y - mu) * inv", "s": "expm1(-z)"},
-    terms=("-log(beta)", "-z - s - 1.0"),
-    partials={"y": "s * inv", "mu": "-s * inv", "beta": "-(z * s + 1.0) * inv"},
-    reference="-log(beta) - (y - mu) / beta - exp(-(y - mu) / beta)",
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 2.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(1e8, 1.0, 1e-3), (-600.0, 1.0, 1.0), (6.0, 6.0 + 1e-9, 0.5)],
     outside=[(float("-inf"), 0.1, 1.5)],
@@ -35,23 +54,37 @@ gumbel_lpdf = univariate(
 """,
 )
 
+
+def _frechet(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    u = sigma / y
+    log_u = np.log(u)
+    if quick:
+        log_y = np.log(sigma) - log_u
+        t = np.exp(alpha * log_u)
+    else:
+        log_y = np.log(y)
+        t = np.power(u, alpha)
+    return LogDensity(
+        np.log(alpha),
+        -(alpha + 1.0) * log_y,
+        alpha * np.log(sigma),
+        -t,
+        y=(alpha * (t - 1.0) - 1.0) / y,
+        alpha=1.0 / alpha + log_u * (1.0 - t),
+        sigma=alpha * (1.0 - t) / sigma,
+        support=y > 0.0,
+    )
+
+
 frechet_lpdf = univariate(
     "frechet_lpdf",
     "Fréchet distribution",
+    _frechet,
     y=("Random variable", not_nan),
     alpha=("Shape parameter", positive_finite),
     sigma=("Scale parameter", positive_finite),
-    support="y > 0.0",
     shown=("y",),
-    let={"u": "sigma / y", "log_u": "log(u)", "t": "power(u, alpha)", "log_y": "log(y)"},
-    quick=Quick({"t": "exp(alpha * log_u)", "log_y": "log(sigma) - log_u"}),
-    terms=("log(alpha)", "-(alpha + 1.0) * log_y", "alpha * log(sigma)", "-t"),
-    partials={
-        "y": "(alpha * (t - 1.0) - 1.0) / y",
-        "alpha": "1.0 / alpha + log_u * (1.0 - t)",
-        "sigma": "alpha * (1.0 - t) / sigma",
-    },
-    reference="log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y)**alpha",
+    quick=Quick(),
     points=[
         (0.3, 2.0, 0.5),
         (4.0, 0.7, 0.3),

@@ -3,23 +3,41 @@ integers."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import finite, nonnegative
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import univariate
+from varmat.densities.univariate import Demand, LogDensity, univariate
+from varmat.functions.special.gamma_functions import lchoose
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["discrete_range_lpmf", "hypergeometric_lpmf"]
+
+
+def _discrete_range(y: Operand, lower: Operand, upper: Operand) -> LogDensity:
+    return LogDensity(
+        -np.log(upper - lower + 1.0), support=(y >= lower) & (y <= upper) & (np.floor(y) == y)
+    )
+
 
 discrete_range_lpmf = univariate(
     "discrete_range_lpmf",
     "uniform distribution on a range of integers",
+    _discrete_range,
+    "y",
+    "lower",
+    "upper",
     y=("Random variable", not_nan),
     lower=("Lower bound parameter", finite),
     upper=("Upper bound parameter", finite),
-    support="(y >= lower) & (y <= upper) & (floor(y) == y)",
-    demand=("upper", "upper >= lower", "greater than or equal to the lower bound"),
-    terms=("-log(upper - lower + 1.0)",),
-    partials={},
-    reference="-log(upper - lower + 1)",
+    demand=Demand(
+        "upper", lambda y, lower, upper: upper >= lower, "greater than or equal to the lower bound"
+    ),
     points=[(3, 1, 5), (0, -2, 4), (2, 2, 2), (-1, -3, 40)],
     outside=[(0, 1, 5), (6, 1, 5), (2.5, 1, 5)],
     notes="""The log mass is minus the logarithm of the number of integers from the lower bound to
@@ -32,18 +50,27 @@ True
 """,
 )
 
+
+def _hypergeometric(n: Operand, N: Operand, a: Operand, b: Operand) -> LogDensity:
+    return LogDensity(
+        lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N),
+        support=(n >= 0.0) & (n <= N) & (n <= a) & (N - n <= b) & (np.floor(n) == n),
+    )
+
+
 hypergeometric_lpmf = univariate(
     "hypergeometric_lpmf",
     "hypergeometric distribution",
+    _hypergeometric,
+    "n",
+    "N",
+    "a",
+    "b",
     n=("Successes variable", not_nan),
     N=("Draws parameter", nonnegative),
     a=("Successes in population parameter", nonnegative),
     b=("Failures in population parameter", nonnegative),
-    support="(n >= 0.0) & (n <= N) & (n <= a) & (N - n <= b) & (floor(n) == n)",
-    demand=("N", "N <= a + b", "at most the size of the population"),
-    terms=("lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N)",),
-    partials={},
-    reference="log(binomial(a, n) * binomial(b, N - n) / binomial(a + b, N))",
+    demand=Demand("N", lambda n, N, a, b: a + b >= N, "at most the size of the population"),
     points=[(5, 5, 10, 10), (3, 5, 7, 6), (1, 4, 3, 5), (0, 0, 3, 2), (4, 13, 9, 20)],
     tails=[(40, 100, 300, 450), (2, 3, 10**6, 10**7), (300, 1000, 3000, 7000)],
     outside=[(-1, 5, 7, 6), (6, 5, 7, 6), (0.5, 5, 7, 6), (0, 7, 7, 6)],

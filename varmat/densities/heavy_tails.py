@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import finite, positive_finite
-from varmat.densities.density import not_nan
-from varmat.densities.univariate import Quick, univariate
+from varmat.densities.density import LARGEST, not_nan
+from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.functions.special.logistic_functions import expit
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["loglogistic_lpdf", "pareto_lpdf", "pareto_type_2_lpdf"]
 
@@ -12,24 +21,31 @@ VARIABLE = ("Random variable", not_nan)
 SHAPE = ("Shape parameter", positive_finite)
 SCALE = ("Scale parameter", positive_finite)
 
+
 # The logarithm of a rounded quotient near 1 has lost its digits.
+def _pareto(y: Operand, y_min: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    log_ratio = np.log1p((y - y_min) / y_min)
+    log_y = np.log(y_min) + log_ratio if quick else np.log(y)
+    return LogDensity(
+        np.log(alpha),
+        -log_y,
+        -alpha * log_ratio,
+        y=-(alpha + 1.0) / y,
+        y_min=alpha / y_min,
+        alpha=1.0 / alpha - log_ratio,
+        support=y >= y_min,
+        dropping=(np.log(alpha), alpha * np.log(y_min), -(alpha + 1.0) * log_y),
+    )
+
+
 pareto_lpdf = univariate(
     "pareto_lpdf",
     "Pareto distribution",
+    _pareto,
     y=VARIABLE,
     y_min=SCALE,
     alpha=SHAPE,
-    support="y >= y_min",
-    let={"log_y": "log(y)", "log_ratio": "log1p((y - y_min) / y_min)"},
-    quick=Quick({"log_y": "log(y_min) + log_ratio"}),
-    terms=("log(alpha)", "-log_y", "-alpha * log_ratio"),
-    dropping=("log(alpha)", "alpha * log(y_min)", "-(alpha + 1.0) * log_y"),
-    partials={
-        "y": "-(alpha + 1.0) / y",
-        "y_min": "alpha / y_min",
-        "alpha": "1.0 / alpha - log_ratio",
-    },
-    reference="log(alpha) + alpha * log(y_min) - (alpha + 1) * log(y)",
+    quick=Quick(),
     points=[(1.3, 0.2, 1.1), (3.9, 1.2, 0.7), (4.0, 0.999, 20.0), (8e9, 1e-3, 0.2)],
     tails=[(1e200, 1e-100, 2.0), (4.0, 3.999999, 1e6), (1.0, 1.0, 1e10)],
     outside=[(0.1, 0.2, 1.5), (-1.0, 0.2, 1.5)],
@@ -42,24 +58,33 @@ pareto_lpdf = univariate(
 """,
 )
 
+
+def _pareto_type_2(y: Operand, mu: Operand, scale: Operand, alpha: Operand) -> LogDensity:
+    d = y - mu
+    r = d / scale
+    logarithm = np.log1p(r)
+    w = 1.0 / (scale + d)
+    s = (alpha + 1.0) * w
+    return LogDensity(
+        np.log(alpha),
+        -np.log(scale),
+        -(alpha + 1.0) * logarithm,
+        y=-s,
+        mu=s,
+        scale=(alpha * r - 1.0) * w,
+        alpha=1.0 / alpha - logarithm,
+        support=y >= mu,
+    )
+
+
 pareto_type_2_lpdf = univariate(
     "pareto_type_2_lpdf",
     "Pareto type 2 (Lomax) distribution",
+    _pareto_type_2,
     y=VARIABLE,
     mu=("Location parameter", finite),
     scale=SCALE,
     alpha=SHAPE,
-    support="y >= mu",
-    let={
-        "d": "y - mu",
-        "r": "d / scale",
-        "l": "log1p(r)",
-        "w": "1.0 / (scale + d)",
-        "s": "(alpha + 1.0) * w",
-    },
-    terms=("log(alpha)", "-log(scale)", "-(alpha + 1.0) * l"),
-    partials={"y": "-s", "mu": "s", "scale": "(alpha * r - 1.0) * w", "alpha": "1.0 / alpha - l"},
-    reference="log(alpha) - log(scale) - (alpha + 1) * log1p((y - mu) / scale)",
     points=[
         (1.3, 0.2, 1.1, 2.0),
         (4.4, -3.9, 0.7, 0.8),
@@ -78,29 +103,34 @@ pareto_type_2_lpdf = univariate(
 """,
 )
 
+
 # With w = beta log(y / alpha), log(1 + exp(w)) takes out exp(w) where that is large. The derivative
 # in y is written with the probability below y, which is small where the other terms cancel.
+def _loglogistic(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    ratio = np.log(y / alpha)
+    w = beta * ratio
+    logarithm = np.maximum(w, 0.0) + np.log1p(np.exp(-np.absolute(w)))
+    t = np.tanh(0.5 * w)
+    return LogDensity(
+        np.log(beta),
+        -np.log(alpha),
+        (beta - 1.0) * ratio,
+        -2.0 * logarithm,
+        y=(beta - 1.0 - 2.0 * beta * expit(w)) / y,
+        alpha=beta * t / alpha,
+        beta=1.0 / beta - ratio * t,
+        support=(y > 0.0) & (y <= LARGEST),
+        dropping=(np.log(beta), -beta * np.log(alpha), (beta - 1.0) * np.log(y), -2.0 * logarithm),
+    )
+
+
 loglogistic_lpdf = univariate(
     "loglogistic_lpdf",
     "log-logistic distribution",
+    _loglogistic,
     y=VARIABLE,
     alpha=SCALE,
     beta=SHAPE,
-    support="(y > 0.0) & (y <= 1.7976931348623157e308)",
-    let={
-        "ratio": "log(y / alpha)",
-        "w": "beta * ratio",
-        "l": "maximum(w, 0.0) + log1p(exp(-absolute(w)))",
-        "t": "tanh(0.5 * w)",
-    },
-    terms=("log(beta)", "-log(alpha)", "(beta - 1.0) * ratio", "-2.0 * l"),
-    dropping=("log(beta)", "-beta * log(alpha)", "(beta - 1.0) * log(y)", "-2.0 * l"),
-    partials={
-        "y": "(beta - 1.0 - 2.0 * beta * expit(w)) / y",
-        "alpha": "beta * t / alpha",
-        "beta": "1.0 / beta - ratio * t",
-    },
-    reference="log(beta / alpha) + (beta - 1) * log(y / alpha) - 2 * log1p((y / alpha)**beta)",
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 3.5, 20.0), (1e-9, 1.0, 1.0), (1e9, 1e-3, 0.3)],
     tails=[(1e300, 1e-5, 2.0), (1e-300, 1e5, 3.0), (1.5, 1.0, 1e4)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],

@@ -8,35 +8,57 @@ and log(u), which loses no more than the rounding of u does."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import positive_finite
-from varmat.densities.density import not_nan
-from varmat.densities.univariate import Quick, univariate
+from varmat.densities.density import LN2, not_nan
+from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.functions.special.entropies_and_losses import kl_div
+from varmat.functions.special.gamma_functions import gammaln
+from varmat.functions.special.stirling import digamma_excess, log_gamma_excess
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["inv_chi_square_lpdf", "scaled_inv_chi_square_lpdf"]
 
 VARIABLE = ("Random variable", not_nan)
 FREEDOM = ("Degrees of freedom parameter", positive_finite)
 
+
+def _inv_chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+    half = 0.5 * nu
+    w = 0.5 / y
+    u = w / half
+    log_u = np.log(u)
+    if quick:
+        deviance = u - 1.0 - log_u
+        log_y = -log_u - np.log(nu)
+    else:
+        deviance = kl_div(1.0, u)
+        log_y = np.log(y)
+    return LogDensity(
+        -log_gamma_excess(half),
+        -half * deviance,
+        -log_y,
+        y=(w - half - 1.0) / y,
+        nu=0.5 * (log_u - digamma_excess(half)),
+        support=y > 0.0,
+        dropping=(-gammaln(half) - LN2 * half, -(half + 1.0) * log_y, -w),
+    )
+
+
 inv_chi_square_lpdf = univariate(
     "inv_chi_square_lpdf",
     "inverse chi-square distribution",
+    _inv_chi_square,
     y=VARIABLE,
     nu=FREEDOM,
-    support="y > 0.0",
     shown=("y",),
-    let={
-        "log_y": "log(y)",
-        "half": "0.5 * nu",
-        "w": "0.5 / y",
-        "u": "w / half",
-        "log_u": "log(u)",
-        "deviance": "kl_div(1.0, u)",
-    },
-    quick=Quick({"deviance": "u - 1.0 - log_u", "log_y": "-log_u - log(nu)"}),
-    terms=("-log_gamma_excess(half)", "-half * deviance", "-log_y"),
-    dropping=("-gammaln(half) - 0.6931471805599453 * half", "-(half + 1.0) * log_y", "-w"),
-    partials={"y": "(w - half - 1.0) / y", "nu": "0.5 * (log_u - digamma_excess(half))"},
-    reference="-nu / 2 * log(2) - loggamma(nu / 2) - (nu / 2 + 1) * log(y) - 1 / (2 * y)",
+    quick=Quick(),
     points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e9, 1e-3)],
     tails=[(0.001, 0.1), (1e-6, 1.001e6), (1e300, 2.0)],
     outside=[(-1.0, 2.0), (0.0, 2.0)],
@@ -50,32 +72,43 @@ inv_chi_square_lpdf = univariate(
 """,
 )
 
+
+def _scaled_inv_chi_square(y: Operand, nu: Operand, s: Operand, quick: bool) -> LogDensity:
+    half = 0.5 * nu
+    u = s / y * s
+    if quick:
+        log_u = np.log(u)
+        deviance = u - 1.0 - log_u
+        log_y = 2.0 * np.log(s) - log_u
+    else:
+        deviance = kl_div(1.0, u)
+        log_y = np.log(y)
+    return LogDensity(
+        -log_gamma_excess(half),
+        -half * deviance,
+        -log_y,
+        y=(half * (u - 1.0) - 1.0) / y,
+        nu=-0.5 * (deviance + digamma_excess(half)),
+        s=nu * (1.0 - u) / s,
+        support=y > 0.0,
+        dropping=(
+            half * np.log(half) - gammaln(half),
+            nu * np.log(s),
+            -(half + 1.0) * log_y,
+            -half * u,
+        ),
+    )
+
+
 scaled_inv_chi_square_lpdf = univariate(
     "scaled_inv_chi_square_lpdf",
     "scaled inverse chi-square distribution",
+    _scaled_inv_chi_square,
     y=VARIABLE,
     nu=FREEDOM,
     s=("Scale parameter", positive_finite),
-    support="y > 0.0",
     shown=("y",),
-    let={"log_y": "log(y)", "half": "0.5 * nu", "u": "s / y * s", "deviance": "kl_div(1.0, u)"},
-    quick=Quick(
-        {"log_u": "log(u)", "deviance": "u - 1.0 - log_u", "log_y": "2.0 * log(s) - log_u"}
-    ),
-    terms=("-log_gamma_excess(half)", "-half * deviance", "-log_y"),
-    dropping=(
-        "half * log(half) - gammaln(half)",
-        "nu * log(s)",
-        "-(half + 1.0) * log_y",
-        "-half * u",
-    ),
-    partials={
-        "y": "(half * (u - 1.0) - 1.0) / y",
-        "nu": "-0.5 * (deviance + digamma_excess(half))",
-        "s": "nu * (1.0 - u) / s",
-    },
-    reference="nu / 2 * log(nu / 2) - loggamma(nu / 2) + nu * log(s) - (nu / 2 + 1) * log(y) - nu "
-    "* s**2 / (2 * y)",
+    quick=Quick(),
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e9, 1e-3, 1e3)],
     tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],

@@ -3,18 +3,22 @@ criteria."""
 
 from __future__ import annotations
 
-from functools import cache, partial
+import operator
+from functools import cache, cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.operation import Saved
 from varmat.densities.density import Density, Kept, ieee
-from varmat.densities.traced import names_in
-from varmat.programs.build import require, scope_of
+from varmat.densities.traced import Replay, cone
+from varmat.programs.build import Symbol, apply_row, builder_of, lift, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, PointwiseCall, Result, Setting
+    from varmat.core.domains import Domain
+    from varmat.densities.univariate import LogDensity
+    from varmat.programs.ir.program import Value
+    from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
 
 
 class Pointwise(Density):
@@ -27,20 +31,9 @@ class Pointwise(Density):
         super().__init__(f"{summed.name}.pointwise", summed.arguments, summed.discrete)
         self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
         self.summed = summed
-        # These arguments are checked first: the value does not show that they are outside.
-        self._early = [
-            (i, *summed.arguments[name])
-            for i, name in enumerate(summed.arguments)
-            if name not in summed.late
-        ]
-        # The quick form is tried first where it is valid for arguments of any kind.
-        self._short = (
-            summed.quick is not None and summed.quick.number is None and summed.quick.when is None
-        )
-        # Terms are compiled for each set that is kept; partials for the abbreviations that those
-        # terms have computed already; both in the careful and in the quick form.
+        # Terms are compiled for each set that is kept, and partials for what these terms have
+        # computed already; both in the careful and in the quick form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
-        self._support = summed.elementwise([summed.support]) if summed.support else None
 
         def function(*values: Operand, keep: Kept | None = None) -> Result:
             return self._evaluate(values, keep)
@@ -54,23 +47,56 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    def _terms_of(self, keep: Kept | None, short: bool) -> tuple[Setting, tuple[str, ...]]:
-        """A function that returns the value and its abbreviations, and the names of these."""
-        row = self.summed
-        let = row.lets(row.quick if short else None)
-        text = " + ".join(f"({term})" for term in row.kept(keep)) or "0.0"
-        names = tuple(sorted(names_in([text], let) & let.keys()))
-        return row.elementwise([text, *names], let=let), names
+    @cached_property
+    def _early(self) -> list[tuple[int, str, Domain]]:
+        """The arguments that are checked first: the value does not show that they are outside."""
+        of_sum = self.summed
+        return [
+            (i, *argument)
+            for i, (name, argument) in enumerate(of_sum.arguments.items())
+            if name not in of_sum.late
+        ]
 
-    def _partials_of(self, given: tuple[str, ...], short: bool) -> dict[str, Result]:
-        """The partials as functions of the arguments and of abbreviations already computed."""
-        row = self.summed
-        let = row.lets(row.quick if short else None)
-        return {name: row.elementwise([text], given, let) for name, text in row.partials.items()}
+    @cached_property
+    def _short(self) -> bool:
+        """Whether there is a quick form that is valid for arguments of any kind."""
+        quick = self.summed.quick
+        return (
+            quick is not None
+            and quick.number is None
+            and self.summed.outline(True).parts.when is None
+        )
+
+    def _value(self, parts: LogDensity, keep: Kept | None) -> Operand:
+        terms = self.summed.kept(parts, keep)
+        return reduce(operator.add, terms) if terms else 0.0
+
+    def _terms_of(self, keep: Kept | None, short: bool) -> tuple[Function, list[Value]]:
+        """A function of the arguments to the value and to what the partials share with it, and
+        which values these are.
+        """
+        outline = self.summed.outline(short)
+        value = self._value(outline.parts, keep)
+        partials = [outline.value(p) for p in outline.parts.partials.values()]
+        for_value, for_partials = cone([outline.value(value)]), cone(partials)
+        read = {*partials} | {
+            v for each in for_partials - for_value if each.step for v in each.step.operands
+        }
+        shared = [
+            v for step in outline.builder.steps for v in step.results if v in for_value & read
+        ]
+        results = [value, *(Symbol(outline.builder, v) for v in shared)]
+        return outline.function(results), shared
+
+    def _partials_of(self, keep: Kept | None, short: bool) -> dict[str, Function]:
+        """The partials as functions of the arguments and of what the value shares with them."""
+        outline, shared = self.summed.outline(short), self._terms(keep, short)[1]
+        return {name: outline.function([p], shared) for name, p in outline.parts.partials.items()}
 
     def _outside(self, values: Operand) -> Result:
         """A mask, which broadcasts, of the elements outside the support; None if there are none."""
-        inside = True if self._support is None else self._support(*values)[0]
+        of_support = self.summed.inside
+        inside = True if of_support is None else of_support(*values)[0]
         return None if np.all(inside) else np.logical_not(inside)
 
     def _evaluate(self, values: Operand, keep: Kept | None) -> Result:
@@ -86,11 +112,11 @@ class Pointwise(Density):
             self.shape_of(values)
             raise
         with np.errstate(all="ignore"):
-            value, *abbreviations = self._terms(keep, short)[0](*exact)
+            value, *shared = self._terms(keep, short)[0](*exact)
             finite = np.isfinite(value).all()
             if short and not finite:
                 short = False
-                value, *abbreviations = self._terms(keep, short)[0](*exact)
+                value, *shared = self._terms(keep, short)[0](*exact)
                 finite = np.isfinite(value).all()
             outside, shows = None, keep is None and finite
             if not (shows and self.summed.support_is_shown):
@@ -102,25 +128,30 @@ class Pointwise(Density):
             value = np.where(outside, -np.inf, value)
         if not shape:
             value = float(value)
-        elif np.shape(value) != shape or any(value is x for x in (*values, *abbreviations)):
+        elif np.shape(value) != shape or any(value is x for x in (*values, *shared)):
             value = np.array(np.broadcast_to(value, shape))
-        return Saved(value, outside=outside, abbreviations=abbreviations, short=short)
+        return Saved(value, outside=outside, shared=shared, short=short)
 
     def _straight(self, *values: Operand, keep: Kept | None) -> Result:
         """Write the density into a program, whose run ends at an element that is not finite."""
-        row = self.summed
-        scope = scope_of(values, self.arguments, row.let)
-        if self._short and row.quick.fits_in({name: scope[name].value for name in self.arguments}):
-            scope = scope_of(values, self.arguments, row.lets(row.quick))
+        row, builder = self.summed, builder_of(*values)
+        arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
+        outline = row.outline(self._short and row.quick.fits_in(arguments))
+        write = Replay(outline, builder, arguments, apply_row)
+
+        def symbol(result: Operand) -> Symbol:
+            return Symbol(builder, write(result))
+
         for i, _, domain in self._early:
             require(domain.holds(values[i]))
-        if row.support is not None and not (keep is None and row.support_is_shown):
-            require(scope.symbol(row.support))
-        value: Result = sum((scope.symbol(term) for term in row.kept(keep)), start=0.0)
+        parts = outline.parts
+        if parts.support is not None and not (keep is None and row.support_is_shown):
+            require(symbol(parts.support))
+        value: Result = symbol(self._value(parts, keep))
         value = np.broadcast_to(value, np.broadcast_shapes(*map(np.shape, values)))
         require(np.isfinite(value))
         return value, lambda g: tuple(
-            (lambda name=name: g * scope.symbol(row.partials[name])) for name in self.arguments
+            (lambda name=name: g * symbol(parts.partials[name])) for name in self.arguments
         )
 
     def _reverse(
@@ -130,11 +161,11 @@ class Pointwise(Density):
         *values: Operand,
         keep: Kept | None,
         outside: Operand,
-        abbreviations: Operand,
+        shared: Operand,
         short: bool,
     ) -> Result:
-        exact = [*ieee(values), *abbreviations]
-        partials = self._partials(self._terms(keep, short)[1], short)
+        exact = [*ieee(values), *shared]
+        partials = self._partials(keep, short)
 
         def contribution(name: str) -> Result:
             c = g * partials[name](*exact)[0]
@@ -145,7 +176,7 @@ class Pointwise(Density):
 
     def _tangent(self, r: Operand, *values: Operand, keep: Kept | None, outside: Operand) -> Result:
         def push(name: str, t: Operand) -> Result:
-            rate = self._partials((), False)[name](*ieee(values))[0] * t
+            rate = self.summed.slopes[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)
 
         return tuple(partial(push, name) for name in self.arguments)

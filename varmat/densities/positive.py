@@ -4,9 +4,19 @@ Weibull, Rayleigh.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from varmat.core.domains import finite, positive, positive_finite
-from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
-from varmat.densities.univariate import Quick, univariate
+from varmat.densities.density import HALF_LOG_TWO_PI, LARGEST, LN2, not_nan
+from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.functions.special.gamma_functions import gammaln
+from varmat.functions.special.zeta_functions import digamma
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = [
     "chi_square_lpdf",
@@ -25,19 +35,38 @@ SCALE = ("Scale parameter", positive_finite)
 # At infinity the log densities would be inf - inf.
 SUPPORT = "(y >= 0.0) & (y <= 1.7976931348623157e308)"
 
+
+def _lognormal(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    log_y = np.log(y)
+    inv = 1.0 / sigma
+    if quick:
+        d = log_y - mu
+        z = d * inv
+        s = d * (inv * inv)
+    else:
+        z = (log_y - mu) * inv
+        s = z * inv
+    return LogDensity(
+        -np.log(sigma),
+        -log_y,
+        -0.5 * z * z,
+        -HALF_LOG_TWO_PI,
+        y=-(1.0 + s) / y,
+        mu=s,
+        sigma=s * z - inv,
+        support=y > 0.0,
+    )
+
+
 lognormal_lpdf = univariate(
     "lognormal_lpdf",
     "lognormal distribution",
+    _lognormal,
     y=VARIABLE,
     mu=("Location parameter", finite),
     sigma=SCALE,
-    support="y > 0.0",
     shown=("y", "mu"),
-    let={"log_y": "log(y)", "inv": "1.0 / sigma", "z": "(log_y - mu) * inv", "s": "z * inv"},
-    quick=Quick({"d": "log_y - mu", "z": "d * inv", "s": "d * (inv * inv)"}, "sigma"),
-    terms=("-log(sigma)", "-log_y", "-0.5 * z * z", f"-{HALF_LOG_TWO_PI}"),
-    partials={"y": "-(1.0 + s) / y", "mu": "s", "sigma": "s * z - inv"},
-    reference="-log(y * sigma) - ((log(y) - mu) / sigma)**2 / 2 - log(2 * pi) / 2",
+    quick=Quick(number="sigma"),
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
     outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
@@ -51,28 +80,37 @@ lognormal_lpdf = univariate(
 """,
 )
 
+
 # In this slope, and in those below, dividing 0 by the smallest number gives 0, and 0 for the
 # derivative in y. The derivative in the shape overflows to infinity, as it should.
+def _gamma(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+    log_y = np.log(y)
+    if quick:
+        log_power = (alpha - 1.0) * log_y
+        slope = (alpha - 1.0) / y
+    else:
+        log_power = np.where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)
+        slope = (alpha - 1.0) / np.where((alpha == 1.0) & (y == 0.0), 5e-324, y)
+    return LogDensity(
+        -gammaln(alpha),
+        alpha * np.log(beta),
+        log_power,
+        -beta * y,
+        y=slope - beta,
+        alpha=np.log(beta) - digamma(alpha) + log_y,
+        beta=alpha / beta - y,
+        support=(y >= 0.0) & (y <= LARGEST),
+    )
+
+
 gamma_lpdf = univariate(
     "gamma_lpdf",
     "gamma distribution",
+    _gamma,
     y=VARIABLE,
     alpha=SHAPE,
     beta=RATE,
-    support=SUPPORT,
-    let={
-        "log_y": "log(y)",
-        "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
-        "slope": "(alpha - 1.0) / where((alpha == 1.0) & (y == 0.0), 5e-324, y)",
-    },
-    quick=Quick({"log_power": "(alpha - 1.0) * log_y", "slope": "(alpha - 1.0) / y"}),
-    terms=("-gammaln(alpha)", "alpha * log(beta)", "log_power", "-beta * y"),
-    partials={
-        "y": "slope - beta",
-        "alpha": "log(beta) - digamma(alpha) + log_y",
-        "beta": "alpha / beta - y",
-    },
-    reference="alpha * log(beta) - loggamma(alpha) + (alpha - 1) * log(y) - beta * y",
+    quick=Quick(),
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
     tails=[(41.0, 45.0, 1.1), (1e-300, 1e-3, 1.0), (1000.0, 2.0, 1.0), (1.0, 1e6, 1.1e6)],
     outside=[(-1.0, 2.0, 1.5)],
@@ -86,22 +124,30 @@ gamma_lpdf = univariate(
 """,
 )
 
+
+def _inv_gamma(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    log_y = np.log(y)
+    u = 1.0 / y
+    return LogDensity(
+        -gammaln(alpha),
+        alpha * np.log(beta),
+        -(alpha + 1.0) * log_y,
+        -beta * u,
+        y=(beta * u - alpha - 1.0) * u,
+        alpha=np.log(beta) - digamma(alpha) - log_y,
+        beta=alpha / beta - u,
+        support=y > 0.0,
+    )
+
+
 inv_gamma_lpdf = univariate(
     "inv_gamma_lpdf",
     "inverse gamma distribution",
+    _inv_gamma,
     y=VARIABLE,
     alpha=SHAPE,
     beta=SCALE,
-    support="y > 0.0",
     shown=("y",),
-    let={"log_y": "log(y)", "u": "1.0 / y"},
-    terms=("-gammaln(alpha)", "alpha * log(beta)", "-(alpha + 1.0) * log_y", "-beta * u"),
-    partials={
-        "y": "(beta * u - alpha - 1.0) * u",
-        "alpha": "log(beta) - digamma(alpha) - log_y",
-        "beta": "alpha / beta - u",
-    },
-    reference="alpha * log(beta) - loggamma(alpha) - (alpha + 1) * log(y) - beta / y",
     points=[
         (0.3, 2.0, 1.5),
         (4.0, 0.7, 0.3),
@@ -120,15 +166,17 @@ inv_gamma_lpdf = univariate(
 """,
 )
 
+
+def _exponential(y: Operand, beta: Operand) -> LogDensity:
+    return LogDensity(np.log(beta), -beta * y, y=-beta, beta=1.0 / beta - y, support=y >= 0.0)
+
+
 exponential_lpdf = univariate(
     "exponential_lpdf",
     "exponential distribution",
+    _exponential,
     y=VARIABLE,
     beta=RATE,
-    support="y >= 0.0",
-    terms=("log(beta)", "-beta * y"),
-    partials={"y": "-beta", "beta": "1.0 / beta - y"},
-    reference="log(beta) - beta * y",
     points=[(0.3, 1.5), (4.0, 0.3), (1e-9, 1e3), (70.0, 1e-3)],
     tails=[(1e10, 2e-10), (1e-200, 2e200)],
     outside=[(-1.0, 1.5)],
@@ -141,22 +189,33 @@ exponential_lpdf = univariate(
 """,
 )
 
+
+def _chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+    half = 0.5 * nu
+    log_y = np.log(y)
+    if quick:
+        log_power = (half - 1.0) * log_y
+        slope = (half - 1.0) / y
+    else:
+        log_power = np.where(nu == 2.0, 0.0, (half - 1.0) * log_y)
+        slope = (half - 1.0) / np.where((nu == 2.0) & (y == 0.0), 5e-324, y)
+    return LogDensity(
+        -gammaln(half) - LN2 * half,
+        log_power,
+        -0.5 * y,
+        y=slope - 0.5,
+        nu=-0.5 * digamma(half) - 0.34657359027997264 + 0.5 * log_y,
+        support=(y >= 0.0) & (y <= LARGEST),
+    )
+
+
 chi_square_lpdf = univariate(
     "chi_square_lpdf",
     "chi-square distribution",
+    _chi_square,
     y=VARIABLE,
     nu=("Degrees of freedom parameter", positive_finite),
-    support=SUPPORT,
-    let={
-        "log_y": "log(y)",
-        "half": "0.5 * nu",
-        "log_power": "where(nu == 2.0, 0.0, (half - 1.0) * log_y)",
-        "slope": "(half - 1.0) / where((nu == 2.0) & (y == 0.0), 5e-324, y)",
-    },
-    quick=Quick({"log_power": "(half - 1.0) * log_y", "slope": "(half - 1.0) / y"}),
-    terms=("-gammaln(half) - 0.6931471805599453 * half", "log_power", "-0.5 * y"),
-    partials={"y": "slope - 0.5", "nu": "-0.5 * digamma(half) - 0.34657359027997264 + 0.5 * log_y"},
-    reference="-nu / 2 * log(2) - loggamma(nu / 2) + (nu / 2 - 1) * log(y) - y / 2",
+    quick=Quick(),
     points=[(0.3, 2.5), (4.0, 0.7), (1e-9, 0.1), (70.0, 65.0), (1.5, 2.0)],
     tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.0)],
     outside=[(-1.0, 2.0)],
@@ -169,29 +228,39 @@ chi_square_lpdf = univariate(
 """,
 )
 
+
+def _weibull(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    log_y = np.log(y)
+    u = y / sigma
+    t = np.power(u, alpha)
+    if quick:
+        log_power = (alpha - 1.0) * log_y
+        slope = (alpha - 1.0 - alpha * t) / y
+    else:
+        log_power = np.where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)
+        slope = (alpha - 1.0) / np.where((alpha == 1.0) & (y == 0.0), 5e-324, y) - alpha * np.power(
+            u, alpha - 1.0
+        ) / sigma
+    return LogDensity(
+        np.log(alpha),
+        log_power,
+        -alpha * np.log(sigma),
+        -t,
+        y=slope,
+        alpha=1.0 / alpha + np.log(u) * (1.0 - t),
+        sigma=alpha * (t - 1.0) / sigma,
+        support=(y >= 0.0) & (y <= LARGEST),
+    )
+
+
 weibull_lpdf = univariate(
     "weibull_lpdf",
     "Weibull distribution",
+    _weibull,
     y=VARIABLE,
     alpha=SHAPE,
     sigma=SCALE,
-    support=SUPPORT,
-    let={
-        "u": "y / sigma",
-        "t": "power(u, alpha)",
-        "log_y": "log(y)",
-        "log_power": "where(alpha == 1.0, 0.0, (alpha - 1.0) * log_y)",
-        "slope": "(alpha - 1.0) / where((alpha == 1.0) & (y == 0.0), 5e-324, y) - alpha * power(u, "
-        "alpha - 1.0) / sigma",
-    },
-    quick=Quick({"log_power": "(alpha - 1.0) * log_y", "slope": "(alpha - 1.0 - alpha * t) / y"}),
-    terms=("log(alpha)", "log_power", "-alpha * log(sigma)", "-t"),
-    partials={
-        "y": "slope",
-        "alpha": "1.0 / alpha + log(u) * (1.0 - t)",
-        "sigma": "alpha * (t - 1.0) / sigma",
-    },
-    reference="log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - (y / sigma)**alpha",
+    quick=Quick(),
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5)],
@@ -204,17 +273,28 @@ weibull_lpdf = univariate(
 """,
 )
 
+
+def _rayleigh(y: Operand, sigma: Operand) -> LogDensity:
+    log_y = np.log(y)
+    inv = 1.0 / sigma
+    z = y * inv
+    return LogDensity(
+        -2.0 * np.log(sigma),
+        log_y,
+        -0.5 * z * z,
+        y=(1.0 - z) * (1.0 + z) / y,
+        sigma=(z * z - 2.0) * inv,
+        support=(y > 0.0) & (y <= LARGEST),
+    )
+
+
 rayleigh_lpdf = univariate(
     "rayleigh_lpdf",
     "Rayleigh distribution",
+    _rayleigh,
     y=VARIABLE,
     sigma=("Scale parameter", positive),
-    support="(y > 0.0) & (y <= 1.7976931348623157e308)",
     shown=("sigma",),
-    let={"log_y": "log(y)", "inv": "1.0 / sigma", "z": "y * inv"},
-    terms=("-2.0 * log(sigma)", "log_y", "-0.5 * z * z"),
-    partials={"y": "(1.0 - z) * (1.0 + z) / y", "sigma": "(z * z - 2.0) * inv"},
-    reference="log(y) - 2 * log(sigma) - (y / sigma)**2 / 2",
     points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
     tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
     outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.elementwise import ROWS, Elementwise
+from varmat.core.elementwise import Elementwise
 from varmat.densities.bernoulli import bernoulli_logit_lpmf, binomial_logit_lpmf
 from varmat.densities.counts import neg_binomial_2_log_lpmf, poisson_log_lpmf
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.densities.normal import normal_lpdf
 from varmat.densities.sparse_glm import SparseGlm
-from varmat.densities.traced import with_value
+from varmat.densities.traced import Outline, Replay
 from varmat.densities.univariate import IS_VARIABLE, Univariate
-from varmat.functions.special.log_incomplete import SLOPES
+from varmat.functions.special.gamma_functions import log_rising_factorial
+from varmat.functions.special.precision_scores import digamma_less_line
+from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.build import Scope, Symbol, apply_row, lift
-from varmat.programs.build.arithmetic import ADD, SUBTRACT
+from varmat.programs.build import Symbol, apply_row, lift
+from varmat.programs.build.arithmetic import ADD, AND, SUBTRACT
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Shape, Step, Value
 from varmat.programs.kernels import MATMUL
@@ -32,41 +34,17 @@ if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Settings
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
-COUNTED = ("log_rising_factorial", "zeta_difference", "digamma_less_line")
+COUNTED = (log_rising_factorial, zeta_difference, digamma_less_line)
+
+# From an outline and what is kept to the terms.
+Terms = Callable[[Outline, Any], list[Any]]
 
 
-class _Names(Scope):
-    """What the names in an expression mean; a slope gets the value of its function.
-
-    Attributes
-    ----------
-    sums : dict
-        Values that are functions of numbers and counts, which are data -> their sums: each count is
-        computed once.
-    """
-
-    def __init__(self, builder: Builder, letters: Settings, let: dict[str, str]) -> None:
-        super().__init__(builder, letters, let)
-        self.sums: dict[Value, Value] = {}
-
-    def __missing__(self, name: str) -> Result:
-        if name in self.let or name not in (*SLOPES, *COUNTED):
-            return super().__missing__(name)
-        builder, apply = self.builder, with_value if name in SLOPES else self._counted
-        return lambda *args: Symbol(
-            builder, apply(builder, ROWS[name], [lift(builder, x) for x in args], apply_row)
-        )
-
-    def _counted(
-        self, builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]
-    ) -> Value:
-        value = apply(builder, row, operands)
-        *numbers, n = operands
-        if not any(v.shape for v in numbers) and n.is_constant and is_tabulated(n.data, n.size):
-            often = np.bincount(n.data.astype(np.intp).ravel()).astype(np.float64)
-            each = apply(builder, row, [*numbers, builder.constant(np.arange(float(often.size)))])
-            self.sums[value] = builder.call(MATMUL, each, builder.constant(often))
-        return value
+def is_refuted(condition: Value) -> bool:
+    """Whether a condition, or a part of a conjunction, is a constant that does not hold."""
+    if condition.step is not None and condition.step.kernel is AND:
+        return any(map(is_refuted, condition.step.operands))
+    return condition.is_constant and not bool(np.all(condition.data))
 
 
 def is_tabulated(n: np.ndarray, size: int) -> bool:
@@ -91,8 +69,8 @@ class Traced:
         To which they broadcast.
     keep : frozenset of str, optional
         What is kept of the constants; None keeps all.
-    dropping : sequence of str, optional
-        The terms of which some are kept, if they are not those of the density.
+    terms : callable, optional
+        What makes the terms of the outline of the density, if not `Univariate.kept`.
     """
 
     def __init__(
@@ -103,43 +81,63 @@ class Traced:
         variables: Operand,
         shape: Shape,
         keep: Kept | None,
-        dropping: Sequence[str] | None = None,
+        terms: Terms | None = None,
     ) -> None:
-        self.builder, self.density, self.shape = program.builder, density, shape
-        builder = program.builder
-        self._symbols = {name: Symbol(builder, value) for name, value in values.items()}
+        builder = self.builder = program.builder
+        self.shape, self._values = shape, values
+        # Values that are functions of numbers and counts, which are data -> their sums: each count
+        # is computed once.
+        self._sums: dict[Value, Value] = {}
         quick = density.quick
         if quick is not None and (
             not quick.fits_in(values) or (quick.number is not None and values[quick.number].shape)
         ):
             quick = None
-        conditions: list[Value] = []
-        if quick is not None and quick.when is not None:
-            scope = _Names(builder, self._symbols, density.lets(quick))
-            conditions = [scope.evaluate(part) for part in quick.when.split(" & ")]
-            if not all(bool(np.all(v.data)) for v in conditions if v.is_constant):
-                quick, conditions = None, []
-        for condition in conditions:
-            builder.guard(condition)
-        self._scope = _Names(builder, self._symbols, density.lets(quick))
+        if quick is not None:
+            write = Replay(density.outline(True), builder, values, self._applied)
+            condition = density.outline(True).parts.when
+            if condition is not None:
+                holds = write(condition)
+                if is_refuted(holds):
+                    quick = None
+                else:
+                    builder.guard(holds)
+        outline = density.outline(quick is not None)
+        self._write = Replay(outline, builder, values, self._applied)
         if quick is not None and quick.number is not None:
             builder.guard_between(values[quick.number], *quick.between)
-        if density.support is not None and not density.support_is_shown:
-            for part in density.support.split(" & "):
-                builder.guard(self._scope.evaluate(part))
+        self._parts = outline.parts
+        if self._parts.support is not None and not density.support_is_shown:
+            builder.guard(self._write(self._parts.support))
         # What would not show in the value is checked at every run.
         late = density.late if keep is None else frozenset()
         for name, (_, domain) in zip(density.operands, density.checks, strict=True):
             if name in variables and name not in late:
-                builder.guard(lift(builder, domain.holds(self._symbols[name])))
-        self.value = builder.add_all([self._summed(term) for term in density.kept(keep, dropping)])
+                builder.guard(lift(builder, domain.holds(Symbol(builder, values[name]))))
+        kept = density.kept(self._parts, keep) if terms is None else terms(outline, keep)
+        self.value = builder.add_all([self._summed(term) for term in kept])
 
-    def _summed(self, expression: str) -> Value:
-        return self._total(self._scope.evaluate(expression))
+    def _applied(self, builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
+        value = apply_row(builder, row, operands)
+        *numbers, n = operands
+        if (
+            row in COUNTED
+            and not any(v.shape for v in numbers)
+            and n.is_constant
+            and is_tabulated(n.data, n.size)
+        ):
+            often = np.bincount(n.data.astype(np.intp).ravel()).astype(np.float64)
+            counts = builder.constant(np.arange(float(often.size)))
+            each = apply_row(builder, row, [*numbers, counts])
+            self._sums[value] = builder.call(MATMUL, each, builder.constant(often))
+        return value
+
+    def _summed(self, result: Operand) -> Value:
+        return self._total(self._write(result))
 
     def _total(self, x: Value) -> Value:
-        if x in self._scope.sums and x.shape == self.shape:
-            return self._scope.sums[x]
+        if x in self._sums and x.shape == self.shape:
+            return self._sums[x]
         if self._has_sum(x):
             step: Step = x.step  # type: ignore[assignment]
             ufunc = np.add if step.kernel is ADD else np.subtract
@@ -149,16 +147,12 @@ class Traced:
     def _has_sum(self, x: Value) -> bool:
         """Whether it is a sum or difference of something with a sum of its own."""
         is_sum = x.step is not None and not x.is_view and x.step.kernel in (ADD, SUBTRACT)
-        return is_sum and any(v in self._scope.sums or self._has_sum(v) for v in x.step.operands)  # type: ignore[union-attr]
+        return is_sum and any(v in self._sums or self._has_sum(v) for v in x.step.operands)  # type: ignore[union-attr]
 
     def partial(self, name: str) -> Value:
         """The derivative with respect to an argument, of its shape, or one for all elements."""
-        expression = self.density.partials[name]
-        return (
-            self._scope.evaluate(expression)
-            if self._symbols[name].shape
-            else self._summed(expression)
-        )
+        partial = self._parts.partials[name]
+        return self._write(partial) if self._values[name].shape else self._summed(partial)
 
 
 def _split(rule: Operand, active: Operand, saved: Operand) -> Operand:
@@ -261,7 +255,7 @@ def _predictor_contributions(
         program.contribute(beta_node, product, beta_node.shape)
 
 
-def _glm(density: Univariate, predictor: str, dropping: Sequence[str] | None = None) -> Function:
+def _glm(density: Univariate, predictor: str, terms: Terms | None = None) -> Function:
     """How a generalised linear model is written: its density of the linear predictor, and two
     products with the matrix.
 
@@ -308,7 +302,7 @@ def _glm(density: Univariate, predictor: str, dropping: Sequence[str] | None = N
         keep = settings.get("keep")
         if keep is not None:
             keep = frozenset({*active, predictor} if keep & {"X", "alpha", "beta"} else active)
-        traced = Traced(program, density, values, active, x.shape[:1], keep, dropping)
+        traced = Traced(program, density, values, active, x.shape[:1], keep, terms)
         node = program.node(result, traced.value)
         program.finite.append(node)
 
@@ -325,6 +319,14 @@ def _glm(density: Univariate, predictor: str, dropping: Sequence[str] | None = N
         program.back((node,), back)
 
     return write
+
+
+def _without_factorials(outline: Outline, keep: Kept | None) -> list[Operand]:
+    row, parts = neg_binomial_2_log_lpmf, outline.parts
+    if keep is None or not keep & {"n", "phi"}:
+        return [*row.kept(parts, keep)]
+    n, _, phi = outline.symbols.values()
+    return [log_rising_factorial(phi, n), *row.kept(parts, keep)[1:]]
 
 
 @writes(SparseGlm)
@@ -350,9 +352,5 @@ writes(binomial_logit_glm_lpmf.operation.rule)(_glm(binomial_logit_lpmf, "alpha"
 # The density of counts keeps the logarithm of a binomial coefficient as one, with the factorials,
 # which are data.
 writes(neg_binomial_2_log_glm_lpmf.operation.rule)(
-    _glm(
-        neg_binomial_2_log_lpmf,
-        "eta",
-        ("log_rising_factorial(phi, n)", *neg_binomial_2_log_lpmf.dropping[1:]),
-    )
+    _glm(neg_binomial_2_log_lpmf, "eta", _without_factorials)
 )

@@ -3,40 +3,70 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
-from varmat.densities.density import HALF_LOG_TWO_PI, not_nan, probability
-from varmat.densities.univariate import univariate
-from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI
+from varmat.densities.density import HALF_LOG_TWO_PI, LARGEST, LN2, not_nan, probability
+from varmat.densities.univariate import LogDensity, univariate
+from varmat.functions.special.error_functions import erfcx, log_ndtr
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["exp_mod_normal_lpdf", "skew_double_exponential_lpdf", "skew_normal_lpdf"]
 
 VARIABLE = ("Random variable", not_nan)
 LOCATION = ("Location parameter", finite)
-LN2 = repr(math.log(2.0))
-# The normal density over the normal distribution function at x. Beyond 37 it is negligible.
-HAZARD = f"{ROOT_TWO_OVER_PI} / erfcx(-{ROOT_HALF} * minimum({{}}, 37.0))"
+ROOT_HALF, ROOT_TWO_OVER_PI = math.sqrt(0.5), math.sqrt(2.0 / math.pi)
+
+
+def hazard(x: Operand) -> Operand:
+    """The normal density over the normal distribution function. Beyond 37 it is negligible."""
+    return ROOT_TWO_OVER_PI / erfcx(-ROOT_HALF * np.minimum(x, 37.0))
+
+
+def mean_beyond(x: Operand, h: Operand) -> Operand:
+    """Minus the mean of a normal variable beyond -x, where the hazard is h.
+
+    Far on the left it is a ratio of series DLMF 7.12.1."""
+    far = np.minimum(x, -28.0)
+    q = 1.0 / (far * far)
+    series = 0.0
+    for c in (1708394.0, 110410.0, 8162.0, 706.0, 74.0, 10.0, 2.0):
+        series = c - q * series
+    return np.where(x > -28.0, x + h, (q * series - 1.0) / far)
+
+
+def _skew_normal(y: Operand, xi: Operand, omega: Operand, alpha: Operand) -> LogDensity:
+    inv = 1.0 / omega
+    z = (y - xi) * inv
+    h = hazard(alpha * z)
+    s = (alpha * h - z) * inv
+    return LogDensity(
+        -np.log(omega),
+        -0.5 * z * z,
+        log_ndtr(alpha * z) + LN2,
+        -HALF_LOG_TWO_PI,
+        y=s,
+        xi=-s,
+        omega=-z * s - inv,
+        alpha=z * h,
+        support=(y >= -LARGEST) & (y <= LARGEST),
+    )
+
 
 skew_normal_lpdf = univariate(
     "skew_normal_lpdf",
     "skew normal distribution",
+    _skew_normal,
     y=VARIABLE,
     xi=LOCATION,
     omega=("Scale parameter", positive),
     alpha=("Shape parameter", finite),
-    # At infinity with the shape 0 the log density would be 0 times infinity.
-    support="(y >= -1.7976931348623157e308) & (y <= 1.7976931348623157e308)",
     shown=("y", "xi", "omega"),
-    let={
-        "inv": "1.0 / omega",
-        "z": "(y - xi) * inv",
-        "h": HAZARD.format("alpha * z"),
-        "s": "(alpha * h - z) * inv",
-    },
-    terms=("-log(omega)", "-0.5 * z * z", f"log_ndtr(alpha * z) + {LN2}", f"-{HALF_LOG_TWO_PI}"),
-    partials={"y": "s", "xi": "-s", "omega": "-z * s - inv", "alpha": "z * h"},
-    reference="-log(omega) - ((y - xi) / omega)**2 / 2 + log(erfc(-alpha * (y - xi) / omega / "
-    "sqrt(2))) - log(2 * pi) / 2",
     points=[
         (0.3, 0.1, 1.5, 0.8),
         (-2.0, -1.0, 0.7, -2.0),
@@ -61,31 +91,35 @@ True
 """,
 )
 
+
 # With a skewness of 0 or 1 the density is zero everywhere.
+def _skew_double_exponential(y: Operand, mu: Operand, sigma: Operand, tau: Operand) -> LogDensity:
+    d = y - mu
+    inv = 1.0 / sigma
+    k = np.where(d > 0.0, tau, np.where(d < 0.0, tau - 1.0, 0.0))
+    s = 2.0 * k * inv
+    logarithm = s * d
+    return LogDensity(
+        -np.log(sigma),
+        np.log(tau) + np.log1p(-tau),
+        -logarithm,
+        LN2,
+        y=-s,
+        mu=s,
+        sigma=(logarithm - 1.0) * inv,
+        tau=1.0 / tau - 1.0 / (1.0 - tau) - 2.0 * d * inv,
+    )
+
+
 skew_double_exponential_lpdf = univariate(
     "skew_double_exponential_lpdf",
     "skew double exponential distribution",
+    _skew_double_exponential,
     y=VARIABLE,
     mu=LOCATION,
     sigma=("Scale parameter", positive_finite),
     tau=("Skewness parameter", probability),
     shown=("y", "mu"),
-    let={
-        "inv": "1.0 / sigma",
-        "d": "y - mu",
-        "k": "where(d > 0.0, tau, where(d < 0.0, tau - 1.0, 0.0))",
-        "s": "2.0 * k * inv",
-        "l": "s * d",
-    },
-    terms=("-log(sigma)", "log(tau) + log1p(-tau)", "-l", LN2),
-    partials={
-        "y": "-s",
-        "mu": "s",
-        "sigma": "(l - 1.0) * inv",
-        "tau": "1.0 / tau - 1.0 / (1.0 - tau) - 2.0 * d * inv",
-    },
-    reference="log(2 * tau * (1 - tau) / sigma) - 2 * (tau if y > mu else tau - 1) * (y - mu) / "
-    "sigma",
     points=[
         (0.3, 0.1, 1.5, 0.4),
         (-2.0, -1.0, 0.7, 0.8),
@@ -105,43 +139,41 @@ skew_double_exponential_lpdf = univariate(
 """,
 )
 
+
 # With x = z - a the log density is log(rate) + a**2 / 2 - a z + log(Phi(x)). Left of 0 log(Phi(x))
 # cancels with the terms before it, and the last three terms are -z**2 / 2 + log(erfcx(-x / sqrt(2))
 # / 2). With the hazard h the derivatives are h - a in z and -(x + h) in a. Here x + h is the mean
 # of a normal variable beyond -x. It cancels far on the left, where a ratio of series DLMF 7.12.1
 # takes over.
+def _exp_mod_normal(y: Operand, mu: Operand, sigma: Operand, rate: Operand) -> LogDensity:
+    inv = 1.0 / sigma
+    z, a = (y - mu) * inv, rate * sigma
+    x = z - a
+    h = hazard(x)
+    v = mean_beyond(x, h)
+    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h)
+    right = a * (0.5 * a - z) + log_ndtr(np.maximum(x, 0.0)) + LN2
+    p = np.where(x < 0.0, v - z, h - a) * inv
+    return LogDensity(
+        np.log(rate),
+        np.where(x < 0.0, left, right),
+        -LN2,
+        y=p,
+        mu=-p,
+        sigma=-(z * p + rate * v),
+        rate=1.0 / rate - sigma * v,
+    )
+
+
 exp_mod_normal_lpdf = univariate(
     "exp_mod_normal_lpdf",
     "exponentially modified normal distribution",
+    _exp_mod_normal,
     y=VARIABLE,
     mu=LOCATION,
     sigma=("Scale parameter", positive_finite),
     rate=("Inv_scale parameter", positive_finite),
     shown=("y", "mu"),
-    let={
-        "inv": "1.0 / sigma",
-        "z": "(y - mu) * inv",
-        "a": "rate * sigma",
-        "x": "z - a",
-        "h": HAZARD.format("x"),
-        "far": "minimum(x, -28.0)",
-        "q": "1.0 / (far * far)",
-        "v": "where(x > -28.0, x + h, (q * (2.0 - q * (10.0 - q * (74.0 - q * (706.0 - q * (8162.0 "
-        "- q * (110410.0 "
-        "- q * 1708394.0)))))) - 1.0) / far)",
-        "p": "where(x < 0.0, v - z, h - a) * inv",
-        "left": f"-0.5 * z * z + log({ROOT_TWO_OVER_PI} / h)",
-        "right": f"a * (0.5 * a - z) + log_ndtr(maximum(x, 0.0)) + {LN2}",
-    },
-    terms=("log(rate)", "where(x < 0.0, left, right)", f"-{LN2}"),
-    partials={
-        "y": "p",
-        "mu": "-p",
-        "sigma": "-(z * p + rate * v)",
-        "rate": "1.0 / rate - sigma * v",
-    },
-    reference="log(rate / 2) + rate * (mu + rate * sigma**2 / 2 - y) + log(erfc((mu + rate * "
-    "sigma**2 - y) / (sqrt(2) * sigma)))",
     points=[
         (0.3, 0.1, 1.5, 0.8),
         (-2.0, -1.0, 0.7, 2.0),

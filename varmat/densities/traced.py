@@ -1,57 +1,171 @@
-"""Turn the expressions of a density into a program for the sum of its terms and for its
-derivatives.
+"""From the function of a density to programs for the sum of its terms and for its derivatives.
 
-The program depends on which arguments are numbers and which are vectors. Summed over elements,
-``-0.5 * z * z - log(sigma)`` is an inner product and one logarithm times the number of elements if
-sigma is a number, but an inner product and a sum of logarithms if sigma is a vector. Numbers are
-taken out of sums, sums of products become inner products, and each value that a result needs is
-computed once."""
+The function is run once on symbols (`Outline`); its steps are then written into each program that
+wants some of its results (`Replay`). The program of a sum depends on which arguments are numbers
+and which are vectors. Summed over elements, ``-0.5 * z * z - log(sigma)`` is an inner product and
+one logarithm times the number of elements if sigma is a number, but an inner product and a sum of
+logarithms if sigma is a vector. Numbers are taken out of sums, sums of products become inner
+products, and each value that a result needs is computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.elementwise import ROWS, Elementwise
+from varmat.core.elementwise import Elementwise, for_arrays
+from varmat.core.operators import ANSWERS
 from varmat.functions.special.log_incomplete import SLOPES
-from varmat.programs.build import Scope, Symbol, compiled, lift
+from varmat.programs import kernels
+from varmat.programs.build import Symbol, lift
 from varmat.programs.build.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.symbol import apply_ufunc
 from varmat.programs.ir.program import Program, Value
-from varmat.programs.kernels import Function, Reduce, ufunc_kernel
+from varmat.programs.kernels import SELECT, Kernel, Reduce, ufunc_kernel
 from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
 from varmat.programs.kernels.guards import Unless
+from varmat.programs.run.emit import function_of_program
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Operand
 
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.
 VECTOR = (7,)
 
 
-def abbreviations(expressions: Iterable[str], let: dict[str, str]) -> dict[str, str]:
-    """The abbreviations that expressions use, directly or not, in an order of evaluation."""
-    found: dict[str, str] = {}
-    for expression in expressions:
-        for name in compiled(expression).co_names:
-            if name in let and name not in found:
-                found |= abbreviations([let[name]], let)
-                found[name] = let[name]
+class Outline:
+    """The steps of a density's function, run once on symbols of arrays.
+
+    Attributes
+    ----------
+    symbols : dict
+        Name of an argument -> its symbol.
+    parts : LogDensity
+        Of symbols.
+    """
+
+    def __init__(self, row: Operand, quick: bool = False) -> None:
+        self._title = f"{row.name}, element by element"
+        self.builder = _Elements()
+        self.symbols = {
+            name: Symbol(self.builder, self.builder.argument(VECTOR)) for name in row.operands
+        }
+        self.parts = row.form(*self.symbols.values(), **({"quick": quick} if row.quick else {}))
+
+    def value(self, result: Operand) -> Value:
+        return lift(self.builder, result)
+
+    def names(self, result: Operand) -> frozenset[str]:
+        """The arguments on which a result depends."""
+        inside = cone([self.value(result)])
+        return frozenset(name for name, x in self.symbols.items() if x.value in inside)
+
+    def function(self, results: Iterable[Operand], given: Sequence[Value] = ()) -> Function:
+        """A function of the arguments, of any kinds, and of given values, to a list of results."""
+        letters = {name: x.value for name, x in self.symbols.items()}
+        letters |= {f"given_{i}": value for i, value in enumerate(given)}
+        outputs = [self.value(x) for x in results]
+        program = Program([*letters.values()], self.builder.steps, outputs)
+        compiled, _ = function_of_program(program, [*letters], self._title)
+        # In place of functions of arrays, the functions of any kinds.
+        general = {kernel.name: for_arrays(row.name) for kernel, row in self.builder.rows.items()}
+        namespace = compiled.__globals__ | general | {"where": np.where, "number": no_change}
+        function = FunctionType(compiled.__code__, namespace)
+
+        def every(*values: Operand) -> list[Operand]:
+            first, others = function(*values)
+            return [first, *others]
+
+        return every
+
+
+def no_change(x: Operand) -> Operand:
+    return x
+
+
+def cone(values: Iterable[Value]) -> set[Value]:
+    """These values and all from which they are computed."""
+    found: set[Value] = set()
+    left = [*values]
+    while left:
+        value = left.pop()
+        if value not in found:
+            found.add(value)
+            left += value.step.operands if value.step is not None else ()
     return found
 
 
-def names_in(expressions: Iterable[str], let: dict[str, str]) -> set[str]:
-    """The names that expressions use, directly or by way of abbreviations."""
-    expressions = [*expressions]
-    return {
-        name
-        for text in (*expressions, *abbreviations(expressions, let).values())
-        for name in compiled(text).co_names
-    }
+class Replay:
+    """Writes results of an outline into a program, each step when it is first wanted.
+
+    Parameters
+    ----------
+    outline : Outline
+    builder : Builder
+        Of the program.
+    arguments : dict of str to Value
+    apply : callable
+        What writes a function of the elementwise table.
+    """
+
+    def __init__(
+        self,
+        outline: Outline,
+        builder: Builder,
+        arguments: Mapping[str, Value],
+        apply: Callable[[Builder, Elementwise, list[Value]], Value],
+    ) -> None:
+        self._outline, self._builder, self._apply = outline, builder, apply
+        self._made = {outline.symbols[name].value: value for name, value in arguments.items()}
+
+    def __call__(self, result: Operand) -> Value:
+        return self._written(self._outline.value(result))
+
+    def _written(self, value: Value) -> Value:
+        if value not in self._made:
+            self._made[value] = self._computed(value)
+        return self._made[value]
+
+    def _computed(self, value: Value) -> Value:
+        builder, step = self._builder, value.step
+        if step is None:
+            return builder.constant(value.data)
+        kernel, operands = step.kernel, [self._written(v) for v in step.operands]
+        if kernel is SELECT:
+            return builder.where(*operands)
+        if isinstance(kernel, kernels.Ufunc):
+            return apply_ufunc(builder, kernel.ufunc, operands)
+        row = self._outline.builder.rows[kernel]
+        known = SLOPES.get(row.name)
+        if known is None or not is_number(operands[0], 1.0):
+            return self._apply(builder, row, operands)
+        # A slope is given the value of its function, which the program computes anyway.
+        of, slope = known
+        return builder.call(
+            _slope(row.name, slope), *operands, self._apply(builder, of, operands[1:])
+        )
+
+
+def single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
+    """A function of the elementwise table as one step."""
+    if isinstance(row.ufunc, np.ufunc):
+        return apply_ufunc(builder, row.ufunc, operands)
+    return builder.call(_function(row), *operands)
+
+
+@cache
+def _function(row: Elementwise) -> kernels.Function:
+    return kernels.Function(row.name, row.ufunc)
+
+
+@cache
+def _slope(name: str, slope: Operand) -> kernels.Function:
+    return kernels.Function(f"{name}_of_value", slope)
 
 
 class Sums(Builder):
@@ -129,52 +243,40 @@ def is_computed(x: Value) -> bool:
     return x.step is not None and x.step.kernel not in (ADD, SUBTRACT)
 
 
-class Names(Scope):
-    """What the names in an expression mean; functions of the elementwise table are single steps."""
+class _Elements(Sums):
+    """Builder of an outline.
 
-    def __missing__(self, name: str) -> Result:
-        row, builder = ROWS.get(name), self.builder
-        if row is None or isinstance(row.ufunc, np.ufunc):
-            return super().__missing__(name)
-        return lambda *args: Symbol(
-            builder, with_value(builder, row, [lift(builder, x) for x in args], _single_step)
-        )
-
-
-def with_value(
-    builder: Builder, row: Elementwise, operands: list[Value], apply: Callable[..., Value]
-) -> Value:
-    """Apply a function of the elementwise table. A slope is given the value of its function, which
-    the program computes anyway.
+    Attributes
+    ----------
+    rows : dict
+        Kernels of functions of the elementwise table -> their rows.
     """
-    known = SLOPES.get(row.name)
-    if known is None or not is_number(operands[0], 1.0):
-        return apply(builder, row, operands)
-    of, slope = known
-    return builder.call(_slope(row.name, slope), *operands, apply(builder, of, operands[1:]))
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[Kernel, Elementwise] = {}
 
-def _single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
-    return builder.call(_function(row), *operands)
+    def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
+        """A step for a ufunc, or for the function that the table has in its place."""
+        row = ANSWERS.get(ufunc)
+        if isinstance(row, Elementwise) and row.ufunc is not ufunc:
+            return self.apply_row(self, row, [*operands])
+        return super().ufunc(ufunc, *operands)
 
-
-@cache
-def _function(row: Elementwise) -> Function:
-    return Function(row.name, row.ufunc)
-
-
-@cache
-def _slope(name: str, slope: Operand) -> Function:
-    return Function(f"{name}_of_value", slope)
+    def apply_row(self, builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
+        value = single_step(builder, row, operands)
+        if value.step is not None and not isinstance(row.ufunc, np.ufunc):
+            self.rows[value.step.kernel] = row
+        return value
 
 
 def traced(
     density: Operand,
     vectors: set[str],
     active: Sequence[str],
-    terms: Sequence[str],
+    keep: Operand,
     quick: Operand,
-    careful: Callable[..., Any] | None,
+    careful: Function | None,
 ) -> Program:
     """The program that computes the value, and the partials in the active arguments, from the
     arguments and the number of elements.
@@ -183,28 +285,29 @@ def traced(
     not finite."""
     builder = Sums() if careful is not None or density.quick_for(vectors) is None else CarefulSums()
     letters = {
-        name: Symbol(builder, builder.argument(VECTOR if name in vectors else ()))
-        for name in density.operands
+        name: builder.argument(VECTOR if name in vectors else ()) for name in density.operands
     }
     size = builder.argument(())
     builder.size = size if vectors else None
-    builder.counts = {letters[name].value for name in density.discrete}
-    scope = Names(builder, letters, density.lets(quick))
+    builder.counts = {letters[name] for name in density.discrete}
+    outline = density.outline(quick is not None)
+    parts, write = outline.parts, Replay(outline, builder, letters, single_step)
     if careful is not None:
         if quick.number is not None:
-            number, (low, high) = letters[quick.number], quick.between
+            number, (low, high) = Symbol(builder, letters[quick.number]), quick.between
             builder.apply(Unless(careful), ((number > low) & (number < high)).value)
         for name in quick.counts:
-            builder.apply(Unless(careful), (letters[name] <= density.moderate).value)
-        if quick.when is not None:
-            builder.apply(Unless(careful), scope.evaluate(quick.when))
-    if density.support is not None and not density.support_is_shown:
-        builder.guard(scope.evaluate(density.support))
-    partials = [scope.evaluate(density.partials[name]) for name in active]
+            few = Symbol(builder, letters[name]) <= density.moderate
+            builder.apply(Unless(careful), few.value)
+        if parts.when is not None:
+            builder.apply(Unless(careful), write(parts.when))
+    if parts.support is not None and not density.support_is_shown:
+        builder.guard(write(parts.support))
+    partials = [write(parts.partials[name]) for name in active]
     partials = [
         p if name in vectors else builder.sum(p) for name, p in zip(active, partials, strict=True)
     ]
-    value = builder.add_all([builder.sum(scope.evaluate(term)) for term in terms])
+    value = builder.add_all([builder.sum(write(term)) for term in density.kept(parts, keep)])
     if careful is not None:
         builder.apply(Unless(careful), builder.ufunc(np.isfinite, value))
     return builder.program([value, *partials])

@@ -1,17 +1,27 @@
 """Densities of one variable: rows of a table.
 
+    def _normal(y, mu, sigma):
+        inv = 1.0 / sigma
+        z = (y - mu) * inv
+        s = z * inv
+        return LogDensity(
+            -0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv
+        )
+
     normal_lpdf = univariate(
-        "normal_lpdf", "Normal distribution",
-        y=("Random variable", not_nan), mu=("Location parameter", finite), sigma=("Scale parameter",
-        positive), let={"z": "(y - mu) / sigma", "s": "z / sigma"}, terms=["-0.5 * z * z",
-        "-log(sigma)", "-0.9189385332046727"], partials={"y": "-s", "mu": "s", "sigma": "(z * z -
-        1.0) / sigma"}, notes=..., examples=...,
+        "normal_lpdf",
+        "normal distribution",
+        _normal,
+        y=("Random variable", not_nan),
+        mu=("Location parameter", finite),
+        sigma=("Scale parameter", positive),
+        ...
     )
 
-The expressions are elementwise, in the arguments, the abbreviations of `let` and the functions of
-the elementwise table. The log density is the sum of the terms over all elements to which the
-arguments broadcast; a term is dropped with ``propto=True`` if all on which it depends is data. An
-argument without a partial is discrete.
+The function is written in NumPy's functions and those of the elementwise table. It is run once, on
+symbols (see `varmat.densities.traced`). The log density is the sum of the terms over all elements
+to which the arguments broadcast; a term is dropped with ``propto=True`` if all on which it depends
+is data.
 
 Value and partials are computed together, while the arguments are in the cache, by a function that
 is compiled for each use: which arguments are arrays, which are variables, which terms are kept. The
@@ -22,25 +32,23 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
-from varmat.core.elementwise import for_arrays
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
-from varmat.core.rules import function_of
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Var, VarMat, new
 from varmat.densities.density import Arguments, Density, ieee, not_nan, positional, possible, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
-from varmat.densities.traced import abbreviations, names_in, traced
+from varmat.densities.traced import Outline, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
 from varmat.programs.run.emit import function_of_program
@@ -78,17 +86,54 @@ def as_number(x: Operand) -> tuple[float, int] | None:
     return None
 
 
+class LogDensity:
+    """What the function of a row makes of its arguments, element by element.
+
+    Parameters
+    ----------
+    *terms
+        Their sum is the log density.
+    support : array of bool, optional
+        Where it does not hold the log density is -inf, and the gradient zero.
+    dropping : sequence, optional
+        The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
+    when : array of bool, optional
+        Where the quick form holds.
+    **partials
+        The derivatives of the log density, by name of the argument.
+    """
+
+    def __init__(
+        self,
+        *terms: Operand,
+        support: Operand = None,
+        dropping: Sequence[Operand] = (),
+        when: Operand = None,
+        **partials: Operand,
+    ) -> None:
+        self.terms, self.partials, self.support = terms, partials, support
+        self.dropping, self.when = dropping or terms, when
+
+
+class Demand(NamedTuple):
+    """What several arguments together must fulfil: the argument that a refusal names, a condition
+    on all of them, and the phrase that follows "but must be".
+    """
+
+    name: str
+    holds: Callable[..., Any]
+    phrase: str
+
+
 class Quick(NamedTuple):
-    """Abbreviations with which arrays take fewer steps, and numbers too, if there are counts.
+    """That the function of a row has a quick form (``quick=True``): other expressions of the same,
+    with which arrays take fewer steps, and numbers too, if there are counts.
 
-    They are for where the value is finite, for where one argument, if named, is a number, for where
-    those called counts are at most `MODERATE`, and for where a condition holds for all elements,
-    which may use the abbreviations."""
+    They are for where the value is finite, for where one argument, if named, is a number, and for
+    where those called counts are at most `MODERATE`."""
 
-    let: dict[str, str]
     number: str | None = None
     counts: tuple[str, ...] = ()
-    when: str | None = None
 
     @property
     def between(self) -> tuple[float, float]:
@@ -111,7 +156,6 @@ class Univariate(Density, Operation):
     """A density of one variable; made by `univariate`."""
 
     title: str
-    reference: str
     points: tuple[Setting, ...]
     tails: tuple[Setting, ...]
     outside: tuple[Setting, ...]
@@ -123,14 +167,11 @@ class Univariate(Density, Operation):
     def __init__(
         self,
         name: str,
+        form: Callable[..., LogDensity],
         arguments: Arguments,
-        let: dict[str, str],
-        terms: Sequence[str],
-        partials: dict[str, str],
-        support: str | None,
-        shown: Sequence[str],
-        demand: tuple[str, str, str] | None,
-        dropping: Sequence[str],
+        discrete: Collection[str],
+        shown: Collection[str],
+        demand: Demand | None,
         quick: Quick | None,
     ) -> None:
         def function(*values: Operand) -> Result:
@@ -139,30 +180,49 @@ class Univariate(Density, Operation):
         function.__name__ = name
         function.__signature__ = inspect.Signature(positional(arguments))  # type: ignore[attr-defined]
         Operation.__init__(self, function, None, False, False, False)
-        Density.__init__(self, name, arguments, arguments.keys() - partials.keys())
+        Density.__init__(self, name, arguments, discrete)
         self.operation = self
         self.checks = tuple(arguments.values())
-        self.dropping, self.quick = dropping, quick
-        self.let, self.terms, self.partials, self.support, self.demand = (
-            let,
-            terms,
-            partials,
-            support,
-            demand,
-        )
-        # What would make the value infinite or nan is looked for only if the value is that.
+        self.form, self.quick, self.demand = form, quick, demand
+        # These make the log density infinite or nan if they are outside their domain or the
+        # support.
         self.shown = frozenset(shown)
-        supported = names_in([support], let) & {*arguments} if support else set()
-        self.support_is_shown = supported <= self.shown
-        # What is nan is not in the support either, and is refused when that is looked at.
-        self.late = self.shown | {name for name in supported if arguments[name][1] is not_nan}
+        self._outlines: dict[bool, Outline] = {}
         self._uses: dict[Use, Compiled] = {}
         # Makes the first two of them for long arrays.
         self._long: dict[Use, Function] = {}
-        self._pushes: Setting = None
-        self._support: Setting = None
         self._tangent = self._maps
         OPERATIONS[name] = self
+
+    def outline(self, quick: bool) -> Outline:
+        """The steps of the function, in its quick or its careful form."""
+        if quick not in self._outlines:
+            self._outlines[quick] = Outline(self, quick)
+        return self._outlines[quick]
+
+    @property
+    def formula(self) -> LogDensity:
+        """Symbols of what the function makes."""
+        formula: LogDensity = self.outline(False).parts
+        return formula
+
+    @cached_property
+    def _supported(self) -> frozenset[str]:
+        """The arguments on which the support depends."""
+        support = self.formula.support
+        return frozenset() if support is None else self.outline(False).names(support)
+
+    @property
+    def support_is_shown(self) -> bool:
+        return self._supported <= self.shown
+
+    @cached_property
+    def late(self) -> frozenset[str]:
+        """The arguments that are checked only if the value is infinite or nan. What is nan is not
+        in the support either, and is refused when that is looked at.
+        """
+        supported = {name for name in self._supported if self.arguments[name][1] is not_nan}
+        return self.shown | supported
 
     def __getattr__(self, name: str) -> Result:
         """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported
@@ -288,50 +348,40 @@ class Univariate(Density, Operation):
         """Refuse values of which not one alone is wrong."""
         if self.demand is not None:
             name, condition, phrase = self.demand
-            (holds,) = self.elementwise([condition])(*values)
+            holds = condition(*values)
             value = np.broadcast_to(values[self.operands.index(name)], np.shape(holds))
             Domain(phrase, lambda _: holds).check(function, self.arguments[name][0], value)
 
     def _in_support(self, values: list[Operand]) -> bool:
-        if self.support is None:
+        inside = self.inside
+        if inside is None:
             return True
-        if self._support is None:
-            self._support = self.elementwise([self.support])
         with np.errstate(all="ignore"):
-            return bool(np.all(self._support(*values)[0]))
+            return bool(np.all(inside(*values)[0]))
 
-    def lets(self, quick: Quick | None) -> dict[str, str]:
-        """The abbreviations of the careful form or of a quick one."""
-        return self.let if quick is None else {**self.let, **quick.let}
+    @cached_property
+    def inside(self) -> Function | None:
+        """A function of the arguments to a list of the support; None if all is inside."""
+        support = self.formula.support
+        return None if support is None else self.outline(False).function([support])
 
-    def elementwise(
-        self, expressions: list[str], given: tuple[str, ...] = (), let: dict[str, str] | None = None
-    ) -> Result:
-        """A function of the arguments, of any kinds, and of given abbreviations, to a tuple of
-        elementwise values.
-        """
-        let = {
-            name: text
-            for name, text in (self.let if let is None else let).items()
-            if name not in given
-        }
-        lines = [f"{name} = {text}" for name, text in abbreviations(expressions, let).items()]
-        parameters = [*self.operands, *given]
-        functions = {
-            name: for_arrays(name) for name in names_in(expressions, let) - {*parameters, *let}
-        }
-        results = f"return {', '.join(expressions)},"
-        return function_of(
-            ", ".join(parameters),
-            [*lines, results],
-            functions,
-            f"{self.name}: {', '.join(expressions)}",
-        )
+    @cached_property
+    def slopes(self) -> dict[str, Function]:
+        """Functions of arguments of any kinds to lists of a partial."""
+        function = self.outline(False).function
+        return {name: function([partial]) for name, partial in self.formula.partials.items()}
 
-    def kept(self, keep: Keep, dropping: Sequence[str] | None = None) -> Sequence[str]:
+    @cached_property
+    def _depends(self) -> list[frozenset[str]]:
+        """For each term that may be dropped the arguments on which it depends."""
+        return [self.outline(False).names(t) for t in self.formula.dropping]
+
+    def kept(self, parts: LogDensity, keep: Keep) -> Sequence[Operand]:
         """The terms that depend on an argument in `keep`; None keeps all."""
-        terms = self.dropping if dropping is None else dropping
-        return self.terms if keep is None else [t for t in terms if keep & names_in([t], self.let)]
+        if keep is None:
+            return parts.terms
+        terms = zip(parts.dropping, self._depends, strict=True)
+        return [term for term, names in terms if keep & names]
 
     @cached_property
     def pointwise(self) -> Pointwise:
@@ -385,9 +435,7 @@ class Univariate(Density, Operation):
             function, exact = made()
             return self._compute(function, exact, [*values[:-1]], values[-1:])
 
-        program = traced(
-            self, arrays, active, self.kept(keep), quick, None if quick is None else careful
-        )
+        program = traced(self, arrays, active, keep, quick, None if quick is None else careful)
         kinds = [
             f"{name}{' array' * (name in arrays)}{' variable' * (name in active)}"
             for name in self.operands
@@ -428,16 +476,12 @@ class Univariate(Density, Operation):
 
     # The tangent rule of every density of one variable: the sum of partial times tangent.
     def _maps(self, r: Operand, *values: Operand, keep: Keep) -> tuple[Result, ...]:
-        if self._pushes is None:
-            self._pushes = {
-                name: self.elementwise([expression]) for name, expression in self.partials.items()
-            }
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
         inside = is_held(possible, r) or self._in_support([plain(v) for v in values])
 
         def directional(name: str) -> Result:
             # Once for all directions.
-            partial = cache(lambda: self._pushes[name](*ieee(values))[0])
+            partial = cache(lambda: self.slopes[name](*ieee(values))[0])
 
             def push(t: Operand) -> Result:
                 if name in self.discrete:
@@ -464,20 +508,15 @@ def _of_arrays(function: Function, values: list[Operand], shape: tuple[int, ...]
 def univariate(
     name: str,
     title: str,
-    *,
-    terms: Sequence[str],
-    partials: dict[str, str],
+    form: Callable[..., LogDensity],
+    *discrete: str,
     notes: str,
     examples: str,
-    reference: str,
     points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (),
     outside: Sequence[tuple[float, ...]] = (),
-    let: dict[str, str] | None = None,
-    support: str | None = None,
     shown: Sequence[str] = (),
-    demand: tuple[str, str, str] | None = None,
-    dropping: Sequence[str] = (),
+    demand: Demand | None = None,
     quick: Quick | None = None,
     **arguments: tuple[str, Domain],
 ) -> Univariate:
@@ -489,33 +528,24 @@ def univariate(
         The name of the function.
     title : str
         The name of the distribution.
-    terms : sequence of str
-        The terms of the log density of one element. What names no argument is a constant.
-    partials : dict
-        Name of an argument -> the elementwise derivative of the log density. An argument that is
-        missing is discrete.
+    form : callable
+        What the terms, the partials and the support are, element by element, as a function of the
+        arguments, and of ``quick`` if there is a quick form.
+    *discrete : str
+        Names of the arguments without a derivative.
     notes, examples : str
         Text for the docstring: formula, parameterisation, SciPy's equivalent; lines of a doctest.
-    reference : str
-        The log density as an mpmath expression in the arguments, for the tests.
     points, tails, outside : sequence of tuples
         Arguments for the tests: in the bulk, where value and derivatives are right to 1e-12; in the
         tails, where they are right to 1e-7; with an observation outside the support.
-    let : dict, optional
-        Abbreviations used in other expressions, and in later abbreviations.
-    support : str, optional
-        A condition; where it does not hold the log density is -inf, and the gradient zero.
     shown : sequence of str
         Arguments that make the log density infinite or nan if they are outside their domain (or the
         support): they are checked only if it is that, which saves a pass over arrays.
-    demand : tuple of str, optional
-        An argument, a condition on it and others that makes the log density infinite or nan where
-        it does not hold, and the phrase that follows "but must be" in the refusal.
-    dropping : sequence of str, optional
-        The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
+    demand : Demand, optional
+        A condition on several arguments that makes the log density infinite or nan where it does
+        not hold.
     quick : Quick, optional
-        Other abbreviations for the same, for arrays: what they give is taken where the value is
-        finite.
+        If there is a quick form: what it gives is taken where the value is finite.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
@@ -523,26 +553,10 @@ def univariate(
     -------
     Univariate
     """
-    row = Univariate(
-        name,
-        arguments,
-        let or {},
-        terms,
-        partials,
-        support,
-        shown,
-        demand,
-        dropping or terms,
-        quick,
-    )
+    row = Univariate(name, form, arguments, discrete, shown, demand, quick)
     # where it is found when it is unpickled
     row.__module__ = sys._getframe(1).f_globals["__name__"]
-    row.reference, row.points, row.tails, row.outside = (
-        reference,
-        tuple(points),
-        tuple(tails),
-        tuple(outside),
-    )
+    row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)
     row.title = title
     row.__doc__ = _DOC.format(
         kind="mass" if name.endswith("pmf") else "density",
@@ -553,9 +567,7 @@ def univariate(
         notes=notes.strip(),
         references=reference_section(name),
         examples=examples.strip().replace("\n", "\n    "),
-        outside=f" Where ``{support}`` does not hold the value is -inf and the gradient zero."
-        if support
-        else "",
+        outside=" Outside the support the value is -inf and the gradient zero." * bool(outside),
     )
     return row
 

@@ -14,9 +14,9 @@ import numpy as np
 from varmat.core.domains import Domain, finite, positive_finite
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.densities import first_passage  # noqa: F401 - its rows are named in the expressions below
 from varmat.densities.density import Density, not_nan, probability, typed
-from varmat.densities.univariate import univariate
+from varmat.densities.first_passage import first_passage_ratio, log_first_passage
+from varmat.densities.univariate import LogDensity, Univariate, univariate
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values
 
@@ -31,14 +31,14 @@ STARTS, TIMES = (16, 32), (32, 96)
 
 variability = Domain("nonnegative and finite", lambda x: (x >= 0) & (x < np.inf))
 variability_of_start = Domain("in the interval [0, 1)", lambda x: (x >= 0) & (x < 1))
-ARGUMENTS: dict[str, Any] = {
+ARGUMENTS: dict[str, tuple[str, Domain]] = {
     "y": ("Random variable", not_nan),
     "alpha": ("Boundary separation", positive_finite),
     "tau": ("Nondecision time", positive_finite),
     "beta": ("A-priori bias", probability),
     "delta": ("Drift rate", finite),
 }
-VARIABILITIES: dict[str, Any] = {
+VARIABILITIES: dict[str, tuple[str, Domain]] = {
     "var_delta": ("Inter-trial variability in drift rate", variability),
     "var_beta": ("Inter-trial variability in A-priori bias", variability_of_start),
     "var_tau": ("Inter-trial variability in Nondecision time", variability),
@@ -47,67 +47,57 @@ VARIABILITIES: dict[str, Any] = {
 # Navarro and Fuss (2009), for the upper boundary: with t = y - tau, u = t / alpha**2, w = 1 - beta
 # and the density f of the module `first_passage`,
 #     log p = log f(u, beta) - 2 log(alpha) + alpha w delta - delta**2 t / 2.
-_LET = {
-    "t": "y - tau", "u": "t / (alpha * alpha)", "w": "1.0 - beta", "reach": "alpha * w",
-     "miss": "reach - delta * t",
-    "first": "first_passage_ratio(1.0, u, beta)", "second": "first_passage_ratio(2.0, u, beta)",
-}  # fmt: skip
-_SUPPORT = "(y > tau) & (y < inf) & (beta > 0.0) & (beta < 1.0)"
-_NAME, _TITLE = "wiener_lpdf", "Wiener first passage time distribution"
-_ROW: dict[str, Any] = {
-    "points": (),
-    "notes": "",
-    "examples": "",
-    "reference": "",
-    "support": _SUPPORT,
-}
-wiener = univariate(
-    _NAME,
-    _TITLE,
-    **ARGUMENTS,
-    **_ROW,
-    let=_LET,
-    terms=("log_first_passage(u, beta) - 2.0 * log(alpha) + delta * (reach - 0.5 * delta * t)",),
-    partials={
-        "y": "0.5 * (second / (alpha * alpha) - delta * delta)",
-        "alpha": "delta * w - (2.0 + u * second) / alpha",
-        "tau": "-0.5 * (second / (alpha * alpha) - delta * delta)",
-        "beta": "first - delta * alpha",
-        "delta": "miss",
-    },
-)
+
 
 # If the drift rate is normal with the standard deviation s, the mean of the exponential is
 #     exp(alpha w delta - delta**2 t / 2 + s**2 (alpha w - delta t)**2 / (2 q)) / sqrt(q)
 # with q = 1 + s**2 t.
-_OF_DRIFTS: dict[str, Any] = {
-    **_ROW,
-    "let": {
-        **_LET, "variance": "var_delta * var_delta", "q": "1.0 + variance * t",
-         "drift": "(delta + variance * reach) / q",
-        "in_t": "0.5 * (second / (alpha * alpha) - drift * drift - variance / q)",
-         "missed": "miss / q",
-        "average": "0.5 * (variance * miss * missed - log1p(variance * t))",
-    },
-    "terms": (
-        ("log_first_passage(u, beta) - 2.0 * log(alpha) + delta * (reach - 0.5 * delta * t) + "
-        "average"),
-    ),
-    "partials": {
-        "y": "in_t",
-        "alpha": "drift * w - (2.0 + u * second) / alpha",
-        "tau": "-in_t",
-        "beta": "first - drift * alpha",
-        "delta": "missed",
-        "var_delta": "var_delta * (missed * missed - t / q)",
-    },
-    "var_delta": VARIABILITIES["var_delta"],
-}  # fmt: skip
-wiener_of_drifts = univariate(_NAME, _TITLE, **ARGUMENTS, **_OF_DRIFTS)
+def _wiener(
+    y: Operand,
+    alpha: Operand,
+    tau: Operand,
+    beta: Operand,
+    delta: Operand,
+    var_delta: Operand | None = None,
+) -> LogDensity:
+    t, w = y - tau, 1.0 - beta
+    u, reach = t / (alpha * alpha), alpha * w
+    miss = reach - delta * t
+    first, second = (first_passage_ratio(order, u, beta) for order in (1.0, 2.0))
+    term = log_first_passage(u, beta) - 2.0 * np.log(alpha) + delta * (reach - 0.5 * delta * t)
+    in_t, drift, missed = 0.5 * (second / (alpha * alpha) - delta * delta), delta, miss
+    partials = {}
+    if var_delta is not None:
+        variance = var_delta * var_delta
+        q = 1.0 + variance * t
+        drift = (delta + variance * reach) / q
+        in_t = 0.5 * (second / (alpha * alpha) - drift * drift - variance / q)
+        missed = miss / q
+        term = term + 0.5 * (variance * miss * missed - np.log1p(variance * t))
+        partials = {"var_delta": var_delta * (missed * missed - t / q)}
+    partials |= {
+        "y": in_t,
+        "alpha": drift * w - (2.0 + u * second) / alpha,
+        "tau": -in_t,
+        "beta": first - drift * alpha,
+        "delta": missed,
+    }
+    support = (y > tau) & (y < math.inf) & (beta > 0.0) & (beta < 1.0)
+    return LogDensity(term, support=support, **partials)
+
+
+_NAME, _TITLE = "wiener_lpdf", "Wiener first passage time distribution"
+
+
+def _row(**arguments: Any) -> Univariate:
+    return univariate(_NAME, _TITLE, _wiener, points=(), notes="", examples="", **arguments)
+
+
+wiener = _row(**ARGUMENTS)
+_OF_DRIFTS = ARGUMENTS | {"var_delta": VARIABILITIES["var_delta"]}
+wiener_of_drifts = _row(**_OF_DRIFTS)
 # The density of the decision time alone, for integrals: it takes tau = 0.
-of_time = univariate(
-    _NAME, _TITLE, **{**ARGUMENTS, "tau": ("Nondecision time", variability)}, **_OF_DRIFTS
-)
+of_time = _row(**_OF_DRIFTS | {"tau": ("Nondecision time", variability)})
 
 
 @cache

@@ -13,10 +13,18 @@ import numpy as np
 
 from varmat.core.domains import Domain
 from varmat.core.operation import as_operand
-from varmat.densities import first_passage_time  # noqa: F401 - its rows are named in the expressions below
 from varmat.densities.density import Density, positional
-from varmat.densities.first_passage_time import DROP, NODES, PANEL
-from varmat.densities.univariate import Univariate, univariate
+from varmat.densities.first_passage import log_first_passage
+from varmat.densities.first_passage_time import (
+    DROP,
+    NODES,
+    PANEL,
+    log_passage_after,
+    log_passage_before,
+    mean_passage_after,
+    mean_passage_before,
+)
+from varmat.densities.univariate import LogDensity, Univariate, univariate
 from varmat.densities.wiener import (
     ARGUMENTS,
     VARIABILITIES,
@@ -31,7 +39,9 @@ from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from collections.abc import Callable
+
+    from varmat.typing import Function, Operand, Result
 
 __all__ = ["wiener_lccdf_unnorm", "wiener_lcdf_unnorm"]
 
@@ -48,38 +58,42 @@ _ARGUMENTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _log_passage(name: str, word: str, sign: str, support: str) -> Univariate:
-    mean = f"mean_passage_{word}({{}}, u, beta, v)"
+def _passage(
+    log_passage: Function,
+    mean: Function,
+    sign: float,
+    is_possible: Callable[[Operand, Operand], Operand],
+    *values: Operand,
+) -> LogDensity:
+    y, alpha, tau, beta, delta = values
+    square = alpha * alpha
+    inner = (y > tau) & (y < math.inf)
+    time = np.where(inner, y - tau, square) / square
+    u = np.where(inner, time, np.where(y > tau, math.inf, 0.0))
+    v, w = alpha * delta, 1.0 - beta
+    passage = log_passage(u, beta, v)
+    density = np.exp(log_first_passage(time, beta) - 0.5 * v * v * time - passage)
+    rate = sign * np.where(inner, density, 0.0)
+    miss, in_y = w - v * mean(1.0, u, beta, v), rate / square
+    partials = {
+        "y": in_y,
+        "alpha": delta * miss - 2.0 * time * rate / alpha,
+        "tau": -in_y,
+        "beta": mean(10.0, u, beta, v) - v,
+        "delta": alpha * miss,
+    }
+    return LogDensity(passage + v * w, support=is_possible(y, tau), **partials)
+
+
+def _log_passage(name: str, *choices: Any) -> Univariate:
     return univariate(
         name,
         "Wiener first passage time distribution",
-        **_ARGUMENTS,
-        let={
-            "square_of_alpha": "alpha * alpha",
-            "inner": "(y > tau) & (y < inf)",
-            "time": "where(inner, y - tau, square_of_alpha) / square_of_alpha",
-            "u": "where(inner, time, where(y > tau, inf, 0.0))",
-            "v": "alpha * delta",
-            "w": "1.0 - beta",
-            "log_passage": f"log_passage_{word}(u, beta, v)",
-            "rate": f"{sign}where(inner, exp(log_first_passage(time, beta) - 0.5 * v * v * time - "
-            "log_passage), 0.0)",
-            "miss": f"w - v * {mean.format(1.0)}",
-            "in_y": "rate / square_of_alpha",
-        },
-        terms=("log_passage + v * w",),
-        partials={
-            "y": "in_y",
-            "alpha": "delta * miss - 2.0 * time * rate / alpha",
-            "tau": "-in_y",
-            "beta": f"{mean.format(10.0)} - v",
-            "delta": "alpha * miss",
-        },
-        support=support,
+        partial(_passage, *choices),
         points=(),
         notes="",
         examples="",
-        reference="",
+        **_ARGUMENTS,
     )
 
 
@@ -372,7 +386,9 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
 wiener_lcdf_unnorm = WienerCumulative(
     "wiener_lcdf_unnorm",
     False,
-    _log_passage("wiener_lcdf_unnorm", "before", "", "y > tau"),
+    _log_passage(
+        "wiener_lcdf_unnorm", log_passage_before, mean_passage_before, 1.0, lambda y, tau: y > tau
+    ),
     words="up to",
     outside="Where ``tau < y`` does not hold the value is -inf and the gradient zero.",
     value="-1.006332980395",
@@ -380,7 +396,13 @@ wiener_lcdf_unnorm = WienerCumulative(
 wiener_lccdf_unnorm = WienerCumulative(
     "wiener_lccdf_unnorm",
     True,
-    _log_passage("wiener_lccdf_unnorm", "after", "-", "y < inf"),
+    _log_passage(
+        "wiener_lccdf_unnorm",
+        log_passage_after,
+        mean_passage_after,
+        -1.0,
+        lambda y, _: y < math.inf,
+    ),
     words="above",
     outside="Where ``y < inf`` does not hold the value is -inf and the gradient zero.",
     value="-1.569007573762",

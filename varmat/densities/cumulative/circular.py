@@ -3,66 +3,72 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from varmat.core.domains import Domain
 from varmat.densities.circular import von_mises_lpdf
-from varmat.densities.cumulative.row import Tail, cumulative
+from varmat.densities.cumulative.row import Tail, Tails, cumulative
+from varmat.functions.special.bessel_functions import i0e
+from varmat.functions.special.hypergeometric_functions import hyp1f1
+from varmat.functions.special.log_normal_tails import log_von_mises_integral, von_mises_moment
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = ["von_mises_cdf", "von_mises_lccdf", "von_mises_lcdf"]
 
-PI = repr(math.pi)
-TURN = repr(2.0 * math.pi)
+TURN, LOG_HALF = 2.0 * math.pi, math.log(0.5)
 ONE_TURN = Domain("in the interval [-pi, pi]", lambda x: abs(x) <= math.pi)
-_GAP = "2.0 * square(sin(0.5 * {}))"
-
-
-def _partials(value: str, sign: str, end: str, own: str, other: str) -> dict[str, str]:
-    """The partials of `value`, the log probability between the observation and an end of the
-    circle.
-    """
-    at, there = (f"exp(-kappa * ({_GAP.format(t)}) - log_scale - {value})" for t in ("mid", end))
-    # Next to the end the two densities nearly cancel; their difference is computed by 1 - cos(s) -
-    # (1 - cos(t)) = 2 sin((s + t) / 2) sin((s - t) / 2), as a part of the larger of the two: the
-    # smaller one may be an underflow.
-    apart = (
-        f"2.0 * kappa * sin(0.5 * (mid + {end})) * sin(0.5 * "
-        f"({'x + ' + PI if end == 'low' else 'x - ' + PI}))"
-    )
-    odds = f"exp({other} - {value})"
-    return {
-        "y": f"{sign}{at}",
-        "mu": f"-({sign}where({apart} < 0.0, -{at}, {there}) * expm1(-absolute({apart})))",
-        "kappa": f"where({own} < -0.6931471805599453, mean - in_{own}, -{odds} * (mean - "
-        f"in_{other}))",
-    }
 
 
 # The smaller part of the circle is integrated. Locations that differ by full turns are the same.
+# The smaller part of the circle is integrated. Locations that differ by full turns are the same.
+def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
+    m = mu - TURN * np.floor(mu / TURN + 0.5)
+    low, mid, high = -math.pi - m, x - m, math.pi - m
+    e = i0e(kappa)
+    log_scale = np.log(TURN * e)
+    mean = hyp1f1(1.5, 2.0, -2.0 * kappa) / e
+    first = log_von_mises_integral(low, mid, kappa) - log_scale
+    second = log_von_mises_integral(mid, high, kappa) - log_scale
+    in_first = von_mises_moment(1.0, low, mid, kappa)
+    in_second = von_mises_moment(1.0, mid, high, kappa)
+
+    def tail(
+        sign: float, end: Operand, own: Operand, other: Operand, in_own: Operand, in_other: Operand
+    ) -> Tail:
+        """The log probability between the observation and an end of the circle."""
+        value = np.where(own < LOG_HALF, own, np.log1p(-np.exp(other)))
+
+        def density(t: Operand) -> Operand:
+            return np.exp(-kappa * (2.0 * np.square(np.sin(0.5 * t))) - log_scale - value)
+
+        at, there = density(mid), density(end)
+        # Next to the end the two densities nearly cancel; their difference is computed by 1 -
+        # cos(s) - (1 - cos(t)) = 2 sin((s + t) / 2) sin((s - t) / 2), as a part of the larger of
+        # the two: the smaller one may be an underflow.
+        apart = 2.0 * kappa * np.sin(0.5 * (mid + end)) * np.sin(0.5 * (x + sign * math.pi))
+        larger = np.where(apart < 0.0, -at, there)
+        odds = np.exp(other - value)
+        return Tail(
+            value,
+            y=sign * at,
+            mu=-sign * (larger * np.expm1(-np.absolute(apart))),
+            kappa=np.where(own < LOG_HALF, mean - in_own, -odds * (mean - in_other)),
+        )
+
+    return Tails(
+        below=tail(1.0, low, first, second, in_first, in_second),
+        above=tail(-1.0, high, second, first, in_second, in_first),
+    )
+
+
 von_mises_cdf, von_mises_lcdf, von_mises_lccdf = cumulative(
     von_mises_lpdf,
-    let={
-        "m": f"mu - {TURN} * floor(mu / {TURN} + 0.5)",
-        "low": f"-{PI} - m",
-        "mid": "x - m",
-        "high": f"{PI} - m",
-        "e": "i0e(kappa)",
-        "log_scale": f"log({TURN} * e)",
-        "mean": "hyp1f1(1.5, 2.0, -2.0 * kappa) / e",
-        "first": "log_von_mises_integral(low, mid, kappa) - log_scale",
-        "second": "log_von_mises_integral(mid, high, kappa) - log_scale",
-        "in_first": "von_mises_moment(1.0, low, mid, kappa)",
-        "in_second": "von_mises_moment(1.0, mid, high, kappa)",
-        "lower": "where(first < -0.6931471805599453, first, log1p(-exp(second)))",
-        "upper": "where(second < -0.6931471805599453, second, log1p(-exp(first)))",
-    },
-    below=Tail(
-        "lower", _partials("lower", "", "low", "first", "second"), "log_von_mises(y, mu, kappa)[0]"
-    ),
-    above=Tail(
-        "upper",
-        _partials("upper", "-", "high", "second", "first"),
-        "log_von_mises(y, mu, kappa)[1]",
-    ),
+    _von_mises,
     points=[
         (0.3, 0.1, 1.5),
         (-2.0, -1.0, 0.7),
@@ -71,11 +77,11 @@ von_mises_cdf, von_mises_lcdf, von_mises_lccdf = cumulative(
         (0.3, 0.31, 60.0),
     ],
     tails=[(3.0, 0.0, 50.0), (-0.5, 0.5, 150.0), (1.0, 7.0, 1.5)],
-    start=f"y > -{PI}",
+    start=lambda y, *_: y > -3.141592653589793,
     before=[(-math.pi, 0.1, 1.5)],
-    end=f"y < {PI}",
+    end=lambda y, *_: y < 3.141592653589793,
     after=[(math.pi, 0.1, 1.5)],
-    inside="0.0",
+    inside=0.0,
     observed=ONE_TURN,
     notes="""The probability between :math:`-\\pi` and y, of angles between :math:`-\\pi` and
     :math:`\\pi`: the integral of the density, by Gauss' rule. The density has a value at all

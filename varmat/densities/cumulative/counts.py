@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.densities.bernoulli import bernoulli_lpmf
-from varmat.densities.cumulative.row import Tail, cumulative
+from varmat.densities.cumulative.row import Tail, Tails, cumulative
 from varmat.densities.finite_populations import discrete_range_lpmf
 
 if TYPE_CHECKING:
@@ -23,18 +23,24 @@ def _up_to(n: Operand, theta: Operand) -> Result:
     return np.where(np.less(n, 0.0), 0.0, np.where(np.less(n, 1.0), 1.0 - theta, 1.0))
 
 
+def _bernoulli(x: Operand, theta: Operand) -> Tails:
+    return Tails(
+        below=Tail(np.log1p(-theta), theta=-1.0 / (1.0 - theta)),
+        above=Tail(np.log(theta), theta=1.0 / theta),
+    )
+
+
 bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
     bernoulli_lpmf,
+    _bernoulli,
     at_zero=_up_to,
-    below=Tail("log1p(-theta)", {"theta": "-1.0 / (1.0 - theta)"}, "log1p(-theta)"),
-    above=Tail("log(theta)", {"theta": "1.0 / theta"}, "log(theta)"),
     points=[(0, 0.3), (0, 0.9), (0, 0.5)],
     tails=[(0, 1e-300), (0, 1.0 - 2.0**-53)],
-    start="n >= 0.0",
+    start=lambda n, *_: n >= 0.0,
     before=[(-1, 0.5)],
-    end="n < 1.0",
+    end=lambda n, *_: n < 1.0,
     after=[(1, 0.5), (2, 0.5)],
-    inside="0.0",
+    inside=0.0,
     notes="""The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In
     SciPy ``scipy.stats.bernoulli(theta)``.""",
     examples="""
@@ -44,31 +50,28 @@ bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
 """,
 )
 
+
 # Of the count of integers up to y and of that above it, the smaller one has the digits.
+def _discrete_range(x: Operand, lower: Operand, upper: Operand) -> Tails:
+    size = upper - lower + 1.0
+    under = (np.floor(x) - lower + 1.0) / size
+    over = (upper - np.floor(x)) / size
+    return Tails(
+        below=Tail(np.where(under < 0.5, np.log(under), np.log1p(-over))),
+        above=Tail(np.where(over < 0.5, np.log(over), np.log1p(-under))),
+    )
+
+
 discrete_range_cdf, discrete_range_lcdf, discrete_range_lccdf = cumulative(
     discrete_range_lpmf,
-    let={
-        "size": "upper - lower + 1.0",
-        "under": "(floor(x) - lower + 1.0) / size",
-        "over": "(upper - floor(x)) / size",
-    },
-    below=Tail(
-        "where(under < 0.5, log(under), log1p(-over))",
-        {},
-        "log((floor(y) - lower + 1) / (upper - lower + 1))",
-    ),
-    above=Tail(
-        "where(over < 0.5, log(over), log1p(-under))",
-        {},
-        "log((upper - floor(y)) / (upper - lower + 1))",
-    ),
+    _discrete_range,
     points=[(3, 1, 5), (0, -2, 4), (1, 1, 5), (-1, -3, 40)],
     tails=[(1, 1, 10**9), (10**9 - 1, 1, 10**9)],
-    start="y >= lower",
+    start=lambda y, lower, *_: y >= lower,
     before=[(0, 1, 5), (-7, 1, 5)],
-    end="y < upper",
+    end=lambda y, _, upper: y < upper,
     after=[(5, 1, 5), (6, 1, 5), (2, 2, 2)],
-    inside="lower",
+    inside=lambda lower, *_: lower,
     notes="""The probability up to y is the number of integers from the lower bound to y over that
     of all up to the upper bound. There are no derivatives: all arguments are discrete. In SciPy
     ``scipy.stats.randint(lower, upper + 1)``.""",

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from varmat.densities.cumulative.row import LESS, WITHIN, Tail, cumulative
+import numpy as np
+
+from varmat.densities.cumulative.row import Tail, Tails, cumulative, less, within
 from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = [
     "frechet_cdf",
@@ -18,33 +25,31 @@ __all__ = [
 
 INF = math.inf
 
+
 # These are the formulas of the Weibull distribution with the two probabilities exchanged.
+def _gumbel(x: Operand, mu: Operand, beta: Operand, quick: bool) -> Tails:
+    inv = 1.0 / beta
+    z = (x - mu) * inv
+    t = np.exp(-z)
+    rest, _, odds = less(t, quick)
+    if not quick:
+        rest = np.where(z > 50.0, -z, rest)
+    return Tails(
+        below=Tail(-t, y=t * inv, mu=-t * inv, beta=-t * inv * z),
+        above=Tail(rest, y=-odds * inv, mu=odds * inv, beta=odds * inv * z),
+        when=within(t),
+    )
+
+
 gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
     gumbel_lpdf,
-    let={
-        "inv": "1.0 / beta",
-        "z": "(x - mu) * inv",
-        "t": "exp(-z)",
-        "odds": "1.0 / exprel(t)",
-        "rest": "where(z > 50.0, -z, log1m_exp(-t))",
-    },
-    quick=LESS | {"odds": "t * e / m"},
-    when=WITHIN,
-    below=Tail(
-        "-t", {"y": "t * inv", "mu": "-t * inv", "beta": "-t * inv * z"}, "-exp(-(y - mu) / beta)"
-    ),
-    above=Tail(
-        "rest",
-        {"y": "-odds * inv", "mu": "odds * inv", "beta": "odds * inv * z"},
-        "log1m_exp(-exp(-(y - mu) / beta))",
-    ),
+    _gumbel,
+    quick=True,
     points=[(0.3, 0.1, 1.5), (-0.4, 0.7, 0.8), (1e-3, -0.1, 1e3), (7.0, 6.5, 0.1)],
     tails=[(-5.0, 0.0, 1.0), (40.0, 0.0, 1.0), (1000.0, 0.0, 1.0), (-600.0, 0.0, 1.0)],
-    start="y > -inf",
     before=[(-INF, 0.1, 1.5)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5)],
-    inside="mu",
+    inside=lambda mu, *_: mu,
     notes="""The probability up to y is :math:`\\exp(-e^{-z})` with :math:`z = (y - \\mu) / \\beta`.
     In SciPy ``scipy.stats.gumbel_r(mu, beta)``.""",
     examples="""
@@ -54,32 +59,30 @@ gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
 """,
 )
 
+
+def _frechet(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
+    u = x / sigma
+    log_u = np.log(u)
+    t = np.exp(-alpha * log_u) if quick else np.power(u, -alpha)
+    rest, _, odds = less(t, quick)
+    if not quick:
+        rest = np.where(t < 1e-20, -alpha * log_u, rest)
+    slope = odds * alpha
+    return Tails(
+        below=Tail(-t, y=t * alpha / x, alpha=t * log_u, sigma=-t * alpha / sigma),
+        above=Tail(rest, y=-slope / x, alpha=-odds * log_u, sigma=slope / sigma),
+        when=within(t),
+    )
+
+
 frechet_cdf, frechet_lcdf, frechet_lccdf = cumulative(
     frechet_lpdf,
-    let={
-        "u": "x / sigma",
-        "log_u": "log(u)",
-        "t": "power(u, -alpha)",
-        "odds": "1.0 / exprel(t)",
-        "rest": "where(t < 1e-20, -alpha * log_u, log1m_exp(-t))",
-    },
-    quick=LESS | {"t": "exp(-alpha * log_u)", "odds": "t * e / m"},
-    when=WITHIN,
-    below=Tail(
-        "-t",
-        {"y": "t * alpha / x", "alpha": "t * log_u", "sigma": "-t * alpha / sigma"},
-        "-(y / sigma)**(-alpha)",
-    ),
-    above=Tail(
-        "rest",
-        {"y": "-odds * alpha / x", "alpha": "-odds * log_u", "sigma": "odds * alpha / sigma"},
-        "log1m_exp(-(y / sigma)**(-alpha))",
-    ),
+    _frechet,
+    quick=True,
     points=[(0.8, 2.0, 1.5), (4.0, 0.7, 0.3), (70.0, 1.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e9, 3.0, 1.0), (1e100, 2.0, 1.0), (0.05, 2.0, 1.0)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    end="y < inf",
     after=[(INF, 2.0, 1.5)],
     notes="""The probability up to y is :math:`\\exp(-(y / \\sigma)^{-\\alpha})`. In SciPy
     ``scipy.stats.invweibull(alpha, scale=sigma)``.""",

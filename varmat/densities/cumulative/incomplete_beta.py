@@ -9,20 +9,33 @@ then stands at the end at which it is zero and costs nothing."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from varmat.densities.bernoulli import binomial_lpmf
 from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf
 from varmat.densities.counts import neg_binomial_2_lpmf, neg_binomial_lpmf
-from varmat.densities.cumulative.row import Tail, cumulative
+from varmat.densities.cumulative.row import Tail, Tails, cumulative, scaled
 from varmat.densities.location_scale import student_t_lpdf
 from varmat.functions.special import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
+from varmat.functions.special.dispersion_tails import (
+    negative_binomial_above,
+    negative_binomial_below,
+    proportion_above,
+    proportion_below,
+)
+from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.incomplete_functions import betaincc
+from varmat.functions.special.log_incomplete import (
+    log_betainc,
+    log_betainc_derivative,
+    log_betaincc,
+    log_betaincc_derivative,
+)
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "beta_cdf", "beta_lccdf", "beta_lcdf", "beta_proportion_cdf", "beta_proportion_lccdf",
@@ -34,35 +47,36 @@ __all__ = [
 ]  # fmt: skip
 
 INF = math.inf
-LOG_HALF = repr(math.log(0.5))
+LOG_HALF = math.log(0.5)
 
 
-def tail(function: str, operands: str, partials: dict[str, str], reference: str) -> Tail:
-    """The tail ``function(a, b, p)``; the partials are in terms of its derivatives, `in_a`, `in_b`
-    and `in_p`.
-    """
-    orders = {"in_a": 100.0, "in_b": 10.0, "in_p": 1.0}
-    derivatives = {
-        name: f"{function}_derivative({order}, {operands})" for name, order in orders.items()
-    }
-    filled = {name: text.format(**derivatives) for name, text in partials.items()}
-    return Tail(f"{function}({operands})", filled, f"{function}({reference})")
+class Beta(NamedTuple):
+    """The logarithm of a regularised incomplete beta function, and its derivatives."""
+
+    log: Function
+    derivative: Function
+
+    def slopes(self, a: Operand, b: Operand, p: Operand) -> tuple[Operand, Operand, Operand]:
+        """The derivatives in a, b and p."""
+        in_a, in_b, in_p = (self.derivative(order, a, b, p) for order in (100.0, 10.0, 1.0))
+        return in_a, in_b, in_p
 
 
-def both(operands: str, partials: dict[str, str], reference: str) -> tuple[Tail, Tail]:
-    """The function and its complement."""
-    return tail("log_betainc", operands, partials, reference), tail(
-        "log_betaincc", operands, partials, reference
-    )
+LOWER = Beta(log_betainc, log_betainc_derivative)
+UPPER = Beta(log_betaincc, log_betaincc_derivative)
 
 
-below, above = both(
-    "alpha, beta, x", {"theta": "{in_p}", "alpha": "{in_a}", "beta": "{in_b}"}, "alpha, beta, theta"
-)
+def _beta(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    def tail(of: Beta) -> Tail:
+        in_a, in_b, in_p = of.slopes(alpha, beta, x)
+        return Tail(of.log(alpha, beta, x), theta=in_p, alpha=in_a, beta=in_b)
+
+    return Tails(tail(LOWER), tail(UPPER))
+
+
 beta_cdf, beta_lcdf, beta_lccdf = cumulative(
     beta_lpdf,
-    below=below,
-    above=above,
+    _beta,
     points=[
         (0.3, 2.0, 3.0),
         (0.9, 0.7, 0.3),
@@ -77,11 +91,11 @@ beta_cdf, beta_lcdf, beta_lccdf = cumulative(
         (0.5001, 400.0, 400.0),
         (0.2, 400.0, 3.0),
     ],
-    start="theta > 0.0",
+    start=lambda theta, *_: theta > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    end="theta < 1.0",
+    end=lambda theta, *_: theta < 1.0,
     after=[(1.5, 2.0, 1.5), (1.0, 2.0, 1.5)],
-    inside="0.5",
+    inside=0.5,
     notes="""The probability up to theta is the regularised incomplete beta function
     :math:`I_\\theta(\\alpha, \\beta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.""",
     examples="""
@@ -91,24 +105,21 @@ beta_cdf, beta_lcdf, beta_lccdf = cumulative(
 """,
 )
 
-below, above = (
-    tail(
-        function,
-        "a, b, x",
-        {
-            "theta": "{in_p}",
-            "mu": "kappa * ({in_a} - {in_b})",
-            "kappa": f"proportion_{word}(1.0, x, mu, kappa)",
-        },
-        "mu * kappa, (1 - mu) * kappa, theta",
-    )
-    for function, word in (("log_betainc", "below"), ("log_betaincc", "above"))
-)
+
+def _beta_proportion(x: Operand, mu: Operand, kappa: Operand) -> Tails:
+    a, b = mu * kappa, (1.0 - mu) * kappa
+
+    def tail(of: Beta, proportion: Function) -> Tail:
+        in_a, in_b, in_p = of.slopes(a, b, x)
+        in_kappa = proportion(1.0, x, mu, kappa)
+        return Tail(of.log(a, b, x), theta=in_p, mu=kappa * (in_a - in_b), kappa=in_kappa)
+
+    return Tails(tail(LOWER, proportion_below), tail(UPPER, proportion_above))
+
+
 beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
     beta_proportion_lpdf,
-    let={"nu": "1.0 - mu", "a": "mu * kappa", "b": "nu * kappa"},
-    below=below,
-    above=above,
+    _beta_proportion,
     points=[
         (0.3, 0.4, 3.0),
         (0.9, 0.6, 0.7),
@@ -117,11 +128,11 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
         (0.4, 0.5, 2.0),
     ],
     tails=[(1e-200, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 800.0)],
-    start="theta > 0.0",
+    start=lambda theta, *_: theta > 0.0,
     before=[(-1.0, 0.4, 1.5), (0.0, 0.4, 1.5)],
-    end="theta < 1.0",
+    end=lambda theta, *_: theta < 1.0,
     after=[(1.5, 0.4, 1.5), (1.0, 0.4, 1.5)],
-    inside="0.5",
+    inside=0.5,
     notes="""The probability up to theta is the regularised incomplete beta function
     :math:`I_\\theta(\\mu \\kappa, (1 - \\mu) \\kappa)`. In SciPy ``scipy.stats.beta(mu * kappa, (1
     - mu) * kappa)``.""",
@@ -142,14 +153,18 @@ def _up_to(n: Operand, N: Operand, theta: Operand) -> Result:
 
 
 # The probability of a success is given; there is always a failure more than n is smaller than N.
-above, below = both(
-    "x + 1.0, maximum(N - x, 1.0), theta", {"theta": "{in_p}"}, "floor(n) + 1, N - floor(n), theta"
-)
+# The probability of a success is given; there is always a failure more than n is smaller than N.
+def _binomial(x: Operand, N: Operand, theta: Operand) -> Tails:
+    a, b = x + 1.0, np.maximum(N - x, 1.0)
+    return Tails(
+        *(Tail(of.log(a, b, theta), theta=of.derivative(1.0, a, b, theta)) for of in (UPPER, LOWER))
+    )
+
+
 binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
     binomial_lpmf,
+    _binomial,
     at_zero=_up_to,
-    below=below,
-    above=above,
     points=[(3, 10, 0.35), (0, 10, 0.01), (9, 10, 0.99), (40, 100, 0.5), (0, 1, 0.5)],
     tails=[
         (0, 2, 1e-300),
@@ -159,11 +174,11 @@ binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
         (2, 300, 0.9),
         (180, 200, 0.1),
     ],
-    start="n >= 0.0",
+    start=lambda n, *_: n >= 0.0,
     before=[(-1, 10, 0.5)],
-    end="n < N",
+    end=lambda n, N, *_: n < N,
     after=[(10, 10, 0.5), (11, 10, 0.5), (0, 0, 0.5)],
-    inside="0.0",
+    inside=0.0,
     notes="""The probability up to n is the regularised incomplete beta function :math:`I_{1 -
     \\theta}(N - n, n + 1)`. In SciPy ``scipy.stats.binom(N, theta)``.""",
     examples="""
@@ -174,48 +189,35 @@ binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
 )
 
 
-def negative(a: str, partials: dict[str, str], reference: str) -> tuple[Tail, Tail]:
-    """Both tails of a negative binomial count: I_p(a, n + 1), the first form, or that of the shapes
-    exchanged at q.
-
-    The partials are in terms of the derivatives, `in_a`, and `in_p` and `in_q`, of which one is
-    zero."""
+def negative(
+    first: Beta, a: Operand, m: Operand, p: Operand, q: Operand, low: Operand
+) -> tuple[Operand, Operand, Operand]:
+    """One tail of a negative binomial count, I_p(a, m) or its complement, and the derivatives of
+    its logarithm in the shape a and in p: the first form where p is low, and elsewhere that of the
+    shapes exchanged at q.
+    """
+    second, least, most = (UPPER, 1.0, 0.0) if first is LOWER else (LOWER, 0.0, 1.0)
     # The form that is not wanted stands where it is one, and its shapes are such that its
     # derivatives are zero there.
-    one, other = (
-        f"where(low, {a}, 2.0), where(low, m, 2.0)",
-        f"where(low, 2.0, m), where(low, 2.0, {a})",
-    )
-    tails = []
-    for first, second, at in (
-        ("log_betainc", "log_betaincc", (1.0, 0.0)),
-        ("log_betaincc", "log_betainc", (0.0, 1.0)),
-    ):
-        operands, others = f"{one}, where(low, p, {at[0]})", f"{other}, where(low, {at[1]}, q)"
-        derivatives = {
-            "in_a": f"({first}_derivative(100.0, {operands}) + "
-            f"{second}_derivative(10.0, {others}))",
-            "in_p": f"({first}_derivative(1.0, {operands}) - {second}_derivative(1.0, {others}))",
-            "in_phi": f"negative_binomial_{'below' if first == 'log_betainc' else 'above'}(1.0, "
-            "phi, mu, m)",
-        }
-        filled = {name: text.format(**derivatives) for name, text in partials.items()}
-        tails.append(
-            Tail(f"{first}({operands}) + {second}({others})", filled, f"{first}({reference})")
-        )
-    return tails[0], tails[1]
+    one = np.where(low, a, 2.0), np.where(low, m, 2.0), np.where(low, p, least)
+    other = np.where(low, 2.0, m), np.where(low, 2.0, a), np.where(low, most, q)
+    (in_a, _, in_p), (_, in_b, in_q) = first.slopes(*one), second.slopes(*other)
+    return first.log(*one) + second.log(*other), in_a + in_b, in_p - in_q
 
 
-below, above = negative(
-    "alpha",
-    {"alpha": "{in_a}", "beta": "q * q * {in_p}"},
-    "alpha, floor(n) + 1, beta / (1 + beta), 1 / (1 + beta)",
-)
+def _neg_binomial(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    q = 1.0 / (1.0 + beta)
+
+    def tail(of: Beta) -> Tail:
+        term, in_a, in_p = negative(of, alpha, np.floor(x) + 1.0, beta * q, q, beta < 1.0)
+        return Tail(term, alpha=in_a, beta=q * q * in_p)
+
+    return Tails(tail(LOWER), tail(UPPER))
+
+
 neg_binomial_cdf, neg_binomial_lcdf, neg_binomial_lccdf = cumulative(
     neg_binomial_lpmf,
-    let={"m": "floor(x) + 1.0", "q": "1.0 / (1.0 + beta)", "p": "beta * q", "low": "beta < 1.0"},
-    below=below,
-    above=above,
+    _neg_binomial,
     points=[(3, 2.0, 0.5), (0, 1.5, 1.2), (12, 4.0, 0.3), (40, 370.0, 12.0), (1, 0.1, 40.0)],
     tails=[
         (13, 1e6, 1e5),
@@ -225,9 +227,8 @@ neg_binomial_cdf, neg_binomial_lcdf, neg_binomial_lccdf = cumulative(
         (10, 3.0, 1e-20),
         (5, 2.0, 1e30),
     ],
-    start="n >= 0.0",
+    start=lambda n, *_: n >= 0.0,
     before=[(-1, 2.0, 1.5)],
-    end="n < inf",
     after=[(INF, 2.0, 1.5)],
     notes="""The probability up to n is the regularised incomplete beta function :math:`I_p(\\alpha,
     n + 1)` with :math:`p = \\beta / (1 + \\beta)`. In SciPy ``scipy.stats.nbinom(alpha, beta / (1 +
@@ -239,27 +240,25 @@ neg_binomial_cdf, neg_binomial_lcdf, neg_binomial_lccdf = cumulative(
 """,
 )
 
-below, above = negative(
-    "phi",
-    {"mu": "-p * inv * {in_p}", "phi": "{in_phi}"},
-    "phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi)",
-)
+
+def _neg_binomial_2(x: Operand, mu: Operand, phi: Operand) -> Tails:
+    m, inv = np.floor(x) + 1.0, 1.0 / (mu + phi)
+    p, q = phi * inv, mu * inv
+
+    def tail(of: Beta, score: Function) -> Tail:
+        term, _, in_p = negative(of, phi, m, p, q, phi < mu)
+        return Tail(term, mu=-p * inv * in_p, phi=score(1.0, phi, mu, m))
+
+    return Tails(tail(LOWER, negative_binomial_below), tail(UPPER, negative_binomial_above))
+
+
 neg_binomial_2_cdf, neg_binomial_2_lcdf, neg_binomial_2_lccdf = cumulative(
     neg_binomial_2_lpmf,
-    let={
-        "m": "floor(x) + 1.0",
-        "inv": "1.0 / (mu + phi)",
-        "p": "phi * inv",
-        "q": "mu * inv",
-        "low": "phi < mu",
-    },
-    below=below,
-    above=above,
+    _neg_binomial_2,
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
     tails=[(1000, 1020.0, 35.0), (2, 1e5, 1e-3), (1000, 3.0, 2.0), (3, 1e6, 5.0), (3, 2.5, 1e4)],
-    start="n >= 0.0",
+    start=lambda n, *_: n >= 0.0,
     before=[(-1, 2.0, 1.5)],
-    end="n < inf",
     after=[(INF, 2.0, 1.5)],
     notes="""The probability up to n is the regularised incomplete beta function :math:`I_p(\\phi, n
     + 1)` with :math:`p = \\phi / (\\mu + \\phi)`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu +
@@ -278,49 +277,44 @@ neg_binomial_2_cdf, neg_binomial_2_lcdf, neg_binomial_2_lccdf = cumulative(
 # beyond what u can be. In nu the derivative is that in the shape, and that through u, which is the
 # one in z times -z / (2 nu).
 _FAR = 1e-280
-_FIRST, _SECOND = "half, 0.5, where(near, 1.0, u)", "0.5, half, where(near, v, 0.0)"
-_T = {
-    "inv": "1.0 / sigma", "z": "(x - mu) * inv", "a": "absolute(z)", "half": "0.5 * nu",
-     "root": "sqrt(nu)", "h": "hypot(a, root)",
-    "near": "a < root", "u": f"maximum(square(root / h), {_FAR!r})", "v": "square(a / h)",
-    "far": f"nu * minimum(log(root / h) - {0.5 * math.log(_FAR)!r}, 0.0)",
-    "log_tail": f"log_betainc({_FIRST}) + log_betaincc({_SECOND}) + far + {LOG_HALF}",
-    "t": "exp(log_tail)", "odds": "t / (1.0 - t)",
-    "l": "2.0 * log1p(a / root * fmin(a / (root + h), 1.0))",
+
+
+def _student_t(x: Operand, nu: Operand, mu: Operand, sigma: Operand) -> Tails:
+    inv, half, root = 1.0 / sigma, 0.5 * nu, np.sqrt(nu)
+    z = (x - mu) * inv
+    a = np.absolute(z)
+    h = np.hypot(a, root)
+    near, u, v = a < root, np.maximum(np.square(root / h), _FAR), np.square(a / h)
+    far = np.minimum(np.log(root / h) - 0.5 * math.log(_FAR), 0.0)
+    first, second = (half, 0.5, np.where(near, 1.0, u)), (0.5, half, np.where(near, v, 0.0))
+    log_tail = LOWER.log(*first) + UPPER.log(*second) + nu * far + LOG_HALF
+    t = np.exp(log_tail)
+    odds = t / (1.0 - t)
     # The density at z over the tail.
-    "hazard": "exp(log_rising_factorial(half, 0.5) - 0.5 * log(nu) - 0.5 * (nu + 1.0) * l - "
-              "0.5723649429247001 - log_tail)",
-    "in_shape": f"0.5 * (log_betainc_derivative(100.0, {_FIRST}) + log_betaincc_derivative(10.0, "
-                f"{_SECOND}))"
-    f" + minimum(log(root / h) - {0.5 * math.log(_FAR)!r}, 0.0)",
-    "in_nu": "in_shape + 0.5 * hazard * a / nu",
-    "below": "where(z < 0.0, 1.0, odds) * hazard", "above": "where(z > 0.0, 1.0, odds) * hazard",
-}  # fmt: skip
+    hazard = np.exp(
+        log_rising_factorial(half, 0.5)
+        - 0.5 * np.log(nu)
+        - 0.5 * (nu + 1.0) * (2.0 * np.log1p(a / root * np.fmin(a / (root + h), 1.0)))
+        - 0.5 * math.log(math.pi)
+        - log_tail
+    )
+    in_shape = 0.5 * (LOWER.derivative(100.0, *first) + UPPER.derivative(10.0, *second)) + far
+    in_nu = in_shape + 0.5 * hazard * a / nu
+
+    def tail(is_side: Operand, sign: float) -> Tail:
+        slope = sign * (np.where(is_side, 1.0, odds) * hazard)
+        return Tail(
+            np.where(is_side, log_tail, np.log1p(-t)),
+            nu=np.where(is_side, 1.0, -odds) * in_nu,
+            **scaled(slope, inv, z),
+        )
+
+    return Tails(tail(z < 0.0, 1.0), tail(z > 0.0, -1.0))
 
 
-def _half(side: str, sign: str, nu: str) -> dict[str, str]:
-    return {
-        "y": f"{sign}{side} * inv",
-        "nu": nu,
-        "mu": f"-({sign}{side}) * inv",
-        "sigma": f"-({sign}{side}) * z * inv",
-    }
-
-
-_TAIL = "log_t_tail(nu, abs(y - mu) / sigma)"
 student_t_cdf, student_t_lcdf, student_t_lccdf = cumulative(
     student_t_lpdf,
-    let=_T,
-    below=Tail(
-        "where(z < 0.0, log_tail, log1p(-t))",
-        _half("below", "", "where(z < 0.0, 1.0, -odds) * in_nu"),
-        f"{_TAIL} if y < mu else log1p(-exp({_TAIL}))",
-    ),
-    above=Tail(
-        "where(z > 0.0, log_tail, log1p(-t))",
-        _half("above", "-", "where(z > 0.0, 1.0, -odds) * in_nu"),
-        f"{_TAIL} if y > mu else log1p(-exp({_TAIL}))",
-    ),
+    _student_t,
     points=[
         (0.3, 2.5, 0.1, 1.5),
         (-4.0, 1.0, 0.7, 0.3),
@@ -335,11 +329,9 @@ student_t_cdf, student_t_lcdf, student_t_lccdf = cumulative(
         (-40.0, 1e4, 3.0, 1.5),
         (0.3, 1e-2, 0.1, 1.5),
     ],
-    start="y > -inf",
     before=[(-INF, 2.5, 0.1, 1.5)],
-    end="y < inf",
     after=[(INF, 2.5, 0.1, 1.5)],
-    inside="mu",
+    inside=lambda nu, mu, *_: mu,
     notes="""With :math:`z = (y - \\mu) / \\sigma` the probability of more than :math:`|z|` is half
     the regularised incomplete beta function :math:`I_u(\\frac\\nu2, \\frac12)` with :math:`u = \\nu
     / (\\nu + z^2)`. In SciPy ``scipy.stats.t(nu, mu, sigma)``.""",

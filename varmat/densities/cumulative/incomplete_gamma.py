@@ -8,11 +8,24 @@ are rows of the elementwise table, accurate in both tails and for all shapes."""
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from varmat.densities.counts import poisson_lpmf
-from varmat.densities.cumulative.row import Tail, cumulative
+from varmat.densities.cumulative.row import Tail, Tails, cumulative
 from varmat.densities.inverse_chi_square import inv_chi_square_lpdf, scaled_inv_chi_square_lpdf
 from varmat.densities.positive import chi_square_lpdf, gamma_lpdf, inv_gamma_lpdf
+from varmat.functions.special.log_incomplete import (
+    log_gammainc,
+    log_gammainc_derivative,
+    log_gammaincc,
+    log_gammaincc_derivative,
+)
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand
+
 
 __all__ = [
     "chi_square_cdf", "chi_square_lccdf", "chi_square_lcdf", "gamma_cdf", "gamma_lccdf",
@@ -26,31 +39,34 @@ __all__ = [
 INF = math.inf
 
 
-def tail(function: str, a: str, t: str, partials: dict[str, str], reference: str) -> Tail:
-    """The tail ``function(a, t)``, with partials written in its derivatives `in_a` and `in_t`."""
-    derivatives = {
-        "in_a": f"{function}_derivative(10.0, {a}, {t})",
-        "in_t": f"{function}_derivative(1.0, {a}, {t})",
-    }
-    filled = {name: text.format(**derivatives) for name, text in partials.items()}
-    return Tail(f"{function}({a}, {t})", filled, f"{function}({reference})")
+class Gamma(NamedTuple):
+    """The logarithm of a regularised incomplete gamma function, and its derivatives."""
+
+    log: Function
+    derivative: Function
+
+    def slopes(self, a: Operand, t: Operand) -> tuple[Operand, Operand]:
+        """The derivatives in a and t."""
+        return self.derivative(10.0, a, t), self.derivative(1.0, a, t)
 
 
-def both(a: str, t: str, partials: dict[str, str], reference: str) -> tuple[Tail, Tail]:
-    """The tails P and Q."""
-    return tail("log_gammainc", a, t, partials, reference), tail(
-        "log_gammaincc", a, t, partials, reference
-    )
+P = Gamma(log_gammainc, log_gammainc_derivative)
+Q = Gamma(log_gammaincc, log_gammaincc_derivative)
 
 
-below, above = both(
-    "alpha", "t", {"y": "beta * {in_t}", "alpha": "{in_a}", "beta": "x * {in_t}"}, "alpha, beta * y"
-)
+def _gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    t = beta * x
+
+    def tail(of: Gamma) -> Tail:
+        in_a, in_t = of.slopes(alpha, t)
+        return Tail(of.log(alpha, t), y=beta * in_t, alpha=in_a, beta=x * in_t)
+
+    return Tails(tail(P), tail(Q))
+
+
 gamma_cdf, gamma_lcdf, gamma_lccdf = cumulative(
     gamma_lpdf,
-    let={"t": "beta * x"},
-    below=below,
-    above=above,
+    _gamma,
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-3, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
     tails=[
         (41.0, 45.0, 1.1),
@@ -60,9 +76,8 @@ gamma_cdf, gamma_lcdf, gamma_lccdf = cumulative(
         (1e4, 1e-3, 1.0),
         (1.0, 1e4, 1.1e4),
     ],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    end="y < inf",
     after=[(INF, 2.0, 1.5)],
     notes="""The probability up to y is the regularised incomplete gamma function :math:`P(\\alpha,
     \\beta y)`. In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.""",
@@ -73,17 +88,24 @@ gamma_cdf, gamma_lcdf, gamma_lccdf = cumulative(
 """,
 )
 
-below, above = both("half", "t", {"y": "0.5 * {in_t}", "nu": "0.5 * {in_a}"}, "nu / 2, y / 2")
+
+def _chi_square(x: Operand, nu: Operand) -> Tails:
+    t, half = 0.5 * x, 0.5 * nu
+
+    def tail(of: Gamma) -> Tail:
+        in_a, in_t = of.slopes(half, t)
+        return Tail(of.log(half, t), y=0.5 * in_t, nu=0.5 * in_a)
+
+    return Tails(tail(P), tail(Q))
+
+
 chi_square_cdf, chi_square_lcdf, chi_square_lccdf = cumulative(
     chi_square_lpdf,
-    let={"t": "0.5 * x", "half": "0.5 * nu"},
-    below=below,
-    above=above,
+    _chi_square,
     points=[(0.3, 2.5), (4.0, 0.7), (1e-3, 0.1), (70.0, 65.0), (1.5, 2.0)],
     tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.5), (1e-100, 6.0)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0), (0.0, 2.0)],
-    end="y < inf",
     after=[(INF, 2.0)],
     notes="""The probability up to y is the regularised incomplete gamma function
     :math:`P(\\frac\\nu2, \\frac y2)`. In SciPy ``scipy.stats.chi2(nu)``.""",
@@ -94,17 +116,20 @@ chi_square_cdf, chi_square_lcdf, chi_square_lccdf = cumulative(
 """,
 )
 
-above, below = both(
-    "alpha",
-    "t",
-    {"y": "-{in_t} * t / x", "alpha": "{in_a}", "beta": "{in_t} / x"},
-    "alpha, beta / y",
-)
+
+def _inv_gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    t = beta / x
+
+    def tail(of: Gamma) -> Tail:
+        in_a, in_t = of.slopes(alpha, t)
+        return Tail(of.log(alpha, t), y=-in_t * t / x, alpha=in_a, beta=in_t / x)
+
+    return Tails(tail(Q), tail(P))
+
+
 inv_gamma_cdf, inv_gamma_lcdf, inv_gamma_lccdf = cumulative(
     inv_gamma_lpdf,
-    let={"t": "beta / x"},
-    below=below,
-    above=above,
+    _inv_gamma,
     points=[
         (0.3, 2.0, 1.5),
         (4.0, 0.7, 0.3),
@@ -113,9 +138,8 @@ inv_gamma_cdf, inv_gamma_lcdf, inv_gamma_lccdf = cumulative(
         (1.5, 1.0, 2.0),
     ],
     tails=[(0.03, 45.0, 1.1), (1e300, 1e-3, 1.0), (1e-3, 2.0, 1.0), (1e300, 2.0, 1.0)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    end="y < inf",
     after=[(INF, 2.0, 1.5)],
     notes="""The probability up to y is the regularised upper incomplete gamma function
     :math:`Q(\\alpha, \\beta / y)`. In SciPy ``scipy.stats.invgamma(alpha, scale=beta)``.""",
@@ -126,19 +150,24 @@ inv_gamma_cdf, inv_gamma_lcdf, inv_gamma_lccdf = cumulative(
 """,
 )
 
-above, below = both(
-    "half", "t", {"y": "-{in_t} * t / x", "nu": "0.5 * {in_a}"}, "nu / 2, 1 / (2 * y)"
-)
+
+def _inv_chi_square(x: Operand, nu: Operand) -> Tails:
+    t, half = 0.5 / x, 0.5 * nu
+
+    def tail(of: Gamma) -> Tail:
+        in_a, in_t = of.slopes(half, t)
+        return Tail(of.log(half, t), y=-in_t * t / x, nu=0.5 * in_a)
+
+    return Tails(tail(Q), tail(P))
+
+
 inv_chi_square_cdf, inv_chi_square_lcdf, inv_chi_square_lccdf = cumulative(
     inv_chi_square_lpdf,
-    let={"t": "0.5 / x", "half": "0.5 * nu"},
-    below=below,
-    above=above,
+    _inv_chi_square,
     points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e3, 1e-3)],
     tails=[(0.001, 0.1), (1e-4, 1.002e4), (1e300, 2.0)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0), (0.0, 2.0)],
-    end="y < inf",
     after=[(INF, 2.0)],
     notes="""The probability up to y is the regularised upper incomplete gamma function
     :math:`Q(\\frac\\nu2, \\frac1{2y})`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 / 2)``.""",
@@ -149,26 +178,26 @@ inv_chi_square_cdf, inv_chi_square_lcdf, inv_chi_square_lccdf = cumulative(
 """,
 )
 
-above, below = both(
-    "half",
-    "t",
-    {
-        "y": "-{in_t} * t / x",
-        "nu": "0.5 * ({in_a} + s / x * s * {in_t})",
-        "s": "2.0 * {in_t} * t / s",
-    },
-    "nu / 2, nu * s**2 / (2 * y)",
-)
+
+def _scaled_inv_chi_square(x: Operand, nu: Operand, s: Operand) -> Tails:
+    half = 0.5 * nu
+    t = half * (s / x) * s
+
+    def tail(of: Gamma) -> Tail:
+        in_a, in_t = of.slopes(half, t)
+        in_nu = 0.5 * (in_a + s / x * s * in_t)
+        return Tail(of.log(half, t), y=-in_t * t / x, nu=in_nu, s=2.0 * in_t * t / s)
+
+    return Tails(tail(Q), tail(P))
+
+
 scaled_inv_chi_square_cdf, scaled_inv_chi_square_lcdf, scaled_inv_chi_square_lccdf = cumulative(
     scaled_inv_chi_square_lpdf,
-    let={"half": "0.5 * nu", "t": "half * (s / x) * s"},
-    below=below,
-    above=above,
+    _scaled_inv_chi_square,
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e3, 1e-3, 30.0)],
     tails=[(0.01, 2.0, 1.0), (1.01, 1e4, 1.0), (1e300, 2.0, 1.1)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    end="y < inf",
     after=[(INF, 2.0, 1.5)],
     notes="""The probability up to y is the regularised upper incomplete gamma function
     :math:`Q(\\frac\\nu2, \\frac{\\nu s^2}{2y})`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=nu *
@@ -180,17 +209,19 @@ scaled_inv_chi_square_cdf, scaled_inv_chi_square_lcdf, scaled_inv_chi_square_lcc
 """,
 )
 
-above, below = both("a", "rate", {"rate": "{in_t}"}, "floor(n) + 1, rate")
+
+def _poisson(x: Operand, rate: Operand) -> Tails:
+    a = np.floor(x) + 1.0
+    return Tails(*(Tail(of.log(a, rate), rate=of.derivative(1.0, a, rate)) for of in (Q, P)))
+
+
 poisson_cdf, poisson_lcdf, poisson_lccdf = cumulative(
     poisson_lpmf,
-    let={"a": "floor(x) + 1.0"},
-    below=below,
-    above=above,
+    _poisson,
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 0.01), (0, 5.0)],
     tails=[(10000, 10050.0), (5, 1e-50), (0, 700.0), (300, 1000.0), (1000, 3.0)],
-    start="n >= 0.0",
+    start=lambda n, *_: n >= 0.0,
     before=[(-1, 2.0)],
-    end="n < inf",
     after=[(INF, 2.0)],
     notes="""With the rate :math:`\\lambda` the probability up to n is the regularised upper
     incomplete gamma function :math:`Q(n + 1, \\lambda)`. In SciPy

@@ -5,11 +5,20 @@ Cauchy.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from varmat.densities.cumulative.row import Tail, cumulative
+import numpy as np
+
+from varmat.densities.cumulative.row import Tail, Tails, cumulative, scaled
 from varmat.densities.location_scale import cauchy_lpdf, double_exponential_lpdf, logistic_lpdf
 from varmat.densities.normal import normal_lpdf, std_normal_lpdf
 from varmat.densities.positive import lognormal_lpdf
+from varmat.functions.special.error_functions import erfcx, log_ndtr
+from varmat.functions.special.logistic_functions import expit, log_expit
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = [
     "cauchy_cdf", "cauchy_lccdf", "cauchy_lcdf", "double_exponential_cdf",
@@ -20,31 +29,31 @@ __all__ = [
      "std_normal_lcdf",
 ]  # fmt: skip
 
-ROOT_HALF = repr(math.sqrt(0.5))
-ROOT_TWO_OVER_PI = repr(math.sqrt(2.0 / math.pi))
-LOG_HALF = repr(math.log(0.5))
-PI = repr(math.pi)
+ROOT_HALF = math.sqrt(0.5)
+ROOT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
+LOG_HALF = math.log(0.5)
 INF = math.inf
-STANDARD = {"inv": "1.0 / sigma", "z": "(x - mu) * inv"}
 
 
-def scaled(slope: str) -> dict[str, str]:
-    """The partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
-    return {"y": f"{slope} * inv", "mu": f"-{slope} * inv", "sigma": f"-{slope} * inv * z"}
-
-
-def mills(z: str) -> str:
+def mills(z: Operand) -> Operand:
     """The derivative of ``log_ndtr(z)``: density over probability, about -z far below zero and 0
     far above.
     """
-    return f"{ROOT_TWO_OVER_PI} / erfcx(-{ROOT_HALF} * minimum({z}, 38.0))"
+    return ROOT_TWO_OVER_PI / erfcx(-ROOT_HALF * np.minimum(z, 38.0))
+
+
+def _normal(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    inv = 1.0 / sigma
+    z = (x - mu) * inv
+    return Tails(
+        below=Tail(log_ndtr(z), **scaled(mills(z), inv, z)),
+        above=Tail(log_ndtr(-z), **scaled(-mills(-z), inv, z)),
+    )
 
 
 normal_cdf, normal_lcdf, normal_lccdf = cumulative(
     normal_lpdf,
-    let={**STANDARD, "below": mills("z"), "above": mills("-z")},
-    below=Tail("log_ndtr(z)", scaled("below"), "log_ncdf((y - mu) / sigma)"),
-    above=Tail("log_ndtr(-z)", scaled("-above"), "log_ncdf((mu - y) / sigma)"),
+    _normal,
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 1.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 0.1)],
     tails=[
         (-40.0, 3.0, 1.0),
@@ -53,11 +62,9 @@ normal_cdf, normal_lcdf, normal_lccdf = cumulative(
         (1e8, 0.0, 1.0),
         (37.0, 0.0, 1.0),
     ],
-    start="y > -inf",
     before=[(-INF, 0.1, 1.5)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5)],
-    inside="mu",
+    inside=lambda mu, *_: mu,
     notes="""With :math:`z = (y - \\mu) / \\sigma` the probabilities are :math:`\\Phi(z)` up to y
     and :math:`\\Phi(-z)` above. The derivative of :math:`\\log \\Phi(z)` is the inverse Mills ratio
     :math:`\\phi(z) / \\Phi(z)`. In SciPy ``scipy.stats.norm(mu, sigma)``.""",
@@ -70,18 +77,19 @@ normal_cdf, normal_lcdf, normal_lccdf = cumulative(
 """,
 )
 
+
+def _std_normal(x: Operand) -> Tails:
+    return Tails(Tail(log_ndtr(x), y=mills(x)), Tail(log_ndtr(-x), y=-mills(-x)))
+
+
 std_normal_cdf, std_normal_lcdf, std_normal_lccdf = cumulative(
     std_normal_lpdf,
-    let={"below": mills("x"), "above": mills("-x")},
-    below=Tail("log_ndtr(x)", {"y": "below"}, "log_ncdf(y)"),
-    above=Tail("log_ndtr(-x)", {"y": "-above"}, "log_ncdf(-y)"),
+    _std_normal,
     points=[(0.3,), (-4.0,), (1e-9,), (3.0,)],
     tails=[(-40.0,), (40.0,), (-1e8,), (1e8,)],
-    start="y > -inf",
     before=[(-INF,)],
-    end="y < inf",
     after=[(INF,)],
-    inside="0.0",
+    inside=0.0,
     notes="""The probabilities are :math:`\\Phi(y)` up to y and :math:`\\Phi(-y)` above. In SciPy
     ``scipy.stats.norm``.""",
     examples="""
@@ -91,27 +99,24 @@ std_normal_cdf, std_normal_lcdf, std_normal_lccdf = cumulative(
 """,
 )
 
+
+def _lognormal(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    inv = 1.0 / sigma
+    z = (np.log(x) - mu) * inv
+    below, above = mills(z), -mills(-z)
+    return Tails(
+        below=Tail(log_ndtr(z), **scaled(below, inv, z) | {"y": below * inv / x}),
+        above=Tail(log_ndtr(-z), **scaled(above, inv, z) | {"y": above * inv / x}),
+    )
+
+
 lognormal_cdf, lognormal_lcdf, lognormal_lccdf = cumulative(
     lognormal_lpdf,
-    let={
-        "inv": "1.0 / sigma",
-        "z": "(log(x) - mu) * inv",
-        "below": mills("z"),
-        "above": mills("-z"),
-    },
-    below=Tail(
-        "log_ndtr(z)", scaled("below") | {"y": "below * inv / x"}, "log_ncdf((log(y) - mu) / sigma)"
-    ),
-    above=Tail(
-        "log_ndtr(-z)",
-        scaled("-above") | {"y": "-above * inv / x"},
-        "log_ncdf((mu - log(y)) / sigma)",
-    ),
+    _lognormal,
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-3, -5.0, 2.0), (700.0, 6.5, 0.1)],
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0), (1e-9, -20.0, 1e3)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5)],
     notes="""With :math:`z = (\\log y - \\mu) / \\sigma` the probabilities are :math:`\\Phi(z)` up
     to y and :math:`\\Phi(-z)` above. In SciPy ``scipy.stats.lognorm(sigma, scale=exp(mu))``.""",
@@ -122,18 +127,24 @@ lognormal_cdf, lognormal_lcdf, lognormal_lccdf = cumulative(
 """,
 )
 
+
+def _logistic(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    inv = 1.0 / sigma
+    z = (x - mu) * inv
+    return Tails(
+        below=Tail(log_expit(z), **scaled(expit(-z), inv, z)),
+        above=Tail(log_expit(-z), **scaled(-expit(z), inv, z)),
+    )
+
+
 logistic_cdf, logistic_lcdf, logistic_lccdf = cumulative(
     logistic_lpdf,
-    let=STANDARD,
-    below=Tail("log_expit(z)", scaled("expit(-z)"), "-log1p(exp(-(y - mu) / sigma))"),
-    above=Tail("log_expit(-z)", scaled("-expit(z)"), "-log1p(exp((y - mu) / sigma))"),
+    _logistic,
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (6.51, 6.5, 1e-2)],
     tails=[(1000.0, 0.0, 1.0), (-1000.0, 0.0, 1.0), (300.0, 0.0, 1.0), (-1e10, 1.0, 2.0)],
-    start="y > -inf",
     before=[(-INF, 0.1, 1.5)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5)],
-    inside="mu",
+    inside=lambda mu, *_: mu,
     notes="""With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`1 / (1 +
     e^{-z})`. In SciPy ``scipy.stats.logistic(mu, sigma)``.""",
     examples="""
@@ -143,33 +154,32 @@ logistic_cdf, logistic_lcdf, logistic_lccdf = cumulative(
 """,
 )
 
+
 # The smaller probability is half an exponential, the other one is the rest.
+def _double_exponential(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    inv = 1.0 / sigma
+    z = (x - mu) * inv
+    a = np.absolute(z)
+    e = 0.5 * np.exp(-a)
+    rest, slope = np.log1p(-e), e / (1.0 - e)
+
+    def tail(is_smaller: Operand, sign: float) -> Tail:
+        return Tail(
+            np.where(is_smaller, LOG_HALF - a, rest),
+            **scaled(sign * np.where(is_smaller, 1.0, slope), inv, z),
+        )
+
+    return Tails(tail(z < 0.0, 1.0), tail(z > 0.0, -1.0))
+
+
 double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumulative(
     double_exponential_lpdf,
-    let={
-        **STANDARD,
-        "a": "absolute(z)",
-        "e": "0.5 * exp(-a)",
-        "rest": "log1p(-e)",
-        "slope": "e / (1.0 - e)",
-    },
-    below=Tail(
-        f"where(z < 0.0, {LOG_HALF} - a, rest)",
-        scaled("where(z < 0.0, 1.0, slope)"),
-        "log(1/mpf(2)) - (mu - y) / sigma if y < mu else log1p(-exp((mu - y) / sigma) / 2)",
-    ),
-    above=Tail(
-        f"where(z > 0.0, {LOG_HALF} - a, rest)",
-        scaled("-where(z > 0.0, 1.0, slope)"),
-        "log(1/mpf(2)) - (y - mu) / sigma if y > mu else log1p(-exp((y - mu) / sigma) / 2)",
-    ),
+    _double_exponential,
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-3, -0.1, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(1e8, 1.0, 1e-3), (-1e-20, 1.0, 1e5), (-1e8, 1.0, 1e-3), (700.0, 0.0, 1.0)],
-    start="y > -inf",
     before=[(-INF, 0.1, 1.5)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5)],
-    inside="mu",
+    inside=lambda mu, *_: mu,
     notes="""The probability up to y is :math:`\\frac12 e^{-|z|}` below :math:`\\mu` and one less
     that above, with :math:`z = (y - \\mu) / \\sigma`. In SciPy ``scipy.stats.laplace(mu,
     sigma)``.""",
@@ -180,54 +190,44 @@ double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumu
 """,
 )
 
+
 # The probability is the angle of (-z, 1) over pi, which has all digits far below the location.
+def _cauchy(x: Operand, mu: Operand, sigma: Operand, quick: bool) -> Tails:
+    inv = 1.0 / sigma
+    z = (x - mu) * inv
+    if quick:
+        # One probability is s, the other one 1 - s. The second terms restore the digits that 1 - s
+        # loses.
+        s = np.arctan(1.0 / np.absolute(z)) / math.pi
+        h = np.maximum(z > 0.0, 0.0)
+        g = s - 2.0 * h * s
+        p, q = h + g, 1.0 - h - g
+        lower = np.log(p) + (h - p + g) * p
+        upper = np.log(q) + (1.0 - h - q - g) * q
+        below, above = (1.0 / (math.pi * (1.0 + z * z) * each) for each in (p, q))
+    else:
+        under, over = np.arctan2(1.0, -z), np.arctan2(1.0, z)
+        p, q = under / math.pi, over / math.pi
+        lower = np.where(z < 0.0, np.log(p), np.log1p(-q))
+        upper = np.where(z > 0.0, np.log(q), np.log1p(-p))
+        rate = 1.0 / np.hypot(1.0, z)
+        below, above = (rate / under) * rate, (rate / over) * rate
+    return Tails(
+        below=Tail(lower, **scaled(below, inv, z)),
+        above=Tail(upper, **scaled(-above, inv, z)),
+        when=(z > -1e100) & (z < 1e100),
+    )
+
+
 cauchy_cdf, cauchy_lcdf, cauchy_lccdf = cumulative(
     cauchy_lpdf,
-    let={
-        **STANDARD,
-        "under": "arctan2(1.0, -z)",
-        "over": "arctan2(1.0, z)",
-        "p": f"under / {PI}",
-        "q": f"over / {PI}",
-        "lower": "where(z < 0.0, log(p), log1p(-q))",
-        "upper": "where(z > 0.0, log(q), log1p(-p))",
-        "rate": "1.0 / hypot(1.0, z)",
-        "below": "(rate / under) * rate",
-        "above": "(rate / over) * rate",
-    },
-    # One probability is s, the other one 1 - s. The second terms restore the digits that 1 - s
-    # loses.
-    quick={
-        "s": f"arctan(1.0 / absolute(z)) / {PI}",
-        "h": "maximum(z > 0.0, 0.0)",
-        "g": "s - 2.0 * h * s",
-        "p": "h + g",
-        "q": "1.0 - h - g",
-        "lower": "log(p) + (h - p + g) * p",
-        "upper": "log(q) + (1.0 - h - q - g) * q",
-        "below": f"1.0 / ({PI} * (1.0 + z * z) * p)",
-        "above": f"1.0 / ({PI} * (1.0 + z * z) * q)",
-    },
-    when="(z > -1e100) & (z < 1e100)",
-    below=Tail(
-        "lower",
-        scaled("below"),
-        "log(atan2(1, (mu - y) / sigma) / pi) if y < mu else log1p(-atan2(1, (y - mu) / sigma) / "
-        "pi)",
-    ),
-    above=Tail(
-        "upper",
-        scaled("-above"),
-        "log(atan2(1, (y - mu) / sigma) / pi) if y > mu else log1p(-atan2(1, (mu - y) / sigma) / "
-        "pi)",
-    ),
+    _cauchy,
+    quick=True,
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8), (1e20, 0.0, 1.0), (-1e20, 0.0, 1.0)],
-    start="y > -inf",
     before=[(-INF, 0.1, 1.5)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5)],
-    inside="mu",
+    inside=lambda mu, *_: mu,
     notes="""With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`\\frac12 +
     \\arctan(z) / \\pi`. In SciPy ``scipy.stats.cauchy(mu, sigma)``.""",
     examples="""

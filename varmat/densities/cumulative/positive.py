@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from varmat.densities.cumulative.row import LESS, WITHIN, Tail, cumulative
+import numpy as np
+
+from varmat.densities.cumulative.row import Tail, Tails, cumulative, less, within
 from varmat.densities.positive import exponential_lpdf, rayleigh_lpdf, weibull_lpdf
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = [
     "exponential_cdf", "exponential_lccdf", "exponential_lcdf",
@@ -15,18 +22,25 @@ __all__ = [
 
 INF = math.inf
 
+
+def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
+    t = beta * x
+    rest, odds, _ = less(t, quick)
+    return Tails(
+        below=Tail(rest, y=beta * odds, beta=x * odds),
+        above=Tail(-t, y=-beta, beta=-x),
+        when=within(t),
+    )
+
+
 exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
     exponential_lpdf,
-    let={"t": "beta * x", "odds": "1.0 / expm1(t)", "rest": "log1m_exp(-t)"},
-    quick=LESS | {"odds": "e / m"},
-    when=WITHIN,
-    below=Tail("rest", {"y": "beta * odds", "beta": "x * odds"}, "log1m_exp(-beta * y)"),
-    above=Tail("-t", {"y": "-beta", "beta": "-x"}, "-beta * y"),
+    _exponential,
+    quick=True,
     points=[(0.3, 1.5), (4.0, 0.3), (1e-3, 10.0), (70.0, 1e-2)],
     tails=[(1e-9, 1e3), (1e10, 2e-10), (1e-200, 2e200), (1e-300, 1.0), (800.0, 1.0)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 1.5), (0.0, 1.5)],
-    end="y < inf",
     after=[(INF, 1.5)],
     notes="""The probability above y is :math:`e^{-\\beta y}`. In SciPy ``scipy.stats.expon(scale=1
     / beta)``.""",
@@ -37,28 +51,27 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
 """,
 )
 
+
 # t / expm1(t) is the reciprocal of `exprel`, which is 1 at 0 and does not overflow early.
+def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
+    u = x / sigma
+    log_u = np.log(u)
+    t = np.exp(alpha * log_u) if quick else np.power(u, alpha)
+    rest, _, odds = less(t, quick)
+    if not quick:
+        rest = np.where(t < 1e-20, alpha * log_u, rest)
+    slope = odds * alpha
+    return Tails(
+        below=Tail(rest, y=slope / x, alpha=odds * log_u, sigma=-slope / sigma),
+        above=Tail(-t, y=-t * alpha / x, alpha=-t * log_u, sigma=t * alpha / sigma),
+        when=within(t),
+    )
+
+
 weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
     weibull_lpdf,
-    let={
-        "u": "x / sigma",
-        "log_u": "log(u)",
-        "t": "power(u, alpha)",
-        "odds": "1.0 / exprel(t)",
-        "rest": "where(t < 1e-20, alpha * log_u, log1m_exp(-t))",
-    },
-    quick=LESS | {"t": "exp(alpha * log_u)", "odds": "t * e / m"},
-    when=WITHIN,
-    below=Tail(
-        "rest",
-        {"y": "odds * alpha / x", "alpha": "odds * log_u", "sigma": "-odds * alpha / sigma"},
-        "log1m_exp(-(y / sigma)**alpha)",
-    ),
-    above=Tail(
-        "-t",
-        {"y": "-t * alpha / x", "alpha": "-t * log_u", "sigma": "t * alpha / sigma"},
-        "-(y / sigma)**alpha",
-    ),
+    _weibull,
+    quick=True,
     points=[
         (0.3, 2.0, 1.5),
         (4.0, 0.7, 0.3),
@@ -73,9 +86,8 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
         (40.0, 2.0, 1.0),
         (1.001, 100.0, 1.0),
     ],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    end="y < inf",
     after=[(INF, 2.0, 1.5)],
     notes="""The probability above y is :math:`\\exp(-(y / \\sigma)^\\alpha)`. In SciPy
     ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
@@ -86,25 +98,29 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
 """,
 )
 
+
+def _rayleigh(x: Operand, sigma: Operand, quick: bool) -> Tails:
+    u = x / sigma
+    t = 0.5 * np.square(u)
+    rest, _, odds = less(t, quick)
+    if not quick:
+        rest = np.where(u < 1e-8, 2.0 * np.log(u) - math.log(2.0), rest)
+    slope = 2.0 * odds
+    return Tails(
+        below=Tail(rest, y=slope / x, sigma=-slope / sigma),
+        above=Tail(-t, y=-u / sigma, sigma=2.0 * t / sigma),
+        when=within(t),
+    )
+
+
 rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
     rayleigh_lpdf,
-    let={
-        "u": "x / sigma",
-        "t": "0.5 * square(u)",
-        "odds": "2.0 / exprel(t)",
-        "rest": "where(u < 1e-8, 2.0 * log(u) - 0.6931471805599453, log1m_exp(-t))",
-    },
-    quick=LESS | {"odds": "2.0 * t * e / m"},
-    when=WITHIN,
-    below=Tail(
-        "rest", {"y": "odds / x", "sigma": "-odds / sigma"}, "log1m_exp(-(y / sigma)**2 / 2)"
-    ),
-    above=Tail("-t", {"y": "-u / sigma", "sigma": "2.0 * t / sigma"}, "-(y / sigma)**2 / 2"),
+    _rayleigh,
+    quick=True,
     points=[(0.3, 1.5), (4.0, 2.3), (1e-3, 0.1), (7.0, 65.0)],
     tails=[(1e-100, 2.0), (1e10, 3.0), (40.0, 1.0)],
-    start="y > 0.0",
+    start=lambda y, *_: y > 0.0,
     before=[(-1.0, 1.5), (0.0, 1.5)],
-    end="y < inf",
     after=[(INF, 1.5)],
     notes="""The probability above y is :math:`\\exp(-y^2 / (2 \\sigma^2))`. In SciPy
     ``scipy.stats.rayleigh(scale=sigma)``.""",

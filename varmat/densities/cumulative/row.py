@@ -1,25 +1,28 @@
 """Cumulative distribution functions: rows of a table, as the densities are.
 
-    normal_cdf, normal_lcdf, normal_lccdf = cumulative(
-        normal_lpdf,
-        let={"inv": "1.0 / sigma", "z": "(x - mu) * inv", ...},
-        below=Tail("log_ndtr(z)", {"y": "...", "mu": "...", "sigma": "..."}, "log(ncdf((y - mu) /
-        sigma))"), above=Tail("log_ndtr(-z)", {...}, "log(ncdf((mu - y) / sigma))"), points=...,
-        tails=..., notes=..., examples=...,
-    )
+    def _normal(x, mu, sigma):
+        inv = 1.0 / sigma
+        z = (x - mu) * inv
+        ...
+        return Tails(
+            below=Tail(log_ndtr(z), y=..., mu=..., sigma=...),
+            above=Tail(log_ndtr(-z), y=..., mu=..., sigma=...),
+        )
 
-In the expressions ``x`` is the observation, or a possible one where it is outside the support:
-nothing that is computed there gets into a derivative. Arguments, titles and domains are those of
-the density. The two logarithms are written apart: neither is computed from the other where that
-would lose digits, so that each is right in its own far tail. Of several observations the logarithms
-are summed and the probabilities multiplied, as in Stan."""
+    normal_cdf, normal_lcdf, normal_lccdf = cumulative(normal_lpdf, _normal, ...)
+
+The function is given the observation, or a possible one where it is outside the support: nothing
+that is computed there gets into a derivative. Arguments, titles and domains are those of the
+density. The two logarithms are written apart: neither is computed from the other where that would
+lose digits, so that each is right in its own far tail. Of several observations the logarithms are
+summed and the probabilities multiplied, as in Stan."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,40 +34,55 @@ from varmat.core.variables import Var
 from varmat.densities.density import ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
-from varmat.densities.univariate import Quick, Univariate, argument_lines
+from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate, argument_lines
 from varmat.functions.checks import fixed, is_held
+from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build import Symbol
 
 if TYPE_CHECKING:
     from varmat.core.operation import Operation
     from varmat.typing import Adjoint, Operand, Result, Setting
 
-__all__ = ["LESS", "WITHIN", "Cumulative", "LogCumulative", "Tail", "cumulative"]
-
-# For quick forms: the logarithm `rest` of 1 - exp(-t), of all t that are neither tiny nor infinite.
-# Next to 1 the probability m has lost what makes its logarithm; what is left of 1 - m - e is that,
-# and nothing elsewhere.
-LESS = {"e": "exp(-t)", "m": "-expm1(-t)", "rest": "log(m) + (1.0 - m - e) * m"}
-WITHIN = "(t > 1e-300) & (t < inf)"
+__all__ = ["Cumulative", "LogCumulative", "Tail", "Tails", "cumulative", "less", "scaled", "within"]
 
 
-class Tail(NamedTuple):
-    """The logarithm of one of the two probabilities of an observation.
+def less(t: Operand, quick: bool) -> tuple[Operand, Operand, Operand]:
+    """The logarithm of 1 - exp(-t), its derivative ``odds``, and t times that.
 
-    Attributes
-    ----------
-    term : str
-        The elementwise expression.
-    partials : dict
-        Name of an argument -> the elementwise derivative of the term. An argument that is missing
-        is discrete.
-    reference : str
-        The same as an mpmath expression in the arguments, for the tests.
+    The quick form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
+    probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t) is that, and
+    nothing elsewhere."""
+    if not quick:
+        return log1m_exp(-t), 1.0 / np.expm1(t), 1.0 / exprel(t)
+    e, m = np.exp(-t), -np.expm1(-t)
+    return np.log(m) + (1.0 - m - e) * m, e / m, t * e / m
+
+
+def within(t: Operand) -> Operand:
+    """Where the quick form of `less` is right."""
+    return (t > 1e-300) & (t < math.inf)
+
+
+def scaled(slope: Operand, inv: Operand, z: Operand) -> dict[str, Operand]:
+    """The partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
+    return {"y": slope * inv, "mu": -slope * inv, "sigma": -slope * inv * z}
+
+
+class Tail:
+    """The logarithm of one of the two probabilities of an observation, and its derivatives, by name
+    of the argument.
     """
 
-    term: str
-    partials: dict[str, str]
-    reference: str
+    def __init__(self, term: Operand, **partials: Operand) -> None:
+        self.term, self.partials = term, partials
+
+
+class Tails(NamedTuple):
+    """Both probabilities, and where a quick form of them holds."""
+
+    below: Tail
+    above: Tail
+    when: Operand = None
 
 
 class LogCumulative(Univariate):
@@ -75,18 +93,11 @@ class LogCumulative(Univariate):
         name: str,
         density: Univariate,
         arguments: dict[str, tuple[str, Domain]],
-        let: dict[str, str],
-        tail: Tail,
-        support: str | None,
-        quick: Quick | None,
+        form: Callable[..., LogDensity],
     ) -> None:
         # Scales of the wrong sign and infinite locations give probabilities too: all domains are
         # checked beforehand.
-        terms = (tail.term,)
-        super().__init__(
-            name, arguments, let, terms, tail.partials, support, (), density.demand, terms, quick
-        )
-        self.reference = tail.reference
+        super().__init__(name, form, arguments, density.discrete, (), density.demand, Quick())
         # Nothing is dropped of a probability.
         self.__signature__ = inspect.Signature(self.parameters)
         del self.proportional
@@ -183,8 +194,8 @@ class Cumulative:
     def _slopes(self) -> dict[str, Result]:
         """The partials of both logarithms as functions of arguments of any kinds."""
         return {
-            name: [row.elementwise([row.partials[name]]) for row in (self.log, self.density.lccdf)]
-            for name in self.log.partials
+            name: [row.slopes[name] for row in (self.log, self.density.lccdf)]
+            for name in self.log.slopes
         }
 
     def _derivatives(self, values: Sequence[Operand], each: bool) -> Result:
@@ -248,43 +259,61 @@ class _Inner(LogCumulative):
         return getattr, (getattr(sys.modules[self.__module__], self.name), "log")
 
 
-def _in_terms(
-    tail: Tail,
-    let: dict[str, str],
-    shorter: dict[str, str],
-    when: str,
-    observation: str,
-    inside: str,
-    demand: Setting,
-    other: str | None,
-) -> tuple[Tail, dict[str, str], Quick | None]:
-    """The tail, the abbreviations and the quick form of a logarithm, with the probability 1 where
-    the condition `other` of the opposite end does not hold.
+class _Form:
+    """The function of one row, made of that of both tails.
+
+    Parameters
+    ----------
+    tails : callable
+    side : int
+        Of a `Tails`.
+    support, other : callable
+        Where the observation is possible; and where it is not beyond the opposite end, at which the
+        probability is 1.
+    inside : callable or float
+        A possible observation.
+    demand : Demand, optional
+    has_quick : bool
+        Whether `tails` has a quick form of its own.
     """
-    conditions = [f"({other})"] if other else []
-    conditions += [when] if when else []
-    if other is not None:  # beyond the other end the probability is 1
-        let["x"], shorter["x"] = f"where({other}, {observation}, {inside})", observation
-        parts = {"chosen": tail.term} | {
-            f"in_{name}_chosen": partial for name, partial in tail.partials.items()
-        }
-        let |= {name: f"where({other}, {text}, 0.0)" for name, text in parts.items()}
-        shorter |= parts
-        tail = Tail("chosen", {name: f"in_{name}_chosen" for name in tail.partials}, tail.reference)
-    if demand is not None:  # a value that is not finite has all arguments looked at
-        tail = tail._replace(term=f"where({demand[1]}, {tail.term}, nan)")
-    return tail, let, Quick(shorter, when=" & ".join(conditions) or None) if shorter else None
+
+    def __init__(
+        self,
+        tails: Callable[..., Tails],
+        side: int,
+        support: Callable[..., Any],
+        other: Callable[..., Any],
+        inside: Callable[..., Any] | float,
+        demand: Demand | None,
+        has_quick: bool,
+    ) -> None:
+        self._tails, self._side, self._support, self._other = tails, side, support, other
+        self._inside, self._demand, self._has_quick = inside, demand, has_quick
+
+    def __call__(self, *values: Operand, quick: bool = False) -> LogDensity:
+        x, *others = values
+        before = self._other(*values)
+        if not quick:
+            inside = self._inside(*others) if callable(self._inside) else self._inside
+            x = np.where(before, x, inside)
+        tails = self._tails(x, *others, **({"quick": quick} if self._has_quick else {}))
+        tail: Tail = tails[self._side]
+        term, partials = tail.term, tail.partials
+        if quick:
+            before = before if tails.when is None else before & tails.when
+        else:
+            term = np.where(before, term, 0.0)
+            partials = {name: np.where(before, p, 0.0) for name, p in partials.items()}
+        if self._demand is not None:  # a value that is not finite has all arguments looked at
+            term = np.where(self._demand.holds(*values), term, math.nan)
+        return LogDensity(term, support=self._support(*values), when=before, **partials)
 
 
-def _docstring(
-    density: Univariate, function: Any, of: str, condition: str | None, notes: str, examples: str
-) -> str:
+def _docstring(density: Univariate, function: Any, of: str, notes: str, examples: str) -> str:
     """What one of the three functions says of itself."""
     product = isinstance(function, Cumulative)
     outside = (
-        f" Where ``{condition}`` does not hold the value is -inf and the gradient zero."
-        if condition
-        else ""
+        "" if product else " Of an impossible observation the value is -inf and the gradient zero."
     )
     return _DOC.format(
         of=of,
@@ -303,21 +332,18 @@ def _docstring(
 
 def cumulative(
     density: Univariate,
+    tails_of: Callable[..., Tails],
     *,
-    below: Tail,
-    above: Tail,
     notes: str,
     examples: str,
     points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (),
     before: Sequence[tuple[float, ...]] = (),
     after: Sequence[tuple[float, ...]] = (),
-    let: dict[str, str] | None = None,
-    start: str | None = None,
-    end: str | None = None,
-    inside: str = "1.0",
-    quick: dict[str, str] | None = None,
-    when: str = "",
+    start: Callable[..., Any] = lambda y, *_: y > -math.inf,
+    end: Callable[..., Any] = lambda y, *_: y < math.inf,
+    inside: Callable[..., Any] | float = 1.0,
+    quick: bool = False,
     at_zero: Operand = None,
     observed: Domain | None = None,
 ) -> tuple[Cumulative, LogCumulative, LogCumulative]:
@@ -328,9 +354,10 @@ def cumulative(
     density : Univariate
         The density or mass, from which the names, the arguments and their domains come. It gets the
         three functions as its ``cdf``, ``lcdf`` and ``lccdf``.
-    below, above : Tail
-        The logarithms of the probability up to an observation (itself included), and of that above
-        it.
+    tails_of : callable
+        Function of a possible observation and of the parameters, and of ``quick`` if it has a quick
+        form, to the logarithms of the probability up to the observation (itself included), and of
+        that above it.
     notes, examples : str
         Text for the docstrings: formula; lines of a doctest.
     points, tails : sequence of tuples
@@ -338,19 +365,16 @@ def cumulative(
         the tails, where they are right to 1e-9.
     before, after : sequence of tuples
         Arguments for the tests, with an observation for which `start`, or `end`, does not hold.
-    let : dict, optional
-        Abbreviations used in other expressions, and in later abbreviations.
-    start, end : str, optional
-        Conditions that hold above the smallest and below the largest possible observation. Where
-        `start` does not hold the probability up to the observation is 0 and that above it 1, where
-        `end` does not hold it is the other way round; the derivatives are 0.
-    inside : str
-        A possible observation, which takes the place of those outside.
-    quick : dict, optional
-        Other abbreviations for the same, for arrays whose observations are all inside: what they
-        give is taken where the value is finite.
-    when : str, optional
-        A further condition on these.
+    start, end : callable
+        Conditions on the arguments that hold above the smallest and below the largest possible
+        observation. Where `start` does not hold the probability up to the observation is 0 and that
+        above it 1, where `end` does not hold it is the other way round; the derivatives are 0.
+    inside : callable or float
+        A possible observation, which takes the place of those outside; a function of the parameters
+        if it depends on them.
+    quick : bool
+        Whether `tails_of` has a quick form, for arrays whose observations are all inside: what it
+        gives is taken where the value is finite.
     at_zero : callable, optional
         The probability up to each observation, written with differentiable functions of the
         arguments: it takes over where it is zero within the domain of a parameter and its
@@ -371,30 +395,27 @@ def cumulative(
         arguments[observation] = (arguments[observation][0], observed)
 
     def made(
-        kind: type[LogCumulative], suffix: str, tail: Tail, support: str | None, other: str | None
+        kind: type[LogCumulative], suffix: str, side: int, support: Setting, other: Setting
     ) -> LogCumulative:
-        here = {"x": observation} | (let or {})
-        tail, here, short = _in_terms(
-            tail, here, dict(quick or {}), when, observation, inside, density.demand, other
-        )
-        row = kind(f"{family}_{suffix}", density, arguments, here, tail, support, short)
+        form = _Form(tails_of, side, support, other, inside, density.demand, quick)
+        row = kind(f"{family}_{suffix}", density, arguments, form)
         row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
         return row
 
-    inner = made(_Inner, "cdf", below, start, end)
+    inner = made(_Inner, "cdf", 0, start, end)
     lcdf, lccdf = (
-        made(LogCumulative, "lcdf", below, start, end),
-        made(LogCumulative, "lccdf", above, end, start),
+        made(LogCumulative, "lcdf", 0, start, end),
+        made(LogCumulative, "lccdf", 1, end, start),
     )
     inner.outside = lcdf.outside = tuple(before)
     lccdf.outside = tuple(after)
     cdf = Cumulative(inner, density, at_zero)
-    for function, of, condition in (
-        (cdf, "Probability up to", None),
-        (lcdf, "Log probability up to", start),
-        (lccdf, "Log probability above", end),
+    for function, of in (
+        (cdf, "Probability up to"),
+        (lcdf, "Log probability up to"),
+        (lccdf, "Log probability above"),
     ):
-        function.__doc__ = _docstring(density, function, of, condition, notes, examples)
+        function.__doc__ = _docstring(density, function, of, notes, examples)
     density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
     return cdf, lcdf, lccdf
 

@@ -5,16 +5,26 @@ modified normal.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from varmat.densities.cumulative.row import Tail, cumulative
+import numpy as np
+
+from varmat.densities.cumulative.row import Tail, Tails, cumulative, scaled
+from varmat.densities.density import LN2
 from varmat.densities.skewed import (
-    HAZARD,
-    LN2,
+    ROOT_TWO_OVER_PI,
     exp_mod_normal_lpdf,
+    hazard,
+    mean_beyond,
     skew_double_exponential_lpdf,
     skew_normal_lpdf,
 )
-from varmat.functions.rows import ROOT_TWO_OVER_PI
+from varmat.functions.special.error_functions import log_ndtr
+from varmat.functions.special.log_normal_tails import log_exp_mod_normal, log_skew_normal
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
 
 __all__ = [
     "exp_mod_normal_cdf", "exp_mod_normal_lccdf", "exp_mod_normal_lcdf",
@@ -23,47 +33,36 @@ __all__ = [
 ]  # fmt: skip
 
 INF = math.inf
-OVER_PI = repr(1.0 / math.pi)
+
 
 # The probability is tau e below mu, and 1 - (1 - tau) f above it.
+def _skew_double_exponential(x: Operand, mu: Operand, sigma: Operand, tau: Operand) -> Tails:
+    inv = 1.0 / sigma
+    z = (x - mu) * inv
+    left, right, c = np.minimum(z, 0.0), np.maximum(z, 0.0), 1.0 - tau
+    e, f = np.exp(2.0 * c * left), np.exp(-2.0 * tau * right)
+    below = np.where(z < 0.0, 2.0 * c, 2.0 * tau * c * f / (1.0 - c * f))
+    above = np.where(z < 0.0, 2.0 * tau * c * e / (1.0 - tau * e), 2.0 * tau)
+    in_below = 1.0 / tau - 2.0 * left, (1.0 + 2.0 * c * right) * f / (1.0 - c * f)
+    in_above = (2.0 * tau * left - 1.0) * e / (1.0 - tau * e), -1.0 / c - 2.0 * right
+    return Tails(
+        below=Tail(
+            np.where(z < 0.0, np.log(tau) + 2.0 * c * left, np.log1p(-c * f)),
+            tau=np.where(z < 0.0, *in_below),
+            **scaled(below, inv, z),
+        ),
+        above=Tail(
+            np.where(z < 0.0, np.log1p(-tau * e), np.log1p(-tau) - 2.0 * tau * right),
+            tau=np.where(z < 0.0, *in_above),
+            **scaled(-above, inv, z),
+        ),
+    )
+
+
 skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponential_lccdf = (
     cumulative(
         skew_double_exponential_lpdf,
-        let={
-            "inv": "1.0 / sigma",
-            "z": "(x - mu) * inv",
-            "left": "minimum(z, 0.0)",
-            "right": "maximum(z, 0.0)",
-            "c": "1.0 - tau",
-            "e": "exp(2.0 * c * left)",
-            "f": "exp(-2.0 * tau * right)",
-            "below": "where(z < 0.0, 2.0 * c, 2.0 * tau * c * f / (1.0 - c * f))",
-            "above": "where(z < 0.0, 2.0 * tau * c * e / (1.0 - tau * e), 2.0 * tau)",
-        },
-        below=Tail(
-            "where(z < 0.0, log(tau) + 2.0 * c * left, log1p(-c * f))",
-            {
-                "y": "below * inv",
-                "mu": "-below * inv",
-                "sigma": "-below * inv * z",
-                "tau": "where(z < 0.0, 1.0 / tau - 2.0 * left, (1.0 + 2.0 * c * right) * f / (1.0 "
-                "- c * f))",
-            },
-            "log(tau) + 2 * (1 - tau) * (y - mu) / sigma if y < mu else log1p(-(1 - tau) * exp(-2 "
-            "* tau * (y - mu) / sigma))",
-        ),
-        above=Tail(
-            "where(z < 0.0, log1p(-tau * e), log1p(-tau) - 2.0 * tau * right)",
-            {
-                "y": "-above * inv",
-                "mu": "above * inv",
-                "sigma": "above * inv * z",
-                "tau": "where(z < 0.0, (2.0 * tau * left - 1.0) * e / (1.0 - tau * e), -1.0 / c - "
-                "2.0 * right)",
-            },
-            "log1p(-tau * exp(2 * (1 - tau) * (y - mu) / sigma)) if y < mu else log1p(-tau) - 2 * "
-            "tau * (y - mu) / sigma",
-        ),
+        _skew_double_exponential,
         points=[
             (0.3, 0.1, 1.5, 0.3),
             (-4.0, 0.7, 0.8, 0.9),
@@ -76,11 +75,9 @@ skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponenti
             (30.0, 0.0, 1.0, 0.4),
             (-30.0, 0.0, 1.0, 0.4),
         ],
-        start="y > -inf",
         before=[(-INF, 0.1, 1.5, 0.3)],
-        end="y < inf",
         after=[(INF, 0.1, 1.5, 0.3)],
-        inside="mu",
+        inside=lambda mu, *_: mu,
         notes="""The probability up to y is :math:`\\tau e^{2 (1 - \\tau) z}` below :math:`\\mu` and
     :math:`1 - (1 - \\tau) e^{-2 \\tau z}` above, with :math:`z = (y - \\mu) / \\sigma`.""",
         examples="""
@@ -92,49 +89,32 @@ skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponenti
 )
 
 
-def _modified(sign: str, value: str) -> dict[str, str]:
-    """The partials of one of the two logarithms. The exponential part of the probability has the
-    weight `over`.
-    """
-    over = f"({sign}exp(second - {value}))"
-    return {
-        "y": f"rate * {over}",
-        "mu": f"-rate * {over}",
-        "sigma": f"rate * {over} * (v - z)",
-        "rate": f"sigma * v * {over}",
-    }
-
-
 # The probability above y is that of the normal variable plus the density over the rate, so the
 # derivatives have the same parts as those of the density.
+def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> Tails:
+    inv = 1.0 / sigma
+    z, a = (x - mu) * inv, rate * sigma
+    w = z - a
+    h = hazard(w)
+    v = mean_beyond(w, h)
+    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h) - LN2
+    right = a * (0.5 * a - z) + log_ndtr(np.maximum(w, 0.0))
+    second = np.where(w < 0.0, left, right)
+    lower = log_exp_mod_normal(z, a)
+    upper = np.where(lower < -LN2, np.log1p(-np.exp(lower)), np.logaddexp(log_ndtr(-z), second))
+
+    def tail(sign: float, value: Operand) -> Tail:
+        """The exponential part of the probability has the weight `over`."""
+        over = sign * np.exp(second - value)
+        slope = rate * over
+        return Tail(value, y=slope, mu=-slope, sigma=slope * (v - z), rate=sigma * v * over)
+
+    return Tails(tail(1.0, lower), tail(-1.0, upper))
+
+
 exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
     exp_mod_normal_lpdf,
-    let={
-        "inv": "1.0 / sigma",
-        "z": "(x - mu) * inv",
-        "a": "rate * sigma",
-        "w": "z - a",
-        "h": HAZARD.format("w"),
-        # The partial in a is minus the mean of a normal variable beyond -w. Far on the left it is a
-        # ratio of series DLMF 7.12.1.
-        "far": "minimum(w, -28.0)",
-        "q": "1.0 / (far * far)",
-        "v": "where(w > -28.0, w + h, (q * (2.0 - q * (10.0 - q * (74.0 - q * (706.0 - q * (8162.0 "
-        "- q * (110410.0 "
-        "- q * 1708394.0)))))) - 1.0) / far)",
-        "left": f"-0.5 * z * z + log({ROOT_TWO_OVER_PI} / h) - {LN2}",
-        "right": "a * (0.5 * a - z) + log_ndtr(maximum(w, 0.0))",
-        "second": "where(w < 0.0, left, right)",
-        "lower": "log_exp_mod_normal(z, a)",
-        "upper": "where(lower < -0.6931471805599453, log1p(-exp(lower)), logaddexp(log_ndtr(-z), "
-        "second))",
-    },
-    below=Tail(
-        "lower", _modified("", "lower"), "log_exp_mod_normal((y - mu) / sigma, rate * sigma)[0]"
-    ),
-    above=Tail(
-        "upper", _modified("-", "upper"), "log_exp_mod_normal((y - mu) / sigma, rate * sigma)[1]"
-    ),
+    _exp_mod_normal,
     points=[
         (0.3, 0.1, 1.5, 0.8),
         (-2.0, -1.0, 0.7, 2.0),
@@ -149,11 +129,9 @@ exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
         (-30.0, 0.0, 1.0, 1e-3),
         (7.0, 0.0, 1.0, 1e-3),
     ],
-    start="y > -inf",
     before=[(-INF, 0.1, 1.5, 0.8)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5, 0.8)],
-    inside="mu",
+    inside=lambda mu, *_: mu,
     notes="""With :math:`z = (y - \\mu) / \\sigma` and :math:`a = \\lambda\\sigma` the probability
     up to y is :math:`\\Phi(z) - e^{a^2 / 2 - a z} \\Phi(z - a)`, which is computed as an integral
     of positive terms where the two are close. In SciPy ``scipy.stats.exponnorm(1 / (rate * sigma),
@@ -165,43 +143,30 @@ exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
 """,
 )
 
+
 # The mirrored distribution has the opposite shape. The derivative in the shape has a closed form.
-_HEIGHT = f"{ROOT_TWO_OVER_PI} * exp(log_ndtr(alpha * z) - 0.5 * z * z - {{}}) * inv"
-_IN_SHAPE = (
-    f"{OVER_PI} * exp(-0.5 * (1.0 + alpha * alpha) * (z * z) - {{}}) / (1.0 + alpha * alpha)"
-)
+def _skew_normal(x: Operand, xi: Operand, omega: Operand, alpha: Operand) -> Tails:
+    inv = 1.0 / omega
+    z, square = (x - xi) * inv, 1.0 + alpha * alpha
+
+    def tail(sign: float) -> Tail:
+        value = log_skew_normal(sign * z, sign * alpha)
+        height = ROOT_TWO_OVER_PI * np.exp(log_ndtr(alpha * z) - 0.5 * z * z - value) * inv
+        slope = sign * height
+        in_alpha = np.exp(-0.5 * square * (z * z) - value) / math.pi / square
+        return Tail(value, y=slope, xi=-slope, omega=-z * slope, alpha=-sign * in_alpha)
+
+    return Tails(tail(1.0), tail(-1.0))
+
+
 skew_normal_cdf, skew_normal_lcdf, skew_normal_lccdf = cumulative(
     skew_normal_lpdf,
-    let={
-        "inv": "1.0 / omega",
-        "z": "(x - xi) * inv",
-        "lower": "log_skew_normal(z, alpha)",
-        "upper": "log_skew_normal(-z, -alpha)",
-        "below": _HEIGHT.format("lower"),
-        "above": _HEIGHT.format("upper"),
-    },
-    below=Tail(
-        "lower",
-        {
-            "y": "below",
-            "xi": "-below",
-            "omega": "-z * below",
-            "alpha": f"-{_IN_SHAPE.format('lower')}",
-        },
-        "log_skew_normal((y - xi) / omega, alpha)",
-    ),
-    above=Tail(
-        "upper",
-        {"y": "-above", "xi": "above", "omega": "z * above", "alpha": _IN_SHAPE.format("upper")},
-        "log_skew_normal((xi - y) / omega, -alpha)",
-    ),
+    _skew_normal,
     points=[(0.3, 0.1, 1.5, 0.8), (-2.0, -1.0, 0.7, -2.0), (4.0, 3.0, 2.5, -3.0)],
     tails=[(-5.0, 0.0, 1.0, 1.0), (8.0, 0.0, 1.0, 1.0)],
-    start="y > -inf",
     before=[(-INF, 0.1, 1.5, 0.8)],
-    end="y < inf",
     after=[(INF, 0.1, 1.5, 0.8)],
-    inside="xi",
+    inside=lambda xi, *_: xi,
     notes="""With :math:`z = (y - \\xi) / \\omega` the probability up to y is :math:`\\Phi(z) - 2
     T(z, \\alpha)`, with Owen's function T, or the integral of the density where the two cancel. In
     SciPy ``scipy.stats.skewnorm(alpha, xi, omega)``.""",

@@ -54,7 +54,7 @@ from varmat.programs.kernels import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from varmat.programs.ir.program import Array
     from varmat.typing import Linear
@@ -68,6 +68,9 @@ class Builder:
     arguments : list of Value
     steps : list of Step
     """
+
+    # What writes an elementwise operation of the library, if not `apply_row`.
+    apply_row: Callable[..., Value] | None = None
 
     def __init__(self) -> None:
         self.arguments: list[Value] = []

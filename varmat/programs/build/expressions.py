@@ -58,6 +58,17 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     return builder.call(kernel, *map(builder.number, values))
 
 
+def _apply_to_symbols(self: Symbol, row: Elementwise, operands: Sequence[Operand]) -> Symbol:
+    """An elementwise operation of this symbol and other operands, as its builder has it."""
+    builder = self.builder
+    return self.of(
+        (builder.apply_row or apply_row)(builder, row, [lift(builder, x) for x in operands])
+    )
+
+
+Symbol.apply_row = _apply_to_symbols  # type: ignore[attr-defined]
+
+
 def applied(row: Elementwise, *operands: Operand) -> Operand:
     """An elementwise operation of symbols and plain values, in rules that are traced."""
     if not any(isinstance(x, Symbol) for x in operands):
