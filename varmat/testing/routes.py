@@ -280,11 +280,11 @@ def reverse(
     same: tuple[int, int] | None = None,
     watched: bool = False,
 ) -> tuple[list[Operand], Arrays, list[Gradients]]:
-    """Reverse mode, twice over the same tape.
+    """Reverse mode.
 
-    Returns the types of the results, their values, and the gradients by a first and a second
-    reverse pass: of the weighted sum of `uses` calls, of which each counts once more than the one
-    before. With `watched` no rule may write where it must not."""
+    Returns the types of the results, their values, and the gradients by each reverse pass: of the
+    weighted sum of `uses` calls, of which each counts once more than the one before. With `watched`
+    no rule may write where it must not, and there are two passes over the same tape."""
     with nested() as tape, np.errstate(all="ignore"):
         call = Call(case, mixture, layout, same)
         results = [outputs(case.f(*call.args)) for _ in range(uses)]
@@ -298,7 +298,7 @@ def reverse(
         if watched:
             watch(tape)
         gradients = []
-        for _ in range(2):
+        for _ in range(2 if watched else 1):
             start_sweep(tape)
             for factor, items in enumerate(results, 1):
                 for item, w in zip(items, weights, strict=True):
@@ -546,7 +546,7 @@ def difference_hessian(
 
     def moved(h: float) -> Value:
         moved_case = case.at({i: case.args[i] + h * directions[i] for i in mixture})
-        _, values, (gradient, _) = reverse(moved_case, mixture, weights)
+        _, values, (gradient,) = reverse(moved_case, mixture, weights)
         # A formula for the derivative may go on where the function has ended.
         return (
             flat(gradient)
