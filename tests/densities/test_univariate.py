@@ -138,10 +138,9 @@ def test_all_routes_agree(row):
     scalars = given(row, row.points[0])
     tolerances = Tolerances()
     count = len(vectors)
-    # Try all mixtures of vectors and numbers. For more than three arguments, only mixtures with at
-    # most one number or with numbers alone.
+    # Try vectors with at most one number among them, and numbers alone.
     for vector in itertools.product((True, False), repeat=count):
-        if count > 3 and 1 < vector.count(False) < count:
+        if 1 < vector.count(False) < count:
             continue
         args = [v if chosen else s for v, s, chosen in zip(vectors, scalars, vector, strict=True)]
         # Some observation is outside the support that the other arguments imply.

@@ -316,81 +316,68 @@ def test_all_but_the_first():
 """
 
 
-TWO_PROCESSES = ["-n", "2", "--dist", "loadfile"]
+MISSING = "could not import 'nutpie': No module named 'nutpie'"
+SKIPPING = f"""
+import pytest
+
+def test_of_an_extra():
+    pytest.skip("{MISSING}")
+"""
 
 
-@pytest.mark.parametrize("settings", [[], TWO_PROCESSES], ids=["one process", "two processes"])
-def test_a_run_in_which_a_function_is_missing(tmp_path: Path, settings: list[str]) -> None:
-    if settings:
-        pytest.importorskip("xdist")
+@pytest.mark.parametrize(
+    "settings", [[], ["-n", "2", "--dist", "loadfile"]], ids=["one process", "two processes"]
+)
+def test_a_run_in_which_a_function_and_an_extra_are_missing(
+    tmp_path: Path, settings: list[str]
+) -> None:
     for name in ("conftest.py", "rows_at_import.py"):
         shutil.copy(ROOT / name, tmp_path)
     first, other = SUITE.split("    for row")
-    (tmp_path / "test_suite.py").write_text(first)
+    (tmp_path / "test_suite.py").write_text(first + SKIPPING)
     (tmp_path / "test_other.py").write_text(
         first.replace("np.exp, 0.5", "np.log, 0.5") + "    for row" + other
     )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--coverage-table",
-        *settings,
-    ]
+    options = ["-q", "-p", "no:cacheprovider", "--coverage-table", *settings]
     result = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=250
+        [sys.executable, "-m", "pytest", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
     )
     assert result.returncode == pytest.ExitCode.TESTS_FAILED, result.stdout + result.stderr
-    assert "2 passed" in result.stdout
-    assert (
-        f"No expect_ad in the tests for {coverage.public_functions()[0].names[0]}\n"
-        in result.stdout
-    )
+    assert "2 passed, 1 skipped" in result.stdout
+    missing = coverage.public_functions()[0].names[0]
+    assert f"No expect_ad in the tests for {missing}\n" in result.stdout
+    assert f"packages that our extras name: Skipped: {MISSING}\n" in result.stdout
     assert any(
         line.split()[:3] == ["functions.elementwise:", "np.exp", "0"]
         for line in result.stdout.splitlines()
     )
 
 
-SKIPPING = """
-import pytest
-
-def test_of_an_extra():
-    pytest.skip("{0}")
-
-def test_other():
-    pass
-"""
-
-
+@pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize(
     ("reason", "fails"),
     [
-        ("could not import 'nutpie': No module named 'nutpie'", True),
+        (MISSING, True),
         ("ArviZ is not installed", True),
         ("Dask is not installed", False),
         ("this ArviZ has no InferenceData", False),
     ],
 )
-@pytest.mark.parametrize("settings", [[], TWO_PROCESSES], ids=["one process", "two processes"])
-def test_a_run_in_which_tests_of_an_extra_are_skipped(
-    tmp_path: Path, reason: str, fails: bool, settings: list[str]
+def test_a_complete_run_fails_if_tests_of_an_extra_are_skipped(
+    reason: str, fails: bool, complete: bool
 ) -> None:
-    for name in ("conftest.py", "rows_at_import.py"):
-        shutil.copy(ROOT / name, tmp_path)
-    rest = SUITE.replace("[1:]", "")
-    (tmp_path / "test_suite.py").write_text(rest + SKIPPING.format(reason))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *settings]
-    result = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=250
+    skips = conftest.Skips(lambda: complete)
+    skips.pytest_runtest_logreport(SimpleNamespace(skipped=True, longrepr=("file", 1, reason)))
+    session = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
+    skips.pytest_sessionfinish(session)
+    assert session.exitstatus == (
+        pytest.ExitCode.TESTS_FAILED if fails and complete else pytest.ExitCode.OK
     )
-    assert "2 passed, 1 skipped" in result.stdout, result.stdout + result.stderr
-    said = f"Tests were skipped for packages that our extras name: Skipped: {reason}\n"
-    assert (said in result.stdout) is fails
-    assert result.returncode == fails
 
 
 def test_notes_of_several_processes_are_added_up(recorder: coverage.Recorder) -> None:

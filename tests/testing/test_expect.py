@@ -571,8 +571,8 @@ def test_point_that_cannot_be_moved():
 def test_second_derivatives_of_recordings_are_compared(monkeypatch):
     original = routes.recording
 
-    def off(case, mixture, weights, directions=None):
-        run = original(case, mixture, weights, directions)
+    def off(case, mixture, weights, directions=None, native=True):
+        run = original(case, mixture, weights, directions, native)
 
         def scaled(there):
             value, gradient = run(there)

@@ -33,6 +33,8 @@ Mixture = dict[int, str]
 
 # Directions of forward mode at once.
 DIRECTIONS = 3
+# At one point of so many, the Hessian becomes machine code too.
+NATIVE_HESSIANS = 8
 # Smaller derivatives than this may have lost their digits to underflow.
 TINY = 1e-200
 # In place of an argument that is not finite.
@@ -122,12 +124,12 @@ def _by_column(errors: dict[str, float]) -> dict[str, Any]:
     return columns
 
 
-def chosen(case: routes.Case) -> int:
-    """One of the arguments that are differentiated, by the numbers of the point: for a comparison
-    that would take too long for each of them.
+def lot(case: routes.Case, count: int) -> int:
+    """A number below `count`, drawn by the numbers of the point: for comparisons that would take
+    too long everywhere.
     """
     numbers = b"".join(np.asarray(case.args[i]).tobytes() for i in case.active)
-    return case.active[zlib.crc32(numbers) % len(case.active)]
+    return zlib.crc32(numbers) % count
 
 
 def floor_of(case: routes.Case, values: routes.Arrays) -> float:
@@ -170,6 +172,7 @@ class _Check:
         self.flipped = routes.flipped(self.case) if self.finite else None
         if self.differences:
             self.estimates = routes.difference_gradient(self.case, self.selected, self.finite)
+        alone = self.case.active[lot(self.case, len(self.case.active))]
         for mixture in mixtures:
             call = self.case.describe(mixture)
             gradient = self.reverse(mixture, call)
@@ -189,7 +192,7 @@ class _Check:
                 self.forward(mixture, call, gradient)
                 if self.tolerances.hessian < inf:
                     self.hessian(mixture, call, gradient)
-            if mixture is mixtures[0] or [*mixture] == [chosen(self.case)]:
+            if mixture is mixtures[0] or [*mixture] == [alone]:
                 self.recorded(mixture, call, gradient)
         for i, j in combinations(self.case.active, 2):
             if np.shape(self.case.args[i]) == np.shape(self.case.args[j]):
@@ -432,9 +435,11 @@ class _Check:
         with a vector the Hessian times that. It is run here, and where comparisons go the other
         way.
         """
-        run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v)
+        whole = len(mixture) == len(self.case.active)
+        native = whole and (v is None or not lot(self.case, NATIVE_HESSIANS))
+        run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v, native)
         places = [(self.case, call)]
-        if self.flipped is not None and len(mixture) == len(self.case.active):  # data are kept
+        if self.flipped is not None and whole:  # data are kept
             places.append((self.flipped, f"{call}, at {ELSEWHERE}"))
         for case, where in places if run is not None else ():
             found = attempt(self.comparison, RECORDED, where, run, case)
@@ -549,12 +554,12 @@ class _Check:
         """Arguments, variable or constant, that are views in another layout."""
         for mixture in mixtures:
             call = f"{layout} views in {self.case.describe(mixture)}"
-            _, values, gradients = self.attempt(
+            _, values, (gradient,) = self.attempt(
                 REVERSE, call, routes.reverse, mixture, self.weights, layout=layout
             )
             self.values("reverse mode with views", call, values)
             self.same(
-                "reverse mode without views", call, gradients[0], {i: self.full[i] for i in mixture}
+                "reverse mode without views", call, gradient, {i: self.full[i] for i in mixture}
             )
 
 

@@ -31,7 +31,7 @@ from varmat.core.variables import (
 from varmat.derivatives.recorded import record
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
-from varmat.programs.run import RUNNERS, has_native, runner_for
+from varmat.programs.run import has_native, runner_for
 from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
 
@@ -280,11 +280,11 @@ def reverse(
     same: tuple[int, int] | None = None,
     watched: bool = False,
 ) -> tuple[list[Operand], Arrays, list[Gradients]]:
-    """Reverse mode, twice over the same tape.
+    """Reverse mode.
 
-    Returns the types of the results, their values, and the gradients by a first and a second
-    reverse pass: of the weighted sum of `uses` calls, of which each counts once more than the one
-    before. With `watched` no rule may write where it must not."""
+    Returns the types of the results, their values, and the gradients by each reverse pass: of the
+    weighted sum of `uses` calls, of which each counts once more than the one before. With `watched`
+    no rule may write where it must not, and there are two passes over the same tape."""
     with nested() as tape, np.errstate(all="ignore"):
         call = Call(case, mixture, layout, same)
         results = [outputs(case.f(*call.args)) for _ in range(uses)]
@@ -298,7 +298,7 @@ def reverse(
         if watched:
             watch(tape)
         gradients = []
-        for _ in range(2):
+        for _ in range(2 if watched else 1):
             start_sweep(tape)
             for factor, items in enumerate(results, 1):
                 for item, w in zip(items, weights, strict=True):
@@ -343,13 +343,17 @@ def _holds(case: Case, args: Mapping[int, Operand], shapes: Sequence[tuple[int, 
 
 
 def recording(
-    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand] | None = None
+    case: Case,
+    mixture: Mixture,
+    weights: Arrays,
+    directions: Mapping[int, Operand] | None = None,
+    native: bool = True,
 ) -> Callable[[Case], tuple[float, Gradients] | None] | None:
     """Record the weighted sum and its gradient at a point nearby; None if that is refused. The
     result takes the function at a point, and returns None where the recording does not hold.
 
     With `directions` it is the derivative of the sum along them, of which the gradient is the
-    Hessian times a vector."""
+    Hessian times a vector. Unless `native`, no machine code is made, which takes the longest."""
 
     def argument(i: int, given: Mapping[int, Operand]) -> Operand:
         x = given.get(i, _copied(case.args[i]))
@@ -376,7 +380,7 @@ def recording(
             except (ArithmeticError, ValueError):  # not in the domain
                 if not distance:
                     raise
-    return partial(_run_everywhere, runners_of(program), [*mixture])
+    return partial(_run_everywhere, runners_of(program, native), [*mixture])
 
 
 def _run_everywhere(
@@ -402,13 +406,10 @@ def _run_everywhere(
     return value, dict(zip(mixture, gradients, strict=True))
 
 
-def runners_of(program: Program) -> Settings:
-    """Everything that runs a program, by name."""
-    runners = {
-        name: runner_for(program, name)
-        for name in RUNNERS
-        if name == "numpy" or (name == "native" and has_native())
-    }
+def runners_of(program: Program, native: bool) -> Settings:
+    """What runs a program, by name: everything, or all but machine code."""
+    names = ("numpy", "native") if native and has_native() else ("numpy",)
+    runners: Settings = {name: runner_for(program, name) for name in names}
     return runners | {"interpreter": lambda arguments: interpret(program, *arguments)}
 
 
@@ -545,7 +546,7 @@ def difference_hessian(
 
     def moved(h: float) -> Value:
         moved_case = case.at({i: case.args[i] + h * directions[i] for i in mixture})
-        _, values, (gradient, _) = reverse(moved_case, mixture, weights)
+        _, values, (gradient,) = reverse(moved_case, mixture, weights)
         # A formula for the derivative may go on where the function has ended.
         return (
             flat(gradient)
