@@ -151,7 +151,7 @@ class _Collected:
         is_base_reached = base is not None and not base.node.value.is_constant
         for piece in self.pieces:
             piece.contribute(builder, g, is_kept=is_base_reached)
-        if not is_base_reached:
+        if base is None or not is_base_reached:
             return
         zero = builder.constant(0.0)
         if self._is_one_part:
