@@ -210,3 +210,24 @@ def test_what_is_added_at_places_may_have_more_axes_of_length_one() -> None:
     assert vm.value(f(np.array([[0.5, 2.0]]))) == 0.25 + 9.0
     with pytest.raises(ValueError, match="could not be broadcast"):
         vm.value_and_grad(lambda x: np.add.at(x * 1.0, [0, 1], x[None]))(np.ones((4,)))
+
+
+def test_an_element_that_is_read_several_times_gets_all_contributions() -> None:
+    """The places read are those of a view in which elements repeat; it is as large as the array."""
+
+    def f(x: Any) -> Any:
+        c = x * 1.0
+        c[1:] = c[:-1]
+        return np.sum(c) + np.sum(x[[0, 0]]) + np.sum(x[[[0], [0]]])
+
+    agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
+
+
+def test_nothing_written_to_nothing() -> None:
+    def f(x: Any) -> Any:
+        c = x[:0] * 1.0
+        c[...] = x[0]
+        c[1:] = c[:-1]
+        return np.sum(c) + np.sum(x)
+
+    agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))

@@ -30,6 +30,32 @@ BINARY = [
 ]  # fmt: skip
 
 
+class Filled:
+    """A list whose values are written into the rows of an array, some of them by ``+=``."""
+
+    def __init__(self, q: Any, values: list[Any], most: int) -> None:
+        self.array = np.zeros_like(q, shape=(most, *np.shape(values[0])))
+        self.length = 0
+        for value in values:
+            self.append(value)
+
+    def append(self, value: Any) -> None:
+        if self.length % 50 < 25:
+            self.array[self.length] = value
+        else:
+            self.array[self.length] += value
+        self.length += 1
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.array[: self.length][index]
+
+    def __iter__(self) -> Any:
+        return (self[t] for t in range(self.length))
+
+
 class Source:
     """A random loop, as a list of decisions that every run of the function repeats.
 
@@ -47,6 +73,8 @@ class Source:
         self.places = rng.permutation(n)
         self.counts = rng.poisson(3.0, size=n).tolist()
         self.length = int(rng.integers(2, 9))
+        # Whether values are written into an array; a second loop may append to a list again.
+        self.is_filled = bool(rng.integers(2))
 
     def __call__(self, q: Any) -> Any:
         self.rng = np.random.default_rng(self.reset)
@@ -70,6 +98,8 @@ class Source:
         peeled = int(rng.integers(0, 3))
         inner = int(rng.integers(0, 12))
         first = len(values)
+        if self.is_filled and (number == 0 or self.trips % 2):
+            values = Filled(q, values, first + self.trips + 3)  # type: ignore[assignment]
         for t in range(first, self.trips + int(rng.integers(0, 3))):
             x = values[t - 1] if rng.integers(1) else values[-1]
             if t - first < peeled:
@@ -127,11 +157,11 @@ class Source:
         end = self.rng.integers(5)
         last = np.sum(values[-1])
         if end == 1:
-            last = np.sum(np.stack(values[-len(values) // 2 :]) ** 2) + values[-2] * 0.1
+            last = np.sum(np.stack([*values][-len(values) // 2 :]) ** 2) + values[-2] * 0.1
         elif end == 2:
             last = np.sum(values[self.trips // 2] * values[-1])
         elif end == 3:
-            last = np.sum(sum(values[10:]))
+            last = np.sum(sum([*values][10:]))
         return np.sum(totals[0] + totals[1] * 0.5 + totals[2]) + np.sum(last)
 
 
@@ -184,6 +214,35 @@ def test_a_program_is_as_long_as_its_source() -> None:
     for times in (50, 200):
         recorded = vm.recorded(garch(times), runner="numpy")
         recorded(np.array([0.1, -0.5, 0.2]))
+        assert loops_in(recorded.program) == 2
+        lengths.add(len(recorded.program))
+    assert len(lengths) == 1
+
+
+def test_a_loop_that_fills_arrays_is_as_short_as_one_that_passes_values_on() -> None:
+    def filled(times: int) -> Any:
+        y = np.sin(np.arange(float(times)))
+
+        def log_density(q: Any) -> Any:
+            variance, states = np.zeros_like(q, shape=times), np.zeros_like(q, shape=(times, 2))
+            variance[0], states[0] = 1.0, q[:2]
+            for t in range(1, times):
+                variance[t] = np.exp(q[1]) + 0.3 * (y[t - 1] - q[0]) ** 2
+                variance[t] += vm.expit(q[2]) * variance[t - 1]
+                states[t] = np.tanh(states[t - 1]) * q[2]
+                states[t, 1] += 0.1 * states[t - 1, 0]
+            return vm.normal_lpdf(y, q[0], np.sqrt(variance)) + np.sum(states**2)
+
+        return log_density
+
+    lengths = set()
+    x = np.array([0.1, -0.5, 0.2])
+    for times in (50, 200):
+        f = filled(times)
+        recorded = vm.recorded(f, runner="numpy")
+        recorded(x)
+        for each, true in zip(recorded(x + 0.1), vm.value_and_grad(f)(x + 0.1), strict=True):
+            close(each, true)
         assert loops_in(recorded.program) == 2
         lengths.add(len(recorded.program))
     assert len(lengths) == 1

@@ -189,7 +189,7 @@ def test_steps_have_the_names_of_what_they_compute():
     def f(x):
         return (
             np.sum(vm.lgamma(x))
-            + np.sum(x[[0, 0]])
+            + np.sum(x[[0, 1, 0]])
             + np.sum(np.linalg.eigvalsh(np.outer(x, x) + np.eye(2)))
         )
 

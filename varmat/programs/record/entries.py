@@ -4,7 +4,6 @@ gathers, assignments.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -15,29 +14,22 @@ import numpy as np
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
-from varmat.core.indexing import ASSIGN, ELEMENT, GATHER, Assignment
+from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
 from varmat.core.operation import Operation, Saved
 from varmat.core.rules import OPERANDS, ZERO
 from varmat.core.tape import Rule
-from varmat.core.variables import ARRAYS, Outputs, View
-from varmat.plain_arrays import is_basic, unbroadcast
-from varmat.programs.build import (
-    Scope,
-    Symbol,
-    UntraceableError,
-    Written,
-    apply_row,
-    lift,
-    plain_or_symbol,
-)
+from varmat.core.variables import Outputs
+from varmat.plain_arrays import unbroadcast
+from varmat.programs.build import Scope, Symbol, UntraceableError, apply_row, lift, plain_or_symbol
 from varmat.programs.ir.program import FLOAT, OBJECT, Shape, Value
-from varmat.programs.kernels import PythonCall, kept_kernel
-from varmat.programs.record.tape_programs import Node, Operands, TapeProgram, place_of, writes
+from varmat.programs.kernels import PythonCall
+from varmat.programs.record.places import Layout, collected, taken
+from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results
-    from varmat.programs.ir.program import Array, Place
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Settings
+    from varmat.programs.ir.program import Array
+    from varmat.typing import Adjoint, Function, Index, Operand, Settings
 # What a function that cannot be traced raises when it meets symbols.
 _UNTRACED = (
     UntraceableError,
@@ -86,131 +78,30 @@ def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, 
 _PART = Operands(lambda rule, x, y: ((x,), y), lambda rule, x, y, new: (new[0], y), True)
 
 
-@writes(ELEMENT, operands=_PART)
-def _element(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: int) -> None:
-    whole = program.find(x)
-    size = whole.value.size
-    place = index + size if index < 0 else index
-    source = program.source_of(x, place)
-    if source is not None:  # the number that was written there
-        program.alias(result, source)
-        return
-    node = program.node(result, program.builder.element(whole.value, place))
-    if not whole.value.is_constant:
-
-        def add() -> None:
-            part = (8 * place, ()), (), program.adjoint(node)
-            whole.parts.append(part)  # type: ignore[arg-type]
-
-        program.back((node,), add)
-
-
-@writes(GATHER, operands=_PART)
-def _gather(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: Index) -> None:
-    whole, builder = program.find(x), program.builder
-    places = np.arange(whole.value.size).reshape(whole.shape)[index]
-    if np.ndim(places):
-        value = builder.gather(whole.value, places)
-    else:
-        value = builder.element(builder.contiguous(whole.value), int(places))
+@writes(ELEMENT, GATHER, operands=_PART)
+def _elements(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: Index) -> None:
+    source, places = program.place(x)
+    value, contribute = taken(program, source, np.asarray(places[index]))
     node = program.node(result, value)
-    if whole.value.is_constant:
-        return
-    place: Place = (
-        np.ascontiguousarray(places, np.int64) if np.ndim(places) else (8 * int(places), ())
-    )
-    program.back((node,), lambda: whole.parts.append((place, node.shape, program.adjoint(node))))  # type: ignore[arg-type]
+    if contribute is not None:
+        program.back((node,), lambda: contribute(program.adjoint(node)))  # type: ignore[arg-type]
 
 
-@writes(ASSIGN)
+@writes(
+    ASSIGN,
+    operands=Operands(
+        lambda rule, sources, layout: (sources, layout),
+        lambda rule, sources, layout, new: (new, layout),
+    ),
+)
 def _assign(
-    program: TapeProgram, rule: Rule, result: Operand, target: Operand, assignments: Assignment
+    program: TapeProgram, rule: Rule, result: Operand, sources: Sequence[Operand], layout: Layout
 ) -> None:
-    for index, source, _ in assignments:
-        if (
-            index is Ellipsis
-            and type(source) in ARRAYS
-            and source.shape == target.shape
-            and not isinstance(target, View)
-        ):
-            program.alias(target, program.find(source))  # as x += y ends
-        else:
-            _assign_one(program, target, index, source)
-
-
-def _assign_one(program: TapeProgram, target: Operand, index: Index, source: Operand) -> None:
-    root, hows = target, []
-    while isinstance(root, View):
-        hows.append(root._how)
-        root = root._parent
-    before = program.find(root)
-    places = np.arange(before.value.size).reshape(before.shape)
-    places = through(hows, places)
-    value, operand = program.operand(source)
-    while len(value.shape) > np.ndim(places[index]):  # NumPy drops leading axes of length one
-        value = program.builder.reshaped(value, value.shape[1:])
-    if is_basic(index) and np.size(places[index]):
-        _write_part(
-            program, root, before, lambda a: through(hows, a)[index], value, operand, places[index]
-        )
-        return
-    written = Written(program.builder, before.value, np.asarray(places[index]), value)
-    node = program.assigned(root, written.value, written.places, operand)
-    if written.value.is_constant:
-        return
-
-    def back() -> None:
-        g = program.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
-        rest = None if before.value.is_constant else written.adjoint_before(g)
-        if rest is not None:
-            before.contributions.append(rest)
-        if operand is not None and written.places.size:
-            places, builder = written.places.shape, program.builder
-            # Leading axes of length one, which NumPy drops, come back.
-            shape = operand.shape[max(len(operand.shape) - len(places), 0) :]
-            c = builder.unbroadcast(written.adjoint_source(g), places, shape)
-            operand.contributions.append(builder.reshaped(c, operand.shape))
-
-    program.back((node,), back)
-
-
-def through(hows: Sequence[Linear], a: Operand) -> Operand:
-    """A view of a view of an array."""
-    for how in reversed(hows):
-        a = how(a)
-    return a
-
-
-def _write_part(
-    program: TapeProgram,
-    root: Operand,
-    before: Node,
-    how: Linear,
-    value: Value,
-    operand: Node | None,
-    places: np.ndarray,
-) -> None:
-    """An assignment to a view of an array."""
-    builder, shape = program.builder, np.shape(places)
-    place = place_of(before.shape, lambda a: np.asarray(how(a))) if shape else (8 * int(places), ())
-    value = builder.written(before.value, place, shape, value)
-    node = program.assigned(root, value, places, operand)
-    if node.value.is_constant:
-        return
-
-    def back() -> None:
-        g = builder.full(program.adjoint(node), node.shape)  # type: ignore[arg-type]
-        if operand is not None:
-            # Copy this part of the adjoint, so that the next step may write over the adjoint.
-            c = builder.call(kept_kernel(shape), builder.part(g, shape, *place))
-            c = builder.unbroadcast(
-                c, shape, operand.shape[max(len(operand.shape) - len(shape), 0) :]
-            )
-            operand.contributions.append(builder.reshaped(c, operand.shape))
-        if not before.value.is_constant and math.prod(shape) < node.value.size:
-            before.contributions.append(builder.written(g, place, shape, builder.constant(0.0)))
-
-    program.back((node,), back)
+    """An array made of parts, see `record.assignments`."""
+    value, contribute = collected(program, result.shape, sources, layout)
+    node = program.node(result, value)
+    if contribute is not None:
+        program.back((node,), lambda: contribute(program.adjoint(node)))  # type: ignore[arg-type]
 
 
 # --- structured operations ---

@@ -16,6 +16,7 @@ import numpy as np
 
 from varmat.core.tape import ALWAYS
 from varmat.core.variables import VARIABLES, Outputs, Var, View
+from varmat.programs.record.assignments import root_of
 from varmat.programs.record.tape_programs import operands_of
 
 if TYPE_CHECKING:
@@ -36,10 +37,6 @@ _NUMBERS = frozenset({float, int, np.float64})
 _NOTHING: tuple[tuple[()], None] = (), None
 # Producers of what is no variable.
 PLAIN = np.iinfo(np.int64).min
-
-
-def root_of(x: Operand) -> Operand:
-    return x._root if isinstance(x, View) else x
 
 
 def variables_in(*things: Operand) -> Iterator[Operand]:

@@ -21,12 +21,14 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.core.tape import ALWAYS
-from varmat.core.variables import VARIABLES, Outputs, Var, VarMat, View, new
+from varmat.core.variables import VARIABLES, Outputs, View
 from varmat.programs.build.arithmetic import is_number
-from varmat.programs.ir.program import Step, Value, contiguous_strides
+from varmat.programs.ir.program import Step, Value
 from varmat.programs.kernels import Loop, PythonCall
+from varmat.programs.record.assignments import rerooted, root_of, stand_in
 from varmat.programs.record.loop_bodies import Body, Rows
-from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch, root_of
+from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch
+from varmat.programs.record.places import collected
 from varmat.programs.record.tape_programs import Node, TapeProgram, operands_of
 
 if TYPE_CHECKING:
@@ -216,65 +218,24 @@ class Recurrence:
 
     # --- rows ---
 
-    def _rows(self, column: Sequence[Operand]) -> Rows:
-        """A variable outside that is another one, or another part of one, in each trip."""
-        nodes, places = zip(*map(self.outer.place, column), strict=True)
-        if all(node is nodes[0] for node in nodes):
-            return self._rows_of(nodes[0], np.array(places))
-        nodes = tuple(map(self.outer.find, column))
-        builder, shape = self.outer.builder, nodes[0].shape
-        strides = contiguous_strides(shape)
-        size = 8 * math.prod(shape)
-        at = [(size * t, strides) for t in range(len(nodes))]
-        value = builder.assemble(
-            (len(nodes), *shape),
-            [(place, shape, node.value) for place, node in zip(at, nodes, strict=True)],
-        )
-
-        def contribute(g: Value) -> None:
-            for place, node in zip(at, nodes, strict=True):
-                if not node.value.is_constant:
-                    node.contributions.append(builder.part(g, shape, *place))
-
-        return Rows(value, contribute)
+    def _rows(self, column: Sequence[Operand], at: Sequence[np.ndarray], shape: Shape) -> Rows:
+        """Elements of a variable outside, which may be another one in each trip."""
+        size, trips = math.prod(shape), len(column)
+        targets = np.arange(trips * size).reshape(trips, size)
+        layout = [(target, np.ravel(each)) for target, each in zip(targets, at, strict=True)]
+        return Rows(*collected(self.outer, (trips, *shape), column, layout))
 
     def _rows_read(self, k: int, j: int) -> Rows:
-        return self._rows(self._column(k, j))
+        column = self._column(k, j)
+        shape = column[0].shape
+        return self._rows(column, [np.arange(math.prod(shape))] * len(column), shape)
 
     def _rows_taken(self, k: int) -> Rows:
         """The same for the part that an entry takes."""
         start, period, _ = self.stretch
         entries = self.periods.entries[start + k : self.stretch.end : period]
-        wholes = [self.outer.place(x) for _, _, x, _ in entries]
-        node = wholes[0][0]
-        if all(each is node for each, _ in wholes):
-            taken = [
-                places[index] for (_, places), (_, _, _, index) in zip(wholes, entries, strict=True)
-            ]
-            return self._rows_of(node, np.array(taken))
-        for entry in entries:
-            self.outer.entry(*entry)
-        return self._rows([result for _, result, _, _ in entries])
-
-    def _rows_of(self, node: Node, places: np.ndarray) -> Rows:
-        """Elements of a variable, by their places in the flattened array."""
-        builder, shape = self.outer.builder, places.shape
-        if node.value.is_constant:
-            return Rows(builder.constant(np.asarray(node.value.data, float).reshape(-1)[places]))
-        first = int(places.flat[0])
-        strides = tuple(
-            int(places.take(1, axis).flat[0]) - first if n > 1 else 0
-            for axis, n in enumerate(shape)
-        )
-        grid = np.ix_(*map(np.arange, shape))
-        if (places == first + sum(s * i for s, i in zip(strides, grid, strict=True))).all():
-            place = 8 * first, tuple(8 * s for s in strides)
-            value = builder.part(builder.contiguous(node.value), shape, *place)
-            return Rows(value, lambda g: node.parts.append((place, shape, g)))
-        places = np.ascontiguousarray(places, np.int64)
-        return Rows(
-            builder.gather(node.value, places), lambda g: node.parts.append((places, shape, g))
-        )
+        at = [np.arange(x.size).reshape(x.shape)[index] for _, _, x, index in entries]
+        return self._rows([x for _, _, x, _ in entries], at, np.shape(at[0]))
 
     # --- the loop ---
 
@@ -501,20 +462,3 @@ class Recurrence:
         if not self._is_guarded:
             self.body.written.guard_finite()
             self._write_again()
-
-
-def stand_in(x: Operand) -> Operand:
-    """A variable like another one."""
-    stand: Operand = new(VarMat if x.shape else Var)
-    stand._val, stand._adj, stand._tape = x._val, None, x._tape
-    return stand
-
-
-def rerooted(x: Operand, root: Operand) -> Operand:
-    """The same view of another variable."""
-    if not isinstance(x, View):
-        return root
-    view: Operand = new(type(x))
-    view._val, view._tape, view._how, view._root = x._val, x._tape, x._how, root
-    view._parent = rerooted(x._parent, root)
-    return view

@@ -22,7 +22,7 @@ from varmat.core.tape import Rule, Tape
 from varmat.core.variables import VARIABLES, View
 from varmat.programs.build import Symbol
 from varmat.programs.build.arithmetic import is_number
-from varmat.programs.build.builder import Builder
+from varmat.programs.build.builder import Builder, is_partition
 from varmat.programs.ir.program import (
     FLOAT,
     Part,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from varmat.programs.record.recurrences import Recurrence
-    from varmat.typing import Linear, Operand
+    from varmat.typing import Entry, Linear, Operand
 
 Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
 # From a rule, or from the type of the operation behind it -> the function that writes an entry.
@@ -155,15 +155,13 @@ class TapeProgram:
         self._nodes: dict[int, Node] = {}
         # A node, and how a part of it is taken -> the node of that.
         self._parts: dict[Hashable, Node] = {}
-        # Id of a variable -> the nodes of numbers that were written into it, by their places.
-        self._sources: dict[int, dict[int, Node]] = {}
-        # Id of a variable -> ids of the views of it that have nodes.
-        self._views: dict[int, list[int]] = {}
         # Id of a variable -> the node of the array of which it is a row, and which.
         self.rows: dict[int, tuple[Node, int]] = {}
         self._places: dict[Node, np.ndarray] = {}
         # Id of plain data -> the argument of the body of a loop that stands for it.
         self.given: dict[int, Value] = {}
+        # Entries with variables of their own, which `_nodes` knows by id.
+        self._held: list[Entry] = []
         self.loops: list[Recurrence] = []
 
     # --- variables ---
@@ -190,7 +188,6 @@ class TapeProgram:
         if not isinstance(view, View):
             raise TapeError("an operation uses a variable that the recording does not know")
         parent, how = self.find(view._parent), view._how
-        self._views.setdefault(id(view._root), []).append(id(view))
         # A part that is taken again is the same node, so that a loop which takes it at every step
         # has one product with it.
         key = (parent, repr(how.__reduce__())) if type(how) in (itemgetter, methodcaller) else None
@@ -219,7 +216,10 @@ class TapeProgram:
         return node
 
     def place(self, variable: Operand) -> tuple[Node, np.ndarray]:
-        """The node that a variable is a part of, and the places of its elements in that."""
+        """The node that an operand is a part of, and the places of its elements in that."""
+        if type(variable) not in VARIABLES:
+            value, _ = self.operand(variable)
+            return Node(value), np.arange(value.size).reshape(value.shape)
         if isinstance(variable, View):
             node, places = self.place(variable._parent)
             return node, variable._how(places)
@@ -237,33 +237,8 @@ class TapeProgram:
             return node.value, (None if node.value.is_constant else node)
         return self.given.get(id(x)) or self.builder.constant(x), None
 
-    def assigned(
-        self, variable: Operand, value: Value, places: np.ndarray, source: Node | None
-    ) -> Node:
-        """A new node for a variable after an assignment to some places in it; its views are found
-        anew. A number that is written to one element is remembered until something else is.
-        """
-        for view in self._views.pop(id(variable), ()):
-            del self._nodes[view]
-        known = self._sources.setdefault(id(variable), {})
-        for place in np.ravel(places).tolist() if known else ():
-            known.pop(place, None)
-        if source is not None and source.shape == np.shape(places) == ():
-            known[int(places)] = source
-        return self.node(variable, value)
-
-    def source_of(self, variable: Operand, place: int) -> Node | None:
-        """The number that was written to an element of a variable that is no view; None if it is
-        not known.
-        """
-        known = self._sources.get(id(variable))
-        return None if known is None else known.get(place)
-
     def alias(self, variable: Operand, node: Node) -> None:
-        """From here on a variable is what was assigned to all of it."""
-        for view in self._views.pop(id(variable), ()):
-            del self._nodes[view]
-        self._sources.pop(id(variable), None)
+        """Let a variable have the node of another one."""
         self._nodes[id(variable)] = node
 
     def symbol(self, value: Value) -> Symbol:
@@ -304,7 +279,7 @@ class TapeProgram:
             rest = None
         if rest is None and len(node.parts) == 1:
             (place, shape, part) = node.parts[0]
-            if not isinstance(place, np.ndarray) and math.prod(shape) == math.prod(node.shape):
+            if not isinstance(place, np.ndarray) and is_partition(node.shape, [(place, shape)]):
                 if not part.shape:
                     return part
                 lines = [s for s, n in zip(place[1], shape, strict=True) if n > 1]
@@ -354,6 +329,7 @@ class TapeProgram:
         """Write the forward part of a tape of which the first so many leaves have their nodes, and
         some results are wanted.
         """
+        from varmat.programs.record.assignments import Assignments
         from varmat.programs.record.recurrences import write_entries
 
         # Undo the assignments, so that each has its own values beside what it overwrote; nobody
@@ -363,7 +339,13 @@ class TapeProgram:
         for leaf in tape.leaves[known:]:
             value = np.copy(leaf._val) if leaf.shape else leaf._val
             self.node(leaf, self.builder.constant(value))
-        write_entries(self, tape, results)
+        assignments = Assignments(tape)
+        self._held = assignments.entries
+        made = assignments.now(list(results))
+        write_entries(self, self._held, made)
+        for result, value in zip(results, made, strict=True):
+            if value is not result:
+                self.alias(result, self.find(value))
 
     def write_reverse(self) -> None:
         """Write the reverse parts of all entries that contributions reach, the last one first."""

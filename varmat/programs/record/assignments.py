@@ -1,0 +1,184 @@
+"""A recording without its assignments: entries read the values that were written, not the array.
+
+A loop that fills an array, ``h[t] = f(h[t - 1])``, is recorded as writes and reads of one variable.
+Here each read is replaced by what was last written where it reads. So a recurrence passes on
+values, and an array is put together, by one entry, when it is read as a whole. Such an entry is
+``(ASSIGN, result, sources, layout)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
+from varmat.core.variables import VARIABLES, Var, VarMat, View, new
+
+if TYPE_CHECKING:
+    from varmat.core.indexing import Assignment
+    from varmat.core.tape import Rule
+    from varmat.typing import Entry, Operand
+
+# A part of an array with more sources than this is taken from the array that is put together.
+_FEW = 16
+
+
+def root_of(x: Operand) -> Operand:
+    return x._root if isinstance(x, View) else x
+
+
+def stand_in(x: Operand) -> Operand:
+    """A variable like another one."""
+    stand: Operand = new(VarMat if x.shape else Var)
+    stand._val, stand._adj, stand._tape = x._val, None, x._tape
+    return stand
+
+
+def rerooted(x: Operand, root: Operand) -> Operand:
+    """The same view of another variable."""
+    if not isinstance(x, View):
+        return root
+    view: Operand = new(type(x))
+    view._val, view._tape, view._how, view._root = x._val, x._tape, x._how, root
+    view._parent = rerooted(x._parent, root)
+    return view
+
+
+class _Array:
+    """A variable into which parts were written.
+
+    Attributes
+    ----------
+    sources : list
+        The variable as it was, and all that was written.
+    source : ndarray of int
+        Of each element of the flattened array: which of the sources it comes from.
+    place : ndarray of int
+        And its place in that, flattened.
+    """
+
+    def __init__(self, variable: Operand) -> None:
+        self.numbers = np.arange(variable.size).reshape(variable.shape)
+        self.reset(variable)
+
+    def reset(self, variable: Operand) -> None:
+        """Let all elements come from one variable."""
+        self.sources = [variable]
+        self.source = np.zeros(variable.size, np.int64)
+        self.place = np.arange(variable.size)
+
+    def places(self, x: Operand) -> np.ndarray:
+        """The places of the elements of the variable, or of a view of it."""
+        return x._how(self.places(x._parent)) if isinstance(x, View) else self.numbers
+
+    def write(self, places: np.ndarray, source: Operand) -> None:
+        shape = source.shape if type(source) in VARIABLES else np.shape(source)
+        # NumPy drops leading axes of length one.
+        shape = shape[max(len(shape) - np.ndim(places), 0) :]
+        self.source[places] = len(self.sources)
+        self.place[places] = np.arange(int(np.prod(shape))).reshape(shape)
+        self.sources.append(source)
+
+    def only_source(self, places: np.ndarray) -> Operand | None:
+        """The variable whose elements, in order, are at some places; None if there is none."""
+        if not np.size(places):
+            return None
+        source = self.sources[np.ravel(self.source[places])[0]]
+        if type(source) not in VARIABLES or source.shape != np.shape(places):
+            return None
+        is_all = np.all(self.source[places] == np.ravel(self.source[places])[0]) and np.array_equal(
+            np.ravel(self.place[places]), np.arange(source.size)
+        )
+        return source if is_all else None
+
+
+class Assignments:
+    """The entries of a recording, rewritten.
+
+    Parameters
+    ----------
+    entries : iterable of tuple
+    """
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries: list[Entry] = []
+        # Both by id of a variable: arrays that were written into, and what elements read from them
+        # are.
+        self._arrays: dict[int, _Array] = {}
+        self._elements: dict[int, Operand] = {}
+        for entry in entries:
+            self._add(*entry)
+
+    def _add(self, rule: Rule, result: Operand, x: Operand, y: Any) -> None:
+        if rule is ASSIGN:
+            self._assign(x, y)
+        elif not self._arrays:
+            self.entries.append((rule, result, x, y))
+        elif (rule is ELEMENT or rule is GATHER) and id(root_of(x)) in self._arrays:
+            self._read(rule, result, x, y)
+        else:
+            self.entries.append((rule, result, self.now(x), self.now(y)))
+
+    def _assign(self, target: Operand, assignments: Assignment) -> None:
+        root = root_of(target)
+        for index, source, _ in assignments:
+            written = self.now(source)
+            array = self._arrays.get(id(root))
+            if array is None:
+                array = self._arrays[id(root)] = _Array(root)
+            array.write(array.places(target)[index], written)
+
+    def _read(self, rule: Rule, result: Operand, x: Operand, index: Any) -> None:
+        """Elements that are read from an array."""
+        array = self._arrays[id(root_of(x))]
+        places = array.places(x)[index]
+        source = array.only_source(places)
+        if source is not None and type(result) is Var:
+            self._elements[id(result)] = source
+        elif self._is_old(array, places):
+            self.entries.append((rule, result, rerooted(x, array.sources[0]), index))
+        else:
+            self._collect(array, places, result)
+
+    def now(self, x: Any) -> Any:
+        """Operands and settings with the values that variables in them have now."""
+        kind = type(x)
+        if kind in VARIABLES:
+            array = self._arrays.get(id(root_of(x)))
+            return self._elements.get(id(x), x) if array is None else self._array_now(x, array)
+        if kind is tuple or kind is list:
+            made = kind(map(self.now, x))
+            return made if any(a is not b for a, b in zip(made, x, strict=True)) else x
+        if kind is dict:
+            return dict(zip(x, map(self.now, x.values()), strict=True))
+        return x
+
+    def _array_now(self, x: Operand, array: _Array) -> Operand:
+        places = array.places(x)
+        source = array.only_source(places)
+        if source is not None:
+            return source
+        if not self._is_old(array, places):
+            if isinstance(x, View) and np.unique(array.source[places]).size <= _FEW:
+                return self._collect(array, places, stand_in(x))
+            root = root_of(x)
+            array.reset(self._collect(array, array.numbers, stand_in(root)))
+        return rerooted(x, array.sources[0])
+
+    @staticmethod
+    def _is_old(array: _Array, places: np.ndarray) -> bool:
+        """Whether nothing was written to some places."""
+        return not np.any(array.source[places])
+
+    def _collect(self, array: _Array, places: np.ndarray, result: Operand) -> Operand:
+        """Have an entry put parts together."""
+        places = np.ravel(places)
+        order = np.argsort(array.source[places], kind="stable")
+        numbers, starts = np.unique(array.source[places][order], return_index=True)
+        targets = np.split(order, starts[1:])
+        layout = [(target, array.place[places[target]]) for target in targets]
+        sources = [array.sources[number] for number in numbers]
+        self.entries.append((ASSIGN, result, sources, layout))
+        return result

@@ -1,0 +1,176 @@
+"""Parts of variables, by the places of their elements in the flattened array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.programs.ir.program import Shape, Value
+from varmat.programs.kernels import kept_kernel
+from varmat.programs.record.tape_programs import Node
+
+if TYPE_CHECKING:
+    from varmat.programs.build.builder import Builder
+    from varmat.programs.ir.program import Part, Place
+    from varmat.programs.record.tape_programs import TapeProgram
+    from varmat.typing import Operand
+
+Contribute = Callable[[Value], object]
+# Of each source: the places that its elements take in the result, and those in the source.
+Layout = Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+def place_at(places: np.ndarray) -> Place:
+    """Places as the offset and strides of a view, in bytes, if they are regular."""
+    if not places.ndim:
+        return 8 * int(places), ()
+    if not places.size:
+        return places
+    first = int(places.flat[0])
+    strides = [
+        int(places.take(1, axis).flat[0]) - first if n > 1 else 0
+        for axis, n in enumerate(places.shape)
+    ]
+    regular = np.array(first)
+    for n, stride in zip(places.shape, strides, strict=True):
+        regular = regular[..., None] + stride * np.arange(n)
+    if np.array_equal(places, regular):
+        return 8 * first, tuple(8 * stride for stride in strides)
+    return np.ascontiguousarray(places, np.int64)
+
+
+def part_at(builder: Builder, x: Value, place: Place, shape: Shape) -> Value:
+    """The elements of a value at a place."""
+    if isinstance(place, np.ndarray):
+        return builder.gather(x, place)
+    return builder.part(builder.contiguous(x), shape, *place)
+
+
+def taken(program: TapeProgram, node: Node, places: np.ndarray) -> tuple[Value, Contribute | None]:
+    """Elements of a node, and what takes a contribution to their adjoint; None for data."""
+    if node.value.is_constant:
+        return program.builder.constant(
+            np.asarray(node.value.data, float).reshape(-1)[places]
+        ), None
+    place, shape = place_at(places), places.shape
+    value = part_at(program.builder, node.value, place, shape)
+    return value, lambda g: node.parts.append((place, shape, g))
+
+
+class _Piece:
+    """Elements of one node, and their places in an array that is put together."""
+
+    def __init__(self, program: TapeProgram, node: Node, parts: Layout) -> None:
+        # One axis for the parts if they are of one shape, because then they often lie regularly.
+        join = np.stack if len({target.shape for target, _ in parts}) == 1 else _chained
+        targets, at = (join(each) for each in zip(*parts, strict=True))
+        self.node, self.targets, self.at, self.place = node, targets, at, place_at(targets)
+        self.value, self._contribute = taken(program, node, at)
+
+    def is_base(self, size: int) -> bool:
+        """Whether the whole array is that of the node, but for other pieces."""
+        return self.node.value.size == size and np.array_equal(self.targets, self.at)
+
+    def contribute(self, builder: Builder, g: Value, *, is_kept: bool) -> None:
+        """Hand on the part of an adjoint. A copy is kept where the next step may write over it."""
+        if self._contribute is not None:
+            c = part_at(builder, g, self.place, self.targets.shape)
+            self._contribute(builder.call(kept_kernel(c.shape), c) if is_kept else c)
+
+
+def _chained(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([each.reshape(-1) for each in arrays])
+
+
+def _pieces(
+    program: TapeProgram, size: int, sources: Sequence[Operand], layout: Layout
+) -> list[_Piece]:
+    """The elements of sources, those of one node together, and all data together."""
+    data, known = np.zeros(size), []
+    groups: dict[Node, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for source, (target, at) in zip(sources, layout, strict=True):
+        node, places = program.place(source)
+        if np.array_equal(at, np.arange(places.size)):
+            target, at = target.reshape(places.shape), places
+        else:
+            at = places.reshape(-1)[at]
+        if node.value.is_constant:
+            data[target] = np.reshape(node.value.data, -1)[at]
+            known.append(target)
+        else:
+            groups.setdefault(node, []).append((target, at))
+    if known:
+        node = Node(program.builder.constant(data))
+        groups[node] = [(_chained(known), _chained(known))]
+    return [_Piece(program, node, parts) for node, parts in groups.items()]
+
+
+class _Collected:
+    """An array made of pieces.
+
+    If one of them is the whole array as it was before parts were replaced, it is the `base`."""
+
+    def __init__(self, builder: Builder, shape: Shape, pieces: Sequence[_Piece]) -> None:
+        self.builder, self.shape, size = builder, shape, math.prod(shape)
+        self.base = next((piece for piece in pieces if piece.is_base(size)), None)
+        self.pieces = [piece for piece in pieces if piece is not self.base]
+
+    def value(self) -> Value:
+        parts = [(piece.place, piece.targets.shape, piece.value) for piece in self.pieces]
+        if self.base is None:
+            return self._assembled(parts)
+        before = self.builder.reshaped(self.base.node.value, self.shape)
+        if self._is_one_part:
+            return self.builder.written(before, *parts[0])
+        return self.builder.where(self._replaced(), self._assembled(parts), before)
+
+    def _assembled(self, parts: Sequence[Part]) -> Value:
+        is_partition = self.base is None and not any(
+            isinstance(place, np.ndarray) for place, _, _ in parts
+        )
+        # Parts are added, and only negative zeros keep the sign of zeros that are added to them.
+        zeros = None if is_partition else self.builder.constant(-0.0)
+        return self.builder.assemble(self.shape, parts, zeros)
+
+    @property
+    def _is_one_part(self) -> bool:
+        return len(self.pieces) == 1 and not isinstance(self.pieces[0].place, np.ndarray)
+
+    def _replaced(self) -> Value:
+        replaced = np.zeros(self.shape, bool)
+        for piece in self.pieces:
+            replaced.reshape(-1)[piece.targets] = True
+        return self.builder.constant(replaced)
+
+    def contribute(self, g: Value) -> None:
+        builder, base = self.builder, self.base
+        g = builder.full(g, self.shape)
+        is_base_reached = base is not None and not base.node.value.is_constant
+        for piece in self.pieces:
+            piece.contribute(builder, g, is_kept=is_base_reached)
+        if base is None or not is_base_reached:
+            return
+        zero = builder.constant(0.0)
+        if self._is_one_part:
+            (piece,) = self.pieces
+            rest = builder.written(g, piece.place, piece.targets.shape, zero)
+        else:
+            rest = builder.where(self._replaced(), zero, g)
+        base.node.contributions.append(builder.reshaped(rest, base.node.shape))
+
+
+def collected(
+    program: TapeProgram, shape: Shape, sources: Sequence[Operand], layout: Layout
+) -> tuple[Value, Contribute | None]:
+    """An array made of elements of others, each of which has one place in it."""
+    pieces = _pieces(program, math.prod(shape), sources, layout)
+    if len(pieces) > 1:
+        made = _Collected(program.builder, shape, pieces)
+        return made.value(), made.contribute
+    (piece,) = pieces
+    places = np.empty(math.prod(shape), np.int64)
+    places[piece.targets] = piece.at
+    return taken(program, piece.node, places.reshape(shape))
