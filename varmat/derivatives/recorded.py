@@ -64,22 +64,17 @@ class Recorded(Recordings):
         return type(self), (self.function, self.argnums, self.runner)
 
     def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
+        x, others = (args[0], args[1:]) if args else (None, ())
         if (
-            not named
-            and self.argnums == 0
-            and args
-            and type(args[0]) is np.ndarray
-            and args[0].dtype is FLOAT64
+            type(x) is np.ndarray
+            and x.dtype is FLOAT64
+            and not named
+            and (not others or all(type(each) is bool for each in others))
         ):
-            others = args[1:]
-            run = (
-                self._by_shape.get((args[0].shape, *others))
-                if all(type(x) is bool for x in others)
-                else None
-            )
+            run = self._by_shape.get((x.shape, *others))
             if run is not None:
                 try:
-                    value, gradient = run(args[:1])
+                    value, gradient = run((x,))
                 except ElsewhereError:
                     return self._eager(*args)
                 return (value, gradient) if math.isfinite(value) else self._eager(*args)
@@ -189,7 +184,7 @@ class Recorded(Recordings):
         alone = [
             each
             for each in recordings
-            if len(each.structures) == 1 and all(type(x) is bool for x in each.others.values())
+            if self.argnums == 0 and all(type(x) is bool for x in each.others.values())
         ]
         by_position = [
             each for each in alone if [*each.others] == [*range(1, len(each.others) + 1)]

@@ -464,12 +464,13 @@ def test_columns_of_rows_of_eight(function):
         np.testing.assert_allclose(run([x])[1], function(x[:, columns].copy()), 4e-16)
 
 
+def pages() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_memory_is_flat_where_recordings_are_made_and_dropped() -> None:
     """A compilation that kept what LLVM works with would grow by 0.1 MB each time."""
-
-    def pages() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1])
 
     recorded = vm.recorded(lambda x: np.sum(np.exp(x)), runner="numpy")
     recorded(np.ones(30))
@@ -478,3 +479,24 @@ def test_memory_is_flat_where_recordings_are_made_and_dropped() -> None:
         runner_for(recorded.program, "native")
         before = pages() if i == 50 else before
     assert (pages() - before) * 4096 < 4e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_a_live_recording_is_small() -> None:
+    """An engine that made its code would keep 0.8 MB for it."""
+    recorded = vm.recorded(lambda x: np.sum(np.exp(x)), runner="numpy")
+    recorded(np.ones(30))
+    alive = [runner_for(recorded.program, "native") for _ in range(5)]
+    before = pages()
+    alive += [runner_for(recorded.program, "native") for _ in range(40)]
+    assert (pages() - before) * 4096 < 40 * 0.3e6
+
+
+def test_the_function_of_a_program_keeps_its_code() -> None:
+    x, gradient = np.linspace(0.0, 1.0, 5), np.empty(5)
+    recorded = vm.recorded(lambda x: np.sum(np.exp(x)), runner="numpy")
+    value, expected = recorded(x)
+    call = NativeRunner(recorded.program)._call
+    gc.collect()
+    assert call(x, gradient) == pytest.approx(value, rel=1e-15)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-15)

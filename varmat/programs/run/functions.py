@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from llvmlite import binding, ir
+
+from varmat.programs.run.compiler import Compiled, declared
 
 __all__ = ["LANES", "PARTS", "SUPPORTED", "Functions"]
 
@@ -231,7 +233,7 @@ class Functions:
         if name in _INTRINSICS:
             return self._intrinsic(builder, _INTRINSICS[name], *x)
         if name in _WRITTEN:
-            return builder.call(self._function(name), x)
+            return self._call(builder, name, *x)
         other = {"negative": builder.fneg, "where": builder.select}
         return builder.fcmp_unordered("!=", *x) if name == "not_equal" else other[name](*x)
 
@@ -269,26 +271,38 @@ class Functions:
             x = b.fmul(x, x)
         return terms[0]
 
-    def _function(self, name: str) -> ir.Function:
-        """The LLVM function of a name, which is written on first use.
+    def _call(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
+        """Call a function of `_WRITTEN`.
 
         Those of vectors are inlined, because a call would spill all vector registers. Those of
-        numbers are not: a program may call them at hundreds of places.
+        numbers are compiled once in a process: a program may call them at hundreds of places.
         """
-        full = f"{name}.{self._suffix}"
-        if full not in self.module.globals:
-            f = ir.Function(self.module, ir.FunctionType(self.kind, [self.kind]), full)
+        full, is_far = self.full_name(name), name.startswith("far")
+        if self.width == 1 or is_far:
+            _compiled(name, self.width)
+            f = declared(self.module, full, ir.FunctionType(self.kind, [self.kind]))
+            f.attributes.update({"nounwind", "readnone", *(["cold"] * is_far)})
+        else:
+            for each in _written(name, self.width).functions:
+                self.module.globals.setdefault(each.name, each)
+        return b.call(self.module.globals[full], [x])
+
+    def full_name(self, name: str) -> str:
+        return f"varmat.{name}.{self._suffix}"
+
+    def write(self, name: str) -> None:
+        """Write a function of `_WRITTEN` into the module."""
+        f = _Written(self.module, ir.FunctionType(self.kind, [self.kind]), self.full_name(name))
+        if self.width > 1 and not name.startswith("far"):
             f.linkage = "internal"
-            f.attributes.add("noinline" if self.width == 1 else "alwaysinline")
-            b = ir.IRBuilder(f.append_basic_block())
-            special = {
-                "arctan": self._arctan, "cos": self._sine, "divide1p": self._divide1p,
-                "sin": self._sine,
-            }  # fmt: skip
-            other = self._logarithm if name.startswith("log") else self._exponential
-            write = special.get(name, other)
-            b.ret(write(b, name, f.args[0]))
-        return self.module.globals[full]
+            f.attributes.add("alwaysinline")
+        special = {
+            "arctan": self._arctan, "cos": self._sine, "divide1p": self._divide1p,
+            "far_cos": self._far, "far_sin": self._far, "sin": self._sine,
+        }  # fmt: skip
+        other = self._logarithm if name.startswith("log") else self._exponential
+        b = ir.IRBuilder(f.append_basic_block())
+        b.ret(special.get(name, other)(b, name, f.args[0]))
 
     def _divide1p(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
         """``x / (1 + x)`` where ``x > -1`` is finite, as if the sum were not rounded."""
@@ -447,13 +461,16 @@ class Functions:
             suffix = f"v{self.width}i1"
             is_any = self._intrinsic(b, "vector.reduce.or", is_far, result=_TRUTH, suffix=suffix)
         before = b.block
-        with b.if_then(is_any, likely=False):
-            made = b.select(is_far, self._intrinsic(b, name, x), near)
+        with b.if_then(is_any):
+            made = b.select(is_far, self._call(b, f"far_{name}", x), near)
             far = b.block
         result = b.phi(self.kind)
         result.add_incoming(near, before)
         result.add_incoming(made, far)
         return result
+
+    def _far(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
+        return self._intrinsic(b, name.removeprefix("far_"), x)
 
     def _arctan(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
         one, quarter = self.constant(1.0), (_HALF_PI[0] / 2, _HALF_PI[1] / 2)
@@ -476,3 +493,30 @@ class Functions:
         total, error = self._sum(b, high, t)
         tail = self._fma(b, b.fmul(t, z), self._polynomial(b, z, _ARCTAN), b.fadd(error, low))
         return self._intrinsic(b, "copysign", b.fadd(total, tail), x)
+
+
+class _Written(ir.Function):  # type: ignore[misc]  # llvmlite has no types
+    """A function that is put into several modules: its text is made once."""
+
+    @cached_property
+    def _text(self) -> str:
+        return str(super().__str__())
+
+    def __str__(self) -> str:
+        return self._text
+
+
+@cache
+def _written(name: str, width: int) -> ir.Module:
+    module = ir.Module()
+    Functions(module, width).write(name)
+    return module
+
+
+@cache
+def _compiled(name: str, width: int) -> Compiled:
+    """A function as machine code, which other code finds by its name."""
+    full = Functions(ir.Module(), width).full_name(name)
+    code = Compiled(_written(name, width))
+    binding.add_symbol(full, code.address(full))
+    return code

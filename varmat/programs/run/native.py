@@ -28,19 +28,21 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays
     from varmat.programs.ir.program import Array
     from varmat.programs.run.repeat import Given
+    from varmat.typing import Function
 
 
 # Bytes of scratch memory that are taken from the stack.
 ON_STACK = 1 << 16
 # Bytes from a NumPy array to the address of its elements: those of an object's head.
 DATA = object.__basicsize__
+# How Python calls a function: with the addresses of its arguments, and their number.
+METH_FASTCALL = 0x80
 # Points in the first slice of a map, and about how many seconds a later one takes at most: an
 # interrupt waits for one slice.
 FIRST_SLICE = 16
 SLICE = 0.05
 
 _PYTHON = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))
-_CALL = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.py_object, ctypes.py_object)
 _MANY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
@@ -117,7 +119,7 @@ class NativeRunner:
         self._code = Compiled(module)
         self.address = self._code.address("many")
         self._many = _MANY(self.address)
-        self._call = _CALL(self._code.address("single")) if self._single else None
+        self._call = _function(self._code, "single") if self._single else None
 
     # --- steps that call Python ---
 
@@ -181,8 +183,8 @@ class NativeRunner:
         if self._single and not self.calls_python:
             (x,) = arguments
             gradient = np.empty(self._shape)
-            if not (x.ndim == 1 and x.flags.c_contiguous and x.dtype == FLOAT):
-                x = np.ascontiguousarray(x, FLOAT).reshape(-1)
+            if not (x.dtype is FLOAT and x.flags.c_contiguous):
+                x = np.ascontiguousarray(x, FLOAT)
             return [self._call(x, gradient), gradient]  # type: ignore[misc]
         program = self.program
         given = [
@@ -291,21 +293,53 @@ def _free(b: ir.IRBuilder, code: Code, memory: ir.Value | None) -> None:
         b.call(declared(code.module, "free", kind), [memory])
 
 
+def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *given: ir.Value) -> ir.Value:
+    """Call a function of Python's C interface."""
+    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    kind = ir.FunctionType(result, [x.type for x in given])
+    return b.call(b.inttoptr(INT(address), kind.as_pointer()), given)
+
+
 def _single(module: ir.Module, code: Code) -> None:
-    """A function of two NumPy arrays, the point and the place of the gradient, to the value; nan
-    where the run ended.
+    """A function in C's terms of Python, of two NumPy arrays, the point and the place of the
+    gradient, to the value; nan where the run ended.
     """
-    f = ir.Function(module, ir.FunctionType(DOUBLE, [POINTER, POINTER]), "single")
+    f = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT]), "single")
     b = ir.IRBuilder(f.append_basic_block())
     x, gradient = (
-        b.load(b.gep(each, [INT(DATA)], source_etype=BYTE), typ=POINTER) for each in f.args
+        b.load(b.gep(b.load(place, typ=POINTER), [INT(DATA)], source_etype=BYTE), typ=POINTER)
+        for place in (f.args[1], b.gep(f.args[1], [INT(1)], source_etype=POINTER))
     )
     value = b.alloca(DOUBLE)
+    thread = _of_python(b, "PyEval_SaveThread", POINTER)
     scratch, freed = _scratch(b, code)
     status = b.call(code.function, [x, value, gradient, scratch])
-    found = b.load(value, typ=DOUBLE)
     _free(b, code, freed)
-    b.ret(b.select(b.icmp_unsigned("==", status, INT(0)), found, DOUBLE(math.nan)))
+    _of_python(b, "PyEval_RestoreThread", ir.VoidType(), thread)
+    found = b.load(value, typ=DOUBLE)
+    found = b.select(b.icmp_unsigned("==", status, INT(0)), found, DOUBLE(math.nan))
+    b.ret(_of_python(b, "PyFloat_FromDouble", POINTER, found))
+
+
+class _Definition(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def _function(code: Compiled, name: str) -> Function:
+    """A function in C's terms of Python as an object, which keeps its code alive."""
+    held = code, _Definition(name.encode(), code.address(name), METH_FASTCALL, None)
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    made: Function = new(("PyCFunction_NewEx", ctypes.pythonapi))(
+        ctypes.addressof(held[1]), held, None
+    )
+    return made
 
 
 def _many(module: ir.Module, code: Code) -> None:
