@@ -9,15 +9,14 @@ products, and each value that a result needs is computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
-from types import FunctionType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.elementwise import Elementwise, for_arrays
-from varmat.core.operators import ANSWERS
+from varmat.core.elementwise import ROWS, Elementwise, for_arrays
 from varmat.functions.special.log_incomplete import SLOPES
 from varmat.programs import kernels
 from varmat.programs.build import Symbol, lift
@@ -28,7 +27,6 @@ from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels import SELECT, Kernel, Reduce, ufunc_kernel
 from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
 from varmat.programs.kernels.guards import Unless
-from varmat.programs.run.emit import function_of_program
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand
@@ -36,6 +34,11 @@ if TYPE_CHECKING:
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.
 VECTOR = (7,)
+# Of numbers and variables these take less time than the ufuncs.
+OPERATORS: dict[np.ufunc, Function] = {
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
+    np.divide: operator.truediv, np.negative: operator.neg, np.power: operator.pow,
+}  # fmt: skip
 
 
 class Outline:
@@ -50,7 +53,6 @@ class Outline:
     """
 
     def __init__(self, row: Operand, quick: bool = False) -> None:
-        self._title = f"{row.name}, element by element"
         self.builder = _Elements()
         self.symbols = {
             name: Symbol(self.builder, self.builder.argument(VECTOR)) for name in row.operands
@@ -67,36 +69,47 @@ class Outline:
 
     def function(self, results: Iterable[Operand], given: Sequence[Value] = ()) -> Function:
         """A function of the arguments, of any kinds, and of given values, to a list of results."""
-        letters = {name: x.value for name, x in self.symbols.items()}
-        letters |= {f"given_{i}": value for i, value in enumerate(given)}
+        arguments = [*(x.value for x in self.symbols.values()), *given]
         outputs = [self.value(x) for x in results]
-        program = Program([*letters.values()], self.builder.steps, outputs)
-        compiled, _ = function_of_program(program, [*letters], self._title)
-        # In place of functions of arrays, the functions of any kinds.
-        general = {kernel.name: for_arrays(row.name) for kernel, row in self.builder.rows.items()}
-        namespace = compiled.__globals__ | general | {"where": np.where, "number": no_change}
-        function = FunctionType(compiled.__code__, namespace)
+        places = {value: i for i, value in enumerate(arguments)}
+        inside, known = cone(outputs, places), [None] * len(arguments)
+        for value in inside:
+            if value.step is None and value not in places:
+                places[value] = len(known)
+                known.append(value.data.item())
+        # In the order of the function: the sums of its derivatives are then taken in that order.
+        plan = []
+        for step in self.builder.steps:
+            (value,) = step.results or (None,)
+            if value in inside and value not in places:
+                plan.append((self._called(step.kernel), [places[v] for v in step.operands]))
+                places[value] = len(places)
+        found = [places[v] for v in outputs]
 
         def every(*values: Operand) -> list[Operand]:
-            first, others = function(*values)
-            return [first, *others]
+            made = [*values, *known[len(values) :]]
+            for function, operands in plan:
+                made.append(function(*[made[i] for i in operands]))
+            return [made[i] for i in found]
 
         return every
 
+    def _called(self, kernel: Kernel) -> Function:
+        """What computes a step for operands of any kinds."""
+        if isinstance(kernel, kernels.Ufunc):
+            return OPERATORS.get(kernel.ufunc, kernel.ufunc)
+        return np.where if kernel is SELECT else for_arrays(self.builder.rows[kernel].name)
 
-def no_change(x: Operand) -> Operand:
-    return x
 
-
-def cone(values: Iterable[Value]) -> set[Value]:
-    """These values and all from which they are computed."""
+def cone(values: Iterable[Value], ends: Container[Value] = ()) -> set[Value]:
+    """These values and all from which they are computed, but not from what the ends are."""
     found: set[Value] = set()
     left = [*values]
     while left:
         value = left.pop()
         if value not in found:
             found.add(value)
-            left += value.step.operands if value.step is not None else ()
+            left += value.step.operands if value.step is not None and value not in ends else ()
     return found
 
 
@@ -258,8 +271,9 @@ class _Elements(Sums):
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
         """A step for a ufunc, or for the function that the table has in its place."""
-        row = ANSWERS.get(ufunc)
-        if isinstance(row, Elementwise) and row.ufunc is not ufunc:
+        name = ufunc.__name__
+        row = ROWS.get(name)
+        if row is not None and row.ufunc is not ufunc and getattr(np, name, None) is ufunc:
             return self.apply_row(self, row, [*operands])
         return super().ufunc(ufunc, *operands)
 
