@@ -72,7 +72,8 @@ class Outline:
         arguments = [*(x.value for x in self.symbols.values()), *given]
         outputs = [self.value(x) for x in results]
         places = {value: i for i, value in enumerate(arguments)}
-        inside, known = cone(outputs, places), [None] * len(arguments)
+        inside = cone(outputs, places)
+        known: list[Operand] = [None] * len(arguments)
         for value in inside:
             if value.step is None and value not in places:
                 places[value] = len(known)
@@ -80,7 +81,7 @@ class Outline:
         # In the order of the function: the sums of its derivatives are then taken in that order.
         plan = []
         for step in self.builder.steps:
-            (value,) = step.results or (None,)
+            value = step.results[0]
             if value in inside and value not in places:
                 plan.append((self._called(step.kernel), [places[v] for v in step.operands]))
                 places[value] = len(places)
