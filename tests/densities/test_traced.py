@@ -12,7 +12,7 @@ import pytest
 import varmat as vm
 from varmat.densities.traced import CarefulSums, Names, Sums, abbreviations, names_in
 from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, Univariate
-from varmat.programs.build import Symbol
+from varmat.programs.build.symbol import Symbol
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.run.emit import function_of_program
 

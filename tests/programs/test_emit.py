@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varmat.programs.build import Scope, Symbol
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.expressions import Scope
+from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels.counts import Total
 from varmat.programs.kernels.guards import Unless

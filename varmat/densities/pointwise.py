@@ -11,7 +11,8 @@ import numpy as np
 from varmat.core.operation import Saved
 from varmat.densities.density import Density, Kept, ieee
 from varmat.densities.traced import names_in
-from varmat.programs.build import require, scope_of
+from varmat.programs.build.expressions import scope_of
+from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, PointwiseCall, Result, Setting

@@ -18,11 +18,12 @@ from varmat.densities.traced import with_value
 from varmat.densities.univariate import IS_VARIABLE, Univariate
 from varmat.functions.special.log_incomplete import SLOPES
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.build import Scope, Symbol, apply_row, lift
 from varmat.programs.build.arithmetic import ADD, SUBTRACT
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.expressions import Scope, apply_row
+from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.program import Shape, Step, Value
-from varmat.programs.kernels import MATMUL
+from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.sparse import product_step
 from varmat.programs.record.entries import structured
 from varmat.programs.record.tape_programs import WRITERS, Operands, TapeProgram, writes

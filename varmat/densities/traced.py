@@ -17,13 +17,15 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.special.log_incomplete import SLOPES
-from varmat.programs.build import Scope, Symbol, compiled, lift
 from varmat.programs.build.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.expressions import Scope, compiled
+from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.program import Program, Value
-from varmat.programs.kernels import Function, Reduce, ufunc_kernel
 from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
+from varmat.programs.kernels.elementwise import Function, ufunc_kernel
 from varmat.programs.kernels.guards import Unless
+from varmat.programs.kernels.reductions import Reduce
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result

@@ -33,7 +33,7 @@ from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
 from varmat.densities.univariate import Quick, Univariate, argument_lines
 from varmat.functions.checks import fixed, is_held
-from varmat.programs.build import Symbol
+from varmat.programs.build.symbol import Symbol
 
 if TYPE_CHECKING:
     from varmat.core.operation import Operation

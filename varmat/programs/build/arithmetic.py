@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.program import FLOAT, Value
-from varmat.programs.kernels import ufunc_kernel
+from varmat.programs.kernels.elementwise import ufunc_kernel
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder

@@ -25,6 +25,7 @@ from varmat.programs.build.arithmetic import (
     is_product,
     peeled,
 )
+from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import (
     BOOL,
     FLOAT,
@@ -37,21 +38,11 @@ from varmat.programs.ir.program import (
     broadcast_strides,
     contiguous_strides,
 )
-from varmat.programs.kernels import (
-    GATHER,
-    GUARD,
-    MATMUL,
-    SELECT,
-    SUM,
-    Accumulate,
-    Assemble,
-    GuardBetween,
-    Kernel,
-    Reduce,
-    Write,
-    copy_kernel,
-    ufunc_kernel,
-)
+from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
+from varmat.programs.kernels.guards import GUARD, GuardBetween
+from varmat.programs.kernels.matrices import MATMUL
+from varmat.programs.kernels.places import GATHER, Assemble, Write, copy_kernel
+from varmat.programs.kernels.reductions import SUM, Accumulate, Reduce
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

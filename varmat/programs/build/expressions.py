@@ -20,7 +20,7 @@ from varmat.programs.build.symbol import (
     lift,
 )
 from varmat.programs.ir.program import Value
-from varmat.programs.kernels import Function
+from varmat.programs.kernels.elementwise import Function
 from varmat.programs.record.conditions import COMPARISON_OF, FIXED, SELECTION
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.programs.build.contractions import contracted
 from varmat.programs.build.symbol import (
-    ANSWERS,
     Symbol,
     builder_of,
     diagonal,
@@ -19,26 +19,17 @@ from varmat.programs.build.symbol import (
     refuse,
     stacked,
 )
-from varmat.programs.kernels import Gufunc
+from varmat.programs.kernels.matrices import (
+    CHOLESKY,
+    DETERMINANT,
+    INVERSE,
+    LOG_DETERMINANT,
+    SOLVE,
+    SOLVE_ONE,
+)
 
 if TYPE_CHECKING:
-    from varmat.typing import Axis, Operand, Setting
-
-_LINALG = np.linalg._umath_linalg
-
-
-CHOLESKY, INVERSE, DETERMINANT = (
-    Gufunc(_LINALG.cholesky_lo),
-    Gufunc(_LINALG.inv),
-    Gufunc(_LINALG.det),
-)
-
-
-SOLVE, SOLVE_ONE, LOG_DETERMINANT = (
-    Gufunc(_LINALG.solve),
-    Gufunc(_LINALG.solve1),
-    Gufunc(_LINALG.slogdet),
-)
+    from varmat.typing import Axis, Function, Operand, Setting
 
 
 def _where(condition: Operand, x: Operand, y: Operand) -> Symbol:
@@ -98,7 +89,8 @@ def _flipped(x: Symbol, axis: Axis = None) -> Symbol:
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
 
 
-ANSWERS |= {
+# What answers when one of NumPy's functions is called on symbols.
+ANSWERS: dict[Function, Function] = {
     np.shape: lambda x: x.shape,
     np.ndim: lambda x: x.ndim,
     np.size: lambda x: x.size,
@@ -154,4 +146,5 @@ ANSWERS |= {
         reduced(x, np.add, axis) / (x.size / max(math.prod(reduced(x, np.add, axis).shape), 1))
     ),
     np.flip: _flipped,
+    np.einsum: contracted,
 }

@@ -25,10 +25,9 @@ from varmat.programs.ir.program import BOOL, FLOAT, Value
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Axis, Function, Index, Operand, Setting, Settings
+    from varmat.programs.ir.kernel import Kernel
+    from varmat.typing import Axis, Function, Index, Operand, Setting, Settings, Shape
 
-# What answers when one of NumPy's functions is called on symbols; `numpy_functions` fills it.
-ANSWERS: dict[Function, Function] = {}
 _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_not})
 _AS_LOGICAL = {
     np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor,
@@ -244,6 +243,8 @@ class Symbol:
     def __array_function__(
         self, function: Function, types: object, args: Sequence[Operand], kwargs: Settings
     ) -> Operand:
+        from varmat.programs.build.numpy_functions import ANSWERS
+
         answer = ANSWERS.get(function)
         return refuse() if answer is None else answer(*args, **kwargs)
 
@@ -389,3 +390,31 @@ def stacked(arrays: Sequence[Operand], axis: int = 0) -> Operand:
 
 def diagonal(x: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
     return x.part(x.builder.view(x.value, lambda a: np.diagonal(a, offset, axis1, axis2)))
+
+
+def called(kernel: Kernel, *operands: Operand) -> list[Symbol]:
+    """The results of a kernel of contiguous arrays."""
+    builder = builder_of(*operands)
+    return [
+        Symbol(builder, v)
+        for v in builder.apply(kernel, *(builder.contiguous(lift(builder, x)) for x in operands))
+    ]
+
+
+def as_symbols(*operands: Operand) -> list[Symbol]:
+    """Symbols and plain values as symbols."""
+    builder = builder_of(*operands)
+    return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
+
+
+def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
+    """Zeros with the elements of a vector added at places of the flattened array."""
+    return x.of(x.builder.assemble(shape, [(np.asarray(places, np.int64), x.shape, x.value)]))
+
+
+def require(condition: Operand) -> None:
+    """End the run where a condition does not hold for all elements."""
+    if isinstance(condition, Symbol):
+        condition.builder.guard(condition.builder.truth(condition.value))
+    elif not np.all(condition):
+        refuse()

@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.plain_arrays import BLOCK, blocks
+from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import BOOL, FLOAT, Layout, Program, Step, Value
-from varmat.programs.kernels import Kernel, Matmul, Reduce, Select, Sum, Ufunc
+from varmat.programs.kernels.elementwise import Select, Ufunc
+from varmat.programs.kernels.matrices import Matmul
+from varmat.programs.kernels.reductions import Reduce, Sum
 from varmat.programs.passes.rewriter import Rewriter
 
 if TYPE_CHECKING:

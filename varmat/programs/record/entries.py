@@ -21,17 +21,12 @@ from varmat.core.rules import OPERANDS, ZERO
 from varmat.core.tape import Rule
 from varmat.core.variables import ARRAYS, Outputs, View
 from varmat.plain_arrays import is_basic, unbroadcast
-from varmat.programs.build import (
-    Scope,
-    Symbol,
-    UntraceableError,
-    Written,
-    apply_row,
-    lift,
-    plain_or_symbol,
-)
+from varmat.programs.build.expressions import Scope, apply_row, plain_or_symbol
+from varmat.programs.build.symbol import Symbol, UntraceableError, lift
+from varmat.programs.build.written import Written
 from varmat.programs.ir.program import FLOAT, OBJECT, Shape, Value
-from varmat.programs.kernels import PythonCall, kept_kernel
+from varmat.programs.kernels.places import kept_kernel
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.tape_programs import Node, Operands, TapeProgram, place_of, writes
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from varmat.core.tape import ALWAYS
 from varmat.core.variables import VARIABLES, Outputs, Var, VarMat, View, new
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.ir.program import Step, Value, contiguous_strides
-from varmat.programs.kernels import Loop, PythonCall
+from varmat.programs.kernels.loop import Loop
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.loop_bodies import Body, Rows
 from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch, root_of
 from varmat.programs.record.tape_programs import Node, TapeProgram, operands_of
