@@ -206,7 +206,8 @@ def write(o: Operands) -> tuple[Any, Any]:
         value = o.number(smaller(rng, part.shape))
         array = o.arrays[1]
     part[...] = array
-    return o.builder.call(Write(whole, (offset, part.strides), part.shape), before, value), expected
+    place, kernel = (offset, part.strides), partial(Write, has_base=True, replaces=True)
+    return o.builder.call(kernel(whole, (place,), (part.shape,)), before, value), expected
 
 
 def triangular(transposed: bool) -> Case:
