@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE
 from varmat.densities.traced import CarefulSums, Outline, Replay, Sums, single_step
-from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, Univariate
-from varmat.programs.build import Symbol, lift
+from varmat.densities.univariate import Univariate
+from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.passes import without_dead_steps
 from varmat.programs.run.emit import function_of_program
 

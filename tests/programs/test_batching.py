@@ -261,7 +261,7 @@ def test_guards_of_a_batch_are_one():
 
 
 def test_calls_of_python_stay_in_order():
-    from varmat.programs.kernels import PythonCall
+    from varmat.programs.kernels.python_calls import PythonCall
 
     builder, calls = Builder(), []
     x = builder.argument((20,))

@@ -14,7 +14,10 @@ from layouts import laid_out, returning, run_all, shape, smaller
 from varmat.programs.build.builder import Builder, is_partition
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import FLOAT, Program, Value
-from varmat.programs.kernels import GATHER, PythonCall, Reduce, ufunc_kernel
+from varmat.programs.kernels.elementwise import ufunc_kernel
+from varmat.programs.kernels.places import GATHER
+from varmat.programs.kernels.python_calls import PythonCall
+from varmat.programs.kernels.reductions import Reduce
 from varmat.programs.passes import without_dead_steps
 
 X, Y = (

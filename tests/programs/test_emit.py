@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varmat.programs.build import Scope, Symbol
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels.counts import Total
 from varmat.programs.kernels.guards import Unless
@@ -52,14 +52,15 @@ class Traced:
 
     def __init__(self) -> None:
         self.builder = Builder()
-        letters = {
-            name: Symbol(self.builder, self.builder.argument((7,) if name < "x" else ()))
-            for name in "abx"
-        }
-        self.scope = Scope(self.builder, letters, LET)
+        self.scope: dict[str, Any] = dict(FUNCTIONS)
+        for name in "abx":
+            argument = self.builder.argument((7,) if name < "x" else ())
+            self.scope[name] = Symbol(self.builder, argument)
+        for name, expression in LET.items():
+            self.scope[name] = eval(expression, self.scope)
 
     def value(self, expression: str) -> Any:
-        return self.scope.evaluate(expression)
+        return lift(self.builder, eval(expression, self.scope))
 
     def functions(
         self, *outputs: Any, title: str = "test", by_blocks: bool = False

@@ -13,7 +13,7 @@ from recordings import EVERY_RUNNER, LARGE, agree, vectors
 import varmat as vm
 from varmat.core.operation import Saved
 from varmat.programs.ir.memory import Plan
-from varmat.programs.kernels import PythonCall
+from varmat.programs.kernels.python_calls import PythonCall
 
 
 def test_operations_of_ones_own_may_return_other_numbers():

@@ -10,7 +10,7 @@ import pytest
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import BOOL, ElsewhereError, Program, Value
-from varmat.programs.kernels import Loop
+from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised
 from varmat.programs.passes.fission import LONG, fissioned
 from varmat.programs.run import runner_for

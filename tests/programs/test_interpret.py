@@ -9,7 +9,8 @@ import varmat as vm
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Program
-from varmat.programs.kernels import PythonCall, ufunc_kernel
+from varmat.programs.kernels.elementwise import ufunc_kernel
+from varmat.programs.kernels.python_calls import PythonCall
 
 
 def program() -> Program:

@@ -15,29 +15,17 @@ import scipy.special
 from layouts import Operands, laid_out, returning, run_all, shape, smaller
 from recordings import RUNNERS
 
-from varmat.programs import kernels
 from varmat.programs.build.builder import Builder, is_partition
+from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Value
-from varmat.programs.kernels import (
-    GATHER,
-    GUARD,
-    MATMUL,
-    SELECT,
-    SUM,
-    Accumulate,
-    Assemble,
-    Function,
-    GuardBetween,
-    Gufunc,
-    Loop,
-    PythonCall,
-    Reduce,
-    SolveTriangular,
-    Write,
-    copy_kernel,
-    kept_kernel,
-    ufunc_kernel,
-)
+from varmat.programs.kernels import elementwise, guards, matrices, places, python_calls, reductions
+from varmat.programs.kernels.elementwise import SELECT, Function, ufunc_kernel
+from varmat.programs.kernels.guards import GUARD, GuardBetween
+from varmat.programs.kernels.loop import Loop
+from varmat.programs.kernels.matrices import MATMUL, Gufunc, SolveTriangular
+from varmat.programs.kernels.places import GATHER, Assemble, Write, copy_kernel, kept_kernel
+from varmat.programs.kernels.python_calls import PythonCall
+from varmat.programs.kernels.reductions import SUM, Accumulate, Reduce
 from varmat.programs.run import runner_for
 
 # A case takes a maker of operands. It returns the results of a kernel and the expected results.
@@ -218,7 +206,8 @@ def write(o: Operands) -> tuple[Any, Any]:
         value = o.number(smaller(rng, part.shape))
         array = o.arrays[1]
     part[...] = array
-    return o.builder.call(Write(whole, (offset, part.strides), part.shape), before, value), expected
+    place, kernel = (offset, part.strides), partial(Write, has_base=True, replaces=True)
+    return o.builder.call(kernel(whole, (place,), (part.shape,)), before, value), expected
 
 
 def triangular(transposed: bool) -> Case:
@@ -364,18 +353,20 @@ def test_guards_of_a_number(runner: str) -> None:
 
 def test_every_kernel_has_a_case() -> None:
     """Some kernels have a test of their own instead."""
-    tested = {type(GUARD), GuardBetween, kernels.Loop}
+    tested = {type(GUARD), GuardBetween}
     for case in CASES.values():
         o = Operands(np.random.default_rng(3))
         case(o)
         tested |= {type(step.kernel) for step in o.builder.steps}
     tested |= {type(MATMUL), Assemble, Loop}
+    modules = (elementwise, guards, matrices, places, python_calls, reductions)
     everything = {
         kind
-        for kind in vars(kernels).values()
-        if isinstance(kind, type) and issubclass(kind, kernels.Kernel)
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, Kernel)
     }
-    assert everything - tested == {kernels.Kernel}
+    assert everything - tested == {Kernel, guards.Unless}
 
 
 def test_shapes_and_types_of_results_are_known_in_advance() -> None:

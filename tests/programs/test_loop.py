@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varmat.programs.build import Symbol
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.loops import loop
+from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program
-from varmat.programs.kernels import Loop
+from varmat.programs.kernels.loop import Loop
 from varmat.programs.run import runner_for
 
 

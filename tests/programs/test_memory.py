@@ -14,7 +14,9 @@ from varmat.programs.build.arithmetic import ADD, MULTIPLY, NEGATIVE
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.memory import LINE, Plan, overwritable
 from varmat.programs.ir.program import BOOL, OBJECT, Program, Step, Value
-from varmat.programs.kernels import SELECT, SUM, Reduce, copy_kernel, ufunc_kernel
+from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
+from varmat.programs.kernels.places import copy_kernel
+from varmat.programs.kernels.reductions import SUM, Reduce
 
 
 def check_plan(program: Program) -> None:

@@ -16,7 +16,10 @@ from varmat.programs.ir.program import (
     element_places,
     read_values,
 )
-from varmat.programs.kernels import GUARD, PythonCall, copy_kernel, ufunc_kernel
+from varmat.programs.kernels.elementwise import ufunc_kernel
+from varmat.programs.kernels.guards import GUARD
+from varmat.programs.kernels.places import copy_kernel
+from varmat.programs.kernels.python_calls import PythonCall
 
 EXP, ADD = ufunc_kernel(np.exp), ufunc_kernel(np.add)
 

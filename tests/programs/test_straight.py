@@ -16,7 +16,7 @@ from recordings import EVERY_RUNNER, RUNNERS, agree
 
 import varmat as vm
 from varmat.functions.special.gamma_differences import zeta_difference_straight
-from varmat.programs import build
+from varmat.programs.build.factorisations import ONE_GO, UNROLLED
 from varmat.programs.ir.interpret import interpret
 
 ROWS = np.random.default_rng(3).normal(size=(4, 3))
@@ -260,7 +260,7 @@ def test_systems_of_a_loop_are_one_stack() -> None:
     lambda a: vm.multi_normal_lpdf(np.ones((2, len(a))), 0.5, a),
 ])  # fmt: skip
 def test_larger_systems_are_solved_by_halves(f: Any) -> None:
-    rng, n = np.random.default_rng(0), build.ONE_GO + 9
+    rng, n = np.random.default_rng(0), ONE_GO + 9
     a, b = (x @ x.T + n * np.eye(n) for x in rng.normal(size=(2, n, n)))
     recorded = agree(f, (a,), (b,), rtol=TWELVE)
     assert not recorded.program.python_steps()
@@ -271,7 +271,7 @@ def test_large_matrices_call_python() -> None:
     """For large matrices LAPACK works block by block, and keeps its factors for the reverse
     pass.
     """
-    a = 2.0 * np.eye(build.UNROLLED + 1)
+    a = 2.0 * np.eye(UNROLLED + 1)
     for f in (
         np.linalg.inv,
         np.linalg.cholesky,

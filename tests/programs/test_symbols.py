@@ -13,9 +13,10 @@ from layouts import returning, run_all
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
-from varmat.programs.build import Symbol, UntraceableError, apply_row, lift
 from varmat.programs.build.builder import Builder
-from varmat.programs.kernels import Function
+from varmat.programs.build.expressions import apply_row
+from varmat.programs.build.symbol import Symbol, UntraceableError, lift
+from varmat.programs.kernels.elementwise import Function
 
 X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4])
 

@@ -17,7 +17,7 @@ from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straight, softmax
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.programs.build import refuse, spread_back
+from varmat.programs.build.symbol import refuse, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result

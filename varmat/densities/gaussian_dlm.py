@@ -20,7 +20,7 @@ from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
 from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
-from varmat.programs.build import refuse, require
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Operand, Result, Value

@@ -30,9 +30,9 @@ from varmat.densities.density import (
     typed,
     zero_or_one,
 )
+from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.row_pass import Pass, Sums, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
-from varmat.densities.univariate import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse

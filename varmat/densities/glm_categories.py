@@ -21,7 +21,7 @@ from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.plain_arrays import BLOCK, blocks
-from varmat.programs.build import refuse, require
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.densities.density import Kept

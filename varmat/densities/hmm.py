@@ -34,8 +34,8 @@ from varmat.densities.hmm_filter import (
     posterior_gradient,
 )
 from varmat.functions.checks import TOLERANCE, is_held, one
-from varmat.programs.build import refuse, require
 from varmat.programs.build.loops import loop
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Operand, Result

@@ -32,14 +32,9 @@ from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import above, diagonal_of, half_diagonal
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
-from varmat.programs.build import (
-    applied,
-    inverse_lower,
-    positive_definite,
-    require,
-    spread_back,
-    triangle,
-)
+from varmat.programs.build.expressions import applied
+from varmat.programs.build.factorisations import inverse_lower, positive_definite, triangle
+from varmat.programs.build.symbol import require, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result

@@ -23,7 +23,8 @@ from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, lo
 from varmat.functions.linalg.spd_solves import inverse_spd_of
 from varmat.functions.linalg.symmetric_arguments import symmetric, to_triangle
 from varmat.functions.linalg.systems import inner
-from varmat.programs.build import UNROLLED, refuse, require, solve_lower
+from varmat.programs.build.factorisations import UNROLLED, solve_lower
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result

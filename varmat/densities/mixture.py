@@ -10,7 +10,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import not_nan, probability
 from varmat.functions.arrays.exponentials import logsumexp, logsumexp_straight
-from varmat.programs.build import require
+from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result

@@ -29,15 +29,14 @@ from varmat.functions.checks import is_held
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
-from varmat.programs.build import (
-    applied,
+from varmat.programs.build.expressions import applied
+from varmat.programs.build.factorisations import (
     inverse_lower,
     positive_definite,
-    refuse,
-    require,
     solve_lower,
     triangle,
 )
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Operand, Result, Value

@@ -17,7 +17,8 @@ from varmat.densities.domains import ZERO, ordered
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
 from varmat.functions.special.logistic_functions import expit, log1m_exp
-from varmat.programs.build import Symbol, applied, refuse, require, spread_back
+from varmat.programs.build.expressions import applied
+from varmat.programs.build.symbol import Symbol, refuse, require, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Result, Value

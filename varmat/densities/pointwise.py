@@ -12,7 +12,8 @@ import numpy as np
 from varmat.core.operation import Saved
 from varmat.densities.density import Density, Kept, ieee
 from varmat.densities.traced import Replay, cone
-from varmat.programs.build import Symbol, apply_row, builder_of, lift, require
+from varmat.programs.build.expressions import apply_row
+from varmat.programs.build.symbol import Symbol, builder_of, lift, require
 
 if TYPE_CHECKING:
     from varmat.core.domains import Domain

@@ -12,19 +12,21 @@ from varmat.densities.bernoulli import bernoulli_logit_lpmf, binomial_logit_lpmf
 from varmat.densities.counts import neg_binomial_2_log_lpmf, poisson_log_lpmf
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
+from varmat.densities.kinds import IS_VARIABLE
 from varmat.densities.normal import normal_lpdf
 from varmat.densities.sparse_glm import SparseGlm
 from varmat.densities.traced import Outline, Replay
-from varmat.densities.univariate import IS_VARIABLE, Univariate
+from varmat.densities.univariate import Univariate
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.precision_scores import digamma_less_line
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.build import Symbol, apply_row, lift
 from varmat.programs.build.arithmetic import ADD, AND, SUBTRACT
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.expressions import apply_row
+from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.program import Shape, Step, Value
-from varmat.programs.kernels import MATMUL
+from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.sparse import product_step
 from varmat.programs.record.entries import structured
 from varmat.programs.record.tape_programs import WRITERS, Operands, TapeProgram, writes

@@ -18,7 +18,8 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import digamma, zeta_difference
-from varmat.programs.build import applied, refuse, require
+from varmat.programs.build.expressions import applied
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result, Value

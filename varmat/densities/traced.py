@@ -18,15 +18,16 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise, for_arrays
 from varmat.functions.special.log_incomplete import SLOPES
-from varmat.programs import kernels
-from varmat.programs.build import Symbol, lift
 from varmat.programs.build.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.symbol import apply_ufunc
+from varmat.programs.build.symbol import Symbol, apply_ufunc, lift
+from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import Program, Value
-from varmat.programs.kernels import SELECT, Kernel, Reduce, ufunc_kernel
+from varmat.programs.kernels import elementwise
 from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
+from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 from varmat.programs.kernels.guards import Unless
+from varmat.programs.kernels.reductions import Reduce
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand
@@ -97,9 +98,12 @@ class Outline:
 
     def _called(self, kernel: Kernel) -> Function:
         """What computes a step for operands of any kinds."""
-        if isinstance(kernel, kernels.Ufunc):
-            return OPERATORS.get(kernel.ufunc, kernel.ufunc)
-        return np.where if kernel is SELECT else for_arrays(self.builder.rows[kernel].name)
+        if kernel is SELECT:
+            return np.where
+        if isinstance(kernel, elementwise.Ufunc) and kernel.ufunc in OPERATORS:
+            return OPERATORS[kernel.ufunc]
+        # The library's row, and not a user's that answers for the ufunc.
+        return for_arrays(kernel.name)
 
 
 def cone(values: Iterable[Value], ends: Container[Value] = ()) -> set[Value]:
@@ -152,7 +156,7 @@ class Replay:
         kernel, operands = step.kernel, [self._written(v) for v in step.operands]
         if kernel is SELECT:
             return builder.where(*operands)
-        if isinstance(kernel, kernels.Ufunc):
+        if isinstance(kernel, elementwise.Ufunc):
             return apply_ufunc(builder, kernel.ufunc, operands)
         row = self._outline.builder.rows[kernel]
         known = SLOPES.get(row.name)
@@ -173,13 +177,13 @@ def single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Va
 
 
 @cache
-def _function(row: Elementwise) -> kernels.Function:
-    return kernels.Function(row.name, row.ufunc)
+def _function(row: Elementwise) -> elementwise.Function:
+    return elementwise.Function(row.name, row.ufunc)
 
 
 @cache
-def _slope(name: str, slope: Operand) -> kernels.Function:
-    return kernels.Function(f"{name}_of_value", slope)
+def _slope(name: str, slope: Operand) -> elementwise.Function:
+    return elementwise.Function(f"{name}_of_value", slope)
 
 
 class Sums(Builder):

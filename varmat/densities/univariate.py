@@ -44,8 +44,9 @@ from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
-from varmat.core.variables import ARRAYS, Var, VarMat, new
+from varmat.core.variables import Var, VarMat, new
 from varmat.densities.density import Arguments, Density, ieee, not_nan, positional, possible, typed
+from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
 from varmat.densities.traced import Outline, traced
@@ -67,23 +68,7 @@ LONG = 8192
 # Counts up to which the terms of a log mass, which are of the size of n log(n), may be added up as
 # they are.
 MODERATE = 1000.0
-# A use is a number with two bits for each argument, and what is kept if terms may be dropped.
-IS_ARRAY, IS_VARIABLE = 1, 2
-KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(
-    ARRAYS, IS_ARRAY | IS_VARIABLE
-)
-
 Keep = frozenset[str] | None
-
-
-def as_number(x: Operand) -> tuple[float, int] | None:
-    """A number or an array of integers as floats, with its kind; None for anything else."""
-    kind = type(x)
-    if kind is int or kind is np.float64:
-        return float(x), 0
-    if kind is np.ndarray and x.ndim and x.dtype.kind in "iub":
-        return x.astype(FLOAT64), IS_ARRAY
-    return None
 
 
 class LogDensity:

@@ -39,14 +39,14 @@ from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_diagonal
 from varmat.functions.special.gamma_functions import gammaln, lmgamma
 from varmat.functions.special.zeta_functions import digamma
-from varmat.programs.build import (
-    applied,
+from varmat.programs.build.expressions import applied
+from varmat.programs.build.factorisations import (
     inverse_lower,
     positive_definite,
-    require,
     solve_lower,
     triangle,
 )
+from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result

@@ -24,7 +24,8 @@ from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
 from varmat.functions.linalg.triangles import above, clear_above, diagonal_of, triangle_mask, tril
 from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.functions.special.gamma_functions import lmgamma
-from varmat.programs.build import UNROLLED, refuse, require, solve_lower
+from varmat.programs.build.factorisations import UNROLLED, solve_lower
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result

@@ -20,10 +20,11 @@ from varmat.core.errors import DomainError, ShapeError, called
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of
-from varmat.programs.build import UntraceableError, lift, plain_or_symbol
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.expressions import plain_or_symbol
+from varmat.programs.build.symbol import UntraceableError, lift
 from varmat.programs.ir.program import ElsewhereError
-from varmat.programs.kernels import PythonCall
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.entries import plain as plain_operands
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 

@@ -21,7 +21,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.plain_arrays import BLOCK, blocks, ones
-from varmat.programs.build import refuse, require
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

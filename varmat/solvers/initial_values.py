@@ -12,7 +12,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of
-from varmat.programs.build import UntraceableError, require
+from varmat.programs.build.symbol import UntraceableError, require
 from varmat.solvers.inner import Inner, shaped, value_now
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step

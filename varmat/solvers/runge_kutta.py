@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from varmat.programs.build import Symbol, as_symbols, require
 from varmat.programs.build.loops import loop
+from varmat.programs.build.symbol import Symbol, as_symbols, require
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Program

@@ -19,10 +19,10 @@ from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.interrupts import from_signal
-from varmat.programs.build import called
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.symbol import called
 from varmat.programs.ir.program import ElsewhereError, Program
-from varmat.programs.kernels import Loop
+from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.run import runner_for
 from varmat.solvers.inner import Inner, native_pays, value_now

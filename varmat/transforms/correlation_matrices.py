@@ -20,7 +20,8 @@ from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.functions.linalg.lapack import cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import triangle_mask
-from varmat.programs.build import applied, refuse
+from varmat.programs.build.expressions import applied
+from varmat.programs.build.symbol import refuse
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
     check_inside,

@@ -12,7 +12,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import operation
 from varmat.functions.checks import check_square, check_values
 from varmat.functions.linalg.gram_matrices import tcrossprod
-from varmat.programs.build import refuse
+from varmat.programs.build.symbol import refuse
 from varmat.transforms.common import check_vector, joined, operand, plain_sum, split, sum_over
 from varmat.transforms.correlation_matrices import (
     Places,

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.functions.checks import check_matrix
-from varmat.programs.build import refuse
+from varmat.programs.build.symbol import refuse
 from varmat.transforms.common import check_inside, check_vector, later_sums, operand, zero
 
 if TYPE_CHECKING:

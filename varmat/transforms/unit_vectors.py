@@ -8,7 +8,7 @@ import numpy as np
 
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import fixed, one
-from varmat.programs.build import require
+from varmat.programs.build.symbol import require
 from varmat.transforms.common import (
     check_inside,
     check_vector,

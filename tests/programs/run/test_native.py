@@ -26,7 +26,8 @@ import varmat as vm
 from varmat.programs import run
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, Program
-from varmat.programs.kernels import Function, PythonCall, ufunc_kernel
+from varmat.programs.kernels.elementwise import Function, ufunc_kernel
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.kernels.reductions import Reduce
 from varmat.programs.run import check_runner, has_native, runner_for
 

@@ -11,7 +11,7 @@ import varmat as vm
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import Program, Value
-from varmat.programs.kernels import MATMUL
+from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.run import has_native
 
 pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")

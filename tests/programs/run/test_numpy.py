@@ -11,7 +11,7 @@ from recordings import LARGE, in_threads
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, ElsewhereError, Program
-from varmat.programs.kernels import PythonCall
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.run import check_runner, runner_for
 from varmat.programs.run import numpy as numpy_runner
 from varmat.programs.run.numpy import NumpyRunner

@@ -37,7 +37,7 @@ from varmat.densities.sources import reference_section
 from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate, argument_lines
 from varmat.functions.checks import fixed, is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
-from varmat.programs.build import Symbol
+from varmat.programs.build.symbol import Symbol
 
 if TYPE_CHECKING:
     from varmat.core.operation import Operation

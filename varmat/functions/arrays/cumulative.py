@@ -15,7 +15,7 @@ from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import before
 from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import is_safe_divisor
-from varmat.programs.build import refuse, require
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

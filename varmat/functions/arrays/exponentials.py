@@ -18,7 +18,7 @@ from varmat.functions.arrays.reduction_names import answer_reduce, reduction
 from varmat.functions.arrays.reductions import add_reduce, axes_of, max_reduce, restored
 from varmat.functions.checks import check_values, fixed, one
 from varmat.plain_arrays import BLOCK, blocks, by_columns, summed
-from varmat.programs.build import refuse, require
+from varmat.programs.build.symbol import refuse, require
 from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:

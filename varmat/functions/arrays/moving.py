@@ -17,7 +17,7 @@ from varmat.core import dispatch
 from varmat.core.operation import is_differentiable, operation
 from varmat.functions.arrays.shaping import read_only, view
 from varmat.functions.checks import by_position, kept
-from varmat.programs.build import refuse, spread_back
+from varmat.programs.build.symbol import refuse, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import (

@@ -16,7 +16,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.functions.checks import fixed
 from varmat.plain_arrays import by_columns, is_safe_divisor
-from varmat.programs.build import refuse
+from varmat.programs.build.symbol import refuse
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value

@@ -12,7 +12,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.functions.arrays.sums import mean, sum_of_squares
 from varmat.functions.checks import fixed
-from varmat.programs.build import refuse, require
+from varmat.programs.build.symbol import refuse, require
 from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:

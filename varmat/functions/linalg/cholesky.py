@@ -15,7 +15,8 @@ from varmat.functions.linalg.lapack import cholesky_adjoint, cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, folded, symmetric
 from varmat.functions.linalg.triangles import transposed, triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
-from varmat.programs.build import refuse, require, solve_lower, triangle, unrolled
+from varmat.programs.build.factorisations import solve_lower, triangle, unrolled
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value

@@ -25,14 +25,13 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetr
 from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_diagonal, transposed
 from varmat.plain_arrays import is_safe_divisor
-from varmat.programs.build import (
+from varmat.programs.build.factorisations import (
     inverse_lower,
     positive_definite,
-    refuse,
-    require,
     triangle,
     unrolled,
 )
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value

@@ -16,7 +16,6 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import unbroadcast
-from varmat.programs.build import contractions  # noqa: F401 - how symbols answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,7 @@ from varmat.functions.arrays.sums import sum_of_squares
 from varmat.functions.checks import check_matrix, fixed
 from varmat.functions.linalg.singular_values import singular_values
 from varmat.plain_arrays import is_between, summed
-from varmat.programs.build import refuse, require
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Setting, Value

@@ -17,7 +17,7 @@ from varmat.functions.linalg.lapack import product
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-from varmat.programs.build import require
+from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value

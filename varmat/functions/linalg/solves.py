@@ -17,7 +17,8 @@ from varmat.functions.checks import check_square
 from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_inverse, lu_solve, outer
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import place_of
-from varmat.programs.build import require, unrolled
+from varmat.programs.build.factorisations import unrolled
+from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Thunk, Value

@@ -26,7 +26,8 @@ from varmat.functions.linalg.symmetric_arguments import (
 )
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-from varmat.programs.build import inverse_lower, positive_definite, refuse, solve_lower
+from varmat.programs.build.factorisations import inverse_lower, positive_definite, solve_lower
+from varmat.programs.build.symbol import refuse
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value

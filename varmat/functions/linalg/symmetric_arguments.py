@@ -28,7 +28,7 @@ from varmat.functions.linalg.triangles import (
     transposed,
     triangle_mask,
 )
-from varmat.programs.build import triangle
+from varmat.programs.build.factorisations import triangle
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result

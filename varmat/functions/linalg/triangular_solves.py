@@ -18,7 +18,8 @@ from varmat.functions.linalg.lapack import (
 from varmat.functions.linalg.solves import from_the_right
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import check_lower, mirrored, place_of, triangle_mask, tril
-from varmat.programs.build import inverse_lower, refuse, require, solve_lower, triangle
+from varmat.programs.build.factorisations import inverse_lower, solve_lower, triangle
+from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value

@@ -15,7 +15,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.programs.build import Symbol, spread_back
+from varmat.programs.build.symbol import Symbol, spread_back
 from varmat.programs.kernels.sparse import csr, product_step, sampled, sampled_step
 
 if TYPE_CHECKING:

@@ -7,27 +7,22 @@ about a value that the step behind it answers are asked here too.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.ir.program import FLOAT, Value
-from varmat.programs.kernels import ufunc_kernel
+from varmat.programs.kernels.elementwise import ufunc_kernel
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
 
-MULTIPLY, DIVIDE, NEGATIVE = (
-    ufunc_kernel(np.multiply),
-    ufunc_kernel(np.divide),
-    ufunc_kernel(np.negative),
+ADD, SUBTRACT, NEGATIVE, MULTIPLY, DIVIDE, SQUARE, AND = map(
+    ufunc_kernel,
+    (np.add, np.subtract, np.negative, np.multiply, np.divide, np.square, np.logical_and),
 )
-
-
-ADD, SUBTRACT, SQUARE = ufunc_kernel(np.add), ufunc_kernel(np.subtract), ufunc_kernel(np.square)
-
-
-AND = ufunc_kernel(np.logical_and)
+_MINUS_ONE = Value((), data=np.asarray(-1.0))
 
 
 def is_number(x: Value, number: float) -> bool:
@@ -40,82 +35,65 @@ def is_zero(x: Value, sign: float) -> bool:
 
 
 def is_product(x: Value) -> bool:
-    return x.step is not None and not x.is_view and x.step.kernel in (MULTIPLY, SQUARE, NEGATIVE)
+    return x.kernel in (MULTIPLY, SQUARE, NEGATIVE)
+
+
+def split_number(x: Value) -> tuple[Value, Value] | None:
+    """The number and the array of which an array is the product; None if it is no such product."""
+    if x.kernel is NEGATIVE:
+        return _MINUS_ONE, x.operands[0]
+    if x.kernel is MULTIPLY and x.shape:
+        left, right = x.operands
+        if not left.shape:
+            return left, right
+        if not right.shape:
+            return right, left
+    return None
 
 
 def peeled(x: Value) -> tuple[list[Value], list[Value], Value]:
     """An array as numbers above and below the bar, and an array of its shape."""
     above, below = [], []
-    while x.step is not None and not x.is_view and x.shape:
-        kernel, operands = x.step.kernel, x.step.operands
-        if kernel is NEGATIVE:
-            above.append(_MINUS_ONE)
-            x = operands[0]
-        elif kernel is MULTIPLY and not operands[0].shape and operands[1].shape == x.shape:
-            above.append(operands[0])
-            x = operands[1]
-        elif kernel is DIVIDE and not operands[1].shape:
-            below.append(operands[1])
-            x = operands[0]
+    while x.shape:
+        pair = split_number(x)
+        if pair is not None:
+            above.append(pair[0])
+            x = pair[1]
+        elif x.kernel is DIVIDE and not x.operands[1].shape:
+            below.append(x.operands[1])
+            x = x.operands[0]
         else:
             break
     return above, below, x
 
 
-_MINUS_ONE = Value((), data=np.asarray(-1.0))
-
-
-def _negated(x: Value) -> Value | None:
-    """The value whose negative a value is; None if it is no negative."""
-    return x.step.operands[0] if x.step is not None and x.step.kernel is NEGATIVE else None
-
-
-def _split_number(x: Value) -> tuple[Value, Value] | None:
-    """The number and the array of which an array is the product; None if it is no such product."""
-    if x.step is None or x.step.kernel is not MULTIPLY or not x.shape:
-        return None
-    left, right = x.step.operands
-    if not left.shape:
-        return left, right
-    return (right, left) if not right.shape else None
-
-
 def _add(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
     if x is y:
         return _multiply(builder, builder.constant(2.0), x)
     for one, other in ((x, y), (y, x)):
         if is_zero(other, -1.0):  # adding 0.0 changes -0.0, and so must not be left out
             return one
-        negated = _negated(other)
-        if negated is not None:
-            return _subtract(builder, one, negated)
+        if other.kernel is NEGATIVE:
+            return _subtract(builder, one, other.operands[0])
     return builder.call(ADD, x, y)
 
 
 def _subtract(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
-    negated = _negated(y)
-    if negated is not None:
-        return _add(builder, x, negated)
-    if is_zero(y, 1.0):
-        return x
-    return builder.call(SUBTRACT, x, y)
+    if y.kernel is NEGATIVE:
+        return _add(builder, x, y.operands[0])
+    return x if is_zero(y, 1.0) else builder.call(SUBTRACT, x, y)
 
 
 def _negative(builder: Builder, x: Value) -> Value:
-    x = builder.number(x)
-    negated = _negated(x)
-    if negated is not None:
-        return negated
-    pair = _split_number(x)
+    if x.kernel is NEGATIVE:
+        return x.operands[0]
+    pair = split_number(x)
     if pair is not None and pair[0].is_constant:
         return _multiply(builder, builder.call(NEGATIVE, pair[0]), pair[1])
     return builder.call(NEGATIVE, x)
 
 
 def _multiply(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
     if x is y:
         return builder.call(SQUARE, x)
     for one, other in ((x, y), (y, x)):
@@ -123,37 +101,26 @@ def _multiply(builder: Builder, x: Value, y: Value) -> Value:
             return one
         if is_number(other, -1.0):
             return _negative(builder, one)
-    if x.shape and not y.shape:
+    # Numbers come first, and constants come before what has the same shape.
+    if (x.shape and not y.shape) or (
+        y.is_constant and not x.is_constant and bool(x.shape) >= bool(y.shape)
+    ):
         x, y = y, x
-    if y.is_constant and not x.is_constant and not (y.shape and not x.shape):
-        x, y = y, x
-    negated = _negated(y)
-    if negated is not None:
-        x, y = (builder.call(NEGATIVE, x) if x.is_constant else x), negated
-        return (
-            _multiply(builder, x, y)
-            if x.is_constant
-            else _negative(builder, _multiply(builder, x, y))
-        )
-    if not x.shape:
-        # Numbers meet numbers first.
-        if y.shape:
-            pair = _split_number(y)
-            if pair is not None:
-                return _multiply(builder, _multiply(builder, x, pair[0]), pair[1])
-        elif (
-            x.is_constant
-            and y.step is not None
-            and y.step.kernel is MULTIPLY
-            and y.step.operands[0].is_constant
-        ):
-            first, second = y.step.operands
-            return _multiply(builder, builder.call(MULTIPLY, x, first), second)
+    if y.kernel is NEGATIVE:
+        if x.is_constant:
+            return _multiply(builder, builder.call(NEGATIVE, x), y.operands[0])
+        return _negative(builder, _multiply(builder, x, y.operands[0]))
+    # Numbers meet numbers before they meet arrays, and constants before other numbers.
+    pair = split_number(y)
+    if pair is not None and not x.shape:
+        return _multiply(builder, _multiply(builder, x, pair[0]), pair[1])
+    if not x.shape and x.is_constant and y.kernel is MULTIPLY and y.operands[0].is_constant:
+        first, second = y.operands
+        return _multiply(builder, builder.call(MULTIPLY, x, first), second)
     return builder.call(MULTIPLY, x, y)
 
 
 def _divide(builder: Builder, x: Value, y: Value) -> Value:
-    x, y = builder.number(x), builder.number(y)
     if is_number(y, 1.0):
         return x
     if y.is_constant and not y.shape:
@@ -164,13 +131,16 @@ def _divide(builder: Builder, x: Value, y: Value) -> Value:
 
 
 def _square(builder: Builder, x: Value) -> Value:
-    x = builder.number(x)
-    negated = _negated(x)
-    return builder.call(SQUARE, x if negated is None else negated)
+    return builder.call(SQUARE, x.operands[0] if x.kernel is NEGATIVE else x)
 
 
-SIMPLER = {
-    np.add: _add, np.subtract: _subtract, np.negative: _negative, np.multiply: _multiply,
-     np.divide: _divide,
-    np.square: _square, np.positive: lambda builder, x: builder.number(x),
-}  # fmt: skip
+# Ufuncs of numbers, no truth values, that have simpler forms.
+SIMPLER: dict[np.ufunc, Callable[..., Value]] = {
+    np.add: _add,
+    np.subtract: _subtract,
+    np.negative: _negative,
+    np.multiply: _multiply,
+    np.divide: _divide,
+    np.square: _square,
+    np.positive: lambda builder, x: x,
+}

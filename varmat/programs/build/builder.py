@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from varmat.programs.build.arithmetic import (
     ADD,
     AND,
     MULTIPLY,
-    NEGATIVE,
     SIMPLER,
     SQUARE,
     SUBTRACT,
@@ -25,6 +25,7 @@ from varmat.programs.build.arithmetic import (
     is_product,
     peeled,
 )
+from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import (
     BOOL,
     FLOAT,
@@ -37,21 +38,11 @@ from varmat.programs.ir.program import (
     broadcast_strides,
     contiguous_strides,
 )
-from varmat.programs.kernels import (
-    GATHER,
-    GUARD,
-    MATMUL,
-    SELECT,
-    SUM,
-    Accumulate,
-    Assemble,
-    GuardBetween,
-    Kernel,
-    Reduce,
-    Write,
-    copy_kernel,
-    ufunc_kernel,
-)
+from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
+from varmat.programs.kernels.guards import GUARD, GuardBetween
+from varmat.programs.kernels.matrices import MATMUL
+from varmat.programs.kernels.places import GATHER, Assemble, Write, copy_kernel
+from varmat.programs.kernels.reductions import SUM, Accumulate, Reduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -75,13 +66,11 @@ class Builder:
     def __init__(self) -> None:
         self.arguments: list[Value] = []
         self.steps: list[Step] = []
-        self._known: dict[Hashable, tuple[Value, ...]] = {}
-        self._numbers: dict[Hashable, Value] = {}
-        # Id of an array -> its value; the arrays are held.
-        self._constants: dict[int, Value] = {}
-        self._held: list[np.ndarray] = []
-        self._views: dict[Hashable, Value] = {}
-        self._guarded: set[tuple[Kernel, Value]] = set()
+        # What was made before, by what it was made of. Arrays are held, because they are known by
+        # their ids.
+        self._results: dict[Hashable, tuple[Value, ...]] = {}
+        self._values: dict[Hashable, Value] = {}
+        self._constants: dict[int, tuple[Value, np.ndarray]] = {}
         # While a check is traced: the conditions it asks for, which must hold at every run.
         self.asked: list[Value] | None = None
         # Whether the traced function asks `any` only to avoid a choice between elements.
@@ -100,39 +89,33 @@ class Builder:
     def constant(self, x: Array) -> Value:
         """The value of a number, or of an array, which is held by reference."""
         if isinstance(x, np.ndarray) and x.ndim:
-            value = self._constants.get(id(x))
-            if value is None:
+            if id(x) not in self._constants:
                 data = x if x.dtype in (FLOAT, BOOL) or x.dtype == np.int64 else x.astype(FLOAT)
-                value = self._constants[id(x)] = Value(x.shape, data.dtype, data=data)
-                self._held.append(x)
-            return value
+                self._constants[id(x)] = Value(x.shape, data.dtype, data=data), x
+            return self._constants[id(x)][0]
         number = np.asarray(x)
         number = number if number.dtype == BOOL else number.astype(FLOAT)
         key = (number.dtype.char, number.tobytes())
-        if key not in self._numbers:
-            self._numbers[key] = Value((), number.dtype, data=number)
-        return self._numbers[key]
+        if key not in self._values:
+            self._values[key] = Value((), number.dtype, data=number)
+        return self._values[key]
 
     def apply(self, kernel: Kernel, *operands: Value) -> tuple[Value, ...]:
         """The results of a kernel."""
-        if kernel.is_pure:
-            key = (kernel, *operands)
-            known = self._known.get(key)
-            if known is not None:
-                return known
-            if kernel.is_foldable and all(v.is_constant for v in operands):
+        is_once = kernel.is_pure or kernel.is_guard
+        key = (kernel, *operands)
+        results = self._results.get(key) if is_once else None
+        if results is None:
+            if kernel.is_pure and kernel.is_foldable and all(v.is_constant for v in operands):
                 with np.errstate(all="ignore"):
-                    made = tuple(
-                        self.constant(np.asarray(x))
-                        for x in kernel.evaluate(*(v.data for v in operands))
-                    )
-                self._known[key] = made
-                return made
-        step = Step(kernel, operands, kernel.results(*operands))
-        self.steps.append(step)
-        if kernel.is_pure:
-            self._known[key] = step.results
-        return step.results
+                    made = kernel.evaluate(*(v.data for v in operands))
+                results = tuple(self.constant(np.asarray(x)) for x in made)
+            else:
+                self.steps.append(Step(kernel, operands, kernel.results(*operands)))
+                results = self.steps[-1].results
+            if is_once:
+                self._results[key] = results
+        return results
 
     def call(self, kernel: Kernel, *operands: Value) -> Value:
         """The result of a kernel that makes one value."""
@@ -172,11 +155,8 @@ class Builder:
         part = how(like)
         if not np.shape(part) and type(part) is not np.ndarray:
             raise TypeError("an element is no view")
-        offset = (
-            part.__array_interface__["data"][0] - like.__array_interface__["data"][0]
-            if part.size and x.size
-            else 0
-        )
+        first, start = (a.__array_interface__["data"][0] for a in (part, like))
+        offset = first - start if part.size and x.size else 0
         return self.part(x, part.shape, offset, part.strides)
 
     def _view_of_constant(self, x: Value, how: Linear) -> Value:
@@ -186,13 +166,12 @@ class Builder:
 
     def part(self, x: Value, shape: Shape, offset: int, strides: Shape) -> Value:
         """The view that begins `offset` bytes after `x`."""
-        key = (x.base, x.offset + offset, shape, strides)
         if shape == x.shape and strides == x.strides and not offset:
             return x
-        value = self._views.get(key)
-        if value is None:
-            value = self._views[key] = x.view(shape, x.offset + offset, strides)
-        return value
+        key = (x.base, x.offset + offset, shape, strides)
+        if key not in self._values:
+            self._values[key] = x.view(shape, x.offset + offset, strides)
+        return self._values[key]
 
     def element(self, x: Value, index: int) -> Value:
         """An element of a flattened array."""
@@ -235,17 +214,15 @@ class Builder:
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
         """A ufunc of values; arithmetic in its simplest form."""
-        simple: Any = SIMPLER.get(ufunc)
-        if simple is not None:
-            result: Value = simple(self, *operands)
-            return result
-        return self.call(ufunc_kernel(ufunc), *map(self.number, operands))
+        numbers = map(self.number, operands)
+        simpler = SIMPLER.get(ufunc)
+        return simpler(self, *numbers) if simpler else self.call(ufunc_kernel(ufunc), *numbers)
 
     def number(self, x: Value) -> Value:
         """Truth values as numbers."""
-        return (
-            self.call(SELECT, x, self.constant(1.0), self.constant(0.0)) if x.dtype == BOOL else x
-        )
+        if x.dtype != BOOL:
+            return x
+        return self.call(SELECT, x, self.constant(1.0), self.constant(0.0))
 
     def compare(self, ufunc: np.ufunc, x: Value, y: Value) -> Value:
         return self.call(ufunc_kernel(ufunc), self.number(x), self.number(y))
@@ -257,8 +234,8 @@ class Builder:
         """Numbers as truth values: whether they are not zero."""
         if x.dtype == BOOL:
             return x
-        if x.step is not None and x.step.kernel is SELECT:
-            condition, one, zero = x.step.operands
+        if x.kernel is SELECT:
+            condition, one, zero = x.operands
             if is_number(one, 1.0) and is_number(zero, 0.0):
                 return condition
         return self.compare(np.not_equal, x, self.constant(0.0))
@@ -274,42 +251,29 @@ class Builder:
 
     def guard(self, condition: Value) -> None:
         """End the run where a condition does not hold for all elements."""
-        step = None if condition.is_view else condition.step
-        if step is not None and step.kernel in (
-            AND,
-            Reduce(np.logical_and, tuple(range(len(step.operands[0].shape)))),
-        ):
-            for each in step.operands:  # each part of a conjunction has its own guard
+        shape = condition.operands[0].shape if condition.operands else ()
+        if condition.kernel in (AND, Reduce(np.logical_and, tuple(range(len(shape))))):
+            for each in condition.operands:  # each part of a conjunction has its own guard
                 self.guard(each)
         elif not (condition.is_constant and bool(np.all(condition.data))):
-            self._guard(GUARD, condition)
+            self.apply(GUARD, condition)
 
     def guard_between(self, x: Value, low: float, high: float) -> None:
         """End the run unless all elements lie between two numbers."""
         if x.shape:
-            above = self.compare(np.greater, x, self.constant(low))
-            self.guard(
-                self.logical(np.logical_and, above, self.compare(np.less, x, self.constant(high)))
-            )
+            self.guard(self.compare(np.greater, x, self.constant(low)))
+            self.guard(self.compare(np.less, x, self.constant(high)))
         elif not (x.is_constant and low < float(x.data) < high):
-            self._guard(GuardBetween(low, high), x)
-
-    def _guard(self, kernel: Kernel, x: Value) -> None:
-        """A guard, once for each value."""
-        if (kernel, x) not in self._guarded:
-            self._guarded.add((kernel, x))
-            self.apply(kernel, x)
+            self.apply(GuardBetween(low, high), x)
 
     def add_all(self, terms: Sequence[Value]) -> Value:
         """The sum of values that broadcast."""
         terms = [t for t in terms if not is_number(t, 0.0)] or list(terms[:1])
         if not terms:
             return self.constant(0.0)
-        if len(terms) == 1:
-            return terms[0]
-        if len(terms) == 2:
-            return self.ufunc(np.add, *terms)
-        return self.call(SUM, *terms)
+        if len(terms) > 2:
+            return self.call(SUM, *terms)
+        return self.ufunc(np.add, *terms) if len(terms) == 2 else terms[0]
 
     # --- sums ---
 
@@ -318,80 +282,52 @@ class Builder:
         become inner products.
         """
         x = self.number(x)
-        if not x.size:
-            return self.broadcast(
-                self.constant(0.0),
-                tuple(n for i, n in enumerate(x.shape) if axes is not None and i not in axes),
-            )
-        every = tuple(range(len(x.shape)))
-        axes = every if axes is None else tuple(sorted(i % len(x.shape) for i in axes))
+        every = range(len(x.shape))
+        axes = sorted(every if axes is None else {i % len(x.shape) for i in axes})
         if not axes:
             return x
-        if axes == every:
-            return self._total(x)
-        if any(x.shape[i] == 1 for i in axes):
-            index = tuple(0 if i in axes and x.shape[i] == 1 else slice(None) for i in every)
-            kept = [i for i in every if index[i] != 0]
-            left = [kept.index(i) for i in axes if i in kept]
-            x = self.view(x, lambda a: a[(*index, Ellipsis)])
-            return self.sum(x, left) if left else x
-        # Along repeated axes the sum is a product with their length.
-        repeated = [i for i in axes if x.strides[i] == 0 and x.shape[i] > 1]
-        if repeated:
-            count = math.prod(x.shape[i] for i in repeated)
-            x = self.view(
-                x, lambda a: a[tuple(slice(0, 1) if i in repeated else slice(None) for i in every)]
-            )
-            return self.ufunc(np.multiply, self.constant(float(count)), self.sum(x, axes))
-        if x.step is not None and not x.is_view:
-            number, rest = self._without_number(x)
-            if number is not None:
-                return self.ufunc(np.multiply, number, self.sum(rest, axes))
-        return self.call(Reduce(np.add, axes), x)
-
-    def _without_number(self, x: Value) -> tuple[Value | None, Value]:
-        """The number of a product and the rest, of the same shape; or None and the product."""
-        kernel, operands = x.step.kernel, x.step.operands  # type: ignore[union-attr]
-        if kernel is NEGATIVE:
-            return self.constant(-1.0), operands[0]
-        if kernel is MULTIPLY and () in (operands[0].shape, operands[1].shape):
-            number, rest = operands if not operands[0].shape else reversed(operands)
-            return (number, rest) if rest.shape == x.shape else (None, x)
-        return None, x
+        if not x.size:
+            kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+            return self.broadcast(self.constant(0.0), kept)
+        is_all = len(axes) == len(every)
+        above, below, rest = ([], [], x) if is_all else peeled(x)
+        if rest is not x:
+            return self._scaled(above, below, self.sum(rest, axes))
+        # Along an axis on which all elements are the same the sum is a product with its length.
+        same = [i for i in axes if x.strides[i] == 0 or (x.shape[i] == 1 and not is_all)]
+        if same:
+            index = tuple(0 if i in same else slice(None) for i in every)
+            left = [i - sum(k < i for k in same) for i in axes if i not in same]
+            count = float(math.prod(x.shape[i] for i in same))
+            once = self.sum(self.view(x, itemgetter((*index, Ellipsis))), left)
+            return self.ufunc(np.multiply, self.constant(count), once)
+        return self._total(x) if is_all else self.reduce(np.add, x, axes)
 
     def _total(self, x: Value) -> Value:
         """The sum of all elements."""
-        if not x.shape:
-            return x
-        count = math.prod(n for n, s in zip(x.shape, x.strides, strict=True) if s == 0)
-        if count > 1:  # the same along some axes
-            once = self.view(
-                x, lambda a: a[(*(0 if s == 0 else slice(None) for s in a.strides), Ellipsis)]
-            )
-            return self.ufunc(np.multiply, self.constant(float(count)), self._total(once))
-        numbers, below, x = peeled(x)
-        kernel = None if x.step is None or x.is_view else x.step.kernel
-        if kernel in (MULTIPLY, SQUARE) and all(f.shape == x.shape for f in x.step.operands):  # type: ignore[union-attr]
-            left, right = x.step.operands if kernel is MULTIPLY else x.step.operands * 2  # type: ignore[union-attr]
-            (more, under, left), (others, beneath, right) = peeled(left), peeled(right)
-            numbers, below = [*numbers, *more, *others], [*below, *under, *beneath]
+        above, below, x = peeled(x)
+        if x.kernel in (MULTIPLY, SQUARE) and all(f.shape == x.shape for f in x.operands):
+            factors = x.operands if x.kernel is MULTIPLY else x.operands * 2
+            (more, under, left), (others, beneath, right) = map(peeled, factors)
+            above, below = [*above, *more, *others], [*below, *under, *beneath]
             total = self.call(MATMUL, *(self.reshaped(f, (f.size,)) for f in (left, right)))
         else:
             total = self._sum_of_sum(x)
-        for number in numbers:
-            total = self.ufunc(np.multiply, number, total)
+        return self._scaled(above, below, total)
+
+    def _scaled(self, above: Sequence[Value], below: Sequence[Value], x: Value) -> Value:
+        for number in above:
+            x = self.ufunc(np.multiply, number, x)
         for number in below:
-            total = self.ufunc(np.divide, total, number)
-        return total
+            x = self.ufunc(np.divide, x, number)
+        return x
 
     def _sum_of_sum(self, x: Value) -> Value:
         """The sum of an array. A number that is added to an array is taken out of the sum."""
-        if x.step is not None and x.step.kernel in (ADD, SUBTRACT) and not x.is_view:
-            left, right = x.step.operands
-            if all(not side.shape or is_product(side) for side in (left, right)):
-                totals = [self._total(self.broadcast(side, x.shape)) for side in (left, right)]
-                return self.ufunc(np.add if x.step.kernel is ADD else np.subtract, *totals)
-        return self.call(Reduce(np.add, tuple(range(len(x.shape)))), x)
+        if x.kernel in (ADD, SUBTRACT) and all(not t.shape or is_product(t) for t in x.operands):
+            totals = [self.sum(self.broadcast(t, x.shape)) for t in x.operands]
+            return self.ufunc(np.add if x.kernel is ADD else np.subtract, *totals)
+        return self.reduce(np.add, x, range(len(x.shape)))
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:
         """Bring a contribution to the shape of its operand. It stands for an array of the shape
@@ -399,16 +335,12 @@ class Builder:
         """
         if x.shape == shape == whole:
             return x
-        x = self.broadcast(x, whole) if x.shape else x
         if not x.shape:  # equal elements
-            return self.ufunc(
-                np.multiply, self.constant(float(math.prod(whole) // max(math.prod(shape), 1))), x
-            )
-        missing = len(whole) - len(shape)
-        axes = [
-            *range(missing),
-            *(missing + i for i, n in enumerate(shape) if n == 1 != whole[missing + i]),
-        ]
+            count = float(math.prod(whole) // max(math.prod(shape), 1))
+            return self.ufunc(np.multiply, self.constant(count), x)
+        x, missing = self.broadcast(x, whole), len(whole) - len(shape)
+        ones = (missing + i for i, n in enumerate(shape) if n == 1 != whole[missing + i])
+        axes = [*range(missing), *ones]
         return self.reshaped(self.sum(x, axes), shape) if axes else x
 
     # --- products of matrices, places ---
@@ -439,23 +371,27 @@ class Builder:
         """
         if len(pairs) == 1:
             return self.product(*pairs[0])
-        left = self._stacked([self.transposed(p) for p, _ in pairs])
-        return self.matmul(self.transposed(left), self._stacked([q for _, q in pairs]))
+        left = self.concatenated([self.transposed(p) for p, _ in pairs])
+        return self.matmul(self.transposed(left), self.concatenated([q for _, q in pairs]))
 
-    def _stacked(self, matrices: Sequence[Value]) -> Value:
-        columns, parts, start = matrices[0].shape[1], [], 0
-        for x in matrices:
-            parts.append(((8 * columns * start, (8 * columns, 8)), x.shape, x))
-            start += x.shape[0]
-        return self.assemble((start, columns), parts)
+    def concatenated(self, values: Sequence[Value], axis: int = 0) -> Value:
+        """Arrays one behind the other along an axis."""
+        shape, parts, start = [*values[0].shape], [], 0
+        axis %= len(shape)
+        shape[axis] = sum(x.shape[axis] for x in values)
+        strides = contiguous_strides(tuple(shape))
+        for x in values:
+            if x.size:
+                parts.append(((start * strides[axis], strides), x.shape, self.number(x)))
+            start += x.shape[axis]
+        return self.assemble(tuple(shape), parts)
 
     def gather(self, x: Value, index: np.ndarray) -> Value:
         """Elements by their places in the flattened array."""
         if x.dtype == BOOL:
             return self.truth(self.gather(self.number(x), index))
-        return self.call(
-            GATHER, self.contiguous(x), self.constant(np.ascontiguousarray(index, np.int64))
-        )
+        places = self.constant(np.ascontiguousarray(index, np.int64))
+        return self.call(GATHER, self.contiguous(x), places)
 
     def written(self, before: Value, place: Place, shape: Shape, source: Value) -> Value:
         """An array with a part, of a shape, replaced by what broadcasts to it. The place of the
@@ -464,18 +400,13 @@ class Builder:
         source = self.number(source)
         if shape == before.shape and place == (0, contiguous_strides(shape)):
             return self.full(source, shape)
-        return self.call(
-            Write(before.shape, place, shape),
-            self.contiguous(self.number(before)),
-            self.broadcast(source, shape),
-        )
+        before = self.contiguous(self.number(before))
+        kernel = Write(before.shape, (place,), (shape,), has_base=True, replaces=True)
+        return self.call(kernel, before, self.broadcast(source, shape))
 
     def reduce(self, ufunc: np.ufunc, x: Value, axes: Sequence[int]) -> Value:
-        return (
-            self.call(Reduce(ufunc, tuple(sorted(i % len(x.shape) for i in axes))), x)
-            if axes
-            else x
-        )
+        axes = tuple(sorted(i % len(x.shape) for i in axes))
+        return self.call(Reduce(ufunc, axes), x) if axes else x
 
     def accumulate(self, ufunc: np.ufunc, x: Value, axis: int) -> Value:
         return self.call(Accumulate(ufunc, axis % len(x.shape)), x)
@@ -484,37 +415,29 @@ class Builder:
         """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``,
         or an array of places.
         """
-        places, operands = [], [] if base is None else [self.full(base, shape)]
-        parts = [
-            each
-            for place, at, part in parts
-            for each in self._without_overlap(shape, place, at, part)
-        ]
+        parts = [each for part in parts for each in self._without_overlap(shape, *part)]
+        places: list[Place] = []
+        operands = [] if base is None else [self.full(base, shape)]
         for place, _, part in parts:
-            is_index = isinstance(place, np.ndarray)
-            places.append(None if is_index else place)
-            operands.append(self.contiguous(part) if is_index and part.shape else part)
-            if is_index:
+            if isinstance(place, np.ndarray):
+                places.append(None)
+                operands.append(self.contiguous(part) if part.shape else part)
                 operands.append(self.constant(np.ascontiguousarray(place, np.int64)))
-        partition = (
-            base is None
-            and None not in places
-            and is_partition(shape, [(p, s) for p, s, _ in parts])
-        )
-        kernel = Assemble(
-            shape, tuple(places), base is not None, partition, FLOAT, tuple(s for _, s, _ in parts)
-        )
+            else:
+                places.append(place)
+                operands.append(part)
+        shapes = tuple(at for _, at, _ in parts)
+        is_whole = base is None and None not in places
+        replaces = is_whole and is_partition(shape, list(zip(places, shapes, strict=True)))
+        kernel = Assemble(shape, tuple(places), shapes, base is not None, replaces)
         return self.call(kernel, *operands)
 
     def _without_overlap(
         self, shape: Shape, place: Place, at: Shape, part: Value
     ) -> Iterable[Part]:
         """A part as one or more parts that name each element once: windows may overlap."""
-        axes = (
-            []
-            if isinstance(place, np.ndarray) or 0 in at
-            else [i for i, n in enumerate(at) if n > 1]
-        )
+        is_listed = isinstance(place, np.ndarray) or 0 in at
+        axes = [] if is_listed else [i for i, n in enumerate(at) if n > 1]
         reach = 0
         for stride, length in sorted((abs(place[1][i]), at[i]) for i in axes):
             if stride <= reach:
@@ -527,15 +450,11 @@ class Builder:
         if at[k] > FEW:
             index = np.ndarray(at, np.int64, np.arange(math.prod(shape)), offset, strides)
             return [(index.copy(), at, self.contiguous(full))]
-        left = (*at[:k], *at[k + 1 :])
         found: list[Part] = []
+        left = (*at[:k], *at[k + 1 :])
         for i in range(at[k]):
             there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))
-            piece = self.part(
-                full, left, i * full.strides[k], (*full.strides[:k], *full.strides[k + 1 :])
-            )
-            if full.is_constant:
-                piece = self.constant(full.data.take(i, k))
+            piece = self.view(full, itemgetter((*(slice(None),) * k, i, Ellipsis)))
             found += self._without_overlap(shape, there, left, piece)
         return found
 

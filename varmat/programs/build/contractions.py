@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.programs.build import ANSWERS, Symbol, as_symbols, refuse
+from varmat.programs.build.symbol import Symbol, as_symbols, refuse
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Setting
@@ -113,6 +113,3 @@ def _product(one: Term, other: Term, wanted: str) -> Term:
         (*y.shape[:n], size, *((math.prod(y.shape[n + len(gone) :]),) if columns or kept else ()))
     )
     return kept + rows + columns, (left @ right).reshape(shape)
-
-
-ANSWERS[np.einsum] = contracted

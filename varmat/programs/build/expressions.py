@@ -1,15 +1,13 @@
-"""Expressions of tables: rows of the elementwise table and the names in their partials."""
+"""Rows of the elementwise table in programs."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.elementwise import ROWS, Elementwise
+from varmat.core.elementwise import Elementwise
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import (
     Symbol,
@@ -20,7 +18,7 @@ from varmat.programs.build.symbol import (
     lift,
 )
 from varmat.programs.ir.program import Value
-from varmat.programs.kernels import Function
+from varmat.programs.kernels.elementwise import Function
 from varmat.programs.record.conditions import COMPARISON_OF, FIXED, SELECTION
 
 if TYPE_CHECKING:
@@ -86,58 +84,3 @@ def plain_or_symbol(builder: Builder, value: Value) -> Operand:
 
 # A row -> the kernel of its function.
 _FUNCTIONS: dict[Elementwise, Function] = {}
-
-
-class Scope(dict[str, Any]):
-    """The names in an expression: letters and abbreviations for symbols, and functions of a table,
-    the library's unless another is given.
-    """
-
-    def __init__(
-        self,
-        builder: Builder,
-        letters: dict[str, Operand],
-        let: dict[str, str] | None = None,
-        rows: Mapping[str, Elementwise] = ROWS,
-    ) -> None:
-        super().__init__(letters)
-        self.builder, self.let, self.rows = builder, let or {}, rows
-
-    def __missing__(self, name: str) -> Operand:
-        if name in self.let:
-            self[name] = eval(compiled(self.let[name]), {"__builtins__": {}}, self)
-            return self[name]
-        row, builder = self.rows.get(name), self.builder
-        if row is not None:
-            return lambda *args: Symbol(
-                builder, apply_row(builder, row, [lift(builder, x) for x in args])
-            )
-        if name == "where":
-            return lambda *args: Symbol(builder, builder.where(*(lift(builder, x) for x in args)))
-        return (
-            getattr(math, name)
-            if hasattr(math, name) and not callable(getattr(math, name))
-            else getattr(np, name)
-        )
-
-    def evaluate(self, expression: str) -> Value:
-        return lift(self.builder, eval(compiled(expression), {"__builtins__": {}}, self))
-
-    def symbol(self, expression: str) -> Symbol:
-        return Symbol(self.builder, self.evaluate(expression))
-
-
-def scope_of(values: Sequence[Operand], names: Iterable[str], let: dict[str, str]) -> Scope:
-    """A scope in which names stand for symbols and plain values."""
-    builder = builder_of(*values)
-    return Scope(
-        builder,
-        {name: Symbol(builder, lift(builder, x)) for name, x in zip(names, values, strict=True)},
-        let,
-    )
-
-
-@cache
-def compiled(expression: str) -> Operand:
-    """The code of an expression of a table."""
-    return compile(expression, f"<expression: {expression}>", "eval")

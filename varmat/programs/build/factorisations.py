@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.build.symbol import Symbol, builder_of, joined, lift, refuse
-from varmat.programs.ir.program import Shape
-from varmat.programs.kernels import Kernel, SolveTriangular
+from varmat.programs.build.symbol import (
+    Symbol,
+    as_symbols,
+    builder_of,
+    joined,
+    lift,
+    refuse,
+    require,
+)
+from varmat.programs.kernels.matrices import SolveTriangular
 
 if TYPE_CHECKING:
     from varmat.typing import Operand
@@ -17,41 +24,11 @@ if TYPE_CHECKING:
 # block by block are called from Python.
 UNROLLED = 128
 
-
 # Rows up to which triangular systems are solved by BLAS in one go; larger ones half by half.
 ONE_GO = 64
 
-
 # How far elements across a diagonal may be apart: see `varmat.functions.checks`.
 TOLERANCE = 1e-8
-
-
-def called(kernel: Kernel, *operands: Operand) -> list[Symbol]:
-    """The results of a kernel of contiguous arrays."""
-    builder = builder_of(*operands)
-    return [
-        Symbol(builder, v)
-        for v in builder.apply(kernel, *(builder.contiguous(lift(builder, x)) for x in operands))
-    ]
-
-
-def as_symbols(*operands: Operand) -> list[Symbol]:
-    """Symbols and plain values as symbols."""
-    builder = builder_of(*operands)
-    return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
-
-
-def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
-    """Zeros with the elements of a vector added at places of the flattened array."""
-    return x.of(x.builder.assemble(shape, [(np.asarray(places, np.int64), x.shape, x.value)]))
-
-
-def require(condition: Operand) -> None:
-    """End the run where a condition does not hold for all elements."""
-    if isinstance(condition, Symbol):
-        condition.builder.guard(condition.builder.truth(condition.value))
-    elif not np.all(condition):
-        refuse()
 
 
 def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:

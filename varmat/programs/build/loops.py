@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.factorisations import called
-from varmat.programs.build.symbol import Symbol, builder_of, lift
-from varmat.programs.kernels import Loop
+from varmat.programs.build.symbol import Symbol, builder_of, called, lift
+from varmat.programs.kernels.loop import Loop
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand

@@ -10,11 +10,12 @@ become steps in this one way.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from varmat.core.dispatch import COMPARISONS
 from varmat.plain_arrays import is_basic
@@ -25,14 +26,15 @@ from varmat.programs.ir.program import BOOL, FLOAT, Value
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Axis, Function, Index, Operand, Setting, Settings
+    from varmat.programs.ir.kernel import Kernel
+    from varmat.typing import Axis, Function, Index, Operand, Setting, Settings, Shape
 
-# What answers when one of NumPy's functions is called on symbols; `numpy_functions` fills it.
-ANSWERS: dict[Function, Function] = {}
-_LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor, np.logical_not})
-_AS_LOGICAL = {
-    np.bitwise_and: np.logical_and, np.bitwise_or: np.logical_or, np.bitwise_xor: np.logical_xor,
-     np.invert: np.logical_not,
+# Ufuncs of truth values, and how programs name them.
+_LOGICAL = {
+    np.bitwise_and: np.logical_and, np.logical_and: np.logical_and,
+    np.bitwise_or: np.logical_or, np.logical_or: np.logical_or,
+    np.bitwise_xor: np.logical_xor, np.logical_xor: np.logical_xor,
+    np.invert: np.logical_not, np.logical_not: np.logical_not,
 }  # fmt: skip
 _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
@@ -45,9 +47,23 @@ def refuse(*_: object, **__: object) -> NoReturn:
     raise UntraceableError
 
 
-class Symbol:
+def _reduction(ufunc: np.ufunc) -> Callable[..., Symbol]:
+    def method(
+        self: Symbol,
+        axis: Axis = None,
+        *,
+        dtype: object = None,
+        out: object = None,
+        keepdims: bool = False,
+    ) -> Symbol:
+        return reduced(self, ufunc, axis, keepdims) if out is None else refuse()
+
+    return method
+
+
+class Symbol(NDArrayOperatorsMixin):
     """Stands for a value of the program that is being made, with those ways of an ndarray that need
-    shapes alone.
+    shapes alone. NumPy's mixin makes each operator a call of the ufunc behind it.
     """
 
     __slots__ = ("_has_parts", "_is_part", "builder", "value")
@@ -117,41 +133,37 @@ class Symbol:
 
     def __getitem__(self, index: Index) -> Symbol:
         builder, x = self.builder, self.value
-        if isinstance(index, Symbol) or (
-            isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
-        ):
-            refuse()
         if is_basic(index):
             return self.part(part_of(builder, x, index))
-        places = np.arange(x.size).reshape(x.shape)[index]
-        return self.of(builder.gather(x, places))
+        return self.of(builder.gather(x, self._places(index)))
 
     def __setitem__(self, index: Index, source: Operand) -> None:
-        if isinstance(index, Symbol) or (
-            isinstance(index, tuple) and any(isinstance(i, Symbol) for i in index)
-        ):
-            refuse()
-        places = np.arange(self.size).reshape(self.shape)[index]
-        self.become(
-            Written(self.builder, self.value, np.asarray(places), lift(self.builder, source)).value
-        )
+        source = lift(self.builder, source)
+        self.become(Written(self.builder, self.value, self._places(index), source).value)
 
-    def reshape(self, *shape: Any, order: str = "C") -> Symbol:
-        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    def _places(self, index: Index) -> np.ndarray:
+        """The places of a part in the flattened array."""
+        if any(isinstance(i, Symbol) for i in (index if isinstance(index, tuple) else (index,))):
+            refuse()
+        return np.asarray(np.arange(self.size).reshape(self.shape)[index])
+
+    def reshape(self, *shape: int | Sequence[int], order: str = "C") -> Symbol:
         if order != "C":
             refuse()
-        return self.part(
-            self.builder.reshaped(self.value, np.empty(self.shape, bool).reshape(shape).shape)
-        )
+        made: Shape = np.empty(self.shape, bool).reshape(*shape).shape  # type: ignore[arg-type]
+        return self.part(self.builder.reshaped(self.value, made))
 
     def ravel(self, order: str = "C") -> Symbol:
         return self.reshape(-1)
 
-    def transpose(self, *axes: Any) -> Symbol:
-        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return self.part(
-            self.builder.transposed(self.value, [a % self.ndim for a in axes] if axes else None)
-        )
+    def transpose(self, *axes: int | Sequence[int] | None) -> Symbol:
+        flat: list[int] = [] if axes in ((), (None,)) else np.hstack(axes).tolist()  # type: ignore[arg-type]
+        order = [a % self.ndim for a in flat] if flat else None
+        return self.part(self.builder.transposed(self.value, order))
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
+        view = self.builder.view(self.value, lambda a: np.diagonal(a, offset, axis1, axis2))
+        return self.part(view)
 
     def copy(self, order: str = "C") -> Symbol:
         return self.of(self.value)
@@ -161,50 +173,20 @@ class Symbol:
 
     # --- sums and products ---
 
-    def sum(
-        self, axis: Axis = None, dtype: object = None, out: None = None, keepdims: bool = False
-    ) -> Symbol:
-        return reduced(self, np.add, axis, keepdims)
+    sum, prod, max, min = map(_reduction, (np.add, np.multiply, np.maximum, np.minimum))
 
-    def max(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
-        return reduced(self, np.maximum, axis, keepdims)
-
-    def min(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
-        return reduced(self, np.minimum, axis, keepdims)
-
-    def all(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Symbol:
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Symbol:
         return reduced(self.of(self.builder.truth(self.value)), np.logical_and, axis, keepdims)
 
     def any(self) -> bool:
         return self.builder.in_formula or refuse()
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
-        return diagonal(self, offset, axis1, axis2)
-
-    def dot(self, other: Operand, out: None = None) -> Symbol:
+    def dot(self, other: Operand, out: object = None) -> Symbol:
         if out is not None or np.ndim(other) not in (1, 2) or self.ndim not in (1, 2):
             refuse()
-        return self.of(self.builder.matmul(self.value, self.lifted(other)))
-
-    # --- operators of one operand; the others are made below ---
-
-    def __neg__(self) -> Symbol:
-        return self.of(self.builder.ufunc(np.negative, self.value))
-
-    def __pos__(self) -> Symbol:
-        return self
-
-    def __abs__(self) -> Symbol:
-        return self.of(self.builder.ufunc(np.absolute, self.value))
-
-    def __invert__(self) -> Symbol:
-        return self.of(self.builder.logical(np.logical_not, self.value))
+        return self.of(self.builder.matmul(self.value, lift(self.builder, other)))
 
     # --- protocols ---
-
-    def lifted(self, x: Operand) -> Value:
-        """Anything beside a symbol as a value."""
-        return lift(self.builder, x)
 
     def __array_ufunc__(
         self,
@@ -214,28 +196,20 @@ class Symbol:
         out: Operand = None,
         **settings: Setting,
     ) -> Operand:
-        if (
-            method == "reduce"
-            and not settings.keys() - {"axis", "keepdims", "dtype"}
-            and out is None
-        ):
+        if method == "reduce" and not settings.keys() - {"axis", "keepdims", "dtype"} and not out:
             axis = inputs[1] if len(inputs) > 1 else settings.get("axis", 0)
             return reduced(inputs[0], ufunc, axis, settings.get("keepdims", False))
-        if method == "accumulate" and not settings.keys() - {"axis"} and out is None:
-            return (
-                self.of(self.builder.accumulate(ufunc, self.value, settings.get("axis", 0)))
-                if self.ndim
-                else self
-            )
-        if method == "outer" and not settings and out is None:
-            x, y = (lift(self.builder, each) for each in inputs)
-            inputs = (
-                self.of(self.builder.reshaped(x, (*x.shape, *(1,) * len(y.shape)))),
-                self.of(y),
-            )
+        if method == "accumulate" and not settings.keys() - {"axis"} and not out:
+            axis = settings.get("axis", 0)
+            made = self.builder.accumulate(ufunc, self.value, axis) if self.ndim else self.value
+            return self.of(made)
+        operands = [lift(self.builder, x) for x in inputs]
+        if method == "outer" and not settings and not out:
+            x, y = operands
+            operands[0] = self.builder.reshaped(x, (*x.shape, *(1,) * len(y.shape)))
         elif method != "__call__" or settings:
             refuse()
-        result = self.of(apply_ufunc(self.builder, ufunc, [lift(self.builder, x) for x in inputs]))
+        result = self.of(apply_ufunc(self.builder, ufunc, operands))
         if out is None:
             return result
         (target,) = out
@@ -244,6 +218,8 @@ class Symbol:
     def __array_function__(
         self, function: Function, types: object, args: Sequence[Operand], kwargs: Settings
     ) -> Operand:
+        from varmat.programs.build.numpy_functions import ANSWERS
+
         answer = ANSWERS.get(function)
         return refuse() if answer is None else answer(*args, **kwargs)
 
@@ -263,9 +239,9 @@ def lift(builder: Builder, x: Operand) -> Value:
 def part_of(builder: Builder, x: Value, index: Index) -> Value:
     """A view by a basic index, also of one element."""
     whole = index if isinstance(index, tuple) else (index,)
-    if any(i is Ellipsis for i in whole):
-        return builder.view(x, operator.itemgetter(index))
-    return builder.view(x, operator.itemgetter((*whole, Ellipsis)))
+    # With an ellipsis NumPy makes a view of an element, too.
+    whole = whole if any(i is Ellipsis for i in whole) else (*whole, Ellipsis)
+    return builder.view(x, operator.itemgetter(whole))
 
 
 @cache
@@ -280,9 +256,8 @@ def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value
     """A ufunc of values."""
     if ufunc in COMPARISONS:
         return builder.compare(ufunc, *values)
-    ufunc = _AS_LOGICAL.get(ufunc, ufunc)
     if ufunc in _LOGICAL:
-        return builder.logical(ufunc, *values)
+        return builder.logical(_LOGICAL[ufunc], *values)
     if ufunc is np.matmul:
         return builder.matmul(*values)
     if ufunc is np.add and all(v.dtype == BOOL for v in values):
@@ -290,35 +265,6 @@ def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value
     if not is_traced(ufunc):
         refuse()
     return builder.ufunc(ufunc, *values)
-
-
-def _operator(ufunc: np.ufunc, reflected: bool = False) -> Function:
-    def operate(self: Symbol, other: Operand) -> Operand:
-        operands = (other, self) if reflected else (self, other)
-        return self.of(apply_ufunc(self.builder, ufunc, [lift(self.builder, x) for x in operands]))
-
-    return operate
-
-
-for _name, _ufunc in {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
-     "matmul": np.matmul,
-    "and": np.logical_and, "or": np.logical_or,
-}.items():  # fmt: skip
-    setattr(Symbol, f"__{_name}__", _operator(_ufunc))
-    setattr(Symbol, f"__r{_name}__", _operator(_ufunc, True))
-
-    def _in_place(self: Symbol, other: Operand, ufunc: np.ufunc = _ufunc) -> Symbol:
-        return self.become(
-            apply_ufunc(self.builder, ufunc, [self.value, lift(self.builder, other)])
-        )
-
-    setattr(Symbol, f"__i{_name}__", _in_place)
-for _name, _ufunc in {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
-     "ne": np.not_equal,
-}.items():  # fmt: skip
-    setattr(Symbol, f"__{_name}__", _operator(_ufunc))
 
 
 # --- what several of NumPy's functions are made of ---
@@ -341,51 +287,53 @@ def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = Fals
         result = builder.reduce(ufunc, value, axes)
     else:
         refuse()
-    if keepdims:
-        result = builder.reshaped(
-            result, tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-        )
-    return x.of(result)
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return x.of(builder.reshaped(result, kept) if keepdims else result)
 
 
 def builder_of(*operands: Operand) -> Builder:
     """The builder of the first symbol among operands, or in a list of them."""
-    found = [
-        x
-        for each in operands
-        for x in (each if isinstance(each, (list, tuple)) else (each,))
-        if isinstance(x, Symbol)
-    ]
-    return found[0].builder if found else refuse()
+    for each in operands:
+        for x in each if isinstance(each, (list, tuple)) else (each,):
+            if isinstance(x, Symbol):
+                return x.builder
+    refuse()
 
 
 def joined(arrays: Sequence[Operand], axis: int = 0) -> Symbol:
     """`numpy.concatenate`."""
     builder = builder_of(list(arrays))
-    values = [lift(builder, x) for x in arrays]
-    axis = axis % len(values[0].shape)
-    shape = list(values[0].shape)
-    shape[axis] = sum(v.shape[axis] for v in values)
-    like, parts, start = np.empty(shape), [], 0
-    for value in values:
-        part = like[(slice(None),) * axis + (slice(start, start + value.shape[axis]),)]
-        parts.append(
-            ((start * like.strides[axis], part.strides), part.shape, builder.number(value))
-        )
-        start += value.shape[axis]
-    return Symbol(builder, builder.assemble(tuple(shape), [each for each in parts if each[2].size]))
+    return Symbol(builder, builder.concatenated([lift(builder, x) for x in arrays], axis))
 
 
 def stacked(arrays: Sequence[Operand], axis: int = 0) -> Operand:
     """`numpy.stack`."""
-    builder = builder_of(list(arrays)) if any(isinstance(x, Symbol) for x in arrays) else None
-    if builder is None:
+    if not any(isinstance(x, Symbol) for x in arrays):
         return np.stack(arrays, axis)
-    values = [lift(builder, x) for x in arrays]
-    axis = axis % (len(values[0].shape) + 1)
-    longer = [builder.reshaped(v, (*v.shape[:axis], 1, *v.shape[axis:])) for v in values]
-    return joined([Symbol(builder, v) for v in longer], axis)
+    return joined([np.expand_dims(x, axis) for x in as_symbols(*arrays)], axis)
 
 
-def diagonal(x: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
-    return x.part(x.builder.view(x.value, lambda a: np.diagonal(a, offset, axis1, axis2)))
+def called(kernel: Kernel, *operands: Operand) -> list[Symbol]:
+    """The results of a kernel of contiguous arrays."""
+    builder = builder_of(*operands)
+    values = [builder.contiguous(lift(builder, x)) for x in operands]
+    return [Symbol(builder, v) for v in builder.apply(kernel, *values)]
+
+
+def as_symbols(*operands: Operand) -> list[Symbol]:
+    """Symbols and plain values as symbols."""
+    builder = builder_of(*operands)
+    return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
+
+
+def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
+    """Zeros with the elements of a vector added at places of the flattened array."""
+    return x.of(x.builder.assemble(shape, [(np.asarray(places, np.int64), x.shape, x.value)]))
+
+
+def require(condition: Operand) -> None:
+    """End the run where a condition does not hold for all elements."""
+    if isinstance(condition, Symbol):
+        condition.builder.guard(condition.builder.truth(condition.value))
+    elif not np.all(condition):
+        refuse()

@@ -135,6 +135,18 @@ class Value:
         return None if self._step is None else self._step()
 
     @property
+    def kernel(self) -> Kernel | None:
+        """The kernel of the step that makes it."""
+        step = self.step
+        return None if step is None else step.kernel
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """What the step that makes it reads."""
+        step = self.step
+        return () if step is None else step.operands
+
+    @property
     def is_constant(self) -> bool:
         return self.data is not None
 

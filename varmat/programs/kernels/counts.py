@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.elementwise import for_arrays
 from varmat.programs.build.arithmetic import ADD, is_number
 from varmat.programs.ir.program import FLOAT, Layout, Value
-from varmat.programs.kernels import Function
+from varmat.programs.kernels.elementwise import Function
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array

@@ -210,6 +210,13 @@ class Gufunc(Kernel):
         return batch.builder.call(self, *map(batch.full, batch.columns))
 
 
+_LINALG = np.linalg._umath_linalg
+CHOLESKY, INVERSE, DETERMINANT, LOG_DETERMINANT, SOLVE, SOLVE_ONE = (
+    Gufunc(getattr(_LINALG, name))
+    for name in ("cholesky_lo", "inv", "det", "slogdet", "solve", "solve1")
+)
+
+
 @dataclass(frozen=True, repr=False)
 class SolveTriangular(Kernel):
     """``a^-1 b`` or ``a^-T b`` with a lower triangular matrix, by BLAS."""

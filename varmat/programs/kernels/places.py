@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Parts, Results, Run, T
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Shape, Step, Value, element_places
+from varmat.programs.ir.program import FLOAT, Layout, Shape, Step, Value, element_places
 from varmat.programs.run import assembling
-from varmat.programs.run.loops import NoLoopError
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module
@@ -23,14 +22,15 @@ if TYPE_CHECKING:
     from varmat.typing import Function
 
 
+@dataclass(frozen=True, repr=False)
 class Copy(Kernel):
     """The values of a view, or of a number repeated, in memory of their own."""
 
+    shape: Shape
+
+    name = "copy"
     is_batchable = True
     overwritable = slice(None)
-
-    def __init__(self, shape: Shape) -> None:
-        self.shape, self.name = shape, "copy"
 
     def results(self, *operands: Value) -> list[Layout]:
         return [(self.shape, operands[0].dtype)]
@@ -59,14 +59,7 @@ class Kept(Copy):
     is_batchable = False
 
 
-@cache
-def copy_kernel(shape: Shape) -> Copy:
-    return Copy(shape)
-
-
-@cache
-def kept_kernel(shape: Shape) -> Kept:
-    return Kept(shape)
+copy_kernel, kept_kernel = cache(Copy), cache(Kept)
 
 
 class Gather(Kernel):
@@ -114,17 +107,15 @@ class Assemble(Kernel):
     places.
 
     A place is ``(offset, strides)``, in bytes, of a view of the result. If it is None, the part is
-    followed by the places of its elements in the flattened result. With `is_partition` the parts
-    cover the result and do not overlap.
+    followed by the places of its elements in the flattened result. With `replaces` the parts are
+    written, not added: they cover the result and do not overlap, or there is one part and a base.
     """
 
     shape: Shape
     places: tuple[Place, ...]
+    shapes: tuple[Shape, ...]
     has_base: bool = False
-    is_partition: bool = False
-    # Other than float64 only with `is_partition`, for truth values and indices.
-    dtype: np.dtype = FLOAT
-    shapes: tuple[Shape, ...] = ()
+    replaces: bool = False
 
     name = "assemble"
     is_batchable = True
@@ -134,7 +125,7 @@ class Assemble(Kernel):
         return slice(self.has_base)
 
     def results(self, *operands: Value) -> list[Layout]:
-        return [(self.shape, self.dtype)]
+        return [(self.shape, FLOAT)]
 
     def parts(self, operands: Sequence[T]) -> tuple[T | None, Parts[T]]:
         following = iter(operands)
@@ -145,76 +136,57 @@ class Assemble(Kernel):
         ]
 
     def settings(self, *operands: Value) -> str:
-        places = [
-            "listed" if place is None else str(place[0] // self.dtype.itemsize)
-            for place in self.places
-        ]
+        places = ["listed" if place is None else str(place[0] // 8) for place in self.places]
         return f"at {', '.join(places)}" if len(places) > 1 else ""
 
     def evaluate(self, *operands: np.ndarray) -> Results:
-        result = (
-            np.array(operands[0], self.dtype) if self.has_base else np.zeros(self.shape, self.dtype)
-        )
+        result = np.array(operands[0], order="C") if self.has_base else np.zeros(self.shape)
         for run in self._runs(operands, result):
             run()
         return (result,)
 
     def _runs(self, operands: Arrays, result: np.ndarray) -> list[Run]:
-        runs: list[Run] = []
-        flat = result.reshape(-1)
-        for place, shape, part, index in self.parts(operands)[1]:
+        def run(place: Place, shape: Shape, part: np.ndarray, index: np.ndarray | None) -> Run:
             if index is not None:
-                runs.append(
-                    partial(
-                        np.add.at, flat, index.reshape(-1), np.broadcast_to(part, shape).reshape(-1)
-                    )
-                )
-                continue
-            view = np.ndarray(shape, result.dtype, result, *place)
-            runs.append(
-                partial(np.copyto, view, part)
-                if self.is_partition
-                else partial(np.add, view, part, view)
-            )
-        return runs
+                values = np.broadcast_to(part, shape).reshape(-1)
+                return partial(np.add.at, result.reshape(-1), index.reshape(-1), values)
+            view = np.ndarray(shape, FLOAT, result, *place)
+            if self.replaces:
+                return partial(np.copyto, view, part)
+            return partial(np.add, view, part, view)
+
+        return [run(*each) for each in self.parts(operands)[1]]
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         (result,) = results
         runs = self._runs(operands, result)
         if self.has_base and not np.may_share_memory(result, operands[0]):
             runs.insert(0, partial(np.copyto, result, operands[0]))
-        elif not (self.has_base or self.is_partition):
+        elif not (self.has_base or self.replaces):
             runs.insert(0, partial(result.fill, 0.0))
         return runs[0] if len(runs) == 1 else partial(_run_all, runs)
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        (result,) = results
-        if self.dtype not in (FLOAT, BOOL):
-            raise NoLoopError("integers")
-        assembling.assemble(graph, result, *self.parts(operands), self.is_partition)
+        assembling.assemble(graph, results[0], *self.parts(operands), self.replaces)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp = jax.numpy
 
         def rule(*operands: Array) -> Array:
             whole, parts = self.parts(operands)
-            if whole is None:
-                whole = jnp.zeros(self.shape, jax.dtypes.canonicalize_dtype(self.dtype))
-            flat = jnp.reshape(whole, (-1,))
+            flat = jnp.reshape(jnp.zeros(self.shape) if whole is None else whole, (-1,))
             for place, shape, part, index in parts:
                 values = jnp.broadcast_to(part, shape)
                 if place is None:
                     flat = flat.at[jnp.reshape(index, (-1,))].add(jnp.reshape(values, (-1,)))
                 else:
-                    here = flat.at[element_places(shape, place[1], place[0], self.dtype.itemsize)]
-                    flat = here.set(values) if self.is_partition else here.add(values)
+                    here = flat.at[element_places(shape, place[1], place[0])]
+                    flat = here.set(values) if self.replaces else here.add(values)
             return jnp.reshape(flat, self.shape)
 
         return rule
 
     def batched(self, batch: Batch) -> Value | None:
-        if self.dtype != FLOAT:
-            return None
         base, given = self.parts(batch.columns)
         n, builder, row, parts = batch.n, batch.builder, 8 * math.prod(self.shape), []
         for place, shape, column, index in given:
@@ -230,47 +202,11 @@ class Assemble(Kernel):
         return builder.assemble((n, *self.shape), parts, None if base is None else batch.full(base))
 
 
-@dataclass(frozen=True, repr=False)
-class Write(Kernel):
-    """An array with one part replaced, as by an assignment.
-
-    The place is ``(offset, strides)``, in bytes, of the part in the result.
-    """
-
-    shape: Shape
-    place: tuple[int, Shape]
-    part: Shape
+class Write(Assemble):
+    """An array with one part replaced, as by an assignment."""
 
     name = "write"
-    overwritable = slice(1)
-
-    def results(self, *operands: Value) -> list[Layout]:
-        return [(self.shape, FLOAT)]
-
-    def evaluate(self, *operands: np.ndarray) -> Results:
-        result = np.array(operands[0], order="C")
-        np.copyto(np.ndarray(self.part, FLOAT, result, *self.place), operands[1])
-        return (result,)
-
-    def bind(self, operands: Arrays, results: Arrays) -> Run:
-        (result,), (before, part) = results, operands
-        run = partial(np.copyto, np.ndarray(self.part, FLOAT, result, *self.place), part)
-        if np.may_share_memory(result, before):
-            return run
-        return partial(_run_all, [partial(np.copyto, result, before), run])
-
-    def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        (before, part), (result,) = operands, results
-        assembling.assemble(graph, result, before, [(self.place, self.part, part, None)], True)
-
-    def in_jax(self, jax: Module, step: Step) -> Function:
-        jnp, places = jax.numpy, element_places(self.part, *self.place[::-1])
-
-        def rule(before: Array, part: Array) -> Array:
-            flat = jnp.reshape(before, (-1,)).at[places].set(jnp.broadcast_to(part, self.part))
-            return jnp.reshape(flat, self.shape)
-
-        return rule
+    is_batchable = False
 
 
 def _run_all(runs: Sequence[Run]) -> None:

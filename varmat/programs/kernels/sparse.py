@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.plain_arrays import BLOCK, blocks
-from varmat.programs.build import Symbol, called
+from varmat.programs.build.symbol import Symbol, called
+from varmat.programs.ir.kernel import Arrays, Kernel
 from varmat.programs.ir.program import FLOAT, Layout, Step, Value
-from varmat.programs.kernels import Arrays, Kernel
 from varmat.programs.run import assembling
 from varmat.programs.run.loops import NoLoopError
 

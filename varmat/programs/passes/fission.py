@@ -28,7 +28,7 @@ from varmat.programs.ir.program import (
     contiguous_strides,
     read_values,
 )
-from varmat.programs.kernels import Loop
+from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes.batching import Batch, Column
 from varmat.programs.passes.dead_steps import without_dead_steps
 from varmat.programs.passes.rewriter import Rewriter, part_like

@@ -16,7 +16,7 @@ import numpy as np
 
 from varmat.programs.build.arithmetic import ADD
 from varmat.programs.ir.program import Program, Step
-from varmat.programs.kernels import SUM
+from varmat.programs.kernels.reductions import SUM
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

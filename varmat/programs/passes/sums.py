@@ -14,7 +14,7 @@ import numpy as np
 
 from varmat.programs.build.arithmetic import ADD, SUBTRACT
 from varmat.programs.ir.program import FLOAT, Program, Shape, Step, Value, read_values
-from varmat.programs.kernels import SUM
+from varmat.programs.kernels.reductions import SUM
 from varmat.programs.passes.rewriter import Rewriter
 
 _SUMS = (ADD, SUM, SUBTRACT)

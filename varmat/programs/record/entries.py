@@ -16,13 +16,14 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
 from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
 from varmat.core.operation import Operation, Saved
-from varmat.core.rules import OPERANDS, ZERO
+from varmat.core.rules import ZERO
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs
 from varmat.plain_arrays import unbroadcast
-from varmat.programs.build import Scope, Symbol, UntraceableError, apply_row, lift, plain_or_symbol
+from varmat.programs.build.expressions import apply_row, plain_or_symbol
+from varmat.programs.build.symbol import Symbol, UntraceableError, lift
 from varmat.programs.ir.program import FLOAT, OBJECT, Shape, Value
-from varmat.programs.kernels import PythonCall
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.places import Layout, collected, taken
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
@@ -62,14 +63,10 @@ def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, 
         return
 
     def back() -> None:
-        letters = dict(
-            zip((*OPERANDS[: row.arity], "r"), map(program.symbol, (*values, made)), strict=True)
-        )
-        letters["g"] = program.symbol(program.adjoint(node))  # type: ignore[arg-type]
-        scope = Scope(builder, letters, rows=row.rows)
-        for (_, operand), expression in zip(operands, row.partials, strict=True):
-            if operand is not None and expression != ZERO:
-                program.contribute(operand, scope.evaluate(expression), shape)
+        given = [*map(program.symbol, (program.adjoint(node), *values, made))]  # type: ignore[arg-type]
+        for (_, operand), text, push in zip(operands, row.partials, row.pushes, strict=True):
+            if operand is not None and text != ZERO:
+                program.contribute(operand, lift(builder, push(*given)), shape)
 
     program.back((node,), back)
 

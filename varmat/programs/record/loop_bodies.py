@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.programs.ir.program import ElsewhereError, Program, Step, Value
-from varmat.programs.kernels import Loop, PythonCall, Ufunc
+from varmat.programs.kernels.elementwise import Ufunc
+from varmat.programs.kernels.loop import Loop
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.passes import optimised
 from varmat.programs.record.tape_programs import TapeProgram
 

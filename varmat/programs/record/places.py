@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.program import Shape, Value
-from varmat.programs.kernels import kept_kernel
+from varmat.programs.kernels.places import kept_kernel
 from varmat.programs.record.tape_programs import Node
 
 if TYPE_CHECKING:

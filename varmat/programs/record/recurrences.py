@@ -24,7 +24,8 @@ from varmat.core.tape import ALWAYS
 from varmat.core.variables import VARIABLES, Outputs, View
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.ir.program import Step, Value
-from varmat.programs.kernels import Loop, PythonCall
+from varmat.programs.kernels.loop import Loop
+from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.assignments import rerooted, root_of, stand_in
 from varmat.programs.record.loop_bodies import Body, Rows
 from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch

@@ -20,9 +20,9 @@ import numpy as np
 from varmat.core.errors import TapeError
 from varmat.core.tape import Rule, Tape
 from varmat.core.variables import VARIABLES, View
-from varmat.programs.build import Symbol
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.build.builder import Builder, is_partition
+from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.program import (
     FLOAT,
     Part,
@@ -32,7 +32,7 @@ from varmat.programs.ir.program import (
     Value,
     contiguous_strides,
 )
-from varmat.programs.kernels import ufunc_kernel
+from varmat.programs.kernels.elementwise import ufunc_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

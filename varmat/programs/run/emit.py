@@ -20,8 +20,11 @@ import numpy as np
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import function_of
 from varmat.plain_arrays import BLOCK
+from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import BOOL, ElsewhereError, Program, Step, Value, read_values
-from varmat.programs.kernels import MATMUL, SELECT, SUM, Kernel, Reduce
+from varmat.programs.kernels.elementwise import SELECT
+from varmat.programs.kernels.matrices import MATMUL
+from varmat.programs.kernels.reductions import SUM, Reduce
 from varmat.programs.passes import without_dead_steps
 
 if TYPE_CHECKING:
