@@ -103,7 +103,8 @@ class Outline:
         if isinstance(kernel, elementwise.Ufunc) and kernel.ufunc in OPERATORS:
             return OPERATORS[kernel.ufunc]
         # The library's row, and not a user's that answers for the ufunc.
-        return for_arrays(kernel.name)
+        row = self.builder.rows.get(kernel)
+        return for_arrays(kernel.name if row is None else row.name)
 
 
 def cone(values: Iterable[Value], ends: Container[Value] = ()) -> set[Value]:
@@ -283,10 +284,9 @@ class _Elements(Sums):
         return super().ufunc(ufunc, *operands)
 
     def apply_row(self, builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
-        value = single_step(builder, row, operands)
-        if value.step is not None and not isinstance(row.ufunc, np.ufunc):
-            self.rows[value.step.kernel] = row
-        return value
+        is_ufunc = isinstance(row.ufunc, np.ufunc)
+        self.rows[ufunc_kernel(row.ufunc) if is_ufunc else _function(row)] = row
+        return single_step(builder, row, operands)
 
 
 def traced(

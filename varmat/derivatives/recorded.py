@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import DomainError, ShapeError
-from varmat.core.variables import VARIABLES, borrow_leaf, data
+from varmat.core.errors import DomainError
+from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
 from varmat.derivatives.recorded_base import (
@@ -21,6 +22,8 @@ from varmat.derivatives.recorded_base import (
     watched,
 )
 from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctional
+from varmat.derivatives.recorded_programs import with_leaves
+from varmat.derivatives.recorded_rows import Mapped, Rows
 from varmat.derivatives.reverse import (
     Derived,
     fixed_positions,
@@ -36,7 +39,6 @@ from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
 from varmat.programs.record.tape_programs import program_of
 from varmat.programs.run import runner_for
-from varmat.programs.run.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Argnums, Tree
@@ -50,6 +52,8 @@ T = TypeVar("T")
 
 class Recorded(Recordings):
     """A function recorded once; made by `recorded`."""
+
+    _eager: Callable[..., tuple[float, Tree]]
 
     def __init__(self, function: Function, argnums: Argnums, runner: str = "auto") -> None:
         super().__init__(function, runner)
@@ -119,57 +123,21 @@ class Recorded(Recordings):
             ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
-    @one_blas_thread()
-    def map(self, points: Tree, workers: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients at many points, in threads where the native runner is installed.
-
-        Parameters
-        ----------
-        points : array_like, shape (m, ...)
-            Points along the first axis, for a function of one array.
-        workers : int, optional
-            Threads; by default as many as there are processors that this process may use.
-
-        Returns
-        -------
-        values : ndarray, shape (m,)
-        gradients : ndarray, shape (m, ...)
-
-        Raises
-        ------
-        ShapeError
-            If `points` is a scalar.
-        TypeError
-            If the function is differentiated with respect to several arguments.
-        DomainError and others
-            What the function raises at a point.
-        """
-        if self.argnums != 0:
-            raise TypeError(
-                f"{self.__name__}.map: the function has argnums={self.argnums!r}, but must have "
-                "argnums=0!"
-            )
-        points = data(points, f"{self.__name__}.map: points")
-        if type(points) is float:
-            raise ShapeError(
-                f"{self.__name__}.map: points is a scalar, but must be an array with a point in "
-                "each row!"
-            )
-        points = np.ascontiguousarray(points)
-        values, gradients = np.empty(len(points)), np.empty(points.shape)
-        if not len(points):
-            return values, gradients
-        values[0], gradients[0] = self(points[0] if points.ndim > 1 else float(points[0]))
-        run: Function | None = self._by_shape.get((points.shape[1:],))
-        many = getattr(run, "map", None)
-        rest: Iterable[int] = range(1, len(points))
-        if many is not None and points.ndim > 1:
-            many(points[1:], values[1:], gradients[1:], workers)
-            # Where the program ended early or is not finite, the function itself is called.
-            rest = 1 + np.flatnonzero(~np.isfinite(values[1:]))
-        for i in rest:
-            values[i], gradients[i] = self(points[i] if points.ndim > 1 else float(points[i]))
-        return values, gradients
+    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+        positions = positions_of("recorded", self.argnums, len(rows.args))
+        arguments = [rows.leaves(i) for i in positions]
+        values = np.empty(rows.count)
+        results = [[np.empty(x.shape) for x in each] for each in arguments]
+        if rows.count:
+            call, data = rows.first(positions)
+            structures = tuple([structure_of(call[i]) for i in positions])
+            others = {i: Mapped.key(x) for i, x in enumerate(call) if i not in positions}
+            known = self._recording(structures, others, positions, call, {})
+            known.run.map([*chain(*arguments), *data], [values, *chain(*results)], workers)
+        trees = [rows.mapped.get(i, rows.args[i]) for i in positions]
+        gradients = tuple(map(rebuilt, trees, results))
+        found = gradients if type(self.argnums) is tuple else gradients[0]
+        return (values, found), np.isfinite(values)
 
     def known(self, x: np.ndarray, *others: object) -> Recording | None:
         """The recording for calls with such an array and these other arguments, if there is one."""
@@ -231,17 +199,19 @@ def record(
     function: Function, positions: Sequence[int], args: Sequence[Operand], named: Settings
 ) -> Program:
     """The program of the value and the gradients with respect to the arguments at some positions.
+    Arguments that are `Mapped` are further arguments of it.
 
     Raises `ElsewhereError` if the function catches the refusal of a value: at points where nothing
     is refused it would take another path."""
     with recording_to_write() as tape:
-        given = list(args)
+        arguments, rows = with_leaves(args, tape)
+        given = list(arguments)
         for i in dict.fromkeys(positions):
             given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
         variables = leaves_of([given[i] for i in positions])
         with watched(tape, function, args, named):
             y = scalar_result("recorded", function(*given, **named), tape)
-        return optimised(program_of(tape, variables, [y], [y], variables))
+        return optimised(program_of(tape, [*variables, *rows], [y], [y], variables))
 
 
 def record_values(
@@ -290,6 +260,10 @@ class RecordedGradient(RecordedFunctional[T]):
     def __call__(self, *args: object, **named: Any) -> T:
         return self._recorded(*args, **named)[1]  # type: ignore[no-any-return]
 
+    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+        (_, gradients), holds = self._recorded._mapped(rows, workers)
+        return gradients, holds
+
 
 @overload
 def recorded(f: Derived[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
@@ -328,7 +302,7 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
         functional it takes what that takes, and returns what that returns. For other shapes or
         structures, and other objects as the other arguments, `f` is recorded anew; the last 16
         recordings are kept. The attribute ``program`` is the last of them, and in print the list of
-        its steps. The method ``map`` takes many points at once.
+        its steps. The method ``map`` makes many calls at once, with the arguments of ``jax.vmap``.
 
     Raises
     ------

@@ -17,12 +17,14 @@ from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
 from varmat.derivatives.inputs_and_outputs import held, recording
 from varmat.derivatives.random_states import RandomStates
+from varmat.derivatives.recorded_rows import Mapped, Rows
 from varmat.derivatives.recorded_tangents import called_tangent
 from varmat.derivatives.reverse import Derived
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.record.conditions import compared, refuse_look
 from varmat.programs.record.tape_programs import writer_of
 from varmat.programs.run import check_runner
+from varmat.programs.run.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 MOST_RECORDINGS = 16
 Made: TypeAlias = tuple[Any, ...]  # a program, what runs it, and what else there is to know
 Others: TypeAlias = dict[Any, Any]  # arguments by position or name
+Axes: TypeAlias = int | tuple[int | None, ...] | None
 _SAME_IF_EQUAL = (int, float, str, bool, type(None))
 
 
@@ -46,7 +49,7 @@ class Recording(NamedTuple):
     structures : tuple
         Of the arguments to differentiate with respect to; for a number or an array its shape.
     others : dict
-        All other arguments, by position or name.
+        All other arguments, by position or name; those with rows as `Mapped.key`.
     program : Program
     run : callable
         Takes the list of numbers and arrays; returns the list of outputs.
@@ -78,7 +81,7 @@ def _is_same(x: Operand, y: Operand) -> bool:
         return True
     if type(x) is not type(y):
         return False
-    if type(x) in (tuple, list):
+    if type(x) in (tuple, list, Mapped):
         return len(x) == len(y) and all(map(_is_same, x, y))
     if type(x) is dict:
         return list(x) == list(y) and all(map(_is_same, x.values(), y.values()))
@@ -96,6 +99,8 @@ class Recordings:
     function : callable
     runner : str
     """
+
+    _eager: Function
 
     def __init__(self, function: Function, runner: str) -> None:
         if not callable(function):
@@ -139,6 +144,69 @@ class Recordings:
 
     def _keep(self, recordings: list[Recording]) -> None:
         self._recordings = recordings
+
+    @one_blas_thread()
+    def map(self, *args: object, in_axes: Axes = 0, workers: int | None = None) -> Tree:
+        """The results of many calls, natively and in threads where the native runner is installed.
+
+        Parameters
+        ----------
+        *args
+            The arguments of all calls. A mapped argument has one part for each call along an axis;
+            it may be a structure of arrays. Any other argument is the same in every call.
+        in_axes : int, None or tuple of them
+            The axis along which an argument is mapped, or None for one that is not mapped: the same
+            for all arguments, or one item for each, as in ``jax.vmap``.
+        workers : int, optional
+            Threads; by default as many as there are processors that this process may use.
+
+        Returns
+        -------
+        ndarray or structure of them
+            What one call returns, with a first axis for the calls. So is the gradient for an
+            argument that is not mapped: it has a row for each call.
+
+        Raises
+        ------
+        ShapeError
+            If a mapped argument lacks the axis, or is of another length than the first; or if the
+            length is zero and the shapes of the results are not those of the arguments.
+        ValueError
+            If nothing is mapped, or `in_axes` has not one item for each argument.
+        TypeError
+            If an item of `in_axes` is neither an integer nor None, or a mapped argument is not
+            plain numbers.
+        TapeError
+            As by a call; and if the function looks at the value of a mapped argument.
+        DomainError and others
+            What the function raises at a point.
+
+        Notes
+        -----
+        One recording serves all calls: a mapped argument is an argument of the program, whether it
+        is differentiated or not. The function is called only for the recording and at points where
+        the program ends or is not finite. The observations of a discrete density cannot be mapped.
+
+        Examples
+        --------
+        The gradient of the loss of each observation, at the same parameters:
+
+        >>> import numpy as np, varmat as vm
+        >>> def loss(beta, x, y):
+        ...     return np.log1p(np.exp(x @ beta)) - y * (x @ beta)
+        >>> x, y = np.array([[1.0, 0.0], [1.0, 2.0], [1.0, -1.0]]), np.array([1.0, 0.0, 1.0])
+        >>> values, gradients = vm.recorded(loss).map(np.zeros(2), x, y, in_axes=(None, 0, 0))
+        >>> gradients
+        array([[-0.5,  0. ],
+               [ 0.5,  1. ],
+               [-0.5,  0.5]])
+        """
+        rows = Rows(f"{self.__name__}.map", args, in_axes)
+        return rows.results(lambda rows: self._mapped(rows, workers), self._eager)
+
+    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+        """What `Rows.results` takes."""
+        raise NotImplementedError
 
     def _made(self, *call: Operand) -> Made:
         """The program for a call, its runner, and what `Recording.more` is to be."""

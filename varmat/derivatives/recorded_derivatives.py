@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -15,8 +15,10 @@ from varmat.derivatives.recorded_programs import (
     part_of,
     product_program,
     tangent_program,
+    template_of,
     weighted_program,
 )
+from varmat.derivatives.recorded_rows import Mapped, Rows, repeated, row_of, run_rows
 from varmat.derivatives.reverse import Derived, is_plain
 from varmat.derivatives.structure import (
     derivative_block,
@@ -31,7 +33,7 @@ from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import runner_for
 
 if TYPE_CHECKING:
-    from varmat.derivatives.recorded_base import Made, Others
+    from varmat.derivatives.recorded_base import Axes, Made, Others
     from varmat.derivatives.structure import Arguments, Tree
     from varmat.typing import Function, Operand, Settings
 
@@ -51,6 +53,9 @@ class RecordedFunctional(Recordings, Generic[T]):
 
     # The name of the argument in messages.
     title = "x"
+    # The number of arguments that are not of the function alone: the point, and a vector.
+    operands = 1
+    _eager: Callable[..., T]
 
     def __init__(self, functional: Derived[T], runner: str = "auto") -> None:
         super().__init__(functional, runner)
@@ -72,10 +77,21 @@ class RecordedFunctional(Recordings, Generic[T]):
         refusal, so that there is none.
         """
         structures = (points.shape,) if type(points) is np.ndarray else (structure_of(points),)
-        others: Others = {**(named or {}), **dict(enumerate(args, 1))}
+        others: Others = {**(named or {}), **dict(enumerate(map(Mapped.key, args), 1))}
         return self._found(structures, others) or self._recording(
             structures, others, points, args, named
         )
+
+    def _of_rows(self, rows: Rows) -> tuple[Recording, Tree, list[np.ndarray]]:
+        """The recording for calls, the first point, and the rows of its arguments but the vector's.
+        Raises `ElsewhereError` if there are too few arguments, so that the functional says what is
+        missing.
+        """
+        call, data = rows.first(range(self.operands))
+        if len(call) < self.operands:
+            raise ElsewhereError
+        points = self._points(call[0])
+        return self._known(points, call[self.operands :]), points, [*rows.leaves(0), *data]
 
     def _points(self, x: Tree) -> Tree:
         return x if is_plain(x) else plain_tree(self._name, self.title, x)
@@ -88,63 +104,58 @@ def _is_inside(args: Arguments) -> bool:
     return not all(map(is_plain, args)) and holds_outer(args)
 
 
-@contextmanager
-def _held_to_its_line() -> Iterator[None]:
-    """Raise `ElsewhereError` where Python's floats raise or an argument is refused."""
+def _outputs(run: Function, arguments: Sequence[Operand]) -> list[Operand]:
+    """The outputs of a run, without the zero. Raises `ElsewhereError` unless all are finite, and
+    where Python's floats raise or an argument is refused.
+    """
     try:
-        yield
+        found: list[Operand] = run(arguments)
     except (ArithmeticError, ValueError) as error:
         raise ElsewhereError from error
-
-
-def _outputs(run: Function, arguments: Sequence[Operand]) -> list[Operand]:
-    """The outputs of a run, without the zero. Raises `ElsewhereError` unless all are finite."""
-    with _held_to_its_line():
-        found: list[Operand] = run(arguments)
     for x in found:
         if not np.isfinite(x).all():
             raise ElsewhereError
     return found[1:]
 
 
-def _rows(known: Recording, leaves: list[Operand], like: list[Operand]) -> np.ndarray:
-    """The outputs of a program as rows of a matrix, one for each unit vector. The vectors have the
-    shapes of `like` and are the last arguments of the program.
+def _matrices(
+    known: Recording, leaves: list[np.ndarray], like: list[Operand], workers: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The outputs of a program at rows of arguments as the rows of matrices, one for each unit
+    vector, and which matrices hold. The vectors have the shapes of `like` and are the last
+    arguments of the program.
     """
-    n, width = sum(map(size_of, like)), sum(v.size for v in known.program.outputs[1:])
-    values, rows = np.zeros(n), np.empty((n, width))
-    many = getattr(known.run, "map", None)
-    with _held_to_its_line():
-        if many is not None and n:
-            fixed = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
-            many(np.hstack([np.broadcast_to(fixed, (n, len(fixed))), np.eye(n)]), values, rows, 1)
-        else:
-            ends = np.cumsum([size_of(x) for x in like])[:-1]
-            for row, unit in zip(rows, np.eye(n), strict=True):
-                directions = [
-                    part.reshape(np.shape(x))
-                    for part, x in zip(np.split(unit, ends), like, strict=True)
-                ]
-                row[:] = np.concatenate(
-                    [np.empty(0), *map(np.ravel, known.run([*leaves, *directions])[1:])]
-                )
-    if not (np.isfinite(values).all() and np.isfinite(rows).all()):
-        raise ElsewhereError
-    return rows
+    sizes = list(map(size_of, like))
+    count, n = len(leaves[0]) if leaves else 1, sum(sizes)
+    columns = np.split(np.eye(n), np.cumsum(sizes)[:-1], axis=1)
+    units = [each.reshape(n, *np.shape(x)) for each, x in zip(columns, like, strict=True)]
+    # The first is zero.
+    outputs = [np.zeros((count, n, *v.shape)) for v in known.program.outputs]
+    # As few maps as possible, and as long.
+    if count < n:
+        for k in range(count):
+            given = [*(repeated(x[k], n) for x in leaves), *units]
+            known.run.map(given, [x[k] for x in outputs], workers)
+    else:
+        for k in range(n):
+            given = [*leaves, *(repeated(unit[k], count) for unit in units)]
+            known.run.map(given, [x[:, k] for x in outputs], workers)
+    whole = np.concatenate([x.reshape(count, n, math.prod(x.shape[2:])) for x in outputs], axis=2)
+    return whole[..., 1:], np.isfinite(whole).all(axis=(1, 2))
 
 
-def _blocks(matrix: np.ndarray, y: Tree, points: Tree) -> Tree:
-    """The matrix of derivatives of all results with respect to all elements of the point, taken
-    apart into the structure of both.
+def _blocks(matrices: np.ndarray, y: Tree, points: Tree) -> Tree:
+    """Matrices of derivatives of all results with respect to all elements of the point, taken apart
+    into the structure of both.
     """
-    results, leaves = leaves_of(y), leaves_of(points)
+    results, leaves, count = leaves_of(y), leaves_of(points), len(matrices)
     ends = np.cumsum([0, *map(size_of, leaves)]).tolist()
     blocks, start = [], 0
     for result in results:
-        rows = matrix[start : start + size_of(result)]
+        rows = matrices[:, start : start + size_of(result)]
         start += size_of(result)
         parts = [
-            derivative_block(rows[:, i:j], np.shape(result), x)
+            derivative_block(rows[..., i:j], (count, *np.shape(result)), x)
             for i, j, x in zip(ends, ends[1:], leaves, strict=False)
         ]
         blocks.append(rebuilt(points, parts))
@@ -153,6 +164,8 @@ def _blocks(matrix: np.ndarray, y: Tree, points: Tree) -> Tree:
 
 class RecordedProduct(RecordedFunctional[T]):
     """`varmat.hessian_times_vector` and `varmat.hessp`, recorded once."""
+
+    operands = 2
 
     def __call__(self, *args: object, **named: object) -> T:
         if len(args) < 2 or _is_inside(args):
@@ -168,26 +181,16 @@ class RecordedProduct(RecordedFunctional[T]):
             return self._eager(*args, **named)
         return rebuilt(points, products)  # type: ignore[no-any-return]
 
+    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+        known, points, arguments = self._of_rows(rows)
+        matching_leaves(self._name, "v", rows.call(0)[1], points)
+        return run_rows(known.run, [*arguments, *rows.leaves(1)], points, workers)
+
     def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
         program = product_program(self._name, self.function, points, args, named or {})
-        return program, runner_for(program, self.runner)
-
-
-class RecordedHessian(RecordedFunctional[T]):
-    """`varmat.hessian`, recorded once: the product with each unit vector."""
-
-    def __call__(self, *args: object, **named: object) -> T:
-        if not args or _is_inside(args):
-            return self._eager(*args, **named)
-        points = self._points(args[0])
-        leaves = leaves_of(points)
-        try:
-            matrix = _rows(self._known(points, args[1:], named), leaves, leaves)
-        except ElsewhereError:
-            return self._eager(*args, **named)
-        return _blocks(matrix, points, points)  # type: ignore[no-any-return]
-
-    _made = RecordedProduct._made
+        # What a Hessian has to know: its rows are of the structure of the point.
+        more = template_of(points, leaves_of(points)), False
+        return program, runner_for(program, self.runner), more
 
 
 class RecordedJacobian(RecordedFunctional[T]):
@@ -197,26 +200,45 @@ class RecordedJacobian(RecordedFunctional[T]):
         if not args or _is_inside(args):
             return self._eager(*args, **named)
         points = self._points(args[0])
-        leaves = leaves_of(points)
+        leaves = [repeated(x, 1) for x in leaves_of(points)]
         try:
             known = self._known(points, args[1:], named)
-            template, by_inputs = known.more
-            matrix = _rows(known, leaves, leaves if by_inputs else leaves_of(template))
+            blocks, holds = self._blocks(known, points, leaves, 1)
+            if not holds.all():
+                raise ElsewhereError
         except ElsewhereError:
             return self._eager(*args, **named)
-        return _blocks(matrix.T if by_inputs else matrix, template, points)  # type: ignore[no-any-return]
+        return row_of(blocks, 0)  # type: ignore[no-any-return]
+
+    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+        return self._blocks(*self._of_rows(rows), workers)
+
+    def _blocks(
+        self, known: Recording, points: Tree, leaves: list[np.ndarray], workers: int | None
+    ) -> tuple[Tree, np.ndarray]:
+        """The Jacobians at rows of points, and which hold."""
+        template, by_inputs = known.more
+        like = leaves_of(points if by_inputs else template)
+        matrices, holds = _matrices(known, leaves, like, workers)
+        if by_inputs:
+            matrices = matrices.swapaxes(1, 2)
+        return _blocks(matrices, template, points), holds
 
     def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
-        made = weighted_program(self._name, self.function, (points,), args, named)
+        given = self._name, self.function, (points,), args, named
+        made = weighted_program(*given)
         results = len(leaves_of(made.template))
-        arguments, outputs, by_inputs = slice(None), slice(1 + results, None), False
-        if size_of_all(points) < size_of_all(made.template) and not made.only_reverse:
-            made, by_inputs = (
-                tangent_program(self._name, self.function, (points,), args, named),
-                True,
-            )
-        program = part_of(made.program, arguments, outputs)
+        by_inputs = size_of_all(points) < size_of_all(made.template) and not made.only_reverse
+        if by_inputs:
+            made = tangent_program(*given)
+        program = part_of(made.program, slice(None), slice(1 + results, None))
         return program, runner_for(program, self.runner), (made.template, by_inputs)
+
+
+class RecordedHessian(RecordedJacobian[T]):
+    """`varmat.hessian`, recorded once: the product with each unit vector."""
+
+    _made = RecordedProduct._made
 
 
 def size_of_all(tree: Tree) -> int:
@@ -228,6 +250,7 @@ class RecordedTangent(RecordedFunctional[T]):
     """`varmat.jvp`, recorded once."""
 
     title = "primals"
+    operands = 2
 
     def __call__(self, *args: object, **named: object) -> T:
         return self._at(*args, **named)  # type: ignore[no-any-return]
@@ -245,7 +268,16 @@ class RecordedTangent(RecordedFunctional[T]):
         results = len(found) // 2
         return rebuilt(known.more, found[:results]), rebuilt(known.more, found[results:])
 
-    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
+    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+        call = rows.call(0)
+        if len(call) != 2 or not isinstance(call[0], (tuple, list)):
+            raise ElsewhereError  # the functional says what is wrong
+        known, points, arguments = self._of_rows(rows)
+        matching_leaves(self._name, "tangents", call[1], points)
+        template = known.more, known.more
+        return run_rows(known.run, [*arguments, *rows.leaves(1)], template, workers)
+
+    def _made(self, points: Tree, *_: object) -> Made:
         made = tangent_program(self._name, self.function, points)
         program = part_of(made.program, slice(None), slice(1, None))
         return program, runner_for(program, self.runner), made.template
@@ -282,7 +314,30 @@ class RecordedPullback(RecordedFunctional[T]):
 
         return rebuilt(template, values), pullback  # type: ignore[return-value]
 
-    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
+    def map(self, *primals: object, in_axes: Axes = 0, workers: int | None = None) -> Tree:
+        """The values of many calls, as `Recordings.map`, and what pulls back their cotangents,
+        which have a first axis for the calls too.
+        """
+
+        def run(rows: Rows) -> tuple[Tree, np.ndarray]:
+            call, count = rows.call(0), len(primals)
+            points = self._points(tuple(call[:count]))
+            known = self._known(points)
+            run_values, template = known.more
+            arguments = rows.leaves(*range(len(call)))
+            if len(call) == count:
+                return run_rows(run_values, arguments, template, workers)
+            matching_leaves(self._name, "the cotangent", call[-1], template)
+            return run_rows(known.run, arguments, points, workers)
+
+        def pullback(cotangent: Tree) -> Tree:
+            both = Rows(rows.name, (*primals, cotangent), (*rows.axes, 0))
+            return both.results(run, lambda *given: self._eager(*given[:-1])[1](given[-1]))  # type: ignore[index]
+
+        rows = Rows(f"{self.__name__}.map", primals, in_axes)
+        return rows.results(run, lambda *given: self._eager(*given)[0]), pullback  # type: ignore[index]
+
+    def _made(self, points: Tree, *_: object) -> Made:
         made = weighted_program(self._name, self.function, points)
         leaves, results = len(leaves_of(points)), len(leaves_of(made.template))
         values = part_of(made.program, slice(leaves), slice(1, 1 + results))

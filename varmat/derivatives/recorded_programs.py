@@ -14,6 +14,7 @@ from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import outputs, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
 from varmat.derivatives.recorded_base import recording_to_write, watched
+from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.structure import leaves_of, rebuilt
 from varmat.programs.ir.program import Program
 from varmat.programs.passes import optimised
@@ -45,11 +46,12 @@ class Written(NamedTuple):
 def product_program(
     name: str, f: Function, points: Tree, args: Arguments, named: Settings
 ) -> Program:
-    """The program of the Hessian of a scalar function times a vector, with the point and the vector
-    as arguments.
+    """The program of the Hessian of a scalar function times a vector, with the point, what is
+    `Mapped`, and the vector as arguments.
     """
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
+        args, rows = with_leaves(args, tape)
         with watched(tape, f, args, named):
             y, parts = call_with_tangents(
                 name, f, (rebuilt(points, variables),), tangents, args, named, attached
@@ -57,20 +59,21 @@ def product_program(
             value, tangent = scalar_parts(name, y, parts)
             scalar_result(name, value, tape)
             slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
-        leaves = [*variables, *tangents]
+        leaves = [*variables, *rows, *tangents]
         return optimised(program_of(tape, leaves, [0.0], [slope], variables))
 
 
 def tangent_program(
     name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
 ) -> Written:
-    """The program of values and of their derivatives in a direction, with the point and the
-    direction as arguments.
+    """The program of values and of their derivatives in a direction, with the point, what is
+    `Mapped`, and the direction as arguments.
 
     The structure `points` is that of the first arguments of the function, and `args` are the
     others."""
     with recording_to_write() as tape:
         variables, tangents = _variables(points, tape), _variables(points, tape)
+        args, rows = with_leaves(args, tape)
         with watched(tape, f, args, named):
             y, parts = call_with_tangents(
                 name, f, rebuilt(points, variables), tangents, args, named, attached
@@ -81,24 +84,26 @@ def tangent_program(
                 for x, (_, t) in zip(values, parts, strict=True)
             ]
             rates = outputs(name, rates, tape)
-        program = program_of(tape, [*variables, *tangents], [0.0, *values, *rates])
-        return Written(program, _template(y, values), False)
+        program = program_of(tape, [*variables, *rows, *tangents], [0.0, *values, *rates])
+        return Written(program, template_of(y, values), False)
 
 
 def weighted_program(
     name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
 ) -> Written:
-    """The program of values and of the gradients of their weighted sum, with the point and the
-    weights as arguments.
+    """The program of values and of the gradients of their weighted sum, with the point, what is
+    `Mapped`, and the weights as arguments.
     """
     with recording_to_write() as tape:
         variables = _variables(points, tape)
+        args, rows = with_leaves(args, tape)
         with watched(tape, f, args, named):
             y = f(*rebuilt(points, variables), *args, **(named or {}))
             values = outputs(name, leaves_of(y), tape)
         only_reverse = any(map(has_no_tangent, tape))
-        program = program_of(tape, variables, [0.0, *values], values, variables, weighted=True)
-        return Written(program, _template(y, values), only_reverse)
+        leaves = [*variables, *rows]
+        program = program_of(tape, leaves, [0.0, *values], values, variables, weighted=True)
+        return Written(program, template_of(y, values), only_reverse)
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
@@ -112,9 +117,20 @@ def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
     )
 
 
+def with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Operand]]:
+    """Arguments with variables in place of what is `Mapped`, and all these variables."""
+    given, leaves = list(args), []
+    for i, x in enumerate(args):
+        if type(x) is Mapped:
+            given[i] = rebuilt(x.tree, _variables(x.tree, tape))
+            leaves += leaves_of(given[i])
+    return tuple(given), leaves
+
+
 def _variables(points: Tree, tape: Tape) -> list[Operand]:
     return [borrow_leaf(x, tape) for x in leaves_of(points)]
 
 
-def _template(y: Operand, values: Sequence[Operand]) -> Tree:
+def template_of(y: Operand, values: Sequence[Operand]) -> Tree:
+    """A structure with zeros in place of the numbers, which take no memory."""
     return rebuilt(y, [np.broadcast_to(0.0, x.shape) if np.shape(x) else 0.0 for x in values])

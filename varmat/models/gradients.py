@@ -148,8 +148,9 @@ class _Block:
         if len(points) and isinstance(self._f, Recorded):
             self._at(points, 0, start, values, gradients)  # records it
             known = self._f.known(points[0], *self._options)
-            if known is not None and hasattr(known.run, "map"):
-                known.run.map(points, values, gradients, None if self._is_alone else 1)
+            if known is not None:
+                workers = None if self._is_alone else 1
+                known.run.map([points], [values, gradients], workers)
                 # The function itself is called where the program stopped, or is not finite.
                 left = np.flatnonzero(~np.isfinite(values)).tolist()
         for i in left:

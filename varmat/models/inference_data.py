@@ -8,7 +8,6 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recorded_rows import run_rows
 from varmat.interrupts import from_signal
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
@@ -23,7 +23,6 @@ from varmat.models.functions import Named, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
 from varmat.models.results import coordinates, shapes_in, to_arviz, with_groups
 from varmat.models.starts import random_start
-from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import runner_for
 from varmat.programs.run.threads import one_blas_thread
 
@@ -221,21 +220,10 @@ class _Pointwise:
         if not self._known:
             return found
         runner, names, shapes = self._known
-        ends = np.cumsum([math.prod(each) for each in shapes]).tolist()
-        values, flat = np.full(len(points), np.nan), np.empty((len(points), ends[-1]))
-        if hasattr(runner, "map"):
-            runner.map(points, values, flat, None if self._is_alone else 1)
-        else:
-            for i, point in enumerate(points):
-                with suppress(ArithmeticError, ValueError, ElsewhereError):
-                    values[i], *results = runner([point])
-                    flat[i] = np.concatenate([np.ravel(x) for x in results])
-        for i in np.flatnonzero(np.isfinite(values) & np.isfinite(flat).all(axis=1)).tolist():
-            parts_of = zip(names, shapes, ends, strict=True)
-            found[i] = {
-                name: flat[i, end - math.prod(each) : end].reshape(each)
-                for name, each, end in parts_of
-            }
+        template, workers = list(map(np.empty, shapes)), None if self._is_alone else 1
+        terms, holds = run_rows(runner, [points], template, workers)
+        for i in np.flatnonzero(holds).tolist():
+            found[i] = {name: each[i] for name, each in zip(names, terms, strict=True)}
         return found
 
 

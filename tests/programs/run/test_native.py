@@ -252,7 +252,7 @@ def test_a_signal_before_the_first_instruction_of_a_call_of_python() -> None:
         runner([np.ones(2)])
     points, values = np.ones((3, 2)), np.zeros(3)
     cell.cell_contents = known
-    runner.map(points, values, np.empty((3, 2)), 1)
+    runner.map([points], [values, np.empty((3, 2))], 1)
     assert runner([np.ones(2)])[0] == values[0]
 
 

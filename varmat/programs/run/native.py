@@ -200,33 +200,24 @@ class NativeRunner:
 
     @one_blas_thread()
     def map(
-        self,
-        points: np.ndarray,
-        values: np.ndarray,
-        gradients: np.ndarray,
-        workers: int | None = None,
+        self, arguments: Sequence[Array], outputs: Sequence[Array], workers: int | None = None
     ) -> None:
-        """Run at many points, in threads, by default one for each processor; a value is nan where
-        the run ended, as by an error of a step that calls Python.
+        """Run at many points, in threads, by default one for each processor. The first output is
+        nan where the run ended, as by an error of a step that calls Python.
 
-        A row of `points` has all arguments one after the other, a row of `gradients` all outputs
-        but the first. Signals are looked for between slices of points."""
-        flat, made = points.reshape(len(points), -1), gradients.reshape(len(points), -1)
-        sizes = [v.size for v in self.program.arguments], [v.size for v in self.program.outputs[1:]]
-        in_order = flat.flags.c_contiguous and made.flags.c_contiguous
-        if (flat.shape[1], made.shape[1]) != tuple(map(sum, sizes)) or not in_order:
+        Each array has a row for each run, in one piece; rows of arguments may share their memory.
+        Signals are looked for between slices of points."""
+        values, count = [*self.program.arguments, *self.program.outputs], len(outputs[0])
+        rows = [*arguments, *outputs]
+        if not all(
+            x.shape == (count, *v.shape) and x.dtype == v.dtype and x[:1].flags.c_contiguous
+            for x, v in zip(rows, values, strict=True)
+        ):
             raise ValueError(
-                f"the points have shape {points.shape} and the places {gradients.shape}, which do "
-                "not fit the program"
+                f"the arrays have shapes {[x.shape for x in rows]}, which do not fit the program"
             )
-        rows, row = [flat, made], [x.strides[0] for x in (flat, made)]
-        given, places = (
-            [x.ctypes.data + 8 * sum(each[:i]) for i in range(len(each))]
-            for x, each in zip(rows, sizes, strict=True)
-        )
-        steps = [row[0]] * len(given) + [8] + [row[1]] * len(places)
-        addresses = np.array([*given, values.ctypes.data, *places], np.int64)
-        self.map_places(addresses, np.array(steps, np.int64), len(points), workers)
+        places = np.array([x.ctypes.data for x in rows], np.int64)
+        self.map_places(places, np.array([x.strides[0] for x in rows], np.int64), count, workers)
 
     def map_places(
         self, places: np.ndarray, steps: np.ndarray, count: int, workers: int | None = None

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.interrupts import from_signal
 from varmat.programs.ir.memory import Plan
-from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
+from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Program, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from varmat.programs.ir.kernel import Arrays, Run
@@ -124,6 +125,21 @@ class NumpyRunner:
 
     def __call__(self, arguments: Arrays) -> list[Array]:
         return self.lent(lambda instance: instance.run(arguments))
+
+    def map(
+        self, arguments: Sequence[Array], outputs: Sequence[Array], workers: int | None = None
+    ) -> None:
+        """As `NativeRunner.map`, in one thread."""
+        for i in range(len(outputs[0])):
+            try:
+                made = self([x[i] for x in arguments])
+            except (ArithmeticError, ValueError, ElsewhereError) as error:
+                if from_signal(error):
+                    raise
+                outputs[0][i] = np.nan
+            else:
+                for rows, x in zip(outputs, made, strict=True):
+                    rows[i] = x
 
     def lent(self, use: Callable[[Instance], T]) -> T:
         """What a function makes with an instance that is its own for as long."""
