@@ -17,7 +17,7 @@ from varmat.core.tape import Tape, current_tape, nested
 from varmat.core.variables import VARIABLES, Outputs, Var, View
 
 if TYPE_CHECKING:
-    from varmat.typing import Entry, Operand, Value
+    from varmat.typing import Entry, Operand, Plain
 
 __all__ = ["print_stack", "profile"]
 
@@ -153,7 +153,7 @@ class Cost:
         return f"<{self.name} {self.line}".rstrip() + f": calls {self.calls}, {self.seconds:.3g} s>"
 
 
-def _bytes(x: Value) -> int:
+def _bytes(x: Plain) -> int:
     """The memory of a value or an adjoint. Read-only arrays belong to somebody else and count
     nothing.
     """

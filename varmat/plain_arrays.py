@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from types import FrameType
 
-    from varmat.typing import Axis, Function, Index, Operand, Shape, Value
+    from varmat.typing import Axis, Function, Index, Operand, Plain, Shape
 
 __all__: list[str] = []
 
@@ -47,7 +47,7 @@ def blocks(n: int, size: int) -> Iterator[slice]:
 # --- reductions ---
 
 
-def has_short_rows(a: Value) -> bool:
+def has_short_rows(a: Plain) -> bool:
     """Whether an array has many rows of a few elements each."""
     few = (
         type(a) is np.ndarray
@@ -58,7 +58,7 @@ def has_short_rows(a: Value) -> bool:
     return few and a.dtype.type is np.float64 and bool(a.flags.c_contiguous)
 
 
-def by_columns(a: Value, axis: Axis) -> Value:
+def by_columns(a: Plain, axis: Axis) -> Plain:
     """The same array, copied to lie column by column if its short rows are to be reduced."""
     n = np.ndim(a)
     if type(axis) is not int or axis not in (-1, n - 1) or not has_short_rows(a):
@@ -74,7 +74,7 @@ def ones(n: int) -> np.ndarray:
     return x
 
 
-def summed(a: Value, axis: Axis, keepdims: bool = False) -> Value:
+def summed(a: Plain, axis: Axis, keepdims: bool = False) -> Plain:
     """The sum over given axes."""
     axes = (axis,) if type(axis) is int else axis
     if (
@@ -90,7 +90,7 @@ def summed(a: Value, axis: Axis, keepdims: bool = False) -> Value:
     return np.add.reduce(a, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
 
 
-def unbroadcast(c: Value, shape: Shape) -> Value:
+def unbroadcast(c: Plain, shape: Shape) -> Plain:
     """Bring a contribution to the shape of its operand: sum over broadcast axes, repeat along
     missing ones.
     """
@@ -135,7 +135,7 @@ def overlaps(a: np.ndarray) -> bool:
 def with_out(function: Function) -> Function:
     """A function of arrays with the calling convention of a ufunc: `out` takes the result."""
 
-    def ufunc(*values: Value, out: np.ndarray | None = None) -> Value:
+    def ufunc(*values: Plain, out: np.ndarray | None = None) -> Plain:
         result = function(*values)
         if out is None:
             return result
@@ -149,7 +149,7 @@ def with_out(function: Function) -> Function:
 # --- ranges ---
 
 
-def is_between(x: Value, low: float, high: float) -> bool:
+def is_between(x: Plain, low: float, high: float) -> bool:
     """Whether all of some non-negative numbers lie between two others; nan does not."""
     if isinstance(x, float):
         return low < x < high
@@ -159,7 +159,7 @@ def is_between(x: Value, low: float, high: float) -> bool:
     )
 
 
-def is_safe_divisor(r: Value) -> bool:
+def is_safe_divisor(r: Plain) -> bool:
     """Whether a product can be divided by its factors: it is not near zero nor near overflow."""
     return is_between(np.abs(r), 1e-290, 1e290)
 
@@ -167,7 +167,7 @@ def is_safe_divisor(r: Value) -> bool:
 # --- choices ---
 
 
-def where(condition: Value, x: Value, y: Value) -> Value:
+def where(condition: Plain, x: Plain, y: Plain) -> Plain:
     """`numpy.where`. A choice between many elements and zero has no branch: an unforeseen one takes
     3 ns.
     """
@@ -208,7 +208,7 @@ def is_basic(index: Index) -> bool:
     return _BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in _BASIC
 
 
-def scatter_add(a: np.ndarray, index: Index, c: Value) -> None:
+def scatter_add(a: np.ndarray, index: Index, c: Plain) -> None:
     """Add `c` to ``a[index]``, also where `index` names an element several times."""
     if is_basic(index) or (type(index) is np.ndarray and index.dtype == bool):
         a[index] += c
@@ -262,7 +262,7 @@ def last_writers(shape: Shape, index: Index, c: np.ndarray) -> np.ndarray:
     return np.where(writer[index] == order, c, 0.0)
 
 
-def apart(source: Value, target: np.ndarray) -> Value:
+def apart(source: Plain, target: np.ndarray) -> Plain:
     """A source to assign into `target`, copied if they share memory: NumPy would read some of what
     it has just written.
     """
@@ -316,7 +316,7 @@ class Flat:
     def __array__(self, *args: Operand, **settings: Operand) -> Operand:
         return np.array(self.base, *args, **settings).reshape(-1)
 
-    def __setitem__(self, index: Index, source: Value) -> None:
+    def __setitem__(self, index: Index, source: Plain) -> None:
         self.base[np.unravel_index(np.arange(len(self))[index], self.base.shape)] = source
 
     def copy(self) -> Operand:

@@ -30,9 +30,9 @@ Array: TypeAlias = _Floats | VarMat
 # The vocabulary of the library's own modules, which import it for type checkers only. NumPy's
 # annotations know plain arrays alone, and rules compute with floats and arrays alike, so to a type
 # checker these kinds are anything; to a reader they are what the comment says.
-Operand: TypeAlias = Any  # Var, VarMat, Dual, MatVar, complex or sparse variable, or a Value
-Value: TypeAlias = Any  # a plain value: a float or a float64 array
-Adjoint: TypeAlias = Any  # a Value of the shape of the variable; None before the first contribution
+Operand: TypeAlias = Any  # Var, VarMat, Dual, MatVar, complex or sparse variable, or a Plain
+Plain: TypeAlias = Any  # a plain value: a float or a float64 array
+Adjoint: TypeAlias = Any  # a Plain of the shape of the variable; None before the first contribution
 Index: TypeAlias = Any  # what NumPy takes in brackets
 Result: TypeAlias = Any  # what a function makes of operands: of the kind that they ask for
 Axis: TypeAlias = int | tuple[int, ...] | None

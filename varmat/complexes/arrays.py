@@ -39,10 +39,10 @@ if TYPE_CHECKING:
         Function,
         Linear,
         Operand,
+        Plain,
         Result,
         Setting,
         Shape,
-        Value,
     )
 
 __all__: list[str] = []
@@ -312,12 +312,12 @@ def complex_prod(a: Operand) -> Result:
 
 
 @complex_prod.pull
-def complex_prod_pull(g: Adjoint, r: Value, a: Value) -> Any:
+def complex_prod_pull(g: Adjoint, r: Plain, a: Plain) -> Any:
     return lambda: np.asarray(g)[..., None] * np.conjugate(products_of_others(a))
 
 
 @complex_prod.push
-def complex_prod_push(r: Value, a: Value) -> Linear:
+def complex_prod_push(r: Plain, a: Plain) -> Linear:
     if not is_differentiable(a):
         others = products_of_others(a)
     else:  # products of rows, in each of which one element is replaced by 1

@@ -19,7 +19,7 @@ from varmat.complexes.variable import ComplexVar, joined, paired, parts
 from varmat.core.dispatch import COMPLEX, plain
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -185,11 +185,11 @@ def holomorphic(
     op = complex_operation(ufunc)(function)
 
     @op.pull
-    def pull(g: Adjoint, r: Value, *operands: Operand) -> Adjoint:
+    def pull(g: Adjoint, r: Plain, *operands: Operand) -> Adjoint:
         return tuple(lambda d=d: g * np.conjugate(d(*operands, r)) for d in derivatives)
 
     @op.push
-    def push(r: Value, *operands: Operand) -> Result:
+    def push(r: Plain, *operands: Operand) -> Result:
         return tuple(lambda t, d=d: d(*operands, r) * t for d in derivatives)
 
     if straight is not None:

@@ -20,7 +20,7 @@ from varmat.functions.signals.cosine_transforms import fitted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from varmat.typing import Adjoint, Axes, Function, Operand, Result, Setting, Shape, Value
+    from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result, Setting, Shape
 
 __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 
@@ -46,7 +46,7 @@ def complex_fft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
 
 
 @complex_fft.pull
-def complex_fft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
+def complex_fft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
     return lambda: fitted(np.fft.ifft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
@@ -57,7 +57,7 @@ def complex_ifft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
 
 
 @complex_ifft.pull
-def complex_ifft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
+def complex_ifft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
     return lambda: fitted(np.fft.fft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
 
@@ -68,7 +68,7 @@ def complex_rfft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
 
 
 @complex_rfft.pull
-def complex_rfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
+def complex_rfft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
     halved = g * _weights(g.shape, axis, n, 0.5)
     return lambda: fitted(np.fft.irfft(halved, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
@@ -80,7 +80,7 @@ def complex_irfft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
 
 
 @complex_irfft.pull
-def complex_irfft_pull(g: Adjoint, r: Value, a: Value, n: int, axis: int, norm: Setting) -> Adjoint:
+def complex_irfft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
     def contribution() -> Result:
         spectrum = np.fft.rfft(g, n, axis, OPPOSITE[norm])
         return fitted(spectrum * _weights(g.shape, axis, n, 2.0), a.shape[axis], axis)

@@ -18,7 +18,7 @@ from varmat.functions.linalg import determinants, matmul, solves, systems
 from varmat.functions.linalg.lapack import MatrixError
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["eigendecompose", "eigenvalues", "eigenvectors"]
 
@@ -40,7 +40,7 @@ def complex_inv(a: Operand) -> Result:
 
 
 @complex_inv.pull
-def complex_inv_pull(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def complex_inv_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     return lambda: -adjoint(r) @ g @ adjoint(r)
 
 
@@ -74,12 +74,12 @@ def complex_det(a: Operand) -> Result:
 
 
 @complex_det.pull
-def complex_det_pull(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def complex_det_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     return lambda: np.asarray(g)[..., None, None] * adjoint(_adjugate(a))
 
 
 @complex_det.push
-def complex_det_push(r: Value, a: Value) -> Linear:
+def complex_det_push(r: Plain, a: Plain) -> Linear:
     if is_differentiable(a):
         return lambda t: r * np.trace(np.linalg.inv(a) @ t, axis1=-2, axis2=-1)
     return lambda t: np.trace(_adjugate(a) @ t, axis1=-2, axis2=-1)
@@ -94,12 +94,12 @@ def complex_log_det(a: Operand) -> Result:
 
 
 @complex_log_det.pull
-def complex_log_det_pull(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def complex_log_det_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     return lambda: np.asarray(g)[..., None, None] * adjoint(_inverse(a))
 
 
 @complex_log_det.push
-def complex_log_det_push(r: Value, a: Value) -> Linear:
+def complex_log_det_push(r: Plain, a: Plain) -> Linear:
     return lambda t: np.trace(_inverse(a) @ t, axis1=-2, axis2=-1)
 
 
@@ -126,13 +126,13 @@ def complex_solve(a: Operand, b: Operand) -> Result:
 
 
 @complex_solve.pull
-def complex_solve_pull(g: Adjoint, r: Value, a: Value, b: Value) -> Adjoint:
+def complex_solve_pull(g: Adjoint, r: Plain, a: Plain, b: Plain) -> Adjoint:
     c = np.linalg.solve(adjoint(a), g)
     return lambda: -c @ adjoint(r), lambda: c
 
 
 @complex_solve.push
-def complex_solve_push(r: Value, a: Value, b: Value) -> tuple[Linear, ...]:
+def complex_solve_push(r: Plain, a: Plain, b: Plain) -> tuple[Linear, ...]:
     return lambda t: -np.linalg.solve(a, t @ r), lambda t: np.linalg.solve(a, t)
 
 
@@ -177,7 +177,7 @@ def _largest(v: Operand) -> Result:
 # w_i), up to multiples of themselves. LAPACK's normalisation determines these: the length stays
 # one, and the phase of the largest element stays zero.
 @complex_eig.push
-def complex_eig_push(r: Value, a: Value) -> Linear:
+def complex_eig_push(r: Plain, a: Plain) -> Linear:
     w, v = r
     inverse, gaps, place = _inverse(v), _inverse_gaps(w), _largest(v)
     conjugate, top = np.conjugate(v), np.take_along_axis(v, place, -2)
@@ -194,7 +194,7 @@ def complex_eig_push(r: Value, a: Value) -> Linear:
 
 
 @complex_eig.pull
-def complex_eig_pull(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def complex_eig_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (gw, gv), (w, v) = g, r
     place = _largest(v)
     inner = np.sum(np.conjugate(gv) * v, axis=-2, keepdims=True)
@@ -286,7 +286,7 @@ def complex_eigh(a: Operand, *, lower: bool) -> Result:
 # As for symmetric matrices, see `numpy.linalg.eigh` there. LAPACK chooses the phases of the vectors
 # in no documented way.
 @complex_eigh.push
-def complex_eigh_push(r: Value, a: Value, lower: bool) -> Linear:
+def complex_eigh_push(r: Plain, a: Plain, lower: bool) -> Linear:
     w, v = r
     gaps = np.real(_inverse_gaps(joined(w, np.zeros(np.shape(w)))))
 
@@ -298,7 +298,7 @@ def complex_eigh_push(r: Value, a: Value, lower: bool) -> Linear:
 
 
 @complex_eigh.pull
-def complex_eigh_pull(g: Adjoint, r: Value, a: Value, lower: bool) -> Adjoint:
+def complex_eigh_pull(g: Adjoint, r: Plain, a: Plain, lower: bool) -> Adjoint:
     (gw, gv), (w, v) = g, r
     inside = _inverse_gaps(w).real * (adjoint(v) @ gv) + gw[..., None] * np.eye(w.shape[-1])
     c = v @ inside @ adjoint(v)

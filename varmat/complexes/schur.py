@@ -11,7 +11,7 @@ from varmat.complexes.operation import adjoint, complex_operation
 from varmat.core.errors import ShapeError
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["complex_schur_decompose", "complex_schur_decompose_t", "complex_schur_decompose_u"]
 
@@ -29,13 +29,13 @@ def complex_schur(a: Operand) -> Result:
 # which the part below the diagonal is zero. That determines K below the diagonal, column by column
 # from the left; its diagonal, the phases, is taken to be zero.
 @complex_schur.push
-def complex_schur_push(r: Value, a: Value) -> Linear:
+def complex_schur_push(r: Plain, a: Plain) -> Linear:
     u, t = r
     n = np.shape(a)[-1]
 
     def push(tangent: Operand) -> Result:
         m = adjoint(u) @ tangent @ u
-        columns: list[Value] = []
+        columns: list[Plain] = []
         for j in range(n - 1):
             b = m[j + 1 :, j]
             for k, column in enumerate(columns):
@@ -54,7 +54,7 @@ def complex_schur_push(r: Value, a: Value) -> Linear:
 
 
 @complex_schur.pull
-def complex_schur_pull(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def complex_schur_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (gu, gt), (u, t) = g, r
     n, gt = len(t), np.triu(gt)
     gk = adjoint(u) @ gu + adjoint(t) @ gt - gt @ adjoint(t)

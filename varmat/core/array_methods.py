@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Function, Index, Operand, Setting, Shape, Value
+    from varmat.typing import Function, Index, Operand, Plain, Setting, Shape
 
 FLOAT64 = np.dtype(np.float64)
 # NumPy's functions take our types; its annotations do not know that.
@@ -55,7 +55,7 @@ class ArrayMethods:
 
     # Provided by each type.
     shape: Any
-    _plain: Value
+    _plain: Plain
     __getitem__: Function
     __setitem__: Function
 
@@ -283,7 +283,7 @@ class Container:
 
     __slots__ = ()
     shape: Any
-    _plain: Value
+    _plain: Plain
     __getitem__: Function
     __len__: Any = Length()
 

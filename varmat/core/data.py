@@ -13,7 +13,7 @@ from varmat.core.errors import ShapeError, called
 from varmat.plain_arrays import is_scipy_sparse
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 _SPARSE = (
     "varmat.SparseVar(w, x) is the sparse matrix with non-zeros w, which may be x.data; a @ x and "
@@ -21,7 +21,7 @@ _SPARSE = (
 )
 
 
-def data(x: object, name: str = "data") -> Value:
+def data(x: object, name: str = "data") -> Plain:
     """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
     value.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Value
+    from varmat.typing import Function, Plain
 
 __all__ = ["Domain"]
 
@@ -44,7 +44,7 @@ class Domain:
     def __init__(self, phrase: str, holds: Function, quick: Function | None = None) -> None:
         self.phrase, self.holds, self.quick = phrase, holds, quick
 
-    def check(self, function: str, name: str, value: Value) -> None:
+    def check(self, function: str, name: str, value: Plain) -> None:
         """Raise `DomainError` naming the first element of `value` outside the domain."""
         is_array = type(value) is np.ndarray and value.size
         if self.quick is not None and is_array and self.quick(value):

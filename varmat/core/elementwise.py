@@ -44,7 +44,7 @@ from varmat.plain_arrays import where, with_out
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from varmat.typing import ElementwiseCall, Function, Linear, Operand, Settings, Value
+    from varmat.typing import ElementwiseCall, Function, Linear, Operand, Plain, Settings
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -219,7 +219,7 @@ class Elementwise:
             for p in self.partials
         ]
 
-    def push(self, r: Value, values: Sequence[Value], settings: Settings) -> list[Linear]:
+    def push(self, r: Plain, values: Sequence[Plain], settings: Settings) -> list[Linear]:
         """The linear maps of the tangent rule, one per operand."""
         exact = [np.float64(v) if type(v) is float else v for v in (*values, r)]
 
@@ -263,7 +263,7 @@ class Elementwise:
         tape.top.append((self.rule(variable, compile_rule), result, *entry))
         return result
 
-    def _result(self, values: Sequence[Value], tape: Tape) -> tuple[Operand, Function]:
+    def _result(self, values: Sequence[Plain], tape: Tape) -> tuple[Operand, Function]:
         arrays = [v for v in values if isinstance(v, np.ndarray)]
         if not arrays:
             try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__ = ["DataError", "DomainError", "ShapeError", "TapeError"]
 
@@ -76,7 +76,7 @@ class ShapeError(ValueError):
         super().__init__(called(text))
 
 
-def mismatch(name: str, error: ValueError, *values: Value) -> ValueError:
+def mismatch(name: str, error: ValueError, *values: Plain) -> ValueError:
     """What to raise where operands do not broadcast; any other error stays what it is."""
     shapes = " and ".join(str(np.shape(v)) for v in values)
     if "broadcast" not in str(error):

@@ -43,7 +43,7 @@ from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
 if TYPE_CHECKING:
     from varmat.core.domains import Domain
     from varmat.core.elementwise import Elementwise
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Settings, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Settings
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -281,7 +281,7 @@ class Operation:
         """Call it with what an entry on the tape holds, and other operands."""
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
-    def known(self, value: Value, *args: Operand, **settings: Setting) -> Operand:
+    def known(self, value: Plain, *args: Operand, **settings: Setting) -> Operand:
         """The result for operands whose plain value is known: it is recorded, but not computed."""
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
@@ -296,7 +296,7 @@ class Operation:
             ) from None
         return tuple(bound.pop(name) for name in self.operands), bound
 
-    def check(self, values: Sequence[Value]) -> None:
+    def check(self, values: Sequence[Plain]) -> None:
         """Refuse plain values outside their domains."""
         for name, value in zip(self.operands, values, strict=True):
             if name in self.domains:
@@ -353,7 +353,7 @@ class Operation:
             raise
 
     def parts(
-        self, g: Value, r: Value, values: Sequence[Value], settings: Settings
+        self, g: Plain, r: Plain, values: Sequence[Plain], settings: Settings
     ) -> tuple[Adjoint, ...]:
         """The contributions of the reverse rule, or functions of nothing that compute them, one per
         operand.
@@ -367,12 +367,12 @@ class Operation:
             )
         return parts
 
-    def contribution(self, i: int, c: Value) -> np.ndarray:
+    def contribution(self, i: int, c: Plain) -> np.ndarray:
         """A contribution as a float64 array."""
         title = f"operand {i + 1}" if self.variadic else self.operands[i]
         return np.asarray(data(c, f"{self.name}: the contribution to {title}"))
 
-    def push(self, r: Value, values: Sequence[Value], settings: Settings) -> tuple[Linear, ...]:
+    def push(self, r: Plain, values: Sequence[Plain], settings: Settings) -> tuple[Linear, ...]:
         """The linear maps of the tangent rule, one per operand."""
         if self._tangent is None:
             raise TypeError(
@@ -382,7 +382,7 @@ class Operation:
         return maps if type(maps) is tuple else (maps,)
 
 
-def is_held(c: np.ndarray, owner: np.ndarray, held: list[Value]) -> bool:
+def is_held(c: np.ndarray, owner: np.ndarray, held: list[Plain]) -> bool:
     """Whether a contribution, in the memory of `owner`, shares memory with one of the held
     arrays.
     """

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         Indexing,
         Linear,
         Operand,
-        Value,
+        Plain,
         array_operator,
         reduction,
         scalar_operator,
@@ -65,7 +65,7 @@ class Variable(Operators, ArrayMethods):
     """A differentiable value on a tape."""
 
     __slots__ = ()
-    _val: Value
+    _val: Plain
     _adj: Adjoint
     _tape: Tape
 
@@ -180,7 +180,7 @@ class Var(Variable):
     def adj(self, adjoint: float) -> None:
         self._adj = float(adjoint)
 
-    def _take(self, c: Value) -> None:
+    def _take(self, c: Plain) -> None:
         if c.__class__ is not float:
             # Below some 30 elements Python's sum is faster than the set-up of NumPy's.
             c = sum(c.ravel().tolist()) if c.size < 32 else float(np.add.reduce(c, None))
@@ -260,7 +260,7 @@ class VarMat(InPlaceOperators, Container, Variable):
     def size(self) -> int:
         return self._val.size  # type: ignore[no-any-return]
 
-    def _take(self, c: Value) -> None:
+    def _take(self, c: Plain) -> None:
         if c.shape != self._val.shape:
             c = unbroadcast(c, self._val.shape)
         a = self._adj
@@ -275,7 +275,7 @@ class VarMat(InPlaceOperators, Container, Variable):
             except ValueError:  # a read-only broadcast, see _add
                 self._adj = np.add(a, c, order="C")
 
-    def _add(self, c: Value) -> None:
+    def _add(self, c: Plain) -> None:
         if self._adj is None and c.shape == self._val.shape:
             # The adjoint of a result is final when its rule runs. So a large one is shared,
             # read-only, instead of copied, and so is one number everywhere, for which products have
@@ -294,7 +294,7 @@ class VarMat(InPlaceOperators, Container, Variable):
             self._adj = a.copy()
         return self._adj  # type: ignore[no-any-return]
 
-    def _scatter(self, index: Index, c: Value) -> None:
+    def _scatter(self, index: Index, c: Plain) -> None:
         """Add a contribution to elements, which may be named several times."""
         scatter_add(self._writable_adjoint(), index, c)
 
@@ -368,7 +368,7 @@ class View(VarMat):
     def _adj(self, adjoint: Adjoint) -> None:
         self._writable_adjoint()[...] = adjoint
 
-    def _take(self, c: Value) -> None:
+    def _take(self, c: Plain) -> None:
         val, root = self._val, self._root
         a = root._adj
         if c.shape != val.shape:
@@ -416,7 +416,7 @@ class Spread(View):
         self._root._adj = None
         self._take(adjoint)
 
-    def _take(self, c: Value) -> None:
+    def _take(self, c: Plain) -> None:
         val = self._val
         if c.shape != val.shape:
             c = unbroadcast(c, val.shape)
@@ -433,7 +433,7 @@ class Spread(View):
 
     _add = _take
 
-    def _scatter(self, index: Index, c: Value) -> None:
+    def _scatter(self, index: Index, c: Plain) -> None:
         a = np.zeros(self._val.shape)
         scatter_add(a, index, c)
         self._take(a)
@@ -625,7 +625,7 @@ class Outputs(tuple["Variable", ...]):
     kind: Any = tuple
 
     @property
-    def _val(self) -> tuple[Value, ...]:
+    def _val(self) -> tuple[Plain, ...]:
         return self.kind(item._val for item in self)  # type: ignore[no-any-return]
 
     @property

@@ -45,7 +45,7 @@ from varmat.core.variables import VARIABLES, Var
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import DensityCall, Function, Operand, Result, Setting, Value
+    from varmat.typing import DensityCall, Function, Operand, Plain, Result, Setting
 
 # The phrases are Stan's. The tests take floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
@@ -90,12 +90,12 @@ def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
 
 
-def ieee(values: Iterable[Value]) -> list[Result]:
+def ieee(values: Iterable[Plain]) -> list[Result]:
     """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
 
 
-def _value(x: Operand) -> Value:
+def _value(x: Operand) -> Plain:
     """The plain value of an operand; recordings do not count this as a look at it."""
     while isinstance(x, Dual):
         x = x.val

@@ -20,7 +20,7 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import check_lower, place_of
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Value
+    from varmat.typing import Function, Operand, Plain, Result
 
 # The derivative for an observation outside the support, and for no observation at all.
 ZERO = np.zeros(())
@@ -48,7 +48,7 @@ class Vector(Domain):
     __slots__ = ("explain",)
 
     def __init__(
-        self, phrase: str, holds: Function, explain: Callable[[str, Value, str], None]
+        self, phrase: str, holds: Function, explain: Callable[[str, Plain, str], None]
     ) -> None:
         super().__init__(phrase, holds)
         self.explain = explain
@@ -71,7 +71,7 @@ class Matrix(Domain):
     __slots__ = ("refuse",)
 
     def __init__(
-        self, phrase: str, refuse: Callable[[str, Value, str], None], holds: Function
+        self, phrase: str, refuse: Callable[[str, Plain, str], None], holds: Function
     ) -> None:
         super().__init__(phrase, holds)
         self.refuse = refuse
@@ -165,7 +165,7 @@ lower_matrix = Matrix(
 )
 
 
-def with_ones(domain: Matrix, ones: Callable[[Value], Value], title: str) -> Matrix:
+def with_ones(domain: Matrix, ones: Callable[[Plain], Plain], title: str) -> Matrix:
     """A domain of matrices for which a function returns ones."""
 
     def refuse(function: str, x: Operand, name: str) -> None:

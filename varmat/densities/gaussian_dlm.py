@@ -23,7 +23,7 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetr
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
 
@@ -87,16 +87,16 @@ class Moment(NamedTuple):
     observation.
     """
 
-    mean: Value
-    covariance: Value
+    mean: Plain
+    covariance: Plain
     # G m, and G C G' + W
-    predicted: Value
-    spread: Value
+    predicted: Plain
+    spread: Plain
     # spread @ F, inv(Q), the gain cross @ inv(Q), and inv(Q) e
-    cross: Value
-    precision: Value
-    gain: Value
-    surprise: Value
+    cross: Plain
+    precision: Plain
+    gain: Plain
+    surprise: Plain
 
 
 # West and Harrison (1997), section 4.2. Let a = G m and R = G C G' + W be the predicted mean and
@@ -106,7 +106,7 @@ class Moment(NamedTuple):
 #     log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
 def _filter(
     y: Operand,
-    f: Value,
+    f: Plain,
     g: Adjoint,
     v: Operand,
     w: Operand,
@@ -138,11 +138,11 @@ def _filter(
 #     B~ = M u' - 2 S K,  R~ = S + F Q~ F' + sym(B~ F'),
 #     F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,  G~ = a~ m' + 2 R~ G C,
 # and then M <- G' a~,  S <- G' R~ G.
-def _back(f: Value, g: Adjoint, moments: list[Moment]) -> list[Result]:
+def _back(f: Plain, g: Adjoint, moments: list[Moment]) -> list[Result]:
     """The derivatives with respect to all arguments; those of symmetric matrices are symmetric."""
     n, (first, *_) = np.shape(g)[0], moments
     mean, covariance = np.zeros(n), np.zeros((n, n))
-    errors: list[Value] = []
+    errors: list[Plain] = []
     in_f, in_g, in_v, in_w = (
         np.zeros(np.shape(f)),
         np.zeros((n, n)),
@@ -170,7 +170,7 @@ def _back(f: Value, g: Adjoint, moments: list[Moment]) -> list[Result]:
 
 
 def _check_shapes(
-    y: Operand, f: Value, g: Adjoint, v: Operand, w: Operand, m0: Operand, c0: Operand
+    y: Operand, f: Plain, g: Adjoint, v: Operand, w: Operand, m0: Operand, c0: Operand
 ) -> None:
     function = "gaussian_dlm_obs_lpdf"
     if np.ndim(f) != 2 or np.ndim(y) != 2:
@@ -221,7 +221,7 @@ def _covariance(v: Operand) -> Result:
     C0=("C0", symmetric_matrix),
 )
 def gaussian_dlm_obs_lpdf(
-    y: Operand, f: Value, g: Adjoint, v: Operand, w: Operand, m0: Operand, c0: Operand, keep: Kept
+    y: Operand, f: Plain, g: Adjoint, v: Operand, w: Operand, m0: Operand, c0: Operand, keep: Kept
 ) -> Result:
     """Log density of the observations of a Gaussian dynamic linear model, the states integrated
     out.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from varmat.core.tape import Tape
     from varmat.densities.density import Kept
-    from varmat.typing import Adjoint, Function, Operand, Result, Settings, Value
+    from varmat.typing import Adjoint, Function, Operand, Plain, Result, Settings
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
@@ -156,14 +156,14 @@ class Glm(Density):
             self._check(values)
         return (0.0 if keep is not None and not keep else sums.value), sums
 
-    def _check(self, values: tuple[Value, ...]) -> None:
+    def _check(self, values: tuple[Plain, ...]) -> None:
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
             if is_scipy_sparse(x):
                 check_elements(self.name, title, domain, x)
             else:
                 domain.check(self.name, title, x)
 
-    def _size(self, values: tuple[Value, ...]) -> int:
+    def _size(self, values: tuple[Plain, ...]) -> int:
         """The number of observations."""
         x, titles = values[1], [title for title, _ in self.arguments.values()]
         if np.ndim(x) not in (1, 2):

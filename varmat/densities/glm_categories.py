@@ -25,7 +25,7 @@ from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.densities.density import Kept
-    from varmat.typing import Adjoint, Function, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Function, Operand, Plain, Result, Setting
 
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
 
@@ -73,7 +73,7 @@ def _check(f: Setting, *values: Operand) -> None:
             domain.check(f.name, title, x)
 
 
-def _each(which: Value, size: int) -> Result:
+def _each(which: Plain, size: int) -> Result:
     """The category of each observation."""
     return (
         which.reshape(-1)
@@ -195,7 +195,7 @@ def _rows_at_once(x: Operand, k: int) -> int:
 
 
 def _pass(
-    which: Value,
+    which: Plain,
     x: Operand,
     alpha: Operand,
     beta: Operand,
@@ -222,7 +222,7 @@ def _pass(
     return value, in_alpha, in_beta.T
 
 
-def _weigh(t: Operand, which: Value) -> float:
+def _weigh(t: Operand, which: Plain) -> float:
     """Replace the linear predictors of a block, in columns, by their weights, in place; the log
     mass of its observations.
     """
@@ -282,7 +282,7 @@ def categorical_logit_glm_tangent(
     )
 
 
-def _indicators(which: Value, k: int) -> Result:
+def _indicators(which: Plain, k: int) -> Result:
     """A row for each observation, with a one for its category."""
     return (which[:, None] == np.arange(k)).astype(np.float64)
 
@@ -435,7 +435,7 @@ ordered_logistic_glm_lpmf.data_domain = lambda y, x, beta, cutpoints: integer_to
 )
 
 
-def _weigh_cells(one_pass: Pass, which: Value, cutpoints: Operand) -> tuple[Result, Result, float]:
+def _weigh_cells(one_pass: Pass, which: Plain, cutpoints: Operand) -> tuple[Result, Result, float]:
     """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for
     the widths of the cells.
     """
@@ -477,7 +477,7 @@ def _weigh_cells(one_pass: Pass, which: Value, cutpoints: Operand) -> tuple[Resu
     return a, b, value
 
 
-def _inner_counts(which: Value, cutpoints: Operand) -> Result:
+def _inner_counts(which: Plain, cutpoints: Operand) -> Result:
     """How many observations there are in each cell between two cutpoints."""
     return np.bincount(which, minlength=np.shape(cutpoints)[0] + 1)[1:-1].astype(np.float64)
 

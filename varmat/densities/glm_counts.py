@@ -32,7 +32,7 @@ from varmat.programs.kernels.counts import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Setting, Value
+    from varmat.typing import Operand, Plain, Result, Setting
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
 
@@ -47,9 +47,9 @@ class Odds(NamedTuple):
     q, without cancellation.
     """
 
-    p: Value
-    minus_log_p: Value
-    minus_log_q: Value
+    p: Plain
+    minus_log_p: Plain
+    minus_log_q: Plain
 
 
 # With the odds E = exp(t) the weights are a q - b p = (a - b E) / (1 + E), which takes the fewest

@@ -14,7 +14,7 @@ from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import fixed
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Value
+    from varmat.typing import Function, Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -55,10 +55,10 @@ class Filtered(NamedTuple):
     # (pieces + 1, states): probabilities before each piece, and before the rest of the chain
     starts: Floats
     # (pieces, states, states), and the logarithms of row sums; None if the chain is not cut
-    transfers: Value
-    logs: Value
+    transfers: Plain
+    logs: Plain
     # (times, states): filtered probabilities in the rest of the chain
-    rest: Value
+    rest: Plain
 
 
 class Level(NamedTuple):
@@ -486,7 +486,7 @@ def differentiable_posterior(
     for t in range(1, times):
         before = a[-1] / np.sum(a[-1])
         a.append((before @ gamma) * w[t])
-    both: list[Value] = []
+    both: list[Plain] = []
     for t in range(times - 1, -1, -1):
         joint = a[t] * b
         both.append(joint / np.sum(joint))

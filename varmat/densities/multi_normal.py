@@ -39,7 +39,7 @@ from varmat.programs.build.factorisations import (
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
 __all__ = [
     "multi_normal_cholesky_lpdf",
@@ -455,7 +455,7 @@ class Family(NamedTuple):
 
     name: str
     arguments: dict[str, tuple[str, Domain]]
-    value: Value
+    value: Plain
     reverse: Function
     tangent: Function
     nu: str

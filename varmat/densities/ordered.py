@@ -21,7 +21,7 @@ from varmat.programs.build.expressions import applied
 from varmat.programs.build.symbol import Symbol, refuse, require, spread_back
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
 
@@ -38,7 +38,7 @@ class Cells:
         The number of observations in each inner cell, one without an infinite end.
     """
 
-    def __init__(self, which: Value, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
+    def __init__(self, which: Plain, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
         *rows, cutpoints = shape
         self.outer, self.ends = (*rows, 1), (*rows, cutpoints + 2)
         self.places = rows_of(self.ends) + which
@@ -240,15 +240,15 @@ class Ends(NamedTuple):
     these are.
     """
 
-    has_low: Value
-    has_high: Value
+    has_low: Plain
+    has_high: Plain
     # Places in the flattened cutpoints. Where there is no end, the place of an existing cutpoint
     # stands in.
-    low: Value
-    high: Value
+    low: Plain
+    high: Plain
 
 
-def _ends(which: Value, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
+def _ends(which: Plain, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
     which, last = np.broadcast_to(which, full), shape[-1]
     begin = rows_of(shape) + np.zeros(full, np.intp)
     return Ends(
@@ -325,7 +325,7 @@ def normal_cell(
     )
 
 
-def _narrow(a: Operand, w: Operand, where: Value) -> Result:
+def _narrow(a: Operand, w: Operand, where: Plain) -> Result:
     """D for narrow cells, one elsewhere."""
     nodes, weights = _nodes()
     if not isinstance(where, Symbol):

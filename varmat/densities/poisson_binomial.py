@@ -20,7 +20,7 @@ from varmat.densities.density import Kept, density, integer_to, not_nan, probabi
 from varmat.functions.arrays.reductions import add_reduce
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Operand, Plain, Result
 
 __all__ = ["poisson_binomial_lpmf"]
 
@@ -44,12 +44,12 @@ class Trials(NamedTuple):
         of all trials.
     """
 
-    wins: Value
-    losses: Value
-    up: Value
-    down: Value
-    before: Value
-    behind: Value
+    wins: Plain
+    losses: Plain
+    up: Plain
+    down: Plain
+    before: Plain
+    behind: Plain
 
     @property
     def masses(self) -> Result:
@@ -128,7 +128,7 @@ def _tilt(log_odds: Operand, n: Operand) -> Result:
     return 0.5 * (low + high)
 
 
-def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Value, Trials]:
+def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Plain, Trials]:
     """The log masses without those of the tilted trials, and the tilted trials."""
     with np.errstate(divide="ignore", over="ignore"):
         log_theta, log_rest = np.log(theta), np.log1p(-theta)

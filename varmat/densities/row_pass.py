@@ -13,7 +13,7 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.plain_arrays import BLOCK, blocks, is_scipy_sparse
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Linear, Operand, Result, Value
+    from varmat.typing import Function, Linear, Operand, Plain, Result
 
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
 MOST_ROWS = 4000
@@ -29,9 +29,9 @@ class Sums(NamedTuple):
     """
 
     value: float
-    weights: Value
+    weights: Plain
     # X.T @ weights
-    product: Value
+    product: Plain
     scale: float = 1.0
     # Of what can be a variable besides X, alpha and beta: functions of the weights, elementwise.
     partials: Mapping[str, Linear] = {}

@@ -24,7 +24,7 @@ from varmat.functions.linalg.triangles import clear_above, diagonal_of, half_dia
 from varmat.functions.linalg.triangular_solves import solve_triangular
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Value
+    from varmat.typing import Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -39,7 +39,7 @@ class Covariance:
     def __init__(self, function: str, matrix: Operand, rows: int) -> None:
         self.factor = self.factorise(function, matrix)
         self.inverse: np.ndarray | None = None
-        self._pulled: tuple[Value, Value] = (None, None)
+        self._pulled: tuple[Plain, Plain] = (None, None)
         if rows > 2 * len(matrix) > 0:
             # Fortran sees the transpose, and does not read above the diagonal.
             self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)

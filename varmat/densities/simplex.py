@@ -22,7 +22,7 @@ from varmat.programs.build.expressions import applied
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Value
+    from varmat.typing import Adjoint, Operand, Plain, Result
 
 __all__ = [
     "dirichlet_lpdf",
@@ -40,7 +40,7 @@ positive_finite_vector = Vector(
 
 
 def check_shapes(
-    function: str, title: str, x: Operand, other_title: str, other: Value
+    function: str, title: str, x: Operand, other_title: str, other: Plain
 ) -> tuple[int, ...]:
     """Check the lengths of last axes, and return the shape to which the arguments broadcast."""
     shape, other_shape = np.shape(x), np.shape(other)

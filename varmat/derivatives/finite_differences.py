@@ -15,7 +15,7 @@ from varmat.derivatives.reverse import gradient
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Value
+    from varmat.typing import Function, Operand, Plain, Result
 
 
 __all__ = [
@@ -127,7 +127,7 @@ def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray
     """
     points = plain_tree("finite_diff_hessian", "x", x)
     function, vector = _of_vector("finite_diff_hessian", f, points), _flat(points)
-    rows: list[Value] = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
+    rows: list[Plain] = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
     matrix = np.reshape(np.array(rows), (vector.size, vector.size))
     return np.asarray((matrix + matrix.T) / 2)
 
@@ -409,12 +409,12 @@ def _gradient(function: Function, vector: np.ndarray, eps: float) -> np.ndarray:
 def _central(function: Function, vector: np.ndarray, eps: float) -> list[Operand]:
     """The central difference of `function` along each axis."""
 
-    def along(i: int) -> Value:
+    def along(i: int) -> Plain:
         h = eps * max(1.0, abs(vector[i]))
         # Rounded so that adding it to the element is exact.
         h = (vector[i] + h) - vector[i]
 
-        def at(steps: int) -> Value:
+        def at(steps: int) -> Plain:
             moved = vector.copy()
             moved[i] += steps * h
             return function(moved)

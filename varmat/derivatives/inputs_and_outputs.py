@@ -23,7 +23,7 @@ from varmat.derivatives.nested import stand_in
 from varmat.derivatives.structure import map_leaves, plain_tree
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Value
+    from varmat.typing import Operand, Plain, Result
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def lost(function: str, outsider: Operand) -> TapeError:
     )
 
 
-def adjoint_of(leaf: Operand) -> Value:
+def adjoint_of(leaf: Operand) -> Plain:
     """The adjoint of a leaf: a float, or a C-contiguous array that nobody else holds; complex for a
     complex leaf.
     """

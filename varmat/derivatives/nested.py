@@ -40,7 +40,7 @@ from varmat.derivatives.structure import leaves_of, map_leaves
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments
-    from varmat.typing import Adjoint, Entry, Function, Operand, Result, Settings, Value
+    from varmat.typing import Adjoint, Entry, Function, Operand, Plain, Result, Settings
 
 
 Finish: TypeAlias = Callable[[], Any]  # makes, after its scope, a value and its gradients
@@ -269,7 +269,7 @@ class Gradients(Operation):
     twin_of: Operation | None = None
 
     def __init__(self, name: str, kept: Kept) -> None:
-        def value_and_gradients(*values: Operand) -> tuple[Value, ...]:
+        def value_and_gradients(*values: Operand) -> tuple[Plain, ...]:
             with nested() as tape:
                 y, wrt = kept.again(values)
                 return _swept(y, wrt, tape)
@@ -335,7 +335,7 @@ class Gradients(Operation):
 
 
 def _contributions(
-    name: str, kept: Kept, g: Adjoint, r: Value, *values: Operand
+    name: str, kept: Kept, g: Adjoint, r: Plain, *values: Operand
 ) -> tuple[Operand, ...]:
     """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c
     y`` plus the derivative of `y` along `w`."""

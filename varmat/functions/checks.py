@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Function, Operand, Result, Setting, Shape, Value
+    from varmat.typing import Function, Operand, Plain, Result, Setting, Shape
 
 __all__: list[str] = []
 
@@ -119,7 +119,7 @@ def _write_check(
     program.builder.apply(PythonCall("check", again, [], False), *values)
 
 
-def _traced(builder: Builder, function: Function, found: Result, values: Value) -> bool:
+def _traced(builder: Builder, function: Function, found: Result, values: Plain) -> bool:
     """Write a check as guards: the conditions that it asks for, and its result, must hold again.
     False if it cannot be traced.
     """

@@ -14,7 +14,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["cdist", "pdist", "squareform"]
 
@@ -76,7 +76,7 @@ def _farthest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @pairwise_distances.reverse
 def pairwise_distances_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, metric: str, p: float
+    g: Adjoint, r: Plain, a: Plain, b: Plain, metric: str, p: float
 ) -> Adjoint:
     of_a, of_b = np.zeros(a.shape), np.zeros(b.shape)
     if metric in ("euclidean", "sqeuclidean"):
@@ -98,7 +98,7 @@ def pairwise_distances_reverse(
 
 @pairwise_distances.tangent
 def pairwise_distances_tangent(
-    r: Value, a: Value, b: Value, metric: str, p: float
+    r: Plain, a: Plain, b: Plain, metric: str, p: float
 ) -> tuple[Linear, Linear]:
     if metric == "chebyshev":
         # Only the coordinate that differs most has a derivative; which one it is, is not
@@ -140,14 +140,14 @@ def upper_elements(x: Operand) -> Result:
 
 
 @upper_elements.reverse
-def upper_elements_reverse(g: Adjoint, r: Value, x: Value) -> Adjoint:
+def upper_elements_reverse(g: Adjoint, r: Plain, x: Plain) -> Adjoint:
     c = np.zeros(x.shape)
     c[~np.tri(x.shape[0], dtype=bool)] = g
     return c
 
 
 @upper_elements.tangent
-def upper_elements_tangent(r: Value, x: Value) -> Linear:
+def upper_elements_tangent(r: Plain, x: Plain) -> Linear:
     return upper_elements
 
 

@@ -13,7 +13,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["PPoly"]
 
@@ -46,7 +46,7 @@ def piecewise_polynomial(c: Operand, knots: Operand, x: Operand, *, nu: int) -> 
 
 @piecewise_polynomial.reverse
 def piecewise_polynomial_reverse(
-    g: Adjoint, r: Value, c: Value, knots: Value, x: Value, nu: int
+    g: Adjoint, r: Plain, c: Plain, knots: Plain, x: Plain, nu: int
 ) -> Adjoint:
     i = _pieces(knots, x)
 
@@ -65,7 +65,7 @@ def piecewise_polynomial_reverse(
 
 @piecewise_polynomial.tangent
 def piecewise_polynomial_tangent(
-    r: Value, c: Value, knots: Value, x: Value, nu: int
+    r: Plain, c: Plain, knots: Plain, x: Plain, nu: int
 ) -> tuple[Linear, ...]:
     slope = piecewise_polynomial(c, knots, x, nu=nu + 1)
 

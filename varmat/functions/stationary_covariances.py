@@ -26,7 +26,7 @@ from varmat.programs.build.symbol import refuse, require
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -188,21 +188,21 @@ def gp_stationary_cov(
 @gp_stationary_cov.reverse
 def gp_stationary_cov_reverse(
     g: Adjoint,
-    r: Value,
-    x1: Value,
-    x2: Value,
-    sigma: Value,
-    length_scale: Value,
+    r: Plain,
+    x1: Plain,
+    x2: Plain,
+    sigma: Plain,
+    length_scale: Plain,
     kernel: Kernel,
-    z: Value,
-    scratch: Value,
+    z: Plain,
+    scratch: Plain,
 ) -> Adjoint:
     def weights() -> Iterator[tuple[slice, Result, Result]]:
         """The adjoint of z, and z, by blocks of rows."""
         for rows, z_, r_, g_ in _blocks(z, r, g):
             yield rows, np.multiply(kernel.slope(z_, r_, sigma * sigma), g_, scratch[: len(z_)]), z_
 
-    found: list[Value] = []
+    found: list[Plain] = []
 
     def of_points(i: int) -> Result:
         if not found:
@@ -319,7 +319,7 @@ def _weighted_sums(
 
 @gp_stationary_cov.tangent
 def gp_stationary_cov_tangent(
-    r: Value, x1: Value, x2: Value, sigma: Value, length_scale: Value, kernel: Kernel
+    r: Plain, x1: Plain, x2: Plain, sigma: Plain, length_scale: Plain, kernel: Kernel
 ) -> tuple[Linear, ...]:
     # Here the differences must be differentiable themselves, so all are taken at once: shape (n1,
     # n2, d).

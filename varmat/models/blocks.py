@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-    from varmat.typing import Operand, Result, Value
+    from varmat.typing import Operand, Plain, Result
 
 # The number of draws in a block with random numbers of its own. It is fixed, so that the numbers do
 # not depend on how many workers there are.
@@ -37,7 +37,7 @@ class Draws(NamedTuple):
     rows: Operand
     seed: int = 0
 
-    def each(self) -> Iterator[tuple[int, dict[str, Value]]]:
+    def each(self) -> Iterator[tuple[int, dict[str, Plain]]]:
         """The draws of named values, with their numbers."""
         for i in range(_count(self.rows)):
             yield self.start + i, {name: x[i] for name, x in self.rows.items()}

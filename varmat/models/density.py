@@ -29,7 +29,7 @@ from varmat.transforms import Transform
 
 if TYPE_CHECKING:
     from varmat.models.results import Labels
-    from varmat.typing import Function, Operand, Result, Shape, Value
+    from varmat.typing import Function, Operand, Plain, Result, Shape
 
 
 def _check_dicts(arguments: Mapping[str, object]) -> None:
@@ -298,7 +298,7 @@ class DensityModel:
         """
         function = "log_density_hessian_vector_product"
         q, v = self._point(function, q), self._point(function, v, "v")
-        product: Value = hessian_times_vector(self._target, q, v, propto, jacobian)
+        product: Plain = hessian_times_vector(self._target, q, v, propto, jacobian)
         return self.log_density(q, propto, jacobian), product
 
     # --- from the unconstrained vector to parameters and back ---

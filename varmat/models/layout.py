@@ -17,7 +17,7 @@ from varmat.models.unpacking import Part, part_of, read_off
 from varmat.transforms import Real, Transform
 
 if TYPE_CHECKING:
-    from varmat.typing import Index, Operand, Shape, Value
+    from varmat.typing import Index, Operand, Plain, Shape
 
 
 def indexed(name: str, shape: Shape) -> list[str]:
@@ -151,7 +151,7 @@ class Layout:
             q[where] = np.ravel(x) if np.ndim(x) else x
         return q
 
-    def _plain(self, function: str, name: str, value: Operand) -> Value:
+    def _plain(self, function: str, name: str, value: Operand) -> Plain:
         value = data(value, f"{function}: {name}")
         shape = self.parameters[name].shape
         if np.shape(value) != shape:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from varmat.models.model import Model
     from varmat.models.results import ArvizData, Labels
-    from varmat.typing import Function, Operand, Shape, Value
+    from varmat.typing import Function, Operand, Plain, Shape
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +115,7 @@ def draws_of(
 ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
     """The draws of the parameters in a result, of shape (chains, draws, ...), and their number."""
     if isinstance(result, LaplaceApproximation):
-        found: Value = {name: x[np.newaxis] for name, x in result.draws.items()}
+        found: Plain = {name: x[np.newaxis] for name, x in result.draws.items()}
     else:
         found = result if isinstance(result, dict) else getattr(result, "posterior", None)
     if found is None:

@@ -24,7 +24,7 @@ from varmat.transforms import Lower, Positive, Real, Transform, Upper
 from varmat.transforms.transform import FromFunctions
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Index, Operand, Result, Shape, Value
+    from varmat.typing import Adjoint, Index, Operand, Plain, Result, Shape
 
 WITH_JACOBIAN = {"jacobian": True}
 
@@ -100,7 +100,7 @@ def _chain(results: Operand, q: Operand, saved: Operand) -> None:
     adjoint, h = q._writable_adjoint(), results[-1]._adj or 0.0
     for result, (where, shape, sign, bounds, op), kept in zip(results, *saved, strict=False):
         g, c = result._adj, h
-        x: Value = q._val[where].reshape(shape) if shape else float(q._val[where])
+        x: Plain = q._val[where].reshape(shape) if shape else float(q._val[where])
         if op is not None and (g is not None or h):
             term, rest = kept
             (c,) = contributions_of(

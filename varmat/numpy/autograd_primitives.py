@@ -23,7 +23,7 @@ from varmat.numpy.buffers import settled
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments, Tree
-    from varmat.typing import Adjoint, Function, Linear, Operand, Settings, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Settings
 
 
 __all__: list[str] = []
@@ -140,11 +140,11 @@ class Transposable(Operation):
         self.is_traceable = False  # a program calls it, because its rules may look at numbers
         self.reverse_rule, self._tangent = self.pulled, True
 
-    def pulled(self, g: Adjoint, r: Value, *values: Operand) -> tuple[Operand, ...]:
+    def pulled(self, g: Adjoint, r: Plain, *values: Operand) -> tuple[Operand, ...]:
         """The reverse rule, for operands that may be variables."""
         raise NotImplementedError
 
-    def push(self, r: Value, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
+    def push(self, r: Plain, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
         return tuple(partial(Pushed(self, i), *values) for i in range(len(values)))
 
 
@@ -156,7 +156,7 @@ class Pushed(Transposable):
     def __init__(self, op: Transposable, i: int) -> None:
         self.op, self.i = op, i
 
-        def pushed(*given: Value) -> tuple[Value, ...]:
+        def pushed(*given: Plain) -> tuple[Plain, ...]:
             *values, t = given
             r = op.function(*values)
             zeros = [np.zeros(np.shape(y)) for y in r]
@@ -165,7 +165,7 @@ class Pushed(Transposable):
 
         super().__init__(op.name, pushed)
 
-    def pulled(self, g: Adjoint, r: Value, *given: Operand) -> tuple[Operand, ...]:
+    def pulled(self, g: Adjoint, r: Plain, *given: Operand) -> tuple[Operand, ...]:
         *values, t = given
 
         def contribution(*values: Operand) -> Operand:
@@ -203,7 +203,7 @@ class Ruled(Transposable):
         self.template = map_leaves(template, ans)
         shapes = list(map(np.shape, parts_of(ans)))
 
-        def call(*values: Value) -> tuple[Value, ...]:
+        def call(*values: Plain) -> tuple[Plain, ...]:
             y = settled(fun(*self.filled(values), **kwargs))
             if holds(y):
                 raise TypeError(
@@ -244,7 +244,7 @@ class Ruled(Transposable):
             )
         return table[self.fun]  # type: ignore[no-any-return]
 
-    def pulled(self, g: Adjoint, r: Value, *values: Operand) -> tuple[Operand, ...]:
+    def pulled(self, g: Adjoint, r: Plain, *values: Operand) -> tuple[Operand, ...]:
         parts = [np.zeros(np.shape(y)) if c is None else c for c, y in zip(g, r, strict=True)]
         args, ans = self.filled(values), joined(self.template, r)
         rule = self.rules("vjp")(self.argnums, ans, args, self.kwargs)
@@ -254,12 +254,12 @@ class Ruled(Transposable):
         ]
         return tuple(found[i][k] for i, k in self.places)
 
-    def push(self, r: Value, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
+    def push(self, r: Plain, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
         if self.fun not in sys.modules["autograd.core"].primitive_jvps:
             return super().push(r, values, settings)
         return tuple(self._by_rule(n, r, values) for n in range(len(values)))
 
-    def _by_rule(self, n: int, r: Value, values: Sequence[Operand]) -> Linear:
+    def _by_rule(self, n: int, r: Plain, values: Sequence[Operand]) -> Linear:
         i, k = self.places[n]
         argnum = self.argnums[i]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from concurrent.futures import Executor
 
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
 
@@ -122,9 +122,9 @@ def _values(call: Call, found: list[Result]) -> Result:
 
 def _gradients(
     call: Call, leaves: Sequence[Operand], requests: list[Request], found: list[Result]
-) -> list[Value]:
+) -> list[Plain]:
     """The gradients by the workers, added in the order of the jobs."""
-    total: list[Value] = [np.zeros(np.shape(x)) for x in leaves]
+    total: list[Plain] = [np.zeros(np.shape(x)) for x in leaves]
     for request, answer in zip(requests, found, strict=True):
         for leaf, c in answer.common.items():
             total[leaf] += c
@@ -143,7 +143,7 @@ def called(call: Call, leaves: Sequence[Operand]) -> Result:
 
 
 @operation(variadic=True)
-def shared_out(*leaves: Value, call: Call, workspace: Any = None) -> Value:
+def shared_out(*leaves: Plain, call: Call, workspace: Any = None) -> Plain:
     if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
         raise TypeError("a function of the user is not run on symbols")
     requests = call.requests(leaves, workspace is not None)
@@ -160,10 +160,10 @@ def shared_out(*leaves: Value, call: Call, workspace: Any = None) -> Value:
 @shared_out.reverse
 def _(
     g: Adjoint,
-    r: Value,
-    *leaves: Value,
+    r: Plain,
+    *leaves: Plain,
     call: Call,
-    gradients: list[Value] | None,
+    gradients: list[Plain] | None,
     sizes: list[int],
 ) -> tuple[Adjoint, ...]:
     weights = np.ravel(g)

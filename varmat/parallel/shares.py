@@ -30,7 +30,7 @@ from varmat.solvers.inner import Inner, value_now
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from varmat.typing import Function, Index, Operand, Result, Settings, Value
+    from varmat.typing import Function, Index, Operand, Plain, Result, Settings
 
 __all__: list[str] = []
 
@@ -226,7 +226,7 @@ class Evaluated:
 
     def gradient(
         self, numbers: Sequence[Operand], cotangent: np.ndarray | None
-    ) -> tuple[np.ndarray, Sequence[Value]]:
+    ) -> tuple[np.ndarray, Sequence[Plain]]:
         """The values, and the cotangent (by default all ones) times their derivatives."""
         if not numbers:
             return self.values(numbers), ()
@@ -295,8 +295,8 @@ class Request(NamedTuple):
     jobs: tuple[int, ...]
     directions: tuple[int, ...]
     has_gradient: bool
-    common: dict[int, Value]
-    own: list[list[Value]]
+    common: dict[int, Plain]
+    own: list[list[Plain]]
     cotangents: list[Operand] | None
 
 
@@ -306,8 +306,8 @@ class Answer(NamedTuple):
     """
 
     values: list[np.ndarray]
-    common: dict[int, Value]
-    own: list[list[Value]]
+    common: dict[int, Plain]
+    own: list[list[Plain]]
 
 
 class Unknown(NamedTuple):
@@ -412,8 +412,8 @@ def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
 def answered(work: Work, request: Request) -> Answer:
     """The answer of a worker that has the work and the jobs."""
     values: list[np.ndarray] = []
-    common: dict[int, Value] = {}
-    all_own: list[list[Value]] = []
+    common: dict[int, Plain] = {}
+    all_own: list[list[Plain]] = []
     for i, job in enumerate(request.jobs):
         try:
             share = work.share(job, request.directions)
@@ -431,7 +431,7 @@ def answered(work: Work, request: Request) -> Answer:
         except Exception as error:
             raise JobError(job, error) from error
         values.append(value)
-        own: list[Value] = []
+        own: list[Plain] = []
         for place, c in zip(share.places, gradient, strict=True):
             if place.leaf in request.common:
                 common[place.leaf] = common[place.leaf] + c if place.leaf in common else c

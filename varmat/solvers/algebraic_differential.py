@@ -20,7 +20,7 @@ from varmat.solvers.systems import Leaves, System
 
 if TYPE_CHECKING:
     from varmat.solvers.initial_values import Limits
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["dae", "dae_tol"]
 
@@ -105,14 +105,14 @@ def checked_residual(inner: Inner, value: Operand, n: int) -> Result:
 
 @operation(variadic=True)
 def dae_solution(
-    yy0: Value,
-    yp0: Value,
-    *leaves: Value,
+    yy0: Plain,
+    yp0: Plain,
+    *leaves: Plain,
     system: Residual,
     times: np.ndarray,
     limits: tuple[float, float, int],
     in_state: bool,
-) -> Value:
+) -> Plain:
     """The states at `times` but the first, the initial one; `in_state`: whether derivatives in the
     initial state are wanted.
     """
@@ -200,13 +200,13 @@ def _integrated(
 @dae_solution.reverse
 def _(
     g: Adjoint,
-    r: Value,
-    yy0: Value,
-    yp0: Value,
-    *leaves: Value,
+    r: Plain,
+    yy0: Plain,
+    yp0: Plain,
+    *leaves: Plain,
     system: Residual,
     in_state: bool,
-    sensitivity: Value,
+    sensitivity: Plain,
     **_: Any,
 ) -> tuple[Adjoint, ...]:
     weights = np.einsum("ti,tki->k", g, sensitivity)
@@ -224,7 +224,7 @@ def _(
     *leaves: Operand,
     system: Residual,
     in_state: bool,
-    sensitivity: Value,
+    sensitivity: Plain,
     **_: Any,
 ) -> tuple[Linear, ...]:
     if any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (yy0, yp0, *leaves)):

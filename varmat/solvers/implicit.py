@@ -15,7 +15,7 @@ from varmat.derivatives.jacobians import jacobian
 from varmat.solvers.inner import Inner
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["implicit"]
 
@@ -93,12 +93,12 @@ def _plain_solution(inner: Inner, solve: Function, leaves: Sequence[Operand]) ->
 
 
 @operation(variadic=True)
-def implicit_solution(*leaves: Value, inner: Inner, solve: Function) -> Value:
+def implicit_solution(*leaves: Plain, inner: Inner, solve: Function) -> Plain:
     return _plain_solution(inner, solve, leaves)
 
 
 @implicit_solution.reverse
-def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, solve: Function) -> tuple[Adjoint, ...]:
+def _(g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, solve: Function) -> tuple[Adjoint, ...]:
     weights = _solve(inner, np.transpose(jacobian_of(inner, r, leaves)), np.ravel(g))
     value, pullback = inner.pullback((r,), leaves)
     weights = -weights.reshape(np.shape(value)) if np.shape(value) else -float(weights[0])

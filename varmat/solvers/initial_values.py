@@ -19,7 +19,7 @@ from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Along, Leaves, System, checked_rates
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -155,8 +155,8 @@ def _problem(
 
 @operation(variadic=True)
 def ode_solution(
-    y0: Value, t0: Value, ts: Value, *leaves: Value, system: System, how: Settings, in_state: bool
-) -> Value:
+    y0: Plain, t0: Plain, ts: Plain, *leaves: Plain, system: System, how: Settings, in_state: bool
+) -> Plain:
     """The states at the times; `in_state`: whether derivatives in the initial state or time are
     wanted.
     """
@@ -245,15 +245,15 @@ def _(
 @ode_solution.reverse
 def _(
     g: Adjoint,
-    r: Value,
-    y0: Value,
-    t0: Value,
-    ts: Value,
-    *leaves: Value,
+    r: Plain,
+    y0: Plain,
+    t0: Plain,
+    ts: Plain,
+    *leaves: Plain,
     system: System,
     how: Settings,
     in_state: bool,
-    sensitivity: Value,
+    sensitivity: Plain,
     between: Any,  # a function of time, or None
 ) -> tuple[Adjoint, ...]:
     n, given = system.n, Leaves(leaves)
@@ -323,7 +323,7 @@ def _(
     system: System,
     how: Settings,
     in_state: bool,
-    sensitivity: Value,
+    sensitivity: Plain,
 ) -> tuple[Linear, ...]:
     inner, n = system.inner, system.n
     ready = sensitivity is not None and not any(

@@ -26,7 +26,7 @@ from varmat.interrupts import from_signal
 from varmat.programs.run import has_native
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Shape, Value
+    from varmat.typing import Function, Operand, Plain, Result, Shape
 
 __all__: list[str] = []
 
@@ -55,9 +55,9 @@ def value_now(x: Operand) -> Result:
     return x._val if type(x) in VARIABLES else plain(x)
 
 
-def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Value]:
+def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Plain]:
     """Arrays and numbers of these shapes, whose elements lie one after the other in a vector."""
-    found: list[Value] = []
+    found: list[Plain] = []
     start = 0
     for shape in shapes:
         end = start + math.prod(shape)

@@ -16,7 +16,7 @@ from varmat.solvers.inner import Inner, value_now
 from varmat.solvers.latent_modes import Control, Mode, Rate, blocks_of, find_mode, units
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = [
     "laplace_latent_rng",
@@ -30,7 +30,7 @@ __all__ = [
 
 
 @operation(variadic=True)
-def laplace_density(covariance: Value, *leaves: Value, inner: Inner, control: Control) -> Value:
+def laplace_density(covariance: Plain, *leaves: Plain, inner: Inner, control: Control) -> Plain:
     """The approximate log density; `leaves` are the variables in the log likelihood."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.log_density, mode=mode)
@@ -39,9 +39,9 @@ def laplace_density(covariance: Value, *leaves: Value, inner: Inner, control: Co
 @laplace_density.reverse
 def _(
     g: Adjoint,
-    r: Value,
-    covariance: Value,
-    *leaves: Value,
+    r: Plain,
+    covariance: Plain,
+    *leaves: Plain,
     inner: Inner,
     control: Control,
     mode: Mode,
@@ -128,7 +128,7 @@ def _with_curvature(
 
 
 @operation(variadic=True)
-def laplace_mode(covariance: Value, *leaves: Value, inner: Inner, control: Control) -> Value:
+def laplace_mode(covariance: Plain, *leaves: Plain, inner: Inner, control: Control) -> Plain:
     """The mode alone, which solves theta = K grad f(theta)."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.theta, mode=mode)
@@ -137,9 +137,9 @@ def laplace_mode(covariance: Value, *leaves: Value, inner: Inner, control: Contr
 @laplace_mode.reverse
 def _(
     g: Adjoint,
-    r: Value,
-    covariance: Value,
-    *leaves: Value,
+    r: Plain,
+    covariance: Plain,
+    *leaves: Plain,
     inner: Inner,
     control: Control,
     mode: Mode,

@@ -18,7 +18,7 @@ from varmat.solvers.inner import Inner, shaped, value_now
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
     # Corners, absolute and relative tolerance, and the most subdivisions.
     Box: TypeAlias = tuple[np.ndarray, np.ndarray, float, float, int]
@@ -116,14 +116,14 @@ def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
 
 
 @operation(variadic=True)
-def integral(a: float, b: float, *leaves: Value, inner: Inner, tolerance: float) -> Value:
+def integral(a: float, b: float, *leaves: Plain, inner: Inner, tolerance: float) -> Plain:
     _limits(inner.name, a, b)  # in a recording they may be other values
     return float(_integral(inner, a, b, leaves, tolerance)[0])
 
 
 @integral.reverse
 def _(
-    g: Adjoint, r: Value, a: float, b: float, *leaves: Value, inner: Inner, tolerance: float
+    g: Adjoint, r: Plain, a: float, b: float, *leaves: Plain, inner: Inner, tolerance: float
 ) -> tuple[Adjoint, ...]:
     ends = [
         0.0 if math.isinf(x) else sign * g * _number(inner, (x, 0.0), leaves)
@@ -322,12 +322,12 @@ def hcubature(
 
 
 @operation(variadic=True)
-def integral_over_box(*leaves: Value, inner: Inner, box: Box) -> Value:
+def integral_over_box(*leaves: Plain, inner: Inner, box: Box) -> Plain:
     return float(_cubature(inner, leaves, box)[0])
 
 
 @integral_over_box.reverse
-def _(g: Adjoint, r: Value, *leaves: Value, inner: Inner, box: Box) -> tuple[Adjoint, ...]:
+def _(g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, box: Box) -> tuple[Adjoint, ...]:
     gradient = g * _cubature(inner, leaves, box, with_gradient=True)[1:]
     return tuple(shaped(gradient, map(np.shape, leaves)))
 

@@ -28,7 +28,7 @@ from varmat.programs.run import runner_for
 from varmat.solvers.inner import Inner, native_pays, value_now
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["scan"]
 
@@ -275,7 +275,7 @@ def _filled(g: Leaves, like: Leaves) -> list[Operand]:
 
 
 @operation(variadic=True)
-def scan_history(*operands: Value, body: Body, count: int, in_rows: bool) -> Saved:
+def scan_history(*operands: Plain, body: Body, count: int, in_rows: bool) -> Saved:
     """What is carried last, and in rows what was carried into each step and what it made.
 
     `in_rows` says whether the rows are variables.
@@ -288,7 +288,7 @@ def scan_history(*operands: Value, body: Body, count: int, in_rows: bool) -> Sav
 
 @scan_history.reverse
 def _(
-    g: Adjoint, r: Value, *operands: Value, body: Body, count: int, in_rows: bool, is_written: bool
+    g: Adjoint, r: Plain, *operands: Plain, body: Body, count: int, in_rows: bool, is_written: bool
 ) -> tuple[Adjoint, ...]:
     # Backwards, the program lacks the guards that have held forward.
     found = None if is_written else body.adjoint(body.run, operands, r, g, count, in_rows)

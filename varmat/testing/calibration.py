@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Settings, Value
+    from varmat.typing import Function, Plain, Settings
 
 
 # The most places at which the distribution of the ranks is compared.
@@ -233,7 +233,7 @@ def _places(draws: int) -> np.ndarray:
     return np.unique(np.linspace(0, draws - 1, min(draws, _PLACES)).round().astype(int))
 
 
-def _tails(counts: np.ndarray, simulations: int, chances: Value) -> Value:
+def _tails(counts: np.ndarray, simulations: int, chances: Plain) -> Plain:
     """The smaller tail probability of binomial counts: of at most, or of at least, as many."""
     from scipy.special import bdtr, bdtrc
 

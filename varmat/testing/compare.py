@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 if TYPE_CHECKING:
-    from varmat.typing import Index, Value
+    from varmat.typing import Index, Plain
 
 
 __all__ = ["Report", "Tolerances"]
@@ -79,7 +79,7 @@ class Report:
         return "\n".join(f"{name:{width}}  {error:.1e}" for name, error in self.errors.items())
 
 
-def difference(a: Value, b: Value, floor: Value = 0.0, slack: Value = 0.0) -> np.ndarray:
+def difference(a: Plain, b: Plain, floor: Plain = 0.0, slack: Plain = 0.0) -> np.ndarray:
     """Elementwise relative difference; zero for two nans or equal infinities, infinite if only one
     is not finite.
 
@@ -112,11 +112,11 @@ class Comparison:
         self,
         pair: tuple[str, str],
         what: str,
-        a: Value,
-        b: Value,
+        a: Plain,
+        b: Plain,
         tolerance: float,
-        floor: Value = 0.0,
-        slack: Value = 0.0,
+        floor: Plain = 0.0,
+        slack: Plain = 0.0,
         hint: Callable[[Any], str] | None = None,
     ) -> None:
         """Demand that `a`, by the first of two routes, agrees with `b`, by the second.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 
 # Steps relative to a size. Each is a quarter of the one before: two extrapolations remove the terms
@@ -42,7 +42,7 @@ def sizes_at(x: float) -> list[float]:
     return [s for s, before in zip(ascending, [0.0, *ascending], strict=False) if s > 4.0 * before]
 
 
-def slope(function: Callable[[float], Value], sizes: Sequence[float]) -> tuple[Value, Value]:
+def slope(function: Callable[[float], Plain], sizes: Sequence[float]) -> tuple[Plain, Plain]:
     """The derivative of ``function(h)`` at zero, and its estimated error, from central differences
     extrapolated twice.
 
@@ -50,8 +50,8 @@ def slope(function: Callable[[float], Value], sizes: Sequence[float]) -> tuple[V
     larger one could reach across a kink or a pole. A size at which the function raises is passed
     over."""
     refusal: Exception | None = None
-    best: tuple[Value, Value] | None = None
-    nearer: list[tuple[float, Value, float]] = []
+    best: tuple[Plain, Plain] | None = None
+    nearer: list[tuple[float, Plain, float]] = []
     with np.errstate(all="ignore"):
         for size in sizes:
             try:
@@ -80,8 +80,8 @@ def slope(function: Callable[[float], Value], sizes: Sequence[float]) -> tuple[V
 
 
 def _doubted(
-    estimate: Value, error: Value, size: float, nearer: list[tuple[float, Value, float]]
-) -> Value:
+    estimate: Plain, error: Plain, size: float, nearer: list[tuple[float, Plain, float]]
+) -> Plain:
     """The error of an estimate, increased where smaller steps clearly disagree with it."""
     for smaller, rough, noise in nearer:
         gap = np.abs(estimate - rough)
@@ -90,7 +90,7 @@ def _doubted(
     return error
 
 
-def conclusive(exact: Value, estimate: Value, error: Value) -> Value:
+def conclusive(exact: Plain, estimate: Plain, error: Plain) -> Plain:
     """Where an estimate may be compared with a derivative. Only a good estimate can refute a
     derivative that is not finite.
     """
@@ -99,7 +99,7 @@ def conclusive(exact: Value, estimate: Value, error: Value) -> Value:
         return np.isfinite(estimate) & np.isfinite(error) & (error <= needed)
 
 
-def _extrapolate(function: Callable[[float], Value], size: float) -> tuple[Value, Value, float]:
+def _extrapolate(function: Callable[[float], Plain], size: float) -> tuple[Plain, Plain, float]:
     (d0, _), (d1, _), (d2, magnitude) = (_difference(function, h * size) for h in STEPS)
     once, again = (16.0 * d1 - d0) / 15.0, (16.0 * d2 - d1) / 15.0
     twice = (256.0 * again - once) / 255.0
@@ -109,11 +109,11 @@ def _extrapolate(function: Callable[[float], Value], size: float) -> tuple[Value
     return twice, np.where(np.isfinite(twice) & np.isfinite(error), error, np.inf), magnitude
 
 
-def _difference(function: Callable[[float], Value], h: float) -> tuple[Value, float]:
+def _difference(function: Callable[[float], Plain], h: float) -> tuple[Plain, float]:
     """A central difference, and the magnitude of what was subtracted."""
     ahead, behind = np.asarray(function(h)), np.asarray(function(-h))
     return (ahead - behind) / (2.0 * h), _largest(ahead) + _largest(behind)
 
 
-def _largest(x: Value) -> float:
+def _largest(x: Plain) -> float:
     return float(np.max(np.abs(x), initial=0.0))

@@ -24,7 +24,7 @@ from varmat.testing.refusals import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Value
+    from varmat.typing import Function, Index, Operand, Plain
 
 
 __all__ = ["expect_ad"]
@@ -323,9 +323,9 @@ class _Check:
         self,
         pair: tuple[str, str],
         what: str,
-        exact: Value,
-        estimate: Value,
-        error: Value,
+        exact: Plain,
+        estimate: Plain,
+        error: Plain,
         tolerance: float,
         floor: float,
         hint: Function | None,
@@ -383,8 +383,8 @@ class _Check:
         self,
         pair: tuple[str, str],
         what: str,
-        left: Sequence[Value],
-        right: Sequence[Value],
+        left: Sequence[Plain],
+        right: Sequence[Plain],
         tolerance: float,
         floor: float,
         hint: Function | None = None,
@@ -429,7 +429,7 @@ class _Check:
         call: str,
         gradient: routes.Gradients,
         v: routes.Gradients | None = None,
-        hv: Value = None,
+        hv: Plain = None,
     ) -> None:
         """A recording made at another point, unless it is refused: the sum and its gradient, or
         with a vector the Hessian times that. It is run here, and where comparisons go the other
@@ -511,7 +511,7 @@ class _Check:
         pair, hint = (HESSIAN, HESSIAN_DIFFERENCE), "; the second is the finite difference"
         self.against(pair, what, hv, estimate, error, tolerance, floor, lambda _: hint)
 
-    def direction(self, i: int, seed: int) -> Value:
+    def direction(self, i: int, seed: int) -> Plain:
         """Powers of two, not large against the elements of the argument, so that steps along them
         are exact.
         """
@@ -563,7 +563,7 @@ class _Check:
             )
 
 
-def _largest(x: Value) -> float:
+def _largest(x: Plain) -> float:
     """The largest finite absolute value."""
     x = np.abs(x)
     return float(np.max(np.where(np.isfinite(x), x, 0.0), initial=0.0))

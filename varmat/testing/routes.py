@@ -36,7 +36,7 @@ from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Settings, Value
+    from varmat.typing import Function, Index, Operand, Plain, Settings
 
 
 # Argument position -> "varmat" or "matvar"; an argument that does not appear is data.
@@ -539,12 +539,12 @@ def difference_gradient(
 
 def difference_hessian(
     case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand]
-) -> tuple[Value, Value]:
+) -> tuple[Plain, Plain]:
     """Finite differences of the reverse gradient along a direction, with estimated errors, all
     arguments in one vector.
     """
 
-    def moved(h: float) -> Value:
+    def moved(h: float) -> Plain:
         moved_case = case.at({i: case.args[i] + h * directions[i] for i in mixture})
         _, values, (gradient,) = reverse(moved_case, mixture, weights)
         # A formula for the derivative may go on where the function has ended.

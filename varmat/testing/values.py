@@ -14,7 +14,7 @@ from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, at
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Value
+    from varmat.typing import Function, Operand, Plain
 
 
 __all__ = ["expect_value"]
@@ -115,7 +115,7 @@ def _expect_arrays(
     )
 
 
-def _column(column: tuple[float, ...]) -> Value:
+def _column(column: tuple[float, ...]) -> Plain:
     same_integer = isinstance(column[0], int) and len(set(column)) == 1
     return column[0] if same_integer else np.array(column)
 
@@ -145,7 +145,7 @@ def _demand(
             )
 
 
-def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Value, dict[int, Value]]:
+def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Plain, dict[int, Plain]]:
     """Value of `f` and the derivatives of the sum of its elements."""
     with nested(), np.errstate(all="ignore"):
         args = [x if np.asarray(x).dtype.kind in "iu" else var(x) for x in point]

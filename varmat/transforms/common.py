@@ -17,7 +17,7 @@ from varmat.core.operation import as_operand
 from varmat.functions.checks import TOLERANCE, check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
 
 zero = Domain(f"0 to within {TOLERANCE}", lambda x: abs(x) <= TOLERANCE)
 # A nan is let through, and the transform of it is nan, as in Stan.
@@ -69,9 +69,9 @@ def sum_over(v: Operand, x: Operand) -> Result:
     return np.sum(v, axis=tuple(range(-np.ndim(x), 0)))
 
 
-def plain_sum(v: Value) -> Value:
+def plain_sum(v: Plain) -> Plain:
     """The sum of a plain array, or of a float."""
-    total: Value = np.add.reduce(v, None)
+    total: Plain = np.add.reduce(v, None)
     return float(total) if isinstance(total, np.float64) else total
 
 

@@ -18,7 +18,7 @@ from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.special.logistic_functions import log1m_exp
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Value
+    from varmat.typing import Function, Operand, Plain, Result
 
 __all__ = [
     "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf",
@@ -74,7 +74,7 @@ class LogSum:
         except (DomainError, ShapeError, TypeError) as error:
             raise type(error)(str(error).replace(self.mass.name, self.name, 1)) from None
 
-    def _elements(self, n: Operand, rest: list[Value]) -> Result:
+    def _elements(self, n: Operand, rest: list[Plain]) -> Result:
         # The last argument of the Poisson binomial mass has a vector for each observation.
         shapes = [np.shape(x) for x in rest]
         if self.mass is poisson_binomial_lpmf:
@@ -106,7 +106,7 @@ class LogSum:
             else made[0]
         )
 
-    def _element(self, n: float, rest: list[Value]) -> Result:
+    def _element(self, n: float, rest: list[Plain]) -> Result:
         top = np.shape(rest[0])[-1] if self.mass is poisson_binomial_lpmf else int(rest[0])
         if n < 0 or n >= top:
             # Add zero, which is a variable if an argument is one.

@@ -35,7 +35,7 @@ from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Setting, Value
+    from varmat.typing import Function, Operand, Plain, Result, Setting
 
 Generator = np.random.Generator
 Shape = tuple[int, ...]
@@ -160,7 +160,7 @@ class RandomNumbers:
         first, *others = self._cores_of(name)
         return next((each for each in others if len(each) == np.ndim(value)), first)
 
-    def _shape(self, values: Sequence[Value], size: int | Shape | None) -> Shape:
+    def _shape(self, values: Sequence[Plain], size: int | Shape | None) -> Shape:
         """The shape of the draws without the axes of a single draw."""
         lengths: dict[str, int] = {}
         owners: dict[str, str] = {}

@@ -25,7 +25,7 @@ from varmat.functions.checks import check_settings, delivered
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting
 
 __all__: list[str] = []
 
@@ -116,13 +116,13 @@ def nan_to_num(
 
 
 @operation()
-def round(a: Value, decimals: int = 0) -> Value:
+def round(a: Plain, decimals: int = 0) -> Plain:
     """Round to a number of decimals; the derivative is zero."""
     return np.round(a, decimals)
 
 
 @round.reverse
-def round_reverse(g: Adjoint, r: Value, a: Value, decimals: int) -> Adjoint:
+def round_reverse(g: Adjoint, r: Plain, a: Plain, decimals: int) -> Adjoint:
     return np.zeros(np.shape(r))
 
 
@@ -151,8 +151,8 @@ def fix(x: Operand, out: Operand = None) -> Result:
 
 @operation(np.unwrap)
 def unwrap(
-    p: Value, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
-) -> Value:
+    p: Plain, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
+) -> Plain:
     """Take jumps of a multiple of `period` out of a sequence; they are constants, so the derivative
     is one.
     """
@@ -162,7 +162,7 @@ def unwrap(
 
 
 @unwrap.reverse
-def unwrap_reverse(g: Adjoint, r: Value, p: Value, **settings: Setting) -> Adjoint:
+def unwrap_reverse(g: Adjoint, r: Plain, p: Plain, **settings: Setting) -> Adjoint:
     return g
 
 
@@ -276,13 +276,13 @@ for _function in (np.unique_values, np.unique_all, np.unique_counts, np.unique_i
 
 
 @operation()
-def bincount_weighted(weights: Value, *, x: Value, minlength: int) -> Value:
+def bincount_weighted(weights: Plain, *, x: Plain, minlength: int) -> Plain:
     """The sums of the weights that belong to each integer."""
     return np.bincount(x, weights, minlength)
 
 
 @bincount_weighted.reverse
-def bincount_reverse(g: Adjoint, r: Value, weights: Value, x: Value, minlength: int) -> Adjoint:
+def bincount_reverse(g: Adjoint, r: Plain, weights: Plain, x: Plain, minlength: int) -> Adjoint:
     return g[x]
 
 

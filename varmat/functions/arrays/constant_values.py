@@ -22,7 +22,7 @@ from varmat.functions.checks import check_values, integer
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from varmat.typing import Operand, Result, Value
+    from varmat.typing import Operand, Plain, Result
 
 __all__ = [
     "choose",
@@ -186,7 +186,7 @@ def _ordered(function: str, find: Callable[[np.ndarray], Result], x: Operand) ->
     if np.ndim(x) != 1:
         raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a vector!")
 
-    def found(values: Value) -> Result:
+    def found(values: Plain) -> Result:
         number.check(function, "x", np.asarray(values))
         return find(np.asarray(values))
 

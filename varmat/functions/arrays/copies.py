@@ -18,13 +18,13 @@ from varmat.functions.checks import check_settings
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Shape, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Shape
 
 __all__: list[str] = []
 
 
 @operation(np.copy, native=True, stacked=True)
-def copy(a: Value, order: str = "K", subok: bool = False) -> Value:
+def copy(a: Plain, order: str = "K", subok: bool = False) -> Plain:
     """A copy, which may be assigned to without changing the original.
 
     Parameters
@@ -58,7 +58,7 @@ def copy_straight(a: Operand, **settings: Setting) -> tuple[Result, Function]:
 
 
 @copy.reverse
-def copy_reverse(g: Adjoint, r: Value, a: Value, **settings: Setting) -> Adjoint:
+def copy_reverse(g: Adjoint, r: Plain, a: Plain, **settings: Setting) -> Adjoint:
     return g
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from varmat.core.operation import Operation
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["cumulative_sum"]
 
 
 @operation(native=True, stacked=True)
-def cumsum(a: Value, axis: int | None = None) -> Value:
+def cumsum(a: Plain, axis: int | None = None) -> Plain:
     """Cumulative sum along an axis; also known as `cumulative_sum`.
 
     Parameters
@@ -59,7 +59,7 @@ def cumsum(a: Value, axis: int | None = None) -> Value:
 
 
 @cumsum.reverse
-def cumsum_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint:
+def cumsum_reverse(g: Adjoint, r: Plain, a: Plain, axis: int | None) -> Adjoint:
     backwards = (slice(None),) * (axis % g.ndim if axis else 0) + (slice(None, None, -1),)
     if not isinstance(g, np.ndarray):
         return np.reshape(np.add.accumulate(g[backwards], axis=axis or 0)[backwards], np.shape(a))
@@ -94,7 +94,7 @@ def cumsum_tangent(r: Result, a: Operand, axis: int | None) -> Linear:
 
 
 @operation(native=True, stacked=True)
-def cumprod(a: Value, axis: int | None = None) -> Value:
+def cumprod(a: Plain, axis: int | None = None) -> Plain:
     """Cumulative product along an axis.
 
     Parameters
@@ -151,7 +151,7 @@ def cumprod_straight(a: Operand, axis: int | None = None) -> tuple[Result, Funct
 
 
 @cumprod.reverse
-def cumprod_reverse(g: Adjoint, r: Value, a: Value, axis: int | None) -> Adjoint:
+def cumprod_reverse(g: Adjoint, r: Plain, a: Plain, axis: int | None) -> Adjoint:
     ndim = np.ndim(a)
     flat = _axis_last(axis, np.asarray(a), ndim)
     g, r = (x if axis is None else np.moveaxis(x, axis, -1) for x in (g, r))

@@ -14,7 +14,7 @@ from varmat.functions.arrays.repeating import directions
 from varmat.functions.checks import check_matrix, check_square
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["add_diag", "diag_matrix", "symmetrize_from_lower_tri", "symmetrize_from_upper_tri"]
 
@@ -151,7 +151,7 @@ def _symmetrized(name: str, a: Operand, triangle: Function) -> Result:
 
 
 @operation(stacked=True)
-def add_diag(m: Value, d: Value) -> Value:
+def add_diag(m: Plain, d: Plain) -> Plain:
     """A matrix with something added to its diagonal.
 
     Parameters
@@ -199,7 +199,7 @@ def add_diag(m: Value, d: Value) -> Value:
 
 
 @add_diag.reverse
-def add_diag_reverse(g: Adjoint, r: Value, m: Value, d: Value) -> tuple[Thunk, ...]:
+def add_diag_reverse(g: Adjoint, r: Plain, m: Plain, d: Plain) -> tuple[Thunk, ...]:
     return lambda: g, lambda: np.diagonal(g, axis1=-2, axis2=-1)
 
 

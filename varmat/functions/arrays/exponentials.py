@@ -22,7 +22,7 @@ from varmat.programs.build.symbol import refuse, require
 from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softmax"]
 
@@ -58,7 +58,7 @@ def _shifted_exp_total(a: Operand, m: float, workspace: Function) -> tuple[Resul
     return e, s
 
 
-def _log_total(e: Value, s: Value, axis: Axis) -> Result:
+def _log_total(e: Plain, s: Plain, axis: Axis) -> Result:
     """The logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element
     outweighs all others.
     """
@@ -114,7 +114,7 @@ def _called(name: str) -> Callable[[Function], Function]:
 @operation(stacked=True)
 @_called("logsumexp")
 def _logsumexp(
-    a: Value, axis: Axis = None, keepdims: bool = False, workspace: Function = np.empty
+    a: Plain, axis: Axis = None, keepdims: bool = False, workspace: Function = np.empty
 ) -> Saved:
     """``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
     m, e, s = _exponentials(a, axis, workspace)
@@ -151,7 +151,7 @@ def logsumexp_straight(
 
 @_logsumexp.reverse
 def logsumexp_reverse(
-    g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool, e: Value, s: Value
+    g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool, e: Plain, s: Plain
 ) -> Adjoint:
     if type(s) is float and s:
         return e * (g / s)
@@ -175,7 +175,7 @@ def logsumexp_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Line
 
 @operation()
 @_called("weighted_logsumexp")
-def _logsumexp_weighted(a: Value, b: Value, axis: Axis = None, keepdims: bool = False) -> Saved:
+def _logsumexp_weighted(a: Plain, b: Plain, axis: Axis = None, keepdims: bool = False) -> Saved:
     """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
     a, b = np.broadcast_arrays(a, b)
     m = max_reduce(np.where(b == 0, -np.inf, a), axis=axis, keepdims=True, initial=-np.inf)
@@ -191,14 +191,14 @@ def _logsumexp_weighted(a: Value, b: Value, axis: Axis = None, keepdims: bool = 
 @_logsumexp_weighted.reverse
 def logsumexp_weighted_reverse(
     g: Adjoint,
-    r: Value,
-    a: Value,
-    b: Value,
+    r: Plain,
+    a: Plain,
+    b: Plain,
     axis: Axis,
     keepdims: bool,
-    e: Value,
-    s: Value,
-    w: Value,
+    e: Plain,
+    s: Plain,
+    w: Plain,
 ) -> tuple[Thunk, ...]:
     scale = np.true_divide(restored(g, e.shape, axis, keepdims), s)
     return lambda: np.where(w == 0, 0.0, w * scale), lambda: np.where(e == 0, 0.0, e * scale)
@@ -281,7 +281,7 @@ log_sum_exp = logsumexp
 
 
 @operation(stacked=True)
-def softmax(a: Value, axis: Axis = None, workspace: Function = np.empty) -> Value:
+def softmax(a: Plain, axis: Axis = None, workspace: Function = np.empty) -> Plain:
     """Exponentials divided by their sum, ``exp(a) / sum(exp(a))``.
 
     Parameters
@@ -315,7 +315,7 @@ def softmax(a: Value, axis: Axis = None, workspace: Function = np.empty) -> Valu
 
 
 @softmax.reverse
-def softmax_reverse(g: Adjoint, r: Value, a: Value, axis: Axis) -> Adjoint:
+def softmax_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis) -> Adjoint:
     if axis is not None or type(r) is float:
         return r * (g - summed(np.multiply(g, r), axis, keepdims=True))
     g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
@@ -343,7 +343,7 @@ def softmax_tangent(r: Result, a: Operand, axis: Axis) -> Linear:
 
 
 @operation(stacked=True)
-def log_softmax(a: Value, axis: Axis = None) -> Saved:
+def log_softmax(a: Plain, axis: Axis = None) -> Saved:
     """Logarithm of `softmax`, ``a - log(sum(exp(a)))``.
 
     Parameters
@@ -378,7 +378,7 @@ def log_softmax(a: Value, axis: Axis = None) -> Saved:
 
 
 @log_softmax.reverse
-def log_softmax_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, e: Value, s: Value) -> Adjoint:
+def log_softmax_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, e: Plain, s: Plain) -> Adjoint:
     return g - e * (summed(np.asarray(g), axis, keepdims=axis is not None) / s)
 
 

@@ -17,7 +17,7 @@ from varmat.functions.linalg.least_squares import lstsq_solution
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from varmat.typing import Operand, Result, Setting, Value
+    from varmat.typing import Operand, Plain, Result, Setting
 
 __all__: list[str] = []
 
@@ -46,7 +46,7 @@ def histogram(
     count = edges.size - 1
     # The last bin includes both its ends. Data outside all bins go into one more, which is left
     # out.
-    place: Value = np.searchsorted(edges, a, side="right") - 1
+    place: Plain = np.searchsorted(edges, a, side="right") - 1
     place = np.where(a == edges[-1], count - 1, place)
     place = np.where((place < 0) | (place >= count), count, place)
     sums = np.bincount(place, np.ravel(weights), count + 1)[:count]

@@ -20,13 +20,13 @@ from varmat.programs.record.conditions import Condition
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["append_array", "append_col", "append_row"]
 
 
 @operation(variadic=True, native=True)
-def concatenate(*arrays: Value, axis: int = 0) -> Value:
+def concatenate(*arrays: Plain, axis: int = 0) -> Plain:
     """Arrays joined along an existing axis.
 
     Parameters
@@ -56,7 +56,7 @@ def concatenate(*arrays: Value, axis: int = 0) -> Value:
 
 
 @concatenate.reverse
-def concatenate_reverse(g: Adjoint, r: Value, *arrays: Value, axis: int) -> Adjoint:
+def concatenate_reverse(g: Adjoint, r: Plain, *arrays: Plain, axis: int) -> Adjoint:
     before = (slice(None),) * (axis % g.ndim)
     parts, start = [], 0
     for x in arrays:
@@ -67,7 +67,7 @@ def concatenate_reverse(g: Adjoint, r: Value, *arrays: Value, axis: int) -> Adjo
 
 
 @operation(variadic=True, native=True)
-def stack(*arrays: Value, axis: int = 0) -> Value:
+def stack(*arrays: Plain, axis: int = 0) -> Plain:
     """Arrays of one shape joined along a new axis; of scalars, the way to make an array.
 
     Parameters
@@ -108,7 +108,7 @@ def _mismatch(function: str, error: ValueError, arrays: Operand) -> ValueError:
 
 
 @stack.reverse
-def stack_reverse(g: Adjoint, r: Value, *arrays: Value, axis: int) -> Adjoint:
+def stack_reverse(g: Adjoint, r: Plain, *arrays: Plain, axis: int) -> Adjoint:
     return (
         tuple(g.tolist())
         if isinstance(g, np.ndarray) and g.ndim == 1
@@ -218,7 +218,7 @@ dispatch.SUPPORTED.update((_function, _joined(_function, *_how)) for _function, 
 
 
 @dispatch.implements(np.append)
-def append(arr: Operand, values: Value, axis: int | None = None) -> Result:
+def append(arr: Operand, values: Plain, axis: int | None = None) -> Result:
     """`np.append`."""
     return np.concatenate([arr, values], axis)
 
@@ -385,7 +385,7 @@ def block(arrays: Operand) -> Result:
 
 
 @dispatch.implements(np.insert)
-def insert(arr: Operand, obj: Index, values: Value, axis: int | None = None) -> Result:
+def insert(arr: Operand, obj: Index, values: Plain, axis: int | None = None) -> Result:
     """`np.insert`; the inserted values may be variables too."""
     if (
         is_differentiable(values)
@@ -420,7 +420,7 @@ def insert(arr: Operand, obj: Index, values: Value, axis: int | None = None) -> 
 
 
 @operation(native=True, stacked=True)
-def where(x: Value, y: Value, *, condition: Value) -> Value:
+def where(x: Plain, y: Plain, *, condition: Plain) -> Plain:
     """Elements of `x` where the condition holds, of `y` elsewhere.
 
     Parameters
@@ -456,12 +456,12 @@ def where(x: Value, y: Value, *, condition: Value) -> Value:
 
 
 @where.reverse
-def where_reverse(g: Adjoint, r: Value, x: Value, y: Value, condition: Value) -> tuple[Thunk, ...]:
+def where_reverse(g: Adjoint, r: Plain, x: Plain, y: Plain, condition: Plain) -> tuple[Thunk, ...]:
     return lambda: chosen(condition, g, 0.0), lambda: chosen(condition, 0.0, g)
 
 
 @where.tangent
-def where_tangent(r: Result, x: Operand, y: Operand, condition: Value) -> tuple[Linear, ...]:
+def where_tangent(r: Result, x: Operand, y: Operand, condition: Plain) -> tuple[Linear, ...]:
     return (
         lambda t: np.where(condition, align(t, x, r), 0.0),
         lambda t: np.where(condition, 0.0, align(t, y, r)),
@@ -469,7 +469,7 @@ def where_tangent(r: Result, x: Operand, y: Operand, condition: Value) -> tuple[
 
 
 @dispatch.implements(np.where)
-def _where(condition: Value, *choices: Operand) -> Result:
+def _where(condition: Plain, *choices: Operand) -> Result:
     if type(condition) is Condition:
         return condition.select(*choices)
     if type(condition) is not np.ndarray:

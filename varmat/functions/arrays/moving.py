@@ -26,17 +26,17 @@ if TYPE_CHECKING:
         Function,
         Linear,
         Operand,
+        Plain,
         Result,
         Setting,
         Shape,
-        Value,
     )
 
 __all__: list[str] = []
 
 
 @operation(native=True, stacked=True)
-def moved(a: Value, *, move: Linear, back: Linear | None = None) -> Value:
+def moved(a: Plain, *, move: Linear, back: Linear | None = None) -> Plain:
     """The elements of an array moved elsewhere, with zeros where none goes.
 
     Parameters
@@ -73,7 +73,7 @@ def sources(move: Linear, shape: tuple[int, ...]) -> Result:
 
 
 @moved.reverse
-def moved_reverse(g: Adjoint, r: Value, a: Value, move: Linear, back: Linear | None) -> Adjoint:
+def moved_reverse(g: Adjoint, r: Plain, a: Plain, move: Linear, back: Linear | None) -> Adjoint:
     if back is not None:
         return back(g)
     shape = np.shape(a)

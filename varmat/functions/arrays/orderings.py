@@ -18,7 +18,7 @@ from varmat.functions.checks import check_array, check_values
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["sort_asc", "sort_desc"]
 
@@ -107,7 +107,7 @@ def _in_order(
 
 
 @operation(stacked=True)
-def ordered(a: Value, *, argsort: Callable[[Value, int], np.ndarray], axis: int) -> Saved:
+def ordered(a: Plain, *, argsort: Callable[[Plain, int], np.ndarray], axis: int) -> Saved:
     """The elements in the order that a function like `numpy.argsort` gives to them, along an axis
     counted from the last.
     """
@@ -117,7 +117,7 @@ def ordered(a: Value, *, argsort: Callable[[Value, int], np.ndarray], axis: int)
 
 @ordered.reverse
 def ordered_reverse(
-    g: Adjoint, r: Value, a: Value, argsort: Function, axis: int, order: Setting
+    g: Adjoint, r: Plain, a: Plain, argsort: Function, axis: int, order: Setting
 ) -> Adjoint:
     c = np.empty(np.shape(a))
     np.put_along_axis(c, order, g, axis)

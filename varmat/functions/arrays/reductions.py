@@ -19,7 +19,7 @@ from varmat.plain_arrays import by_columns, is_safe_divisor
 from varmat.programs.build.symbol import refuse
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
 
 __all__ = ["prod"]
 
@@ -61,7 +61,7 @@ def restored(r: Operand, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> 
 
 
 @operation(native=True, stacked=True)
-def prod(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
+def prod(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
     """Product of the elements over given axes.
 
     Parameters
@@ -130,7 +130,7 @@ def prod_straight(a: Operand, axis: Axis = None, keepdims: bool = False) -> tupl
 
 
 @prod.reverse
-def prod_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
+def prod_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool) -> Adjoint:
     shape = np.shape(a)
     g = restored(g, shape, axis, keepdims)
     if is_safe_divisor(r):
@@ -165,7 +165,7 @@ def _reduced_extreme(name: str, reduce: Function, a: Operand, axis: Axis, keepdi
 
 
 @operation(stacked=True)
-def max(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
+def max(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
     """Maximum over given axes.
 
     Parameters
@@ -200,7 +200,7 @@ def max(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
 
 
 @operation(stacked=True)
-def min(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
+def min(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
     """Minimum over given axes.
 
     Parameters
@@ -246,7 +246,7 @@ def _attained(a: Operand, r: Operand, axis: Axis, keepdims: bool) -> tuple[Resul
     return there, add_reduce(np.where(there, 1.0, 0.0), axis=axis, keepdims=True)
 
 
-def extreme_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
+def extreme_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool) -> Adjoint:
     there, count = _attained(a, r, axis, keepdims)
     return np.where(there, restored(g, np.shape(a), axis, keepdims) / count, 0.0)
 

@@ -21,13 +21,13 @@ from varmat.functions.checks import count
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
 
 __all__ = ["rep_array", "rep_matrix", "rep_vector"]
 
 
 @operation(native=True, stacked=True)
-def broadcast_to(a: Value, *, shape: Shape) -> Value:
+def broadcast_to(a: Plain, *, shape: Shape) -> Plain:
     """The elements repeated along new or longer axes.
 
     Parameters
@@ -59,7 +59,7 @@ def broadcast_to_straight(a: Operand, shape: Shape) -> tuple[Result, Function]:
 
 
 @broadcast_to.reverse
-def broadcast_to_reverse(g: Adjoint, r: Value, a: Value, shape: Shape) -> Adjoint:
+def broadcast_to_reverse(g: Adjoint, r: Plain, a: Plain, shape: Shape) -> Adjoint:
     return g
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         Index,
         Linear,
         Operand,
+        Plain,
         Result,
         Setting,
         Shape,
-        Value,
     )
 
 __all__: list[str] = []
@@ -106,7 +106,7 @@ def trim_zeros(filt: Operand, trim: str = "fb", axis: Axis = None) -> Result:
 
 
 @operation()
-def scattered(x: Value, *, shape: tuple[int, ...], index: Index) -> Value:
+def scattered(x: Plain, *, shape: tuple[int, ...], index: Index) -> Plain:
     """Zeros of a shape with `x` added at an index, as often as the index names an element."""
     total = np.zeros(shape)
     scatter_add(total, index, x)
@@ -114,7 +114,7 @@ def scattered(x: Value, *, shape: tuple[int, ...], index: Index) -> Value:
 
 
 @scattered.reverse
-def scattered_reverse(g: Adjoint, r: Value, x: Value, shape: Shape, index: Index) -> Adjoint:
+def scattered_reverse(g: Adjoint, r: Plain, x: Plain, shape: Shape, index: Index) -> Adjoint:
     return g[index]
 
 

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
         Function,
         Linear,
         Operand,
+        Plain,
         Result,
         Setting,
         Shape,
-        Value,
     )
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
 
 @operation()
-def reshaped(a: Value, *, shape: Shape) -> Value:
+def reshaped(a: Plain, *, shape: Shape) -> Plain:
     """The elements in row-major order in another shape, copied: what `np.reshape` records where it
     cannot return a view.
 
@@ -74,7 +74,7 @@ def reshaped_straight(a: Operand, *, shape: Shape) -> tuple[Result, Function]:
 
 
 @reshaped.reverse
-def reshaped_reverse(g: Adjoint, r: Value, a: Value, shape: Shape) -> Adjoint:
+def reshaped_reverse(g: Adjoint, r: Plain, a: Plain, shape: Shape) -> Adjoint:
     return np.reshape(g, np.shape(a))
 
 
@@ -134,7 +134,7 @@ def _each_direction(how: Function) -> Function:
     return partial(_stacked, how)
 
 
-def _stacked(how: Function, t: Value) -> Value:
+def _stacked(how: Function, t: Plain) -> Plain:
     first = how(t[0])
     shape = (len(t), *first.shape)
     if first.ndim and _is_view(first, t):
@@ -179,7 +179,7 @@ def memory_of(x: Operand) -> Result:
     return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
 
 
-def _check_view(values: Value, shape: int | Shape, order: Setting) -> None:
+def _check_view(values: Plain, shape: int | Shape, order: Setting) -> None:
     if np.size(values) and not np.may_share_memory(values, np.reshape(values, shape, order)):
         raise DomainError(
             "reshape: copy is False, but must be None or True where the result cannot be a view!"

@@ -16,13 +16,13 @@ from varmat.programs.build.symbol import refuse, require
 from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
 
 __all__ = ["sd", "variance"]
 
 
 @operation(stacked=True)
-def var(a: Value, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
+def var(a: Plain, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
     """Variance over given axes.
 
     Parameters
@@ -64,7 +64,7 @@ def _freedom(a: Operand, axis: Axis, ddof: float) -> Result:
 
 @var.reverse
 def var_reverse(
-    g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool, ddof: float, d: Value
+    g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool, ddof: float, d: Plain
 ) -> Adjoint:
     return restored(np.true_divide(g + g, _freedom(a, axis, ddof)), np.shape(a), axis, keepdims) * d
 
@@ -77,7 +77,7 @@ def var_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool, ddof: float) 
 
 
 @operation(stacked=True)
-def std(a: Value, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
+def std(a: Plain, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
     """Standard deviation over given axes.
 
     Parameters
@@ -136,7 +136,7 @@ def std_straight(
 
 @std.reverse
 def std_reverse(
-    g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool, ddof: float, d: Value
+    g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool, ddof: float, d: Plain
 ) -> Adjoint:
     scale = np.where(r == 0, 0.0, np.true_divide(g, r * _freedom(a, axis, ddof)))
     return restored(scale, np.shape(a), axis, keepdims) * d

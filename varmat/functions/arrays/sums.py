@@ -17,7 +17,7 @@ from varmat.plain_arrays import summed
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result
 
 __all__ = ["mean"]
 
@@ -36,7 +36,7 @@ def _along_reduced_axes(g: Adjoint, shape: tuple[int, ...], axis: Axis, keepdims
 
 
 @operation(native=True, stacked=True)
-def sum(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
+def sum(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
     """Sum of the elements over given axes.
 
     Parameters
@@ -65,7 +65,7 @@ def sum(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
 
 
 @sum.reverse
-def sum_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
+def sum_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool) -> Adjoint:
     return _along_reduced_axes(g, np.shape(a), axis, keepdims)
 
 
@@ -76,7 +76,7 @@ def sum_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
 
 
 @operation(native=True, stacked=True)
-def mean(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
+def mean(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
     """Arithmetic mean over given axes.
 
     Parameters
@@ -113,7 +113,7 @@ def mean(a: Value, axis: Axis = None, keepdims: bool = False) -> Value:
 
 
 @mean.reverse
-def mean_reverse(g: Adjoint, r: Value, a: Value, axis: Axis, keepdims: bool) -> Adjoint:
+def mean_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool) -> Adjoint:
     return _along_reduced_axes(
         np.true_divide(g, count_of(np.shape(a), axis)), np.shape(a), axis, keepdims
     )

@@ -16,7 +16,7 @@ from varmat.functions.checks import check_columns, in_the_name_of, integer, pair
 from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, lapack, triangular_solve
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
 
@@ -121,7 +121,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
 
 
 @operation()
-def banded_solution(ab: Value, b: Value, *, lower: int, upper: int) -> Saved:
+def banded_solution(ab: Plain, b: Plain, *, lower: int, upper: int) -> Saved:
     """The solution, with the factor that `dgbtrf` makes."""
     _check_bands("solve_banded", ab, lower + upper + 1, b)
     if not np.size(b):
@@ -141,7 +141,7 @@ def banded_solution(ab: Value, b: Value, *, lower: int, upper: int) -> Saved:
 
 @banded_solution.reverse
 def banded_solution_reverse(
-    g: Adjoint, r: Value, ab: Value, b: Value, lower: int, upper: int, factor: Value
+    g: Adjoint, r: Plain, ab: Plain, b: Plain, lower: int, upper: int, factor: Plain
 ) -> Adjoint:
     if factor is None:
         return np.zeros(ab.shape), np.zeros(b.shape)
@@ -229,7 +229,7 @@ def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
 
 
 @operation()
-def symmetric_banded_solution(ab: Value, b: Value, *, lower: bool) -> Saved:
+def symmetric_banded_solution(ab: Plain, b: Plain, *, lower: bool) -> Saved:
     """The solution, with the factor that `dpbtrf` makes."""
     _check_bands("solveh_banded", ab, None, b)
     factor = _banded_factor("solveh_banded", ab, lower)
@@ -238,7 +238,7 @@ def symmetric_banded_solution(ab: Value, b: Value, *, lower: bool) -> Saved:
 
 @symmetric_banded_solution.reverse
 def symmetric_banded_solution_reverse(
-    g: Adjoint, r: Value, ab: Value, b: Value, lower: bool, factor: Value
+    g: Adjoint, r: Plain, ab: Plain, b: Plain, lower: bool, factor: Plain
 ) -> tuple[Thunk, ...]:
     z, upper = _from_factor(factor, g, lower), 0 if lower else ab.shape[0] - 1
 
@@ -332,7 +332,7 @@ def _flipped(ab: Operand, to_upper: bool) -> Result:
 
 
 @operation()
-def banded_cholesky(ab: Value) -> Value:
+def banded_cholesky(ab: Plain) -> Plain:
     """The diagonals of the lower factor."""
     return _banded_factor("cholesky_banded", ab, True)
 
@@ -342,7 +342,7 @@ _COLUMNS = 48
 
 
 @banded_cholesky.reverse
-def banded_cholesky_reverse(g: Adjoint, r: Value, ab: Value) -> Adjoint:
+def banded_cholesky_reverse(g: Adjoint, r: Plain, ab: Plain) -> Adjoint:
     # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D,
     # B D^T = A_B, and then B B^T was taken from the block below and to the right. This is undone
     # here, from the last columns to the first. Elements beside the band are zero; their adjoints
@@ -376,7 +376,7 @@ def banded_cholesky_tangent(r: Result, ab: Operand) -> Linear:
 
 
 @operation()
-def banded_cholesky_rate(factor: Value, t: Value) -> Value:
+def banded_cholesky_rate(factor: Plain, t: Plain) -> Plain:
     """The derivative of the lower factor along `t`, of the factor itself."""
     width, n = t.shape[0] - 1, t.shape[1]
     left = np.array(t)  # what is left of the rate of the matrix
@@ -394,7 +394,7 @@ def banded_cholesky_rate(factor: Value, t: Value) -> Value:
 
 
 @banded_cholesky_rate.reverse
-def banded_cholesky_rate_reverse(g: Adjoint, r: Value, factor: Value, t: Value) -> Adjoint:
+def banded_cholesky_rate_reverse(g: Adjoint, r: Plain, factor: Plain, t: Plain) -> Adjoint:
     width, n = t.shape[0] - 1, t.shape[1]
     of_left, of_factor, of_rate = np.zeros(t.shape), np.zeros(t.shape), np.array(g)
     for k in range(n - 1, -1, -1):
@@ -416,7 +416,7 @@ def banded_cholesky_rate_reverse(g: Adjoint, r: Value, factor: Value, t: Value) 
 
 
 @banded_cholesky_rate.tangent
-def banded_cholesky_rate_tangent(r: Result, factor: Value, t: Operand) -> tuple[Linear, ...]:
+def banded_cholesky_rate_tangent(r: Result, factor: Plain, t: Operand) -> tuple[Linear, ...]:
     # Of r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
     # of L' r' + r L'.
     def of_factor(rate: Operand) -> Result:

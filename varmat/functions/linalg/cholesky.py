@@ -19,13 +19,13 @@ from varmat.programs.build.factorisations import solve_lower, triangle, unrolled
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["cholesky_decompose"]
 
 
 @operation(np.linalg.cholesky, stacked=True)
-def cholesky(a: Value, *, upper: bool = False, workspace: Function = np.empty) -> Value:
+def cholesky(a: Plain, *, upper: bool = False, workspace: Function = np.empty) -> Plain:
     """The Cholesky factor of a symmetric positive definite matrix.
 
     Parameters
@@ -80,7 +80,7 @@ def _phi(x: Operand) -> Result:
 
 
 @cholesky.reverse
-def cholesky_reverse(g: Adjoint, r: Value, a: Value, upper: bool = False) -> Adjoint:
+def cholesky_reverse(g: Adjoint, r: Plain, a: Plain, upper: bool = False) -> Adjoint:
     return transposed(cholesky_adjoint(transposed(r), g.mT)) if upper else cholesky_adjoint(r, g)
 
 
@@ -118,7 +118,7 @@ def cholesky_tangent(r: Result, a: Operand, upper: bool = False) -> Linear:
 
 
 @operation(stacked=True)
-def cholesky_decompose(a: Value, workspace: Function = np.empty) -> Value:
+def cholesky_decompose(a: Plain, workspace: Function = np.empty) -> Plain:
     """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky`
     with a check of symmetry.
 

@@ -22,7 +22,7 @@ from varmat.functions.linalg.matrix_equations import (
 from varmat.functions.linalg.triangular_solves import solve_triangular
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
 
@@ -106,7 +106,7 @@ def _pivots(a: np.ndarray) -> tuple[int, ...]:
 
 
 @operation()
-def elimination(a: Value) -> Value:
+def elimination(a: Plain) -> Plain:
     """The triangular factors of a square matrix, its rows as they are."""
     if not a.size:
         return np.array(a), np.array(a)
@@ -132,7 +132,7 @@ def _eliminated(a: np.ndarray) -> np.ndarray:
 
 
 @elimination.reverse
-def elimination_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def elimination_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (low, up), of_m = r, np.zeros(a.shape)
     if g[0] is not None:
         of_m += np.tril(low.T @ g[0], -1)
@@ -223,7 +223,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
 
 
 @operation()
-def polar_factors(a: Value) -> Value:
+def polar_factors(a: Plain) -> Plain:
     """The right factors, by singular values."""
     check_finite("polar_decompose", a)
     w, s, vt = np.linalg.svd(a, full_matrices=False)
@@ -237,7 +237,7 @@ def polar_factors(a: Value) -> Value:
 
 
 @polar_factors.reverse
-def polar_factors_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def polar_factors_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (u, p), (of_u, of_p) = r, g
     of_u, of_p = (np.zeros(x.shape) if each is None else each for each, x in ((of_u, u), (of_p, p)))
     across = np.linalg.solve(p, of_u.T).T
@@ -352,7 +352,7 @@ def schur(a: Operand) -> Result:
 
 
 @operation()
-def schur_decomposition(a: Value) -> Value:
+def schur_decomposition(a: Plain) -> Plain:
     """`schur`."""
     from scipy.linalg import schur as factors
 
@@ -367,7 +367,7 @@ def schur_decomposition(a: Value) -> Value:
 
 
 @schur_decomposition.reverse
-def schur_decomposition_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def schur_decomposition_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (t, z), (of_t, of_z) = r, g
     of_f = np.zeros(a.shape)
     of_rotation = np.zeros(a.shape)
@@ -395,7 +395,7 @@ def schur_decomposition_tangent(r: Result, a: Operand) -> Linear:
 
 
 @operation()
-def commuted(t: Value, f: Value) -> Value:
+def commuted(t: Plain, f: Plain) -> Plain:
     """The matrix M below the diagonal of which ``t @ M - M @ t`` is `f` below the diagonal, for an
     upper triangle `t`.
     """
@@ -427,7 +427,7 @@ def _commuted_back(t: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 @commuted.reverse
-def commuted_reverse(g: Adjoint, r: Value, t: Value, f: Value) -> tuple[Thunk, ...]:
+def commuted_reverse(g: Adjoint, r: Plain, t: Plain, f: Plain) -> tuple[Thunk, ...]:
     c = _commuted_back(t, g)
     return lambda: np.triu(r.T @ c - c @ r.T), lambda: c
 

@@ -34,7 +34,7 @@ from varmat.programs.build.factorisations import (
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
@@ -47,7 +47,7 @@ def scaled(g: Adjoint, x: Operand) -> Result:
 
 
 @operation(stacked=True)
-def log_determinant_spd(a: Value, workspace: Function = np.empty) -> Value:
+def log_determinant_spd(a: Plain, workspace: Function = np.empty) -> Plain:
     """The logarithm of the determinant of a symmetric positive definite matrix.
 
     Parameters
@@ -90,11 +90,11 @@ def log_determinant_spd(a: Value, workspace: Function = np.empty) -> Value:
     return _log_determinant_of(factor)
 
 
-def _log_determinant_of(factor: Value) -> Saved:
+def _log_determinant_of(factor: Plain) -> Saved:
     return Saved(2.0 * log_diagonal(factor), factor=factor)
 
 
-def log_determinant_spd_of(a: Operand, factor: Value) -> Result:
+def log_determinant_spd_of(a: Operand, factor: Plain) -> Result:
     """The logarithm of the determinant of a matrix of which the Cholesky factor is at hand."""
     return log_determinant_spd.known(_log_determinant_of(factor), a)
 
@@ -110,18 +110,18 @@ def log_determinant_spd_straight(a: Operand) -> tuple[Result, Function]:
 
 
 @log_determinant_spd.reverse
-def log_determinant_spd_reverse(g: Adjoint, r: Value, a: Value, factor: Value) -> Adjoint:
+def log_determinant_spd_reverse(g: Adjoint, r: Plain, a: Plain, factor: Plain) -> Adjoint:
     return scaled(g + g, half_diagonal(inverse_triangle(factor)))
 
 
 @log_determinant_spd.tangent
-def log_determinant_spd_tangent(r: Result, a: Operand, factor: Value) -> Linear:
+def log_determinant_spd_tangent(r: Result, a: Operand, factor: Plain) -> Linear:
     x = inverse_spd_of(a, factor)
     return lambda t: inner(x, symmetric(t))
 
 
 @operation(np.linalg.det, stacked=True)
-def det(a: Value, workspace: Function = np.empty) -> Value | Saved:
+def det(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     """The determinant of a square matrix.
 
     Parameters
@@ -170,7 +170,7 @@ def det_straight(a: Operand) -> tuple[Result, Function]:
 
 
 @det.reverse
-def det_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
+def det_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = None) -> Adjoint:
     return _cofactors(a, r, factor, g)
 
 
@@ -221,7 +221,7 @@ def _signed_svd(a: Operand) -> Result:
     return sign, u[..., order], s[..., order], vt[..., order, :]
 
 
-def _products_before_and_after(s: Value) -> tuple[Result, Result]:
+def _products_before_and_after(s: Plain) -> tuple[Result, Result]:
     """For each element of the last axis the product of those before it, and of those after it."""
     one = np.ones((*s.shape[:-1], 1))
     before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)
@@ -229,7 +229,7 @@ def _products_before_and_after(s: Value) -> tuple[Result, Result]:
     return before, after
 
 
-def _leave_two_out(s: Value) -> Result:
+def _leave_two_out(s: Plain) -> Result:
     """For each pair of elements of the last axis the product of all others; zero on the
     diagonal.
     """
@@ -242,7 +242,7 @@ def _leave_two_out(s: Value) -> Result:
 
 
 @operation(stacked=True)
-def cofactor(a: Value) -> Value:
+def cofactor(a: Plain) -> Plain:
     """The matrix of cofactors, the derivative of the determinant.
 
     Parameters
@@ -267,7 +267,7 @@ def cofactor(a: Value) -> Value:
 
 
 @cofactor.reverse
-def cofactor_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def cofactor_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     # The second derivative of the determinant: symmetric, so the reverse rule is the forward one.
     sign, u, s, vt = _signed_svd(a)
     b, pairs = u.mT @ g @ vt.mT, _leave_two_out(s)
@@ -283,7 +283,7 @@ def cofactor_tangent(r: Result, a: Operand) -> Linear:
 
 
 @operation(np.linalg.slogdet, stacked=True)
-def slogdet(a: Value, workspace: Function = np.empty) -> Value | Saved:
+def slogdet(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     """Sign and logarithm of the absolute value of the determinant.
 
     Parameters
@@ -341,7 +341,7 @@ def _log_straight(a: Operand) -> tuple[Result, Function]:
 
 
 @slogdet.reverse
-def slogdet_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
+def slogdet_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = None) -> Adjoint:
     if g[1] is None:
         return np.zeros(a.shape)
     return log_determinant_reverse(g[1], r[1], a, factor)
@@ -354,7 +354,7 @@ def slogdet_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
 
 
 @operation(stacked=True)
-def log_determinant(a: Value, workspace: Function = np.empty) -> Value | Saved:
+def log_determinant(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
 
     Parameters
@@ -399,7 +399,7 @@ def log_determinant_straight(a: Operand) -> tuple[Result, Function]:
 
 
 @log_determinant.reverse
-def log_determinant_reverse(g: Adjoint, r: Value, a: Value, factor: LU | None = None) -> Adjoint:
+def log_determinant_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = None) -> Adjoint:
     if factor:
         return transposed(lu_inverse(factor), g)
     singular = np.isneginf(r)[..., None, None]  # type: ignore[index]

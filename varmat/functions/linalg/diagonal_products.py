@@ -11,7 +11,7 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import broadcastable, check_matrix, check_square
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["diag_post_multiply", "diag_pre_multiply", "quad_form_diag"]
 
@@ -105,7 +105,7 @@ def diag_post_multiply(m: Operand, v: Operand) -> Result:
 
 
 @operation()
-def quad_form_diag(m: Value, v: Value, workspace: Function = np.empty) -> Saved:
+def quad_form_diag(m: Plain, v: Plain, workspace: Function = np.empty) -> Saved:
     """The product ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard
     deviations.
 
@@ -150,7 +150,7 @@ def quad_form_diag(m: Value, v: Value, workspace: Function = np.empty) -> Saved:
 
 @quad_form_diag.reverse
 def quad_form_diag_reverse(
-    g: Adjoint, r: Value, m: Value, v: Value, scales: Value
+    g: Adjoint, r: Plain, m: Plain, v: Plain, scales: Plain
 ) -> tuple[Thunk, ...]:
     def of_v() -> Result:
         h = g * m

@@ -16,7 +16,7 @@ from varmat.functions.linalg.norms import dot_self, norm2
 from varmat.functions.linalg.systems import column
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "columns_dot_product",
@@ -33,7 +33,7 @@ _SUMMED = {-1: "...ij,...ij->...i", -2: "...ij,...ij->...j"}
 
 
 @operation(native=True)
-def dot_along(a: Value, b: Value, *, axis: int) -> Value:
+def dot_along(a: Plain, b: Plain, *, axis: int) -> Plain:
     """Inner products of the rows (axis -1) or columns (axis -2) of two matrices: what the public
     functions record.
     """
@@ -41,7 +41,7 @@ def dot_along(a: Value, b: Value, *, axis: int) -> Value:
 
 
 @dot_along.reverse
-def dot_along_reverse(g: Adjoint, r: Value, a: Value, b: Value, axis: int) -> tuple[Thunk, ...]:
+def dot_along_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain, axis: int) -> tuple[Thunk, ...]:
     g = np.expand_dims(g, axis)
     return lambda: g * b, lambda: g * a
 
@@ -52,7 +52,7 @@ def dot_along_tangent(r: Result, a: Operand, b: Operand, axis: int) -> tuple[Lin
 
 
 @operation(stacked=True, native=True)
-def dot_self_along(a: Value, *, axis: int) -> Value:
+def dot_self_along(a: Plain, *, axis: int) -> Plain:
     """Sums of squares of the rows (axis -1) or columns (axis -2) of a matrix: what the public
     functions record.
     """
@@ -60,7 +60,7 @@ def dot_self_along(a: Value, *, axis: int) -> Value:
 
 
 @dot_self_along.reverse
-def dot_self_along_reverse(g: Adjoint, r: Value, a: Value, axis: int) -> Adjoint:
+def dot_self_along_reverse(g: Adjoint, r: Plain, a: Plain, axis: int) -> Adjoint:
     return np.expand_dims(g + g, axis) * a
 
 

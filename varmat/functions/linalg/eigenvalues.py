@@ -23,7 +23,7 @@ from varmat.functions.checks import check_square, check_values, fixed
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
 
@@ -34,7 +34,7 @@ def reciprocal(x: Operand, tolerance: Operand) -> Result:
     return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, x))
 
 
-def rounding_tolerance(values: Value, n: int) -> Result:
+def rounding_tolerance(values: Plain, n: int) -> Result:
     """Below which differences of eigenvalues or singular values of an n x n matrix are rounding
     errors.
     """
@@ -44,7 +44,7 @@ def rounding_tolerance(values: Value, n: int) -> Result:
 
 
 @operation(np.linalg.eigh, stacked=True)
-def eigh(a: Value, UPLO: Setting = "L") -> Value:  # noqa: N803 - NumPy's name
+def eigh(a: Plain, UPLO: Setting = "L") -> Plain:  # noqa: N803 - NumPy's name
     """Eigenvalues and eigenvectors of a symmetric matrix.
 
     Parameters
@@ -88,14 +88,14 @@ def eigh(a: Value, UPLO: Setting = "L") -> Value:  # noqa: N803 - NumPy's name
     return np.linalg.eigh(a, UPLO)
 
 
-def _inverse_gaps(values: Value) -> Result:
+def _inverse_gaps(values: Plain) -> Result:
     """``1 / (w_j - w_i)`` and zero for equal ones; differentiable."""
     tolerance = rounding_tolerance(values, np.shape(values)[-1])
     return reciprocal(values[..., None, :] - values[..., :, None], tolerance[..., None])
 
 
 @eigh.reverse
-def eigh_reverse(g: Adjoint, r: Value, a: Value, UPLO: str) -> Adjoint:  # noqa: N803 - NumPy's name
+def eigh_reverse(g: Adjoint, r: Plain, a: Plain, UPLO: str) -> Adjoint:  # noqa: N803 - NumPy's name
     (w, v), (gw, gv) = r, g
     inside = np.zeros(a.shape) if gv is None else _inverse_gaps(w) * (v.mT @ gv)
     if gw is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Setting
 
 __all__: list[str] = []
 
@@ -103,7 +103,7 @@ def _einsum(
 
 
 @operation(variadic=True, stacked=True)
-def einsum(*arrays: Value, subscripts: str, optimize: Setting) -> Value:
+def einsum(*arrays: Plain, subscripts: str, optimize: Setting) -> Plain:
     """Sum of products over named axes: `numpy.einsum` with explicit subscripts.
 
     Parameters
@@ -182,7 +182,7 @@ def _contribution(
 
 @einsum.reverse
 def einsum_reverse(
-    g: Adjoint, r: Value, *arrays: Value, subscripts: str, optimize: Setting
+    g: Adjoint, r: Plain, *arrays: Plain, subscripts: str, optimize: Setting
 ) -> Adjoint:
     return tuple(
         partial(_contribution, k, g, arrays, subscripts, optimize) for k in range(len(arrays))

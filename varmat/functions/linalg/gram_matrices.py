@@ -11,13 +11,13 @@ from varmat.functions.checks import check_matrix
 from varmat.functions.linalg.triangles import lower_triangle
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
 
 @operation(stacked=True, native=True)
-def crossprod(m: Value) -> Value:
+def crossprod(m: Plain) -> Plain:
     """The product ``m.T @ m``, exactly symmetric.
 
     Parameters
@@ -53,7 +53,7 @@ def crossprod(m: Value) -> Value:
 
 
 @crossprod.reverse
-def crossprod_reverse(g: Adjoint, r: Value, m: Value) -> Adjoint:
+def crossprod_reverse(g: Adjoint, r: Plain, m: Plain) -> Adjoint:
     return m @ (g + g.mT)
 
 
@@ -67,7 +67,7 @@ def _plus_transpose(x: Operand) -> Result:
 
 
 @operation(stacked=True, native=True)
-def tcrossprod(m: Value) -> Value:
+def tcrossprod(m: Plain) -> Plain:
     """The product ``m @ m.T``, exactly symmetric.
 
     Parameters
@@ -103,7 +103,7 @@ def tcrossprod(m: Value) -> Value:
 
 
 @tcrossprod.reverse
-def tcrossprod_reverse(g: Adjoint, r: Value, m: Value) -> Adjoint:
+def tcrossprod_reverse(g: Adjoint, r: Plain, m: Plain) -> Adjoint:
     return (g + g.mT) @ m
 
 
@@ -113,7 +113,7 @@ def tcrossprod_tangent(r: Result, m: Operand) -> Linear:
 
 
 @operation(stacked=True)
-def multiply_lower_tri_self_transpose(m: Value) -> Saved:
+def multiply_lower_tri_self_transpose(m: Plain) -> Saved:
     """The product of the lower triangle of a matrix with its transpose, exactly symmetric.
 
     Parameters
@@ -159,7 +159,7 @@ def multiply_lower_tri_self_transpose_straight(m: Operand) -> tuple[Result, Func
 
 @multiply_lower_tri_self_transpose.reverse
 def multiply_lower_tri_self_transpose_reverse(
-    g: Adjoint, r: Value, m: Value, lower: Value
+    g: Adjoint, r: Plain, m: Plain, lower: Plain
 ) -> Adjoint:
     s = g + g.mT
     if m.shape[-2] != m.shape[-1]:

@@ -18,7 +18,7 @@ from varmat.functions.linalg.systems import check_system, column, inner, uncolum
 from varmat.functions.linalg.triangular_solves import check_diagonal, solve_triangular
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "mdivide_left_tri",
@@ -118,7 +118,7 @@ def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
 
 
 @operation()
-def trace_inv_quad_form_ldlt(a: Value, b: Value) -> Saved:
+def trace_inv_quad_form_ldlt(a: Plain, b: Plain) -> Saved:
     """The trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -168,7 +168,7 @@ def trace_inv_quad_form_ldlt(a: Value, b: Value) -> Saved:
 
 @trace_inv_quad_form_ldlt.reverse
 def trace_inv_quad_form_ldlt_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, factor: Value, x: Value
+    g: Adjoint, r: Plain, a: Plain, b: Plain, factor: Plain, x: Plain
 ) -> tuple[Thunk, ...]:
     scaled = np.asarray(g)[..., None, None] * x
     return lambda: folded_outer(scaled, x, -1.0), lambda: uncolumn(scaled + scaled, b.ndim == 1)
@@ -176,7 +176,7 @@ def trace_inv_quad_form_ldlt_reverse(
 
 @trace_inv_quad_form_ldlt.tangent
 def trace_inv_quad_form_ldlt_tangent(
-    r: Result, a: Operand, b: Operand, factor: Value
+    r: Result, a: Operand, b: Operand, factor: Plain
 ) -> tuple[Linear, ...]:
     vector = np.ndim(b) == 1
     x = inverse_spd_of(a, factor) @ column(b, vector)
@@ -184,7 +184,7 @@ def trace_inv_quad_form_ldlt_tangent(
 
 
 @operation()
-def trace_gen_inv_quad_form_ldlt(d: Value, a: Value, b: Value) -> Saved:
+def trace_gen_inv_quad_form_ldlt(d: Plain, a: Plain, b: Plain) -> Saved:
     """The trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -243,7 +243,7 @@ def trace_gen_inv_quad_form_ldlt(d: Value, a: Value, b: Value) -> Saved:
 
 @trace_gen_inv_quad_form_ldlt.reverse
 def trace_gen_inv_quad_form_ldlt_reverse(
-    g: Adjoint, r: Value, d: Value, a: Value, b: Value, factor: Value, x: Value
+    g: Adjoint, r: Plain, d: Plain, a: Plain, b: Plain, factor: Plain, x: Plain
 ) -> tuple[Thunk, ...]:
     scaled = np.asarray(g)[..., None, None] * x
     return (
@@ -255,7 +255,7 @@ def trace_gen_inv_quad_form_ldlt_reverse(
 
 @trace_gen_inv_quad_form_ldlt.tangent
 def trace_gen_inv_quad_form_ldlt_tangent(
-    r: Result, d: Operand, a: Operand, b: Operand, factor: Value
+    r: Result, d: Operand, a: Operand, b: Operand, factor: Plain
 ) -> tuple[Linear, ...]:
     x = inverse_spd_of(a, factor) @ b
     return (

@@ -30,7 +30,7 @@ from varmat.functions.linalg.triangles import (
 from varmat.plain_arrays import is_safe_divisor, ones
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Value
+    from varmat.typing import Function, Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -346,7 +346,7 @@ def lu_solve(factor: LU, b: Operand, vector: bool, trans: bool = False) -> Resul
     if factor.lu.ndim == 2 and _is_small(b):
         return _in_c_order(lapack().dgetrs(factor.lu.T, factor.pivots, b, not trans)[0])
 
-    def one(lu: Value, pivots: Value, b: Operand) -> Result:
+    def one(lu: Plain, pivots: Plain, b: Operand) -> Result:
         # With a^T = P L U, x = P L^{-T} U^{-T} b, and U^{-1} L^{-1} P^T b for the transpose; from
         # the right, for the columns of x are rows of what LAPACK sees.
         order = _row_order(pivots)
@@ -362,7 +362,7 @@ def lu_solve(factor: LU, b: Operand, vector: bool, trans: bool = False) -> Resul
     return solve_each(one, factor[:2], b, vector)
 
 
-def _row_order(pivots: Value) -> list[int]:
+def _row_order(pivots: Plain) -> list[int]:
     """The permutation made by swapping one row after the other with that of its pivot."""
     order = list(range(len(pivots)))
     for i, p in enumerate(pivots.tolist()):
@@ -418,12 +418,12 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
     )
 
 
-def cholesky_solve(factor: Value, b: Operand, vector: bool) -> Result:
+def cholesky_solve(factor: Plain, b: Operand, vector: bool) -> Result:
     """Solve with the matrices of which `factor` is the lower Cholesky factor."""
     if factor.ndim == 2 and _is_small(b):
         return _in_c_order(lapack().dpotrs(factor.T, b)[0])
 
-    def one(factor: Value, b: Operand) -> Result:
+    def one(factor: Plain, b: Operand) -> Result:
         half = triangular_solve(factor, b, lower=True)
         return triangular_solve(factor, half, lower=True, trans=True)
 

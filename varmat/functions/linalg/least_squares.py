@@ -19,13 +19,13 @@ from varmat.functions.linalg.systems import column, uncolumn
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["generalized_inverse"]
 
 
 @operation(stacked=True)
-def pinv(a: Value, rcond: Operand = None, rtol: Operand = None) -> Value | Saved:
+def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved:
     """The pseudo-inverse of Moore and Penrose.
 
     Parameters
@@ -86,7 +86,7 @@ def _inverse_and_basis(a: Operand, cutoff: ArrayLike | None) -> tuple[Result, Re
     return (vt.mT * inverse[..., None, :]) @ u.mT, (u, s, vt, inverse)
 
 
-def _is_cut(a: Operand, basis: Value) -> bool:
+def _is_cut(a: Operand, basis: Plain) -> bool:
     """Whether singular values were dropped that are more than rounding errors."""
     _, s, _, inverse = basis
     if inverse.all():
@@ -107,7 +107,7 @@ def _triple_product(x: Operand, y: Operand, z: Operand) -> Result:
 
 
 @operation()
-def coupled(t: Value, p: Value, b: Value, *, basis: Value) -> Value:
+def coupled(t: Plain, p: Plain, b: Plain, *, basis: Plain) -> Plain:
     """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept
     of a matrix and the rest `b`.
 
@@ -124,7 +124,7 @@ def coupled(t: Value, p: Value, b: Value, *, basis: Value) -> Value:
 
 @coupled.reverse
 def coupled_reverse(
-    g: Adjoint, r: Value, t: Value, p: Value, b: Value, basis: Value
+    g: Adjoint, r: Plain, t: Plain, p: Plain, b: Plain, basis: Plain
 ) -> tuple[Thunk, ...]:
     c = coupled(g, p, b, basis=basis)
     return (
@@ -136,7 +136,7 @@ def coupled_reverse(
 
 @coupled.tangent
 def coupled_tangent(
-    r: Result, t: Operand, p: Operand, b: Operand, basis: Value
+    r: Result, t: Operand, p: Operand, b: Operand, basis: Plain
 ) -> tuple[Linear, ...]:
     def push(change: Operand) -> Result:
         return coupled(change, p, b, basis=basis)
@@ -148,7 +148,7 @@ def coupled_tangent(
     )
 
 
-def _of_kept(t: Operand, a: Operand, p: Operand, basis: Value) -> Result:
+def _of_kept(t: Operand, a: Operand, p: Operand, basis: Plain) -> Result:
     """How the part of `a` that is kept changes with `a`, if anything is dropped; differentiable,
     and its own adjoint.
 
@@ -165,11 +165,11 @@ def _of_kept(t: Operand, a: Operand, p: Operand, basis: Value) -> Result:
 @pinv.reverse
 def pinv_reverse(
     g: Adjoint,
-    r: Value,
-    a: Value,
+    r: Plain,
+    a: Plain,
     rcond: ArrayLike | None,
     rtol: ArrayLike | None,
-    basis: Value = None,
+    basis: Plain = None,
 ) -> Adjoint:
     left, right = _triple_product(g.mT, r, r.mT), _triple_product(r.mT, r, g.mT)
     total = (
@@ -184,7 +184,7 @@ def pinv_reverse(
 
 @pinv.tangent
 def pinv_tangent(
-    r: Result, a: Operand, rcond: ArrayLike | None, rtol: ArrayLike | None, basis: Value = None
+    r: Result, a: Operand, rcond: ArrayLike | None, rtol: ArrayLike | None, basis: Plain = None
 ) -> Linear:
     plain(a)  # a recording does not hold: other singular values may be cut at the next run
 
@@ -234,7 +234,7 @@ def _cutoff(rcond: Operand, shape: tuple[int, ...]) -> float:
 
 
 @operation()
-def lstsq_solution(a: Value, b: Value, rcond: ArrayLike | None = None) -> Saved:
+def lstsq_solution(a: Plain, b: Plain, rcond: ArrayLike | None = None) -> Saved:
     """Solution of least norm and singular values: the differentiable part of
     `numpy.linalg.lstsq`.
     """
@@ -246,12 +246,12 @@ def lstsq_solution(a: Value, b: Value, rcond: ArrayLike | None = None) -> Saved:
 @lstsq_solution.reverse
 def lstsq_solution_reverse(
     g: Adjoint,
-    r: Value,
-    a: Value,
-    b: Value,
+    r: Plain,
+    a: Plain,
+    b: Plain,
     rcond: ArrayLike | None,
-    p: Value,
-    basis: Value,
+    p: Plain,
+    basis: Plain,
     cut: bool,
 ) -> tuple[Thunk, ...]:
     # Golub and Pereyra, as in pinv, applied to b without forming the adjoint of the pseudo-inverse.
@@ -270,7 +270,7 @@ def lstsq_solution_reverse(
 
 @lstsq_solution.tangent
 def lstsq_solution_tangent(
-    r: Result, a: Operand, b: Operand, rcond: ArrayLike | None, p: Operand, basis: Value, cut: bool
+    r: Result, a: Operand, b: Operand, rcond: ArrayLike | None, p: Operand, basis: Plain, cut: bool
 ) -> tuple[Linear, ...]:
     plain(a)  # as in pinv
     vector, basis_if_cut = np.ndim(b) == 1, basis if cut else None

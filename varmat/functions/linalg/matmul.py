@@ -22,12 +22,12 @@ from varmat.functions.arrays.repeating import align
 from varmat.functions.linalg.lapack import add_outer
 from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.ir.program import Value as ProgramValue
+from varmat.programs.ir.program import Value
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Shape, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape, Thunk
 
 __all__: list[str] = []
 # For matrices of up to so many elements their order in memory makes no difference.
@@ -70,7 +70,7 @@ def _adjoint_product(x: Operand, y: Operand) -> Result:
     return x.dot(y)
 
 
-def _repeated_vector(vector: Value, shape: tuple[int, int], axis: int) -> Result:
+def _repeated_vector(vector: Plain, shape: tuple[int, int], axis: int) -> Result:
     """A matrix with the same vector all along an axis, read-only, without writing it."""
     vector.flags.writeable = False
     return np.ndarray(shape, FLOAT64, vector, 0, (8, 0) if axis else (0, 8))
@@ -115,7 +115,7 @@ def right_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
 
 
 @operation(native=True, stacked=True)
-def matmul(a: Value, b: Value) -> Value:
+def matmul(a: Plain, b: Plain) -> Plain:
     """Matrix product of vectors, matrices, and stacks of matrices.
 
     Parameters
@@ -155,7 +155,7 @@ def matmul(a: Value, b: Value) -> Value:
 
 
 @matmul.reverse
-def matmul_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> tuple[Thunk, ...]:
+def matmul_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> tuple[Thunk, ...]:
     return lambda: left_factor(g, a, b), lambda: right_factor(g, a, b)
 
 
@@ -349,14 +349,14 @@ def _write_matmul(
     program.back((node,), back)
 
 
-def _last_axes_swapped(builder: Builder, x: ProgramValue) -> ProgramValue:
+def _last_axes_swapped(builder: Builder, x: Value) -> Value:
     axes = list(range(len(x.shape)))
     axes[-2:] = axes[:-3:-1]
     return builder.transposed(x, axes)
 
 
 def _contribute_product(
-    program: TapeProgram, operand: Operand, p: ProgramValue, q: ProgramValue, shape: Shape
+    program: TapeProgram, operand: Operand, p: Value, q: Value, shape: Shape
 ) -> None:
     """Add a product to the adjoint of an operand that was a matrix, or a stack of them, of a
     shape.

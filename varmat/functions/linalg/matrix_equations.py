@@ -14,7 +14,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
 
@@ -51,7 +51,7 @@ def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _solved(
-    factors: Value, q: np.ndarray, transposed: bool, same: bool = False
+    factors: Plain, q: np.ndarray, transposed: bool, same: bool = False
 ) -> tuple[np.ndarray, bool]:
     """The solution of ``a x + x b = q`` of the Schur factors of `a` and of ``b.T``, or of that with
     `a` and `b` transposed.
@@ -72,7 +72,7 @@ def _solved(
 
 
 @operation()
-def solve_sylvester(a: Value, b: Value, q: Value) -> Saved:
+def solve_sylvester(a: Plain, b: Plain, q: Plain) -> Saved:
     """The solution of the Sylvester equation ``a @ x + x @ b = q``: `scipy.linalg.solve_sylvester`.
 
     Parameters
@@ -130,7 +130,7 @@ def solve_sylvester(a: Value, b: Value, q: Value) -> Saved:
 
 @solve_sylvester.reverse
 def solve_sylvester_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, q: Value, factors: Value, same: bool
+    g: Adjoint, r: Plain, a: Plain, b: Plain, q: Plain, factors: Plain, same: bool
 ) -> tuple[Thunk, ...]:
     z = _solved(factors, g, True, same)[0]
     return lambda: -(z @ r.T), lambda: -(r.T @ z), lambda: z
@@ -146,7 +146,7 @@ def solve_sylvester_tangent(r: Result, a: Operand, b: Operand, q: Operand) -> tu
 
 
 @operation()
-def solve_continuous_lyapunov(a: Value, q: Value) -> Saved:
+def solve_continuous_lyapunov(a: Plain, q: Plain) -> Saved:
     """The solution of the Lyapunov equation ``a @ x + x @ a.T = q``:
     `scipy.linalg.solve_continuous_lyapunov`.
 
@@ -198,7 +198,7 @@ def solve_continuous_lyapunov(a: Value, q: Value) -> Saved:
 
 @solve_continuous_lyapunov.reverse
 def solve_continuous_lyapunov_reverse(
-    g: Adjoint, r: Value, a: Value, q: Value, factor: Value
+    g: Adjoint, r: Plain, a: Plain, q: Plain, factor: Plain
 ) -> tuple[Thunk, ...]:
     z = _solved((factor, factor), g, True)[0]
     return lambda: -(z @ r.T + z.T @ r), lambda: z
@@ -213,7 +213,7 @@ def solve_continuous_lyapunov_tangent(r: Result, a: Operand, q: Operand) -> tupl
 
 
 @operation()
-def solve_discrete_lyapunov(a: Value, q: Value, method: str | None = None) -> Value:
+def solve_discrete_lyapunov(a: Plain, q: Plain, method: str | None = None) -> Plain:
     """The solution of the equation ``x = a @ x @ a.T + q``: `scipy.linalg.solve_discrete_lyapunov`.
 
     Parameters
@@ -279,7 +279,7 @@ def _discrete(a: Operand, q: Operand, method: str | None) -> Result:
 
 @solve_discrete_lyapunov.reverse
 def solve_discrete_lyapunov_reverse(
-    g: Adjoint, r: Value, a: Value, q: Value, method: str | None
+    g: Adjoint, r: Plain, a: Plain, q: Plain, method: str | None
 ) -> tuple[Thunk, ...]:
     z = _discrete(a.T, g, method)
     return lambda: z @ a @ r.T + z.T @ a @ r, lambda: z

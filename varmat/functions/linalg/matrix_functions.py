@@ -15,13 +15,13 @@ from varmat.functions.linalg.systems import check_system, column, uncolumn
 from varmat.plain_arrays import unbroadcast
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_matrix_exp_multiply"]
 
 
 @operation(stacked=True)
-def expm(a: Value) -> Value:
+def expm(a: Plain) -> Plain:
     """The matrix exponential.
 
     Parameters
@@ -69,7 +69,7 @@ _SMALL_NORM = 100.0
 
 
 @expm.reverse
-def expm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def expm_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     from scipy.linalg import expm_frechet
 
     c = np.full(a.shape, np.nan)
@@ -170,7 +170,7 @@ matrix_exp = expm
 
 
 @operation()
-def scale_matrix_exp_multiply(t: Value, a: Value, b: Value) -> Saved:
+def scale_matrix_exp_multiply(t: Plain, a: Plain, b: Plain) -> Saved:
     """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
     with matrix `a` and start `b`.
 
@@ -217,7 +217,7 @@ def scale_matrix_exp_multiply(t: Value, a: Value, b: Value) -> Saved:
 
 @scale_matrix_exp_multiply.reverse
 def scale_matrix_exp_multiply_reverse(
-    g: Adjoint, r: Value, t: Value, a: Value, b: Value, e: Value
+    g: Adjoint, r: Plain, t: Plain, a: Plain, b: Plain, e: Plain
 ) -> Adjoint:
     of_e, of_b = matmul_reverse(g, r, e, b)
     vector = b.ndim == 1

@@ -16,7 +16,7 @@ from varmat.functions.linalg.matrix_equations import check_one_square, solve_syl
 from varmat.functions.linalg.matrix_functions import expm, frechet_derivative
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["fractional_matrix_power", "funm", "logm", "signm", "sqrtm"]
 
@@ -61,7 +61,7 @@ def _or_nan(function: Function, *args: Operand) -> np.ndarray:
 
 
 @operation()
-def sqrtm(a: Value) -> Value:
+def sqrtm(a: Plain) -> Plain:
     """The principal square root of a matrix: `scipy.linalg.sqrtm`.
 
     Parameters
@@ -110,7 +110,7 @@ def _root(a: np.ndarray) -> Result:
 
 
 @sqrtm.reverse
-def sqrtm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def sqrtm_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     return _or_nan(solve_sylvester, r.T, r.T, g)
 
 
@@ -120,7 +120,7 @@ def sqrtm_tangent(r: Result, a: Operand) -> Linear:
 
 
 @operation()
-def logm(a: Value) -> Value:
+def logm(a: Plain) -> Plain:
     """The principal logarithm of a matrix: `scipy.linalg.logm`.
 
     Parameters
@@ -178,7 +178,7 @@ def _logarithm(a: np.ndarray) -> Result:
 
 
 @logm.reverse
-def logm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def logm_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     if not np.isfinite(g).all():
         return np.full(a.shape, np.nan)
     return np.array(logm_tangent(r.T, a.T)(g))
@@ -203,7 +203,7 @@ def logm_tangent(r: Result, a: Operand) -> Linear:
 
 
 @operation()
-def signm(a: Value) -> Value:
+def signm(a: Plain) -> Plain:
     """The sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left of the
     imaginary axis.
 
@@ -267,7 +267,7 @@ def _newton_sign(a: np.ndarray) -> np.ndarray:
 
 
 @signm.reverse
-def signm_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def signm_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     n = (r @ a).T
     z = _or_nan(solve_sylvester, n, n, g)
     return z - r.T @ z @ r.T
@@ -393,7 +393,7 @@ def _eigenvectors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @operation()
-def eigenvalue_function(a: Value, *, func: Function, derivative: Function) -> Value:
+def eigenvalue_function(a: Plain, *, func: Function, derivative: Function) -> Plain:
     """`funm`."""
 
     def compute(a: np.ndarray) -> Result:
@@ -405,7 +405,7 @@ def eigenvalue_function(a: Value, *, func: Function, derivative: Function) -> Va
     return _real("funm", a, compute)
 
 
-def _divided_differences(values: Value, func: Function, derivative: Function) -> Result:
+def _divided_differences(values: Plain, func: Function, derivative: Function) -> Result:
     """The divided differences of all pairs of eigenvalues; differentiable. Those that would cancel
     are integrals of the derivative.
     """
@@ -427,7 +427,7 @@ def fixed_complex(x: Operand) -> Result:
 
 @eigenvalue_function.reverse
 def eigenvalue_function_reverse(
-    g: Adjoint, r: Value, a: Value, func: Function, derivative: Function
+    g: Adjoint, r: Plain, a: Plain, func: Function, derivative: Function
 ) -> Adjoint:
     if not a.size:
         return np.zeros(a.shape)

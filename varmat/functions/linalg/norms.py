@@ -18,7 +18,7 @@ from varmat.plain_arrays import is_between, summed
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["dot_self", "norm1", "norm2"]
 
@@ -63,7 +63,7 @@ def _matrix_norm(
     return np.expand_dims(r, axes) if keepdims else r
 
 
-def _extreme_singular_value(s: Value, ord: int) -> Result:
+def _extreme_singular_value(s: Plain, ord: int) -> Result:
     """The largest (2) or the smallest (-2) singular value."""
     return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
 
@@ -158,7 +158,7 @@ ORDINARY = (1e-140, 1e140)
 
 
 @operation(stacked=True)
-def dot_self(x: Value) -> Value:
+def dot_self(x: Plain) -> Plain:
     """Sum of squares of all elements, of complex ones of their moduli.
 
     Parameters
@@ -187,7 +187,7 @@ def dot_self(x: Value) -> Value:
 
 
 @dot_self.reverse
-def dot_self_reverse(g: Adjoint, r: Value, x: Value) -> Adjoint:
+def dot_self_reverse(g: Adjoint, r: Plain, x: Plain) -> Adjoint:
     return (g + g) * x
 
 
@@ -256,7 +256,7 @@ def norm2(x: Operand) -> Result:
 
 
 @operation(stacked=True)
-def p_norm(x: Value, ord: float = 2.0, axis: Axis = None, keepdims: bool = False) -> Value:
+def p_norm(x: Plain, ord: float = 2.0, axis: Axis = None, keepdims: bool = False) -> Plain:
     """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero,
     without overflow or underflow.
 
@@ -375,7 +375,7 @@ def p_norm_straight(
 
 @p_norm.reverse
 def p_norm_reverse(
-    g: Adjoint, r: Value, x: Value, ord: float, axis: Axis, keepdims: bool
+    g: Adjoint, r: Plain, x: Plain, ord: float, axis: Axis, keepdims: bool
 ) -> Adjoint:
     if axis is not None and not keepdims:
         g, r = (restored(each, x.shape, axis, False) for each in (g, r))

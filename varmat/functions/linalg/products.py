@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Index, Linear, Operand, Result, Setting, Thunk, Value
+    from varmat.typing import Adjoint, Index, Linear, Operand, Plain, Result, Setting, Thunk
 
 __all__ = ["dot_product", "elt_divide", "elt_multiply", "kron", "minus", "multiply", "plus"]
 
@@ -61,7 +61,7 @@ def _inner(a: Operand, b: Operand) -> Result:
 
 
 @operation(np.vdot, native=True)
-def vdot(a: Value, b: Value) -> Value:
+def vdot(a: Plain, b: Plain) -> Plain:
     """Sum of the products of all elements: the inner product also of matrices.
 
     Parameters
@@ -98,7 +98,7 @@ def vdot(a: Value, b: Value) -> Value:
 
 
 @vdot.reverse
-def vdot_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> tuple[Thunk, ...]:
+def vdot_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> tuple[Thunk, ...]:
     return lambda: g * np.reshape(b, np.shape(a)), lambda: g * np.reshape(a, np.shape(b))
 
 
@@ -296,7 +296,7 @@ def _linalg_trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike | None = N
 
 
 @operation()
-def cross(a: Value, b: Value) -> Value:
+def cross(a: Plain, b: Plain) -> Plain:
     """Vector product of vectors with three elements, along the last axis.
 
     Parameters
@@ -334,7 +334,7 @@ def cross(a: Value, b: Value) -> Value:
 
 
 @cross.reverse
-def cross_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> tuple[Thunk, ...]:
+def cross_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> tuple[Thunk, ...]:
     return lambda: np.cross(b, g), lambda: np.cross(g, a)
 
 
@@ -376,7 +376,7 @@ minus = ROWS["negative"]
 
 
 @operation(native=True)
-def multiply(a: Value, b: Value) -> Value:
+def multiply(a: Plain, b: Plain) -> Plain:
     """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors
     (Stan's ``multiply``).
 
@@ -416,7 +416,7 @@ def multiply(a: Value, b: Value) -> Value:
 
 
 @multiply.reverse
-def multiply_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> Adjoint:
+def multiply_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> Adjoint:
     if not np.ndim(a) or not np.ndim(b):
         return lambda: g * b, lambda: g * a
     return matmul_reverse(g, r, a, b)

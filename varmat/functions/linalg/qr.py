@@ -15,13 +15,13 @@ from varmat.functions.linalg.triangles import triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["qr", "qr_Q", "qr_R", "qr_thin", "qr_thin_Q", "qr_thin_R"]
 
 
 @operation(stacked=True)
-def qr_reduced(a: Value) -> Value:
+def qr_reduced(a: Plain) -> Plain:
     """The reduced QR decomposition of a square or tall matrix.
 
     Parameters
@@ -61,7 +61,7 @@ def qr_reduced(a: Value) -> Value:
 
 
 @qr_reduced.reverse
-def qr_reduced_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def qr_reduced_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (q, u), (gq, gu) = r, g
     m = 0.0 if gu is None else u @ gu.mT
     if gq is not None:
@@ -134,7 +134,7 @@ def _completed(q: Operand, a: Operand) -> Result:
 
 
 @operation()
-def reflection_signs(a: Value) -> Value:
+def reflection_signs(a: Plain) -> Plain:
     """-1 for each column in which LAPACK finds nothing to reflect, and 1 for the others; the
     derivative is zero.
     """
@@ -142,7 +142,7 @@ def reflection_signs(a: Value) -> Value:
 
 
 @reflection_signs.reverse
-def reflection_signs_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def reflection_signs_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     return np.zeros(np.shape(a))
 
 

@@ -20,7 +20,7 @@ from varmat.functions.linalg.triangles import mirrored
 from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["quad_form", "quad_form_sym", "trace_gen_quad_form", "trace_quad_form"]
 
@@ -69,7 +69,7 @@ def _multiple(g: Adjoint, x: Operand) -> Result:
 
 
 @operation(native=True)
-def quad_form(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
+def quad_form(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
     """The quadratic form ``b.T @ a @ b``.
 
     Parameters
@@ -110,7 +110,7 @@ def quad_form(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
 
 
 @quad_form.reverse
-def quad_form_reverse(g: Adjoint, r: Value, a: Value, b: Value, ab: Value) -> tuple[Thunk, ...]:
+def quad_form_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain, ab: Plain) -> tuple[Thunk, ...]:
     if b.ndim == 1:
         return lambda: _outer_square(g, b), lambda: _beside_vectors(g) * (ab + a.mT @ b)
     bg = product(b, g)
@@ -125,7 +125,7 @@ def quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
 
 
 @operation()
-def quad_form_sym(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
+def quad_form_sym(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
     """The quadratic form ``b.T @ a @ b`` of a symmetric matrix; exactly symmetric.
 
     Parameters
@@ -179,7 +179,7 @@ def quad_form_sym_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
 
 
 @quad_form_sym.reverse
-def quad_form_sym_reverse(g: Adjoint, r: Value, a: Value, b: Value, ab: Value) -> tuple[Thunk, ...]:
+def quad_form_sym_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain, ab: Plain) -> tuple[Thunk, ...]:
     if b.ndim == 1:
         return lambda: _outer_square(g, b), lambda: _beside_vectors(g + g) * ab
     s = g + g.mT
@@ -195,7 +195,7 @@ def quad_form_sym_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ..
 
 
 @operation(native=True)
-def trace_quad_form(a: Value, b: Value) -> Saved:
+def trace_quad_form(a: Plain, b: Plain) -> Saved:
     """The trace of the quadratic form ``b.T @ a @ b``.
 
     Parameters
@@ -237,7 +237,7 @@ def trace_quad_form(a: Value, b: Value) -> Saved:
 
 @trace_quad_form.reverse
 def trace_quad_form_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, ab: Value
+    g: Adjoint, r: Plain, a: Plain, b: Plain, ab: Plain
 ) -> tuple[Thunk, ...]:
     vector = b.ndim == 1
     b = column(b, vector)
@@ -252,7 +252,7 @@ def trace_quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, 
 
 
 @operation(native=True)
-def trace_gen_quad_form(d: Value, a: Value, b: Value) -> Saved:
+def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
     """The trace of a product with a quadratic form, ``d @ b.T @ a @ b``.
 
     Parameters
@@ -302,7 +302,7 @@ def trace_gen_quad_form(d: Value, a: Value, b: Value) -> Saved:
 
 @trace_gen_quad_form.reverse
 def trace_gen_quad_form_reverse(
-    g: Adjoint, r: Value, d: Value, a: Value, b: Value, ab: Value, bd: Value
+    g: Adjoint, r: Plain, d: Plain, a: Plain, b: Plain, ab: Plain, bd: Plain
 ) -> tuple[Thunk, ...]:
     return (
         lambda: _multiple(g, ab.mT @ b),

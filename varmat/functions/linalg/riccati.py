@@ -19,7 +19,7 @@ from varmat.functions.linalg.matrix_equations import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["solve_continuous_are", "solve_discrete_are"]
 
@@ -94,7 +94,7 @@ def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Resu
 
 
 @operation()
-def continuous_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
+def continuous_riccati(a: Plain, b: Plain, q: Plain, r: Plain) -> Plain:
     """The solution for symmetric `q` and `r`."""
     return _solution("solve_continuous_are", a, b, q, r)
 
@@ -102,7 +102,7 @@ def continuous_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
 # The result is called x, for r is an operand.
 @continuous_riccati.reverse
 def continuous_riccati_reverse(
-    g: Adjoint, x: Value, a: Value, b: Value, q: Value, r: Value
+    g: Adjoint, x: Plain, a: Plain, b: Plain, q: Plain, r: Plain
 ) -> tuple[Thunk, ...]:
     gain = np.linalg.solve(r, b.T @ x)
     z = solve_continuous_lyapunov(a - b @ gain, g)
@@ -175,14 +175,14 @@ def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result
 
 
 @operation()
-def discrete_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
+def discrete_riccati(a: Plain, b: Plain, q: Plain, r: Plain) -> Plain:
     """The solution for symmetric `q` and `r`."""
     return _solution("solve_discrete_are", a, b, q, r)
 
 
 @discrete_riccati.reverse
 def discrete_riccati_reverse(
-    g: Adjoint, x: Value, a: Value, b: Value, q: Value, r: Value
+    g: Adjoint, x: Plain, a: Plain, b: Plain, q: Plain, r: Plain
 ) -> tuple[Thunk, ...]:
     gain = np.linalg.solve(r + b.T @ x @ b, b.T @ x @ a)
     closed = a - b @ gain

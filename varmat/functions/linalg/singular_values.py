@@ -18,13 +18,13 @@ from varmat.functions.linalg.lapack import check_svd
 from varmat.functions.linalg.symmetric_arguments import symmetric
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["singular_values", "svd", "svd_U", "svd_V"]
 
 
 @operation(stacked=True)
-def svd_vh(a: Value, full_matrices: bool = True) -> Value:
+def svd_vh(a: Plain, full_matrices: bool = True) -> Plain:
     """The singular value decomposition ``a = u @ diag(s) @ vt``.
 
     Parameters
@@ -74,7 +74,7 @@ def svd_vh(a: Value, full_matrices: bool = True) -> Value:
     return np.linalg.svd(a, full_matrices)
 
 
-def _inverse_sums_and_gaps(s: Value, n: int) -> tuple[Result, Result, Result]:
+def _inverse_sums_and_gaps(s: Plain, n: int) -> tuple[Result, Result, Result]:
     """``1 / s_j``, ``1 / (s_j + s_i)`` and ``1 / (s_j - s_i)``, zero where the divisor is;
     differentiable.
     """
@@ -106,7 +106,7 @@ def _complement(x: Operand, g: Adjoint, k: int) -> Result:
 
 
 @svd_vh.reverse
-def svd_vh_reverse(g: Adjoint, r: Value, a: Value, full_matrices: bool) -> Adjoint:
+def svd_vh_reverse(g: Adjoint, r: Plain, a: Plain, full_matrices: bool) -> Adjoint:
     u, s, v = r[0], r[1], r[2].mT
     gu, gs, gv = g[0], g[1], None if g[2] is None else g[2].mT
     k = s.shape[-1]

@@ -21,7 +21,7 @@ from varmat.programs.build.factorisations import unrolled
 from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Setting, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Thunk
 
 __all__ = ["inverse", "mdivide_left", "mdivide_right"]
 
@@ -39,7 +39,7 @@ def _singular(function: str, a: Operand) -> MatrixError:
 
 
 @operation(np.linalg.inv)
-def inv(a: Value) -> Value:
+def inv(a: Plain) -> Plain:
     """The inverse of a square matrix.
 
     Parameters
@@ -95,7 +95,7 @@ def inv_straight(a: Operand) -> tuple[Result, Function]:
 
 
 @inv.reverse
-def inv_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def inv_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     c = (r.mT @ g) @ r.mT
     return np.negative(c, out=c)
 
@@ -111,7 +111,7 @@ def inverse_of(a: Operand, factor: LU | None) -> Result:
 
 
 @operation(np.linalg.solve)
-def solve(a: Value, b: Value, workspace: Function = np.empty) -> Value | Saved:
+def solve(a: Plain, b: Plain, workspace: Function = np.empty) -> Plain | Saved:
     """Solve the linear system ``a @ x = b``.
 
     Parameters
@@ -179,7 +179,7 @@ def solve_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
 
 @solve.reverse
 def solve_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, factor: LU | None = None
+    g: Adjoint, r: Plain, a: Plain, b: Plain, factor: LU | None = None
 ) -> tuple[Thunk, ...]:
     vector = b.ndim == 1
     z = (

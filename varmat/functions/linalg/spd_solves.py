@@ -30,7 +30,7 @@ from varmat.programs.build.factorisations import inverse_lower, positive_definit
 from varmat.programs.build.symbol import refuse
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "inverse_spd",
@@ -42,7 +42,7 @@ __all__ = [
 
 
 @operation()
-def mdivide_left_spd(a: Value, b: Value, workspace: Function = np.empty) -> Saved:
+def mdivide_left_spd(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
     """``inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
@@ -102,7 +102,7 @@ def mdivide_left_spd_straight(a: Operand, b: Operand) -> tuple[Result, Function]
 
 @mdivide_left_spd.reverse
 def mdivide_left_spd_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, factor: Value
+    g: Adjoint, r: Plain, a: Plain, b: Plain, factor: Plain
 ) -> tuple[Thunk, ...]:
     vector = b.ndim == 1
     z = cholesky_solve(factor, g, vector)
@@ -111,7 +111,7 @@ def mdivide_left_spd_reverse(
 
 @mdivide_left_spd.tangent
 def mdivide_left_spd_tangent(
-    r: Result, a: Operand, b: Operand, factor: Value
+    r: Result, a: Operand, b: Operand, factor: Plain
 ) -> tuple[Linear, ...]:
     vector, x = np.ndim(b) == 1, inverse_spd_of(a, factor)
     y = column(r, vector)
@@ -128,7 +128,7 @@ mdivide_right_spd = from_the_right(
 
 
 @operation(stacked=True)
-def inverse_spd(a: Value) -> Value:
+def inverse_spd(a: Plain) -> Plain:
     """The inverse of a symmetric positive definite matrix, exactly symmetric.
 
     Parameters
@@ -168,7 +168,7 @@ def inverse_spd(a: Value) -> Value:
     return mirrored(inverse_triangle(cholesky_factor("inverse_spd", a)))
 
 
-def inverse_spd_of(a: Operand, factor: Value) -> Result:
+def inverse_spd_of(a: Operand, factor: Plain) -> Result:
     """The inverse of a matrix of which the Cholesky factor is at hand."""
     return inverse_spd.known(mirrored(inverse_triangle(factor)), a)
 
@@ -185,7 +185,7 @@ def inverse_spd_straight(a: Operand) -> tuple[Result, Function]:
 
 
 @inverse_spd.reverse
-def inverse_spd_reverse(g: Adjoint, r: Value, a: Value) -> Adjoint:
+def inverse_spd_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     c = to_triangle((r @ g) @ r)
     return np.negative(c, out=c)
 

@@ -16,7 +16,7 @@ from varmat.functions.linalg.structured_matrices import check_vector
 from varmat.functions.signals.nd_convolutions import convolve
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
 
@@ -131,7 +131,7 @@ def _levinson(c: Operand, r: Operand, b: Operand) -> Result:
 
 
 @operation()
-def toeplitz_solution(c: Value, r: Value, b: Value) -> Value:
+def toeplitz_solution(c: Plain, r: Plain, b: Plain) -> Plain:
     """The solution of a first column and a first row, of which the first element is not read."""
     return _levinson(c, r, b)
 
@@ -139,7 +139,7 @@ def toeplitz_solution(c: Value, r: Value, b: Value) -> Value:
 # The result is called x, for r is the row.
 @toeplitz_solution.reverse
 def toeplitz_solution_reverse(
-    g: Adjoint, x: Value, c: Value, r: Value, b: Value
+    g: Adjoint, x: Plain, c: Plain, r: Plain, b: Plain
 ) -> tuple[Thunk, ...]:
     z, n = _levinson(np.append(c[:1], r[1:]), c, g), c.size
 

@@ -13,7 +13,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Value
+    from varmat.typing import Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -127,7 +127,7 @@ def mirrored(x: np.ndarray) -> np.ndarray:
     return x
 
 
-def transposed(x: np.ndarray, factor: Value = 1.0) -> np.ndarray:
+def transposed(x: np.ndarray, factor: Plain = 1.0) -> np.ndarray:
     """The transpose in C order, times a number for each matrix."""
     factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
     if x.shape[-1] <= TILE:

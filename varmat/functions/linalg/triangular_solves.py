@@ -22,7 +22,7 @@ from varmat.programs.build.factorisations import inverse_lower, solve_lower, tri
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "cho_solve",
@@ -35,8 +35,8 @@ __all__ = [
 
 @operation()
 def solve_triangular(
-    a: Value, b: Value, lower: bool = False, trans: int | str = 0, unit_diagonal: bool = False
-) -> Value:
+    a: Plain, b: Plain, lower: bool = False, trans: int | str = 0, unit_diagonal: bool = False
+) -> Plain:
     """Solve a triangular linear system.
 
     Parameters
@@ -128,7 +128,7 @@ def solve_triangular_straight(
 
 @solve_triangular.reverse
 def solve_triangular_reverse(
-    g: Adjoint, r: Value, a: Value, b: Value, lower: bool, trans: int | str, unit_diagonal: bool
+    g: Adjoint, r: Plain, a: Plain, b: Plain, lower: bool, trans: int | str, unit_diagonal: bool
 ) -> tuple[Thunk, ...]:
     vector, transposed = b.ndim == 1, _is_transposed(trans)
     z = triangular_solve(a, g, lower, not transposed, unit_diagonal, vector=vector)
@@ -217,7 +217,7 @@ def cho_solve(c_and_lower: tuple[Operand, bool], b: Operand) -> Result:
 
 
 @operation(stacked=True)
-def chol2inv(factor: Value) -> Value:
+def chol2inv(factor: Plain) -> Plain:
     """The inverse of ``factor @ factor.T`` for a lower triangular `factor`, exactly symmetric.
 
     Parameters
@@ -259,7 +259,7 @@ def chol2inv(factor: Value) -> Value:
 
 
 @chol2inv.straight
-def chol2inv_straight(factor: Value) -> tuple[Result, Function]:
+def chol2inv_straight(factor: Plain) -> tuple[Result, Function]:
     require(np.diagonal(factor) != 0.0)
     require(triangle(factor) == factor)
     x = inverse_lower(factor)
@@ -267,13 +267,13 @@ def chol2inv_straight(factor: Value) -> tuple[Result, Function]:
 
 
 @chol2inv.reverse
-def chol2inv_reverse(g: Adjoint, r: Value, factor: Value) -> Adjoint:
+def chol2inv_reverse(g: Adjoint, r: Plain, factor: Plain) -> Adjoint:
     c = triangular_solve(factor, r @ (g + g.mT), lower=True, trans=True, right=True)
     return tril(np.negative(c, out=c))
 
 
 @chol2inv.tangent
-def chol2inv_tangent(r: Result, factor: Value) -> Linear:
+def chol2inv_tangent(r: Result, factor: Plain) -> Linear:
     def push(t: Operand) -> Result:
         c = r @ np.where(triangle_mask(np.shape(t)), t, 0.0)
         p = solve_triangular(factor, c.mT, lower=True, trans=1).mT
@@ -283,7 +283,7 @@ def chol2inv_tangent(r: Result, factor: Value) -> Linear:
 
 
 @operation()
-def mdivide_left_tri_low(a: Value, b: Value) -> Value:
+def mdivide_left_tri_low(a: Plain, b: Plain) -> Plain:
     """``inv(a) @ b`` for a lower triangular `a`: `solve_triangular` with ``lower=True``.
 
     Parameters
@@ -329,7 +329,7 @@ def mdivide_left_tri_low_straight(a: Operand, b: Operand) -> Result:
 
 
 @mdivide_left_tri_low.reverse
-def mdivide_left_tri_low_reverse(g: Adjoint, r: Value, a: Value, b: Value) -> Adjoint:
+def mdivide_left_tri_low_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> Adjoint:
     return solve_triangular_reverse(g, r, a, b, lower=True, trans=0, unit_diagonal=False)
 
 

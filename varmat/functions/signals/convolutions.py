@@ -11,7 +11,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
 
 
 def _numpy_window(m: int, n: int, mode: str) -> slice:
@@ -66,7 +66,7 @@ def convolve(a: Operand, v: Operand, mode: Setting = "full") -> Result:
 
 
 @convolve.reverse
-def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: str) -> Adjoint:
+def convolve_reverse(g: Adjoint, r: Plain, a: Plain, v: Plain, mode: str) -> Adjoint:
     full = np.zeros(np.size(a) + np.size(v) - 1)
     full[_numpy_window(np.size(a), np.size(v), mode)] = g
 
@@ -79,7 +79,7 @@ def convolve_reverse(g: Adjoint, r: Value, a: Value, v: Value, mode: str) -> Adj
 
 
 @convolve.tangent
-def convolve_tangent(r: Value, a: Value, v: Value, mode: str) -> tuple[Linear, Linear]:
+def convolve_tangent(r: Plain, a: Plain, v: Plain, mode: str) -> tuple[Linear, Linear]:
     return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
 
 

@@ -17,7 +17,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import integer
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axes, Function, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Axes, Function, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
@@ -62,7 +62,7 @@ def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
 
 @trigonometric_transform.reverse
 def trigonometric_transform_reverse(
-    g: Adjoint, r: Value, x: Value, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
+    g: Adjoint, r: Plain, x: Plain, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
 ) -> Adjoint:
     settings = (sine, _TRANSPOSED[kind], axis, norm, orthogonalize)
     if orthogonalize or kind == 4 or (sine and kind == 1):
@@ -74,7 +74,7 @@ def trigonometric_transform_reverse(
 
 
 @trigonometric_transform.tangent
-def trigonometric_transform_tangent(r: Value, x: Value, **settings: Setting) -> Linear:
+def trigonometric_transform_tangent(r: Plain, x: Plain, **settings: Setting) -> Linear:
     return lambda t: trigonometric_transform(t, **settings)
 
 

@@ -15,7 +15,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["autocorrelation", "autocovariance"]
 
@@ -49,22 +49,22 @@ def causal_convolution(x: Operand, y: Operand) -> Result:
 
 
 @lagged_products.reverse
-def lagged_products_reverse(g: Adjoint, r: Value, x: Value, y: Value) -> Adjoint:
+def lagged_products_reverse(g: Adjoint, r: Plain, x: Plain, y: Plain) -> Adjoint:
     return lambda: lagged_products.function(g, y), lambda: causal_convolution.function(g, x)
 
 
 @lagged_products.tangent
-def lagged_products_tangent(r: Value, x: Value, y: Value) -> tuple[Linear, Linear]:
+def lagged_products_tangent(r: Plain, x: Plain, y: Plain) -> tuple[Linear, Linear]:
     return lambda t: lagged_products(t, y), lambda t: lagged_products(x, t)
 
 
 @causal_convolution.reverse
-def causal_convolution_reverse(g: Adjoint, r: Value, x: Value, y: Value) -> Adjoint:
+def causal_convolution_reverse(g: Adjoint, r: Plain, x: Plain, y: Plain) -> Adjoint:
     return lambda: lagged_products.function(y, g), lambda: lagged_products.function(x, g)
 
 
 @causal_convolution.tangent
-def causal_convolution_tangent(r: Value, x: Value, y: Value) -> tuple[Linear, Linear]:
+def causal_convolution_tangent(r: Plain, x: Plain, y: Plain) -> tuple[Linear, Linear]:
     return lambda t: causal_convolution(t, y), lambda t: causal_convolution(x, t)
 
 

@@ -16,7 +16,7 @@ from varmat.plain_arrays import unbroadcast
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from varmat.typing import Adjoint, Axes, Linear, Operand, Result, Setting, Value
+    from varmat.typing import Adjoint, Axes, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
@@ -72,7 +72,7 @@ def _correlated(
 
 @nd_convolution.reverse
 def nd_convolution_reverse(
-    g: Adjoint, r: Value, a: Value, v: Value, mode: str, method: str, axes: tuple[int, ...]
+    g: Adjoint, r: Plain, a: Plain, v: Plain, mode: str, method: str, axes: tuple[int, ...]
 ) -> Adjoint:
     shape, window = list(g.shape), [slice(None)] * g.ndim
     for i in axes:
@@ -100,7 +100,7 @@ def nd_convolution_reverse(
 
 @nd_convolution.tangent
 def nd_convolution_tangent(
-    r: Value, a: Value, v: Value, **settings: Setting
+    r: Plain, a: Plain, v: Plain, **settings: Setting
 ) -> tuple[Linear, Linear]:
     return lambda t: nd_convolution(t, v, **settings), lambda t: nd_convolution(a, t, **settings)
 

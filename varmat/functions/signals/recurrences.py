@@ -14,7 +14,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["lfilter"]
 
@@ -178,7 +178,7 @@ def recurrence(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
 # time t has the adjoint w[t] = g[t] - (a[1] w[t + 1] + a[2] w[t + 2] + ...) / a[0], where w[T + j]
 # = s[j], because the final state is the input that would come next.
 @recurrence.reverse
-def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: Value) -> Adjoint:
+def recurrence_reverse(g: Adjoint, r: Plain, b: Plain, a: Plain, x: Plain, zi: Plain) -> Adjoint:
     (y, zf), (g, s), order, length = r, g, zi.shape[-1], x.shape[-1]
     w = np.zeros((*x.shape[:-1], length + order))
     if s is not None:
@@ -224,7 +224,7 @@ def recurrence_reverse(g: Adjoint, r: Value, b: Value, a: Value, x: Value, zi: V
 
 
 @recurrence.tangent
-def recurrence_tangent(r: Value, b: Value, a: Value, x: Value, zi: Value) -> tuple[Linear, ...]:
+def recurrence_tangent(r: Plain, b: Plain, a: Plain, x: Plain, zi: Plain) -> tuple[Linear, ...]:
     (y, zf), order = r, np.shape(zi)[-1]
     rest = np.zeros((1,) * (np.ndim(x) - 1) + (order,))
 

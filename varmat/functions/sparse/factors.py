@@ -24,7 +24,7 @@ from varmat.functions.sparse.products import Pattern
 from varmat.plain_arrays import blocks
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Value
+    from varmat.typing import Operand, Plain, Result
 
 # So many columns of the identity are solved for at a time.
 COLUMNS = 64
@@ -272,7 +272,7 @@ class Forest:
             node
         ], self._keys[found] == keys
 
-    def inverse(self, lower: Operand, pivots: Value) -> Result:
+    def inverse(self, lower: Operand, pivots: Plain) -> Result:
         """The elements of the inverse at the non-zeros of the matrix, from its unit lower factor
         and the pivots.
         """
@@ -300,7 +300,7 @@ class Forest:
         return panels[self.places]
 
 
-def _inverse_of_panel(panel: Operand, pivots: Value, whole: Operand) -> Result:
+def _inverse_of_panel(panel: Operand, pivots: Plain, whole: Operand) -> Result:
     """The inverse at the rows of a panel, from that at the rows below the triangle."""
     width = len(pivots)
     if width == 1:

@@ -20,7 +20,7 @@ from varmat.programs.kernels.sparse import csr, product_step, sampled, sampled_s
 
 if TYPE_CHECKING:
     from varmat.functions.sparse.factors import Symmetric
-    from varmat.typing import Adjoint, Function, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__: list[str] = []
 
@@ -132,7 +132,7 @@ class Pattern:
         return sampled(x, y, self.rows, self.columns)
 
 
-def pattern_at(places: Value, shape: tuple[int, int]) -> Pattern:
+def pattern_at(places: Plain, shape: tuple[int, int]) -> Pattern:
     """The pattern of non-zeros at places in the dense matrix, which are in order."""
     rows, columns = np.divmod(places, max(shape[1], 1))
     return Pattern(columns, np.searchsorted(rows, np.arange(shape[0] + 1)), shape)
@@ -167,7 +167,7 @@ def with_directions(product: Function, t: Operand, b: Operand) -> Result:
 
 
 @operation(stacked=True)
-def sparse_matmul(w: Value, b: Value, *, pattern: Pattern, transposed: bool = False) -> Value:
+def sparse_matmul(w: Plain, b: Plain, *, pattern: Pattern, transposed: bool = False) -> Plain:
     """Product of a sparse matrix, or of its transpose, with a vector or a matrix.
 
     Parameters
@@ -199,7 +199,7 @@ def sparse_matmul(w: Value, b: Value, *, pattern: Pattern, transposed: bool = Fa
 
 @sparse_matmul.reverse
 def sparse_matmul_reverse(
-    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, transposed: bool
+    g: Adjoint, r: Plain, w: Plain, b: Plain, pattern: Pattern, transposed: bool
 ) -> tuple[Thunk, ...]:
     x, y = (b, g) if transposed else (g, b)
     return lambda: pattern.sampled(x, y), lambda: pattern.times(w, g, not transposed)
@@ -219,7 +219,7 @@ def sparse_matmul_tangent(
 
 
 @operation(stacked=True)
-def sparse_data_matmul(b: Value, *, matrix: Value, transposed: bool = False) -> Value:
+def sparse_data_matmul(b: Plain, *, matrix: Plain, transposed: bool = False) -> Plain:
     """Product of a sparse matrix that is data, or of its transpose, with a vector or a matrix.
 
     Parameters
@@ -252,7 +252,7 @@ def data_times(matrix: Operand, b: Operand, transposed: bool = False) -> Result:
 
 @sparse_data_matmul.reverse
 def sparse_data_matmul_reverse(
-    g: Adjoint, r: Value, b: Value, matrix: Value, transposed: bool
+    g: Adjoint, r: Plain, b: Plain, matrix: Plain, transposed: bool
 ) -> Adjoint:
     return data_times(matrix, g, not transposed)
 
@@ -311,7 +311,7 @@ def from_right(product: Function, b: Operand, shape: tuple[int, int]) -> Result:
 
 
 @operation()
-def sparse_to_dense(w: Value, *, pattern: Pattern) -> Value:
+def sparse_to_dense(w: Plain, *, pattern: Pattern) -> Plain:
     """The dense matrix of a sparse one.
 
     Parameters
@@ -332,7 +332,7 @@ def sparse_to_dense(w: Value, *, pattern: Pattern) -> Value:
 
 
 @sparse_to_dense.reverse
-def sparse_to_dense_reverse(g: Adjoint, r: Value, w: Value, pattern: Pattern) -> Adjoint:
+def sparse_to_dense_reverse(g: Adjoint, r: Plain, w: Plain, pattern: Pattern) -> Adjoint:
     return g[pattern.rows, pattern.columns]
 
 
@@ -347,7 +347,7 @@ def sparse_to_dense_straight(w: Operand, pattern: Pattern) -> tuple[Result, Func
 
 
 @operation()
-def collected(x: Value, *, places: Value, size: int) -> Value:
+def collected(x: Plain, *, places: Plain, size: int) -> Plain:
     """A vector of sums: element i is that of the elements of `x` whose place is i.
 
     Parameters
@@ -369,15 +369,15 @@ def collected(x: Value, *, places: Value, size: int) -> Value:
 
 
 @collected.reverse
-def collected_reverse(g: Adjoint, r: Value, x: Value, places: Value, size: int) -> Adjoint:
+def collected_reverse(g: Adjoint, r: Plain, x: Plain, places: Plain, size: int) -> Adjoint:
     return g[places]
 
 
 @collected.tangent
-def collected_tangent(r: Result, x: Operand, places: Value, size: int) -> Linear:
+def collected_tangent(r: Result, x: Operand, places: Plain, size: int) -> Linear:
     return lambda t: collected(t, places=places, size=size)
 
 
 @collected.straight
-def collected_straight(x: Operand, places: Value, size: int) -> tuple[Result, Function]:
+def collected_straight(x: Operand, places: Plain, size: int) -> tuple[Result, Function]:
     return spread_back(x, places, (size,)), lambda g: g[places]

@@ -27,7 +27,7 @@ from varmat.functions.sparse.products import Pattern, sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, check_sparse
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Result, Thunk, Value
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "sparse_inverse_subset",
@@ -56,7 +56,7 @@ def _check_right(function: str, pattern: Pattern, b: Operand) -> None:
 
 
 @operation()
-def sparse_solve(w: Value, b: Value, *, pattern: Pattern) -> Saved:
+def sparse_solve(w: Plain, b: Plain, *, pattern: Pattern) -> Saved:
     """The solution of a sparse system: see `spsolve`."""
     factor = General("spsolve", pattern, w)
     return Saved(factor.solve(b), factor=factor)
@@ -64,7 +64,7 @@ def sparse_solve(w: Value, b: Value, *, pattern: Pattern) -> Saved:
 
 @sparse_solve.reverse
 def sparse_solve_reverse(
-    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, factor: Value
+    g: Adjoint, r: Plain, w: Plain, b: Plain, pattern: Pattern, factor: Plain
 ) -> tuple[Thunk, ...]:
     z = factor.solve(g, transposed=True)
     return lambda: -pattern.sampled(z, r), lambda: z
@@ -72,7 +72,7 @@ def sparse_solve_reverse(
 
 @sparse_solve.tangent
 def sparse_solve_tangent(
-    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Value
+    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Plain
 ) -> tuple[Linear, ...]:
     def solved(c: Operand) -> Result:
         return sparse_solve.known(
@@ -83,7 +83,7 @@ def sparse_solve_tangent(
 
 
 @operation()
-def sparse_solve_spd(w: Value, b: Value, *, pattern: Pattern) -> Saved:
+def sparse_solve_spd(w: Plain, b: Plain, *, pattern: Pattern) -> Saved:
     """The solution of a sparse symmetric positive definite system: see
     `sparse_mdivide_left_spd`.
     """
@@ -95,7 +95,7 @@ def sparse_solve_spd(w: Value, b: Value, *, pattern: Pattern) -> Saved:
 
 @sparse_solve_spd.reverse
 def sparse_solve_spd_reverse(
-    g: Adjoint, r: Value, w: Value, b: Value, pattern: Pattern, factor: Value
+    g: Adjoint, r: Plain, w: Plain, b: Plain, pattern: Pattern, factor: Plain
 ) -> tuple[Thunk, ...]:
     z = factor.solve(g)
     return lambda: factor.structure.folded(-pattern.sampled(z, r)), lambda: z
@@ -103,7 +103,7 @@ def sparse_solve_spd_reverse(
 
 @sparse_solve_spd.tangent
 def sparse_solve_spd_tangent(
-    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Value
+    r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Plain
 ) -> tuple[Linear, ...]:
     def solved(c: Operand) -> Result:
         return sparse_solve_spd.known(
@@ -114,7 +114,7 @@ def sparse_solve_spd_tangent(
 
 
 @operation()
-def sparse_log_determinant(w: Value, *, pattern: Pattern) -> Saved:
+def sparse_log_determinant(w: Plain, *, pattern: Pattern) -> Saved:
     """The log determinant of a sparse symmetric positive definite matrix: see
     `sparse_log_determinant_spd`.
     """
@@ -126,14 +126,14 @@ def sparse_log_determinant(w: Value, *, pattern: Pattern) -> Saved:
 
 @sparse_log_determinant.reverse
 def sparse_log_determinant_reverse(
-    g: Adjoint, r: Value, w: Value, pattern: Pattern, factor: Value
+    g: Adjoint, r: Plain, w: Plain, pattern: Pattern, factor: Plain
 ) -> Adjoint:
     return g * factor.structure.counts * factor.inverse_at_non_zeros()
 
 
 @sparse_log_determinant.tangent
 def sparse_log_determinant_tangent(
-    r: Result, w: Operand, pattern: Pattern, factor: Value
+    r: Result, w: Operand, pattern: Pattern, factor: Plain
 ) -> Linear:
     z = sparse_inverse.known(
         Saved(factor.inverse_at_non_zeros(), factor=factor), w, pattern=pattern
@@ -142,7 +142,7 @@ def sparse_log_determinant_tangent(
 
 
 @operation()
-def sparse_inverse(w: Value, *, pattern: Pattern) -> Saved:
+def sparse_inverse(w: Plain, *, pattern: Pattern) -> Saved:
     """The elements of the inverse at the non-zeros of a symmetric positive definite matrix: see
     `sparse_inverse_subset`.
     """
@@ -152,13 +152,13 @@ def sparse_inverse(w: Value, *, pattern: Pattern) -> Saved:
 
 @sparse_inverse.reverse
 def sparse_inverse_reverse(
-    g: Adjoint, r: Value, w: Value, pattern: Pattern, factor: Value
+    g: Adjoint, r: Plain, w: Plain, pattern: Pattern, factor: Plain
 ) -> Adjoint:
     return factor.structure.folded(-factor.sandwich(g))
 
 
 @sparse_inverse.tangent
-def sparse_inverse_tangent(r: Result, w: Operand, pattern: Pattern, factor: Value) -> Linear:
+def sparse_inverse_tangent(r: Result, w: Operand, pattern: Pattern, factor: Plain) -> Linear:
     unit = np.eye(pattern.shape[0])
     x = sparse_solve_spd.known(Saved(factor.solve(unit), factor=factor), w, unit, pattern=pattern)
 

@@ -21,7 +21,7 @@ from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_
 from varmat.functions.special.series import log_less_line
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Value
+    from varmat.typing import Function, Plain
 
 __all__ = [
     "binomial_deviance", "binomial_logit_deviance", "neg_binomial_2_deviance",
@@ -36,7 +36,7 @@ NEAR = 0.25
 _EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(2, 16))
 
 
-def _product(x: Value, y: Value) -> tuple[Value, Value]:
+def _product(x: Plain, y: Plain) -> tuple[Plain, Plain]:
     """The product of numbers and its rounding error: Dekker (1971), Numerische Mathematik 18,
     224-242.
     """
@@ -45,14 +45,14 @@ def _product(x: Value, y: Value) -> tuple[Value, Value]:
     return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
-def _halves(x: Value) -> tuple[Value, Value]:
+def _halves(x: Plain) -> tuple[Plain, Plain]:
     """A number as the sum of two of half the digits."""
     scaled = 134217729.0 * x
     high = scaled - (scaled - x)
     return high, x - high
 
 
-def _sum(*terms: Value) -> Value:
+def _sum(*terms: Plain) -> Plain:
     """The sum of numbers, rounded once: Ogita, Rump, Oishi (2005), SIAM Journal on Scientific
     Computing 26, 1955-1988.
     """
@@ -71,7 +71,7 @@ _GRID = 128.0
 
 
 @cache
-def _logarithms() -> tuple[Value, Value]:
+def _logarithms() -> tuple[Plain, Plain]:
     """The logarithms of 0, 1 / 128, 2 / 128, ..., 182 / 128 (the first few are not used) in two
     parts.
     """
@@ -86,7 +86,7 @@ def _logarithms() -> tuple[Value, Value]:
         )
 
 
-def _log_parts(x: Value) -> tuple[Value, ...]:
+def _log_parts(x: Plain) -> tuple[Plain, ...]:
     """The logarithm of positive numbers as a sum of parts, largest first, with twice the digits of
     a float.
     """
@@ -109,20 +109,20 @@ def _log_parts(x: Value) -> tuple[Value, ...]:
     return exponent * _LN2[0], high, 2.0 * q, exponent * _LN2[1], rest, 2.0 * correction, tail
 
 
-def _negative(parts: tuple[Value, ...]) -> tuple[Value, ...]:
+def _negative(parts: tuple[Plain, ...]) -> tuple[Plain, ...]:
     return tuple(-x for x in parts)
 
 
-def _exponential_excess(t: Value) -> Value:
+def _exponential_excess(t: Plain) -> Plain:
     """``exp(t) - 1 - t``."""
     near = np.where(np.abs(t) < NEAR, t, 0.0)
-    series: Value = 0.0
+    series: Plain = 0.0
     for c in reversed(_EXPONENTIAL):
         series = series * near + c
     return np.where(np.abs(t) < NEAR, near * near * series, np.expm1(t) - t)
 
 
-def _softplus(x: Value) -> Value:
+def _softplus(x: Plain) -> Plain:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
@@ -130,7 +130,7 @@ def _softplus_of_number(x: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-def _of_arrays(function: Function) -> Value:
+def _of_arrays(function: Function) -> Plain:
     """A formula whose numbers are NumPy's, because Python's raise where arrays have infinities."""
     return special_formula(
         lambda special, *values: function(special, *(np.asarray(v)[()] for v in values))
@@ -143,7 +143,7 @@ def _needs(condition: bool) -> None:
         raise ArithmeticError
 
 
-def _poisson_log(special: ModuleType, n: Value, alpha: Value) -> Value:
+def _poisson_log(special: ModuleType, n: Plain, alpha: Plain) -> Plain:
     positive = np.where((n > 0.0) & (n < np.inf), n, 1.0)
     t = _sum(alpha, *_negative(_log_parts(positive)))
     value = n * _exponential_excess(t)
@@ -156,14 +156,14 @@ def _poisson_log_of_numbers(n: float, alpha: float) -> float:
     return n * (math.log(n) - alpha) - n + mean if n else mean
 
 
-def _binomial(special: ModuleType, n: Value, total: Value, theta: Value) -> Value:
+def _binomial(special: ModuleType, n: Plain, total: Plain, theta: Plain) -> Plain:
     m, rest = total - n, 1.0 - theta
     mean, error = _product(total, theta)
     difference = (n - mean) - error
     return _part(special, n, mean, difference) + _part(special, m, total * rest, -difference)
 
 
-def _part(special: ModuleType, x: Value, y: Value, difference: Value) -> Value:
+def _part(special: ModuleType, x: Plain, y: Plain, difference: Plain) -> Plain:
     """``x log(x / y) - x + y``, given also ``x - y``."""
     v = difference / (x + y)
     return np.where(
@@ -176,7 +176,7 @@ def _binomial_of_numbers(n: float, total: float, theta: float) -> float:
     return kl_div_of_numbers(n, total * theta) + kl_div_of_numbers(total - n, total * (1.0 - theta))
 
 
-def _binomial_logit(special: ModuleType, n: Value, total: Value, alpha: Value) -> Value:
+def _binomial_logit(special: ModuleType, n: Plain, total: Plain, alpha: Plain) -> Plain:
     m = total - n
     inside = (n > 0.0) & (m > 0.0) & (total < np.inf)
     more, less = np.where(inside, np.maximum(n, m), 1.0), np.where(inside, np.minimum(n, m), 1.0)
@@ -203,8 +203,8 @@ def _binomial_logit_of_numbers(n: float, total: float, alpha: float) -> float:
 
 
 def _neg_binomial(
-    special: ModuleType, n: Value, mu: Value, phi: Value, difference: Value = None
-) -> Value:
+    special: ModuleType, n: Plain, mu: Plain, phi: Plain, difference: Plain = None
+) -> Plain:
     # The deviance is n log(1 + a) - phi log(1 + b); near the minimum the linear parts of the two
     # logarithms, which cancel, are left out.
     d = n - mu if difference is None else difference
@@ -229,7 +229,7 @@ def _neg_binomial_of_numbers(n: float, mu: float, phi: float) -> float:
     return n * first - phi * (math.log1p(b) if abs(b) < 0.5 else math.log((n + phi) / (mu + phi)))
 
 
-def _neg_binomial_log(special: ModuleType, n: Value, eta: Value, phi: Value) -> Value:
+def _neg_binomial_log(special: ModuleType, n: Plain, eta: Plain, phi: Plain) -> Plain:
     positive = np.where((n > 0.0) & (n < np.inf), n, 1.0)
     t = _sum(eta, *_negative(_log_parts(positive)))
     near = (np.abs(t) < NEAR) & (n > 0.0)

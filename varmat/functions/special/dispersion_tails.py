@@ -25,7 +25,7 @@ from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, 
 from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Value
+    from varmat.typing import Function, Plain
 
 __all__: list[str] = []
 
@@ -36,7 +36,7 @@ Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 _END = 10
 
 
-def _less_log(special: ModuleType, z: Value) -> tuple[Value, Value]:
+def _less_log(special: ModuleType, z: Plain) -> tuple[Plain, Plain]:
     """``psi(z) - log(z)`` and its derivative."""
     far = np.maximum(z, ASYMPTOTIC)
     inverse = 1.0 / far
@@ -49,7 +49,7 @@ def _less_log(special: ModuleType, z: Value) -> tuple[Value, Value]:
     )
 
 
-def _of_counts(special: ModuleType, phi: Value, m: Value) -> Score:
+def _of_counts(special: ModuleType, phi: Plain, m: Plain) -> Score:
     """The density of means above which there are m successes or more is proportional to x**phi y**m
     / s, y / x = s / phi.
     """
@@ -58,7 +58,7 @@ def _of_counts(special: ModuleType, phi: Value, m: Value) -> Score:
     phi, m = phi[:, None], m[:, None]
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
 
-    def score(x: Value, y: Value, log_x: Value, _: Value) -> tuple[Value, Value]:
+    def score(x: Plain, y: Plain, log_x: Plain, _: Plain) -> tuple[Plain, Plain]:
         apart = y - y_mode
         first = less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + rest + m / phi * apart
         slope = (
@@ -69,7 +69,7 @@ def _of_counts(special: ModuleType, phi: Value, m: Value) -> Score:
     return score
 
 
-def _of_proportions(special: ModuleType, mu: Value, kappa: Value) -> Score:
+def _of_proportions(special: ModuleType, mu: Plain, kappa: Plain) -> Score:
     nu = 1.0 - mu
     values = [_less_log(special, z) for z in (kappa, mu * kappa, nu * kappa)]
     rest, in_kappa = (
@@ -78,7 +78,7 @@ def _of_proportions(special: ModuleType, mu: Value, kappa: Value) -> Score:
     )
     mu, nu = mu[:, None], nu[:, None]
 
-    def score(x: Value, y: Value, log_x: Value, log_y: Value) -> tuple[Value, Value]:
+    def score(x: Plain, y: Plain, log_x: Plain, log_y: Plain) -> tuple[Plain, Plain]:
         apart = np.where(mu < 0.5, x - mu, nu - y)
         one, other = (
             less_line(log_x - np.log(mu), apart / mu),
@@ -89,15 +89,15 @@ def _of_proportions(special: ModuleType, mu: Value, kappa: Value) -> Score:
     return score
 
 
-def _moment(score: Score, order: int, *places: Value) -> Value:
+def _moment(score: Score, order: int, *places: Plain) -> Plain:
     """The derivative of the density in the precision, of this order, over the density."""
     first, slope = score(*places)
     return first if order == 1 else first * first + slope
 
 
 def _tail(
-    score: Score, order: int, upper: bool, a: Value, b: Value, x: Value, y: Value
-) -> tuple[Value, Value]:
+    score: Score, order: int, upper: bool, a: Plain, b: Plain, x: Plain, y: Plain
+) -> tuple[Plain, Plain]:
     """The mean over the tail below or above x, and the tail over the density of the logarithm of
     the odds at x.
     """
@@ -116,12 +116,12 @@ def _derivative(
     make: Function,
     upper: bool,
     code: int,
-    a: Value,
-    b: Value,
-    x: Value,
-    y: Value,
-    *others: Value,
-) -> Value:
+    a: Plain,
+    b: Plain,
+    x: Plain,
+    y: Plain,
+    *others: Plain,
+) -> Plain:
     """The derivative of order 1 or 2, as the code says, over the probability; with `_END` added,
     its derivative in the log odds of x.
     """
@@ -139,7 +139,7 @@ def _derivative(
         score = make(special, *(v[which] for v in others))
         values = [v[which] for v in (a, b, x, y)]
         mean, whole = _tail(score, order, upper == small, *values)
-        share: Value = 1.0
+        share: Plain = 1.0
         if not small:
             # SciPy's complements have two digits less than this.
             other = np.exp(beta_log_weight(special, *values)) * whole
@@ -155,12 +155,12 @@ def _derivative(
 
 
 def _counts(
-    upper: bool, special: ModuleType, code: Value, phi: Value, mu: Value, m: Value
-) -> Value:
+    upper: bool, special: ModuleType, code: Plain, phi: Plain, mu: Plain, m: Plain
+) -> Plain:
     code, phi, mu, m = np.broadcast_arrays(code, phi, mu, m)
     inside = (phi > 0) & (mu > 0) & (m > 0) & np.isfinite(phi) & np.isfinite(mu) & np.isfinite(m)
 
-    def each(code: int, phi: Value, mu: Value, m: Value) -> Value:
+    def each(code: int, phi: Plain, mu: Plain, m: Plain) -> Plain:
         total = mu + phi
         # The probability up to a count is the tail below p = phi / (mu + phi); the values of p
         # there belong to larger means.
@@ -173,12 +173,12 @@ def _counts(
 
 
 def _proportions(
-    upper: bool, special: ModuleType, code: Value, theta: Value, mu: Value, kappa: Value
-) -> Value:
+    upper: bool, special: ModuleType, code: Plain, theta: Plain, mu: Plain, kappa: Plain
+) -> Plain:
     code, theta, mu, kappa = np.broadcast_arrays(code, theta, mu, kappa)
     inside = (theta > 0) & (theta < 1) & (mu > 0) & (mu < 1) & (kappa > 0) & np.isfinite(kappa)
 
-    def each(code: int, theta: Value, mu: Value, kappa: Value) -> Value:
+    def each(code: int, theta: Plain, mu: Plain, kappa: Plain) -> Plain:
         rest = 1.0 - theta
         found = _derivative(
             special,

@@ -16,7 +16,7 @@ from varmat.functions.special.further_rows import of_scipy, one_of, results, row
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Setting, Value
+    from varmat.typing import Plain, Setting
 
 __all__: list[str] = []
 
@@ -26,7 +26,7 @@ _STEP, _REACH = 0.4, 84.0
 _LETTERS = ("x", "y", "z", "w")
 
 
-def carlson(halves: tuple[int, ...], power: int, *operands: Value) -> Value:
+def carlson(halves: tuple[int, ...], power: int, *operands: Plain) -> Plain:
     """The integral over t from 0 to infinity of ``t**power`` and of ``(t + x)**(-k / 2)`` for each
     operand x and number k.
 
@@ -39,7 +39,7 @@ def carlson(halves: tuple[int, ...], power: int, *operands: Value) -> Value:
         len(used) if power == 0 and len(used) == 1 else 1
     )
 
-    def parts(_: int, *xs: Value) -> Value:
+    def parts(_: int, *xs: Plain) -> Plain:
         columns = np.array(xs)
         low = np.log(np.min(np.where(columns > 0, columns, np.inf), axis=0))
         high = np.log(np.max(columns, axis=0))
@@ -64,7 +64,7 @@ def carlson_row(*halves: int, power: int = 0) -> str:
     name = "carlson_" + "_".join(map(str, halves)) + f"_{power}"
     above = [tuple(k + 2 * (i == j) for j, k in enumerate(halves)) for i in range(len(halves))]
 
-    def value(_: Value, *operands: Value) -> Value:
+    def value(_: Plain, *operands: Plain) -> Plain:
         for each in above:
             carlson_row(*each, power=power)
         return carlson(halves, power, *operands)
@@ -97,7 +97,7 @@ def _symmetric(
     constant: float,
     about: str,
     reference: str,
-    points: Value,
+    points: Plain,
     **settings: Setting,
 ) -> Elementwise:
     """The row of one of Carlson's functions: a constant times an integral."""
@@ -185,7 +185,7 @@ row(
 # of the code are n and n - k.
 
 
-def _legendre(code: Value, phi: Value, m: Value, rest: Value) -> Value:
+def _legendre(code: Plain, phi: Plain, m: Plain, rest: Plain) -> Plain:
     """Legendre's integral, given 1 - m as well."""
     code, phi, m, rest = np.broadcast_arrays(code, phi, m, rest)
     turns = np.rint(phi / np.pi)
@@ -205,7 +205,7 @@ def _legendre(code: Value, phi: Value, m: Value, rest: Value) -> Value:
     return np.where(np.isnan(phi + m), np.nan, result)
 
 
-def _within(code: Value, x: Value, y: Value, z: Value) -> Value:
+def _within(code: Plain, x: Plain, y: Plain, z: Plain) -> Plain:
     result = np.full(x.shape, np.nan)
     for each in np.unique(code).astype(int):
         n, less = divmod(int(each), 10)

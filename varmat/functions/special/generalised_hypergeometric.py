@@ -18,7 +18,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Shape, Value
+    from varmat.typing import Adjoint, Linear, Plain, Shape
 
 __all__ = ["hypergeometric_2F2", "hypergeometric_3F2", "hypergeometric_pFq"]
 
@@ -35,7 +35,7 @@ class _SeriesError(Exception):
     """Why a series is not summed."""
 
 
-def _times(term: list[Value], c: Value, bits: int) -> list[Value]:
+def _times(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
     """A number with infinitesimals times the sum of ``c`` and the infinitesimals in `bits`."""
     product = [c * part for part in term]
     for m in range(1, len(term) if bits else 1):
@@ -44,7 +44,7 @@ def _times(term: list[Value], c: Value, bits: int) -> list[Value]:
     return product
 
 
-def _over(term: list[Value], c: Value, bits: int) -> list[Value]:
+def _over(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
     """A number with infinitesimals divided by the sum of ``c`` and the infinitesimals in `bits`."""
     quotient = [term[0] / c]
     for m in range(1, len(term)):
@@ -59,7 +59,7 @@ def _bits(m: int) -> list[int]:
     return [1 << k for k in range(m.bit_length()) if m >> k & 1]
 
 
-def _ratio(above: Value, below: Value, z: Value, k: int) -> float:
+def _ratio(above: Plain, below: Plain, z: Plain, k: int) -> float:
     """An upper bound of the ratios of successive terms, from the k-th on.
 
     A quotient ``(a + k) / (b + k)`` of positive numbers goes to 1 monotonically. So a pair of an
@@ -76,8 +76,8 @@ def _ratio(above: Value, below: Value, z: Value, k: int) -> float:
 
 
 def _summed(
-    above: Value, below: Value, z: Value, bits: list[int], digits: int
-) -> tuple[Value, Value]:
+    above: Plain, below: Plain, z: Plain, bits: list[int], digits: int
+) -> tuple[Plain, Plain]:
     """The part of the sum with all infinitesimals, and the size of the largest term of any part,
     from which the rounding error comes.
     """
@@ -157,8 +157,8 @@ def _series(
 
 @operation()
 def hypergeometric_series(
-    c: Value, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
-) -> Value:
+    c: Plain, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
+) -> Plain:
     """The derivative of a hypergeometric function along some axes.
 
     `c` holds the `p` parameters above, those below, and the argument.
@@ -175,7 +175,7 @@ def hypergeometric_series(
 
 @hypergeometric_series.reverse
 def hypergeometric_series_reverse(
-    g: Adjoint, r: Value, c: Value, p: int, axes: Shape, function: str
+    g: Adjoint, r: Plain, c: Plain, p: int, axes: Shape, function: str
 ) -> Adjoint:
     return np.array(
         [
@@ -186,7 +186,7 @@ def hypergeometric_series_reverse(
 
 
 @hypergeometric_series.tangent
-def hypergeometric_series_tangent(r: Value, c: Value, p: int, axes: Shape, function: str) -> Linear:
+def hypergeometric_series_tangent(r: Plain, c: Plain, p: int, axes: Shape, function: str) -> Linear:
     slopes = np.stack(
         [
             hypergeometric_series(c, p=p, axes=(*axes, i), function=function)
@@ -196,7 +196,7 @@ def hypergeometric_series_tangent(r: Value, c: Value, p: int, axes: Shape, funct
     return lambda t: np.sum(slopes * t)
 
 
-def _check(function: str, a: Value, b: Value, z: Value, orders: tuple[int, int] | None) -> None:
+def _check(function: str, a: Plain, b: Plain, z: Plain, orders: tuple[int, int] | None) -> None:
     for i, (name, x) in enumerate((("a", a), ("b", b))):
         shape = np.shape(x)
         if len(shape) != 1 or (orders is not None and shape != (orders[i],)):
@@ -206,7 +206,7 @@ def _check(function: str, a: Value, b: Value, z: Value, orders: tuple[int, int] 
         raise ShapeError(f"{function}: z has shape {np.shape(z)}, but must be a scalar!")
 
 
-def _check_convergence(function: str, p: int, c: Value) -> None:
+def _check_convergence(function: str, p: int, c: Plain) -> None:
     """Refuse plain values at which the series is not defined or does not converge."""
     z, below = float(c[-1]), c[p:-1]
     for i, x in enumerate(c):
@@ -231,8 +231,8 @@ def _check_convergence(function: str, p: int, c: Value) -> None:
 
 
 def _evaluated(
-    function: str, a: Value, b: Value, z: Value, orders: tuple[int, int] | None = None
-) -> Value:
+    function: str, a: Plain, b: Plain, z: Plain, orders: tuple[int, int] | None = None
+) -> Plain:
     a, b, z = (
         as_operand(a, f"{function}: a"),
         as_operand(b, f"{function}: b"),
@@ -244,7 +244,7 @@ def _evaluated(
     return hypergeometric_series(c, p=p, function=function)
 
 
-def hypergeometric_pFq(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
+def hypergeometric_pFq(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
     """The generalised hypergeometric function pFq(a; b; z).
 
     Parameters
@@ -292,7 +292,7 @@ def hypergeometric_pFq(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - S
     return _evaluated("hypergeometric_pFq", a, b, z)
 
 
-def hypergeometric_2F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
+def hypergeometric_2F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
     """The hypergeometric function 2F2(a; b; z): `hypergeometric_pFq` of two and two parameters.
 
     Parameters
@@ -331,7 +331,7 @@ def hypergeometric_2F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - S
     return _evaluated("hypergeometric_2F2", a, b, z, (2, 2))
 
 
-def hypergeometric_3F2(a: Value, b: Value, z: Value) -> Value:  # noqa: N802 - Stan's name
+def hypergeometric_3F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
     """The hypergeometric function 3F2(a; b; z): `hypergeometric_pFq` of three and two parameters.
 
     Parameters

@@ -20,7 +20,7 @@ from varmat.core.errors import DomainError
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ class Jet:
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Value) -> None:
+    def __init__(self, parts: Plain) -> None:
         self.parts = parts
 
     def __mul__(self, other: Jet) -> Jet:
@@ -66,17 +66,17 @@ class Jet:
     def __add__(self, other: Jet) -> Jet:
         return Jet(self.parts + other.parts)
 
-    def times(self, c: Value) -> Jet:
+    def times(self, c: Plain) -> Jet:
         """Times a number."""
         return Jet(c * self.parts)
 
-    def plus(self, c: Value) -> Jet:
+    def plus(self, c: Plain) -> Jet:
         """Plus a number."""
         parts = self.parts.copy()
         parts[0] += c
         return Jet(parts)
 
-    def composed(self, *derivatives: Value) -> Jet:
+    def composed(self, *derivatives: Plain) -> Jet:
         """A function of this number, from its derivatives; the number must be linear in the
         infinitesimals.
         """
@@ -97,7 +97,7 @@ class Jet:
             powers.append(-n * r * powers[-1])
         return self.composed(*powers)
 
-    def exponential(self, value: Value) -> Jet:
+    def exponential(self, value: Plain) -> Jet:
         """The exponential of this number, given that of its value."""
         parts = np.zeros_like(self.parts)
         parts[0] = value
@@ -127,15 +127,15 @@ class Sum:
             np.all((sizes <= 1e-17 * self.sizes) | (self.sizes == np.inf) | np.isnan(self.sizes))
         )
 
-    def lost(self) -> Value:
+    def lost(self) -> Plain:
         """The relative error of the last part that comes from cancellation."""
         scale = np.abs(self.total.parts[-1]) + np.abs(self.total.parts[0])
         return np.finfo(float).eps * self.sizes[-1] / np.where(scale > 0, scale, 1.0)
 
 
 def hyp2f1_derivative(
-    special: ModuleType, axes: tuple[int, ...], a: Value, b: Value, c: Value, z: Value
-) -> Value:
+    special: ModuleType, axes: tuple[int, ...], a: Plain, b: Plain, c: Plain, z: Plain
+) -> Plain:
     """The derivative of 2F1(a, b; c; z) with respect to its parameters, given by their numbers 0,
     1, 2.
     """
@@ -146,7 +146,7 @@ def hyp2f1_derivative(
     return on_domain(partial(_parts, special, axes), region, inside, a, b, c, z, at_once=4096)
 
 
-def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Value) -> Value:
+def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Plain) -> Plain:
     z = values[3]
     jets = []
     for i, value in enumerate(values[:3]):
@@ -177,7 +177,7 @@ def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Val
     return result.parts[-1]
 
 
-def _continued(a: Jet, b: Jet, c: Jet, z: Value, rest: Value) -> tuple[Jet, Value]:
+def _continued(a: Jet, b: Jet, c: Jet, z: Plain, rest: Plain) -> tuple[Jet, Plain]:
     """The function at z from 0 to 1, given 1 - z as well, and the relative error."""
     start = np.where(np.abs(c.parts[0]) < _LARGE, _SERIES, _SERIES_LARGE)
     value, slope, lost = _power_series(a, b, c, np.minimum(z, start))
@@ -197,7 +197,7 @@ def _continued(a: Jet, b: Jet, c: Jet, z: Value, rest: Value) -> tuple[Jet, Valu
     return value, lost
 
 
-def _power_series(a: Jet, b: Jet, c: Jet, z: Value) -> tuple[Jet, Jet, Value]:
+def _power_series(a: Jet, b: Jet, c: Jet, z: Plain) -> tuple[Jet, Jet, Plain]:
     """Value, derivative in z and relative error of the sum of (a)_k (b)_k / ((c)_k k!) z**k."""
     term = a.times(0.0).plus(1.0)
     value, slope = Sum(term), Sum(a.times(0.0))
@@ -212,8 +212,8 @@ def _power_series(a: Jet, b: Jet, c: Jet, z: Value) -> tuple[Jet, Jet, Value]:
 
 
 def _taylor_series(
-    gap: Value, step: Value, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet
-) -> tuple[Jet, Jet, Value]:
+    gap: Plain, step: Plain, a: Jet, b: Jet, c: Jet, value: Jet, slope: Jet
+) -> tuple[Jet, Jet, Plain]:
     """Value, derivative and relative error at 1 - gap + step, given value and derivative at 1 -
     gap.
     """
@@ -233,7 +233,7 @@ def _taylor_series(
     return total.total, change.total, np.full(gap.shape, np.inf)
 
 
-def _at_one(special: ModuleType, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Value]:
+def _at_one(special: ModuleType, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Plain]:
     """The value at z = 1, by Gauss's theorem: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c -
     b)).
     """

@@ -16,7 +16,7 @@ import numpy as np
 from varmat.functions.special.series import log_less_line, polynomial
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Value
+    from varmat.typing import Operand, Plain
 
 __all__: list[str] = []
 
@@ -31,7 +31,7 @@ _FIRST = (
 _SECOND = (-1 / 540, -1 / 288, 1 / 378, -77 / 77760)
 
 
-def _expansion(special: ModuleType, upper: bool, a: Value, x: Value) -> Value:
+def _expansion(special: ModuleType, upper: bool, a: Plain, x: Plain) -> Plain:
     """The function for large shapes and finite arguments."""
     less_one = (x - a) / a
     half_square = np.minimum(-log_less_line(x / a, less_one), 0.5)  # of eta
@@ -46,7 +46,7 @@ def _expansion(special: ModuleType, upper: bool, a: Value, x: Value) -> Value:
     return np.where((less_one < 0.0) == upper, 1.0 - tail, tail)
 
 
-def incomplete_gamma(upper: bool, special: ModuleType, a: Value, x: Value) -> Value:
+def incomplete_gamma(upper: bool, special: ModuleType, a: Plain, x: Plain) -> Plain:
     """P(a, x), or Q(a, x) if `upper`."""
     value = (special.gammaincc if upper else special.gammainc)(a, x)
     if type(a) is float:

@@ -15,7 +15,7 @@ import numpy as np
 from varmat.functions.special.further_rows import of_scipy, one_of, results, row
 
 if TYPE_CHECKING:
-    from varmat.typing import Setting, Value
+    from varmat.typing import Plain, Setting
 
 __all__: list[str] = []
 
@@ -34,7 +34,7 @@ def _part(
     reference: str,
     points: tuple[float, ...],
     **settings: Setting,
-) -> Value:
+) -> Plain:
     """The row of result number k of a ufunc."""
     return row(f"{of}_{name}", partial, about, reference, points, ufunc=one_of(of, k), **settings)
 
@@ -142,7 +142,7 @@ results(
 # Airy functions, whose second derivative is the argument times the function.
 
 
-def _airy(k: int, name: str, partial: str, about: str, reference: str) -> Value:
+def _airy(k: int, name: str, partial: str, about: str, reference: str) -> Plain:
     return _part("airy", k, name, partial, about, reference, (0.7, -2.3, 5.0))
 
 
@@ -155,7 +155,7 @@ results(
 )
 
 
-def _airye(k: int, name: str, partial: str, about: str, reference: str) -> Value:
+def _airye(k: int, name: str, partial: str, about: str, reference: str) -> Plain:
     return _part("airye", k, name, partial, about, reference, (0.7, 5.0), domain=_POSITIVE)
 
 
@@ -183,7 +183,7 @@ results(
 )
 
 
-def _itairy(k: int, name: str, partial: str, about: str, reference: str) -> Value:
+def _itairy(k: int, name: str, partial: str, about: str, reference: str) -> Plain:
     return _part(
         "itairy",
         k,
@@ -219,7 +219,7 @@ _LOGARITHMIC = (
 )
 for _kind, _first in (("be", "first"), ("ke", "second")):
     _r, _i = _kind + "r", _kind + "i"
-    _both: dict[str, Value] = {
+    _both: dict[str, Plain] = {
         "domain": "x > 0" if _kind == "ke" else "all real numbers",
         "note": _SPECFUN.format("1e-9"),
         "reached": (1e-9, 1e-9),
@@ -304,7 +304,7 @@ row(
     domain="y > 0",
     held=_ORDER,
 )
-_NUMERICAL: dict[str, Value] = {
+_NUMERICAL: dict[str, Plain] = {
     "domain": _POSITIVE,
     "note": _SPECFUN.format("1e-7"),
     "reached": (1e-7, 1e-11),
@@ -385,7 +385,7 @@ results(
 )
 
 
-def _less_one(special: ModuleType, x: Value, sign: float) -> Value:
+def _less_one(special: ModuleType, x: Plain, sign: float) -> Plain:
     """``i0(x) - 1``, or with the sign -1 ``1 - j0(x)``; by their series near 0."""
     function = special.i0 if sign > 0 else special.j0
     total, term = np.zeros(np.shape(x)), np.ones(np.shape(x))
@@ -474,7 +474,7 @@ row(
 
 # Parabolic cylinder functions: pairs of a function and its derivative.
 
-_CYLINDER: dict[str, Value] = {
+_CYLINDER: dict[str, Plain] = {
     "held": ("the order x",),
     "note": _SPECFUN.format("1e-9"),
     "reached": (1e-9, 1e-9),

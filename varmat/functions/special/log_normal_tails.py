@@ -14,7 +14,7 @@ from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, row, special_form
 from varmat.functions.special.quadrature import gauss
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 
@@ -23,7 +23,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _RATIO = 0.98
 
 
-def _log_exp_mod_normal(special: ModuleType, x: Value, y: Value) -> Value:
+def _log_exp_mod_normal(special: ModuleType, x: Plain, y: Plain) -> Plain:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above x = 5 the
     # first term is replaced by one, because R overflows.
@@ -50,7 +50,7 @@ def _log_exp_mod_normal(special: ModuleType, x: Value, y: Value) -> Value:
     return result[()]
 
 
-def _log_integral(x: Value, y: Value) -> Value:
+def _log_integral(x: Plain, y: Plain) -> Plain:
     """The integral of normal_density(x - s) (1 - exp(-y s)) over s > 0. Its terms are positive; it
     serves where y s is of the order of one.
     """
@@ -84,7 +84,7 @@ log_exp_mod_normal = row("log_exp_mod_normal", (f"g * y * {_OVER}", f"g * {_MEAN
 # fmt: on
 
 
-def _log_skew_normal(special: ModuleType, x: Value, y: Value) -> Value:
+def _log_skew_normal(special: ModuleType, x: Plain, y: Plain) -> Plain:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     twice = 2.0 * special.owens_t(x, y)
     above = np.asarray(special.ndtr(x) - twice > 0.5)
@@ -99,7 +99,7 @@ def _log_skew_normal(special: ModuleType, x: Value, y: Value) -> Value:
     return small[()]
 
 
-def _log_small(special: ModuleType, x: Value, y: Value, twice: Value) -> Value:
+def _log_small(special: ModuleType, x: Plain, y: Plain, twice: Plain) -> Plain:
     normal = special.ndtr(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(normal - twice))
@@ -109,7 +109,7 @@ def _log_small(special: ModuleType, x: Value, y: Value, twice: Value) -> Value:
     return result
 
 
-def _log_skew_integral(special: ModuleType, x: Value, y: Value) -> Value:
+def _log_skew_integral(special: ModuleType, x: Plain, y: Plain) -> Plain:
     """The integral of the density in panels of one scale each: below 0, up to where the skewing
     factor is one, and beyond.
     """
@@ -146,11 +146,11 @@ log_skew_normal = row("log_skew_normal",
 # fmt: on
 
 
-def _log_circular(special: ModuleType, x: Value, y: Value, z: Value) -> Value:
+def _log_circular(special: ModuleType, x: Plain, y: Plain, z: Plain) -> Plain:
     return _circular(special, 0, x, y, z)[0]
 
 
-def _circular(special: ModuleType, n: Value, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
+def _circular(special: ModuleType, n: Plain, x: Plain, y: Plain, z: Plain) -> tuple[Plain, Plain]:
     """The logarithm of the integral of exp(-z (1 - cos(t))) from x to y, and the mean of (1 -
     cos(t))**n under it.
     """

@@ -38,7 +38,7 @@ from varmat.functions.special.shape_derivatives import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
@@ -55,13 +55,13 @@ _NEAR_ONE = 0.9
 _DIVIDED = -100.0
 
 
-def _parts(order: Order, function: Callable[[Order, Order], Value]) -> Value:
+def _parts(order: Order, function: Callable[[Order, Order], Plain]) -> Plain:
     """The derivative of a product with one derivative taken apart: the sum of ``function(i, order -
     i)`` times binomials over all orders i.
     """
     axis = next(k for k, n in enumerate(order) if n)
     rest = tuple(n - (k == axis) for k, n in enumerate(order))
-    total: Value = 0.0
+    total: Plain = 0.0
     for i in product(*(range(n + 1) for n in rest)):
         inner = tuple(m + (k == axis) for k, m in enumerate(i))
         outer = tuple(n - m for n, m in zip(rest, i, strict=True))
@@ -69,12 +69,12 @@ def _parts(order: Order, function: Callable[[Order, Order], Value]) -> Value:
     return total
 
 
-def of_exponential(order: Order, f: Callable[[Order], Value]) -> Value:
+def of_exponential(order: Order, f: Callable[[Order], Plain]) -> Plain:
     """The derivative of exp(f) over exp(f), from the derivatives of f."""
     return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
 
 
-def of_logarithm(order: Order, moment: Callable[[Order], Value]) -> Value:
+def of_logarithm(order: Order, moment: Callable[[Order], Plain]) -> Plain:
     """The derivative of log(f), from the derivatives of f over f."""
     return moment(order) - _parts(
         order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0
@@ -82,13 +82,13 @@ def of_logarithm(order: Order, moment: Callable[[Order], Value]) -> Value:
 
 
 def _log(
-    tail: Value,
-    small: Value,
-    other: Value,
-    inside: Value,
-    *values: Value,
-    near_one: Value = _NEAR_ONE,
-) -> Value:
+    tail: Plain,
+    small: Plain,
+    other: Plain,
+    inside: Plain,
+    *values: Plain,
+    near_one: Plain = _NEAR_ONE,
+) -> Plain:
     """The logarithm of a probability, from three functions: `small` computes it, `other` its
     complement, and `tail` its logarithm where it is tiny.
     """
@@ -104,7 +104,7 @@ def _log(
     return result[()]
 
 
-def _parts_of(which: Value, values: Value) -> list[Value]:
+def _parts_of(which: Plain, values: Plain) -> list[Plain]:
     """The chosen elements of arrays. Numbers stay numbers, so that functions of them are computed
     only once.
     """
@@ -114,7 +114,7 @@ def _parts_of(which: Value, values: Value) -> list[Value]:
 # The incomplete gamma function: P(a, x), or Q(a, x) if `upper`.
 
 
-def log_gamma(upper: bool, special: ModuleType, a: Value, x: Value) -> Value:
+def log_gamma(upper: bool, special: ModuleType, a: Plain, x: Plain) -> Plain:
     """The logarithm of the regularised incomplete gamma function."""
     return _log(
         lambda a, x: _log_gamma_tail(special, upper, a, x),
@@ -126,15 +126,15 @@ def log_gamma(upper: bool, special: ModuleType, a: Value, x: Value) -> Value:
     )
 
 
-def _inside(*positive: Value) -> Value:
+def _inside(*positive: Plain) -> Plain:
     return reduce(np.logical_and, [(v > 0) & np.isfinite(v) for v in positive])
 
 
-def _log_gamma_tail(special: ModuleType, upper: bool, a: Value, x: Value) -> Value:
+def _log_gamma_tail(special: ModuleType, upper: bool, a: Plain, x: Plain) -> Plain:
     return gamma_log_weight(special, a, x) + np.log(_gamma_integrals(special, 0, upper, a, x))
 
 
-def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Value, x: Value) -> Value:
+def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Plain, x: Plain) -> Plain:
     """The derivative of order n of the tail, over the weight."""
     cumulant = gamma_cumulants(special, a, x)
     result = np.empty(x.shape)
@@ -143,7 +143,7 @@ def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Value, x: Valu
         if not which.any():
             continue
 
-        def here(i: int, j: int, which: Value = which) -> Value:
+        def here(i: int, j: int, which: Plain = which) -> Plain:
             value = cumulant(i, j)
             return value[which] if np.ndim(value) else value
 
@@ -158,8 +158,8 @@ def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Value, x: Valu
 
 
 def log_gamma_slope(
-    upper: bool, special: ModuleType, order: Value, a: Value, x: Value, log_value: Value
-) -> Value:
+    upper: bool, special: ModuleType, order: Plain, a: Plain, x: Plain, log_value: Plain
+) -> Plain:
     """The first derivative of `log_gamma` in the argument, given its value; the order is 1."""
     if not _all_inside(a, x):
         return log_gamma_derivative(upper, special, order, a, x)
@@ -170,13 +170,13 @@ def log_gamma_slope(
     return _beside_far(rate, log_value, lambda _, *v: _log_gamma_parts(special, upper, 3, *v), a, x)
 
 
-def _all_inside(*positive: Value) -> bool:
+def _all_inside(*positive: Plain) -> bool:
     return all(
         bool(np.min(v, initial=1.0) > 0.0 and np.max(v, initial=1.0) < np.inf) for v in positive
     )
 
 
-def _beside_far(rate: Value, log_value: Value, far_away: Value, *values: Value) -> Value:
+def _beside_far(rate: Plain, log_value: Plain, far_away: Plain, *values: Plain) -> Plain:
     """A rate, replaced where the value is far in the tail by that of another function."""
     if np.min(log_value, initial=0.0) >= _DIVIDED:
         return rate
@@ -184,7 +184,7 @@ def _beside_far(rate: Value, log_value: Value, far_away: Value, *values: Value) 
     return np.where(far, on_domain(far_away, 0, far, *values), rate)
 
 
-def _log_gamma_density(special: ModuleType, a: Value, x: Value) -> Value:
+def _log_gamma_density(special: ModuleType, a: Plain, x: Plain) -> Plain:
     """The logarithm of the density."""
     log_x, small = np.log(x), np.asarray(a) < _MODERATE
     if not small.all() and (not np.ndim(a) or not small.any()):
@@ -198,8 +198,8 @@ def _log_gamma_density(special: ModuleType, a: Value, x: Value) -> Value:
 
 
 def log_gamma_derivative(
-    upper: bool, special: ModuleType, order: Value, a: Value, x: Value
-) -> Value:
+    upper: bool, special: ModuleType, order: Plain, a: Plain, x: Plain
+) -> Plain:
     """A derivative of `log_gamma` in the shape and the argument."""
     if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, x):
         return log_gamma_slope(upper, special, order, a, x, log_gamma(upper, special, a, x))
@@ -234,7 +234,7 @@ def log_gamma_derivative(
 # products of the density and a difference they would cancel.
 
 
-def _gamma_curvature(upper: bool, of_shape: bool, a: Value, x: Value) -> Value:
+def _gamma_curvature(upper: bool, of_shape: bool, a: Plain, x: Plain) -> Plain:
     """The second derivatives of which one is in the argument."""
     side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
     distance = gamma_reach(a, x, side)
@@ -248,14 +248,14 @@ def _gamma_curvature(upper: bool, of_shape: bool, a: Value, x: Value) -> Value:
     return spread + (1.0 / x if of_shape else -a / (x * x))
 
 
-def _covariance(mass: Value, u: Value, v: Value) -> Value:
+def _covariance(mass: Plain, u: Plain, v: Plain) -> Plain:
     """The covariance under a mass, along the last axis."""
     mass = mass / np.sum(mass, axis=-1, keepdims=True)
     u, v = (t - np.sum(mass * t, axis=-1, keepdims=True) for t in (u, v))
     return np.sum(mass * u * v, axis=-1)
 
 
-def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Value, x: Value) -> Value:
+def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Plain, x: Plain) -> Plain:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11):
         near_zero = (x <= 1.0) & (not upper)
@@ -276,14 +276,14 @@ def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Value, x: V
         whole = np.exp(log_value)
         rate = np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value)
 
-    def density(i: Order) -> Value:
+    def density(i: Order) -> Plain:
         n, m = i
         if m == 0:
             return cumulant(n, 0) - (-1.0) ** n * factorial(n - 1) / a**n
         power = (-1.0) ** (m - 1) * factorial(m - 1) / x**m
         return power * (a - 1.0) - (m == 1) if n == 0 else power if n == 1 else 0.0
 
-    def moment(i: Order) -> Value:
+    def moment(i: Order) -> Plain:
         n, m = i
         if m:
             return sign * rate * of_exponential((n, m - 1), density)
@@ -298,7 +298,7 @@ def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Value, x: V
 # exchanged shapes at 1 - x.
 
 
-def log_beta(upper: bool, special: ModuleType, a: Value, b: Value, x: Value) -> Value:
+def log_beta(upper: bool, special: ModuleType, a: Plain, b: Plain, x: Plain) -> Plain:
     """The logarithm of the regularised incomplete beta function."""
     if _is_constant(upper, a, b, x):
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
@@ -316,7 +316,7 @@ def log_beta(upper: bool, special: ModuleType, a: Value, b: Value, x: Value) -> 
     )
 
 
-def _is_constant(upper: bool, a: Value, b: Value, x: Value) -> bool:
+def _is_constant(upper: bool, a: Plain, b: Plain, x: Plain) -> bool:
     """Whether the argument is the end of the range at which the function is one."""
     return np.ndim(x) == 0 and bool(x == (0.0 if upper else 1.0)) and _all_inside(a, b)
 
@@ -324,7 +324,7 @@ def _is_constant(upper: bool, a: Value, b: Value, x: Value) -> bool:
 LARGE_SHAPE = 1e4
 
 
-def _upper_beta(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
+def _upper_beta(special: ModuleType, a: Plain, b: Plain, x: Plain) -> Plain:
     """The complement of the incomplete beta function, with all digits up to 0.9.
 
     It is computed as the function of the complement, which SciPy has ten times as fast.
@@ -351,20 +351,20 @@ def _upper_beta(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
     return value[()]
 
 
-def _towards(upper: bool, a: Value, b: Value, x: Value) -> tuple[Value, ...]:
+def _towards(upper: bool, a: Plain, b: Plain, x: Plain) -> tuple[Plain, ...]:
     """Shapes, argument and complement, exchanged if need be, such that the tail lies above the
     argument.
     """
     return (a, b, x, 1.0 - x) if upper else (b, a, 1.0 - x, x)
 
 
-def _log_beta_tail(special: ModuleType, values: tuple[Value, ...]) -> Value:
+def _log_beta_tail(special: ModuleType, values: tuple[Plain, ...]) -> Plain:
     return beta_log_weight(special, *values) + np.log(_beta_integrals(special, (0, 0), values))
 
 
 def _beta_integrals(
-    special: ModuleType, orders: tuple[int, int], values: tuple[Value, ...]
-) -> Value:
+    special: ModuleType, orders: tuple[int, int], values: tuple[Plain, ...]
+) -> Plain:
     result = np.empty(values[0].shape)
     smooth = np.minimum(values[0], values[1]) >= SMOOTH
     for which in (smooth, ~smooth):
@@ -376,8 +376,8 @@ def _beta_integrals(
 
 
 def log_beta_slope(
-    upper: bool, special: ModuleType, order: Value, a: Value, b: Value, x: Value, log_value: Value
-) -> Value:
+    upper: bool, special: ModuleType, order: Plain, a: Plain, b: Plain, x: Plain, log_value: Plain
+) -> Plain:
     """The first derivative of `log_beta` in the argument, given its value; the order is 1."""
     if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
         return log_beta_derivative(upper, special, order, a, b, x)
@@ -390,7 +390,7 @@ def log_beta_slope(
     )
 
 
-def _log_beta_density(special: ModuleType, a: Value, b: Value, x: Value) -> Value:
+def _log_beta_density(special: ModuleType, a: Plain, b: Plain, x: Plain) -> Plain:
     """The logarithm of the density."""
     log_x, log_y, small = np.log(x), np.log1p(-x), np.asarray(a + b) < _MODERATE
     numbers = not small.ndim
@@ -405,8 +405,8 @@ def _log_beta_density(special: ModuleType, a: Value, b: Value, x: Value) -> Valu
 
 
 def log_beta_derivative(
-    upper: bool, special: ModuleType, order: Value, a: Value, b: Value, x: Value
-) -> Value:
+    upper: bool, special: ModuleType, order: Plain, a: Plain, b: Plain, x: Plain
+) -> Plain:
     """A derivative of `log_beta` in both shapes and the argument."""
     if (
         np.ndim(order) == 0
@@ -448,7 +448,7 @@ def log_beta_derivative(
     )
 
 
-def _beta_curvature(upper: bool, order: int, a: Value, b: Value, x: Value) -> Value:
+def _beta_curvature(upper: bool, order: int, a: Plain, b: Plain, x: Plain) -> Plain:
     """The second derivatives of which one is in the argument, as for the gamma function, with steps
     in the log odds.
     """
@@ -481,8 +481,8 @@ def _beta_curvature(upper: bool, order: int, a: Value, b: Value, x: Value) -> Va
 
 
 def _log_beta_parts(
-    special: ModuleType, upper: bool, code: int, a: Value, b: Value, x: Value
-) -> Value:
+    special: ModuleType, upper: bool, code: int, a: Plain, b: Plain, x: Plain
+) -> Plain:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11, 101):
         return _beta_curvature(upper, order, a, b, x)
@@ -496,7 +496,7 @@ def _log_beta_parts(
         whole = np.exp(log_value)
         rate = np.exp(beta_log_weight(special, a, b, x, y) - np.log(x) - np.log(y) - log_value)
 
-    def density(i: Order) -> Value:
+    def density(i: Order) -> Plain:
         n, m, k = i
         if k == 0:
             return cumulant(n, m)
@@ -505,7 +505,7 @@ def _log_beta_parts(
             return (a - 1.0) * of_x - (b - 1.0) * of_y
         return {(1, 0): of_x, (0, 1): -of_y}.get((n, m), 0.0)
 
-    def moment(i: Order) -> Value:
+    def moment(i: Order) -> Plain:
         n, m, k = i
         if k:
             return sign * rate * of_exponential((n, m, k - 1), density)

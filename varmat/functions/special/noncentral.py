@@ -15,7 +15,7 @@ from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
 from varmat.functions.special.quadrature import gauss
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
@@ -28,7 +28,7 @@ _SEARCH = "The value is what SciPy's search finds, to about 1e-11"
 # Chi square: the density is a scaled Bessel function; for small noncentrality its limit is taken.
 
 
-def _chi_square_density(s: ModuleType, x: Value, df: Value, nc: Value) -> Value:
+def _chi_square_density(s: ModuleType, x: Plain, df: Plain, nc: Plain) -> Plain:
     order = 0.5 * df - 1.0
     product = nc * x
     near = (
@@ -161,7 +161,7 @@ inverse(
 # smooth positive hump in log s.
 
 
-def _mean_of_power(special: ModuleType, k: Value, df: Value, nc: Value, t: Value) -> Value:
+def _mean_of_power(special: ModuleType, k: Plain, df: Plain, nc: Plain, t: Plain) -> Plain:
     k, df, nc, t = (v[..., None] for v in np.broadcast_arrays(k, df, nc, t))
     power = df + k
     # The place of the peak, in log s, of s**power exp(-df s**2 / 2 - (s t - nc)**2 / 2).
@@ -170,7 +170,7 @@ def _mean_of_power(special: ModuleType, k: Value, df: Value, nc: Value, t: Value
     width = 1.0 / np.sqrt(2.0 * df * peak**2 + 2.0 * np.square(t * peak) - t * nc * peak)
     nodes, weights = gauss(96)
     low, high = 10.0 * width + 60.0 / power, np.minimum(10.0 * width + 1.0, 12.0 * np.sqrt(width))
-    total: Value = 0.0
+    total: Plain = 0.0
     for start, length in ((middle - low, low), (middle, high)):
         u = start + length * nodes
         s = np.exp(u)

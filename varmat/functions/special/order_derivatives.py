@@ -26,7 +26,7 @@ from varmat.functions.special.quadrature import DROP, double_exponential, gauss,
 from varmat.functions.special.series import polynomial
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
@@ -44,14 +44,14 @@ _SLOPE = tuple((-1.0) ** k * (2 * k + 2) / factorial(2 * k + 3) for k in range(1
 _HYPERBOLIC_SINE = tuple(map(abs, _SINE))
 
 
-def cumulant(order: int, weights: Value, derivative: Derivative) -> Value:
+def cumulant(order: int, weights: Plain, derivative: Derivative) -> Plain:
     """The derivative of the logarithm of a sum of exponentials, from the values of these and the
     derivatives of their exponents.
     """
     n, m = divmod(order, 10)
     total = np.sum(weights.real, axis=1)
 
-    def mean(values: Value) -> Value:
+    def mean(values: Plain) -> Plain:
         return np.sum((weights * values).real, axis=1) / total
 
     if n + m == 1:
@@ -60,7 +60,7 @@ def cumulant(order: int, weights: Value, derivative: Derivative) -> Value:
         (i, j): mean(derivative(i, j))[:, None] for i, j in ((1, 0), (0, 1)) if i <= n and j <= m
     }
 
-    def moment(i: int, j: int) -> Value:
+    def moment(i: int, j: int) -> Plain:
         return (
             float(i + j == 0)
             if i + j < 2
@@ -75,7 +75,7 @@ def cumulant(order: int, weights: Value, derivative: Derivative) -> Value:
 # the sum of Re(c), times exp of the largest exponent.
 
 
-def log_iv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> Value:
+def log_iv_derivative(special: ModuleType, order: Plain, v: Plain, x: Plain) -> Plain:
     """The derivative with respect to v and x of the logarithm of I(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     region = np.where(
@@ -94,7 +94,7 @@ def log_iv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> 
     return np.where(order == 0, log_iv(special, v, x), result)
 
 
-def _log_iv_parts(special: ModuleType, order: int, region: int, v: Value, x: Value) -> Value:
+def _log_iv_parts(special: ModuleType, order: int, region: int, v: Plain, x: Plain) -> Plain:
     if region == 0:
         return _log_iv_reflected(special, order, -v, x)
     v, x = v[:, None], x[:, None]
@@ -105,7 +105,7 @@ def _log_iv_parts(special: ModuleType, order: int, region: int, v: Value, x: Val
     return cumulant(order, c, lambda i, j: (-t, np.cosh(t))[j] if i + j == 1 else 0.0)
 
 
-def log_iv(special: ModuleType, v: Value, x: Value) -> Value:
+def log_iv(special: ModuleType, v: Plain, x: Plain) -> Plain:
     """The logarithm of the modified Bessel function of the first kind, also where the function
     itself overflows or underflows.
     """
@@ -124,7 +124,7 @@ def log_iv(special: ModuleType, v: Value, x: Value) -> Value:
     return np.where((v == np.inf) & (x >= 0) & np.isfinite(x), -np.inf, result)
 
 
-def _log_iv_at(special: ModuleType, region: int, v: Value, x: Value) -> Value:
+def _log_iv_at(special: ModuleType, region: int, v: Plain, x: Plain) -> Plain:
     if region == 1:  # the logarithms of the leading term, and of the sum of all terms over it
         terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
         return v * np.log(0.5 * x) - log_rising(special, 1.0, v) + np.log1p(np.sum(terms, axis=1))
@@ -139,7 +139,7 @@ def _log_iv_at(special: ModuleType, region: int, v: Value, x: Value) -> Value:
     return _log_iv_small(region == 4, v, x)
 
 
-def _log_iv_small(hump: bool, v: Value, x: Value) -> Value:
+def _log_iv_small(hump: bool, v: Plain, x: Plain) -> Plain:
     paths = _iv_path(v[:, None], x[:, None], straight=False, hump=hump)
     return (
         np.hypot(v, x)
@@ -148,7 +148,7 @@ def _log_iv_small(hump: bool, v: Value, x: Value) -> Value:
     )
 
 
-def _iv_terms(v: Value, x: Value) -> Value:
+def _iv_terms(v: Plain, x: Plain) -> Plain:
     # I(v, x) = sum over k of (x / 2)**(2 k + v) / (k! gamma(v + k + 1)); the terms, over the first
     # one.
     k = np.arange(11.0)
@@ -157,10 +157,10 @@ def _iv_terms(v: Value, x: Value) -> Value:
     )
 
 
-def _iv_series(special: ModuleType, v: Value, x: Value) -> tuple[Value, Derivative]:
+def _iv_series(special: ModuleType, v: Plain, x: Plain) -> tuple[Plain, Derivative]:
     k, terms = np.arange(11.0), _iv_terms(v, x)
 
-    def derivative(i: int, j: int) -> Value:
+    def derivative(i: int, j: int) -> Plain:
         # The derivatives of (2 k + v) log(x / 2) - log gamma(v + k + 1).
         logarithm = np.log(0.5 * x) if j == 0 else (-1.0) ** (j + 1) * factorial(j - 1) / x**j
         if i == 0:
@@ -176,7 +176,7 @@ def _iv_series(special: ModuleType, v: Value, x: Value) -> tuple[Value, Derivati
     return terms, derivative
 
 
-def _iv_path(v: Value, x: Value, straight: bool, hump: bool) -> Iterator[tuple[Value, Value]]:
+def _iv_path(v: Plain, x: Plain, straight: bool, hump: bool) -> Iterator[tuple[Plain, Plain]]:
     for angle, sine, weight in _angles(np.hypot(v, x), hump):
         if straight:
             yield (
@@ -195,7 +195,7 @@ def _iv_path(v: Value, x: Value, straight: bool, hump: bool) -> Iterator[tuple[V
             )
 
 
-def _steepest(v: Value, x: Value, angle: Value, sine: Value, weight: Value) -> tuple[Value, Value]:
+def _steepest(v: Plain, x: Plain, angle: Plain, sine: Plain, weight: Plain) -> tuple[Plain, Plain]:
     # On the path t = T + i A with sinh T = (v / x) A / sin A the exponent is real, and largest at A
     # = 0.
     near = np.minimum(angle, 1.0)
@@ -223,7 +223,7 @@ def _steepest(v: Value, x: Value, angle: Value, sine: Value, weight: Value) -> t
     ) + growth + 1j * angle
 
 
-def _sinh_less(t: Value) -> Value:
+def _sinh_less(t: Plain) -> Plain:
     """``sinh(t) - t``."""
     near = np.clip(t, -1.0, 1.0)
     return np.where(
@@ -231,7 +231,7 @@ def _sinh_less(t: Value) -> Value:
     )
 
 
-def _angles(width: Value, hump: bool) -> Iterator[tuple[Value, Value, Value]]:
+def _angles(width: Plain, hump: bool) -> Iterator[tuple[Plain, Plain, Plain]]:
     """Nodes from 0 to pi, their sines, and weights."""
     if hump:
         nodes, weights = gauss(48)
@@ -246,22 +246,22 @@ def _angles(width: Value, hump: bool) -> Iterator[tuple[Value, Value, Value]]:
 
 
 def _half_line(
-    start: Value, corner: Value, beyond: Value, flat: bool = False
-) -> Iterator[tuple[Value, Value]]:
+    start: Plain, corner: Plain, beyond: Plain, flat: bool = False
+) -> Iterator[tuple[Plain, Plain]]:
     """Nodes from `start` over `corner` to `corner + beyond`, and weights."""
     nodes, weights = double_exponential() if flat else gauss(32)
     for low, length in ((start, corner - start), (corner, beyond)):
         yield low + length * nodes, length * weights
 
 
-def _log_iv_reflected(special: ModuleType, order: int, v: Value, x: Value) -> Value:
+def _log_iv_reflected(special: ModuleType, order: int, v: Plain, x: Plain) -> Plain:
     """At the order -v: I(-v) = I(v) + (2 / pi) sin(pi v) K(v)."""
     whole = np.round(v)
     sign, angle = 1.0 - 2.0 * (whole % 2.0), pi * (v - whole)
     sines = [sign * f for f in (np.sin(angle), np.cos(angle), -np.sin(angle), -np.cos(angle))]
     first, second = special.ive(v, x), special.kve(v, x) * np.exp(-2.0 * x) * (2.0 / pi)
 
-    def derivative(i: int, j: int) -> Value:
+    def derivative(i: int, j: int) -> Plain:
         total = first * bell(i, j, lambda p, q: log_iv_derivative(special, 10 * p + q, v, x))
         for k in range(i + 1):
             other = second * bell(
@@ -278,7 +278,7 @@ def _log_iv_reflected(special: ModuleType, order: int, v: Value, x: Value) -> Va
 # K(v, x) is the integral of exp(-x cosh t) cosh(v t) from 0 to infinity.
 
 
-def log_kv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> Value:
+def log_kv_derivative(special: ModuleType, order: Plain, v: Plain, x: Plain) -> Plain:
     """The derivative with respect to v and x of the logarithm of K(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)
@@ -287,7 +287,7 @@ def log_kv_derivative(special: ModuleType, order: Value, v: Value, x: Value) -> 
     return np.where(order == 0, np.log(special.kve(v, x)) - x, result)
 
 
-def _log_kv_parts(order: int, flat: int, v: Value, x: Value) -> Value:
+def _log_kv_parts(order: int, flat: int, v: Plain, x: Plain) -> Plain:
     sign = np.where(v < 0, -1.0, 1.0) ** (order // 10)
     v, x = np.abs(v)[:, None], x[:, None]
     width, peak = np.hypot(v, x), np.arcsinh(v / x)
@@ -303,7 +303,7 @@ def _log_kv_parts(order: int, flat: int, v: Value, x: Value) -> Value:
     off = t - peak
     fall = np.where(off < -1.0, v * -off + x * np.cosh(t) - width, _kv_fall(width, v, off)[0])
 
-    def derivative(i: int, j: int) -> Value:
+    def derivative(i: int, j: int) -> Plain:
         # The derivatives of log cosh(v t) - x cosh t.
         if i == 0:
             return -np.cosh(np.minimum(t, 700.0)) if j == 1 else 0.0
@@ -312,7 +312,7 @@ def _log_kv_parts(order: int, flat: int, v: Value, x: Value) -> Value:
     return sign * cumulant(order, weight * np.exp(-fall) * (1.0 + np.exp(-2.0 * v * t)), derivative)
 
 
-def _kv_fall(width: Value, v: Value, off: Value) -> tuple[Value, Value]:
+def _kv_fall(width: Plain, v: Plain, off: Plain) -> tuple[Plain, Plain]:
     """How far the exponent has fallen from its peak, and the slope of the fall."""
     rest = 2.0 * np.sinh(0.5 * off) ** 2
     return width * rest + v * _sinh_less(off), width * np.sinh(off) + v * rest

@@ -16,14 +16,14 @@ from varmat.functions.special.further_rows import of_scipy, row
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
 _DEGREE = "the degree x"
 
 
-def _evaluated(special: ModuleType, name: str, n: Value, *values: Value) -> Value:
+def _evaluated(special: ModuleType, name: str, n: Plain, *values: Plain) -> Plain:
     """A polynomial. For a negative degree it is zero, like the derivative of a constant, or nan for
     Chebyshev's.
     """
@@ -47,7 +47,7 @@ def _polynomial(
     slope: str,
     about: str,
     reference: str,
-    points: Value,
+    points: Plain,
     parameters: tuple[str, ...] = (),
     domain: str = "",
     in_parameter: str = "",
@@ -68,13 +68,13 @@ def _polynomial(
     )
 
 
-def _in_parameter(kind: str, order: int, n: int, a: Value, x: Value) -> Value:
+def _in_parameter(kind: str, order: int, n: int, a: Plain, x: Plain) -> Plain:
     """The derivative of some order in the parameter, by the recurrence with an infinitesimal e
     added to the parameter.
     """
     zero = np.zeros_like(x)
 
-    def times(c: Value, slope: float, p: list[Value]) -> list[Value]:  # (c + slope e) p
+    def times(c: Plain, slope: float, p: list[Plain]) -> list[Plain]:  # (c + slope e) p
         return [c * p[k] + (slope * p[k - 1] if k else zero) for k in range(order + 1)]
 
     before, here = [zero] * (order + 1), [zero + 1.0, *[zero] * order]
@@ -93,7 +93,7 @@ def _in_parameter(kind: str, order: int, n: int, a: Value, x: Value) -> Value:
 def _derivative_row(name: str, kind: str, slope: str, reference: str) -> None:
     """The row of the derivatives in the parameter."""
 
-    def value(_: Value, *values: Value) -> Value:
+    def value(_: Plain, *values: Plain) -> Plain:
         order, n, a, x = np.broadcast_arrays(*values)
         code = np.where((n >= 0) & (n == np.rint(n)) & (n < 1e5), order * 1e5 + n, 0.0)
         inside = (code == order * 1e5 + n) & np.isfinite(a + x)

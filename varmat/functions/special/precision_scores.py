@@ -35,7 +35,7 @@ from varmat.functions.special.gamma_differences import (
 from varmat.functions.special.series import ASYMPTOTIC, ODD, line_series, log_less_line
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Value
+    from varmat.typing import Function, Plain
 
 __all__: list[str] = []
 
@@ -48,17 +48,17 @@ _FIVE, _THREE = ODD[:5], ODD[:3]
 _DISPERSED, _COMMON = 250.0, 0.004
 
 
-def less_line(log: Value, less_one: Value) -> Value:
+def less_line(log: Plain, less_one: Plain) -> Plain:
     """A logarithm less the first term of its series; the argument may underflow."""
     return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
 
 
-def _series(u: Value, terms: tuple[float, ...] = _FIVE) -> Value:
+def _series(u: Plain, terms: tuple[float, ...] = _FIVE) -> Plain:
     """``log(1 + u) - u`` where u is near 0."""
     return line_series(u / (2.0 + u), u, terms)
 
 
-def _log1m_less_line(special: ModuleType, x: Value, y: Value, phi: Value) -> Value:
+def _log1m_less_line(special: ModuleType, x: Plain, y: Plain, phi: Plain) -> Plain:
     bound = _COMMON if np.ndim(phi) == 0 and phi <= _DISPERSED else _NEAR
     if np.minimum.reduce(x, axis=None, initial=1.0) >= bound:
         return x - y
@@ -72,7 +72,7 @@ def _log1m_less_line(special: ModuleType, x: Value, y: Value, phi: Value) -> Val
     return result
 
 
-def _log1m_less_line_straight(x: Value, y: Value, phi: Value) -> Value:
+def _log1m_less_line_straight(x: Plain, y: Plain, phi: Plain) -> Plain:
     return np.where(x < _NEAR, _series(-x), x - y)
 
 
@@ -80,11 +80,11 @@ def _log1m_less_line_of_numbers(x: float, y: float, phi: float) -> float:
     return float(_series(-x)) if x < _NEAR else x - y
 
 
-def _digamma_difference(special: ModuleType, x: Value, n: Value) -> Value:
+def _digamma_difference(special: ModuleType, x: Plain, n: Plain) -> Plain:
     return special.psi(x + n) - special.psi(x)
 
 
-def _digamma_less_line(special: ModuleType, x: Value, n: Value) -> Value:
+def _digamma_less_line(special: ModuleType, x: Plain, n: Plain) -> Plain:
     near = x < ASYMPTOTIC
     if np.all(near):
         return np.where(n > 1.0, _digamma_difference(special, x, n) - n / x, 0.0)
@@ -97,15 +97,15 @@ def _digamma_less_line(special: ModuleType, x: Value, n: Value) -> Value:
     return result
 
 
-def _digamma_less_line_far(x: Value, n: Value) -> Value:
+def _digamma_less_line_far(x: Plain, n: Plain) -> Plain:
     return digamma_excess_far(x, n) + _log1p_less_line(n / x)
 
 
-def _log1p_less_line(u: Value) -> Value:
+def _log1p_less_line(u: Plain) -> Plain:
     return np.where(u < _NEAR, _series(u), np.log1p(u) - u)
 
 
-def _digamma_less_line_straight(x: Value, n: Value) -> Value:
+def _digamma_less_line_straight(x: Plain, n: Plain) -> Plain:
     near = x < ASYMPTOTIC
     y = np.where(near, x + ASYMPTOTIC, x)
     line = n / y
@@ -127,13 +127,13 @@ def _digamma_less_line_of_numbers(x: float, n: float) -> float:
 
 def _score(
     difference: Function,
-    n: Value,
-    phi: Value,
-    p: Value,
-    softplus: Value,
-    d: Value,
-    log_ratio: Value,
-) -> Value:
+    n: Plain,
+    phi: Plain,
+    p: Plain,
+    softplus: Plain,
+    d: Plain,
+    log_ratio: Plain,
+) -> Plain:
     """In the second way, for the counts 0 and 1 in the first, given the differences of digamma
     functions, ``-log(1 - p)`` and ``log(1 + d)``.
     """
@@ -145,13 +145,13 @@ def _score(
     return np.where(n > 1.0, excess + less_line(log_ratio, d), few)
 
 
-def _of_mean(difference: Function, n: Value, mu: Value, phi: Value) -> Value:
+def _of_mean(difference: Function, n: Plain, mu: Plain, phi: Plain) -> Plain:
     total = mu + phi
     d, log_ratio = (n - mu) / total, np.log((n + phi) / total)
     return _score(difference, n, phi, mu / total, np.log1p(mu / phi), d, log_ratio)
 
 
-def _of_log_mean(difference: Function, n: Value, eta: Value, phi: Value) -> Value:
+def _of_log_mean(difference: Function, n: Plain, eta: Plain, phi: Plain) -> Plain:
     t = eta - np.log(phi)
     p, q, e = _chances(t)
     softplus = np.maximum(t, 0.0) + np.log1p(e)
@@ -159,13 +159,13 @@ def _of_log_mean(difference: Function, n: Value, eta: Value, phi: Value) -> Valu
     return _score(difference, n, phi, p, softplus, n * q / phi - p, log_ratio)
 
 
-def _chances(t: Value) -> tuple[Value, Value, Value]:
+def _chances(t: Plain) -> tuple[Plain, Plain, Plain]:
     """The probability whose log odds are t, its complement, and ``exp(-|t|)``."""
     e = np.exp(-np.abs(t))
     return np.where(t > 0.0, 1.0, e) / (1.0 + e), np.where(t > 0.0, e, 1.0) / (1.0 + e), e
 
 
-def _in_log_mean(special: ModuleType, n: Value, eta: Value, phi: Value) -> Value:
+def _in_log_mean(special: ModuleType, n: Plain, eta: Plain, phi: Plain) -> Plain:
     p, q, _ = _chances(eta - np.log(phi))
     return n * q - phi * p
 
@@ -182,7 +182,7 @@ def _row(
 
 
 def _score_row(name: str, formula: Function, *partials: str, doc: str) -> Elementwise:
-    def computed(special: ModuleType, *values: Value) -> Value:
+    def computed(special: ModuleType, *values: Plain) -> Plain:
         return formula(partial(_digamma_difference, special), *values)
 
     straight = partial(formula, partial(zeta_difference_straight, 1.0))

@@ -24,7 +24,7 @@ from varmat.functions.special.series import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__ = [
     "digamma_excess",
@@ -36,12 +36,12 @@ __all__ = [
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def _tail(x: Value) -> Value:
+def _tail(x: Plain) -> Plain:
     """The terms after ``0.5 log(2 pi / x)`` of Stirling's series, from ASYMPTOTIC on."""
     return polynomial(1.0 / (x * x), STIRLING) / x
 
 
-def _log_gamma_excess(special: ModuleType, x: Value) -> Value:
+def _log_gamma_excess(special: ModuleType, x: Plain) -> Plain:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near) - near * (np.log(near) - 1.0)
     return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI - 0.5 * np.log(far) + _tail(far))
@@ -53,7 +53,7 @@ def _log_gamma_excess_of_number(x: float) -> float:
     return HALF_LOG_TWO_PI - 0.5 * math.log(x) + float(_tail(x))
 
 
-def _log_factorial_excess(special: ModuleType, x: Value) -> Value:
+def _log_factorial_excess(special: ModuleType, x: Plain) -> Plain:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near + 1.0) - special.xlogy(near, near) + near
     return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI + 0.5 * np.log(far) + _tail(far))
@@ -65,7 +65,7 @@ def _log_factorial_excess_of_number(x: float) -> float:
     return HALF_LOG_TWO_PI + 0.5 * math.log(x) + float(_tail(x))
 
 
-def _derivative(special: ModuleType, n: Value, x: Value) -> Value:
+def _derivative(special: ModuleType, n: Plain, x: Plain) -> Plain:
     """The derivative of order n of `log_gamma_excess`. From order 2 on it is the difference of
     Hurwitz' zeta function and a power.
     """
@@ -74,7 +74,7 @@ def _derivative(special: ModuleType, n: Value, x: Value) -> Value:
     # That power is the first term of the Euler-Maclaurin series of the zeta function, so it is left
     # out.
     series = 0.5 * far**-order
-    rising: Value = order
+    rising: Plain = order
     for k, coefficient in enumerate(EULER_MACLAURIN):
         series = series + coefficient * rising * far ** -(order + 2.0 * k + 1.0)
         rising = rising * (order + 2.0 * k + 1.0) * (order + 2.0 * k + 2.0)
@@ -88,7 +88,7 @@ def _derivative(special: ModuleType, n: Value, x: Value) -> Value:
     )
 
 
-def _digamma_excess(special: ModuleType, x: Value) -> Value:
+def _digamma_excess(special: ModuleType, x: Plain) -> Plain:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     inverse = 1.0 / far
     series = -inverse * (0.5 + inverse * polynomial(inverse * inverse, DIGAMMA))

@@ -15,7 +15,7 @@ from varmat.functions.special.further_rows import inverse, of_scipy, row
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Value
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
@@ -26,7 +26,7 @@ __all__: list[str] = []
 _FAR = 8.0
 
 
-def _faddeeva(special: ModuleType, code: int, a: Value, b: Value) -> Value:
+def _faddeeva(special: ModuleType, code: int, a: Plain, b: Plain) -> Plain:
     order, imaginary = divmod(code, 2)
     z = a + 1j * b
     near, previous = special.wofz(z), np.zeros_like(z)
@@ -130,16 +130,16 @@ _BERNOULLI = (
 )
 
 
-def _product(p: list[Value], q: list[Value]) -> list[Value]:
+def _product(p: list[Plain], q: list[Plain]) -> list[Plain]:
     """The product of two Taylor polynomials, to the same order."""
     return [sum(p[i] * q[k - i] for i in range(k + 1)) for k in range(len(p))]
 
 
-def zeta_derivative(order: int, s: Value, a: Value) -> Value:
+def zeta_derivative(order: int, s: Plain, a: Plain) -> Plain:
     """The derivative of Hurwitz' zeta function with respect to s, without the term 1 if a is 1."""
     n = 12
 
-    def power(base: Value) -> list[Value]:  # base**-(s + e), in powers of e
+    def power(base: Plain) -> list[Plain]:  # base**-(s + e), in powers of e
         return [np.power(base, -s) * (-np.log(base)) ** k / factorial(k) for k in range(order + 1)]
 
     one = [0.0 * s + 1.0, *[0.0 * s] * order]
@@ -210,7 +210,7 @@ row(
 
 
 @cache
-def _hermite(n: int) -> Value:
+def _hermite(n: int) -> Plain:
     return np.polynomial.hermite.Hermite.basis(n).convert(kind=np.polynomial.Polynomial).coef
 
 
@@ -226,9 +226,9 @@ def _inward(n: int, c: float) -> tuple[float, ...]:
     return tuple(p.coef)
 
 
-def kolmogorov_derivative(order: int, x: Value) -> Value:
+def kolmogorov_derivative(order: int, x: Plain) -> Plain:
     """The derivative of order 1, 2, ... of the probability above x."""
-    above: Value = 0.0
+    above: Plain = 0.0
     far = np.maximum(x, 0.8)
     for k in range(1, 12):
         root = np.sqrt(2.0) * k
@@ -237,7 +237,7 @@ def kolmogorov_derivative(order: int, x: Value) -> Value:
         ) ** order * np.polynomial.polynomial.polyval(root * far, _hermite(order)) * np.exp(
             -((root * far) ** 2)
         )
-    below: Value = 0.0
+    below: Plain = 0.0
     u = 1.0 / np.minimum(x, 0.9)
     for k in range(1, 8):
         c = (2.0 * k - 1.0) ** 2 * np.pi**2 / 8.0
@@ -283,7 +283,7 @@ inverse(
 # 1) (1 - x - j / n)**(n - j).
 
 
-def _smirnov(order: int, n: int, x: Value) -> Value:
+def _smirnov(order: int, n: int, x: Plain) -> Plain:
     """The derivative of order 0, 1, ... in x."""
     total = np.zeros(x.shape)
     for j in range(n):
@@ -313,7 +313,7 @@ def _smirnov(order: int, n: int, x: Value) -> Value:
     return total
 
 
-def _smirnov_derivative(special: ModuleType, order: Value, n: Value, x: Value) -> Value:
+def _smirnov_derivative(special: ModuleType, order: Plain, n: Plain, x: Plain) -> Plain:
     order, n, x = np.broadcast_arrays(order, n, x)
     inside = (x > 0) & (x < 1) & (n == np.rint(n)) & (n > 0)
     code = np.where(inside, order * 1e6 + n, 0.0)

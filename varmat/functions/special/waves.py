@@ -17,7 +17,7 @@ from varmat.functions.special.further_rows import ANSWERS, NOTES, ROWS_OF, of_sc
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Setting, Value
+    from varmat.typing import Plain, Setting
 
 __all__: list[str] = []
 
@@ -27,7 +27,7 @@ _MOST = 1e5
 
 
 def eigenvalue_derivative(
-    diagonal: Value, change: Value, q: float, index: int, order: int
+    diagonal: Plain, change: Plain, q: float, index: int, order: int
 ) -> float:
     """The derivative of some order in q of an eigenvalue of ``diag(diagonal) + q * change``, by
     perturbation theory.
@@ -47,7 +47,7 @@ def eigenvalue_derivative(
 # Mathieu functions, as Fourier series of period pi or 2 pi, even or odd.
 
 
-def _mathieu(code: int, m: Value, q: Value) -> Value:
+def _mathieu(code: int, m: Plain, q: Plain) -> Plain:
     order, odd = divmod(code, 2)
     return np.array(
         [
@@ -70,7 +70,7 @@ def _mathieu_derivative(order: int, odd: bool, m: int, q: float) -> float:
     )
 
 
-def _mathieu_values(s: ModuleType, x: Value, y: Value, z: Value) -> Value:
+def _mathieu_values(s: ModuleType, x: Plain, y: Plain, z: Plain) -> Plain:
     x, y, z = np.broadcast_arrays(x, y, z)
     return on_domain(_mathieu, x, (np.abs(z) <= _MOST) & (y >= np.fmod(x, 2.0)) & (y <= 1e3), y, z)
 
@@ -111,7 +111,7 @@ _NUMERICAL = "The value is of the library specfun"
 
 
 def _mathieu_pair(
-    name: str, value: str, curve: str, about: str, unit: str, points: Value, **settings: Setting
+    name: str, value: str, curve: str, about: str, unit: str, points: Plain, **settings: Setting
 ) -> None:
     """The rows of a Mathieu function and of its derivative; `unit` is that of the argument."""
     curve = curve.replace("VALUE", f"{value}(x, y)")
@@ -140,7 +140,7 @@ def _mathieu_pair(
     results(name, f, p, note=_NUMERICAL)
 
 
-def _part(name: str, k: int) -> Value:
+def _part(name: str, k: int) -> Plain:
     return of_scipy(lambda s, *values: getattr(s, name)(*values)[k])
 
 
@@ -176,7 +176,7 @@ for _name, _value, _about in (
 # for oblate ones.
 
 
-def _spheroidal(code: int, m: Value, n: Value, q: Value) -> Value:
+def _spheroidal(code: int, m: Plain, n: Plain, q: Plain) -> Plain:
     return np.array(
         [
             _spheroidal_derivative(code, int(i), int(k), float(p))
@@ -191,7 +191,7 @@ def _spheroidal_derivative(order: int, m: int, n: int, q: float) -> float:
 
     # what multiplication by the argument takes from one degree to the next, for normalised
     # functions
-    def step(k: Value) -> Value:
+    def step(k: Plain) -> Plain:
         return np.sqrt((k * k - m * m) / (4.0 * k * k - 1.0))
 
     off = step(degree[:-1] + 1.0) * step(degree[:-1] + 2.0)
@@ -201,7 +201,7 @@ def _spheroidal_derivative(order: int, m: int, n: int, q: float) -> float:
     return eigenvalue_derivative(degree * (degree + 1.0), change, q, (n - m) // 2, order)
 
 
-def _spheroidal_values(s: ModuleType, x: Value, y: Value, z: Value, w: Value) -> Value:
+def _spheroidal_values(s: ModuleType, x: Plain, y: Plain, z: Plain, w: Plain) -> Plain:
     x, y, z, w = np.broadcast_arrays(x, y, z, w)
     return on_domain(
         _spheroidal, x, (np.abs(w) <= _MOST) & (y >= 0) & (z >= y) & (z <= 1e3), y, z, w
@@ -262,7 +262,7 @@ def _spheroidal_curvature(oblate: bool, angular: bool) -> str:
     )
 
 
-def _check_constants(name: str, *operands: Value) -> None:
+def _check_constants(name: str, *operands: Plain) -> None:
     for title, operand in zip(_HELD, operands, strict=True):
         if is_differentiable(operand):
             raise TypeError(
@@ -276,7 +276,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
     oblate, angular = kind == "obl", which.startswith("ang")
     curve = _spheroidal_curvature(oblate, angular)
 
-    def part(k: int) -> Value:
+    def part(k: int) -> Plain:
         return of_scipy(
             lambda s, both, c, cv, x: getattr(s, f"{name}_cv")(
                 np.floor(both / _BOTH), np.fmod(both, _BOTH), c, cv, x
@@ -310,7 +310,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
         ),
     )
 
-    def of_value(m: Value, n: Value, c: Value, cv: Value, x: Value) -> tuple[Value, ...]:
+    def of_value(m: Plain, n: Plain, c: Plain, cv: Plain, x: Plain) -> tuple[Plain, ...]:
         _check_constants(name, m, n, c, cv)
         modes = _BOTH * np.asarray(m, float) + np.asarray(n, float)
         return tuple(
@@ -318,7 +318,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
             for each in parts
         )
 
-    def of_modes(m: Value, n: Value, c: Value, x: Value) -> tuple[Value, ...]:
+    def of_modes(m: Plain, n: Plain, c: Plain, x: Plain) -> tuple[Plain, ...]:
         import scipy.special
 
         cv = (

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from varmat.programs.ir.program import Array
-    from varmat.typing import Value
 
 # Texts by ufunc or kernel. Numbers alone have some of their own: a choice is a branch, whose other
 # side may be undefined.
