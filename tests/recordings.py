@@ -149,15 +149,14 @@ def _agree(
                     assert x.flags.writeable
                     x.fill(np.nan)
     if many is not None:
-        rows = np.stack([np.concatenate([np.ravel(x) for x in point]) for point in points])
-        values = np.empty(len(rows))
-        made = np.empty((len(rows), sum(v.size for v in program.outputs[1:])))
-        many(rows, values, made, 1)
-        for value, row, true in zip(values, made, expected, strict=True):
-            if np.isfinite(value):
-                whole = [value, row]
-                flat = [true[0], np.concatenate([np.ravel(x) for x in true[1:]])]
-                _demand_close(whole, flat, tolerance, f"{what}, map")
+        rows = [
+            np.stack([np.asarray(x, float) for x in each]) for each in zip(*points, strict=True)
+        ]
+        made = [np.empty((len(points), *v.shape)) for v in program.outputs]
+        many(rows, made, 1)
+        for i, true in enumerate(expected):
+            if np.isfinite(made[0][i]):
+                _demand_close([x[i] for x in made], true, tolerance, f"{what}, map")
 
 
 def _demand_close(found: Any, true: Any, tolerance: float, message: str) -> None:

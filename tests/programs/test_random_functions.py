@@ -18,3 +18,8 @@ def test_small_arrays(statements: int, tens: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_large_arrays(seed: int) -> None:
     check(seed, statements=8, large=True, second=False)
+
+
+def test_steps_that_read_the_same() -> None:
+    """Two products of the same matrices are one step, not a stack of two."""
+    check(5000039, statements=8, second=True)

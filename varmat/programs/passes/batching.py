@@ -324,7 +324,10 @@ class Batching:
         batch, numbers = batch[~strays], numbers[~strays]
         order = self._order(numbers)
         joined = self._batch(step, numbers[order])
-        made = step.kernel.batched(joined) if joined.cost() < joined.n * _alone(step) else None
+        # Steps that read the same become one step by themselves.
+        pays = not all(c.is_shared for c in joined.columns)
+        pays = pays and joined.cost() < joined.n * _alone(step)
+        made = step.kernel.batched(joined) if pays else None
         if made is None:
             self._singles(batch)
         else:
