@@ -194,7 +194,7 @@ def check(seed: int) -> int:
 
 @pytest.mark.parametrize("start", range(0, 200, 20))
 def test_random_recurrences(start: int) -> None:
-    assert sum(map(check, range(start, start + 20))) > 20
+    assert sum(map(check, range(start, start + 20))) >= 10
 
 
 def test_a_program_is_as_long_as_its_source() -> None:

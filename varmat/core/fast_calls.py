@@ -71,7 +71,7 @@ if {is_variable}:
 elif {is_constant}:
     {shortcut}
     tape = self._tape.top
-    {other} = {constant}
+    {other} = other = {constant}
     rule = one
 else:
     return {otherwise}

@@ -62,8 +62,7 @@ CASES = json.loads((Path(__file__).parents[2] / "data" / "elementwise.json").rea
 SCIPY = sorted(
     name
     for name, row in ROWS.items()
-    if getattr(scipy.special, str(row._special), None) is row.ufunc
-    and name not in special_rows.NAMES
+    if getattr(scipy.special, str(row._given), None) is row.ufunc and name not in special_rows.NAMES
 )
 
 

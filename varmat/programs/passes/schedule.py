@@ -138,7 +138,9 @@ class Schedule:
         with np.errstate(over="ignore"):
             groups = self._groups(is_batchable, is_sum)
             self._fixed = self._fixed_tokens(groups)
-            colours = _mixed(groups) + self._of_operands(self._tokens(_ANY))
+            # Sums are alike if the steps that make their terms are of the same groups.
+            of_terms = np.where(is_sum[graph.reader], _mixed(groups[graph.source]), _ANY)
+            colours = _mixed(groups) + self._of_operands(self._tokens(of_terms))
             only, sums = self._terms_of_large_sums(is_sum)
             colours[only] += _mixed(sums + (1 << 42))
             classes = _classes(colours, before, after)
