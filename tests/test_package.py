@@ -25,13 +25,9 @@ PACKAGE = ROOT / "varmat"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Modules that are slow to import and rarely needed. They are imported where they are first used.
 HEAVY = [
-    "scipy.special",
-    "scipy.stats",
-    "scipy.linalg",
-    "scipy.sparse",
-    "scipy.optimize",
+    "scipy.special", "scipy.stats", "scipy.linalg", "scipy.sparse", "scipy.optimize",
     "scipy.integrate",
-]
+]  # fmt: skip
 HEAVY += ["multiprocessing", "concurrent.futures", "socket", "logging", "shutil"]
 HEAVY += ["matplotlib", "pandas", "xarray", "mpmath", "hypothesis", "pytest"]
 # Subpackage or module -> what it may import besides itself. Imports point down.
@@ -53,18 +49,9 @@ BELOW = {
     "parallel": {"core", "programs", "derivatives", "solvers"},
     "scipy": {"core", "functions", "derivatives"},
     "numpy": {"plain_arrays", "core", "complexes", "functions", "derivatives", "scipy"},
-    "models": {
-        "core",
-        "html",
-        "interrupts",
-        "programs",
-        "functions",
-        "derivatives",
-        "densities",
-        "transforms",
-        "parallel",
-    },
-}
+    "models": {"core", "html", "interrupts", "programs", "functions", "derivatives", "densities",
+        "transforms", "parallel"},
+}  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
 MODULE_LINES, FUNCTION_LINES, CORE_LINES = 600, 60, 2425
 

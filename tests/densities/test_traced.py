@@ -25,13 +25,9 @@ ARGUMENTS = {
     "y": -2.5,
 }
 LET = {
-    "z": "(a - x) / y",
-    "scaled": "a / y",
-    "grown": "exp(b)",
-    "twice": "x + x",
-    "both": "a * b",
+    "z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b",
     "three": "a * b * c",
-}
+}  # fmt: skip
 
 # Expression -> the steps on vectors.
 SUMS = {
@@ -132,14 +128,11 @@ def test_numbers_of_any_size() -> None:
 
 
 COUNTS = [
-    (
-        vm.neg_binomial_2_lpmf,
-        "array data, variable, variable",
-        {"log_factorials", "log_rising_factorials", "digamma_less_lines", "tally"},
-    ),
+    (vm.neg_binomial_2_lpmf, "array data, variable, variable",
+        {"log_factorials", "log_rising_factorials", "digamma_less_lines", "tally"}),
     (vm.poisson_lpmf, "array data, variable", {"log_factorials"}),
     (vm.binomial_lpmf, "array data, data, variable", {"log_binomials"}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("row", "kinds", "tables"), COUNTS)

@@ -236,13 +236,10 @@ def written(z, x):
 
 
 def joined(z, x):
-    y = np.stack(
-        [
-            z[1] * x[0] + z[1] * x[1],
-            np.exp(z[0] * x[2]) + z[2] * x[2],
-            z[1] * x[0] * z[2] ** 3 * x[1],
-        ]
-    )
+    y = np.stack([
+        z[1] * x[0] + z[1] * x[1], np.exp(z[0] * x[2]) + z[2] * x[2],
+        z[1] * x[0] * z[2] ** 3 * x[1],
+    ])  # fmt: skip
     return np.sum(y * y * z)
 
 

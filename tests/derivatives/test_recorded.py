@@ -182,12 +182,9 @@ def test_arguments_of_another_structure_are_recorded_anew(agree):
         return p[0] * (sum(p[1]) if isinstance(p[1], list) else p[1]) + 3.0 * sum(p[2:])
 
     points = [
-        {"a": 2.0, "b": 3.0},
-        {"b": 3.0, "a": 2.0},
-        [2.0, 3.0, 4.0],
-        (2.0, 3.0, 4.0),
+        {"a": 2.0, "b": 3.0}, {"b": 3.0, "a": 2.0}, [2.0, 3.0, 4.0], (2.0, 3.0, 4.0),
         [2.0, [3.0, 4.0]],
-    ]
+    ]  # fmt: skip
     agree(f, *((p,) for p in points * 2))
     agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
 
@@ -479,23 +476,14 @@ def test_refusals_of_the_function_itself_are_its_own(recorded):
     assert g(np.array([1.0, 2.0])) is not None
 
 
-@pytest.mark.parametrize(
-    ("f", "message"),
-    [
-        (
-            lambda a: vm.gamma_lpdf(2.0, a, 1.0),
-            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
-        ),
-        (
-            lambda a: vm.gamma_lpdf(Y**2, a, 1.0),
-            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
-        ),
-        (
-            lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)),
-            r"dirichlet_lpdf: .* is -0.5, but must be positive",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("f", "message"), [
+    (lambda a: vm.gamma_lpdf(2.0, a, 1.0),
+        "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
+    (lambda a: vm.gamma_lpdf(Y**2, a, 1.0),
+        "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
+    (lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)),
+        r"dirichlet_lpdf: .* is -0.5, but must be positive"),
+])  # fmt: skip
 def test_arguments_that_do_not_show_in_the_value_are_refused(recorded, f, message):
     """The logarithm of the gamma function is finite at the invalid argument too."""
     g = recorded(f)
@@ -619,21 +607,15 @@ def test_large_arrays_of_few_elements(agree):
     agree(gathered_twice, (np.linspace(0.0, 1.0, 300),), (np.linspace(1.0, 0.5, 300),))
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: np.sum(np.log1p(np.exp(-((0.5 * x - 0.25) ** 2)))) + vm.logsumexp(x * LARGE),
-        lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * LARGE),
-        lambda x: np.sum(np.exp(x.reshape(200, 200).T) @ x[:200]) * np.sum(x * LARGE) ** 2,
-        lambda x: (
-            np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x, LARGE) * x[0]) + x[1:] @ x[:-1]
-        ),
-        lambda x: (
-            vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x)
-        ),
-        lambda x: np.sum(np.cumsum(x) * np.tanh(x)) + np.sum((np.ones((3, 40_000)) * x) ** 2),
-    ],
-)
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(np.log1p(np.exp(-((0.5 * x - 0.25) ** 2)))) + vm.logsumexp(x * LARGE),
+    lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * LARGE),
+    lambda x: np.sum(np.exp(x.reshape(200, 200).T) @ x[:200]) * np.sum(x * LARGE) ** 2,
+    lambda x: (np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x,
+        LARGE) * x[0]) + x[1:] @ x[:-1]),
+    lambda x: (vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x)),
+    lambda x: np.sum(np.cumsum(x) * np.tanh(x)) + np.sum((np.ones((3, 40_000)) * x) ** 2),
+])  # fmt: skip
 def test_large_arrays(agree, f):
     agree(f, (LARGE,), (LARGE[::-1] + 1.0,))
 

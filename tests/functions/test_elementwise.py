@@ -47,20 +47,8 @@ FREE = {
     for name in NAMES
 }
 EDGES = (
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    0.5,
-    -2.5,
-    1e-300,
-    1e300,
-    800.0,
-    -800.0,
-    math.inf,
-    -math.inf,
-    math.nan,
-)
+    0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 1e300, 800.0, -800.0, math.inf, -math.inf, math.nan,
+)  # fmt: skip
 
 # At the edges these take a millisecond or more for each point.
 SLOW_AT_EDGES = {"hyp2f1", "hyp2f1_da", "hyp2f1_db", "hyp2f1_dc"}
@@ -71,14 +59,9 @@ DIGITS = 50
 # More digits where the value is so close to a constant in the tail that 50 digits do not show the
 # derivative. Fewer where mpmath is slow.
 DIGITS_OF = {
-    "erf": 250,
-    "tanh": 150,
-    "log_ndtr": 150,
-    "arctan": 250,
-    "owens_t": 25,
-    "pseudo_huber": 250,
+    "erf": 250, "tanh": 150, "log_ndtr": 150, "arctan": 250, "owens_t": 25, "pseudo_huber": 250,
     "y1": 30,
-}
+}  # fmt: skip
 # Largest relative errors of values and first derivatives, and of second derivatives.
 FIRST, SECOND = 1e-12, 1e-11
 
@@ -398,12 +381,9 @@ def test_constant_powers_are_products() -> None:
             assert "power" not in {rule.name for rule, *_ in tape}
     with vm.nested() as tape, np.errstate(invalid="ignore"):
         _ = (
-            vm.var(x) ** 2.5,
-            vm.var(x) ** 9,
-            vm.var(x) ** vm.var(3.0),
-            3 ** vm.var(x),
+            vm.var(x) ** 2.5, vm.var(x) ** 9, vm.var(x) ** vm.var(3.0), 3 ** vm.var(x),
             vm.var(x) ** np.array([2, 3]),
-        )
+        )  # fmt: skip
         assert [rule.name for rule, *_ in tape] == ["power"] * 5
     second = vm.hessian(lambda x: np.sum(x**3 + x**-2), x)
     np.testing.assert_allclose(second, np.diag(6.0 * x + 6.0 / x**4), rtol=1e-14)
@@ -473,14 +453,9 @@ OPERATORS = {
     "floordiv": np.floor_divide,
 }
 OTHERS = [
-    2,
-    0.5,
-    np.float64(1.5),
-    np.array([1.5, 0.3]),
-    np.array([[1.5], [0.3]]),
-    np.array([2, 3]),
+    2, 0.5, np.float64(1.5), np.array([1.5, 0.3]), np.array([[1.5], [0.3]]), np.array([2, 3]),
     [2.0, 3.0],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -535,13 +510,9 @@ def test_unary_operators() -> None:
 def test_shapes(function: Any) -> None:
     arity = ROWS[function.__name__].arity
     shapes = [
-        ((0,), ()),
-        ((3, 0), (1, 1)),
-        ((2, 1, 3), (4, 1)),
-        ((1,), (2, 3)),
-        ((), (2,)),
+        ((0,), ()), ((3, 0), (1, 1)), ((2, 1, 3), (4, 1)), ((1,), (2, 3)), ((), (2,)),
         ((2, 3), (2, 3)),
-    ]
+    ]  # fmt: skip
     for first, second in shapes:
         args = [
             0.5 + np.arange(math.prod(shape)).reshape(shape)

@@ -53,15 +53,12 @@ def test_values_are_its_own() -> None:
     np.testing.assert_array_equal(a.val.toarray(), DENSE)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        scipy.sparse.coo_matrix,
-        scipy.sparse.csc_array,
-        lambda x: vm.var(x),
-        lambda x: vm.var(x).pattern,
-    ],
-)
+@pytest.mark.parametrize("make", [
+    scipy.sparse.coo_matrix,
+    scipy.sparse.csc_array,
+    lambda x: vm.var(x),
+    lambda x: vm.var(x).pattern,
+])  # fmt: skip
 def test_patterns(make: Any) -> None:
     np.testing.assert_array_equal(sparse(A.data, make(A)).val.toarray(), DENSE)
 
