@@ -16,14 +16,11 @@ import varmat as vm
 
 # What is done with a value beside a sum of the arguments, so that a bad value is hidden.
 HIDDEN = {
-    "unused": lambda value, s: s,
-    "times zero": lambda value, s: 0.0 * value + s,
-    "fmin": np.fmin,
-    "fmax": np.fmax,
-    "where": lambda value, s: np.where(s < 1e300, s, value),
-    "compared": lambda value, s: np.where(value > 0.0, s, 2.0 * s),
-    "rounded": lambda value, s: np.floor(value) + s,
-}
+    "unused": lambda value, s: s, "times zero": lambda value, s: 0.0 * value + s, "fmin": np.fmin,
+    "fmax": np.fmax, "where": lambda value, s: np.where(s < 1e300, s, value),
+    "compared": lambda value, s: np.where(value > 0.0, s, 2.0 * s), "rounded": lambda value,
+    s: np.floor(value) + s,
+}  # fmt: skip
 BAD = (math.nan, math.inf, -1.5, 2.5)
 # A function, its arguments, and the places of those that may be variables.
 CASES: dict[str, tuple[Any, Any, list[int]]] = {}

@@ -18,12 +18,9 @@ from varmat.programs.passes import without_dead_steps
 from varmat.programs.run.emit import function_of_program
 
 ARGUMENTS = {
-    "a": np.array([1.5, -0.3, 2.0]),
-    "b": np.array([0.2, 1.1, -0.7]),
-    "c": np.array([0.4, 3.0, 1.2]),
-    "x": 0.8,
-    "y": -2.5,
-}
+    "a": np.array([1.5, -0.3, 2.0]), "b": np.array([0.2, 1.1, -0.7]),
+    "c": np.array([0.4, 3.0, 1.2]), "x": 0.8, "y": -2.5,
+}  # fmt: skip
 LET = {
     "z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b",
     "three": "a * b * c",

@@ -30,7 +30,7 @@ FUNCTIONALS = {
         f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
     ),
     "vjp": lambda f, x: vm.vjp(f, x)[1](1.0)[0],
-    "recorded": lambda f, x: vm.recorded(f)(x)[1],
+    "recorded": lambda f, x: vm.recorded(f, runner="numpy")(x)[1],
 }
 every_functional = pytest.mark.parametrize("functional", FUNCTIONALS.values(), ids=FUNCTIONALS)
 
