@@ -444,14 +444,9 @@ def test_scalars_follow_ieee_arithmetic_in_silence(name: str) -> None:
 
 # Operator -> function. Every operator also works in place (operator.iadd, ...).
 OPERATORS = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.divide,
-    "pow": np.power,
-    "mod": np.remainder,
-    "floordiv": np.floor_divide,
-}
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+    "mod": np.remainder, "floordiv": np.floor_divide,
+}  # fmt: skip
 OTHERS = [
     2, 0.5, np.float64(1.5), np.array([1.5, 0.3]), np.array([[1.5], [0.3]]), np.array([2, 3]),
     [2.0, 3.0],

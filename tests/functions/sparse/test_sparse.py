@@ -265,11 +265,8 @@ def test_against_stan(entry: Any) -> None:
         for found, true in zip(made[1:], entry["output"][1:], strict=True):
             np.testing.assert_array_equal(found, true)
         entry = {
-            **entry,
-            "tuple": False,
-            "output": entry["output"][0],
-            "weights": entry["weights"][0],
-        }
+            **entry, "tuple": False, "output": entry["output"][0], "weights": entry["weights"][0],
+        }  # fmt: skip
         stan.check(lambda a: f(a)[0], entry, rtol=1e-15)
         return
     stan.check(f, entry, rtol=1e-15)

@@ -22,42 +22,21 @@ from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
 # Names of the same object.
 ALIASES = {
-    "gammaln": "lgamma",
-    "digamma": "psi",
-    "gamma": "tgamma",
-    "betaln": "lbeta",
-    "poch": "rising_factorial",
-    "lchoose": "binomial_coefficient_log",
-    "gammainc": "gamma_p",
-    "gammaincc": "gamma_q",
-    "betainc": "inc_beta",
-    "betaincinv": "inv_inc_beta",
-    "hyp2f1": "hypergeometric_2F1",
-    "erfcinv": "inv_erfc",
-    "ndtr": "Phi",
-    "ndtri": "inv_Phi std_normal_qf",
-    "ndtri_exp": "std_normal_log_qf",
-    "expit": "inv_logit",
-    "log_expit": "log_inv_logit",
-    "xlogy": "lmultiply multiply_log",
-    "jv": "bessel_first_kind",
-    "yv": "bessel_second_kind",
-    "iv": "modified_bessel_first_kind",
+    "gammaln": "lgamma", "digamma": "psi", "gamma": "tgamma", "betaln": "lbeta",
+    "poch": "rising_factorial", "lchoose": "binomial_coefficient_log", "gammainc": "gamma_p",
+    "gammaincc": "gamma_q", "betainc": "inc_beta", "betaincinv": "inv_inc_beta",
+    "hyp2f1": "hypergeometric_2F1", "erfcinv": "inv_erfc", "ndtr": "Phi",
+    "ndtri": "inv_Phi std_normal_qf", "ndtri_exp": "std_normal_log_qf", "expit": "inv_logit",
+    "log_expit": "log_inv_logit", "xlogy": "lmultiply multiply_log", "jv": "bessel_first_kind",
+    "yv": "bessel_second_kind", "iv": "modified_bessel_first_kind",
     "kv": "modified_bessel_second_kind",
-}
+}  # fmt: skip
 # Stan's names for functions that NumPy calls otherwise.
 STAN = {
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "atanh": np.arctanh,
-    "elt_divide": np.divide,
-    "elt_multiply": np.multiply,
-    "pow": np.power,
-}
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
+    "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "elt_divide": np.divide,
+    "elt_multiply": np.multiply, "pow": np.power,
+}  # fmt: skip
 CASES = json.loads((Path(__file__).parents[2] / "data" / "elementwise.json").read_text())["cases"]
 SCIPY = sorted(
     name
