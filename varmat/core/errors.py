@@ -69,6 +69,18 @@ class DataError(DomainError):
     is_recoverable = False
 
 
+class LostDerivativeError(TypeError):
+    """A variable would become a plain number or array, without its derivative."""
+
+
+def raise_hidden(error: ValueError) -> None:
+    """Raise the refusal that NumPy hides if a variable is assigned to an element of a plain array,
+    because it says the remedy.
+    """
+    if isinstance(error.__cause__, LostDerivativeError):
+        raise error.__cause__ from None
+
+
 class ShapeError(ValueError):
     """The shapes of the arguments do not fit the function or each other."""
 

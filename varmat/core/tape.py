@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.arena import LARGE, Arena, Mark
-from varmat.core.errors import TapeError
+from varmat.core.errors import TapeError, raise_hidden
 
 if TYPE_CHECKING:
     from varmat.core.dual import Level
@@ -266,6 +266,9 @@ def nested() -> Iterator[Tape]:
     tape = open_scope()
     try:
         yield tape
+    except ValueError as error:
+        raise_hidden(error)
+        raise
     finally:
         try:
             close_scope(tape)
