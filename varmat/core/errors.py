@@ -69,15 +69,18 @@ class DataError(DomainError):
     is_recoverable = False
 
 
-class LostDerivativeError(TypeError):
-    """A variable would become a plain number or array, without its derivative."""
+def lost_derivative(text: str) -> TypeError:
+    """The refusal to make a plain number or array of a variable."""
+    error = TypeError(text)
+    error.remedy = True  # type: ignore[attr-defined]
+    return error
 
 
 def raise_hidden(error: ValueError) -> None:
     """Raise the refusal that NumPy hides if a variable is assigned to an element of a plain array,
     because it says the remedy.
     """
-    if isinstance(error.__cause__, LostDerivativeError):
+    if hasattr(error.__cause__, "remedy"):
         raise error.__cause__ from None
 
 

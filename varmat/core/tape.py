@@ -196,7 +196,7 @@ def join(tape: Tape, other: Tape) -> Tape:
     # Accessing `.arena` raises if a tape was recovered.
     _ = top.arena, other.top.arena
     raise TapeError(
-        "variables of two threads meet in one operation; a variable belongs to the thread that "
+        "one operation uses variables from two threads; a variable belongs to the thread that "
         "made it"
     )
 
