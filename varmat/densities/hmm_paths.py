@@ -77,7 +77,7 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
     check_simplex("hmm_viterbi", values[2], "rho")
     logs, log_gamma = filtered("hmm_viterbi", np.maximum, *values)
     states = np.empty((*logs[-1].shape[:-1], len(logs)), np.int64)
-    later = 0.0
+    later = np.zeros(())
     for t in range(len(logs) - 1, -1, -1):
         states[..., t] = np.argmax(logs[t] + later, axis=-1)
         later = into(log_gamma, states[..., t])
@@ -119,6 +119,7 @@ def into(log_gamma: np.ndarray, states: np.ndarray) -> np.ndarray:
     """The log probabilities of moving from each state into given ones."""
     columns = np.swapaxes(log_gamma, -1, -2)
     if columns.ndim == 2:
-        return columns[states]
+        columns = columns[states]
+        return columns
     columns = np.broadcast_to(columns, (*states.shape, *columns.shape[-2:]))
     return np.take_along_axis(columns, states[..., None, None], axis=-2)[..., 0, :]
