@@ -367,13 +367,10 @@ BAD_FOR_ONE_STEP = {
 SOLVERS = {
     "integrate_ode_rk45": ("integrate_ode_rk45", None),
     "ode_ckrk": ("ode_ckrk", None),
-    **{
-        f"{name} of {backend}": (name, backend)
-        for name in ("ode_bdf", "ode_adams")
-        for backend in ("SUNDIALS", "SciPy")
-    },
+    **{f"{name} of {backend}": (name, backend) for name in ("ode_bdf",
+        "ode_adams") for backend in ("SUNDIALS", "SciPy")},
     "dae of SUNDIALS": ("dae", "SUNDIALS"),
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -505,7 +505,7 @@ class Model(DensityModel):
         ...     return {"y": vm.poisson_rng(rate, rng=rng, size=5)}
         >>> approximation = model.laplace(seed=1, draws=200)
         >>> found = model.sample_posterior_predictive(approximation, simulate, seed=2)
-        >>> found["posterior_predictive"]["y"].shape
+        >>> (replicates := found["posterior_predictive"]["y"]).shape
         (1, 200, 5)
         >>> bool(0.01 < np.mean(replicates.max(axis=-1) >= y.max()) < 0.99)
         True
