@@ -456,7 +456,7 @@ class Model(DensityModel):
     def sample_posterior_predictive(
         self,
         result: ArvizData,
-        simulate: Function,
+        simulate: Function | None = None,
         *,
         seed: int | np.random.Generator | None = None,
         coords: Labels | None = None,
@@ -469,10 +469,11 @@ class Model(DensityModel):
         ----------
         result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
             What `sample` or `laplace` returned, or arrays by name of shape (chains, draws, ...).
-        simulate : callable
-            Called as generated quantities are, with the parameters, transformed parameters and data
+        simulate : callable, optional
+            By default observations are drawn from the distributions that they state. A function is
+            called as generated quantities are, with the parameters, transformed parameters and data
             that it names, and ``rng``, a `numpy.random.Generator`; returns a dict of named values.
-            They may have the names of the data of which they are others.
+            They may share names with the data that they replicate.
         seed : int or numpy.random.Generator, optional
         coords, dims : dict, optional
             As in `Model`, for what is simulated.
@@ -515,7 +516,7 @@ class Model(DensityModel):
 
     def sample_prior_predictive(
         self,
-        prior: Function,
+        prior: Function | None = None,
         simulate: Function | None = None,
         *,
         draws: int = 500,
@@ -528,9 +529,10 @@ class Model(DensityModel):
 
         Parameters
         ----------
-        prior : callable
-            Called with ``rng``, a `numpy.random.Generator`, and the data that it names; returns a
-            dict of all parameters. The model does not look at what of its log density is the prior.
+        prior : callable, optional
+            By default parameters are drawn from the priors that they state. A function is called
+            with ``rng``, a `numpy.random.Generator`, and the data that it names, and returns a dict
+            of all parameters: the model does not look at what of a log density is the prior.
         simulate : callable, optional
             As in `sample_posterior_predictive`.
         draws : int
