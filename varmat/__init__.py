@@ -166,6 +166,7 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.signals.smoothing import *  # noqa: F403
     from varmat.functions.splines import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
+    from varmat.models.observations import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
     from varmat.parallel.mapped import *  # noqa: F403
     from varmat.solvers.algebra import *  # noqa: F403
@@ -183,7 +184,7 @@ __version__ = "0.2.0"
 # Together they take nearly half of the time of importing everything, and a program needs few of
 # them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
-    "varmat.models": ((), "model parameters"),
+    "varmat.models": ((), "model observations parameters"),
     "varmat.densities.random_numbers": (("_rng",),
      "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """

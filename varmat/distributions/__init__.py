@@ -22,6 +22,7 @@ from functools import cache
 
 from varmat.densities.density import Density
 from varmat.distributions.composed import Censored as Censored
+from varmat.distributions.composed import HiddenMarkov as HiddenMarkov
 from varmat.distributions.composed import Mixture as Mixture
 from varmat.distributions.composed import Truncated as Truncated
 from varmat.distributions.distribution import Distribution as Distribution
@@ -55,7 +56,7 @@ def __getattr__(name: str) -> type[Distribution]:
     return made
 
 
-_OWN = ("Censored", "Distribution", "Mixture", "Truncated")
+_OWN = ("Censored", "Distribution", "HiddenMarkov", "Mixture", "Truncated")
 
 
 def __dir__() -> list[str]:

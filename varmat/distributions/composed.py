@@ -1,4 +1,4 @@
-"""Distributions made of others: truncated, censored, mixtures."""
+"""Distributions made of others: truncated, censored, mixtures, hidden Markov models."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.operation import is_differentiable
+from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import Distribution, OfRow, Terms, total
@@ -16,7 +17,7 @@ from varmat.functions.arrays.exponentials import logsumexp
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result, Shape
 
-__all__ = ["Censored", "Mixture", "Truncated"]
+__all__ = ["Censored", "HiddenMarkov", "Mixture", "Truncated"]
 
 
 def _of_log(name: str, each: Function) -> Terms:
@@ -253,3 +254,66 @@ class Mixture(Distribution):
         place = place.reshape(place.shape + (1,) * (len(shape) - place.ndim))
         result = np.choose(place, [np.broadcast_to(each, shape) for each in draws])
         return result if result.ndim else result.item()
+
+
+class HiddenMarkov(Distribution):
+    """Observations at successive times, each given a hidden state; the states are a Markov chain.
+
+    Parameters
+    ----------
+    initial : array_like, shape (states,)
+        The probabilities of the first state.
+    transition : array_like, shape (states, states)
+        Those of the next state, a row for each state.
+    emission : Distribution
+        Of one observation, with parameters for each state along their last axis.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat.distributions as dist
+    >>> chain = dist.HiddenMarkov(
+    ...     [0.5, 0.5], [[0.9, 0.1], [0.3, 0.7]], dist.Normal(np.array([0.0, 5.0]), 1.0)
+    ... )
+    >>> round(chain.lpdf([0.1, -0.3, 4.6]), 12)
+    -6.041250443303
+    >>> chain.rng(1, size=3).shape
+    (3,)
+    """
+
+    def __init__(self, initial: Operand, transition: Operand, emission: Distribution) -> None:
+        if not isinstance(emission, Distribution):
+            raise TypeError(
+                f"HiddenMarkov: emission is a {type(emission).__name__}, but must be a "
+                "distribution!"
+            )
+        self.initial, self.transition, self.emission = initial, transition, emission
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.emission.is_discrete
+
+    def log_omegas(self, y: Operand) -> Result:
+        """The log density of each observation, a column, in each state, a row."""
+        return self.emission._each(y[:, None] if is_differentiable(y) else np.reshape(y, (-1, 1))).T
+
+    def _each(self, y: Operand) -> Result:
+        return hmm_marginal(self.log_omegas(y), self.transition, self.initial)
+
+    def latent(self, y: Operand, rng: np.random.Generator | int | None = None) -> Plain:
+        """Draw the hidden states of observations, see `varmat.hmm_latent_rng`."""
+        from varmat.densities.random_numbers.processes import hmm_latent_rng
+
+        return hmm_latent_rng(self.log_omegas(y), self.transition, self.initial, rng=rng)
+
+    def _tail(self, name: str) -> Terms:
+        raise TypeError(f"HiddenMarkov has no {name}!")
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        (times,) = size or (1,)
+        each = self.emission._draw(rng, (times, len(self.initial)))
+        ends = np.cumsum([self.initial, *np.asarray(self.transition)], axis=-1)[:, :-1]
+        state, found = -1, np.empty(times, each.dtype)
+        for t, u in enumerate(rng.random(times)):
+            state = int(np.sum(u >= ends[state + 1]))
+            found[t] = each[t, state]
+        return found

@@ -211,7 +211,11 @@ class OfRow(Distribution):
 
     def _one_by_one(self, y: Operand) -> Result:
         """The log density of each vector or matrix."""
-        generator, parameters = self._generator, self.parameters
+        generator = self._generator
+        parameters = {
+            n: np.asarray(x) if isinstance(x, list) else x for n, x in self.parameters.items()
+        }
+        y = np.asarray(y) if isinstance(y, list) else y
         axes = [len(generator.event)]
         axes += [
             len(generator._core(name, x)) if name in generator.arguments else 0
@@ -260,7 +264,10 @@ class OfRow(Distribution):
     def _generator(self) -> RandomNumbers:
         import_module("varmat.densities.random_numbers")  # gives rows their generators
         if self.row.rng is None:
-            raise TypeError(f"{type(self).__name__} has no random numbers!")
+            raise TypeError(
+                f"{type(self).__name__} has no random numbers, and no log density of each "
+                "observation!"
+            )
         generator: Any = self.row.rng
         return generator  # type: ignore[no-any-return]
 

@@ -20,6 +20,7 @@ from varmat.derivatives.recorded import Recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
+from varmat.models.graph import Graph, graph_of
 from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
 from varmat.models.layout import Layout, indexed
 from varmat.models.results import check_names, check_shapes
@@ -222,6 +223,26 @@ class DensityModel:
             for name, x in layout.given.items()
         ]
         return text + (html.table(["data", "type", "shape"], data) if data else "")
+
+    def graph(self) -> Graph:
+        """What each parameter, named value and observation depends on, as far as it is stated.
+
+        Returns
+        -------
+        Graph
+            Printed, a line for each name; ``graph().dot`` is a text for Graphviz.
+
+        Examples
+        --------
+        >>> import varmat as vm, varmat.distributions as dist
+        >>> vm.Model(
+        ...     mu=vm.real(prior=dist.Normal(0, 5)),
+        ...     y=vm.observed([1.0, 3.0], lambda mu: dist.Normal(mu, 1.0)),
+        ... ).graph()
+        mu parameter
+        y  observed  mu
+        """
+        return graph_of(self)
 
     # --- evaluation ---
 

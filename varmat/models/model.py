@@ -34,11 +34,12 @@ class Model(DensityModel):
 
     Parameters
     ----------
-    log_density : callable
-        Written in NumPy; returns a scalar, up to a constant, or a tuple or list of terms to be
-        summed. Called with keyword arguments: the parameters, transformed parameters and data that
-        its own parameters name. If it takes one positional parameter of another name, it is called
-        with a dict of all of them. If it takes a keyword ``propto``, that is passed on too.
+    log_density : callable, optional
+        Terms to be added to the distributions that parameters and observations state: a function
+        in NumPy that returns a scalar, up to a constant, or a tuple or list of terms. It is called
+        with keyword arguments: the parameters, named values and data that its own parameters name.
+        If it takes one positional parameter of another name, it is called with a dict of all of
+        them. If it takes a keyword ``propto``, that is passed on too.
     parameters : dict of str to Transform, optional
         As keyword arguments, for parameters whose names are taken here.
     data : dict, optional
@@ -48,8 +49,9 @@ class Model(DensityModel):
     generated_quantities : callable, optional
         Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if
         it names it; returns a dict.
-    log_likelihood : callable, optional
-        Called in the same way as the log density; returns the log-likelihood of each observation
+    log_likelihood : callable or False, optional
+        By default that of what is `observed`; False leaves it out of results. A function is called
+        in the same way as the log density, and returns the log-likelihood of each observation
         (or group of them), an array that is not summed or a dict of such arrays, for ``arviz.loo``
         and its like: see Notes.
     observed : str or sequence of str, optional
@@ -66,10 +68,12 @@ class Model(DensityModel):
         operations are computed at every point. See `varmat.recorded` for what that excludes. By
         default only `sample` and `log_density_gradient.map` do so, for themselves, and evaluate the
         function anew each time if it cannot be recorded.
-    **named : Transform
-        The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`,
-        `ordered`, `positive_ordered`, `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`,
-        `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
+    **named : Transform, Observed or callable
+        What the model states under a name. The observations: `observed`. Values that follow from
+        others: a function that is called in the same way. The parameters: `real`, `positive`,
+        `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`, `simplex`,
+        `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`,
+        each with a shape and a prior.
 
     Raises
     ------
@@ -100,20 +104,24 @@ class Model(DensityModel):
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> y = np.array([1.0, 3.0, 2.0])
-    >>> def log_density(mu, sigma):
-    ...     return vm.normal_lpdf(y, mu, sigma) + vm.exponential_lpdf(sigma, 1.0)
-    >>> model = vm.Model(log_density, mu=vm.real(), sigma=vm.positive())
+    >>> import varmat as vm, varmat.distributions as dist
+    >>> model = vm.Model(
+    ...     mu=vm.real(prior=dist.Normal(0.0, 5.0)),
+    ...     sigma=vm.positive(prior=dist.Exponential(1.0)),
+    ...     y=vm.observed([1.0, 3.0, 2.0], lambda mu, sigma: dist.Normal(mu, sigma)),
+    ... )
     >>> model.param_names()
     ['mu', 'sigma']
-    >>> model.constrain(np.array([2.0, 0.0]))
-    {'mu': 2.0, 'sigma': 1.0}
-    >>> value, gradient = model.log_density_gradient(np.array([2.0, 0.0]))
-    >>> gradient
-    array([ 0., -1.])
-    >>> round(model.optimize(seed=1).values["mu"], 6)
-    2.0
+    >>> model.sample_prior_predictive(seed=1)["prior_predictive"]["y"].shape
+    (1, 500, 3)
+
+    The same density, as a function:
+
+    >>> def log_density(mu, sigma):
+    ...     prior = vm.normal_lpdf(mu, 0.0, 5.0) + vm.exponential_lpdf(sigma, 1.0)
+    ...     return prior + vm.normal_lpdf([1.0, 3.0, 2.0], mu, sigma)
+    >>> vm.Model(log_density, mu=vm.real(), sigma=vm.positive()).log_density_gradient([2.0, 0.0])[1]
+    array([-0.08, -1.  ])
     """
 
     def initial_point(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from varmat.models.bounds import checked_shape, with_bounds
-from varmat.models.stated import Declaration, Located, Observed
+from varmat.models.stated import Declaration, Located
 from varmat.transforms import (
     CholeskyFactorCorr,
     CholeskyFactorCov,
@@ -49,7 +49,6 @@ __all__ = [
     "interval",
     "lower",
     "lower_upper",
-    "observed",
     "offset_multiplier",
     "ordered",
     "positive",
@@ -62,7 +61,7 @@ __all__ = [
 ]
 
 
-def _names(dims: str | Sequence[str]) -> tuple[str, ...]:
+def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
     return (dims,) if isinstance(dims, str) else tuple(dims)
 
 
@@ -79,7 +78,7 @@ def _declared(
     if stated:
         for name in stated.keys() - {"prior", "dims"}:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        made.declaration = Declaration(stated.get("prior"), _names(stated.get("dims", ())), make)
+        made.declaration = Declaration(stated.get("prior"), names_of(stated.get("dims", ())), make)
     return made
 
 
@@ -332,12 +331,8 @@ def ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transfo
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 0.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -367,12 +362,8 @@ def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 0.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -402,12 +393,8 @@ def simplex(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transfo
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -436,12 +423,8 @@ def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -470,12 +453,8 @@ def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -507,12 +486,8 @@ def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -542,12 +517,8 @@ def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tran
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -577,12 +548,8 @@ def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> T
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -615,12 +582,8 @@ def cholesky_cov(
 
     Raises
     ------
-    TypeError
-        If `rows` or `columns` is not an integer.
-    DomainError
-        If `columns` is less than 1, or `rows` less than `columns`.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -630,50 +593,3 @@ def cholesky_cov(
            [5., 1.]])
     """
     return _declared("cholesky_cov", partial(CholeskyFactorCov, rows, columns), shape, stated)
-
-
-# --- observations ---
-
-
-def observed(
-    y: Operand,
-    distribution: Distribution | Function,
-    *,
-    dims: str | Sequence[str] = (),
-    missing: Callable[[int], Transform] | None = None,
-) -> Observed:
-    """Observations of a `Model`, and their distribution.
-
-    Parameters
-    ----------
-    y : array_like, pandas.Series, pandas.DataFrame or xarray.DataArray
-        Labels and names of dimensions are taken from pandas and xarray.
-    distribution : varmat.distributions.Distribution or callable
-        The distribution, or a function that returns it and is called with the parameters, named
-        values and data that its own parameters name.
-    dims : str or sequence of str
-        The names of the dimensions.
-    missing : callable, optional
-        Makes a parameter of the observations that are nan, from their number: `varmat.real`, or
-        `varmat.positive`. It is called after them, ``y_missing``. By default nan is refused.
-
-    Returns
-    -------
-    Observed
-
-    Raises
-    ------
-    TypeError
-        If `y` is not an array of real numbers.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm, varmat.distributions as dist
-    >>> model = vm.Model(
-    ...     mu=vm.real(prior=dist.Normal(0.0, 5.0)),
-    ...     y=vm.observed([2.0, np.nan, 4.0], lambda mu: dist.Normal(mu, 1.0), missing=vm.real),
-    ... )
-    >>> model.param_names()
-    ['mu', 'y_missing.1']
-    """
-    return Observed(y, distribution, _names(dims), missing)
