@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Censored", "HiddenMarkov", "Mixture", "Truncated"]
 
 
+# How often what lies outside an interval is drawn again.
+_TRIES = 20
+
+
 def _of_log(name: str, each: Function) -> Terms:
     """The terms of a cumulative function, from the logarithm of each."""
     if name == "cdf":
@@ -90,10 +94,22 @@ class Truncated(_Bounded):
         return part.log_probability(*self._values) - self._function.log_probability(*self._values)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        """Invert the distribution function, by bisection."""
+        """Draw until all are inside; after some tries, invert the distribution function."""
         ends = [x for x in (self.lower, self.upper) if x is not None]
         shape = np.broadcast_shapes(*map(np.shape, (*ends, *self._values)))
-        wanted = np.log1p(-rng.random(shape if size is None else size))
+        shape = shape if size is None else size
+        draws = np.asarray(self.base._draw(rng, shape))
+        for _ in range(_TRIES):
+            outside = self._function._outside(draws)
+            if not np.any(outside):
+                return draws if draws.ndim else draws.item()
+            draws = np.where(outside, self.base._draw(rng, shape), draws)
+        draws = np.where(self._function._outside(draws), self._inverted(rng, shape), draws)
+        return draws if draws.ndim else draws.item()
+
+    def _inverted(self, rng: np.random.Generator, shape: Shape) -> Plain:
+        """Draws by bisection, also far out in a tail."""
+        wanted = np.log1p(-rng.random(shape))
         each = self._tail("lcdf").pointwise
 
         def reaches(x: Plain) -> Plain:
@@ -115,8 +131,7 @@ class Truncated(_Bounded):
                     break
                 right = reaches(middle)
                 low, high = np.where(right, low, middle), np.where(right, middle, high)
-        draws = high.astype(np.int64) if self.is_discrete else high
-        return draws if draws.ndim else draws.item()
+        return high.astype(np.int64) if self.is_discrete else high
 
 
 class Censored(_Bounded):

@@ -82,6 +82,10 @@ def _observed(observed: str | Sequence[str] | None, given: Mapping[str, object])
     return names
 
 
+def _no_terms() -> tuple[()]:
+    return ()
+
+
 def _taken(
     named: Mapping[str, Any], holds: Callable[[Any], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -113,11 +117,12 @@ class DensityModel:
         recorded: bool | None = None,
         **named: Transform | Observed | Function,
     ) -> None:
+        self._arguments = {name: x for name, x in locals().items() if name != "self"}
         _check_dicts(
             {"the second argument": parameters, "data": data, "coords": coords, "dims": dims}
         )
         given = dict(data or {})
-        functions, named = _taken(named, lambda x: callable(x))
+        functions, named = _taken(named, callable)
         observations, named = _taken(named, lambda x: isinstance(x, Observed))
         labels = Labelled(
             given, observations, parameters or {}, named, coords=coords or {}, dims=dims or {}
@@ -133,7 +138,7 @@ class DensityModel:
         # The shapes of what `param_constrain` returns, with and without transformed parameters and
         # generated quantities.
         self._known: dict[tuple[bool, bool], dict[str, Shape]] = {}
-        self._density = Named("the log density", log_density or (lambda: ()), given)
+        self._density = Named("the log density", log_density or _no_terms, given)
         self._transformed = self._transformed_of(functions, transformed_parameters, given)
         self._generated = generated_quantities and Named(
             "generated_quantities", generated_quantities, given
@@ -243,6 +248,32 @@ class DensityModel:
         y  observed  mu
         """
         return graph_of(self)
+
+    def simulators(self, function: str) -> tuple[Function, Function, Function]:
+        """What `varmat.testing.calibration` takes: functions that draw parameters, simulate
+        observations, and make the model of other observations.
+        """
+        stated = self._stated
+        derived = self._transformed
+
+        def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
+            if derived is not None:
+                values = {**values, **derived.named_values(values)}
+            return stated.replicate(rng, **values)
+
+        return stated.drawer(function, derived), simulate, self._of_data
+
+    def _of_data(self, observed: Mapping[str, Plain]) -> DensityModel:
+        """The model of other observations."""
+        settings = dict(self._arguments)
+        positional, named = (
+            [settings.pop(n) for n in ("log_density", "parameters")],
+            dict(settings.pop("named")),
+        )
+        for name, y in observed.items():
+            named[name] = copy.copy(named[name])
+            named[name].y = y
+        return type(self)(*positional, **settings, **named)
 
     # --- evaluation ---
 

@@ -504,20 +504,16 @@ class Model(DensityModel):
 
         Examples
         --------
-        >>> import numpy as np, varmat as vm
-        >>> y = np.array([2, 3, 0, 1, 4])
+        >>> import varmat as vm, varmat.distributions as dist
         >>> model = vm.Model(
-        ...     lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0) + vm.poisson_lpmf(y, rate),
-        ...     rate=vm.positive(),
+        ...     rate=vm.positive(prior=dist.Gamma(2.0, 1.0)),
+        ...     y=vm.observed([2, 3, 0, 1, 4], lambda rate: dist.Poisson(rate)),
         ... )
-        >>> def simulate(rate, rng):
-        ...     return {"y": vm.poisson_rng(rate, rng=rng, size=5)}
         >>> approximation = model.laplace(seed=1, draws=200)
-        >>> found = model.sample_posterior_predictive(approximation, simulate, seed=2)
-        >>> found["posterior_predictive"]["y"].shape
-        (1, 200, 5)
-        >>> bool(0.01 < np.mean(replicates.max(axis=-1) >= y.max()) < 0.99)
-        True
+        >>> found = model.sample_posterior_predictive(approximation, seed=2)
+        >>> replicates = found["posterior_predictive"]["y"]
+        >>> replicates.shape, bool(0.01 < (replicates.max(axis=-1) >= 4).mean() < 0.99)
+        ((1, 200, 5), True)
         """
         predictor = Predictor(self, "sample_posterior_predictive", seed, coords, dims)
         return posterior_predictive(predictor, result, simulate, executor)
@@ -563,12 +559,10 @@ class Model(DensityModel):
 
         Examples
         --------
-        >>> import numpy as np, varmat as vm
-        >>> model = vm.Model(lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0), rate=vm.positive())
+        >>> import varmat as vm, varmat.distributions as dist
+        >>> model = vm.Model(rate=vm.positive(prior=dist.Gamma(2.0, 1.0)))
         >>> drawn = model.sample_prior_predictive(
-        ...     lambda rng: {"rate": vm.gamma_rng(2.0, 1.0, rng=rng)},
-        ...     lambda rate, rng: {"y": vm.poisson_rng(rate, rng=rng, size=5)},
-        ...     seed=1,
+        ...     simulate=lambda rate, rng: {"y": vm.poisson_rng(rate, rng=rng, size=5)}, seed=1
         ... )
         >>> drawn["prior"]["rate"].shape, drawn["prior_predictive"]["y"].shape
         ((1, 500), (1, 500, 5))
