@@ -251,7 +251,10 @@ class OfRow(Distribution):
         made = getattr(distributions, distributions.class_name(names))
         others = dict(self.parameters)
         predictor = others.pop("X") @ others.pop("beta") + others.pop("alpha", 0.0)
-        return made(*(others.get(name, predictor) for name in made.__signature__.parameters))
+        found: Distribution = made(
+            *(others.get(name, predictor) for name in made.__signature__.parameters)
+        )
+        return found
 
     def _tail(self, name: str) -> Terms:
         function = getattr(self.row, name, None)

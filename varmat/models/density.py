@@ -122,14 +122,19 @@ class DensityModel:
             {"the second argument": parameters, "data": data, "coords": coords, "dims": dims}
         )
         given = dict(data or {})
-        functions, named = _taken(named, callable)
-        observations, named = _taken(named, lambda x: isinstance(x, Observed))
+        functions, others = _taken(named, callable)
+        observations, parameters_by_name = _taken(others, lambda x: isinstance(x, Observed))
         labels = Labelled(
-            given, observations, parameters or {}, named, coords=coords or {}, dims=dims or {}
+            given,
+            observations,
+            parameters or {},
+            parameters_by_name,
+            coords=coords or {},
+            dims=dims or {},
         )
         self.coords, self.dims = labels.coords, labels.dims
         declared = _declared(
-            labels.sized(parameters or {}), labels.sized(named), given, observations
+            labels.sized(parameters or {}), labels.sized(parameters_by_name), given, observations
         )
         self._stated = Statement(declared, observations, given)
         declared = self._stated.parameters
@@ -192,7 +197,7 @@ class DensityModel:
     ) -> LogLikelihood | None:
         if function is None and self._stated.parts:
             function = self._stated.pointwise
-        if not function:
+        if not callable(function):
             return None
         for kind, names in (("a parameter", declared), ("data", given)):
             if LOG_LIKELIHOOD in names:

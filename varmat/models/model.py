@@ -95,8 +95,6 @@ class Model(DensityModel):
     the function returned, to be added to the prior. So nothing is written twice, and nothing is
     counted twice.
 
-    A model has no mutable state, so it may be called from several threads at once.
-
     References
     ----------
     E. A. Roualdes and others (2023), "BridgeStan: Efficient in-memory access to the methods of a
@@ -115,7 +113,7 @@ class Model(DensityModel):
     >>> model.sample_prior_predictive(seed=1)["prior_predictive"]["y"].shape
     (1, 500, 3)
 
-    The same density, as a function:
+    The same density as a function:
 
     >>> def log_density(mu, sigma):
     ...     prior = vm.normal_lpdf(mu, 0.0, 5.0) + vm.exponential_lpdf(sigma, 1.0)
@@ -497,8 +495,7 @@ class Model(DensityModel):
         Raises
         ------
         TypeError
-            If `result` has no draws of a parameter, or `simulate` asks for something that there is
-            not.
+            If `result` has no draws of a parameter, or `simulate` takes an unknown name.
         Exception
             What `simulate` raises, with a note that tells at which draw.
 
@@ -550,12 +547,10 @@ class Model(DensityModel):
 
         Raises
         ------
-        DomainError
+        DomainError, ShapeError
             If the prior gives a parameter a value that the model does not allow.
-        ShapeError
-            If it has another shape.
         TypeError
-            If a parameter is missing, or there is one too many.
+            If a parameter is missing or has no prior, or there is one too many.
 
         Examples
         --------

@@ -126,9 +126,12 @@ class Labelled:
         coords: Labels,
         dims: Mapping[str, str | Sequence[str]],
     ) -> None:
+        found: dict[str, tuple[Sequence[Any], list[list[Any] | None]]]
         found = {name: labelled(x) for name, x in given.items()}
         found |= {name: (each.names, each.labels) for name, each in observed.items()}
-        self.dims = {name: names for name, (names, _) in found.items() if names and all(names)}
+        self.dims: dict[str, list[str]] = {
+            name: list(names) for name, (names, _) in found.items() if names and all(names)
+        }
         self.coords: dict[str, Sequence[Any]] = {}
         for name, names in self.dims.items():
             for dim, labels in zip(names, found[name][1], strict=False):
@@ -145,7 +148,7 @@ class Labelled:
         """The parameters, with sizes where only names of dimensions were given."""
         made = dict(parameters)
         for name, each in parameters.items():
-            declared = getattr(each, "declaration", None)
+            declared: Any = getattr(each, "declaration", None)
             outer = len(declared.dims) - len(each.shape) if declared else 0
             if outer > 0 and all(dim in self.coords for dim in declared.dims[:outer]):
                 made[name] = declared.make(
