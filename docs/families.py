@@ -140,7 +140,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Models": {
         "Models": ("models.*:Model *predictive*",),
-        "Parameters": ("models.parameters",),
+        "Parameters and observations": ("models.parameters", "models.observations"),
     },
     "Variables": {
         "Variables": ("core.variables", "core.matvar", "core.dual"),

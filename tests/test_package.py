@@ -45,13 +45,14 @@ BELOW = {
     "derivatives": {"core", "programs", "interrupts"},
     "testing": {"core", "programs", "derivatives"},
     "densities": {"plain_arrays", "core", "programs", "functions"},
+    "distributions": {"core", "functions", "densities"},
     "transforms": {"core", "programs", "functions"},
     "solvers": {"core", "programs", "functions", "derivatives", "interrupts"},
     "parallel": {"core", "programs", "derivatives", "solvers"},
     "scipy": {"core", "functions", "derivatives"},
     "numpy": {"plain_arrays", "core", "complexes", "functions", "derivatives", "scipy"},
     "models": {"core", "html", "interrupts", "programs", "functions", "derivatives", "densities",
-        "transforms", "parallel"},
+        "distributions", "transforms", "parallel"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
 MODULE_LINES, FUNCTION_LINES, CORE_LINES = 600, 60, 2440
@@ -240,8 +241,9 @@ def test_the_design_tells_which_way_imports_point():
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_budgets_of_size(path):
     text = path.read_text()
-    # All kinds of variables, which refer to each other, are in one module.
-    longer = {*TABLES, "core/variables.py"}
+    # All kinds of variables, which refer to each other, are in one module, and the public methods of
+    # a model, of which two thirds are docstrings.
+    longer = {*TABLES, "core/variables.py", "models/model.py"}
     assert text.count("\n") <= MODULE_LINES or name_of(path) in longer
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):

@@ -168,6 +168,7 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.splines import *  # noqa: F403
     from varmat.models.diagnostics import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
+    from varmat.models.observations import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
     from varmat.parallel.mapped import *  # noqa: F403
     from varmat.solvers.algebra import *  # noqa: F403
@@ -185,7 +186,7 @@ __version__ = "0.2.0"
 # Together they take nearly half of the time of importing everything, and a program needs few of
 # them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
-    "varmat.models": ((), "diagnostics model parameters"),
+    "varmat.models": ((), "diagnostics model observations parameters"),
     "varmat.densities.random_numbers": (("_rng",),
      "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """
@@ -306,6 +307,7 @@ _NAMES += transforms.unit_vectors.__all__
 
 
 if _typing.TYPE_CHECKING:
+    from varmat import distributions as distributions
     from varmat import numpy as numpy
     from varmat import scipy as scipy
 
@@ -320,7 +322,7 @@ def _import_later(package: str) -> None:
 def __getattr__(name: str) -> _typing.Any:
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("numpy", "scipy"):
+    if name in ("numpy", "scipy", "distributions"):
         return _import_module(f"varmat.{name}")
     likely = [package for package, (endings, _) in _LATER.items() if name.endswith(endings)]
     for package in dict.fromkeys([*likely, *_LATER]):

@@ -243,7 +243,7 @@ def of_data(model: Model, observed: Iterable[str]) -> Groups:
         *(dim for names in model.dims.values() for dim in names),
     }
     observed, groups = {*observed}, Groups()
-    for name, x in model._layout.given.items():
+    for name, x in {**model._layout.given, **model._stated.incomplete}.items():
         try:
             array = np.asarray(x)
         except (

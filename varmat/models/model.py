@@ -40,11 +40,12 @@ class Model(DensityModel):
 
     Parameters
     ----------
-    log_density : callable
-        Written in NumPy; returns a scalar, up to a constant, or a tuple or list of terms to be
-        summed. Called with keyword arguments: the parameters, transformed parameters and data that
-        its own parameters name. If it takes one positional parameter of another name, it is called
-        with a dict of all of them. If it takes a keyword ``propto``, that is passed on too.
+    log_density : callable, optional
+        Terms to be added to the distributions that parameters and observations state: a function
+        in NumPy that returns a scalar, up to a constant, or a tuple or list of terms. It is called
+        with keyword arguments: the parameters, named values and data that its own parameters name.
+        If it takes one positional parameter of another name, it is called with a dict of all of
+        them. If it takes a keyword ``propto``, that is passed on too.
     parameters : dict of str to Transform, optional
         As keyword arguments, for parameters whose names are taken here.
     data : dict, optional
@@ -54,8 +55,9 @@ class Model(DensityModel):
     generated_quantities : callable, optional
         Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if
         it names it; returns a dict.
-    log_likelihood : callable, optional
-        Called in the same way as the log density; returns the log-likelihood of each observation
+    log_likelihood : callable or False, optional
+        By default that of what is `observed`; False leaves it out of results. A function is called
+        in the same way as the log density, and returns the log-likelihood of each observation
         (or group of them), an array that is not summed or a dict of such arrays, for ``arviz.loo``
         and its like: see Notes.
     observed : str or sequence of str, optional
@@ -72,10 +74,12 @@ class Model(DensityModel):
         operations are computed at every point. See `varmat.recorded` for what that excludes. By
         default only `sample` and `log_density_gradient.map` do so, for themselves, and evaluate the
         function anew each time if it cannot be recorded.
-    **named : Transform
-        The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`,
-        `ordered`, `positive_ordered`, `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`,
-        `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
+    **named : Transform, Observed or callable
+        What the model states under a name. The observations: `observed`. Values that follow from
+        others: a function that is called in the same way. The parameters: `real`, `positive`,
+        `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`, `simplex`,
+        `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`,
+        each with a shape and a prior.
 
     Raises
     ------
@@ -97,8 +101,6 @@ class Model(DensityModel):
     the function returned, to be added to the prior. So nothing is written twice, and nothing is
     counted twice.
 
-    A model has no mutable state, so it may be called from several threads at once.
-
     References
     ----------
     E. A. Roualdes and others (2023), "BridgeStan: Efficient in-memory access to the methods of a
@@ -106,20 +108,24 @@ class Model(DensityModel):
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> y = np.array([1.0, 3.0, 2.0])
-    >>> def log_density(mu, sigma):
-    ...     return vm.normal_lpdf(y, mu, sigma) + vm.exponential_lpdf(sigma, 1.0)
-    >>> model = vm.Model(log_density, mu=vm.real(), sigma=vm.positive())
+    >>> import varmat as vm, varmat.distributions as dist
+    >>> model = vm.Model(
+    ...     mu=vm.real(prior=dist.Normal(0.0, 5.0)),
+    ...     sigma=vm.positive(prior=dist.Exponential(1.0)),
+    ...     y=vm.observed([1.0, 3.0, 2.0], lambda mu, sigma: dist.Normal(mu, sigma)),
+    ... )
     >>> model.param_names()
     ['mu', 'sigma']
-    >>> model.constrain(np.array([2.0, 0.0]))
-    {'mu': 2.0, 'sigma': 1.0}
-    >>> value, gradient = model.log_density_gradient(np.array([2.0, 0.0]))
-    >>> gradient
-    array([ 0., -1.])
-    >>> round(model.optimize(seed=1).values["mu"], 6)
-    2.0
+    >>> model.sample_prior_predictive(seed=1)["prior_predictive"]["y"].shape
+    (1, 500, 3)
+
+    The same density as a function:
+
+    >>> def log_density(mu, sigma):
+    ...     prior = vm.normal_lpdf(mu, 0.0, 5.0) + vm.exponential_lpdf(sigma, 1.0)
+    ...     return prior + vm.normal_lpdf([1.0, 3.0, 2.0], mu, sigma)
+    >>> vm.Model(log_density, mu=vm.real(), sigma=vm.positive()).log_density_gradient([2.0, 0.0])[1]
+    array([-0.08, -1.  ])
     """
 
     def initial_point(
@@ -566,7 +572,7 @@ class Model(DensityModel):
     def sample_posterior_predictive(
         self,
         result: ArvizData,
-        simulate: Function,
+        simulate: Function | None = None,
         *,
         seed: int | np.random.Generator | None = None,
         coords: Labels | None = None,
@@ -579,10 +585,11 @@ class Model(DensityModel):
         ----------
         result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
             What `sample` or `laplace` returned, or arrays by name of shape (chains, draws, ...).
-        simulate : callable
-            Called as generated quantities are, with the parameters, transformed parameters and data
+        simulate : callable, optional
+            By default observations are drawn from the distributions that they state. A function is
+            called as generated quantities are, with the parameters, transformed parameters and data
             that it names, and ``rng``, a `numpy.random.Generator`; returns a dict of named values.
-            They may have the names of the data of which they are others.
+            They may share names with the data that they replicate.
         seed : int or numpy.random.Generator, optional
         coords, dims : dict, optional
             As in `Model`, for what is simulated.
@@ -598,34 +605,29 @@ class Model(DensityModel):
         Raises
         ------
         TypeError
-            If `result` has no draws of a parameter, or `simulate` asks for something that there is
-            not.
+            If `result` has no draws of a parameter, or `simulate` takes an unknown name.
         Exception
             What `simulate` raises, with a note that tells at which draw.
 
         Examples
         --------
-        >>> import numpy as np, varmat as vm
-        >>> y = np.array([2, 3, 0, 1, 4])
+        >>> import varmat as vm, varmat.distributions as dist
         >>> model = vm.Model(
-        ...     lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0) + vm.poisson_lpmf(y, rate),
-        ...     rate=vm.positive(),
+        ...     rate=vm.positive(prior=dist.Gamma(2.0, 1.0)),
+        ...     y=vm.observed([2, 3, 0, 1, 4], lambda rate: dist.Poisson(rate)),
         ... )
-        >>> def simulate(rate, rng):
-        ...     return {"y": vm.poisson_rng(rate, rng=rng, size=5)}
         >>> approximation = model.laplace(seed=1, draws=200)
-        >>> found = model.sample_posterior_predictive(approximation, simulate, seed=2)
-        >>> (replicates := found["posterior_predictive"]["y"]).shape
-        (1, 200, 5)
-        >>> bool(0.01 < np.mean(replicates.max(axis=-1) >= y.max()) < 0.99)
-        True
+        >>> found = model.sample_posterior_predictive(approximation, seed=2)
+        >>> replicates = found["posterior_predictive"]["y"]
+        >>> replicates.shape, bool(0.01 < (replicates.max(axis=-1) >= 4).mean() < 0.99)
+        ((1, 200, 5), True)
         """
         predictor = Predictor(self, "sample_posterior_predictive", seed, coords, dims)
         return posterior_predictive(predictor, result, simulate, executor)
 
     def sample_prior_predictive(
         self,
-        prior: Function,
+        prior: Function | None = None,
         simulate: Function | None = None,
         *,
         draws: int = 500,
@@ -638,9 +640,10 @@ class Model(DensityModel):
 
         Parameters
         ----------
-        prior : callable
-            Called with ``rng``, a `numpy.random.Generator`, and the data that it names; returns a
-            dict of all parameters. The model does not look at what of its log density is the prior.
+        prior : callable, optional
+            By default parameters are drawn from the priors that they state. A function is called
+            with ``rng``, a `numpy.random.Generator`, and the data that it names, and returns a dict
+            of all parameters: the model does not look at what of a log density is the prior.
         simulate : callable, optional
             As in `sample_posterior_predictive`.
         draws : int
@@ -654,21 +657,17 @@ class Model(DensityModel):
 
         Raises
         ------
-        DomainError
+        DomainError, ShapeError
             If the prior gives a parameter a value that the model does not allow.
-        ShapeError
-            If it has another shape.
         TypeError
-            If a parameter is missing, or there is one too many.
+            If a parameter is missing or has no prior, or there is one too many.
 
         Examples
         --------
-        >>> import numpy as np, varmat as vm
-        >>> model = vm.Model(lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0), rate=vm.positive())
+        >>> import varmat as vm, varmat.distributions as dist
+        >>> model = vm.Model(rate=vm.positive(prior=dist.Gamma(2.0, 1.0)))
         >>> drawn = model.sample_prior_predictive(
-        ...     lambda rng: {"rate": vm.gamma_rng(2.0, 1.0, rng=rng)},
-        ...     lambda rate, rng: {"y": vm.poisson_rng(rate, rng=rng, size=5)},
-        ...     seed=1,
+        ...     simulate=lambda rate, rng: {"y": vm.poisson_rng(rate, rng=rng, size=5)}, seed=1
         ... )
         >>> drawn["prior"]["rate"].shape, drawn["prior_predictive"]["y"].shape
         ((1, 500), (1, 500, 5))
