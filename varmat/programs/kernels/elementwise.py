@@ -6,7 +6,7 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,8 +89,8 @@ _OF_NUMBERS: dict[np.ufunc, Callable[[float, float], float]] = {
 }  # fmt: skip
 
 
-def _of_numbers(ufunc: np.ufunc, x: memoryview, *more: memoryview) -> Run:
-    """A function of one or two numbers, and the place of the result."""
+def _of_numbers(ufunc: np.ufunc, x: Any, *more: Any) -> Run:
+    """A function of one or two numbers and the place of the result, each a `memoryview`."""
     *second, out = more
     y, of_floats = second[0] if second else x, _OF_NUMBERS[ufunc]
 
