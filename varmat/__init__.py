@@ -124,6 +124,7 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.glm_counts import *  # noqa: F403
     from varmat.densities.heavy_tails import *  # noqa: F403
     from varmat.densities.hmm import *  # noqa: F403
+    from varmat.densities.hmm_paths import *  # noqa: F403
     from varmat.densities.inverse_chi_square import *  # noqa: F403
     from varmat.densities.lkj import *  # noqa: F403
     from varmat.densities.location_scale import *  # noqa: F403
@@ -192,9 +193,10 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     """),
     "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_unnorm"), """
         bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations
-        gaussian_dlm glm glm_categories glm_counts heavy_tails hmm inverse_chi_square location_scale
-        lkj matrix_normal mixture multi_normal normal ordered poisson_binomial positive
-        simplex skewed truncated unnormalised wiener wiener_cumulative wishart wishart_cholesky
+        gaussian_dlm glm glm_categories glm_counts heavy_tails hmm hmm_paths inverse_chi_square
+        location_scale lkj matrix_normal mixture multi_normal normal ordered poisson_binomial
+        positive simplex skewed truncated unnormalised wiener wiener_cumulative wishart
+        wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names schur"),
     "varmat.solvers": ((), """
@@ -331,7 +333,11 @@ def __getattr__(name: str) -> _typing.Any:
             for each in names.split()
         ]
         return [*_NAMES, *(each for module in later for each in module.__all__)]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, globals(), n=3, cutoff=0.75)
+    hint = f". Did you mean {' or '.join(near)}?" if near else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
