@@ -66,7 +66,7 @@ BELOW = {
     },
 }
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2440, 9920
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2448, 9915
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]

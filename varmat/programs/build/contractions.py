@@ -43,14 +43,14 @@ def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
         refuse()  # of axes of length one and others
     parts = [_without_repeats(term, x) for term, x in zip(terms, operands, strict=True)]
     likes = (np.broadcast_to(0.0, x.shape) for x in operands)
-    path, _ = np.einsum_path(f"{','.join(terms)}->{output}", *likes, optimize="greedy")
+    path = np.einsum_path(f"{','.join(terms)}->{output}", *likes, optimize="greedy")[0]
     for chosen in path[1:]:
         taken = [parts.pop(i) for i in sorted(chosen, reverse=True)]
         made = taken.pop()
         while taken:
             other = taken.pop()
-            wanted = output + "".join(term for term, _ in (*parts, *taken))
-            made = _product(made, other, wanted)
+            rest = "".join(letters for letters, _ in (*parts, *taken))
+            made = _product(made, other, output + rest)
         parts.append(made)
     letters, x = _summed(*parts[0], output)
     return x.transpose([letters.index(c) for c in output]) if letters != output else x

@@ -177,7 +177,7 @@ def _where(x: Value) -> Hashable:
 def _rows(to: Sequence[int], strides: Shape, shape: Shape, itemsize: int = 8) -> np.ndarray:
     """The places of the elements of values on top of each other, each at its byte."""
     places = element_places(shape, strides, itemsize=itemsize)
-    return np.add.outer(np.array(to) // itemsize, places)
+    return np.asarray(np.add.outer(np.array(to) // itemsize, places))
 
 
 class _Batching(Rewriter):
