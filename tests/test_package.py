@@ -55,7 +55,7 @@ BELOW = {
         "distributions", "transforms", "parallel"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES = 600, 60, 2440
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2448, 9915
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]
@@ -274,5 +274,9 @@ def code_lines(path: Path) -> int:
     return len(lines)
 
 
-def test_the_engine_stays_small():
-    assert sum(map(code_lines, (PACKAGE / "core").glob("*.py"))) <= CORE_LINES
+def test_the_engine_and_programs_stay_small():
+    core, programs = (
+        sum(map(code_lines, (PACKAGE / room).rglob("*.py"))) for room in ("core", "programs")
+    )
+    assert core <= CORE_LINES
+    assert core + programs <= ENGINE_LINES

@@ -21,7 +21,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from varmat.core.dispatch import COMPARISONS
 from varmat.plain_arrays import is_basic
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.written import Written
 from varmat.programs.ir.program import BOOL, FLOAT, Value
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ class Symbol(NDArrayOperatorsMixin):
 
     def __setitem__(self, index: Index, source: Operand) -> None:
         source = lift(self.builder, source)
-        self.become(Written(self.builder, self.value, self._places(index), source).value)
+        self.become(_replaced(self.builder, self.value, self._places(index), source))
 
     def _places(self, index: Index) -> np.ndarray:
         """The places of a part in the flattened array."""
@@ -247,6 +246,23 @@ def lift(builder: Builder, x: Operand) -> Value:
     if array.dtype.kind not in "biuf":
         refuse()
     return builder.constant(x if type(x) is np.ndarray else array)
+
+
+def _replaced(builder: Builder, before: Value, places: np.ndarray, source: Value) -> Value:
+    """An array whose elements at some places are those of what broadcasts to the shape of
+    `places`. If an element is named several times, the last one stays.
+    """
+    while len(source.shape) > places.ndim:  # NumPy drops leading axes of length one
+        source = builder.reshaped(source, source.shape[1:])
+    if not places.size:
+        return before
+    written, order = np.unique(places.reshape(-1)[::-1], return_index=True)
+    chosen, changed = np.zeros(before.shape, np.int64), np.zeros(before.shape, bool)
+    chosen.reshape(-1)[written] = places.size - 1 - order
+    changed.reshape(-1)[written] = True
+    if source.shape:
+        source = builder.gather(builder.broadcast(source, places.shape), chosen)
+    return builder.where(builder.constant(changed), source, before)
 
 
 def part_of(builder: Builder, x: Value, index: Index) -> Value:
