@@ -1,0 +1,1 @@
+"""Stan programs: grammar, checks, evaluator."""
