@@ -434,8 +434,8 @@ class _Builder:
     def target(self, at: Position) -> syntax.Expression:
         return syntax.Call(at, "target", [])
 
-    def tuple_expression(self, at: Position, *elements: Any) -> syntax.Expression:
-        return syntax.TupleExpression(at, list(elements))
+    def tuple_expression(self, at: Position, first: Any, others: Any) -> syntax.Expression:
+        return syntax.TupleExpression(at, [first, *(others or [])])
 
     def array_expression(self, at: Position, elements: list[Any]) -> syntax.Expression:
         return syntax.ArrayExpression(at, elements)

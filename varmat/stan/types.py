@@ -73,3 +73,73 @@ BASIC = (
     INT, REAL, COMPLEX, VECTOR, ROW_VECTOR, MATRIX, COMPLEX_VECTOR, COMPLEX_ROW_VECTOR,
     COMPLEX_MATRIX,
 ) = map(Basic, BASIC)  # fmt: skip
+
+_PROMOTIONS = {
+    (REAL, INT): 1,
+    (COMPLEX, REAL): 1,
+    (COMPLEX, INT): 2,
+    (COMPLEX_VECTOR, VECTOR): 1,
+    (COMPLEX_ROW_VECTOR, ROW_VECTOR): 1,
+    (COMPLEX_MATRIX, MATRIX): 1,
+}
+
+
+def promotion(expected: Type, found: Type) -> int | None:
+    """Count the steps from one type to an expected one, or None if it does not become that.
+
+    A function fits if it takes exactly the expected arguments, gives the expected result, and wants
+    no data where parameters may come.
+    """
+    if expected == found:
+        return 0
+    if isinstance(expected, Array) and isinstance(found, Array):
+        return promotion(expected.element, found.element)
+    if isinstance(expected, Tuple) and isinstance(found, Tuple):
+        steps = [promotion(*pair) for pair in zip(expected.elements, found.elements, strict=False)]
+        if len(expected.elements) != len(found.elements) or None in steps:
+            return None
+        return sum(step for step in steps if step)
+    if isinstance(expected, Function) and isinstance(found, Function):
+        return 0 if callable_as(expected, found) else None
+    return _PROMOTIONS.get((expected, found))
+
+
+def callable_as(expected: Function, found: Function) -> bool:
+    """Whether a function can be called where another is expected."""
+    return (
+        expected.result == found.result
+        and len(expected.arguments) == len(found.arguments)
+        and all(
+            wanted.type == given.type and wanted.data >= given.data
+            for wanted, given in zip(expected.arguments, found.arguments, strict=True)
+        )
+    )
+
+
+def common(first: Type, second: Type) -> Type | None:
+    """Find the type that both become, or None."""
+    if promotion(first, second) is not None:
+        return first
+    if promotion(second, first) is not None:
+        return second
+    if isinstance(first, Array) and isinstance(second, Array):
+        element = common(first.element, second.element)
+        return element and Array(element)
+    if isinstance(first, Tuple) and isinstance(second, Tuple):
+        if len(first.elements) == len(second.elements):
+            parts = [common(*pair) for pair in zip(first.elements, second.elements, strict=True)]
+            return Tuple(tuple(part for part in parts if part)) if all(parts) else None
+    return None
+
+
+def innermost(array: Type) -> Type:
+    """Type of the elements of an array of any number of dimensions, or the type itself."""
+    while isinstance(array, Array):
+        array = array.element
+    return array
+
+
+def contains_int(value: Type) -> bool:
+    """Whether integers are in a type, in tuples too."""
+    value = innermost(value)
+    return value == INT or (isinstance(value, Tuple) and any(map(contains_int, value.elements)))
