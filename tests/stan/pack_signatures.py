@@ -1,9 +1,10 @@
-"""Pack the compiler's list of signatures into `varmat/stan/signatures.txt`.
+r"""Pack the compiler's list of signatures into `varmat/stan/signatures.txt`.
 
-    stanc --dump-stan-math-signatures | python tests/stan/pack_signatures.py > varmat/stan/signatures.txt
+    stanc --dump-stan-math-signatures | python tests/stan/pack_signatures.py \
+        > varmat/stan/signatures.txt
 
-Functions with the same signatures share a line, and alternatives of an argument that all others allow
-share a signature. `varmat/stan/signatures.py` describes the notation.
+Functions with the same signatures share a line, and alternatives of an argument share a signature.
+`varmat/stan/signatures.py` describes the notation.
 """
 
 import re
@@ -13,8 +14,8 @@ from collections import defaultdict
 
 NAMES = "int real complex vector row_vector matrix complex_vector complex_row_vector complex_matrix"
 LETTERS = dict(zip(NAMES.split(), "ircvwmVWM", strict=True))
-# The list does not say which arguments must not depend on parameters: the reference of the functions
-# does. Positions count from 0.
+# The list does not say which arguments must not depend on parameters; Stan's manual does. Positions
+# count from 0.
 DATA = {
     r"algebra_solver.*": range(3, 8), r"integrate_ode.*": range(5, 10), "integrate_1d": range(4, 7),
     "map_rect": range(3, 5), "quantile": range(2), "to_int": range(1),
@@ -84,7 +85,7 @@ def merge(signatures):
 
 
 def collapse(signatures):
-    """Write a signature that recurs with arrays of 1, 2, ... more dimensions once, with their number."""
+    """Write once a signature that recurs with arrays of more and more dimensions."""
     left, result = set(signatures), []
     for signature in sorted(signatures):
         run = [signature]

@@ -20,9 +20,11 @@ __all__ = ["check"]
 # Whether the code behind a statement is reached: always or sometimes, after a `break`, never.
 ON, LEAVES, NEVER = range(3)
 RESERVED = frozenset(
-    "generated quantities transformed repeat until then true false typedef struct var export extern"
-    " static auto".split()
-)
+    {
+        "generated", "quantities", "transformed", "repeat", "until", "then", "true", "false",
+        "typedef", "struct", "var", "export", "extern", "static", "auto",
+    }
+)  # fmt: skip
 UNCONSTRAINED = frozenset(types.BASIC) | {"tuple"}
 
 
@@ -51,6 +53,8 @@ class _Checks(ExpressionChecks):
     def whole(self) -> None:
         for definition in self.program.functions:
             self.definition(definition)
+        for definition in self.program.functions:
+            self.defined(definition)
         for block in (
             "data", "transformed_data", "parameters", "transformed_parameters", "model",
             "generated_quantities",
@@ -74,11 +78,9 @@ class _Checks(ExpressionChecks):
         self.density(node)
         self.scope = {}
         for argument in node.arguments:
-            self.name(argument.name, argument.at)
-            if argument.name in self.scope:
-                self.error(f"Two arguments have the name `{argument.name}`.", argument.at)
             block = "data" if argument.data else "functions"
-            self.scope[argument.name] = Local(argument.type, block, argument.at, fixed=True)
+            local = Local(argument.type, block, argument.at, fixed=True)
+            self.declare(argument.name, argument.at, local)
         if node.body is not None:
             self.function = node
             reached = self.statements(node.body)
@@ -103,16 +105,19 @@ class _Checks(ExpressionChecks):
             if same and not (declares and other.body is None):
                 reason = f"`{node.name}` with these arguments is defined in line {other.at.line}."
                 self.error(reason, node.at)
-        if node.body is None and not any(
-            overloads.definition_type(one) == mine for one in self.functions.get(node.name, ())
-        ):
-            self.error(f"`{node.name}` is declared, but not defined.", node.at)
         for signature in signatures(node.name):
             if len(signature.arguments) == len(kinds) and all(
                 kind in [one.type for one in alternatives]
                 for kind, alternatives in zip(kinds, signature.arguments, strict=True)
             ):
                 self.error(f"`{node.name}` with these arguments is a function of Stan.", node.at)
+
+    def defined(self, node: syntax.FunctionDefinition) -> None:
+        mine = overloads.definition_type(node)
+        if node.body is None and not any(
+            overloads.definition_type(one) == mine for one in self.functions.get(node.name, ())
+        ):
+            self.error(f"`{node.name}` is declared, but not defined.", node.at)
 
     def density(self, node: syntax.FunctionDefinition) -> None:
         """Check the result and the first argument of functions with endings of densities."""
@@ -122,11 +127,10 @@ class _Checks(ExpressionChecks):
             got = node.result or "nothing"
             self.error(f"`{node.name}` must return real because of its ending, not {got}.", node.at)
         first = node.arguments[0].type if node.arguments else None
-        discrete = types.innermost(first) == INT if first else None
-        if node.name.endswith("_lpdf") and discrete is not False:
+        if node.name.endswith("_lpdf") and (first is None or types.discrete(first)):
             reason = "a density of reals, so its first argument must hold reals"
             self.error(f"`{node.name}` is {reason}, not {first or 'nothing'}.", node.at)
-        if node.name.endswith("_lpmf") and discrete is not True:
+        if node.name.endswith("_lpmf") and (first is None or not types.discrete(first)):
             reason = "a mass of integers, so its first argument must hold integers"
             self.error(f"`{node.name}` is {reason}, not {first or 'nothing'}.", node.at)
 
@@ -142,8 +146,6 @@ class _Checks(ExpressionChecks):
             self.error(f"`{name}` has the ending of densities without constants.", at)
         if earlier := self.scope.get(name):
             self.error(f"`{name}` is declared already, in line {earlier.at.line}.", at)
-        if name in self.functions:
-            self.error(f"`{name}` is a function of the program already.", at)
         self.scope[name] = local
 
     # Statements
@@ -270,8 +272,7 @@ class _Checks(ExpressionChecks):
             reason = f"is from the block `{block}` (line {local.at.line}) and stays as it is there"
             self.error(f"`{node.name}` {reason}.", node.at)
         if local.fixed:
-            what = "argument of the function" if self.function and not self.loops else "loop"
-            reason = f"is fixed by the {what} (line {local.at.line}); assign to another variable"
+            reason = f"is set by the loop or the call (line {local.at.line}) and stays as it is"
             self.error(f"`{node.name}` {reason}.", node.at)
 
     def apart(self, node: Expression) -> None:
@@ -340,6 +341,9 @@ class _Checks(ExpressionChecks):
             found = overloads.resolve(name, given, self.functions.get(name, ()))
             if not isinstance(found, str):
                 node.function, node.definition = name, found[1]
+                if ending == "_log":
+                    text = f"The ending of `{name}` is old: write `{node.name}_lpdf` or `_lpmf`."
+                    self.program.notes.append(syntax.Note(node.at, text))
                 return found
             result = result or found
         return result

@@ -9,12 +9,21 @@ from varmat.stan.errors import StanSemanticError, nearest
 from varmat.stan.overloads import Given
 from varmat.stan.signatures import Signature, names, signatures
 from varmat.stan.types import (
-    COMPLEX, COMPLEX_MATRIX, COMPLEX_ROW_VECTOR, COMPLEX_VECTOR, INT, MATRIX, REAL, ROW_VECTOR,
-    VECTOR, Argument, Array, Basic, Function, Tuple, Type,
-)  # fmt: skip
+    INT,
+    MATRIX,
+    REAL,
+    ROW_VECTOR,
+    VECTOR,
+    Argument,
+    Array,
+    Basic,
+    Function,
+    Tuple,
+    Type,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from varmat.stan.syntax import Expression, FunctionDefinition, Position, Program, Range
 
@@ -109,10 +118,11 @@ class ExpressionChecks:
     def number(self, node: syntax.Number) -> tuple[Type, bool]:
         if isinstance(node.value, int) and node.value >= 2**31:
             self.error("Integers of Stan end at 2147483647.", node.at)
-        kinds: dict[type, Type] = {int: INT, float: REAL, complex: COMPLEX}
+        kinds: dict[type, Type] = {int: INT, float: REAL, complex: types.COMPLEX}
         return kinds[type(node.value)], True
 
     def variable(self, node: syntax.Variable) -> tuple[Type, bool]:
+        self.unnormalized(node.name, node.at)
         if local := self.scope.get(node.name):
             if self.sizing and local.block in {
                 "parameters", "transformed_parameters", "generated_quantities",
@@ -120,21 +130,17 @@ class ExpressionChecks:
                 self.error(f"Sizes depend on data alone, but `{node.name}` is none.", node.at)
             return local.type, self.constant(local.type, local.block)
         if own := self.functions.get(overloads.library_name(node.name)):
-            self.unnormalized(node.name, node.at)
             node.definition = own[0]
             return overloads.definition_type(own[0]), True
-        if self.known(node.name):
-            return LIBRARY, True
-        self.unknown(node.name, node.at)
+        if not self.known(node.name):
+            self.unknown(node.name, node.at)
+        return LIBRARY, True
 
     def constant(self, kind: Type, block: str) -> bool:
         """Whether a variable from a block is data for the purposes of the current block."""
         if block in {"data", "transformed_data", "generated_quantities"}:
             return True
-        kind = types.innermost(kind)
-        if isinstance(kind, Tuple):
-            return all(self.constant(element, block) for element in kind.elements)
-        return kind == INT or self.block == "generated_quantities"
+        return types.discrete(kind) or self.block == "generated_quantities"
 
     def unary(self, node: syntax.Unary) -> tuple[Type, bool]:
         data = self.expressions([node.operand])
@@ -207,7 +213,10 @@ class ExpressionChecks:
 
     def rowvectorexpression(self, node: syntax.RowVectorExpression) -> tuple[Type, bool]:
         data = self.expressions(node.elements)
-        rows = bool(node.elements) and node.elements[0].type in (ROW_VECTOR, COMPLEX_ROW_VECTOR)
+        rows = bool(node.elements) and node.elements[0].type in (
+            ROW_VECTOR,
+            types.COMPLEX_ROW_VECTOR,
+        )
         kind: Type = ROW_VECTOR if rows else REAL
         for element in node.elements:
             wider = types.common(kind, element.type)
@@ -215,9 +224,9 @@ class ExpressionChecks:
                 holder = "A matrix of row vectors" if rows else "A row vector"
                 self.error(f"{holder} cannot hold {element.type}.", element.at)
             kind = wider
-        results = {
-            REAL: ROW_VECTOR, COMPLEX: COMPLEX_ROW_VECTOR, ROW_VECTOR: MATRIX,
-            COMPLEX_ROW_VECTOR: COMPLEX_MATRIX,
+        results: dict[Type, Type] = {
+            REAL: ROW_VECTOR, types.COMPLEX: types.COMPLEX_ROW_VECTOR, ROW_VECTOR: MATRIX,
+            types.COMPLEX_ROW_VECTOR: types.COMPLEX_MATRIX,
         }  # fmt: skip
         return results[kind], data
 
@@ -255,11 +264,14 @@ class ExpressionChecks:
         if name.startswith("laplace_"):
             return self.laplace(node)
         if any(signature.variadic for signature in signatures(name)):
-            return self.variadic(node, signatures(name)[0])
+            return self.forwarding(node, lambda _: signatures(name)[0])
         return self.meaning(node, name)
 
     def meaning(self, node: syntax.Call, name: str) -> Type | None:
         given = list(map(_given, node.arguments))
+        for argument in node.arguments:
+            if isinstance(argument, syntax.Variable) and argument.definition:
+                self.plain(node, argument.name)
         found = overloads.resolve(name, given, self.functions.get(name, ()))
         if isinstance(found, str):
             self.error(found, node.at)
@@ -287,7 +299,7 @@ class ExpressionChecks:
             if candidate == "target" or (candidate and self.known(candidate)):
                 bar = candidate.endswith(CONDITIONED)
                 form = f"`{candidate}({'y | ...' if bar else ''})`"
-                note = syntax.Note(node.at, f"`{name}` is no more: write {form}.")
+                note = syntax.Note(node.at, f"`{name}` is gone: write {form}.")
                 self.program.notes.append(note)
                 node.name, node.bar = candidate, bar
                 return
@@ -325,9 +337,9 @@ class ExpressionChecks:
 
     def unnormalized(self, name: str, at: Position) -> None:
         if name.endswith(("_lupdf", "_lupmf")) and not (
-            self.block == "model" or self.inside("_lpdf", "_lpmf", "_lp")
+            self.block == "model" or self.inside("_lpdf", "_lpmf")
         ):
-            where = "the model and functions with `_lpdf`, `_lpmf` or `_lp`"
+            where = "the model and functions with `_lpdf` or `_lpmf`"
             self.error(f"`{name}` drops constants, which only {where} may.", at)
 
     # Functions that call functions
@@ -343,49 +355,49 @@ class ExpressionChecks:
         if not own:
             at = argument.at if argument else node.at
             self.error(f"Argument {position + 1} of `{node.name}` must be a function.", at)
+        self.plain(node, own[0].name)
         return own
 
-    def variadic(self, node: syntax.Call, signature: Signature) -> Type | None:
-        reason = ""
-        for definition in self.passed(node, 0):
-            reason = self.fits(node, definition, signature) or ""
-            if not reason:
-                return signature.result
-        self.error(reason, node.at)
+    def plain(self, node: syntax.Call, name: str) -> None:
+        """Check that a function passed to another has no ending that gives it rights."""
+        endings = [*CONDITIONED, "_rng", "_lp", "_jacobian"]
+        if node.name.startswith("reduce_sum"):
+            endings = [ending for ending in endings if ending not in ("_lpdf", "_lpmf")]
+        if name.endswith(tuple(endings)):
+            self.error(
+                f"`{node.name}` cannot call a function with the ending of `{name}`.", node.at
+            )
 
-    def fits(
-        self, node: syntax.Call, definition: FunctionDefinition, fixed: Signature
-    ) -> str | None:
-        density = node.name.startswith("reduce_sum") and ("_lpdf", "_lpmf")
-        endings = {*CONDITIONED, "_rng", "_lp", "_jacobian"}
-        if definition.name.endswith(tuple(endings - {*(density or ())})):
-            return f"`{node.name}` cannot call a function with the ending of `{definition.name}`."
-        given = list(map(_given, node.arguments[1:]))
-        reason = overloads.variadic(node.name, given, definition, fixed)
-        if reason is None:
-            assert isinstance(node.arguments[0], syntax.Variable)
-            node.arguments[0].definition = definition
-            node.arguments[0].type = overloads.definition_type(definition)
-        return reason
-
-    def reduce_sum(self, node: syntax.Call) -> Type:
+    def forwarding(
+        self, node: syntax.Call, signature_for: Callable[[FunctionDefinition], Signature]
+    ) -> Type | None:
+        """Check a call of a function that passes arguments on to its first argument."""
         own = self.passed(node, 0)
+        given = list(map(_given, node.arguments[1:]))
+        found = overloads.forward(node.name, given, own, signature_for)
+        if isinstance(found, str):
+            self.error(found, node.at)
+        first = node.arguments[0]
+        assert isinstance(first, syntax.Variable)
+        first.definition, first.type = found, overloads.definition_type(found)
+        return signature_for(found).result
+
+    def reduce_sum(self, node: syntax.Call) -> Type | None:
+        self.passed(node, 0)
         sliced = node.arguments[1].type if len(node.arguments) > 1 else REAL
         element = types.innermost(sliced)
         if not isinstance(sliced, Array) or element not in (INT, REAL, VECTOR, ROW_VECTOR, MATRIX):
             self.error(f"`{node.name}` slices an array, not {sliced}.", node.at)
-        reason = ""
-        for definition in own:
-            first = definition.arguments[0].type if definition.arguments else sliced
-            partial = Function((Argument(first), Argument(INT), Argument(INT)), REAL)
-            arguments = ((Argument(partial),), (Argument(first),), (Argument(INT),))
-            reason = self.fits(node, definition, Signature(arguments, REAL, True)) or ""
-            if not reason:
-                return REAL
-        self.error(reason, node.at)
+
+        def signature_for(definition: FunctionDefinition) -> Signature:
+            first = Argument(definition.arguments[0].type if definition.arguments else sliced)
+            partial = Function((first, Argument(INT), Argument(INT)), REAL)
+            return Signature(((Argument(partial),), (first,), (Argument(INT),)), REAL, True)
+
+        return self.forwarding(node, signature_for)
 
     def laplace(self, node: syntax.Call) -> Type:
-        """Check a marginal over a latent normal vector, which takes functions and tuples for them."""
+        """Check a marginal over latent normals, which takes functions and tuples for them."""
         name, rest = node.name, 0
         family = next((family for family in LAPLACE if f"_{family}_" in name), None)
         if family:
@@ -429,10 +441,13 @@ class ExpressionChecks:
         else:
             given += [Given(element, pack.data) for element in pack.type.elements]
         found = overloads.resolve("", given, own)
-        if isinstance(found, str) or found[0] != result or own[0].name.endswith(CONDITIONED):
+        if isinstance(found, str) or found[0] != result:
             kinds = ", ".join(str(argument.type) for argument in given)
             reason = f"`{node.name}` calls `{own[0].name}` with ({kinds}) for {result}"
             self.error(f"{reason}, but it is {overloads.definition_type(own[0])}.", pack.at)
+        function = node.arguments[position]
+        assert isinstance(function, syntax.Variable)
+        function.definition = found[1]
 
 
 SPECIAL = ("reduce_sum", "laplace_marginal", "laplace_latent")
@@ -460,17 +475,20 @@ def indexed(base: Type, several: Sequence[bool]) -> Type | None:
     if isinstance(base, Array):
         element = indexed(base.element, several[1:])
         return Array(element) if several[0] and element else element
-    if base in (VECTOR, ROW_VECTOR, COMPLEX_VECTOR, COMPLEX_ROW_VECTOR) and len(several) == 1:
-        scalar = REAL if base in (VECTOR, ROW_VECTOR) else COMPLEX
+    if (
+        base in (VECTOR, ROW_VECTOR, types.COMPLEX_VECTOR, types.COMPLEX_ROW_VECTOR)
+        and len(several) == 1
+    ):
+        scalar = REAL if base in (VECTOR, ROW_VECTOR) else types.COMPLEX
         return base if several[0] else scalar
-    if base in (MATRIX, COMPLEX_MATRIX) and len(several) <= 2:
+    if base in (MATRIX, types.COMPLEX_MATRIX) and len(several) <= 2:
         real = base == MATRIX
         rows, columns = (*several, True)[:2]
         if rows and columns:
             return base
         if columns:
-            return ROW_VECTOR if real else COMPLEX_ROW_VECTOR
+            return ROW_VECTOR if real else types.COMPLEX_ROW_VECTOR
         if rows:
-            return VECTOR if real else COMPLEX_VECTOR
-        return REAL if real else COMPLEX
+            return VECTOR if real else types.COMPLEX_VECTOR
+        return REAL if real else types.COMPLEX
     return None

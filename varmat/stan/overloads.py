@@ -1,4 +1,4 @@
-"""The function that a call means: among the program's own, overloaded, and those of Stan's library."""
+"""The function that a call means: one of the program's own or of Stan's library."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from varmat.stan.syntax import FunctionDefinition
 from varmat.stan.types import Argument, Function, Type, promotion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Found", "definition_type", "library_name", "resolve"]
+__all__ = ["Found", "Given", "definition_type", "forward", "library_name", "resolve"]
 
 Found = tuple[Type | None, "FunctionDefinition | None"]
 
@@ -57,8 +57,7 @@ def resolve(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition]
     least = min(cost for cost, _ in found)
     best = [meaning for cost, meaning in found if cost == least]
     if len(best) > 1:
-        kinds = ", ".join(str(argument.type) for argument in given)
-        return f"`{name}` of ({kinds}) is ambiguous: {len(best)} definitions fit equally well."
+        return _ambiguous(name, given, len(best))
     return best[0]
 
 
@@ -109,29 +108,46 @@ def _refusal(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition
                 f"Argument {position + 1} of `{name}` must be data, but depends on parameters or on"
                 " local variables that could hold them."
             )
-    kinds = ", ".join(str(argument.type) for argument in given)
-    return f"`{name}` takes no arguments of the types ({kinds}) together."
+    return f"`{name}` takes no arguments of the types ({_kinds(given)}) together."
 
 
-def variadic(
-    name: str, given: Sequence[Given], definition: FunctionDefinition, signature: Signature
-) -> str | None:
-    """Say why a function cannot be passed to one that takes any number of further arguments.
+def forward(
+    name: str,
+    given: Sequence[Given],
+    own: Sequence[FunctionDefinition],
+    signature_for: Callable[[FunctionDefinition], Signature],
+) -> FunctionDefinition | str:
+    """Find the function meant by the first argument of one that takes any number of others.
 
-    `given` are the arguments behind the function; those behind the fixed ones go on to it.
+    `given` are the arguments behind the function; those behind the fixed ones go on to it. A
+    function that does not fit is answered by the reason.
     """
-    (expected,) = signature.arguments[0]
-    assert isinstance(expected.type, Function)
-    mine = definition_type(definition)
-    count = len(expected.type.arguments)
-    if not types.callable_as(expected.type, Function(mine.arguments[:count], mine.result)):
-        return (
-            f"`{name}` calls {expected.type} and more arguments, but `{definition.name}` is {mine}."
-        )
-    controls = signature.arguments[1:]
-    wanted = (*controls, *((argument,) for argument in mine.arguments[count:]))
-    if _cost(wanted, tuple(given)) is None:
-        kinds = ", ".join(str(alternatives[0]) for alternatives in wanted)
-        got = ", ".join(str(argument.type) for argument in given)
-        return f"`{name}` takes ({kinds}) after `{definition.name}`, not ({got})."
-    return None
+    found, reason = [], ""
+    for definition in own:
+        mine, signature = definition_type(definition), signature_for(definition)
+        (expected,) = signature.arguments[0]
+        assert isinstance(expected.type, Function)
+        count = len(expected.type.arguments)
+        first, rest = mine.arguments[:count], mine.arguments[count:]
+        if not types.callable_as(expected.type, Function(first, mine.result)):
+            reason = f"`{name}` calls {expected.type} or more, but `{definition.name}` is {mine}."
+            continue
+        wanted = (*signature.arguments[1:], *((argument,) for argument in rest))
+        cost = _cost(wanted, tuple(given))
+        if cost is None:
+            kinds = ", ".join(str(alternatives[0]) for alternatives in wanted)
+            reason = f"`{name}` takes ({kinds}) after `{definition.name}`, not ({_kinds(given)})."
+        else:
+            found.append((cost, definition))
+    best = [one for cost, one in found if cost == min(cost for cost, _ in found)]
+    if len(best) > 1:
+        return _ambiguous(own[0].name, given, len(best))
+    return best[0] if best else reason
+
+
+def _kinds(given: Sequence[Given]) -> str:
+    return ", ".join(str(argument.type) for argument in given)
+
+
+def _ambiguous(name: str, given: Sequence[Given], count: int) -> str:
+    return f"`{name}` of ({_kinds(given)}) is ambiguous: {count} definitions fit equally well."

@@ -1,14 +1,14 @@
 """Signatures of the functions of Stan's library.
 
-The file `signatures.txt` has a line for each family of functions with the same signatures: the names,
-a colon, the signatures. A signature lists its arguments, each with its alternatives, and the result:
-`i|r,1v=r` takes an integer or a real and an array of vectors and gives a real. The letters are
+The file `signatures.txt` has a line for each family of functions with the same signatures: the
+names, a colon, the signatures. A signature lists its arguments, each with its alternatives, and the
+result: `i|r,1v=r` takes an integer or a real and an array of vectors and gives a real. The letters:
 
     i int, r real, c complex, v vector, w row vector, m matrix, V W M the complex ones,
 
-a digit before them is the number of dimensions of an array, `d` means that parameters must not occur,
-`(v;m)` is a tuple, `<r;v=v>` a function, `*` any number of further arguments, `-` no result. A number
-after a plus repeats the signature with that many more dimensions of all its arrays.
+a digit before them is the number of dimensions of an array, `d` means that parameters must not
+occur, `(v;m)` is a tuple, `<r;v=v>` a function, `*` any number of further arguments, `-` no result.
+A number after a plus repeats the signature with up to that many more dimensions of all its arrays.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Nodes are compared and hashed by identity, so they can be keys; `repr` shows the
 
 The checks fill in, and an evaluator may rely on:
 
-* `type` of every expression: its Stan type before any promotion. So `a / b` divides integers if both
-  sides have the type `INT`, and an argument of type `INT` becomes real on the way into a
+* `type` of every expression: its Stan type before any promotion. So `a / b` divides integers if
+  both sides have the type `INT`, and an argument of type `INT` becomes real on the way into a
   function whose `Argument` is real.
 * `data` of every expression: whether it depends on data alone. Local variables of the model and of
   transformed parameters do not, unless they are integers.
@@ -17,7 +17,7 @@ The checks fill in, and an evaluator may rely on:
 
 The parser unifies spellings: parentheses are dropped; bodies of loops and branches are lists of
 statements, with or without braces; each name of `real x, y;` has its own `Declaration`;
-`target()` is a call; the old `real x[3]`, `x <- 1` and `increment_log_prob(x)` take their present forms.
+`target()` is a call; the old `real x[3]`, `x <- 1`, `increment_log_prob(x)` get their present form.
 """
 
 from __future__ import annotations

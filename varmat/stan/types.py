@@ -74,7 +74,7 @@ BASIC = (
     COMPLEX_MATRIX,
 ) = map(Basic, BASIC)  # fmt: skip
 
-_PROMOTIONS = {
+_PROMOTIONS: dict[tuple[Type, Type], int] = {
     (REAL, INT): 1,
     (COMPLEX, REAL): 1,
     (COMPLEX, INT): 2,
@@ -126,9 +126,9 @@ def common(first: Type, second: Type) -> Type | None:
         element = common(first.element, second.element)
         return element and Array(element)
     if isinstance(first, Tuple) and isinstance(second, Tuple):
-        if len(first.elements) == len(second.elements):
-            parts = [common(*pair) for pair in zip(first.elements, second.elements, strict=True)]
-            return Tuple(tuple(part for part in parts if part)) if all(parts) else None
+        parts = [common(*pair) for pair in zip(first.elements, second.elements, strict=False)]
+        if len(first.elements) == len(second.elements) and all(parts):
+            return Tuple(tuple(part for part in parts if part))
     return None
 
 
@@ -137,6 +137,12 @@ def innermost(array: Type) -> Type:
     while isinstance(array, Array):
         array = array.element
     return array
+
+
+def discrete(value: Type) -> bool:
+    """Whether a type holds integers alone."""
+    value = innermost(value)
+    return value == INT or (isinstance(value, Tuple) and all(map(discrete, value.elements)))
 
 
 def contains_int(value: Type) -> bool:
