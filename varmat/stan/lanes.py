@@ -1,0 +1,381 @@
+"""Loops whose passes do not depend on each other, evaluated for all passes at once.
+
+`for (n in 1:N) y[n] ~ normal(a[group[n]], s);` is a density of whole arrays. Such a loop is found
+from its text: the variable of the loop holds all its values, the *lanes*, and every scalar that
+depends on it is an array with a lane for each pass. All other loops are run pass by pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import varmat as vm
+from varmat.stan import functions, operators, types
+from varmat.stan import syntax as s
+from varmat.stan.running import in_sequence
+from varmat.stan.values import (
+    MATRICES,
+    ROWS,
+    SCALARS,
+    VECTORS,
+    Value,
+    innermost,
+    place,
+    promotion,
+    receiving,
+)
+
+if TYPE_CHECKING:
+    from varmat.stan.evaluate import Translator
+    from varmat.stan.running import Evaluated, Executed, Frame
+
+__all__: list[str] = []
+
+_VECTORS = VECTORS | ROWS
+# Operators that act on each lane alone.
+_BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
+
+
+class BoundError(Exception):
+    """A loop must be run pass by pass."""
+
+
+def parts_of(node: object) -> Iterator[s.Node]:
+    """All nodes of a tree."""
+    if isinstance(node, (list, tuple)):
+        for each in node:
+            yield from parts_of(each)
+    elif isinstance(node, s.Node):
+        yield node
+        for cls in type(node).__mro__:
+            for slot in getattr(cls, "__slots__", ()):
+                if slot not in ("at", "type", "definition", "data"):
+                    yield from parts_of(getattr(node, slot, None))
+
+
+def check_independent(loop: s.For) -> None:
+    """Raise unless every pass assigns only to elements of its own, and to variables of its own."""
+    nodes = [*parts_of(loop.body)]
+    own = {each.name for each in nodes if isinstance(each, s.Declaration)}
+    targets: dict[str, str] = {}
+    for each in nodes:
+        if not isinstance(each, s.Assignment):
+            continue
+        if isinstance(each.target, s.Variable) and each.target.name in own:
+            continue
+        name = _written_element(each.target, loop.name)
+        if targets.setdefault(name, repr(each.target)) != repr(each.target):
+            raise BoundError
+    reads = {id(each.base) for each in nodes
+             if isinstance(each, s.Index) and isinstance(each.base, s.Variable)
+             and repr(each) == targets.get(each.base.name)}  # fmt: skip
+    for each in nodes:
+        if isinstance(each, s.Variable) and each.name in targets and id(each) not in reads:
+            raise BoundError
+
+
+def _written_element(target: s.Expression, name: str) -> str:
+    """The variable into which an element is assigned that belongs to the pass alone."""
+    if isinstance(target, s.Index) and isinstance(target.base, s.Variable):
+        plain = all(isinstance(i, s.Expression) and i.type == types.INT for i in target.indices)
+        own = any(isinstance(i, s.Variable) and i.name == name for i in target.indices)
+        if plain and own and target.type in SCALARS:
+            return target.base.name
+    raise BoundError
+
+
+class Lanes:
+    """Translates the body of a loop for all its passes.
+
+    Parameters
+    ----------
+    translator : Translator
+        Translates what is the same in all passes.
+    loop : For
+    count : int
+        The place of the number of passes in a frame.
+    """
+
+    def __init__(self, translator: Translator, loop: s.For, count: int) -> None:
+        check_independent(loop)
+        self._translator, self._count = translator, count
+        self._varying, before = {loop.name}, 0
+        while before != len(self._varying):
+            before = len(self._varying)
+            self._varying.update(self._assigned(loop))
+
+    def _assigned(self, loop: s.For) -> Iterator[str]:
+        """The variables of a pass that are given something that varies."""
+        for each in parts_of(loop.body):
+            if isinstance(each, s.Declaration) and self.varies(each.value):
+                yield each.name
+            elif (
+                isinstance(each, s.Assignment)
+                and isinstance(each.target, s.Variable)
+                and self.varies([each.target, each.value])
+            ):
+                yield each.target.name
+
+    def varies(self, e: object) -> bool:
+        """Whether an expression differs between passes."""
+        return any(
+            isinstance(each, s.Variable) and each.name in self._varying for each in parts_of(e)
+        )
+
+    # --- statements ---
+
+    def statement(self, statement: s.Statement) -> Executed:
+        make = _STATEMENTS.get(type(statement))
+        if make is None:
+            raise BoundError
+        return make(self, statement)
+
+    def declaration(self, d: s.Declaration) -> Executed:
+        kind = d.declared.unsized
+        if kind not in SCALARS:
+            raise BoundError
+        value = (
+            self._translator.unset(d.declared) if d.value is None else self.promoted(d.value, kind)
+        )
+        slot = self._translator.declare(d.name, kind)
+
+        def run(f: Frame) -> None:
+            f[slot] = value(f)
+
+        return run
+
+    def assignment(self, a: s.Assignment) -> Executed:
+        combined = s.Binary(a.at, a.operator, a.target, a.value) if a.operator else a.value
+        if a.operator:
+            combined.type = a.target.type
+        value = self.promoted(combined, a.target.type)
+        if isinstance(a.target, s.Variable):
+            slot, _ = self._translator.place(a.target.name)
+
+            def assign(f: Frame) -> None:
+                f[slot] = value(f)
+
+            return assign
+        assert isinstance(a.target, s.Index)
+        assert isinstance(a.target.base, s.Variable)
+        slot, _ = self._translator.place(a.target.base.name)
+        indices = self.indices(a.target.indices)
+
+        def run(f: Frame) -> None:
+            x, before = value(f), f[slot]
+            after = f[slot] = receiving(before, x)
+            after[_places(after, indices(f))] = x
+
+        return run
+
+    def distribution(self, d: s.Distribution) -> Executed:
+        whole = [d.value, *d.arguments]
+        if d.definition is not None or d.lower is not None or d.upper is not None:
+            raise BoundError
+        density = _elementwise_density(d.function)
+        if any(each.type not in SCALARS for each in whole):
+            raise BoundError
+        arguments = [*map(self.expression, whole)]
+        differs, count = self.varies(whole), self._count
+
+        def run(f: Frame) -> None:
+            values = [each(f) for each in arguments]
+            term = density(*values, propto=f[0].propto)
+            f[0].terms.append(term if differs else f[count] * term)
+
+        return run
+
+    def increment(self, t: s.TargetIncrement) -> Executed:
+        if t.value.type not in SCALARS:
+            raise BoundError
+        value, differs, count = self.expression(t.value), self.varies(t.value), self._count
+
+        def run(f: Frame) -> None:
+            x = value(f)
+            f[0].terms.append(np.sum(x) if differs else f[count] * x)
+
+        return run
+
+    def block(self, b: s.Block | s.For) -> Executed:
+        with self._translator.scope():
+            return in_sequence([(self.statement(each), each.at) for each in b.body])
+
+    def loop(self, w: s.For) -> Executed:
+        """A loop inside, whose bounds are the same in all passes, is run pass by pass."""
+        if self.varies([w.lower, w.upper]):
+            raise BoundError
+        lower, upper = map(self._translator.expression, (w.lower, w.upper))
+        with self._translator.scope():
+            slot = self._translator.declare(w.name, types.INT)
+            body = self.block(s.Block(w.at, w.body))
+
+        def run(f: Frame) -> None:
+            for i in range(lower(f), upper(f) + 1):
+                f[slot] = i
+                body(f)
+
+        return run
+
+    def conditional(self, i: s.If) -> Executed:
+        if self.varies(i.condition):
+            raise BoundError
+        condition = self._translator.expression(i.condition)
+        body, otherwise = (self.block(s.Block(i.at, each)) for each in (i.body, i.otherwise))
+        return lambda f: body(f) if condition(f) else otherwise(f)
+
+    # --- expressions ---
+
+    def expression(self, e: s.Expression) -> Evaluated:
+        """The function of an expression: an array with the lanes in front if it varies."""
+        if not self.varies(e):
+            return self._translator.expression(e)
+        make = _EXPRESSIONS.get(type(e))
+        if make is None or (e.type not in SCALARS and e.type not in _VECTORS):
+            raise BoundError
+        return make(self, e)
+
+    def promoted(self, e: s.Expression, kind: types.Type) -> Evaluated:
+        evaluate, promote = self.expression(e), promotion(e.type, kind)
+        return evaluate if promote is None else lambda f: promote(evaluate(f))
+
+    def variable(self, e: s.Variable) -> Evaluated:
+        slot, _ = self._translator.place(e.name)
+        return lambda f: f[slot]
+
+    def unary(self, e: s.Unary) -> Evaluated:
+        operand = self.expression(e.operand)
+        if e.operator == "!":
+            return lambda f: operand(f) == 0
+        return (lambda f: -operand(f)) if e.operator == "-" else operand
+
+    def binary(self, e: s.Binary) -> Evaluated:
+        left, right = self.expression(e.left), self.expression(e.right)
+        kinds = e.left.type, e.right.type
+        if e.operator == "*" and kinds[0] in ROWS and kinds[1] in VECTORS:
+            if self.varies(e.left):
+                if not self.varies(e.right):
+                    return lambda f: left(f) @ right(f)
+                return lambda f: np.sum(left(f) * right(f), -1)
+            return lambda f: right(f) @ left(f)
+        if e.operator not in _BY_LANE or any(kind in MATRICES for kind in kinds):
+            raise BoundError
+        if kinds == (types.INT, types.INT):
+            if e.operator not in "+-*":
+                raise BoundError
+        elif e.type in _VECTORS:
+            left, right = self._spread(e.left, left), self._spread(e.right, right)
+            if e.operator == "*" and all(kind in _VECTORS for kind in kinds):
+                raise BoundError  # an outer product
+        function = _ARITHMETIC[e.operator]
+        return lambda f: function(left(f), right(f))
+
+    def _spread(self, e: s.Expression, evaluate: Evaluated) -> Evaluated:
+        """A scalar of each lane as one that acts on all elements of a vector of the lane."""
+        if e.type in SCALARS and self.varies(e):
+            return lambda f: evaluate(f)[:, None]
+        return evaluate
+
+    def index(self, e: s.Index) -> Evaluated:
+        if any(isinstance(i, s.Range) or i.type != types.INT for i in e.indices):
+            raise BoundError
+        if self.varies(e.base) or isinstance(innermost(e.base.type), types.Tuple):
+            raise BoundError
+        base, indices = self._translator.expression(e.base), self.indices(e.indices)
+
+        def read(f: Frame) -> Value:
+            x = base(f)
+            return x[_places(x, indices(f))]
+
+        return read
+
+    def indices(
+        self, indices: Sequence[s.Expression | s.Range]
+    ) -> Callable[[Frame], tuple[Value, ...]]:
+        """The function of integer indices, some of which differ between passes."""
+        parts = [self.expression(i) for i in indices if isinstance(i, s.Expression)]
+        return lambda f: tuple([part(f) for part in parts])
+
+    def call(self, e: s.Call) -> Evaluated:
+        if e.definition is not None or e.type not in SCALARS:
+            raise BoundError
+        function = self._function(e)
+        arguments = [*map(self.expression, e.arguments)]
+        return lambda f: function(f[0], *[each(f) for each in arguments])
+
+    def _function(self, e: s.Call) -> Callable[..., Value]:
+        kinds = tuple(each.type for each in e.arguments)
+        if e.name.endswith(("_lpdf", "_lpmf", "_lupdf", "_lupmf")):
+            if any(kind not in SCALARS for kind in kinds):
+                raise BoundError
+            density = _elementwise_density(e.name.replace("_lup", "_lp")).pointwise
+            if "_lup" in e.name:
+                return lambda run, *xs: density(*xs, propto=run.propto)
+            return lambda run, *xs: density(*xs)
+        if e.name == "log_mix" and len(kinds) == 3:
+            return _log_mix
+        if all(kind in SCALARS for kind in kinds) and functions.acts_by_element(e.name):
+            function = functions.implementation(e.name, kinds)
+            return lambda run, *xs: function(*xs)
+        of_rows = _OF_ROWS.get(e.name)
+        if of_rows is None or any(kind not in _VECTORS for kind in kinds):
+            raise BoundError
+        if not all(map(self.varies, e.arguments)):
+            raise BoundError
+        return of_rows
+
+
+def _places(x: Value, indices: Sequence[Value]) -> Value:
+    """Integer indices of Stan, some with a lane for each pass, as an index of NumPy."""
+    places = [place(i, x.shape[axis], axis + 1) for axis, i in enumerate(indices)]
+    if sum(type(at) is np.ndarray for at in places) == 1 and len(places) == 1:
+        return _as_slice(places[0])
+    return tuple(places)
+
+
+def _as_slice(places: Value) -> Value:
+    """Places one after another as a slice, which is a view."""
+    if type(places) is np.ndarray and len(places) and np.all(np.diff(places) == 1):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
+
+
+def _elementwise_density(name: str) -> Any:
+    density = getattr(vm, name, None)
+    if getattr(density, "pointwise", None) is None:
+        raise BoundError
+    return density
+
+
+def _log_mix(run: Any, theta: Value, first: Value, second: Value) -> Value:
+    return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
+
+
+_OF_ROWS: dict[str, Callable[..., Value]] = {
+    "sum": lambda run, x: np.sum(x, -1),
+    "log_sum_exp": lambda run, x: vm.log_sum_exp(x, -1),
+    "dot_product": lambda run, x, y: np.sum(x * y, -1),
+    "dot_self": lambda run, x: np.sum(x * x, -1),
+}
+_ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, ".*": np.multiply, "/": np.divide,
+    "./": np.divide, "^": operators.powers, ".^": operators.powers,
+}  # fmt: skip
+_STATEMENTS: dict[type, Callable[[Lanes, Any], Executed]] = {
+    s.Declaration: Lanes.declaration,
+    s.Assignment: Lanes.assignment,
+    s.Distribution: Lanes.distribution,
+    s.TargetIncrement: Lanes.increment,
+    s.Block: Lanes.block,
+    s.For: Lanes.loop,
+    s.If: Lanes.conditional,
+}
+_EXPRESSIONS: dict[type, Callable[[Lanes, Any], Evaluated]] = {
+    s.Variable: Lanes.variable,
+    s.Unary: Lanes.unary,
+    s.Binary: Lanes.binary,
+    s.Index: Lanes.index,
+    s.Call: Lanes.call,
+}
