@@ -7,15 +7,18 @@ depends on it is an array with a lane for each pass. All other loops are run pas
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import varmat as vm
+from varmat.densities.univariate import Univariate
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
 from varmat.stan.running import in_sequence
+from varmat.stan.types import Array
 from varmat.stan.values import (
     MATRICES,
     ROWS,
@@ -23,6 +26,7 @@ from varmat.stan.values import (
     VECTORS,
     Value,
     innermost,
+    owned,
     place,
     promotion,
     receiving,
@@ -30,11 +34,12 @@ from varmat.stan.values import (
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
-    from varmat.stan.running import Evaluated, Executed, Frame
+    from varmat.stan.running import Evaluated, Executed, Frame, Run
 
 __all__: list[str] = []
 
-_VECTORS = VECTORS | ROWS
+# Containers of one axis, which have the lanes in front of it.
+_VECTORS = VECTORS | ROWS | {Array(types.REAL)}
 # Operators that act on each lane alone.
 _BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
 
@@ -64,7 +69,7 @@ def check_independent(loop: s.For) -> None:
     for each in nodes:
         if not isinstance(each, s.Assignment):
             continue
-        if isinstance(each.target, s.Variable) and each.target.name in own:
+        if _root(each.target) in own:
             continue
         name = _written_element(each.target, loop.name)
         if targets.setdefault(name, repr(each.target)) != repr(each.target):
@@ -75,6 +80,13 @@ def check_independent(loop: s.For) -> None:
     for each in nodes:
         if isinstance(each, s.Variable) and each.name in targets and id(each) not in reads:
             raise BoundError
+
+
+def _root(target: s.Expression) -> str:
+    """The name of the variable to which, or to a part of which, something is assigned."""
+    while isinstance(target, (s.Index, s.Projection)):
+        target = target.base
+    return target.name if isinstance(target, s.Variable) else ""
 
 
 def _written_element(target: s.Expression, name: str) -> str:
@@ -102,6 +114,9 @@ class Lanes:
     def __init__(self, translator: Translator, loop: s.For, count: int) -> None:
         check_independent(loop)
         self._translator, self._count = translator, count
+        self._own = {each.name for each in parts_of(loop.body) if isinstance(each, s.Declaration)}
+        # The places of what has lanes, and of variables whose elements belong to single passes.
+        self._slots, self._outer = {translator.place(loop.name)[0]}, set[int]()
         self._varying, before = {loop.name}, 0
         while before != len(self._varying):
             before = len(self._varying)
@@ -114,10 +129,10 @@ class Lanes:
                 yield each.name
             elif (
                 isinstance(each, s.Assignment)
-                and isinstance(each.target, s.Variable)
+                and _root(each.target) in self._own
                 and self.varies([each.target, each.value])
             ):
-                yield each.target.name
+                yield _root(each.target)
 
     def varies(self, e: object) -> bool:
         """Whether an expression differs between passes."""
@@ -135,15 +150,26 @@ class Lanes:
 
     def declaration(self, d: s.Declaration) -> Executed:
         kind = d.declared.unsized
-        if kind not in SCALARS:
+        if (kind not in SCALARS and kind not in _VECTORS) or self.varies(_sizes(d)):
             raise BoundError
         value = (
             self._translator.unset(d.declared) if d.value is None else self.promoted(d.value, kind)
         )
         slot = self._translator.declare(d.name, kind)
+        if d.name in self._varying:
+            self._slots.add(slot)
+        return self._whole(slot, d.name, kind, value)
+
+    def _whole(self, slot: int, name: str, kind: types.Type, value: Evaluated) -> Executed:
+        """The function that assigns to a variable of the pass."""
+        count, has_lanes = self._count, name in self._varying
+        axes = (0 if kind in SCALARS else 1) + has_lanes
 
         def run(f: Frame) -> None:
-            f[slot] = value(f)
+            x = value(f)
+            if np.ndim(x) < axes:
+                x = x + np.zeros((f[count], *np.shape(x)))
+            f[slot] = x if kind in SCALARS else owned(x)
 
         return run
 
@@ -153,21 +179,23 @@ class Lanes:
             combined.type = a.target.type
         value = self.promoted(combined, a.target.type)
         if isinstance(a.target, s.Variable):
-            slot, _ = self._translator.place(a.target.name)
-
-            def assign(f: Frame) -> None:
-                f[slot] = value(f)
-
-            return assign
+            slot, kind = self._translator.place(a.target.name)
+            return self._whole(slot, a.target.name, kind, value)
         assert isinstance(a.target, s.Index)
         assert isinstance(a.target.base, s.Variable)
         slot, _ = self._translator.place(a.target.base.name)
         indices = self.indices(a.target.indices)
+        of_lanes = a.target.base.name in self._varying
+        if a.target.type not in SCALARS:
+            raise BoundError
+        if not of_lanes:
+            self._outer.add(slot)
 
         def run(f: Frame) -> None:
             x, before = value(f), f[slot]
             after = f[slot] = receiving(before, x)
-            after[_places(after, indices(f))] = x
+            chosen = indices(f)
+            after[_own_places(after, *chosen) if of_lanes else _places(after, chosen)] = x
 
         return run
 
@@ -176,9 +204,7 @@ class Lanes:
         if d.definition is not None or d.lower is not None or d.upper is not None:
             raise BoundError
         density = _elementwise_density(d.function)
-        if any(each.type not in SCALARS for each in whole):
-            raise BoundError
-        arguments = [*map(self.expression, whole)]
+        arguments = self._alike(whole)
         differs, count = self.varies(whole), self._count
 
         def run(f: Frame) -> None:
@@ -221,19 +247,59 @@ class Lanes:
 
     def conditional(self, i: s.If) -> Executed:
         if self.varies(i.condition):
-            raise BoundError
+            return self._by_mask(i)
         condition = self._translator.expression(i.condition)
         body, otherwise = (self.block(s.Block(i.at, each)) for each in (i.body, i.otherwise))
         return lambda f: body(f) if condition(f) else otherwise(f)
 
+    def _by_mask(self, i: s.If) -> Executed:
+        """Branches on data that differ between passes: each is run for its lanes."""
+        assigned = {
+            _root(each.target)
+            for each in parts_of([i.body, i.otherwise])
+            if isinstance(each, s.Assignment)
+        }
+        inside = {each.name for each in parts_of(i) if isinstance(each, s.Declaration)}
+        if not i.condition.data or (assigned & self._own) - inside:
+            raise BoundError
+        condition = self.expression(i.condition)
+        outer = {*self._slots}
+        bodies = [self.block(s.Block(i.at, each)) for each in (i.body, i.otherwise)]
+        count = self._count
+
+        def run(f: Frame) -> None:
+            holds = np.asarray(condition(f), bool)
+            for body, lanes in zip(bodies, (holds, ~holds), strict=True):
+                places = np.flatnonzero(lanes)
+                if not len(places):
+                    continue
+                inner = f.copy()
+                inner[count] = len(places)
+                for slot in outer:
+                    inner[slot] = None if f[slot] is None else f[slot][places]
+                body(inner)
+                for slot in self._outer:
+                    f[slot] = inner[slot]
+
+        return run
+
     # --- expressions ---
+
+    def _alike(self, whole: Sequence[s.Expression]) -> list[Evaluated]:
+        """The functions of arguments of a density, with scalars beside vectors of lanes."""
+        if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in whole):
+            raise BoundError
+        arguments = [*map(self.expression, whole)]
+        if all(e.type in SCALARS for e in whole):
+            return arguments
+        return [self._spread(e, each) for e, each in zip(whole, arguments, strict=True)]
 
     def expression(self, e: s.Expression) -> Evaluated:
         """The function of an expression: an array with the lanes in front if it varies."""
         if not self.varies(e):
             return self._translator.expression(e)
         make = _EXPRESSIONS.get(type(e))
-        if make is None or (e.type not in SCALARS and e.type not in _VECTORS):
+        if make is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
             raise BoundError
         return make(self, e)
 
@@ -260,6 +326,9 @@ class Lanes:
                     return lambda f: left(f) @ right(f)
                 return lambda f: np.sum(left(f) * right(f), -1)
             return lambda f: right(f) @ left(f)
+        if e.operator in _COMPARISONS and all(kind in SCALARS for kind in kinds):
+            compare = _COMPARISONS[e.operator]
+            return lambda f: compare(left(f), right(f))
         if e.operator not in _BY_LANE or any(kind in MATRICES for kind in kinds):
             raise BoundError
         if kinds == (types.INT, types.INT):
@@ -281,8 +350,18 @@ class Lanes:
     def index(self, e: s.Index) -> Evaluated:
         if any(isinstance(i, s.Range) or i.type != types.INT for i in e.indices):
             raise BoundError
-        if self.varies(e.base) or isinstance(innermost(e.base.type), types.Tuple):
+        if isinstance(innermost(e.base.type), types.Tuple):
             raise BoundError
+        if self.varies(e.base):
+            if e.base.type not in _VECTORS or len(e.indices) != 1:
+                raise BoundError
+            own, at = self.expression(e.base), self.indices(e.indices)
+
+            def read_own(f: Frame) -> Value:
+                x = own(f)
+                return x[_own_places(x, *at(f))]
+
+            return read_own
         base, indices = self._translator.expression(e.base), self.indices(e.indices)
 
         def read(f: Frame) -> Value:
@@ -299,23 +378,35 @@ class Lanes:
         return lambda f: tuple([part(f) for part in parts])
 
     def call(self, e: s.Call) -> Evaluated:
-        if e.definition is not None or e.type not in SCALARS:
+        if e.definition is not None:
             raise BoundError
         function = self._function(e)
-        arguments = [*map(self.expression, e.arguments)]
+        if e.name.endswith(_DENSITIES):
+            arguments = self._alike(e.arguments)
+        else:
+            arguments = [*map(self.expression, e.arguments)]
         return lambda f: function(f[0], *[each(f) for each in arguments])
 
     def _function(self, e: s.Call) -> Callable[..., Value]:
         kinds = tuple(each.type for each in e.arguments)
-        if e.name.endswith(("_lpdf", "_lpmf", "_lupdf", "_lupmf")):
-            if any(kind not in SCALARS for kind in kinds):
-                raise BoundError
+        if e.name.endswith(_DENSITIES):
             density = _elementwise_density(e.name.replace("_lup", "_lp")).pointwise
-            if "_lup" in e.name:
-                return lambda run, *xs: density(*xs, propto=run.propto)
-            return lambda run, *xs: density(*xs)
+            drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
+
+            def terms(run: Run, *xs: Value) -> Value:
+                found = density(*xs, propto=drops and run.propto)
+                return np.sum(found, -1) if rows else found
+
+            return terms
         if e.name == "log_mix" and len(kinds) == 3:
             return _log_mix
+        if len(kinds) == 1 and kinds[0] in _VECTORS and e.type in _VECTORS:
+            if e.name in _OF_VECTORS:
+                return _OF_VECTORS[e.name]
+            if not functions.acts_by_element(e.name) or e.name == "log_sum_exp":
+                raise BoundError
+            by_element = functions.implementation(e.name, kinds)
+            return lambda run, x: by_element(x)
         if all(kind in SCALARS for kind in kinds) and functions.acts_by_element(e.name):
             function = functions.implementation(e.name, kinds)
             return lambda run, *xs: function(*xs)
@@ -325,6 +416,16 @@ class Lanes:
         if not all(map(self.varies, e.arguments)):
             raise BoundError
         return of_rows
+
+
+def _sizes(d: s.Declaration) -> list[s.Expression]:
+    return [*d.declared.sizes, *d.declared.dimensions]
+
+
+def _own_places(x: Value, index: Value) -> Value:
+    """The place of an element of a vector of each lane."""
+    at = place(index, x.shape[1], 1)
+    return (slice(None), at) if type(at) is int else (np.arange(x.shape[0]), at)
 
 
 def _places(x: Value, indices: Sequence[Value]) -> Value:
@@ -344,7 +445,7 @@ def _as_slice(places: Value) -> Value:
 
 def _elementwise_density(name: str) -> Any:
     density = getattr(vm, name, None)
-    if getattr(density, "pointwise", None) is None:
+    if not isinstance(density, Univariate):
         raise BoundError
     return density
 
@@ -353,6 +454,16 @@ def _log_mix(run: Any, theta: Value, first: Value, second: Value) -> Value:
     return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
 
 
+_DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf")
+_ROWS_OF_DATA = _VECTORS | {Array(types.INT)}
+_OF_VECTORS: dict[str, Callable[..., Value]] = {
+    "softmax": lambda run, x: vm.softmax(x, -1),
+    "log_softmax": lambda run, x: vm.log_softmax(x, -1),
+}
+_COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
+}  # fmt: skip
 _OF_ROWS: dict[str, Callable[..., Value]] = {
     "sum": lambda run, x: np.sum(x, -1),
     "log_sum_exp": lambda run, x: vm.log_sum_exp(x, -1),

@@ -182,6 +182,8 @@ class Blocks:
         The declared data as values of Stan.
     parameters : dict of str to Transform
         Elements of tuples have names of their own, as ``x:1``.
+    transforms, generates : bool
+        Whether there are transformed parameters, or generated quantities.
     """
 
     def __init__(self, tree: s.Program, given: Mapping[str, Any], seed: int | None) -> None:
@@ -201,6 +203,9 @@ class Blocks:
                 self._read(each, given)
             self._run_transformed_data(run)
             self.parameters = dict(self._declared_parameters())
+        self.transforms, self.generates = (
+            bool(block) for block in (tree.transformed_parameters, tree.generated_quantities)
+        )
         self._transformed = self._block(tree.transformed_parameters)
         with self._translator.scope():
             self._model = self._translator.sequence(tree.model)
@@ -414,10 +419,6 @@ class Blocks:
                 found.update(_leaves(each.name, f[self._translator.place(each.name)[0]]))
         return found
 
-    def has(self, block: str) -> bool:
-        """Whether a block declares variables."""
-        return any(isinstance(each, s.Declaration) for each in getattr(self._tree, block))
-
 
 def _names_in(e: object) -> Iterator[str]:
     """The names of variables in an expression."""
@@ -487,12 +488,8 @@ class StanModel(Model):
             log_density,
             blocks.parameters,
             data=blocks.data,
-            transformed_parameters=(
-                transformed_parameters if blocks.has("transformed_parameters") else None
-            ),
-            generated_quantities=(
-                generated_quantities if blocks.has("generated_quantities") else None
-            ),
+            transformed_parameters=transformed_parameters if blocks.transforms else None,
+            generated_quantities=generated_quantities if blocks.generates else None,
         )
         # The evaluation is recorded once, because nothing that it reads can change.
         self._recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
