@@ -211,7 +211,7 @@ MISTAKES = [
     ),
     (
         FUNCTIONS
-        % "vector f(real t, vector y) { return y; } void g(vector y) {print(ode_rk45(f, y, 0, 1));}",
+        % "vector f(real t, vector y) { return y; } void g(vector y) {print(ode_rk45(f,y,0,1));}",
         "`ode_rk45` takes (vector, real, array[] real) after `f`, not (vector, int, int).",
     ),
     (

@@ -98,12 +98,13 @@ def test_old_spellings_are_read_with_notes():
     program = parse(
         """functions { real[,] f(int[] k) { return rep_array(0, k[1], 2); } }
         data { real<lower=0> x[3, 2]; } # numbers
-        model { vector[2] v[4]; real a; a <- 1; v[1] <- [1, a <-1]'; increment_log_prob(a); }"""
+        model { vector[2] v[4]; real a; a <- 1; v[1] <- [1, a <-1]'; increment_log_prob(a);
+          a <- if_else(1, 2, 3); }"""
     )
     assert str(program.functions[0].result) == "array[,] real"
     assert str(program.data[0].declared.unsized) == "array[,] real"
     assert [type(one).__name__ for one in program.model[2:]] == [
-        "Assignment", "Assignment", "TargetIncrement",
+        "Assignment", "Assignment", "TargetIncrement", "Assignment",
     ]  # fmt: skip
     notes = [(note.at.line, note.text) for note in program.notes]
     assert set(notes) == {
@@ -114,6 +115,8 @@ def test_old_spellings_are_read_with_notes():
         (3, "Arrays are declared otherwise today: write `array[4] vector[2] v`."),
         (3, "The arrow `<-` no longer assigns: write `=`."),
         (3, "`increment_log_prob` is gone: write `target += ...`."),
+        (4, "The arrow `<-` no longer assigns: write `=`."),
+        (4, "`if_else` is gone: write `condition ? yes : no`."),
     }
 
 

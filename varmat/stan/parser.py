@@ -13,7 +13,7 @@ from varmat.stan.errors import StanSyntaxError
 from varmat.stan.syntax import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = ["parse"]
 
@@ -218,6 +218,19 @@ def _flat(items: Iterable[Any]) -> list[Any]:
     return [part for item in items for part in (item if isinstance(item, list) else [item])]
 
 
+# Rules whose parts are the fields of a node, and rules that list their parts.
+_NODES: dict[str, Callable[..., Any]] = {
+    "target_increment": syntax.TargetIncrement, "jacobian_increment": syntax.JacobianIncrement,
+    "return_statement": syntax.Return, "break_statement": syntax.Break,
+    "continue_statement": syntax.Continue, "if_statement": syntax.If,
+    "while_statement": syntax.While, "for_statement": syntax.For,
+    "for_each_statement": syntax.ForEach, "conditional": syntax.Conditional,
+    "unary": syntax.Unary, "index": syntax.Index, "variable": syntax.Variable,
+    "array_expression": syntax.ArrayExpression,
+}  # fmt: skip
+_LISTS = frozenset({"arguments", "expressions", "indices", "body", "truncation"})
+
+
 class _Builder:
     """Makes the nodes of the rules of the grammar, each by the method of the rule's name."""
 
@@ -227,13 +240,17 @@ class _Builder:
 
     def build(self, tree: Any) -> Any:
         if tree is None or isinstance(tree, str):
-            return tree
+            return tree and str(tree)
         children = [self.build(child) for child in tree.children]
         if not tree.meta.empty:
             self.at = Position(*self.reader.places[tree.meta.line - 1], tree.meta.column)
             self.start, self.end = tree.meta.start_pos, tree.meta.end_pos
         if tree.data in BLOCKS:
-            return tree.data, self.at, _flat(children)
+            return str(tree.data), self.at, _flat(children)
+        if tree.data in _LISTS:
+            return _flat(children)
+        if tree.data in _NODES:
+            return _NODES[tree.data](self.at, *children)
         return getattr(self, tree.data)(self.at, *children)
 
     def error(self, reason: str, at: Position) -> StanSyntaxError:
@@ -258,22 +275,16 @@ class _Builder:
     def function_definition(
         self, at: Position, result: Any, name: str, arguments: Any, body: Any = None
     ) -> syntax.FunctionDefinition:
-        return syntax.FunctionDefinition(at, result, str(name), arguments or [], body)
+        return syntax.FunctionDefinition(at, result, name, arguments or [], body)
 
     def return_type(self, _: Position, result: types.Type | None = None) -> types.Type | None:
         return result
 
-    def body(self, _: Position, *statements: Any) -> list[syntax.Statement]:
-        return _flat(statements)
-
-    def arguments(self, _: Position, *arguments: syntax.Argument) -> list[syntax.Argument]:
-        return list(arguments)
-
     def argument(self, at: Position, data: Any, kind: types.Type, name: str) -> syntax.Argument:
-        return syntax.Argument(at, kind, str(name), data is not None)
+        return syntax.Argument(at, kind, name, data is not None)
 
     def unsized_basic(self, _: Position, name: str) -> types.Type:
-        return types.Basic(str(name))
+        return types.Basic(name)
 
     def unsized_tuple(self, _: Position, *elements: types.Type) -> types.Type:
         return types.Tuple(elements)
@@ -306,7 +317,7 @@ class _Builder:
                 self.reader.note(at, f"Arrays are declared otherwise today: write `{today}`.")
                 sized = copy.copy(declared)
                 sized.dimensions = [*sizes, *declared.dimensions]
-            result.append(syntax.Declaration(at, sized, str(name), value))
+            result.append(syntax.Declaration(at, sized, name, value))
         return result
 
     def declarator(self, at: Position, name: str, dimensions: Any, value: Any) -> tuple[Any, ...]:
@@ -324,7 +335,7 @@ class _Builder:
 
     def basic_type(self, at: Position, name: str, *rest: Any) -> syntax.SizedType:
         bounds = rest[0] if rest and isinstance(rest[0], dict) else {}
-        return syntax.SizedType(at, str(name), [*rest[bool(bounds) :]], [], **bounds)
+        return syntax.SizedType(at, name, [*rest[bool(bounds) :]], [], **bounds)
 
     def constraint(self, _: Position, *bounds: Any) -> dict[str, syntax.Expression]:
         names = {name for _, name, _ in bounds}
@@ -334,14 +345,14 @@ class _Builder:
         return {name: value for _, name, value in bounds}
 
     def bound(self, at: Position, name: str, _: str, value: Any) -> tuple[Any, ...]:
-        return at, str(name), value
+        return at, name, value
 
     # Statements
 
     def assignment(self, at: Position, target: Any, operator: str, value: Any) -> Any:
         if not _assignable(target):
             raise self.error("Nothing can be assigned to this expression.", at)
-        return syntax.Assignment(at, target, str(operator)[:-1], value)
+        return syntax.Assignment(at, target, operator[:-1], value)
 
     def call_statement(self, at: Position, call: syntax.Call) -> syntax.Statement:
         if call.name == "increment_log_prob" and len(call.arguments) == 1:
@@ -353,79 +364,37 @@ class _Builder:
         self, at: Position, value: Any, name: str, arguments: Any, truncation: Any
     ) -> syntax.Statement:
         limits = truncation or (None, None)
-        return syntax.Distribution(at, value, str(name), arguments or [], *limits)
-
-    def truncation(self, _: Position, *limits: Any) -> tuple[Any, ...]:
-        return limits
-
-    def target_increment(self, at: Position, value: Any) -> syntax.Statement:
-        return syntax.TargetIncrement(at, value)
-
-    def jacobian_increment(self, at: Position, value: Any) -> syntax.Statement:
-        return syntax.JacobianIncrement(at, value)
+        return syntax.Distribution(at, value, name, arguments or [], *limits)
 
     def message(self, at: Position, kind: str, *items: Any) -> syntax.Statement:
-        texts = [str(item)[1:-1] if isinstance(item, str) else item for item in items]
-        return syntax.Message(at, str(kind), texts)
+        texts = [item[1:-1] if isinstance(item, str) else item for item in items]
+        return syntax.Message(at, kind, texts)
 
-    def return_statement(self, at: Position, value: Any) -> syntax.Statement:
-        return syntax.Return(at, value)
+    def branch(self, _: Position, *statements: Any) -> list[syntax.Statement]:
+        block = statements[0] if statements else None
+        return block.body if isinstance(block, syntax.Block) else _flat(statements)
 
-    def break_statement(self, at: Position) -> syntax.Statement:
-        return syntax.Break(at)
+    otherwise = branch
 
-    def continue_statement(self, at: Position) -> syntax.Statement:
-        return syntax.Continue(at)
-
-    def branch(self, _: Position, statement: Any) -> list[syntax.Statement]:
-        return statement.body if isinstance(statement, syntax.Block) else _flat([statement])
-
-    def if_statement(self, at: Position, condition: Any, body: Any, otherwise: Any) -> Any:
-        return syntax.If(at, condition, body, otherwise or [])
-
-    def while_statement(self, at: Position, condition: Any, body: Any) -> syntax.Statement:
-        return syntax.While(at, condition, body)
-
-    def for_statement(self, at: Position, name: str, lower: Any, upper: Any, body: Any) -> Any:
-        return syntax.For(at, str(name), lower, upper, body)
-
-    def for_each_statement(self, at: Position, name: str, values: Any, body: Any) -> Any:
-        return syntax.ForEach(at, str(name), values, body)
+    def range(self, at: Position, lower: Any = None, upper: Any = None) -> syntax.Range:
+        return syntax.Range(at, lower, upper)
 
     def profile(self, at: Position, name: str, *statements: Any) -> syntax.Statement:
-        return syntax.Profile(at, str(name)[1:-1], _flat(statements))
+        return syntax.Profile(at, name[1:-1], _flat(statements))
 
     def block(self, at: Position, *statements: Any) -> syntax.Statement:
         return syntax.Block(at, _flat(statements))
 
     # Expressions
 
-    def conditional(self, at: Position, condition: Any, yes: Any, no: Any) -> syntax.Expression:
-        return syntax.Conditional(at, condition, yes, no)
-
     def binary(self, at: Position, left: Any, operator: str, right: Any) -> syntax.Expression:
-        return syntax.Binary(at, str(operator), left, right)
-
-    def unary(self, at: Position, operator: str, operand: Any) -> syntax.Expression:
-        return syntax.Unary(at, str(operator), operand)
+        return syntax.Binary(at, operator, left, right)
 
     def transpose(self, at: Position, operand: Any, operator: str) -> syntax.Expression:
-        return syntax.Unary(at, str(operator), operand)
-
-    def index(self, at: Position, base: Any, indices: Any) -> syntax.Expression:
-        return syntax.Index(at, base, indices)
-
-    def indices(self, _: Position, *indices: Any) -> list[Any]:
-        return list(indices)
-
-    def range(self, at: Position, lower: Any = None, upper: Any = None) -> syntax.Range:
-        return syntax.Range(at, lower, upper)
+        return syntax.Unary(at, operator, operand)
 
     def projection(self, at: Position, base: Any, number: str) -> syntax.Expression:
         return syntax.Projection(at, base, int(number[1:]))
-
-    def variable(self, at: Position, name: str) -> syntax.Expression:
-        return syntax.Variable(at, str(name))
 
     def integer(self, at: Position, text: str) -> syntax.Expression:
         return syntax.Number(at, int(text))
@@ -442,20 +411,18 @@ class _Builder:
     def tuple_expression(self, at: Position, first: Any, others: Any) -> syntax.Expression:
         return syntax.TupleExpression(at, [first, *(others or [])])
 
-    def array_expression(self, at: Position, elements: list[Any]) -> syntax.Expression:
-        return syntax.ArrayExpression(at, elements)
-
     def row_vector_expression(self, at: Position, elements: Any) -> syntax.Expression:
         return syntax.RowVectorExpression(at, elements or [])
 
     def call(self, at: Position, name: str, arguments: Any) -> syntax.Expression:
-        return syntax.Call(at, str(name), arguments or [])
+        defined = r"\b(int|real|vector|row_vector|matrix)\s+if_else\s*\("
+        if name == "if_else" and len(arguments) == 3 and not re.search(defined, self.text):
+            self.reader.note(at, "`if_else` is gone: write `condition ? yes : no`.")
+            return syntax.Conditional(at, *arguments)
+        return syntax.Call(at, name, arguments or [])
 
     def conditioned_call(self, at: Position, name: str, first: Any, others: Any) -> Any:
-        return syntax.Call(at, str(name), [first, *(others or [])], True)
-
-    def expressions(self, _: Position, *expressions: Any) -> list[Any]:
-        return list(expressions)
+        return syntax.Call(at, name, [first, *(others or [])], True)
 
 
 def _assignable(target: syntax.Expression, whole: bool = True) -> bool:
