@@ -243,7 +243,8 @@ class _Builder:
             return tree and str(tree)
         children = [self.build(child) for child in tree.children]
         if not tree.meta.empty:
-            self.at = Position(*self.reader.places[tree.meta.line - 1], tree.meta.column)
+            file, line = self.reader.places[tree.meta.line - 1]
+            self.at = Position(file, line, tree.meta.column)
             self.start, self.end = tree.meta.start_pos, tree.meta.end_pos
         if tree.data in BLOCKS:
             return str(tree.data), self.at, _flat(children)
