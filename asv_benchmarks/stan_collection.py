@@ -55,12 +55,13 @@ def seconds_each(run: object, *args: object) -> float:
     return min(times)
 
 
-def compare(model: vm.Model, reference: object, count: int) -> tuple[str, float, float]:
-    """What differs, and the largest errors of gradients and values."""
+def compare(model: vm.Model, reference: object, count: int) -> tuple[str, float, float, np.ndarray]:
+    """What differs, the largest errors of gradients and values, and a point where both exist."""
     rng = np.random.default_rng(1)
     size = model.param_unc_num()
     if size != reference.n_unconstrained:  # type: ignore[attr-defined]
-        return f"size {size} for {reference.n_unconstrained}", np.nan, np.nan  # type: ignore[attr-defined]
+        text = f"size {size} for {reference.n_unconstrained}"  # type: ignore[attr-defined]
+        return text, np.nan, np.nan, np.zeros(size)
     worst, values, found = 0.0, [], 0
     for scale in [0.5] * count + [0.1] * 20:
         q = scale * rng.uniform(-2, 2, size)
@@ -75,17 +76,17 @@ def compare(model: vm.Model, reference: object, count: int) -> tuple[str, float,
         error = np.max(np.abs(mine - gradient), initial=0.0)
         worst = max(worst, error / (1 + np.max(np.abs(gradient), initial=0.0)))
         values.append((ours, theirs))
-        found += 1
+        found, used = found + 1, q
         if found == count:
             break
     if not values:
-        return "no point", np.nan, np.nan
+        return "no point", np.nan, np.nan, q
     (a, b), *others = values
     of_values = max(
         (abs((x - a) - (y - b)) / (1 + max(abs(y), abs(b))) for x, y in others), default=0.0
     )
     agrees = worst <= 1e-9 and of_values <= 1e-10
-    return "agrees" if agrees else "differs", worst, of_values
+    return "agrees" if agrees else "differs", worst, of_values, used
 
 
 def row_of(name: str, program: Path, data: Path, count: int) -> dict[str, object]:
@@ -118,7 +119,7 @@ def row_of(name: str, program: Path, data: Path, count: int) -> dict[str, object
     except Exception as error:
         return row | {"state": f"stanli: {str(error)[:100]}"}
     try:
-        row["state"], row["gradient"], row["value"] = compare(model, reference, count)
+        row["state"], row["gradient"], row["value"], q = compare(model, reference, count)
         points = np.tile(q, (100, 1))
         model.log_density_gradient.map(points[:8], "serial")
         row["native"] = 1e4 * seconds_each(model.log_density_gradient.map, points, "serial")

@@ -54,11 +54,10 @@ def test_a_model_is_an_ordinary_one() -> None:
     assert_allclose(found["theta"], found["mu"] + found["tau"] * found["eta"])
     assert found["again"].shape == (3,)
     assert found["n"] == 2
-    hessian = model.log_density_hessian(q)[2]
+    hessian = model.log_density_hessian(q, propto=False)[2]
     step = np.array([1e-4, 0, 0, 0, 0])
-    ends = [model.log_density_gradient(q + each)[1] for each in (step, -step)]
+    ends = [model.log_density_gradient(q + each, propto=False)[1] for each in (step, -step)]
     assert_allclose(hessian[0], (ends[0] - ends[1]) / 2e-4, rtol=1e-6, atol=1e-8)
-    assert model.optimize(seed=1, jacobian=True).values.keys() >= {"mu", "tau", "eta"}
 
 
 def test_data_in_all_forms(tmp_path: Path) -> None:

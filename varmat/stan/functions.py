@@ -18,7 +18,7 @@ from varmat.core.elementwise import ROWS as ELEMENTWISE
 from varmat.core.elementwise import Elementwise
 from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
-from varmat.stan import operators, types
+from varmat.stan import operators, transforms, types
 from varmat.stan.types import Array, Tuple
 from varmat.stan.values import (
     MATRICES,
@@ -103,7 +103,21 @@ def implementation(name: str, kinds: Kinds) -> Plain:
         return _elementwise(name, kinds)
     if "_glm_" in name and kinds[_design(name)] in ROWS:
         return _with_design(getattr(vm, name), _design(name))
-    return getattr(vm, name)
+    return _of_varmat(name)
+
+
+def _of_varmat(name: str) -> Plain:
+    """The function that has Stan's name in varmat."""
+    set_name, _, direction = name.rpartition("_")
+    if direction in ("constrain", "unconstrain"):
+        found = _TRANSFORMS.get(set_name) or tuple(
+            getattr(vm, f"{_SETS.get(set_name, set_name)}_{end}") for end in ("constrain", "free")
+        )
+        return found[direction == "unconstrain"]
+    function = None if "laplace" in name else getattr(vm, name, None)
+    if function is None:
+        raise TypeError(f"{name} is a function of Stan that varmat does not have yet!")
+    return function
 
 
 def acts_by_element(name: str) -> bool:
@@ -137,12 +151,12 @@ def truncated(name: str) -> Callable[..., Value]:
 
 
 def _generator(name: str) -> Callable[..., Value]:
-    draw = _GENERATORS.get(name) or getattr(vm, name)
+    draw = _of_varmat(name)
     return lambda run, *arguments: draw(*arguments, rng=run.rng)
 
 
 def _with_jacobian(name: str) -> Callable[..., Value]:
-    constrain = getattr(vm, name.replace("_jacobian", "_constrain"))
+    constrain = implementation(name.replace("_jacobian", "_constrain"), ())
 
     def call(run: Run, *arguments: Value) -> Value:
         value, term = constrain(*arguments, jacobian=True)
@@ -156,61 +170,17 @@ def _with_jacobian(name: str) -> Callable[..., Value]:
 # --- elementwise ---
 
 _NUMPY = {
-    "abs": "absolute",
-    "fabs": "fabs",
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atanh": "arctanh",
-    "atan2": "arctan2",
-    "inv_logit": "expit",
-    "logit": "logit",
-    "lgamma": "gammaln",
-    "tgamma": "gamma",
-    "log_inv_logit": "log_expit",
-    "inv": "reciprocal",
-}
-_ELEMENTWISE = frozenset(
-    [
-        "Phi_approx",
-        "cbrt",
-        "ceil",
-        "cos",
-        "cosh",
-        "digamma",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "fdim",
-        "floor",
-        "fmax",
-        "fmin",
-        "fmod",
-        "hypot",
-        "inv_cloglog",
-        "inv_sqrt",
-        "inv_square",
-        "log",
-        "log10",
-        "log1m",
-        "log1m_exp",
-        "log1m_inv_logit",
-        "log1p",
-        "log1p_exp",
-        "log2",
-        "sin",
-        "sinh",
-        "sqrt",
-        "square",
-        "tan",
-        "tanh",
-        "trunc",
-    ]
-)
+    "abs": "absolute", "fabs": "fabs", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin",
+    "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh", "atan2": "arctan2",
+    "inv_logit": "expit", "logit": "logit", "lgamma": "gammaln", "tgamma": "gamma",
+    "log_inv_logit": "log_expit", "inv": "reciprocal",
+}  # fmt: skip
+_ELEMENTWISE = frozenset({
+    "Phi_approx", "cbrt", "ceil", "cos", "cosh", "digamma", "erf", "erfc", "exp", "exp2", "expm1",
+    "fdim", "floor", "fmax", "fmin", "fmod", "hypot", "inv_cloglog", "inv_sqrt", "inv_square",
+    "log", "log10", "log1m", "log1m_exp", "log1m_inv_logit", "log1p", "log1p_exp", "log2", "sin",
+    "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+})  # fmt: skip
 
 
 def _elementwise(name: str, kinds: Kinds) -> Plain:
@@ -464,6 +434,14 @@ def _integrate_1d(f: Passed, a: Value, b: Value, *rest: Value) -> Value:
     return vm.integrate_1d(f, a, b, theta, x_r, x_i, **settings)
 
 
+def _integral(f: Passed, a: Value, b: Value, *args: Value) -> Value:
+    return vm.integrate_1d(f, a, b, *args)
+
+
+def _integral_tol(f: Passed, a: Value, b: Value, relative: float, *rest: Value) -> Value:
+    return vm.integrate_1d(f, a, b, *rest[2:], relative_tolerance=relative)
+
+
 def _adjoint(f: Passed, *arguments: Value) -> Value:
     return vm.ode_adjoint_tol_ctl(f, *arguments)
 
@@ -503,6 +481,10 @@ _FUNCTIONS: dict[str, Plain] = {
     "diagonal": np.diagonal,
     "head": _part(lambda x, n: slice(1, n)),
     "integrate_1d": _integrate_1d,
+    "integrate_1d_double_exponential": _integral,
+    "integrate_1d_double_exponential_tol": _integral_tol,
+    "integrate_1d_gauss_kronrod": _integral,
+    "integrate_1d_gauss_kronrod_tol": _integral_tol,
     "is_inf": lambda x: operators.truth(np.isinf(vm.value(x))),
     "is_nan": lambda x: operators.truth(np.isnan(vm.value(x))),
     "ldexp": np.ldexp,
@@ -534,18 +516,20 @@ _FUNCTIONS: dict[str, Plain] = {
     "tail": _part(_tail),
 }
 _OPERATORS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "elt_multiply": ".*",
-    "elt_divide": "./",
-    "modulus": "%",
-    "logical_eq": "==",
-    "logical_neq": "!=",
-    "logical_lt": "<",
-    "logical_lte": "<=",
-    "logical_gt": ">",
-    "logical_gte": ">=",
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "elt_multiply": ".*",
+    "elt_divide": "./", "modulus": "%", "logical_eq": "==", "logical_neq": "!=",
+    "logical_lt": "<", "logical_lte": "<=", "logical_gt": ">", "logical_gte": ">=",
+}  # fmt: skip
+# What Stan calls the sets of transforms, and varmat; simplexes are those of Stan 2.37.
+_SETS = {
+    "lower_bound": "lb",
+    "upper_bound": "ub",
+    "lower_upper_bound": "lub",
+    "cholesky_factor_corr": "cholesky_corr",
+    "cholesky_factor_cov": "cholesky_factor",
 }
-_GENERATORS: dict[str, Plain] = {}
+_TRANSFORMS: dict[str, tuple[Plain, Plain]] = {
+    "simplex": (transforms.logarithmic_ratios, transforms.logarithmic_ratios_free),
+    "stochastic_row": (transforms.logarithmic_ratios, transforms.logarithmic_ratios_free),
+    "stochastic_column": (transforms.columns_of_ratios, transforms.columns_of_ratios_free),
+}

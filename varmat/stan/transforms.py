@@ -51,6 +51,17 @@ def logarithmic_ratios_free(y: Operand) -> Result:
     return vm.sum_to_zero_free(logs - np.mean(logs, -1, keepdims=True))
 
 
+def columns_of_ratios(x: Operand, jacobian: bool = False) -> Result:
+    """Matrices whose columns are simplexes."""
+    found = logarithmic_ratios(np.swapaxes(x, -1, -2), jacobian)
+    return (np.swapaxes(found[0], -1, -2), found[1]) if jacobian else np.swapaxes(found, -1, -2)
+
+
+def columns_of_ratios_free(y: Operand) -> Result:
+    """The coordinates of matrices whose columns are simplexes."""
+    return np.swapaxes(logarithmic_ratios_free(np.swapaxes(y, -1, -2)), -1, -2)
+
+
 @final
 class Simplex(FromFunctions):
     """Simplexes by isometric log ratios, along the last axis."""
