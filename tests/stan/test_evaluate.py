@@ -127,6 +127,8 @@ def test_independent_loops_are_like_loops_pass_by_pass(size: int) -> None:
         vector[3] parts = log(softmax(b));
         for (k in 1:3) parts[k] += normal_lpdf(y[n] | b[k], s);
         target += log_sum_exp(parts) + normal_lpdf(X[n] | mu[n], s);
+        for (k in 1:2) scratch[k] = beta[k] * y[n];
+        target += log_sum_exp(scratch);
         s ~ lognormal(0, 1);
     """
     results = []
@@ -134,7 +136,11 @@ def test_independent_loops_are_like_loops_pass_by_pass(size: int) -> None:
         program = vm.stan.Program(f"""
             data {{ int N; vector[N] y; array[N] int g; matrix[N, 2] X; }}
             parameters {{ vector[3] b; vector[2] beta; real<lower=0> s; }}
-            model {{ vector[N] mu; for (n in 1:N) {{ {condition} {body} }} target += sum(mu); }}
+            model {{
+              vector[N] mu; array[2] real scratch;
+              for (n in 1:N) {{ {condition} {body} }}
+              target += sum(mu) + scratch[2];
+            }}
         """)
         model = program.model(given)
         gradient = vm.value_and_grad(model._target)

@@ -566,7 +566,7 @@ class Translator:
             place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
             body = self.body(w.body)
             try:
-                together = lanes.Lanes(self, w, count).block(w)
+                together = lanes.Lanes(self, w, count).whole(w)
             except lanes.BoundError:
                 together = None
 
@@ -584,7 +584,7 @@ class Translator:
             if last - first < FEW:
                 return by_pass(f)
             f[place], f[count] = np.arange(first, last + 1), last - first + 1
-            return together(f)
+            return None if together(f) else by_pass(f)
 
         return run
 

@@ -8,7 +8,7 @@ depends on it is an array with a lane for each pass. All other loops are run pas
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,10 +61,9 @@ def parts_of(node: object) -> Iterator[s.Node]:
                     yield from parts_of(getattr(node, slot, None))
 
 
-def check_independent(loop: s.For) -> None:
+def check_independent(loop: s.For, own: Collection[str]) -> None:
     """Raise unless every pass assigns only to elements of its own, and to variables of its own."""
     nodes = [*parts_of(loop.body)]
-    own = {each.name for each in nodes if isinstance(each, s.Declaration)}
     targets: dict[str, str] = {}
     for each in nodes:
         if not isinstance(each, s.Assignment):
@@ -80,6 +79,34 @@ def check_independent(loop: s.For) -> None:
     for each in nodes:
         if isinstance(each, s.Variable) and each.name in targets and id(each) not in reads:
             raise BoundError
+
+
+def names_in(node: object) -> Iterator[str]:
+    """The names of variables in a tree."""
+    return (each.name for each in parts_of(node) if isinstance(each, s.Variable))
+
+
+def scratch_in(loop: s.For) -> dict[str, s.For]:
+    """Containers from outside that each pass fills before it reads them, with the loops that do."""
+    found: dict[str, s.For] = {}
+    met: set[str] = set()
+    for each in loop.body:
+        mentioned = {*names_in(each)}
+        if isinstance(each, s.For):
+            found.update((name, each) for name in mentioned - met if _fills(each, name))
+        met |= mentioned
+    return found
+
+
+def _fills(loop: s.For, name: str) -> bool:
+    """Whether a loop only assigns to the elements of a container, one in each pass."""
+    element = repr(s.Index(loop.at, s.Variable(loop.at, name), [s.Variable(loop.at, loop.name)]))
+    filled = [
+        each
+        for each in loop.body
+        if isinstance(each, s.Assignment) and not each.operator and repr(each.target) == element
+    ]
+    return len(filled) == [*names_in(loop.body)].count(name) == 1
 
 
 def _root(target: s.Expression) -> str:
@@ -112,12 +139,20 @@ class Lanes:
     """
 
     def __init__(self, translator: Translator, loop: s.For, count: int) -> None:
-        check_independent(loop)
         self._translator, self._count = translator, count
         self._own = {each.name for each in parts_of(loop.body) if isinstance(each, s.Declaration)}
+        scratch = {
+            name: each
+            for name, each in scratch_in(loop).items()
+            if name not in self._own and translator.place(name)[1] in _VECTORS
+        }
+        self._own |= {*scratch}
+        self._scratch = {translator.place(name)[0]: each for name, each in scratch.items()}
+        check_independent(loop, self._own)
         # The places of what has lanes, and of variables whose elements belong to single passes.
         self._slots, self._outer = {translator.place(loop.name)[0]}, set[int]()
-        self._varying, before = {loop.name}, 0
+        self._slots |= {*self._scratch}
+        self._varying, before = {loop.name, *scratch}, 0
         while before != len(self._varying):
             before = len(self._varying)
             self._varying.update(self._assigned(loop))
@@ -136,11 +171,30 @@ class Lanes:
 
     def varies(self, e: object) -> bool:
         """Whether an expression differs between passes."""
-        return any(
-            isinstance(each, s.Variable) and each.name in self._varying for each in parts_of(e)
-        )
+        return any(name in self._varying for name in names_in(e))
 
     # --- statements ---
+
+    def whole(self, loop: s.For) -> Callable[[Frame], bool]:
+        """The function of the loop: False, and nothing done, if it must be run pass by pass."""
+        body, count, scratch = self.block(loop), self._count, []
+        for slot, each in self._scratch.items():
+            if self._own & {*names_in([each.lower, each.upper])}:
+                raise BoundError
+            ends = [*map(self._translator.expression, (each.lower, each.upper))]
+            scratch.append((slot, *ends))
+
+        def run(f: Frame) -> bool:
+            if any(lower(f) != 1 or upper(f) != f[slot].size for slot, lower, upper in scratch):
+                return False
+            for slot, *_ in scratch:
+                f[slot] = np.full((f[count], f[slot].size), np.nan)
+            body(f)
+            for slot, *_ in scratch:
+                f[slot] = owned(f[slot][-1])
+            return True
+
+        return run
 
     def statement(self, statement: s.Statement) -> Executed:
         make = _STATEMENTS.get(type(statement))

@@ -16,6 +16,7 @@ from varmat.stan import syntax as s
 from varmat.stan import transforms
 from varmat.stan.checks import check
 from varmat.stan.evaluate import Translator, written_in
+from varmat.stan.lanes import names_in
 from varmat.stan.parser import parse
 from varmat.stan.running import Frame, Run, located
 from varmat.stan.types import Tuple
@@ -371,7 +372,7 @@ class Blocks:
     def _bound(self, bound: s.Expression) -> Value:
         """A bound as a value, or as a function of parameters."""
         evaluate = self._translator.expression(bound)
-        names = [name for name in dict.fromkeys(_names_in(bound)) if name in self._places]
+        names = [name for name in dict.fromkeys(names_in(bound)) if name in self._places]
         if not names:
             return evaluate(self._frame)
 
@@ -418,20 +419,6 @@ class Blocks:
             if isinstance(each, s.Declaration):
                 found.update(_leaves(each.name, f[self._translator.place(each.name)[0]]))
         return found
-
-
-def _names_in(e: object) -> Iterator[str]:
-    """The names of variables in an expression."""
-    if isinstance(e, s.Variable):
-        yield e.name
-    elif isinstance(e, (list, tuple)):
-        for each in e:
-            yield from _names_in(each)
-    elif isinstance(e, s.Node):
-        for cls in type(e).__mro__:
-            for slot in getattr(cls, "__slots__", ()):
-                if slot not in ("at", "type", "definition"):
-                    yield from _names_in(getattr(e, slot, None))
 
 
 def _assembled(name: str, declared: s.SizedType, values: Mapping[str, Value]) -> Value:
