@@ -228,7 +228,8 @@ def imported(path: Path) -> set[str]:
 )
 def test_imports_point_down(path):
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    assert imported(path) <= BELOW[own] | {own}
+    # Stan programs call whatever is public.
+    assert imported(path) <= BELOW[own] | {own} | ({""} if own == "stan" else set())
 
 
 def test_the_design_tells_which_way_imports_point():
