@@ -257,16 +257,11 @@ class Translator(Expressions):
         if d.definition is not None:
             routine = self.routine(d.definition)
             arguments = self._arguments(whole, d.definition)
-
-            def density(f: Frame) -> Value:
-                return routine(f[0], [each(f) for each in arguments])
+            density = _applied(lambda run, *values: routine(run, values), arguments)
         else:
             arguments = [*map(self.expression, whole)]
             function = functions.proportional(d.function, tuple(e.type for e in whole))
-
-            def density(f: Frame) -> Value:
-                return function(f[0], *[each(f) for each in arguments])
-
+            density = _applied(function, arguments)
         if d.lower is not None or d.upper is not None:
             density = self._truncated(d, arguments)
 
@@ -409,6 +404,11 @@ class Translator(Expressions):
 
     def block(self, b: s.Block | s.Profile) -> Executed:
         return self.body(b.body)
+
+
+def _applied(function: Callable[..., Value], arguments: Sequence[Evaluated]) -> Evaluated:
+    """The function of a call."""
+    return lambda f: function(f[0], *[each(f) for each in arguments])
 
 
 def _joined(target: s.Index | s.Projection) -> s.Index | s.Projection:

@@ -113,8 +113,9 @@ def _of_varmat(name: str) -> Plain:
         found = _TRANSFORMS.get(set_name) or tuple(
             getattr(vm, f"{_SETS.get(set_name, set_name)}_{end}") for end in ("constrain", "free")
         )
-        return found[direction == "unconstrain"]
-    function = None if "laplace" in name else getattr(vm, name, None)
+        transform: Plain = found[direction == "unconstrain"]
+        return transform
+    function: Plain | None = None if "laplace" in name else getattr(vm, name, None)
     if function is None:
         raise TypeError(f"{name} is a function of Stan that varmat does not have yet!")
     return function
@@ -187,7 +188,7 @@ def _elementwise(name: str, kinds: Kinds) -> Plain:
     if not kinds:  # log2() is a constant
         constant = getattr(np, name.rstrip("0123456789"))(float(name.lstrip("log")))
         return lambda: constant
-    row: Any = ELEMENTWISE[_NUMPY.get(name, name)].call
+    row: Plain = ELEMENTWISE[_NUMPY.get(name, name)].call
     integers = [innermost(kind) == types.INT for kind in kinds]
     if name == "abs" and all(integers):
         return np.abs
@@ -388,7 +389,7 @@ _CORRELATIONS: dict[str, Plain] = {
 
 def _covariance(name: str) -> Callable[[Kinds], Plain]:
     """A covariance function of one set of points, or of two."""
-    alone = getattr(vm, f"gp_{name}_cov")
+    alone: Plain = getattr(vm, f"gp_{name}_cov")
 
     def make(kinds: Kinds) -> Plain:
         if len(kinds) == 1 or not isinstance(kinds[1], Array):

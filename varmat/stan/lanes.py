@@ -177,12 +177,13 @@ class Lanes:
 
     def whole(self, loop: s.For) -> Callable[[Frame], bool]:
         """The function of the loop: False, and nothing done, if it must be run pass by pass."""
-        body, count, scratch = self.block(loop), self._count, []
+        body, count = self.block(loop), self._count
+        scratch: list[tuple[int, Evaluated, Evaluated]] = []
         for slot, each in self._scratch.items():
             if self._own & {*names_in([each.lower, each.upper])}:
                 raise BoundError
-            ends = [*map(self._translator.expression, (each.lower, each.upper))]
-            scratch.append((slot, *ends))
+            lower, upper = map(self._translator.expression, (each.lower, each.upper))
+            scratch.append((slot, lower, upper))
 
         def run(f: Frame) -> bool:
             if any(lower(f) != 1 or upper(f) != f[slot].size for slot, lower, upper in scratch):

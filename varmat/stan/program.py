@@ -428,7 +428,7 @@ def _assembled(name: str, declared: s.SizedType, values: Mapping[str, Value]) ->
 
     def element(label: str, axes: int) -> Value:
         if axes:
-            parts = []
+            parts: list[Value] = []
             while any(
                 each.startswith((f"{label}.{len(parts) + 1}:", f"{label}.{len(parts) + 1}."))
                 for each in values

@@ -130,8 +130,7 @@ def _bounded(
     size = (*shape[:-2], shape[-2] * shape[-1])
 
     def by_columns(*values: Value) -> Transform:
-        *values, _ = values
-        turned = [np.swapaxes(b, -1, -2) if np.ndim(b) > 1 else b for b in values]
+        turned = [np.swapaxes(b, -1, -2) if np.ndim(b) > 1 else b for b in values[:-1]]
         return ByColumns(make(*turned, _turned(shape)))
 
     if _vary(bounds):
