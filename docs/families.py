@@ -32,7 +32,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "densities.wishart_cholesky",
         ),
         "Generalised linear models": ("densities.glm*:*_lpdf *_lpmf",),
-        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm",
+        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm", "densities.hmm_paths",
          "densities.wiener*"),
         "Truncated densities and mixtures": ("densities.truncated", "densities.mixture"),
         "Cumulative functions": ("densities.cumulative.*",),
@@ -140,7 +140,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Models": {
         "Models": ("models.*:Model *predictive*",),
-        "Parameters": ("models.parameters",),
+        "Parameters and observations": ("models.parameters", "models.observations"),
     },
     "Variables": {
         "Variables": ("core.variables", "core.matvar", "core.dual"),

@@ -182,7 +182,7 @@ def main():
     )
     try:
         steps = {"draws": 200, "tune": 300} if options.quick else {"draws": 1000, "tune": 1000}
-        trace = model.sample(**steps, seed=1, init=start, progress_bar=False)
+        trace = model.sample(**steps, seed=1, inits=start, init_radius=2.0, progress_bar=False)
     except ImportError as missing:
         print(missing)
         return

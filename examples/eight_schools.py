@@ -3,10 +3,10 @@
 
 Eight schools tried a coaching programme. Each estimated its effect with a standard error (Rubin
 1981, Journal of Educational Statistics 6, 377-401). How far should the estimates be drawn together?
-This is the model in its non-centred form::
+This is the model::
 
-    theta_trans ~ normal(0, 1), mu ~ normal(0, 5), tau ~ cauchy(0, 5) restricted to tau > 0
-    theta = mu + tau * theta_trans,  y ~ normal(theta, sigma)
+    mu ~ normal(0, 5), tau ~ cauchy(0, 5) restricted to tau > 0
+    theta ~ normal(mu, tau),  y ~ normal(theta, sigma)
 
 The gradient is checked against finite differences, then nutpie draws from the posterior with it.
 The means are compared with those of a long reference run in the posteriordb collection, and the
@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import varmat as vm
+import varmat.distributions as dist
 
 # %%
 # The data
@@ -47,32 +48,17 @@ REFERENCE = {
 # The model
 # ---------
 #
-# ``effects`` computes quantities from the parameters, and its results are arguments of the
-# log density.
-
-
-def effects(theta_trans, mu, tau):
-    return {"theta": mu + tau * theta_trans}
-
-
-def log_density(theta_trans, mu, tau, theta):
-    return (
-        vm.normal_lpdf(y, theta, sigma)
-        + vm.normal_lpdf(theta_trans, 0, 1)
-        + vm.normal_lpdf(mu, 0, 5)
-        + vm.cauchy_lpdf(tau, 0, 5)
-    )
+# Each parameter states its prior, and the observations state their distribution. ``centred=False``
+# asks for the non-centred form: the sampler moves in ``(theta - mu) / tau``.
 
 
 def make_model():
     return vm.Model(
-        log_density,
-        theta_trans=vm.real(8),
-        mu=vm.real(),
-        tau=vm.positive(),
-        transformed_parameters=effects,
+        mu=vm.real(prior=dist.Normal(0, 5)),
+        tau=vm.positive(prior=dist.Cauchy(0, 5)),
+        theta=vm.real(prior=lambda mu, tau: dist.Normal(mu, tau), dims="school", centred=False),
+        y=vm.observed(y, lambda theta: dist.Normal(theta, sigma), dims="school"),
         coords={"school": list("ABCDEFGH")},
-        dims={"theta": ["school"]},
         recorded=True,
     )
 

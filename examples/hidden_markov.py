@@ -161,7 +161,7 @@ def main():
     model = make_model(log_posterior)
     try:
         steps = {"draws": 100, "tune": 200} if options.quick else {"draws": 1000, "tune": 1000}
-        trace = model.sample(**steps, seed=1, init=start, progress_bar=False)
+        trace = model.sample(**steps, seed=1, inits=start, init_radius=2.0, progress_bar=False)
     except ImportError as missing:
         print(missing)
         return

@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 import varmat as vm
+import varmat.distributions as dist
 
 # %%
 # The data
@@ -58,33 +59,22 @@ age = np.tile(AGES - 22.0, RATS)
 # The model
 # ---------
 #
-# The parameters of the rats are vectors of thirty elements, and each observation has the
-# index of its rat.
-
-
-def log_density(alpha, beta, mu_alpha, mu_beta, sigma_alpha, sigma_beta, sigma):
-    return (
-        vm.normal_lpdf(WEIGHTS, alpha[rat] + beta[rat] * age, sigma)
-        + vm.normal_lpdf(alpha, mu_alpha, sigma_alpha)
-        + vm.normal_lpdf(beta, mu_beta, sigma_beta)
-        + vm.normal_lpdf(mu_alpha, 250, 100)
-        + vm.normal_lpdf(mu_beta, 0, 10)
-        + vm.normal_lpdf(sigma_alpha, 0, 50)
-        + vm.normal_lpdf(sigma_beta, 0, 5)
-        + vm.normal_lpdf(sigma, 0, 50)
-    )
+# Each parameter states its prior, and the weights state their distribution. The parameters of the
+# rats are vectors of thirty elements, and each observation has the index of its rat.
 
 
 def make_model():
     return vm.Model(
-        log_density,
-        alpha=vm.real(RATS),
-        beta=vm.real(RATS),
-        mu_alpha=vm.real(),
-        mu_beta=vm.real(),
-        sigma_alpha=vm.positive(),
-        sigma_beta=vm.positive(),
-        sigma=vm.positive(),
+        mu_alpha=vm.real(prior=dist.Normal(250, 100)),
+        mu_beta=vm.real(prior=dist.Normal(0, 10)),
+        sigma_alpha=vm.positive(prior=dist.Normal(0, 50)),
+        sigma_beta=vm.positive(prior=dist.Normal(0, 5)),
+        sigma=vm.positive(prior=dist.Normal(0, 50)),
+        alpha=vm.real(RATS, prior=lambda mu_alpha, sigma_alpha: dist.Normal(mu_alpha, sigma_alpha)),
+        beta=vm.real(RATS, prior=lambda mu_beta, sigma_beta: dist.Normal(mu_beta, sigma_beta)),
+        weight=vm.observed(
+            WEIGHTS, lambda alpha, beta, sigma: dist.Normal(alpha[rat] + beta[rat] * age, sigma)
+        ),
         recorded=True,
     )
 
@@ -179,7 +169,7 @@ def main():
     )
     try:
         steps = {"draws": 200, "tune": 300} if options.quick else {"draws": 1000, "tune": 1000}
-        trace = model.sample(**steps, seed=1, init=start, progress_bar=False)
+        trace = model.sample(**steps, seed=1, inits=start, init_radius=2.0, progress_bar=False)
     except ImportError as missing:
         print(missing)
         return

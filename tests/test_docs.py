@@ -9,8 +9,9 @@ import doctest
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,33 @@ def test_docstring_has_an_example_that_runs(name):
     assert text.strip(), f"{name} has no docstring"
     if not (isinstance(thing, type) and issubclass(thing, Exception)):
         assert ">>>" in text, f"the docstring of {name} has no example"
+    run_doctest(text, name)
+
+
+METHODS = (FunctionType, property, classmethod, staticmethod)
+
+
+def examples_of_methods() -> dict[str, str]:
+    """Return the docstrings with examples that methods have, of all classes of the package: a
+    class need not be public for its objects to reach users.
+    """
+    classes = {
+        cls
+        for module in [*sys.modules.values()]
+        if getattr(module, "__name__", "").startswith("varmat")
+        for cls in vars(module).values()
+        if isinstance(cls, type) and cls.__module__.startswith("varmat")
+    }
+    return {
+        f"{cls.__name__}.{name}": text
+        for cls in sorted(classes, key=lambda cls: cls.__qualname__)
+        for name, method in vars(cls).items()
+        if isinstance(method, METHODS) and ">>>" in (text := inspect.getdoc(method) or "")
+    }
+
+
+@pytest.mark.parametrize(("name", "text"), examples_of_methods().items(), ids=examples_of_methods())
+def test_examples_of_methods_run(name, text):
     run_doctest(text, name)
 
 

@@ -274,17 +274,10 @@ def test_an_empty_table():
     assert cost.seconds == 1.5
 
 
-@pytest.mark.parametrize(
-    ("x", "text"),
-    [
-        (0, "0 B"),
-        (8, "8 B"),
-        (999, "999 B"),
-        (999.7, "1 kB"),
-        (80_000, "80 kB"),
-        (12_345_678, "12.3 MB"),
-    ],
-)
+@pytest.mark.parametrize(("x", "text"), [
+    (0, "0 B"), (8, "8 B"), (999, "999 B"), (999.7, "1 kB"), (80_000, "80 kB"),
+    (12_345_678, "12.3 MB"),
+])  # fmt: skip
 def test_sizes_have_three_digits(x, text):
     assert _scaled(x, ("B", "kB", "MB")) == text
 

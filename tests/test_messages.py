@@ -18,21 +18,13 @@ from varmat.core import errors
 from varmat.functions.callers import synonyms
 
 VECTOR, SHORT, MATRIX, SQUARE = (
-    np.array([0.2, 0.3, 0.5]),
-    np.array([0.4, 0.6]),
-    np.full((2, 3), 0.5),
-    np.eye(3),
-)
+    np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]), np.full((2, 3), 0.5), np.eye(3),
+)  # fmt: skip
 ONE = [(0.5,), (VECTOR,), (MATRIX,), (-SQUARE,), (np.array([np.nan, 1.0, 2.0]),)]
 TWO = [
-    (VECTOR, SHORT),
-    (0.5, VECTOR),
-    (VECTOR, 0.5),
-    (MATRIX, SHORT),
-    (SQUARE, SHORT),
-    (SHORT, SQUARE),
-    (-1.0, -1.0),
-]
+    (VECTOR, SHORT), (0.5, VECTOR), (VECTOR, 0.5), (MATRIX, SHORT), (SQUARE, SHORT),
+    (SHORT, SQUARE), (-1.0, -1.0),
+]  # fmt: skip
 THREE = [(VECTOR, SHORT, 0.5), (0.5, MATRIX, SHORT), (0.5, 0.5, -1.0), (SHORT, 0.5, VECTOR)]
 # These modules have functions that take more than numbers, or draw random numbers. Below are
 # derivatives of special functions, whose orders only the library itself chooses.

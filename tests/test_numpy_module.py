@@ -745,9 +745,8 @@ def library(name: str, text: str = LIBRARY) -> types.ModuleType:
 def test_patched_differentiates_other_peoples_code():
     module = library("library")
     before = dict(vars(module))
-    with pytest.raises(ValueError, match="setting an array element") as raised:
+    with pytest.raises(TypeError, match="cannot become a plain number"):
         vm.gradient(module.f, POINT)
-    assert "cannot become a plain number" in str(raised.value.__cause__)
     with vm.numpy.patched(module):
         assert module.np is module.numpy is np
         assert module.zeros is np.zeros

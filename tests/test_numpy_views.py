@@ -28,13 +28,8 @@ AFTER: list[tuple[Any, ...]] = [
     ("F",), ("K",), (float,), (int,), (complex,), (9, "F"), ((3, 3), "F"), (0, None),
 ]  # fmt: skip
 NAMED: list[dict[str, Any]] = [
-    {},
-    {"copy": False},
-    {"axis": 1},
-    {"axis": 0},
-    {"order": "F"},
-    {"writeable": True},
-]
+    {}, {"copy": False}, {"axis": 1}, {"axis": 0}, {"order": "F"}, {"writeable": True},
+]  # fmt: skip
 SUBSCRIPTS = ("ij->ji", "ii->i", "ij", "ij->ij", "ij->")
 # Parts of the array of which the functions are taken.
 PARTS: dict[str, Any] = {

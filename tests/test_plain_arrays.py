@@ -13,18 +13,9 @@ from varmat import plain_arrays
 
 RNG = np.random.default_rng(5)
 SHAPES = [
-    (240, 3),
-    (240, 1),
-    (240, 12),
-    (240, 13),
-    (199, 2),
-    (200, 2),
-    (2, 150, 4),
-    (300,),
-    (0, 3),
-    (3, 0),
-    (),
-]
+    (240, 3), (240, 1), (240, 12), (240, 13), (199, 2), (200, 2), (2, 150, 4), (300,), (0, 3),
+    (3, 0), (),
+]  # fmt: skip
 
 
 def variants(shape: tuple[int, ...]) -> list[np.ndarray]:
@@ -34,12 +25,9 @@ def variants(shape: tuple[int, ...]) -> list[np.ndarray]:
         RNG.random(shape) < 0.02, RNG.choice([math.inf, -math.inf, math.nan], size=shape), x
     )
     return [
-        x,
-        wild,
-        np.asfortranarray(x),
-        np.repeat(x[..., None], 2, -1)[..., 0],
+        x, wild, np.asfortranarray(x), np.repeat(x[..., None], 2, -1)[..., 0],
         np.broadcast_to(np.float64(2.0), shape),
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -87,12 +75,9 @@ def test_divisors() -> None:
 def test_arrays_with_short_rows() -> None:
     x = np.ones((300, 4))
     assert plain_arrays.has_short_rows(x)
-    assert not any(
-        map(
-            plain_arrays.has_short_rows,
-            (x.T, x[:100], x[:, :1], x.astype(np.float32), x.astype(object), x[0], x.tolist()),
-        )
-    )
+    assert not any(map(plain_arrays.has_short_rows, (
+        x.T, x[:100], x[:, :1], x.astype(np.float32), x.astype(object), x[0], x.tolist(),
+    )))  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -106,12 +91,9 @@ def test_columns(shape: tuple[int, ...]) -> None:
 
 
 BROADCAST = [
-    ((240, 3), (3,)),
-    ((240, 3), (240, 1)),
-    ((240, 3), (1, 1)),
-    ((2, 240, 3), (240, 1)),
+    ((240, 3), (3,)), ((240, 3), (240, 1)), ((240, 3), (1, 1)), ((2, 240, 3), (240, 1)),
     ((5, 2), (1, 5, 2)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("whole", "part"), BROADCAST)

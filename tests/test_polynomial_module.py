@@ -18,13 +18,9 @@ import varmat.numpy as np
 from varmat.programs.ir.program import RecordingError
 
 BASES = {
-    "polynomial": "poly",
-    "chebyshev": "cheb",
-    "legendre": "leg",
-    "hermite": "herm",
-    "hermite_e": "herme",
-    "laguerre": "lag",
-}
+    "polynomial": "poly", "chebyshev": "cheb", "legendre": "leg", "hermite": "herm",
+    "hermite_e": "herme", "laguerre": "lag",
+}  # fmt: skip
 C, D, X = numpy.array([1.2, -0.7, 0.4, 0.9]), numpy.array([0.5, 2.0]), numpy.array([0.3, 0.7, -0.2])
 Y, Z = numpy.array([0.6, -0.1, 0.8]), numpy.array([0.2, 0.5, -0.9])
 C2, C3 = numpy.arange(1.0, 7.0).reshape(2, 3), numpy.arange(1.0, 13.0).reshape(2, 3, 2)

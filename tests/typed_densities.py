@@ -5,257 +5,100 @@ from typing import assert_type
 import varmat as vm
 
 
-def densities(x: vm.Var) -> None:
-    assert_type(vm.bernoulli_cdf(1, x), vm.Var)
-    assert_type(vm.bernoulli_lccdf(1, x), vm.Var)
-    assert_type(vm.bernoulli_lcdf(1, x), vm.Var)
-    assert_type(vm.bernoulli_logit_glm_lpmf(1, x), vm.Var)
-    assert_type(vm.bernoulli_logit_glm_lupmf(1, x), vm.Var)
-    assert_type(vm.bernoulli_logit_lpmf(1, x), vm.Var)
-    assert_type(vm.bernoulli_logit_lupmf(1, x), vm.Var)
-    assert_type(vm.bernoulli_lpmf(1, x), vm.Var)
-    assert_type(vm.bernoulli_lupmf(1, x), vm.Var)
-    assert_type(vm.beta_binomial_cdf(1, x), vm.Var)
-    assert_type(vm.beta_binomial_lccdf(1, x), vm.Var)
-    assert_type(vm.beta_binomial_lcdf(1, x), vm.Var)
-    assert_type(vm.beta_binomial_lpmf(1, x), vm.Var)
-    assert_type(vm.beta_binomial_lupmf(1, x), vm.Var)
-    assert_type(vm.beta_cdf(1, x), vm.Var)
-    assert_type(vm.beta_lccdf(1, x), vm.Var)
-    assert_type(vm.beta_lcdf(1, x), vm.Var)
-    assert_type(vm.beta_lpdf(1, x), vm.Var)
-    assert_type(vm.beta_lupdf(1, x), vm.Var)
-    assert_type(vm.beta_neg_binomial_lpmf(1, x), vm.Var)
-    assert_type(vm.beta_neg_binomial_lupmf(1, x), vm.Var)
-    assert_type(vm.beta_proportion_cdf(1, x), vm.Var)
-    assert_type(vm.beta_proportion_lccdf(1, x), vm.Var)
-    assert_type(vm.beta_proportion_lcdf(1, x), vm.Var)
-    assert_type(vm.beta_proportion_lpdf(1, x), vm.Var)
-    assert_type(vm.beta_proportion_lupdf(1, x), vm.Var)
-    assert_type(vm.binomial_cdf(1, x), vm.Var)
-    assert_type(vm.binomial_lccdf(1, x), vm.Var)
-    assert_type(vm.binomial_lcdf(1, x), vm.Var)
-    assert_type(vm.binomial_logit_glm_lpmf(1, x), vm.Var)
-    assert_type(vm.binomial_logit_glm_lupmf(1, x), vm.Var)
-    assert_type(vm.binomial_logit_lpmf(1, x), vm.Var)
-    assert_type(vm.binomial_logit_lupmf(1, x), vm.Var)
-    assert_type(vm.binomial_lpmf(1, x), vm.Var)
-    assert_type(vm.binomial_lupmf(1, x), vm.Var)
-    assert_type(vm.categorical_logit_glm_lpmf(1, x), vm.Var)
-    assert_type(vm.categorical_logit_glm_lupmf(1, x), vm.Var)
-    assert_type(vm.categorical_logit_lpmf(1, x), vm.Var)
-    assert_type(vm.categorical_logit_lupmf(1, x), vm.Var)
-    assert_type(vm.categorical_lpmf(1, x), vm.Var)
-    assert_type(vm.categorical_lupmf(1, x), vm.Var)
-    assert_type(vm.cauchy_cdf(1, x), vm.Var)
-    assert_type(vm.cauchy_lccdf(1, x), vm.Var)
-    assert_type(vm.cauchy_lcdf(1, x), vm.Var)
-    assert_type(vm.cauchy_lpdf(1, x), vm.Var)
-    assert_type(vm.cauchy_lupdf(1, x), vm.Var)
-    assert_type(vm.chi_square_cdf(1, x), vm.Var)
-    assert_type(vm.chi_square_lccdf(1, x), vm.Var)
-    assert_type(vm.chi_square_lcdf(1, x), vm.Var)
-    assert_type(vm.chi_square_lpdf(1, x), vm.Var)
-    assert_type(vm.chi_square_lupdf(1, x), vm.Var)
-    assert_type(vm.dirichlet_lpdf(1, x), vm.Var)
-    assert_type(vm.dirichlet_lupdf(1, x), vm.Var)
-    assert_type(vm.dirichlet_multinomial_lpmf(1, x), vm.Var)
-    assert_type(vm.dirichlet_multinomial_lupmf(1, x), vm.Var)
-    assert_type(vm.discrete_range_cdf(1, x), vm.Var)
-    assert_type(vm.discrete_range_lccdf(1, x), vm.Var)
-    assert_type(vm.discrete_range_lcdf(1, x), vm.Var)
-    assert_type(vm.discrete_range_lpmf(1, x), vm.Var)
-    assert_type(vm.discrete_range_lupmf(1, x), vm.Var)
-    assert_type(vm.double_exponential_cdf(1, x), vm.Var)
-    assert_type(vm.double_exponential_lccdf(1, x), vm.Var)
-    assert_type(vm.double_exponential_lcdf(1, x), vm.Var)
-    assert_type(vm.double_exponential_lpdf(1, x), vm.Var)
-    assert_type(vm.double_exponential_lupdf(1, x), vm.Var)
-    assert_type(vm.exp_mod_normal_cdf(1, x), vm.Var)
-    assert_type(vm.exp_mod_normal_lccdf(1, x), vm.Var)
-    assert_type(vm.exp_mod_normal_lcdf(1, x), vm.Var)
-    assert_type(vm.exp_mod_normal_lpdf(1, x), vm.Var)
-    assert_type(vm.exp_mod_normal_lupdf(1, x), vm.Var)
-    assert_type(vm.exponential_cdf(1, x), vm.Var)
-    assert_type(vm.exponential_lccdf(1, x), vm.Var)
-    assert_type(vm.exponential_lcdf(1, x), vm.Var)
-    assert_type(vm.exponential_lpdf(1, x), vm.Var)
-    assert_type(vm.exponential_lupdf(1, x), vm.Var)
-    assert_type(vm.frechet_cdf(1, x), vm.Var)
-    assert_type(vm.frechet_lccdf(1, x), vm.Var)
-    assert_type(vm.frechet_lcdf(1, x), vm.Var)
-    assert_type(vm.frechet_lpdf(1, x), vm.Var)
-    assert_type(vm.frechet_lupdf(1, x), vm.Var)
-    assert_type(vm.gamma_cdf(1, x), vm.Var)
-    assert_type(vm.gamma_lccdf(1, x), vm.Var)
-    assert_type(vm.gamma_lcdf(1, x), vm.Var)
-    assert_type(vm.gamma_lpdf(1, x), vm.Var)
-    assert_type(vm.gamma_lupdf(1, x), vm.Var)
-    assert_type(vm.gaussian_dlm_obs_lpdf(1, x), vm.Var)
-    assert_type(vm.gaussian_dlm_obs_lupdf(1, x), vm.Var)
-    assert_type(vm.gumbel_cdf(1, x), vm.Var)
-    assert_type(vm.gumbel_lccdf(1, x), vm.Var)
-    assert_type(vm.gumbel_lcdf(1, x), vm.Var)
-    assert_type(vm.gumbel_lpdf(1, x), vm.Var)
-    assert_type(vm.gumbel_lupdf(1, x), vm.Var)
-    assert_type(vm.hypergeometric_lpmf(1, x), vm.Var)
-    assert_type(vm.hypergeometric_lupmf(1, x), vm.Var)
-    assert_type(vm.inv_chi_square_cdf(1, x), vm.Var)
-    assert_type(vm.inv_chi_square_lccdf(1, x), vm.Var)
-    assert_type(vm.inv_chi_square_lcdf(1, x), vm.Var)
-    assert_type(vm.inv_chi_square_lpdf(1, x), vm.Var)
-    assert_type(vm.inv_chi_square_lupdf(1, x), vm.Var)
-    assert_type(vm.inv_gamma_cdf(1, x), vm.Var)
-    assert_type(vm.inv_gamma_lccdf(1, x), vm.Var)
-    assert_type(vm.inv_gamma_lcdf(1, x), vm.Var)
-    assert_type(vm.inv_gamma_lpdf(1, x), vm.Var)
-    assert_type(vm.inv_gamma_lupdf(1, x), vm.Var)
-    assert_type(vm.inv_wishart_cholesky_lpdf(1, x), vm.Var)
-    assert_type(vm.inv_wishart_cholesky_lupdf(1, x), vm.Var)
-    assert_type(vm.inv_wishart_lpdf(1, x), vm.Var)
-    assert_type(vm.inv_wishart_lupdf(1, x), vm.Var)
-    assert_type(vm.lkj_corr_cholesky_lpdf(1, x), vm.Var)
-    assert_type(vm.lkj_corr_cholesky_lupdf(1, x), vm.Var)
-    assert_type(vm.lkj_corr_lpdf(1, x), vm.Var)
-    assert_type(vm.lkj_corr_lupdf(1, x), vm.Var)
-    assert_type(vm.lkj_cov_lpdf(1, x), vm.Var)
-    assert_type(vm.lkj_cov_lupdf(1, x), vm.Var)
-    assert_type(vm.logistic_cdf(1, x), vm.Var)
-    assert_type(vm.logistic_lccdf(1, x), vm.Var)
-    assert_type(vm.logistic_lcdf(1, x), vm.Var)
-    assert_type(vm.logistic_lpdf(1, x), vm.Var)
-    assert_type(vm.logistic_lupdf(1, x), vm.Var)
-    assert_type(vm.loglogistic_cdf(1, x), vm.Var)
-    assert_type(vm.loglogistic_lccdf(1, x), vm.Var)
-    assert_type(vm.loglogistic_lcdf(1, x), vm.Var)
-    assert_type(vm.loglogistic_lpdf(1, x), vm.Var)
-    assert_type(vm.loglogistic_lupdf(1, x), vm.Var)
-    assert_type(vm.lognormal_cdf(1, x), vm.Var)
-    assert_type(vm.lognormal_lccdf(1, x), vm.Var)
-    assert_type(vm.lognormal_lcdf(1, x), vm.Var)
-    assert_type(vm.lognormal_lpdf(1, x), vm.Var)
-    assert_type(vm.lognormal_lupdf(1, x), vm.Var)
-    assert_type(vm.matrix_normal_prec_lpdf(1, x), vm.Var)
-    assert_type(vm.matrix_normal_prec_lupdf(1, x), vm.Var)
-    assert_type(vm.multi_gp_cholesky_lpdf(1, x), vm.Var)
-    assert_type(vm.multi_gp_cholesky_lupdf(1, x), vm.Var)
-    assert_type(vm.multi_gp_lpdf(1, x), vm.Var)
-    assert_type(vm.multi_gp_lupdf(1, x), vm.Var)
-    assert_type(vm.multi_normal_cholesky_lpdf(1, x), vm.Var)
-    assert_type(vm.multi_normal_cholesky_lupdf(1, x), vm.Var)
-    assert_type(vm.multi_normal_lpdf(1, x), vm.Var)
-    assert_type(vm.multi_normal_lupdf(1, x), vm.Var)
-    assert_type(vm.multi_normal_prec_lpdf(1, x), vm.Var)
-    assert_type(vm.multi_normal_prec_lupdf(1, x), vm.Var)
-    assert_type(vm.multi_student_t_cholesky_lpdf(1, x), vm.Var)
-    assert_type(vm.multi_student_t_cholesky_lupdf(1, x), vm.Var)
-    assert_type(vm.multi_student_t_lpdf(1, x), vm.Var)
-    assert_type(vm.multi_student_t_lupdf(1, x), vm.Var)
-    assert_type(vm.multinomial_logit_lpmf(1, x), vm.Var)
-    assert_type(vm.multinomial_logit_lupmf(1, x), vm.Var)
-    assert_type(vm.multinomial_lpmf(1, x), vm.Var)
-    assert_type(vm.multinomial_lupmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_cdf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_lccdf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_lcdf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_log_glm_lpmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_log_glm_lupmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_log_lpmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_log_lupmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_lpmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_2_lupmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_cdf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_lccdf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_lcdf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_lpmf(1, x), vm.Var)
-    assert_type(vm.neg_binomial_lupmf(1, x), vm.Var)
-    assert_type(vm.normal_cdf(1, x), vm.Var)
-    assert_type(vm.normal_id_glm_lpdf(1, x), vm.Var)
-    assert_type(vm.normal_id_glm_lupdf(1, x), vm.Var)
-    assert_type(vm.normal_lccdf(1, x), vm.Var)
-    assert_type(vm.normal_lcdf(1, x), vm.Var)
-    assert_type(vm.normal_lpdf(1, x), vm.Var)
-    assert_type(vm.normal_lupdf(1, x), vm.Var)
-    assert_type(vm.normal_sufficient_lpdf(1, x), vm.Var)
-    assert_type(vm.normal_sufficient_lupdf(1, x), vm.Var)
-    assert_type(vm.ordered_logistic_glm_lpmf(1, x), vm.Var)
-    assert_type(vm.ordered_logistic_glm_lupmf(1, x), vm.Var)
-    assert_type(vm.ordered_logistic_lpmf(1, x), vm.Var)
-    assert_type(vm.ordered_logistic_lupmf(1, x), vm.Var)
-    assert_type(vm.ordered_probit_lpmf(1, x), vm.Var)
-    assert_type(vm.ordered_probit_lupmf(1, x), vm.Var)
-    assert_type(vm.pareto_cdf(1, x), vm.Var)
-    assert_type(vm.pareto_lccdf(1, x), vm.Var)
-    assert_type(vm.pareto_lcdf(1, x), vm.Var)
-    assert_type(vm.pareto_lpdf(1, x), vm.Var)
-    assert_type(vm.pareto_lupdf(1, x), vm.Var)
-    assert_type(vm.pareto_type_2_cdf(1, x), vm.Var)
-    assert_type(vm.pareto_type_2_lccdf(1, x), vm.Var)
-    assert_type(vm.pareto_type_2_lcdf(1, x), vm.Var)
-    assert_type(vm.pareto_type_2_lpdf(1, x), vm.Var)
-    assert_type(vm.pareto_type_2_lupdf(1, x), vm.Var)
-    assert_type(vm.poisson_binomial_cdf(1, x), vm.Var)
-    assert_type(vm.poisson_binomial_lccdf(1, x), vm.Var)
-    assert_type(vm.poisson_binomial_lcdf(1, x), vm.Var)
-    assert_type(vm.poisson_binomial_lpmf(1, x), vm.Var)
-    assert_type(vm.poisson_binomial_lupmf(1, x), vm.Var)
-    assert_type(vm.poisson_cdf(1, x), vm.Var)
-    assert_type(vm.poisson_lccdf(1, x), vm.Var)
-    assert_type(vm.poisson_lcdf(1, x), vm.Var)
-    assert_type(vm.poisson_log_glm_lpmf(1, x), vm.Var)
-    assert_type(vm.poisson_log_glm_lupmf(1, x), vm.Var)
-    assert_type(vm.poisson_log_lpmf(1, x), vm.Var)
-    assert_type(vm.poisson_log_lupmf(1, x), vm.Var)
-    assert_type(vm.poisson_lpmf(1, x), vm.Var)
-    assert_type(vm.poisson_lupmf(1, x), vm.Var)
-    assert_type(vm.rayleigh_cdf(1, x), vm.Var)
-    assert_type(vm.rayleigh_lccdf(1, x), vm.Var)
-    assert_type(vm.rayleigh_lcdf(1, x), vm.Var)
-    assert_type(vm.rayleigh_lpdf(1, x), vm.Var)
-    assert_type(vm.rayleigh_lupdf(1, x), vm.Var)
-    assert_type(vm.scaled_inv_chi_square_cdf(1, x), vm.Var)
-    assert_type(vm.scaled_inv_chi_square_lccdf(1, x), vm.Var)
-    assert_type(vm.scaled_inv_chi_square_lcdf(1, x), vm.Var)
-    assert_type(vm.scaled_inv_chi_square_lpdf(1, x), vm.Var)
-    assert_type(vm.scaled_inv_chi_square_lupdf(1, x), vm.Var)
-    assert_type(vm.skew_double_exponential_cdf(1, x), vm.Var)
-    assert_type(vm.skew_double_exponential_lccdf(1, x), vm.Var)
-    assert_type(vm.skew_double_exponential_lcdf(1, x), vm.Var)
-    assert_type(vm.skew_double_exponential_lpdf(1, x), vm.Var)
-    assert_type(vm.skew_double_exponential_lupdf(1, x), vm.Var)
-    assert_type(vm.skew_normal_cdf(1, x), vm.Var)
-    assert_type(vm.skew_normal_lccdf(1, x), vm.Var)
-    assert_type(vm.skew_normal_lcdf(1, x), vm.Var)
-    assert_type(vm.skew_normal_lpdf(1, x), vm.Var)
-    assert_type(vm.skew_normal_lupdf(1, x), vm.Var)
-    assert_type(vm.std_normal_cdf(1, x), vm.Var)
-    assert_type(vm.std_normal_lccdf(1, x), vm.Var)
-    assert_type(vm.std_normal_lcdf(1, x), vm.Var)
-    assert_type(vm.std_normal_lpdf(1, x), vm.Var)
-    assert_type(vm.std_normal_lupdf(1, x), vm.Var)
-    assert_type(vm.student_t_cdf(1, x), vm.Var)
-    assert_type(vm.student_t_lccdf(1, x), vm.Var)
-    assert_type(vm.student_t_lcdf(1, x), vm.Var)
-    assert_type(vm.student_t_lpdf(1, x), vm.Var)
-    assert_type(vm.student_t_lupdf(1, x), vm.Var)
-    assert_type(vm.uniform_cdf(1, x), vm.Var)
-    assert_type(vm.uniform_lccdf(1, x), vm.Var)
-    assert_type(vm.uniform_lcdf(1, x), vm.Var)
-    assert_type(vm.uniform_lpdf(1, x), vm.Var)
-    assert_type(vm.uniform_lupdf(1, x), vm.Var)
-    assert_type(vm.von_mises_cdf(1, x), vm.Var)
-    assert_type(vm.von_mises_lccdf(1, x), vm.Var)
-    assert_type(vm.von_mises_lcdf(1, x), vm.Var)
-    assert_type(vm.von_mises_lpdf(1, x), vm.Var)
-    assert_type(vm.von_mises_lupdf(1, x), vm.Var)
-    assert_type(vm.weibull_cdf(1, x), vm.Var)
-    assert_type(vm.weibull_lccdf(1, x), vm.Var)
-    assert_type(vm.weibull_lcdf(1, x), vm.Var)
-    assert_type(vm.weibull_lpdf(1, x), vm.Var)
-    assert_type(vm.weibull_lupdf(1, x), vm.Var)
-    assert_type(vm.wiener_lpdf(1, x), vm.Var)
-    assert_type(vm.wiener_lupdf(1, x), vm.Var)
-    assert_type(vm.wishart_cholesky_lpdf(1, x), vm.Var)
-    assert_type(vm.wishart_cholesky_lupdf(1, x), vm.Var)
-    assert_type(vm.wishart_lpdf(1, x), vm.Var)
-    assert_type(vm.wishart_lupdf(1, x), vm.Var)
+def densities(x: vm.Var) -> list[vm.Var]:
+    known = [
+        vm.bernoulli_cdf(1, x), vm.bernoulli_lccdf(1, x), vm.bernoulli_lcdf(1, x),
+        vm.bernoulli_logit_glm_lpmf(1, x), vm.bernoulli_logit_glm_lupmf(1, x),
+        vm.bernoulli_logit_lpmf(1, x), vm.bernoulli_logit_lupmf(1, x), vm.bernoulli_lpmf(1, x),
+        vm.bernoulli_lupmf(1, x), vm.beta_binomial_cdf(1, x), vm.beta_binomial_lccdf(1, x),
+        vm.beta_binomial_lcdf(1, x), vm.beta_binomial_lpmf(1, x), vm.beta_binomial_lupmf(1, x),
+        vm.beta_cdf(1, x), vm.beta_lccdf(1, x), vm.beta_lcdf(1, x), vm.beta_lpdf(1, x),
+        vm.beta_lupdf(1, x), vm.beta_neg_binomial_lpmf(1, x), vm.beta_neg_binomial_lupmf(1, x),
+        vm.beta_proportion_cdf(1, x), vm.beta_proportion_lccdf(1, x),
+        vm.beta_proportion_lcdf(1, x), vm.beta_proportion_lpdf(1, x),
+        vm.beta_proportion_lupdf(1, x), vm.binomial_cdf(1, x), vm.binomial_lccdf(1, x),
+        vm.binomial_lcdf(1, x), vm.binomial_logit_glm_lpmf(1, x),
+        vm.binomial_logit_glm_lupmf(1, x), vm.binomial_logit_lpmf(1, x),
+        vm.binomial_logit_lupmf(1, x), vm.binomial_lpmf(1, x), vm.binomial_lupmf(1, x),
+        vm.categorical_logit_glm_lpmf(1, x), vm.categorical_logit_glm_lupmf(1, x),
+        vm.categorical_logit_lpmf(1, x), vm.categorical_logit_lupmf(1, x),
+        vm.categorical_lpmf(1, x), vm.categorical_lupmf(1, x), vm.cauchy_cdf(1, x),
+        vm.cauchy_lccdf(1, x), vm.cauchy_lcdf(1, x), vm.cauchy_lpdf(1, x), vm.cauchy_lupdf(1, x),
+        vm.chi_square_cdf(1, x), vm.chi_square_lccdf(1, x), vm.chi_square_lcdf(1, x),
+        vm.chi_square_lpdf(1, x), vm.chi_square_lupdf(1, x), vm.dirichlet_lpdf(1, x),
+        vm.dirichlet_lupdf(1, x), vm.dirichlet_multinomial_lpmf(1, x),
+        vm.dirichlet_multinomial_lupmf(1, x), vm.discrete_range_cdf(1, x),
+        vm.discrete_range_lccdf(1, x), vm.discrete_range_lcdf(1, x), vm.discrete_range_lpmf(1, x),
+        vm.discrete_range_lupmf(1, x), vm.double_exponential_cdf(1, x),
+        vm.double_exponential_lccdf(1, x), vm.double_exponential_lcdf(1, x),
+        vm.double_exponential_lpdf(1, x), vm.double_exponential_lupdf(1, x),
+        vm.exp_mod_normal_cdf(1, x), vm.exp_mod_normal_lccdf(1, x), vm.exp_mod_normal_lcdf(1, x),
+        vm.exp_mod_normal_lpdf(1, x), vm.exp_mod_normal_lupdf(1, x), vm.exponential_cdf(1, x),
+        vm.exponential_lccdf(1, x), vm.exponential_lcdf(1, x), vm.exponential_lpdf(1, x),
+        vm.exponential_lupdf(1, x), vm.frechet_cdf(1, x), vm.frechet_lccdf(1, x),
+        vm.frechet_lcdf(1, x), vm.frechet_lpdf(1, x), vm.frechet_lupdf(1, x), vm.gamma_cdf(1, x),
+        vm.gamma_lccdf(1, x), vm.gamma_lcdf(1, x), vm.gamma_lpdf(1, x), vm.gamma_lupdf(1, x),
+        vm.gaussian_dlm_obs_lpdf(1, x), vm.gaussian_dlm_obs_lupdf(1, x), vm.gumbel_cdf(1, x),
+        vm.gumbel_lccdf(1, x), vm.gumbel_lcdf(1, x), vm.gumbel_lpdf(1, x), vm.gumbel_lupdf(1, x),
+        vm.hypergeometric_lpmf(1, x), vm.hypergeometric_lupmf(1, x), vm.inv_chi_square_cdf(1, x),
+        vm.inv_chi_square_lccdf(1, x), vm.inv_chi_square_lcdf(1, x), vm.inv_chi_square_lpdf(1, x),
+        vm.inv_chi_square_lupdf(1, x), vm.inv_gamma_cdf(1, x), vm.inv_gamma_lccdf(1, x),
+        vm.inv_gamma_lcdf(1, x), vm.inv_gamma_lpdf(1, x), vm.inv_gamma_lupdf(1, x),
+        vm.inv_wishart_cholesky_lpdf(1, x), vm.inv_wishart_cholesky_lupdf(1, x),
+        vm.inv_wishart_lpdf(1, x), vm.inv_wishart_lupdf(1, x), vm.lkj_corr_cholesky_lpdf(1, x),
+        vm.lkj_corr_cholesky_lupdf(1, x), vm.lkj_corr_lpdf(1, x), vm.lkj_corr_lupdf(1, x),
+        vm.lkj_cov_lpdf(1, x), vm.lkj_cov_lupdf(1, x), vm.logistic_cdf(1, x),
+        vm.logistic_lccdf(1, x), vm.logistic_lcdf(1, x), vm.logistic_lpdf(1, x),
+        vm.logistic_lupdf(1, x), vm.loglogistic_cdf(1, x), vm.loglogistic_lccdf(1, x),
+        vm.loglogistic_lcdf(1, x), vm.loglogistic_lpdf(1, x), vm.loglogistic_lupdf(1, x),
+        vm.lognormal_cdf(1, x), vm.lognormal_lccdf(1, x), vm.lognormal_lcdf(1, x),
+        vm.lognormal_lpdf(1, x), vm.lognormal_lupdf(1, x), vm.matrix_normal_prec_lpdf(1, x),
+        vm.matrix_normal_prec_lupdf(1, x), vm.multi_gp_cholesky_lpdf(1, x),
+        vm.multi_gp_cholesky_lupdf(1, x), vm.multi_gp_lpdf(1, x), vm.multi_gp_lupdf(1, x),
+        vm.multi_normal_cholesky_lpdf(1, x), vm.multi_normal_cholesky_lupdf(1, x),
+        vm.multi_normal_lpdf(1, x), vm.multi_normal_lupdf(1, x), vm.multi_normal_prec_lpdf(1, x),
+        vm.multi_normal_prec_lupdf(1, x), vm.multi_student_t_cholesky_lpdf(1, x),
+        vm.multi_student_t_cholesky_lupdf(1, x), vm.multi_student_t_lpdf(1, x),
+        vm.multi_student_t_lupdf(1, x), vm.multinomial_logit_lpmf(1, x),
+        vm.multinomial_logit_lupmf(1, x), vm.multinomial_lpmf(1, x), vm.multinomial_lupmf(1, x),
+        vm.neg_binomial_2_cdf(1, x), vm.neg_binomial_2_lccdf(1, x), vm.neg_binomial_2_lcdf(1, x),
+        vm.neg_binomial_2_log_glm_lpmf(1, x), vm.neg_binomial_2_log_glm_lupmf(1, x),
+        vm.neg_binomial_2_log_lpmf(1, x), vm.neg_binomial_2_log_lupmf(1, x),
+        vm.neg_binomial_2_lpmf(1, x), vm.neg_binomial_2_lupmf(1, x), vm.neg_binomial_cdf(1, x),
+        vm.neg_binomial_lccdf(1, x), vm.neg_binomial_lcdf(1, x), vm.neg_binomial_lpmf(1, x),
+        vm.neg_binomial_lupmf(1, x), vm.normal_cdf(1, x), vm.normal_id_glm_lpdf(1, x),
+        vm.normal_id_glm_lupdf(1, x), vm.normal_lccdf(1, x), vm.normal_lcdf(1, x),
+        vm.normal_lpdf(1, x), vm.normal_lupdf(1, x), vm.normal_sufficient_lpdf(1, x),
+        vm.normal_sufficient_lupdf(1, x), vm.ordered_logistic_glm_lpmf(1, x),
+        vm.ordered_logistic_glm_lupmf(1, x), vm.ordered_logistic_lpmf(1, x),
+        vm.ordered_logistic_lupmf(1, x), vm.ordered_probit_lpmf(1, x),
+        vm.ordered_probit_lupmf(1, x), vm.pareto_cdf(1, x), vm.pareto_lccdf(1, x),
+        vm.pareto_lcdf(1, x), vm.pareto_lpdf(1, x), vm.pareto_lupdf(1, x),
+        vm.pareto_type_2_cdf(1, x), vm.pareto_type_2_lccdf(1, x), vm.pareto_type_2_lcdf(1, x),
+        vm.pareto_type_2_lpdf(1, x), vm.pareto_type_2_lupdf(1, x), vm.poisson_binomial_cdf(1, x),
+        vm.poisson_binomial_lccdf(1, x), vm.poisson_binomial_lcdf(1, x),
+        vm.poisson_binomial_lpmf(1, x), vm.poisson_binomial_lupmf(1, x), vm.poisson_cdf(1, x),
+        vm.poisson_lccdf(1, x), vm.poisson_lcdf(1, x), vm.poisson_log_glm_lpmf(1, x),
+        vm.poisson_log_glm_lupmf(1, x), vm.poisson_log_lpmf(1, x), vm.poisson_log_lupmf(1, x),
+        vm.poisson_lpmf(1, x), vm.poisson_lupmf(1, x), vm.rayleigh_cdf(1, x),
+        vm.rayleigh_lccdf(1, x), vm.rayleigh_lcdf(1, x), vm.rayleigh_lpdf(1, x),
+        vm.rayleigh_lupdf(1, x), vm.scaled_inv_chi_square_cdf(1, x),
+        vm.scaled_inv_chi_square_lccdf(1, x), vm.scaled_inv_chi_square_lcdf(1, x),
+        vm.scaled_inv_chi_square_lpdf(1, x), vm.scaled_inv_chi_square_lupdf(1, x),
+        vm.skew_double_exponential_cdf(1, x), vm.skew_double_exponential_lccdf(1, x),
+        vm.skew_double_exponential_lcdf(1, x), vm.skew_double_exponential_lpdf(1, x),
+        vm.skew_double_exponential_lupdf(1, x), vm.skew_normal_cdf(1, x),
+        vm.skew_normal_lccdf(1, x), vm.skew_normal_lcdf(1, x), vm.skew_normal_lpdf(1, x),
+        vm.skew_normal_lupdf(1, x), vm.std_normal_cdf(1, x), vm.std_normal_lccdf(1, x),
+        vm.std_normal_lcdf(1, x), vm.std_normal_lpdf(1, x), vm.std_normal_lupdf(1, x),
+        vm.student_t_cdf(1, x), vm.student_t_lccdf(1, x), vm.student_t_lcdf(1, x),
+        vm.student_t_lpdf(1, x), vm.student_t_lupdf(1, x), vm.uniform_cdf(1, x),
+        vm.uniform_lccdf(1, x), vm.uniform_lcdf(1, x), vm.uniform_lpdf(1, x),
+        vm.uniform_lupdf(1, x), vm.von_mises_cdf(1, x), vm.von_mises_lccdf(1, x),
+        vm.von_mises_lcdf(1, x), vm.von_mises_lpdf(1, x), vm.von_mises_lupdf(1, x),
+        vm.weibull_cdf(1, x), vm.weibull_lccdf(1, x), vm.weibull_lcdf(1, x), vm.weibull_lpdf(1, x),
+        vm.weibull_lupdf(1, x), vm.wiener_lpdf(1, x), vm.wiener_lupdf(1, x),
+        vm.wishart_cholesky_lpdf(1, x), vm.wishart_cholesky_lupdf(1, x), vm.wishart_lpdf(1, x),
+        vm.wishart_lupdf(1, x),
+    ]  # fmt: skip
+    return assert_type(known, list[vm.Var])

@@ -124,6 +124,7 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.glm_counts import *  # noqa: F403
     from varmat.densities.heavy_tails import *  # noqa: F403
     from varmat.densities.hmm import *  # noqa: F403
+    from varmat.densities.hmm_paths import *  # noqa: F403
     from varmat.densities.inverse_chi_square import *  # noqa: F403
     from varmat.densities.lkj import *  # noqa: F403
     from varmat.densities.location_scale import *  # noqa: F403
@@ -165,7 +166,9 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.signals.nd_convolutions import *  # noqa: F403
     from varmat.functions.signals.smoothing import *  # noqa: F403
     from varmat.functions.splines import *  # noqa: F403
+    from varmat.models.diagnostics import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
+    from varmat.models.observations import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
     from varmat.parallel.mapped import *  # noqa: F403
     from varmat.solvers.algebra import *  # noqa: F403
@@ -183,7 +186,7 @@ __version__ = "0.2.0"
 # Together they take nearly half of the time of importing everything, and a program needs few of
 # them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
-    "varmat.models": ((), "model parameters"),
+    "varmat.models": ((), "diagnostics model observations parameters"),
     "varmat.densities.random_numbers": (("_rng",),
      "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """
@@ -192,9 +195,10 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     """),
     "varmat.densities": (("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_unnorm"), """
         bernoulli beta_counts bounded categorical circular counts extreme_value finite_populations
-        gaussian_dlm glm glm_categories glm_counts heavy_tails hmm inverse_chi_square location_scale
-        lkj matrix_normal mixture multi_normal normal ordered poisson_binomial positive
-        simplex skewed truncated unnormalised wiener wiener_cumulative wishart wishart_cholesky
+        gaussian_dlm glm glm_categories glm_counts heavy_tails hmm hmm_paths inverse_chi_square
+        location_scale lkj matrix_normal mixture multi_normal normal ordered poisson_binomial
+        positive simplex skewed truncated unnormalised wiener wiener_cumulative wishart
+        wishart_cholesky
     """),
     "varmat.complexes": ((), "fourier linear_algebra names schur"),
     "varmat.solvers": ((), """
@@ -303,6 +307,7 @@ _NAMES += transforms.unit_vectors.__all__
 
 
 if _typing.TYPE_CHECKING:
+    from varmat import distributions as distributions
     from varmat import numpy as numpy
     from varmat import scipy as scipy
     from varmat import stan as stan
@@ -318,7 +323,7 @@ def _import_later(package: str) -> None:
 def __getattr__(name: str) -> _typing.Any:
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("numpy", "scipy", "stan"):
+    if name in ("numpy", "scipy", "distributions", "stan"):
         return _import_module(f"varmat.{name}")
     likely = [package for package, (endings, _) in _LATER.items() if name.endswith(endings)]
     for package in dict.fromkeys([*likely, *_LATER]):
@@ -332,7 +337,11 @@ def __getattr__(name: str) -> _typing.Any:
             for each in names.split()
         ]
         return [*_NAMES, *(each for module in later for each in module.__all__)]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, globals(), n=3, cutoff=0.75)
+    hint = f". Did you mean {' or '.join(near)}?" if near else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

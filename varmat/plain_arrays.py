@@ -149,21 +149,6 @@ def with_out(function: Function) -> Function:
 # --- ranges ---
 
 
-def is_between(x: Plain, low: float, high: float) -> bool:
-    """Whether all of some non-negative numbers lie between two others; nan does not."""
-    if isinstance(x, float):
-        return low < x < high
-    return bool(
-        np.minimum.reduce(x, None, initial=math.inf) > low
-        and np.maximum.reduce(x, None, initial=0.0) < high
-    )
-
-
-def is_safe_divisor(r: Plain) -> bool:
-    """Whether a product can be divided by its factors: it is not near zero nor near overflow."""
-    return is_between(np.abs(r), 1e-290, 1e290)
-
-
 # --- choices ---
 
 

@@ -18,122 +18,62 @@ EVEN = np.array([True, False, True])
 
 
 def test_shapes():
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (
-                    z.T,
-                    z[0],
-                    z[:, 1],
-                    z[1, 2],
-                    z[:, [0, 2]],
-                    z.reshape(3, 2),
-                    np.ravel(z),
-                    np.swapaxes(z, 0, 1),
-                    np.flip(z),
-                    z[..., None],
-                    np.broadcast_to(z[0], (2, 3)),
-                    np.squeeze(z[:1]),
-                    np.moveaxis(z, 0, 1),
-                    np.rot90(z),
-                )
-            ),
-            A,
-            B,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z: (
+        z.T, z[0], z[:, 1], z[1, 2], z[:, [0, 2]], z.reshape(3, 2), np.ravel(z),
+        np.swapaxes(z, 0, 1), np.flip(z), z[..., None], np.broadcast_to(z[0], (2, 3)),
+        np.squeeze(z[:1]), np.moveaxis(z, 0, 1), np.rot90(z),
+    )), A, B))  # fmt: skip
 
 
 def test_joining_and_moving():
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z, x: (
-                    np.concatenate([z, x, z * 1j], axis=1),
-                    np.stack([z, x]),
-                    np.vstack([x, z]),
-                    np.append(z, 1j),
-                    np.repeat(z, 2),
-                    np.tile(z, 2),
-                    np.roll(z, 1),
-                    np.insert(z, 1, 2.0),
-                    np.delete(z, 0, axis=1),
-                    np.diff(z),
-                    np.split(z, 3, axis=1)[1],
-                    np.take(z, [2, 0], axis=1),
-                    np.diff(z, prepend=1j),
-                    np.pad(z, 1, constant_values=2j),
-                    np.where(x > 0.0, z, x),
-                    np.where(EVEN, 1j, z),
-                    np.select([x > 0.5, x > 0.0], [z, 2.0 * x], 1j),
-                    np.atleast_2d(z[0]),
-                )
-            ),
-            A,
-            B,
-            A + 0.3,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z, x: (
+        np.concatenate([z, x, z * 1j], axis=1),
+        np.stack([z, x]),
+        np.vstack([x, z]),
+        np.append(z, 1j),
+        np.repeat(z, 2),
+        np.tile(z, 2),
+        np.roll(z, 1),
+        np.insert(z, 1, 2.0),
+        np.delete(z, 0, axis=1),
+        np.diff(z),
+        np.split(z, 3, axis=1)[1],
+        np.take(z, [2, 0], axis=1),
+        np.diff(z, prepend=1j),
+        np.pad(z, 1, constant_values=2j),
+        np.where(x > 0.0, z, x),
+        np.where(EVEN, 1j, z),
+        np.select([x > 0.5, x > 0.0], [z, 2.0 * x], 1j),
+        np.atleast_2d(z[0]),
+    )), A, B, A + 0.3))  # fmt: skip
 
 
 def test_matrices_and_parts_of_them():
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (
-                    np.trace(z),
-                    np.diagonal(z),
-                    np.diag(z[0]),
-                    np.tril(z),
-                    np.triu(z, 1),
-                    z.mT,
-                )
-            ),
-            S,
-            T,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z: (
+        np.trace(z), np.diagonal(z), np.diag(z[0]), np.tril(z), np.triu(z, 1), z.mT,
+    )), S, T))  # fmt: skip
 
 
 def test_sums_and_products_of_elements():
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (
-                    np.sum(z),
-                    np.sum(z, axis=0),
-                    z.mean(axis=1),
-                    np.cumsum(z, axis=1),
-                    np.prod(z),
-                    np.prod(z, axis=0),
-                    np.cumprod(z, axis=1),
-                    np.sum(z, initial=1j),
-                    np.average(z, axis=1, weights=[1.0, 2.0, 0.5]),
-                    np.add.reduce(z),
-                    np.gradient(z, axis=1),
-                    np.interp(0.7, [0.0, 1.0, 2.0], z[0]),
-                    np.multiply.reduce(z, axis=1),
-                    np.prod(z, axis=1, keepdims=True),
-                )
-            ),
-            A,
-            B,
-        )
-    )
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (
-                    np.var(z),
-                    np.std(z, axis=1, ddof=1),
-                    np.linalg.norm(z),
-                    np.linalg.norm(z, 1, axis=0),
-                )
-            ),
-            A,
-            B,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z: (
+        np.sum(z),
+        np.sum(z, axis=0),
+        z.mean(axis=1),
+        np.cumsum(z, axis=1),
+        np.prod(z),
+        np.prod(z, axis=0),
+        np.cumprod(z, axis=1),
+        np.sum(z, initial=1j),
+        np.average(z, axis=1, weights=[1.0, 2.0, 0.5]),
+        np.add.reduce(z),
+        np.gradient(z, axis=1),
+        np.interp(0.7, [0.0, 1.0, 2.0], z[0]),
+        np.multiply.reduce(z, axis=1),
+        np.prod(z, axis=1, keepdims=True),
+    )), A, B))  # fmt: skip
+    recorded(expect_ad(of_pair(lambda z: (
+        np.var(z), np.std(z, axis=1, ddof=1), np.linalg.norm(z), np.linalg.norm(z, 1, axis=0),
+    )), A, B))  # fmt: skip
 
 
 @pytest.mark.parametrize("zeros", [1, 2])
@@ -150,56 +90,28 @@ def test_matrix_products():
             of_pair(lambda z, x: (z @ x, x @ z, np.vdot(x, z.T), np.outer(x[0], z[0]))), A, B, C
         )
     )
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (
-                    z @ C,
-                    z[0] @ z[1],
-                    np.dot(C[:, 0], z.T),
-                    (C + 1j * D) @ z,
-                    [1j, 2.0] @ z,
-                )
-            ),
-            A,
-            B,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z: (
+        z @ C, z[0] @ z[1], np.dot(C[:, 0], z.T), (C + 1j * D) @ z, [1j, 2.0] @ z,
+    )), A, B))  # fmt: skip
 
 
 def test_other_products():
     def f(z):
         w = z[::-1] * (2.0 - 1j) + 0.5
         return (
-            np.vdot(z, w),
-            np.outer(z, w),
-            np.inner(z, w),
-            np.kron(z, w),
-            np.tensordot(z, w, 0),
-            np.einsum("i,j->ji", z, w),
-            np.convolve(z, w),
-            np.correlate(z, w),
-            np.multiply.outer(z, w),
-            np.cross(z, w),
-            np.einsum("i,i,j->j", z, w, z),
-            np.einsum("i->", z),
-            np.linalg.multi_dot([z, S, w]),
-            np.vecdot(z, w),
-        )
+            np.vdot(z, w), np.outer(z, w), np.inner(z, w), np.kron(z, w), np.tensordot(z, w, 0),
+            np.einsum("i,j->ji", z, w), np.convolve(z, w), np.correlate(z, w),
+            np.multiply.outer(z, w), np.cross(z, w), np.einsum("i,i,j->j", z, w, z),
+            np.einsum("i->", z), np.linalg.multi_dot([z, S, w]), np.vecdot(z, w),
+        )  # fmt: skip
 
     recorded(expect_ad(of_pair(f), V, W))
 
 
 def test_polynomials():
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (np.polyval(z, 0.5 + 1j), np.polyval([1.0, 2.0, 1j], z), np.vander(z, 3))
-            ),
-            V,
-            W,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z: (
+        np.polyval(z, 0.5 + 1j), np.polyval([1.0, 2.0, 1j], z), np.vander(z, 3),
+    )), V, W))  # fmt: skip
 
 
 def test_assignment():

@@ -44,19 +44,9 @@ BULK = [0.7 + 0.4j, -1.2 + 0.9j, 0.3 - 2.1j, -2.5 - 0.1j, 3.1 + 1e-3j, 1e-3 - 2e
 # Points near branch points, near zero, and so far out that squares and products of exponentials
 # overflow.
 TAILS = [
-    1e-8 + 1e-9j,
-    -1 - 1e-9j,
-    1 + 1e-9j,
-    1e-9 + 1j,
-    -1e-9 - 1j,
-    1.5707963 + 1e-7j,
-    300 + 2j,
-    -360 + 1j,
-    2 + 300j,
-    1 - 360j,
-    1e8 + 1e8j,
-    -1e100 + 1j,
-]
+    1e-8 + 1e-9j, -1 - 1e-9j, 1 + 1e-9j, 1e-9 + 1j, -1e-9 - 1j, 1.5707963 + 1e-7j, 300 + 2j,
+    -360 + 1j, 2 + 300j, 1 - 360j, 1e8 + 1e8j, -1e100 + 1j,
+]  # fmt: skip
 
 
 def error(found, exact):

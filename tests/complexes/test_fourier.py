@@ -23,71 +23,30 @@ def test_transforms_of_complex_variables(name):
 
 
 def test_transforms_of_real_variables():
-    recorded(
-        expect_ad(
-            lambda x: parts(
-                (
-                    np.fft.fft(x),
-                    np.fft.ifft(x),
-                    np.fft.rfft(x),
-                    np.fft.rfft(x, axis=0),
-                    np.fft.ihfft(x),
-                    np.fft.fft2(x),
-                    np.fft.rfft2(x),
-                    np.fft.rfftn(x),
-                    np.fft.irfft(x),
-                    np.fft.hfft(x),
-                    np.fft.fftn(x),
-                    np.fft.ifftn(x),
-                    np.fft.irfftn(x),
-                    np.fft.ifft2(x),
-                    np.fft.irfft2(x),
-                )
-            ),
-            A,
-        )
-    )
+    recorded(expect_ad(lambda x: parts((
+        np.fft.fft(x), np.fft.ifft(x), np.fft.rfft(x), np.fft.rfft(x, axis=0), np.fft.ihfft(x),
+        np.fft.fft2(x), np.fft.rfft2(x), np.fft.rfftn(x), np.fft.irfft(x), np.fft.hfft(x),
+        np.fft.fftn(x), np.fft.ifftn(x), np.fft.irfftn(x), np.fft.ifft2(x), np.fft.irfft2(x),
+    )), A))  # fmt: skip
 
 
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward", None])
 def test_lengths_axes_and_normalisations(norm):
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z, x: (
-                    np.fft.fft(z, 6, 0, norm),
-                    np.fft.ifft(z, 2, 0, norm),
-                    np.fft.irfft(z, 5, 0, norm),
-                    np.fft.irfft(z, 9, 0, norm),
-                    np.fft.hfft(z, 3, norm=norm),
-                    np.fft.rfft(x, 6, 0, norm),
-                    np.fft.rfft(x, 3, 0, norm),
-                    np.fft.ihfft(x, 2, norm=norm),
-                )
-            ),
-            A[:, :2],
-            B[:, :2],
-            A[:, :2],
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z, x: (
+        np.fft.fft(z, 6, 0, norm), np.fft.ifft(z, 2, 0, norm), np.fft.irfft(z, 5, 0, norm),
+        np.fft.irfft(z, 9, 0, norm), np.fft.hfft(z, 3, norm=norm), np.fft.rfft(x, 6, 0, norm),
+        np.fft.rfft(x, 3, 0, norm), np.fft.ihfft(x, 2, norm=norm),
+    )), A[:, :2], B[:, :2], A[:, :2]))  # fmt: skip
 
 
 def test_several_axes():
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (
-                    np.fft.fft2(z, s=(2, 5)),
-                    np.fft.ifftn(z, axes=(0,)),
-                    np.fft.irfftn(z, s=(3, 2), axes=(0, 1)),
-                    np.fft.irfft2(z, axes=(1, 0)),
-                    np.fft.fftn(z, s=(2,), axes=(1,), norm="ortho"),
-                )
-            ),
-            A,
-            B,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z: (
+        np.fft.fft2(z, s=(2, 5)),
+        np.fft.ifftn(z, axes=(0,)),
+        np.fft.irfftn(z, s=(3, 2), axes=(0, 1)),
+        np.fft.irfft2(z, axes=(1, 0)),
+        np.fft.fftn(z, s=(2,), axes=(1,), norm="ortho"),
+    )), A, B))  # fmt: skip
     recorded(
         expect_ad(
             lambda x: parts((np.fft.rfftn(x, s=(3, 4), axes=(1, 0)), np.fft.rfft2(x, s=(5, 2)))), A

@@ -44,20 +44,9 @@ def test_determinants_of_singular_matrices():
 
 def test_solutions():
     recorded(expect_ad(of_pairs(np.linalg.solve), A, B, C, D))
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z, x: (
-                    np.linalg.solve(z, x),
-                    np.linalg.solve(S, z),
-                    vm.mdivide_left(z, x[:, 0]),
-                )
-            ),
-            A,
-            B,
-            C,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z, x: (
+        np.linalg.solve(z, x), np.linalg.solve(S, z), vm.mdivide_left(z, x[:, 0]),
+    )), A, B, C))  # fmt: skip
 
 
 S = A + 2.0 * np.eye(3)
@@ -171,13 +160,9 @@ def test_matrices_of_one_element():
 
 
 NAMES = [
-    "eigenvalues",
-    "eigenvectors",
-    "eigendecompose",
-    "complex_schur_decompose",
-    "complex_schur_decompose_t",
-    "complex_schur_decompose_u",
-]
+    "eigenvalues", "eigenvectors", "eigendecompose", "complex_schur_decompose",
+    "complex_schur_decompose_t", "complex_schur_decompose_u",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

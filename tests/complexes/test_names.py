@@ -64,11 +64,8 @@ def objective(f, entry):
 
 # Eigenvectors and Schur factors are unique only up to phases, and Stan's phases differ from ours.
 PHASES = (
-    "eigenvectors",
-    "eigendecompose",
-    "complex_schur_decompose_u",
-    "complex_schur_decompose_t",
-)
+    "eigenvectors", "eigendecompose", "complex_schur_decompose_u", "complex_schur_decompose_t",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -112,23 +109,10 @@ def test_what_stan_refuses(entry):
 
 
 def test_all_routes_agree():
-    recorded(
-        expect_ad(
-            of_pair(
-                lambda z: (
-                    vm.arg(z),
-                    vm.norm(z),
-                    vm.proj(z),
-                    vm.conj(z),
-                    vm.get_real(z),
-                    vm.get_imag(z),
-                    vm.polar(np.abs(z), np.imag(z)),
-                )
-            ),
-            A,
-            B,
-        )
-    )
+    recorded(expect_ad(of_pair(lambda z: (
+        vm.arg(z), vm.norm(z), vm.proj(z), vm.conj(z), vm.get_real(z), vm.get_imag(z),
+        vm.polar(np.abs(z), np.imag(z)),
+    )), A, B))  # fmt: skip
     recorded(expect_ad(lambda r, theta: parts(vm.polar(r, theta)), A, B[:, None]))
     recorded(expect_ad(lambda a, b: parts(vm.to_complex(a, b)), A, B[:, None]))
 

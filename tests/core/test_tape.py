@@ -325,7 +325,7 @@ def test_variables_of_two_threads_do_not_meet():
         lambda: np.concatenate([x, other]),
     ):
         before = state()
-        with pytest.raises(vm.TapeError, match="variables of two threads meet in one operation"):
+        with pytest.raises(vm.TapeError, match="one operation uses variables from two threads"):
             use()
         assert state() == before
 

@@ -96,47 +96,23 @@ EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
     "multinomial": (lambda theta: multinomial_lpmf(COUNTS[0], theta), multinomial(COUNTS[0]), [P]),
     "multinomial, rows": (lambda theta: multinomial_lpmf(COUNTS, theta), multinomial(COUNTS), [P]),
     "categorical": (lambda theta: categorical_lpmf(N, theta), categorical(False), [P]),
-    "categorical, rows": (
-        lambda theta: categorical_lpmf(N, theta),
-        categorical(False),
-        [np.stack([P, *THETAS, P])],
-    ),
+    "categorical, rows": (lambda theta: categorical_lpmf(N, theta), categorical(False),
+        [np.stack([P, *THETAS, P])]),
     "categorical_logit": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True), [MU]),
-    "categorical_logit, rows": (
-        lambda beta: categorical_logit_lpmf(N, beta),
-        categorical(True),
-        [Y],
-    ),
-    "categorical_logit, far": (
-        lambda beta: categorical_logit_lpmf(N, beta),
-        categorical(True),
-        [np.array([0.1, 900.0, 31.0])],
-    ),
-    **{
-        f"ordered, {category}": (
-            lambda eta, c, n=category: ordered_logistic_lpmf(n, eta, c),
-            ordered(category),
-            [0.4, CUTS],
-        )
-        for category in (1, 2, 3, 4)
-    },
+    "categorical_logit, rows": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True),
+        [Y]),
+    "categorical_logit, far": (lambda beta: categorical_logit_lpmf(N, beta), categorical(True),
+        [np.array([0.1, 900.0, 31.0])]),
+    **{f"ordered, {category}": (lambda eta, c, n=category: ordered_logistic_lpmf(n, eta, c),
+        ordered(category), [0.4, CUTS]) for category in (1, 2, 3, 4)},
     "ordered, batch": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N), [ETA, CUTS]),
-    "ordered, rows": (
-        lambda eta, c: ordered_logistic_lpmf(N, eta, c),
-        ordered(N),
-        [ETA, np.stack([CUTS, CUTS_2, CUTS, CUTS_2])],
-    ),
-    "ordered, far": (
-        lambda eta, c: ordered_logistic_lpmf(N, eta, c),
-        ordered(N),
-        [30.0 * ETA, CUTS],
-    ),
-    "ordered, narrow": (
-        lambda eta, c: ordered_logistic_lpmf(N, eta, c),
-        ordered(N),
-        [ETA, 0.3 + np.array([0.0, 1e-9, 2e-9])],
-    ),
-}
+    "ordered, rows": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N),
+        [ETA, np.stack([CUTS, CUTS_2, CUTS, CUTS_2])]),
+    "ordered, far": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N),
+        [30.0 * ETA, CUTS]),
+    "ordered, narrow": (lambda eta, c: ordered_logistic_lpmf(N, eta, c), ordered(N),
+        [ETA, 0.3 + np.array([0.0, 1e-9, 2e-9])]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -159,32 +135,20 @@ def test_counts_are_categories_added_up() -> None:
 
 LIMITS: list[tuple[Any, Any, Any, Any]] = [
     # A count of zero and a probability of zero leave no term, although 0 * log(0) is nan.
-    (
-        lambda theta: multinomial_lpmf([0, 1, 1], theta, propto=True),
-        np.array([0.0, 0.5, 0.5]),
-        2 * math.log(0.5),
-        [0.0, 2.0, 2.0],
-    ),
+    (lambda theta: multinomial_lpmf([0, 1, 1], theta, propto=True), np.array([0.0, 0.5, 0.5]),
+        2 * math.log(0.5), [0.0, 2.0, 2.0]),
     (lambda theta: categorical_lpmf(2, theta), np.array([0.0, 1.0]), 0.0, [0.0, 1.0]),
     (lambda theta: categorical_lpmf(1, theta), np.array([0.0, 1.0]), -INF, [INF, 0.0]),
-    (
-        lambda theta: multinomial_lpmf([2, 1], theta, propto=True),
-        np.array([0.0, 1.0]),
-        -INF,
-        [INF, 1.0],
-    ),
+    (lambda theta: multinomial_lpmf([2, 1], theta, propto=True), np.array([0.0, 1.0]), -INF,
+        [INF, 1.0]),
     (lambda theta: dirichlet_lpdf(theta, [1.0, 1.0]), np.array([0.0, 1.0]), 0.0, [0.0, 0.0]),
     (lambda theta: dirichlet_lpdf(theta, [3.0, 1.0]), np.array([0.0, 1.0]), -INF, [INF, 0.0]),
     (lambda theta: dirichlet_lpdf(theta, [0.5, 1.0]), np.array([0.0, 1.0]), INF, [-INF, 0.0]),
-    (
-        lambda beta: categorical_logit_lpmf([1, 1], beta),
-        np.array([800.0, 0.0, -800.0]),
-        0.0,
-        [0.0, 0.0, 0.0],
-    ),
+    (lambda beta: categorical_logit_lpmf([1, 1], beta), np.array([800.0, 0.0, -800.0]), 0.0,
+        [0.0, 0.0, 0.0]),
     (lambda c: ordered_logistic_lpmf(1, 1000.0, c), np.array([0.0, 1.0]), -1000.0, [1.0, 0.0]),
     (lambda c: ordered_logistic_lpmf(3, -1000.0, c), np.array([0.0, 1.0]), -1001.0, [0.0, -1.0]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "x", "value", "gradient"), LIMITS)

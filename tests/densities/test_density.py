@@ -229,20 +229,14 @@ def test_calls_that_are_refused(call):
         call()
 
 
-@pytest.mark.parametrize(
-    ("args", "value", "gradients"),
-    [
-        ((math.inf, 0.0, 1.0), -math.inf, (-math.inf, math.inf, math.inf)),
-        (
-            (np.array([0.0, -math.inf]), 0.0, 1.0),
-            -math.inf,
-            (np.array([0.0, math.inf]), -math.inf, math.inf),
-        ),
-        ((0.5, 0.0, math.inf), -math.inf, (0.0, 0.0, 0.0)),
-        ((1e200, 0.0, np.array([1.0])), -math.inf, (-1e200, 1e200, np.array([math.inf]))),
-        ((1e200, 0.0, 1e-200), -math.inf, (-math.inf, math.inf, math.inf)),
-    ],
-)
+@pytest.mark.parametrize(("args", "value", "gradients"), [
+    ((math.inf, 0.0, 1.0), -math.inf, (-math.inf, math.inf, math.inf)),
+    ((np.array([0.0, -math.inf]), 0.0, 1.0), -math.inf,
+        (np.array([0.0, math.inf]), -math.inf, math.inf)),
+    ((0.5, 0.0, math.inf), -math.inf, (0.0, 0.0, 0.0)),
+    ((1e200, 0.0, np.array([1.0])), -math.inf, (-1e200, 1e200, np.array([math.inf]))),
+    ((1e200, 0.0, 1e-200), -math.inf, (-math.inf, math.inf, math.inf)),
+])  # fmt: skip
 def test_limits(args, value, gradients):
     result = vm.value_and_grad(normal_lpdf, (0, 1, 2))(*args)
     assert result[0] == value

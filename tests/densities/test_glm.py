@@ -179,11 +179,8 @@ def unfused(name: str, y: Any, x: Any, alpha: Any, beta: Any, *sigma: Any) -> An
             [],
         )
     return math.fsum(elements), [
-        w[:, None] * beta,
-        w if np.ndim(alpha) else np.sum(w),
-        w @ x,
-        *last,
-    ]
+        w[:, None] * beta, w if np.ndim(alpha) else np.sum(w), w @ x, *last,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", ["c", "fortran", "strided", "small blocks", "one wide block"])
@@ -281,59 +278,29 @@ def test_propto_drops_what_is_data(f, y, dropped):
 
 DEPENDENT, INDEPENDENT = "Vector of dependent variables", "Matrix of independent variables"
 BAD_ARGUMENTS = [
-    (
-        normal_id_glm_lpdf,
-        (np.array([1.0, np.nan, 0.0]), X, 0.0, BETA, 1.0),
-        f"{DEPENDENT}[1] is nan, but must be finite!",
-    ),
-    (
-        normal_id_glm_lpdf,
-        (Y, np.where(X == 0.4, np.inf, X), 0.0, BETA, 1.0),
-        f"{INDEPENDENT}[1, 1] is inf, but must be finite!",
-    ),
+    (normal_id_glm_lpdf, (np.array([1.0, np.nan, 0.0]), X, 0.0, BETA, 1.0),
+        f"{DEPENDENT}[1] is nan, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, np.where(X == 0.4, np.inf, X), 0.0, BETA, 1.0),
+        f"{INDEPENDENT}[1, 1] is inf, but must be finite!"),
     (normal_id_glm_lpdf, (Y, X, -np.inf, BETA, 1.0), "Intercept is -inf, but must be finite!"),
-    (
-        normal_id_glm_lpdf,
-        (Y, X, np.array([0, 0, np.nan]), BETA, 1.0),
-        "Intercept[2] is nan, but must be finite!",
-    ),
-    (
-        normal_id_glm_lpdf,
-        (Y, X, 0.0, np.array([0.0, np.inf]), 1.0),
-        "Weight vector[1] is inf, but must be finite!",
-    ),
-    (
-        normal_id_glm_lpdf,
-        (Y, X, 0.0, BETA, 0.0),
-        "Scale vector is 0.0, but must be positive finite!",
-    ),
-    (
-        normal_id_glm_lpdf,
-        (Y, X, 0.0, BETA, np.array([1.0, np.inf, 1.0])),
-        "Scale vector[1] is inf, but must be positive finite!",
-    ),
-    (
-        normal_id_glm_lpdf,
-        (np.empty(0), X[:0], np.nan, BETA, 1.0),
-        "Intercept is nan, but must be finite!",
-    ),
-    (
-        bernoulli_logit_glm_lpmf,
-        (np.array([0, np.nan, 3]), X, 0.0, BETA),
-        f"{DEPENDENT}[1] is nan, but must be not nan!",
-    ),
+    (normal_id_glm_lpdf, (Y, X, np.array([0, 0, np.nan]), BETA, 1.0),
+        "Intercept[2] is nan, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, X, 0.0, np.array([0.0, np.inf]), 1.0),
+        "Weight vector[1] is inf, but must be finite!"),
+    (normal_id_glm_lpdf, (Y, X, 0.0, BETA, 0.0),
+        "Scale vector is 0.0, but must be positive finite!"),
+    (normal_id_glm_lpdf, (Y, X, 0.0, BETA, np.array([1.0, np.inf, 1.0])),
+        "Scale vector[1] is inf, but must be positive finite!"),
+    (normal_id_glm_lpdf, (np.empty(0), X[:0], np.nan, BETA, 1.0),
+        "Intercept is nan, but must be finite!"),
+    (bernoulli_logit_glm_lpmf, (np.array([0, np.nan, 3]), X, 0.0, BETA),
+        f"{DEPENDENT}[1] is nan, but must be not nan!"),
     (bernoulli_logit_glm_lpmf, (BITS, X, np.nan, BETA), "Intercept is nan, but must be finite!"),
-    (
-        poisson_log_glm_lpmf,
-        (COUNTS, np.where(X == 0.4, np.nan, X), 0.0, BETA),
-        f"{INDEPENDENT}[1, 1] is nan, but must be finite!",
-    ),
-    (
-        poisson_log_glm_lpmf,
-        (COUNTS, X, 0.0, BETA * np.inf),
-        "Weight vector[0] is inf, but must be finite!",
-    ),
-]
+    (poisson_log_glm_lpmf, (COUNTS, np.where(X == 0.4, np.nan, X), 0.0, BETA),
+        f"{INDEPENDENT}[1, 1] is nan, but must be finite!"),
+    (poisson_log_glm_lpmf, (COUNTS, X, 0.0, BETA * np.inf),
+        "Weight vector[0] is inf, but must be finite!"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("propto", [False, True])

@@ -203,7 +203,7 @@ LONGER = {
 }
 
 
-@pytest.mark.parametrize("times", [16, 17, 18, 34, 71, 140])
+@pytest.mark.parametrize("times", [16, 17, 18, 71])
 @pytest.mark.parametrize("states", [2, 3, 6])
 @pytest.mark.parametrize("kind", LONGER)
 def test_trees_agree_with_fifty_digits(kind, states, times):
@@ -239,7 +239,7 @@ def test_a_start_that_is_far_from_the_likeliest(times):
 @pytest.mark.parametrize("states", [2, 3, 5, 8])
 @pytest.mark.parametrize("spread", [1.0, 100.0])
 def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
-    args = chain(states, 100_000 if states < 4 else 20_000, spread)
+    args = chain(states, 30_000 if states < 4 else 6_000, spread)
     value, gradients = value_and_grad(*args)
     monkeypatch.setattr(hmm_filter, "TREE_ELEMENTS", 0)
     expected, slopes = value_and_grad(*args)

@@ -10,16 +10,13 @@ from densities.references import exact
 import varmat as vm
 
 
-@pytest.mark.parametrize(
-    ("row", "point"),
-    [
-        (vm.cauchy_lpdf, (83535.57915092437, 0.0, 73.93990289253912)),
-        (vm.cauchy_lpdf, (-41531.0, -9534.0, 3.4e-6)),
-        (vm.student_t_lpdf, (446.0, 0.1, 0.5, 1.0)),
-        (vm.student_t_lpdf, (-41531.0, 0.5, -9534.0, 3.4e-6)),
-        (vm.student_t_lpdf, (1e-6, 20.0, 0.25e-6, 4e3)),
-    ],
-)
+@pytest.mark.parametrize(("row", "point"), [
+    (vm.cauchy_lpdf, (83535.57915092437, 0.0, 73.93990289253912)),
+    (vm.cauchy_lpdf, (-41531.0, -9534.0, 3.4e-6)),
+    (vm.student_t_lpdf, (446.0, 0.1, 0.5, 1.0)),
+    (vm.student_t_lpdf, (-41531.0, 0.5, -9534.0, 3.4e-6)),
+    (vm.student_t_lpdf, (1e-6, 20.0, 0.25e-6, 4e3)),
+])  # fmt: skip
 def test_second_derivatives_in_wide_tails(row, point):
     """No derivative loses digits to terms that cancel in the tails."""
     count = len(point)

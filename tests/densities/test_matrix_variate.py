@@ -82,23 +82,16 @@ EXACT: dict[str, tuple[Any, Any, list[Any]]] = {
     "wishart, large nu": (wishart_lpdf, wishart, [SPD, 200.0, SPD_2]),
     "inv_wishart": (inv_wishart_lpdf, inv_wishart, [SPD, 4.2, SPD_2]),
     "inv_wishart, small nu": (inv_wishart_lpdf, inv_wishart, [SPD, 2.01, SPD_2]),
-    **{
-        f"lkj_corr, {eta}": (lkj_corr_lpdf, lkj, [CORRELATION @ CORRELATION.T, eta])
-        for eta in (0.6, 1.7, 50.0)
-    },
+    **{f"lkj_corr, {eta}": (lkj_corr_lpdf, lkj, [CORRELATION @ CORRELATION.T, eta]) for eta in (0.6,
+        1.7, 50.0)},
     # At 1 Stan takes the derivative of another formula.
-    "lkj_corr at 1": (
-        lambda eta: lkj_corr_lpdf(CORRELATION @ CORRELATION.T, eta),
-        lkj_at_one,
-        [1.0],
-    ),
-    **{
-        f"lkj_corr_cholesky, {x}": (lkj_corr_cholesky_lpdf, lkj_cholesky, [CORRELATION, x])
-        for x in (0.6, 1.0, 1.7, 50.0)
-    },
+    "lkj_corr at 1": (lambda eta: lkj_corr_lpdf(CORRELATION @ CORRELATION.T, eta), lkj_at_one,
+        [1.0]),
+    **{f"lkj_corr_cholesky, {x}": (lkj_corr_cholesky_lpdf, lkj_cholesky,
+        [CORRELATION, x]) for x in (0.6, 1.0, 1.7, 50.0)},
     "lkj_corr_cholesky, 7": (lkj_corr_cholesky_lpdf, lkj_cholesky, [BIG, 2.5]),
     "lkj_corr, 7": (lkj_corr_lpdf, lkj, [BIG @ BIG.T, 2.5]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)

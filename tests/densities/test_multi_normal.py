@@ -247,15 +247,10 @@ BAD_FACTOR = [
 ]
 
 
-@pytest.mark.parametrize(
-    "y",
-    [
-        np.zeros(3),
-        np.array([0.5, 0.0, -2.0]),
-        np.array([0.5, 1.0, -2.0]),
-        np.array([1e200, 0.0, 1.0]),
-    ],
-)
+@pytest.mark.parametrize("y", [
+    np.zeros(3), np.array([0.5, 0.0, -2.0]), np.array([0.5, 1.0, -2.0]),
+    np.array([1e200, 0.0, 1.0]),
+])  # fmt: skip
 def test_bad_arguments_beside_one_observation(y: Any) -> None:
     """An argument outside its domain is refused even if the value is finite. Valid arguments are
     accepted even if the value is not finite.

@@ -66,12 +66,9 @@ def is_about_shapes(message: str) -> bool:
 
 
 OBSERVATIONS = (
-    "Number of categories",
-    "categorical outcome",
-    "element of outcome",
-    "andom variable",
+    "Number of categories", "categorical outcome", "element of outcome", "andom variable",
     "Correlation matrix",
-)
+)  # fmt: skip
 
 
 # With infinite degrees of freedom Stan accepts multi_student_t_lpdf as the normal density, but not
@@ -140,19 +137,12 @@ Y, MU, ALPHA, CUTS = (
     np.array([-1.0, 0.2, 1.5]),
 )
 OUTSIDE = {
-    **{
-        f"{name}, {kind}": (name, (y, *((4.0,) if "student" in name else ()), MU, S))
-        for name in multi_normal.__all__
-        for kind, y in {
-            "infinite": np.array([INF, 1.0]),
-            "one of two": np.array([[0.0, 1.0], [1.0, -INF]]),
-        }.items()
-    },
+    **{f"{name}, {kind}": (name, (y, *((4.0,) if "student" in name else ()), MU,
+        S)) for name in multi_normal.__all__ for kind, y in {"infinite": np.array([INF, 1.0]),
+        "one of two": np.array([[0.0, 1.0], [1.0, -INF]])}.items()},
     "dirichlet_lpdf, sum": ("dirichlet_lpdf", (P + 1e-6, ALPHA)),
-    "dirichlet_lpdf, negative": (
-        "dirichlet_lpdf",
-        (np.array([[0.2, 0.5, 0.3], [-0.1, 0.6, 0.5]]), ALPHA),
-    ),
+    "dirichlet_lpdf, negative": ("dirichlet_lpdf",
+        (np.array([[0.2, 0.5, 0.3], [-0.1, 0.6, 0.5]]), ALPHA)),
     "multinomial_lpmf, negative": ("multinomial_lpmf", (np.array([1, -1, 3]), P)),
     "multinomial_lpmf, fraction": ("multinomial_lpmf", (np.array([1.5, 1.0, 3.0]).tolist(), P)),
     "categorical_lpmf, 0": ("categorical_lpmf", (0, P)),
@@ -161,53 +151,35 @@ OUTSIDE = {
     "categorical_logit_lpmf, K + 1": ("categorical_logit_lpmf", (4, ALPHA)),
     "ordered_logistic_lpmf, 0": ("ordered_logistic_lpmf", (0, 0.3, CUTS)),
     "ordered_logistic_lpmf, K + 1": ("ordered_logistic_lpmf", (np.array([2, 5]), P[:2], CUTS)),
-    "lkj_corr_cholesky_lpdf, norm": (
-        "lkj_corr_cholesky_lpdf",
-        (np.array([[1.0, 0.0], [0.3, 0.9]]), 1.7),
-    ),
+    "lkj_corr_cholesky_lpdf, norm": ("lkj_corr_cholesky_lpdf",
+        (np.array([[1.0, 0.0], [0.3, 0.9]]), 1.7)),
     "lkj_corr_cholesky_lpdf, sign": ("lkj_corr_cholesky_lpdf", (L * [1.0, -1.0], 1.7)),
     "lkj_corr_cholesky_lpdf, upper": ("lkj_corr_cholesky_lpdf", (L.T, 1.7)),
     "lkj_corr_lpdf, diagonal": ("lkj_corr_lpdf", (S, 1.7)),
     "lkj_corr_lpdf, indefinite": ("lkj_corr_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 1.7)),
     "wishart_lpdf, indefinite": ("wishart_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 4.0, S)),
     "wishart_lpdf, asymmetric": ("wishart_lpdf", (np.array([[2.0, 0.5], [0.1, 1.0]]), 4.0, S)),
-    "inv_wishart_lpdf, infinite": (
-        "inv_wishart_lpdf",
-        (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S),
-    ),
+    "inv_wishart_lpdf, infinite": ("inv_wishart_lpdf",
+        (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S)),
     "wishart_cholesky_lpdf, sign": ("wishart_cholesky_lpdf", (L * [1.0, -1.0], 4.0, L)),
     "inv_wishart_cholesky_lpdf, upper": ("inv_wishart_cholesky_lpdf", (L.T, 4.0, L)),
-    "lkj_cov_lpdf, indefinite": (
-        "lkj_cov_lpdf",
-        (np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0, 1.0, 1.7),
-    ),
-    "dirichlet_multinomial_lpmf, negative": (
-        "dirichlet_multinomial_lpmf",
-        (np.array([1, -1, 3]), ALPHA),
-    ),
-    "multinomial_logit_lpmf, fraction": (
-        "multinomial_logit_lpmf",
-        (np.array([1.5, 1.0, 3.0]).tolist(), ALPHA),
-    ),
+    "lkj_cov_lpdf, indefinite": ("lkj_cov_lpdf",
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0, 1.0, 1.7)),
+    "dirichlet_multinomial_lpmf, negative": ("dirichlet_multinomial_lpmf",
+        (np.array([1, -1, 3]), ALPHA)),
+    "multinomial_logit_lpmf, fraction": ("multinomial_logit_lpmf",
+        (np.array([1.5, 1.0, 3.0]).tolist(), ALPHA)),
     "ordered_probit_lpmf, K + 1": ("ordered_probit_lpmf", (np.array([2, 5]), P[:2], CUTS)),
-    "matrix_normal_prec_lpdf, infinite": (
-        "matrix_normal_prec_lpdf",
-        (np.array([[INF, 1.0]]), 0.0, S[:1, :1], S),
-    ),
+    "matrix_normal_prec_lpdf, infinite": ("matrix_normal_prec_lpdf",
+        (np.array([[INF, 1.0]]), 0.0, S[:1, :1], S)),
     "multi_gp_lpdf, infinite": ("multi_gp_lpdf", (np.array([[-INF, 1.0]]), S, P[:1])),
-    "gaussian_dlm_obs_lpdf, infinite": (
-        "gaussian_dlm_obs_lpdf",
-        (np.array([[INF, 1.0]]), S[:, :1], S, P[:1], S, MU, S),
-    ),
-    "categorical_logit_glm_lpmf, 0": (
-        "categorical_logit_glm_lpmf",
-        (np.array([0, 1]), S, ALPHA, np.ones((2, 3))),
-    ),
-    "ordered_logistic_glm_lpmf, K + 1": (
-        "ordered_logistic_glm_lpmf",
-        (np.array([2, 5]), S, MU, CUTS),
-    ),
-}
+    "gaussian_dlm_obs_lpdf, infinite": ("gaussian_dlm_obs_lpdf",
+        (np.array([[INF, 1.0]]), S[:, :1], S, P[:1], S, MU, S)),
+    "categorical_logit_glm_lpmf, 0": ("categorical_logit_glm_lpmf",
+        (np.array([0, 1]), S, ALPHA, np.ones((2, 3)))),
+    "ordered_logistic_glm_lpmf, K + 1": ("ordered_logistic_glm_lpmf",
+        (np.array([2, 5]), S, MU, CUTS)),
+}  # fmt: skip
 
 
 def refuse_as_data(f: Any, args: Any, parameters: tuple[int, ...]) -> None:

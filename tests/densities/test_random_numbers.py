@@ -309,8 +309,8 @@ def test_refuses_what_stan_refuses(entry):
     (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], [[-1.0]], [[1.0]], [0.0], [[1.0]], 2),
      vm.DomainError,
      "gaussian_dlm_obs_rng: V has the eigenvalue -1, but must be positive semidefinite!"),
-    (lambda: vm.hmm_latent_rng(np.zeros((2, 2, 3)), np.eye(2), [0.5, 0.5]), vm.ShapeError,
-     "hmm_latent_rng: log_omegas has shape (2, 2, 3), but must be a matrix!"),
+    (lambda: vm.hmm_latent_rng(np.zeros(3), np.eye(2), [0.5, 0.5]), vm.ShapeError,
+     "hmm_latent_rng: log_omegas has shape (3,), but must be a matrix (or a stack of them)!"),
     (lambda: vm.hmm_latent_rng(np.zeros((2, 3)), np.full((2, 2), 0.6), [0.5, 0.5]), vm.DomainError,
      "hmm_latent_rng: sum(Gamma)[0] is 1.2, but must be 1 to within 1e-08!"),
     (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], np.ones((1, 1, 1)), [[1.0]], [0.0], [[1.0]],
@@ -509,6 +509,11 @@ def test_hidden_states():
     chances = np.array(weights) / np.sum(weights)
     check_chances((states - 1) @ [4, 2, 1], range(8), np.where(chances < 1e-100, 0.0, chances))
     assert vm.hmm_latent_rng(np.empty((2, 0)), gamma, rho).shape == (0,)
+    # A stack has the paths of its chains, each with its own numbers.
+    stack = np.stack([log_omegas, log_omegas[::-1]])
+    drawn = vm.hmm_latent_rng(stack, gamma, [[1.0, 0.0], [0.0, 1.0]], rng=1, size=(500, 2))
+    assert drawn.shape == (500, 2, 3)
+    np.testing.assert_array_equal(drawn[..., 0], np.tile([1, 2], (500, 1)))
 
 
 # --- regressions ---

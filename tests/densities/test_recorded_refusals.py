@@ -16,14 +16,11 @@ import varmat as vm
 
 # What is done with a value beside a sum of the arguments, so that a bad value is hidden.
 HIDDEN = {
-    "unused": lambda value, s: s,
-    "times zero": lambda value, s: 0.0 * value + s,
-    "fmin": np.fmin,
-    "fmax": np.fmax,
-    "where": lambda value, s: np.where(s < 1e300, s, value),
-    "compared": lambda value, s: np.where(value > 0.0, s, 2.0 * s),
-    "rounded": lambda value, s: np.floor(value) + s,
-}
+    "unused": lambda value, s: s, "times zero": lambda value, s: 0.0 * value + s, "fmin": np.fmin,
+    "fmax": np.fmax, "where": lambda value, s: np.where(s < 1e300, s, value),
+    "compared": lambda value, s: np.where(value > 0.0, s, 2.0 * s), "rounded": lambda value,
+    s: np.floor(value) + s,
+}  # fmt: skip
 BAD = (math.nan, math.inf, -1.5, 2.5)
 # A function, its arguments, and the places of those that may be variables.
 CASES: dict[str, tuple[Any, Any, list[int]]] = {}
@@ -37,25 +34,16 @@ for _name, (_args, _others) in ARGUMENTS.items():
     if _name.startswith(("multi_normal", "multi_student")):
         CASES[f"{_name}, one"] = DENSITIES[_name], (_args[0][0], *_args[1:]), CASES[_name][2]
 CASES |= {
-    "normal_id_glm_lpdf": (
-        lambda *args: vm.normal_id_glm_lpdf(args[0], np.ones((2, 1)), *args[1:]),
-        (np.array([0.3, 1.2]), 0.2, np.array([0.1]), 1.5),
-        [0, 1, 2, 3],
-    ),
-    "poisson_log_glm_lpmf": (
-        lambda *args: vm.poisson_log_glm_lpmf([1, 2], np.ones((2, 1)), *args),
-        (0.2, np.array([0.1])),
-        [0, 1],
-    ),
+    "normal_id_glm_lpdf": (lambda *args: vm.normal_id_glm_lpdf(args[0], np.ones((2, 1)), *args[1:]),
+        (np.array([0.3, 1.2]), 0.2, np.array([0.1]), 1.5), [0, 1, 2, 3]),
+    "poisson_log_glm_lpmf": (lambda *args: vm.poisson_log_glm_lpmf([1, 2], np.ones((2, 1)), *args),
+        (0.2, np.array([0.1])), [0, 1]),
     "cholesky": (lambda a: np.sum(np.linalg.cholesky(a)), (2.0 * np.eye(2),), [0]),
     "inv": (lambda a: np.sum(np.linalg.inv(a)), (2.0 * np.eye(1),), [0]),
     "log_mix": (vm.log_mix, (0.3, -1.0, -2.0), [0, 1, 2]),
-    "pointwise": (
-        lambda *args: np.sum(vm.normal_lpdf.pointwise(*args)),
-        (np.array([0.3, 1.2]), 0.2, 1.5),
-        [0, 1, 2],
-    ),
-}
+    "pointwise": (lambda *args: np.sum(vm.normal_lpdf.pointwise(*args)),
+        (np.array([0.3, 1.2]), 0.2, 1.5), [0, 1, 2]),
+}  # fmt: skip
 
 
 def outcome(f: Any, args: Any) -> Any:
@@ -103,19 +91,12 @@ def test_a_hidden_value_is_refused_as_without_a_recording(name: str) -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("hide", ["fmin", "unused", "times zero"])
-@pytest.mark.parametrize(
-    ("f", "good", "bad"),
-    [
-        (lambda x: vm.normal_lpdf(np.ones(3), 0.0, x), 2.0, -1.0),
-        (lambda x: vm.multi_normal_lpdf(np.ones(2), x, np.eye(2)), [0.0, 1.0], [math.nan, 1.0]),
-        (
-            lambda x: vm.normal_id_glm_lpdf(np.ones(2), np.ones((2, 1)), 0.0, x, 1.0),
-            [0.5],
-            [math.nan],
-        ),
-        (lambda x: vm.gamma_lpdf(1.0, x, 2.0), 2.0, -1.0),
-    ],
-)
+@pytest.mark.parametrize(("f", "good", "bad"), [
+    (lambda x: vm.normal_lpdf(np.ones(3), 0.0, x), 2.0, -1.0),
+    (lambda x: vm.multi_normal_lpdf(np.ones(2), x, np.eye(2)), [0.0, 1.0], [math.nan, 1.0]),
+    (lambda x: vm.normal_id_glm_lpdf(np.ones(2), np.ones((2, 1)), 0.0, x, 1.0), [0.5], [math.nan]),
+    (lambda x: vm.gamma_lpdf(1.0, x, 2.0), 2.0, -1.0),
+])  # fmt: skip
 def test_second_derivatives_of_hidden_values_are_refused(
     f: Any, good: Any, bad: Any, hide: str, runner: str
 ) -> None:

@@ -54,12 +54,9 @@ def poisson_binomial(suffix):
 @pytest.mark.parametrize("suffix", SUFFIXES[1:])
 def test_fifty_digits(suffix):
     points = [
-        (3, 10, 2.0, 3.0),
-        (0, 5, 0.5, 1.5),
-        (6, 7, 4.0, 0.8),
-        (17, 40, 30.0, 60.0),
+        (3, 10, 2.0, 3.0), (0, 5, 0.5, 1.5), (6, 7, 4.0, 0.8), (17, 40, 30.0, 60.0),
         (38, 40, 0.1, 20.0),
-    ]
+    ]  # fmt: skip
     points += [(2, 10, 1e-3, 1e-3), (40, 100, 1e4, 2e4)]
     expect_value(function("beta_binomial", suffix), beta_binomial(suffix), points, rtol=1e-12)
     trials = (0.3, 0.2, 0.6, 0.95, 0.01)

@@ -18,20 +18,13 @@ from varmat.programs.passes import without_dead_steps
 from varmat.programs.run.emit import function_of_program
 
 ARGUMENTS = {
-    "a": np.array([1.5, -0.3, 2.0]),
-    "b": np.array([0.2, 1.1, -0.7]),
-    "c": np.array([0.4, 3.0, 1.2]),
-    "x": 0.8,
-    "y": -2.5,
-}
+    "a": np.array([1.5, -0.3, 2.0]), "b": np.array([0.2, 1.1, -0.7]),
+    "c": np.array([0.4, 3.0, 1.2]), "x": 0.8, "y": -2.5,
+}  # fmt: skip
 LET = {
-    "z": "(a - x) / y",
-    "scaled": "a / y",
-    "grown": "exp(b)",
-    "twice": "x + x",
-    "both": "a * b",
+    "z": "(a - x) / y", "scaled": "a / y", "grown": "exp(b)", "twice": "x + x", "both": "a * b",
     "three": "a * b * c",
-}
+}  # fmt: skip
 
 # Expression -> the steps on vectors.
 SUMS = {
@@ -132,14 +125,11 @@ def test_numbers_of_any_size() -> None:
 
 
 COUNTS = [
-    (
-        vm.neg_binomial_2_lpmf,
-        "array data, variable, variable",
-        {"log_factorials", "log_rising_factorials", "digamma_less_lines", "tally"},
-    ),
+    (vm.neg_binomial_2_lpmf, "array data, variable, variable",
+        {"log_factorials", "log_rising_factorials", "digamma_less_lines", "tally"}),
     (vm.poisson_lpmf, "array data, variable", {"log_factorials"}),
     (vm.binomial_lpmf, "array data, data, variable", {"log_binomials"}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("row", "kinds", "tables"), COUNTS)

@@ -31,14 +31,11 @@ def truth(density, lower=None, upper=None):
 
 
 @every_bound
-@pytest.mark.parametrize(
-    ("density", "point"),
-    [
-        (vm.normal_lpdf, (0.5, 0.3, 1.1)),
-        (vm.weibull_lpdf, (0.5, 1.3, 2.0)),
-        (vm.cauchy_lpdf, (0.5, -3.0, 0.2)),
-    ],
-)
+@pytest.mark.parametrize(("density", "point"), [
+    (vm.normal_lpdf, (0.5, 0.3, 1.1)),
+    (vm.weibull_lpdf, (0.5, 1.3, 2.0)),
+    (vm.cauchy_lpdf, (0.5, -3.0, 0.2)),
+])  # fmt: skip
 def test_value_and_derivatives(density, point, bounds):
     bounds = {name: x + 0.1 for name, x in bounds.items()}
     expect_value(vm.truncated(density, **bounds), truth(density, **bounds), [point], rtol=1e-11)

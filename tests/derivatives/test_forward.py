@@ -67,36 +67,17 @@ def test_inputs_are_not_changed():
     np.testing.assert_array_equal(v, np.arange(3.0))
 
 
-@pytest.mark.parametrize(
-    ("primals", "tangents", "error", "message"),
-    [
-        (
-            np.ones(2),
-            (np.ones(2),),
-            TypeError,
-            "jvp: primals is a ndarray, but must be a tuple or list of the arguments!",
-        ),
-        (
-            (np.ones(2),),
-            (np.ones(3),),
-            vm.ShapeError,
-            r"jvp: tangents\[0\] has shape \(3,\), but must have shape \(2,\)!",
-        ),
-        (
-            (np.ones(2),),
-            (),
-            vm.ShapeError,
-            "jvp: tangents is a sequence of length 0, but must be a sequence of length 1!",
-        ),
-        (
-            ({"a": 1.0},),
-            ({"b": 1.0},),
-            vm.ShapeError,
-            r"jvp: tangents\[0\] is a dict with the keys \[\"'b'\"\]",
-        ),
-        ((1.0,), (1j,), TypeError, r"jvp: tangents\[0\] has dtype complex128"),
-    ],
-)
+@pytest.mark.parametrize(("primals", "tangents", "error", "message"), [
+    (np.ones(2), (np.ones(2),), TypeError,
+        "jvp: primals is a ndarray, but must be a tuple or list of the arguments!"),
+    ((np.ones(2),), (np.ones(3),), vm.ShapeError,
+        r"jvp: tangents\[0\] has shape \(3,\), but must have shape \(2,\)!"),
+    ((np.ones(2),), (), vm.ShapeError,
+        "jvp: tangents is a sequence of length 0, but must be a sequence of length 1!"),
+    (({"a": 1.0},), ({"b": 1.0},), vm.ShapeError,
+        r"jvp: tangents\[0\] is a dict with the keys \[\"'b'\"\]"),
+    ((1.0,), (1j,), TypeError, r"jvp: tangents\[0\] has dtype complex128"),
+])  # fmt: skip
 def test_jvp_refuses_what_does_not_fit(primals, tangents, error, message):
     with pytest.raises(error, match=f"^{message}"):
         vm.jvp(lambda x: x, primals, tangents)
@@ -125,15 +106,12 @@ def test_gradient_dot_vector():
         vm.gradient_dot_vector(f, x, np.ones(3))
 
 
-@pytest.mark.parametrize(
-    ("x", "n", "expected"),
-    [
-        (np.array([2.0, 3.0]), 0, 6.0),
-        (np.array([2.0, 3.0]), -1, 4.0),
-        ([2, 3], 1, 4.0),
-        (np.array([[2.0], [3.0]]), (1, 0), 4.0),
-    ],
-)
+@pytest.mark.parametrize(("x", "n", "expected"), [
+    (np.array([2.0, 3.0]), 0, 6.0),
+    (np.array([2.0, 3.0]), -1, 4.0),
+    ([2, 3], 1, 4.0),
+    (np.array([[2.0], [3.0]]), (1, 0), 4.0),
+])  # fmt: skip
 def test_partial_derivative(x, n, expected):
     assert (
         vm.partial_derivative(lambda x, a, *, b: a * np.prod(x) + b, x, n, 2.0, b=1.0) == expected
@@ -233,19 +211,13 @@ every_forward_functional = pytest.mark.parametrize("functional", FORWARD.values(
 
 
 @every_forward_functional
-@pytest.mark.parametrize(
-    ("mixed", "tangent"),
-    [
-        (lambda p, d: np.sum(p) ** 2 * d**2, lambda p: 6.0 * p**2),
-        (
-            lambda p, d: np.sum(p) ** 2 * np.sum(np.stack([d, np.sum(p)])) * d,
-            lambda p: p**2 * (6.0 + p),
-        ),
-        (lambda p, d: np.sum(p) ** 2 * np.where(p > 0.0, d, p), lambda p: p**2),
-        (lambda p, d: np.sum(np.zeros_like(p) + d) * np.sum(p) ** 2, lambda p: p**2),
-    ],
-    ids=["product", "stack", "where", "zeros_like"],
-)
+@pytest.mark.parametrize(("mixed", "tangent"), [
+    (lambda p, d: np.sum(p) ** 2 * d**2, lambda p: 6.0 * p**2),
+    (lambda p, d: np.sum(p) ** 2 * np.sum(np.stack([d, np.sum(p)])) * d,
+        lambda p: p**2 * (6.0 + p)),
+    (lambda p, d: np.sum(p) ** 2 * np.where(p > 0.0, d, p), lambda p: p**2),
+    (lambda p, d: np.sum(np.zeros_like(p) + d) * np.sum(p) ** 2, lambda p: p**2),
+], ids=["product", "stack", "where", "zeros_like"])  # fmt: skip
 def test_duals_made_by_hand_are_not_mixed_with_those_of_a_functional(functional, mixed, tangent):
     """What a function reads from the `tan` of such a dual is differentiated, wherever the dual was
     made.

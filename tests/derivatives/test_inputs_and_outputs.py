@@ -30,7 +30,7 @@ FUNCTIONALS = {
         f, x, np.ones(np.shape(x)) if np.ndim(x) else 1.0
     ),
     "vjp": lambda f, x: vm.vjp(f, x)[1](1.0)[0],
-    "recorded": lambda f, x: vm.recorded(f)(x)[1],
+    "recorded": lambda f, x: vm.recorded(f, runner="numpy")(x)[1],
 }
 every_functional = pytest.mark.parametrize("functional", FUNCTIONALS.values(), ids=FUNCTIONALS)
 
@@ -144,17 +144,13 @@ def test_every_functional_inside_every_other(functional, inner):
 
 
 @every_functional
-@pytest.mark.parametrize(
-    "outside",
-    [
-        lambda: vm.var(2.0),
-        lambda: vm.var(np.ones(3)),
-        lambda: vm.var(np.ones(3))[1:],
-        lambda: vm.var(np.ones(3))[1],
-        lambda: vm.matvar([2.0]),
-    ],
-    ids=["Var", "VarMat", "View", "element", "MatVar"],
-)
+@pytest.mark.parametrize("outside", [
+    lambda: vm.var(2.0),
+    lambda: vm.var(np.ones(3)),
+    lambda: vm.var(np.ones(3))[1:],
+    lambda: vm.var(np.ones(3))[1],
+    lambda: vm.matvar([2.0]),
+], ids=["Var", "VarMat", "View", "element", "MatVar"])  # fmt: skip
 @pytest.mark.parametrize(
     "use",
     [
@@ -363,46 +359,29 @@ def test_no_array_waits_for_the_collector(use):
         gc.enable()
 
 
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        (
-            lambda x: x,
-            (
-                r"the result has shape \(3,\), but must be a scalar: sum it, or use "
-                r"varmat.jacobian or "
-                r"varmat.vjp!"
-            ),
-        ),
-        (lambda x: x[:1], r"the result has shape \(1,\), but must be a scalar"),
-        (lambda x: x.reshape(3, 1) * 2, r"the result has shape \(3, 1\), but must be a scalar"),
-        (lambda x: np.zeros(2), r"the result has shape \(2,\), but must be a scalar"),
-    ],
-)
+@pytest.mark.parametrize(("result", "message"), [
+    (lambda x: x, (r"the result has shape \(3,\), but must be a scalar: sum it, or use "
+        r"varmat.jacobian or varmat.vjp!")),
+    (lambda x: x[:1], r"the result has shape \(1,\), but must be a scalar"),
+    (lambda x: x.reshape(3, 1) * 2, r"the result has shape \(3, 1\), but must be a scalar"),
+    (lambda x: np.zeros(2), r"the result has shape \(2,\), but must be a scalar"),
+])  # fmt: skip
 def test_results_that_are_arrays(result, message):
     for functional in (vm.gradient, lambda f, x: vm.value_and_grad(f, (0,))(x)):
         with pytest.raises(vm.ShapeError, match=message):
             functional(result, np.ones(3))
 
 
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        (
-            lambda x: None,
-            (
-                r"^gradient: the result is None \(is a return statement missing\?\), but must be "
-                r"real "
-                r"numbers!"
-            ),
-        ),
-        (lambda x: 1j, "^gradient: the result has dtype complex128, but must be real numbers"),
-        (lambda x: "text", "^gradient: the result is a str, but must be real numbers!"),
-        (lambda x: {"a": x[0]}, "^gradient: the result is a dict, but must be real numbers!"),
-        (lambda x: np.sum, "^gradient: the result is a function|_ArrayFunctionDispatcher"),
-        (lambda x: (x[0], x[1]), "^gradient: the result is a tuple, but must be real numbers!"),
-    ],
-)
+@pytest.mark.parametrize(("result", "message"), [
+    (lambda x: None,
+        (r"^gradient: the result is None \(is a return statement missing\?\), but must be real "
+        r"numbers!")),
+    (lambda x: 1j, "^gradient: the result has dtype complex128, but must be real numbers"),
+    (lambda x: "text", "^gradient: the result is a str, but must be real numbers!"),
+    (lambda x: {"a": x[0]}, "^gradient: the result is a dict, but must be real numbers!"),
+    (lambda x: np.sum, "^gradient: the result is a function|_ArrayFunctionDispatcher"),
+    (lambda x: (x[0], x[1]), "^gradient: the result is a tuple, but must be real numbers!"),
+])  # fmt: skip
 def test_results_that_are_no_numbers(result, message):
     with pytest.raises(TypeError, match=message):
         vm.gradient(result, np.ones(3))

@@ -133,16 +133,13 @@ def rotated(x):
     return np.stack([y, np.exp(y[::-1])])[:, [0, 0, 2]]
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: np.exp(np.sin(x)) * np.sum(x * x),
-        lambda x: np.linalg.inv(x @ x.T + np.eye(3)),
-        lambda x: rotated(x[:, 0]),
-        lambda x: np.tanh(np.cumsum(x, axis=0)) ** 3,
-        lambda x: (vm.normal_lpdf(x[:, 0], x[:, 1], 1.5), x.T),
-    ],
-)
+@pytest.mark.parametrize("f", [
+    lambda x: np.exp(np.sin(x)) * np.sum(x * x),
+    lambda x: np.linalg.inv(x @ x.T + np.eye(3)),
+    lambda x: rotated(x[:, 0]),
+    lambda x: np.tanh(np.cumsum(x, axis=0)) ** 3,
+    lambda x: (vm.normal_lpdf(x[:, 0], x[:, 1], 1.5), x.T),
+])  # fmt: skip
 def test_both_ways_agree(f, monkeypatch):
     x = np.random.default_rng(2).normal(size=(3, 2))
     found = []

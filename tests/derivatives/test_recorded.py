@@ -7,7 +7,6 @@ import operator
 import pickle
 import random
 import threading
-import time
 import tracemalloc
 from collections import Counter
 from functools import partial
@@ -37,6 +36,10 @@ def recorded(runner):
 @pytest.fixture
 def agree(runner):
     return partial(recordings.agree, runners=(runner,))
+
+
+# For tests of what happens before a program runs.
+on_numpy = partial(vm.recorded, runner="numpy")
 
 
 def regression(theta):
@@ -182,23 +185,20 @@ def test_arguments_of_another_structure_are_recorded_anew(agree):
         return p[0] * (sum(p[1]) if isinstance(p[1], list) else p[1]) + 3.0 * sum(p[2:])
 
     points = [
-        {"a": 2.0, "b": 3.0},
-        {"b": 3.0, "a": 2.0},
-        [2.0, 3.0, 4.0],
-        (2.0, 3.0, 4.0),
+        {"a": 2.0, "b": 3.0}, {"b": 3.0, "a": 2.0}, [2.0, 3.0, 4.0], (2.0, 3.0, 4.0),
         [2.0, [3.0, 4.0]],
-    ]
+    ]  # fmt: skip
     agree(f, *((p,) for p in points * 2))
     agree(lambda p, q: p[0] * sum(q), ([1.0, 2.0], [3.0]), ([1.0], [2.0, 3.0]), argnums=(0, 1))
 
 
-def test_other_arguments_count_if_one_is_named_twice(recorded):
+def test_other_arguments_count_if_one_is_named_twice():
     def f(x, c):
         return np.sum(x * c)
 
     x = np.ones(2)
     for argnums in ((0, 0), (0, -2)):
-        r = recorded(f, argnums)
+        r = on_numpy(f, argnums)
         for c in (2.0, 3.0):
             value, gradients = r(x, c)
             assert (value, *(g.tolist() for g in gradients)) == (2.0 * c, [c, c], [c, c])
@@ -225,14 +225,14 @@ def test_scalars_and_several_arguments(agree):
     )
 
 
-def test_the_function_runs_once(recorded):
+def test_the_function_runs_once():
     calls = []
 
     def f(x):
         calls.append(x)
         return np.sum(x)
 
-    g = recorded(f)
+    g = on_numpy(f)
     for _ in range(5):
         g(np.ones(3))
     assert len(calls) == 1
@@ -242,21 +242,21 @@ def test_the_function_runs_once(recorded):
     assert len(calls) == 2
 
 
-def test_the_last_sixteen_recordings_are_kept(recorded):
+def test_the_last_sixteen_recordings_are_kept():
     sizes = []
 
     def f(x):
         sizes.append(x.size)
         return np.sum(x)
 
-    g = recorded(f)
+    g = on_numpy(f)
     for n in (*range(1, 18), 2, 17, 1, 2):
         assert g(np.ones(n))[0] == n
     assert sizes == [*range(1, 18), 1, 2]
 
 
-def test_other_arguments_are_recorded_anew(recorded):
-    g = recorded(lambda x, y, power=2: np.sum((x - y) ** power))
+def test_other_arguments_are_recorded_anew():
+    g = on_numpy(lambda x, y, power=2: np.sum((x - y) ** power))
     x, y = np.array([3.0]), np.array([1.0])
     assert g(x, y)[0] == 4.0
     assert g(x, y + 1.0)[0] == 1.0
@@ -270,7 +270,7 @@ def test_other_arguments_are_recorded_anew(recorded):
         count.append(size)
         return np.sum(x[slice(*bounds)]) * size
 
-    h = recorded(selected)
+    h = on_numpy(selected)
     for scale in (1.0, 2.0):
         x = scale * np.ones(4)
         # The tuple is a new one at each call, and equal to the one before.
@@ -280,11 +280,11 @@ def test_other_arguments_are_recorded_anew(recorded):
         assert h(x, (1, len(x)), np.float64(0.0))[0] == 0.0
         assert h(x, (1, len(x)), float("0.5"))[0] == 1.5 * scale
     assert count == [2.5, 2.5, 2.5, 0.0, 0.5]
-    along = recorded(lambda x, axes: np.sum(np.sum(x, axis=axes) ** 2))
+    along = on_numpy(lambda x, axes: np.sum(np.sum(x, axis=axes) ** 2))
     assert [along(np.ones((2, 3)), axes)[0] for axes in ((0,), (0, 1), (0,))] == [12.0, 36.0, 12.0]
-    signed = recorded(lambda x, zero: x * np.copysign(1.0, zero))
+    signed = on_numpy(lambda x, zero: x * np.copysign(1.0, zero))
     assert signed(2.0, 0.0)[0] == -signed(2.0, -0.0)[0]
-    lasting = recorded(lambda x, time: x * time.astype(float))
+    lasting = on_numpy(lambda x, time: x * time.astype(float))
     assert [lasting(2.0, np.timedelta64(*time))[0] for time in ((1, "D"), (24, "h"), (1, "D"))] == [
         2.0,
         48.0,
@@ -292,14 +292,14 @@ def test_other_arguments_are_recorded_anew(recorded):
     ]
 
 
-def test_the_last_recordings_are_kept(recorded):
+def test_the_last_recordings_are_kept():
     evaluations = []
 
     def f(x, *others):
         evaluations.append(others)
         return np.sum(x)
 
-    g = recorded(f)
+    g = on_numpy(f)
     for _ in range(2):
         for n in range(14):
             g(np.ones(n))
@@ -427,11 +427,11 @@ def own_reverse_pass(x):
         lambda x: np.sum(x) if x[0] else 0.0,
     ],
 )
-def test_looking_at_values_is_refused(recorded, f):
+def test_looking_at_values_is_refused(f):
     with pytest.raises(
         vm.TapeError, match="recorded: the function looks at the value of a variable here"
     ):
-        recorded(f)(np.array([1.0, 2.0, 3.0]))
+        on_numpy(f)(np.array([1.0, 2.0, 3.0]))
     assert vm.value_and_grad(f)(np.array([1.0, 2.0, 3.0]))
 
 
@@ -447,7 +447,7 @@ def test_nested_scopes_without_the_arguments_are_not_refused(agree):
     agree(f, *vectors(3))
 
 
-def test_what_cannot_be_written_is_refused(recorded):
+def test_what_cannot_be_written_is_refused():
     def f(x):
         y = vm.make_callback_var(1.0, lambda y: None)
         return y + np.sum(x)
@@ -461,12 +461,12 @@ def test_what_cannot_be_written_is_refused(recorded):
         with pytest.raises(
             vm.TapeError, match=r"recorded: \w+ cannot be written as a program"
         ) as refusal:
-            recorded(function)(np.ones(2))
+            on_numpy(function)(np.ones(2))
         assert function.__code__ in [entry.frame.code.raw for entry in refusal.traceback]
     with pytest.raises(TypeError, match="recorded: the argument is a float"):
-        recorded(1.0)
+        on_numpy(1.0)
     with pytest.raises(TypeError, match=r"^recorded: argument 2 has dtype complex128"):
-        recorded(np.multiply, 1)(1.0, 1j)
+        on_numpy(np.multiply, 1)(1.0, 1j)
 
 
 def test_refusals_of_the_function_itself_are_its_own(recorded):
@@ -479,23 +479,14 @@ def test_refusals_of_the_function_itself_are_its_own(recorded):
     assert g(np.array([1.0, 2.0])) is not None
 
 
-@pytest.mark.parametrize(
-    ("f", "message"),
-    [
-        (
-            lambda a: vm.gamma_lpdf(2.0, a, 1.0),
-            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
-        ),
-        (
-            lambda a: vm.gamma_lpdf(Y**2, a, 1.0),
-            "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!",
-        ),
-        (
-            lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)),
-            r"dirichlet_lpdf: .* is -0.5, but must be positive",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("f", "message"), [
+    (lambda a: vm.gamma_lpdf(2.0, a, 1.0),
+        "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
+    (lambda a: vm.gamma_lpdf(Y**2, a, 1.0),
+        "gamma_lpdf: Shape parameter is -0.5, but must be positive finite!"),
+    (lambda a: vm.dirichlet_lpdf(np.full(3, 1.0 / 3.0), a * np.ones(3)),
+        r"dirichlet_lpdf: .* is -0.5, but must be positive"),
+])  # fmt: skip
 def test_arguments_that_do_not_show_in_the_value_are_refused(recorded, f, message):
     """The logarithm of the gamma function is finite at the invalid argument too."""
     g = recorded(f)
@@ -518,7 +509,7 @@ def test_a_refusal_that_is_caught_is_not_frozen(recorded):
     assert len(g._recordings) == 1
 
 
-def test_a_look_whose_refusal_is_caught_is_not_frozen(recorded):
+def test_a_look_whose_refusal_is_caught_is_not_frozen():
     def guarded(x):
         try:
             return np.sum(x) if x[0] > 0.0 else np.sum(x**2)
@@ -528,7 +519,7 @@ def test_a_look_whose_refusal_is_caught_is_not_frozen(recorded):
     with pytest.raises(
         vm.TapeError, match="recorded: the function looks at the value of a variable"
     ):
-        recorded(guarded)(np.ones(2))
+        on_numpy(guarded)(np.ones(2))
 
 
 def test_checks_of_composites_are_part_of_the_program(agree):
@@ -619,21 +610,15 @@ def test_large_arrays_of_few_elements(agree):
     agree(gathered_twice, (np.linspace(0.0, 1.0, 300),), (np.linspace(1.0, 0.5, 300),))
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: np.sum(np.log1p(np.exp(-((0.5 * x - 0.25) ** 2)))) + vm.logsumexp(x * LARGE),
-        lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * LARGE),
-        lambda x: np.sum(np.exp(x.reshape(200, 200).T) @ x[:200]) * np.sum(x * LARGE) ** 2,
-        lambda x: (
-            np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x, LARGE) * x[0]) + x[1:] @ x[:-1]
-        ),
-        lambda x: (
-            vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x)
-        ),
-        lambda x: np.sum(np.cumsum(x) * np.tanh(x)) + np.sum((np.ones((3, 40_000)) * x) ** 2),
-    ],
-)
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(np.log1p(np.exp(-((0.5 * x - 0.25) ** 2)))) + vm.logsumexp(x * LARGE),
+    lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * LARGE),
+    lambda x: np.sum(np.exp(x.reshape(200, 200).T) @ x[:200]) * np.sum(x * LARGE) ** 2,
+    lambda x: (np.mean((x - np.mean(x)) ** 2) + np.sum(np.maximum(x,
+        LARGE) * x[0]) + x[1:] @ x[:-1]),
+    lambda x: (vm.normal_lpdf(LARGE, x * 0.5, np.exp(x[0])) + np.sum(x[::2] * 2.0) + np.max(x * x)),
+    lambda x: np.sum(np.cumsum(x) * np.tanh(x)) + np.sum((np.ones((3, 40_000)) * x) ** 2),
+])  # fmt: skip
 def test_large_arrays(agree, f):
     agree(f, (LARGE,), (LARGE[::-1] + 1.0,))
 
@@ -682,15 +667,15 @@ def test_threads_share_a_recording(recorded):
 
     def counted(x):
         evaluations.append(x)
-        time.sleep(0.01)  # gives the other threads time to ask for the same recording
         return structured(x)
 
     g = recorded(counted)
     points = [p[0] for p in vectors(5, 8)]
     expected = [vm.value_and_grad(structured)(p) for p in points]
-    wrong = []
+    barrier, wrong = threading.Barrier(8), []
 
     def work(k):
+        barrier.wait()
         for _ in range(50):
             value, gradient = g(points[k])
             if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
@@ -709,7 +694,6 @@ def test_several_threads_record_several_shapes_at_once(recorded):
 
     def f(x):
         shapes.append(x.shape)
-        time.sleep(0.005)
         return np.sum(np.linalg.solve(np.outer(x, x) + 5.0 * np.eye(len(x)), x)) + np.sum(
             np.exp(x) * x
         )
@@ -734,8 +718,8 @@ def test_several_threads_record_several_shapes_at_once(recorded):
     assert Counter(shapes) == {(2,): 1, (3,): 1, (4,): 1}
 
 
-def test_the_program_can_be_read(recorded):
-    g = recorded(lambda x: np.sum(2.0 * np.exp(x)))
+def test_the_program_can_be_read():
+    g = on_numpy(lambda x: np.sum(2.0 * np.exp(x)))
     assert g.program is None
     g(np.ones(2))
     assert str(g.program).splitlines() == [
@@ -777,7 +761,7 @@ def test_runners_are_named():
             vm.recorded(operator.neg, runner=runner)
 
 
-def test_errors_of_the_function_are_its_own(recorded):
+def test_errors_of_the_function_are_its_own():
     """The function may raise while it is recorded, or when it is evaluated because the run of the
     program has ended.
     """
@@ -795,9 +779,9 @@ def test_errors_of_the_function_are_its_own(recorded):
         return vm.normal_lpdf(x, 0.0, x[0])
 
     with pytest.raises(MineError):
-        recorded(raises)(np.ones(2))
+        on_numpy(raises)(np.ones(2))
     evaluations = []
-    g = recorded(where_evaluated)
+    g = on_numpy(where_evaluated)
     g(np.ones(2))
     evaluations.append(None)
     assert np.isfinite(g(np.ones(2))[0])
@@ -859,21 +843,21 @@ def test_the_memory_of_a_recording_is_given_back(recorded):
         np.testing.assert_array_equal(outside.val, LARGE * 2.0)
 
 
-def test_nothing_stays_on_the_tape(recorded):
+def test_nothing_stays_on_the_tape():
     with vm.nested() as tape:
-        recorded(regression)(np.ones(5))
+        on_numpy(regression)(np.ones(5))
         with pytest.raises(vm.TapeError):
-            recorded(lambda x: np.sum(x > 0))(np.ones(2))
+            on_numpy(lambda x: np.sum(x > 0))(np.ones(2))
         assert not tape
         assert tape.watch is None
 
 
 @pytest.mark.parametrize("argnums", ["x", 1.0, (0, 1.0)])
-def test_argnums_are_integers(recorded, argnums: object) -> None:
+def test_argnums_are_integers(argnums: object) -> None:
     with pytest.raises(
         TypeError, match=r"^recorded: argnums is .*, but must be an integer or a tuple of integers!"
     ):
-        recorded(lambda x, y: x * y, argnums)(2.0, 3.0)
+        on_numpy(lambda x, y: x * y, argnums)(2.0, 3.0)
 
 
 GENERATOR, OWN = np.random.default_rng(1), random.Random(1)

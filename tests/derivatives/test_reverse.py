@@ -66,11 +66,8 @@ GRADIENTS = {
     "float32": (quadratic, np.array([1.5], np.float32), np.array([3.0])),
     "booleans": (quadratic, np.array([True, False]), np.array([2.0, 0.0])),
     "big endian": (quadratic, np.array([1.0, 2.0], ">f8"), np.array([2.0, 4.0])),
-    "Fortran order": (
-        lambda x: np.sum(x * x * x),
-        np.asfortranarray(SIX.reshape(2, 3)),
-        3 * SIX.reshape(2, 3) ** 2,
-    ),
+    "Fortran order": (lambda x: np.sum(x * x * x), np.asfortranarray(SIX.reshape(2, 3)),
+        3 * SIX.reshape(2, 3) ** 2),
     "reversed": (lambda x: np.sum(x * np.arange(3)), np.arange(6.0)[::-2], np.arange(3.0)),
     "empty": (quadratic, np.empty((0, 3)), np.empty((0, 3))),
     "size one": (lambda x: x[0], np.array([3.0]), np.array([1.0])),
@@ -83,30 +80,18 @@ GRADIENTS = {
     "list": (lambda x: x[0] * x[1], [2.0, 3], [3.0, 2.0]),
     "tuple": (lambda x: x[0] * np.sum(x[1]), (2.0, np.ones(2)), (2.0, np.array([2.0, 2.0]))),
     "dict": (lambda p: p["b"] / p["a"], {"b": 1.0, "a": 2.0}, {"b": 0.5, "a": -0.25}),
-    "ordered dict": (
-        lambda p: p["x"] * 2,
-        collections.OrderedDict(x=1.0),
-        collections.OrderedDict(x=2.0),
-    ),
+    "ordered dict": (lambda p: p["x"] * 2, collections.OrderedDict(x=1.0),
+        collections.OrderedDict(x=2.0)),
     "named tuple": (lambda p: p.a * p.b, Point(2.0, 5.0), Point(5.0, 2.0)),
-    "nested": (
-        weighted,
-        NESTED,
-        {"a": 3.0, "b": [np.array([[2.0, 2.0]]), Point(np.zeros(2), 0.0)]},
-    ),
+    "nested": (weighted, NESTED,
+        {"a": 3.0, "b": [np.array([[2.0, 2.0]]), Point(np.zeros(2), 0.0)]}),
     "empty structure": (lambda p: 1.0, {}, {}),
     "view as result": (lambda x: x.reshape(1, 1)[0, 0], np.array([2.0]), np.array([1.0])),
-    "transposed adjoint": (
-        lambda x: np.sum(x.T * SIX.reshape(3, 2)),
-        np.ones((2, 3)),
-        SIX.reshape(3, 2).T.copy(),
-    ),
-    "same twice": (
-        lambda x: np.sum(x * np.sin(x) + x),
-        np.array([0.5]),
-        np.array([math.sin(0.5) + 0.5 * math.cos(0.5) + 1]),
-    ),
-}
+    "transposed adjoint": (lambda x: np.sum(x.T * SIX.reshape(3, 2)), np.ones((2, 3)),
+        SIX.reshape(3, 2).T.copy()),
+    "same twice": (lambda x: np.sum(x * np.sin(x) + x), np.array([0.5]),
+        np.array([math.sin(0.5) + 0.5 * math.cos(0.5) + 1])),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "x", "expected"), GRADIENTS.values(), ids=GRADIENTS)
@@ -145,19 +130,15 @@ def three(x, y, z=1.0, *, scale=1.0):
     return np.sum(x * y) * z * scale
 
 
-@pytest.mark.parametrize(
-    ("argnums", "expected"),
-    [
-        (0, np.array([3.0, 4.0]) * 10),
-        (1, np.array([1.0, 2.0]) * 10),
-        (-1, 55.0),
-        (np.int64(2), 55.0),
-        ((0, 2), (np.array([3.0, 4.0]) * 10, 55.0)),
-        ((2, 0), (55.0, np.array([3.0, 4.0]) * 10)),
-        ((), ()),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("argnums", "expected"), [
+    (0, np.array([3.0, 4.0]) * 10),
+    (1, np.array([1.0, 2.0]) * 10),
+    (-1, 55.0),
+    (np.int64(2), 55.0),
+    ((0, 2), (np.array([3.0, 4.0]) * 10, 55.0)),
+    ((2, 0), (55.0, np.array([3.0, 4.0]) * 10)),
+    ((), ()),
+], ids=repr)  # fmt: skip
 def test_argnums(argnums, expected):
     value, gradient = vm.value_and_grad(three, argnums)(
         np.array([1.0, 2.0]), np.array([3.0, 4.0]), 2.0, scale=5.0
@@ -186,15 +167,12 @@ def test_an_argument_named_twice_has_two_gradients(n):
             assert_same(b, np.full(n, 6.0))
 
 
-@pytest.mark.parametrize(
-    ("argnums", "message"),
-    [
-        (3, "argnums is 3, but the function was called with 2 positional"),
-        ("x", "argnums is 'x', but must be an integer"),
-        ((0, 0.5), "but must be an integer or a tuple"),
-        (-3, "argnums is -3"),
-    ],
-)
+@pytest.mark.parametrize(("argnums", "message"), [
+    (3, "argnums is 3, but the function was called with 2 positional"),
+    ("x", "argnums is 'x', but must be an integer"),
+    ((0, 0.5), "but must be an integer or a tuple"),
+    (-3, "argnums is -3"),
+])  # fmt: skip
 def test_argnums_that_are_refused(argnums, message):
     with pytest.raises(TypeError, match=f"^value_and_grad: .*{message}"):
         vm.value_and_grad(three, argnums)(1.0, 2.0)
@@ -347,51 +325,23 @@ def test_grad_of_variables_and_of_other_things():
 
 VJPS = {
     "scalar": (lambda x: x * x, (3.0,), 1.5, (9.0,)),
-    "array": (
-        lambda x, a: a * x,
-        (np.array([1.0, 2.0]), 3.0),
-        np.array([1.0, 10.0]),
-        (np.array([3.0, 30.0]), 21.0),
-    ),
+    "array": (lambda x, a: a * x, (np.array([1.0, 2.0]), 3.0), np.array([1.0, 10.0]),
+        (np.array([3.0, 30.0]), 21.0)),
     "identity": (lambda x: x, (np.arange(3.0),), np.arange(3.0) + 1, (np.arange(3.0) + 1,)),
-    "view": (
-        lambda x: x[::2],
-        (np.arange(3.0),),
-        np.array([1.0, 2.0]),
-        (np.array([1.0, 0.0, 2.0]),),
-    ),
-    "transpose": (
-        lambda x: x.T,
-        (np.ones((1, 2)),),
-        np.array([[3.0], [4.0]]),
-        (np.array([[3.0, 4.0]]),),
-    ),
-    "structure": (
-        lambda x: {"s": np.sum(x), "c": [x * 2, 7.0]},
-        (np.ones(2),),
-        {"c": [np.array([5, 6]), 1], "s": 1.0},
-        (np.array([11.0, 13.0]),),
-    ),
-    "twice the same": (
-        lambda x: (x, x),
-        (np.ones(2),),
-        (np.ones(2), np.arange(2.0)),
-        (np.array([1.0, 2.0]),),
-    ),
-    "nested primal": (
-        lambda p: p["a"] * p["b"],
-        ({"a": 2.0, "b": np.ones(2)},),
-        np.array([1, 2]),
-        ({"a": 3.0, "b": np.array([2.0, 4.0])},),
-    ),
-    "matvar": (
-        lambda x: vm.to_matvar(x) ** 2,
-        (np.array([1.0, 2.0]),),
-        np.array([1.0, 10.0]),
-        (np.array([2.0, 40.0]),),
-    ),
+    "view": (lambda x: x[::2], (np.arange(3.0),), np.array([1.0, 2.0]),
+        (np.array([1.0, 0.0, 2.0]),)),
+    "transpose": (lambda x: x.T, (np.ones((1, 2)),), np.array([[3.0], [4.0]]),
+        (np.array([[3.0, 4.0]]),)),
+    "structure": (lambda x: {"s": np.sum(x), "c": [x * 2, 7.0]}, (np.ones(2),),
+        {"c": [np.array([5, 6]), 1], "s": 1.0}, (np.array([11.0, 13.0]),)),
+    "twice the same": (lambda x: (x, x), (np.ones(2),), (np.ones(2), np.arange(2.0)),
+        (np.array([1.0, 2.0]),)),
+    "nested primal": (lambda p: p["a"] * p["b"], ({"a": 2.0, "b": np.ones(2)},), np.array([1, 2]),
+        ({"a": 3.0, "b": np.array([2.0, 4.0])},)),
+    "matvar": (lambda x: vm.to_matvar(x) ** 2, (np.array([1.0, 2.0]),), np.array([1.0, 10.0]),
+        (np.array([2.0, 40.0]),)),
     "constant": (lambda x: 4, (1.0,), 1.0, (0.0,)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "primals", "cotangent", "expected"), VJPS.values(), ids=VJPS)
@@ -434,22 +384,13 @@ def test_vjp_outlives_its_scope_and_crosses_threads():
     np.testing.assert_allclose(results, np.exp(x) * (1 + x), rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("cotangent", "message"),
-    [
-        (np.ones(3), r"the cotangent is a ndarray, but must be a sequence of length 2!"),
-        ((np.ones(3), 1.0), r"the cotangent\[0\] has shape \(3,\), but must have shape \(2,\)!"),
-        (
-            (np.ones(2), np.ones(1)),
-            r"the cotangent\[1\] has shape \(1,\), but must have shape \(\)!",
-        ),
-        (
-            (np.ones(2),),
-            "the cotangent is a sequence of length 1, but must be a sequence of length 2!",
-        ),
-        ({"a": 1.0, "b": 2.0}, "the cotangent is a dict with the keys"),
-    ],
-)
+@pytest.mark.parametrize(("cotangent", "message"), [
+    (np.ones(3), r"the cotangent is a ndarray, but must be a sequence of length 2!"),
+    ((np.ones(3), 1.0), r"the cotangent\[0\] has shape \(3,\), but must have shape \(2,\)!"),
+    ((np.ones(2), np.ones(1)), r"the cotangent\[1\] has shape \(1,\), but must have shape \(\)!"),
+    ((np.ones(2),), "the cotangent is a sequence of length 1, but must be a sequence of length 2!"),
+    ({"a": 1.0, "b": 2.0}, "the cotangent is a dict with the keys"),
+])  # fmt: skip
 def test_vjp_refuses_what_does_not_fit(cotangent, message):
     _, pullback = vm.vjp(lambda x: (x, np.sum(x)), np.ones(2))
     with pytest.raises(vm.ShapeError, match=f"^vjp: {message}"):

@@ -12,19 +12,13 @@ def quadratic(x):
     return np.sum(x * x)
 
 
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        ("a", "^gradient: argument 1 has dtype <U1"),
-        (None, "^gradient: argument 1 has dtype object"),
-        (quadratic, "^gradient: argument 1 is a function, but must be plain numbers!"),
-        ({"a": [1.0, "b"]}, r"^gradient: argument 1\['a'\]\[1\] has dtype <U1"),
-        (
-            np.array(["2020-01-01"], "datetime64[D]"),
-            r"^gradient: argument 1 has dtype datetime64\[D\]",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("x", "message"), [
+    ("a", "^gradient: argument 1 has dtype <U1"),
+    (None, "^gradient: argument 1 has dtype object"),
+    (quadratic, "^gradient: argument 1 is a function, but must be plain numbers!"),
+    ({"a": [1.0, "b"]}, r"^gradient: argument 1\['a'\]\[1\] has dtype <U1"),
+    (np.array(["2020-01-01"], "datetime64[D]"), r"^gradient: argument 1 has dtype datetime64\[D\]"),
+])  # fmt: skip
 def test_arguments_that_are_no_numbers(x, message):
     with pytest.raises(TypeError, match=message):
         vm.gradient(lambda x: 1.0, x)

@@ -74,26 +74,18 @@ def test_xarray():
 
 
 LABELLED = {
-    "product": lambda x, a: (x * a + 1.0) ** 2,
-    "reflected": lambda x, a: a.isel(b=0) / x - 2.0 * x,
-    "broadcast": lambda x, a: x * x.rename(a="c"),
-    "functions": lambda x, a: np.exp(-x) + np.log(x),
-    "sum": lambda x, a: (x * a).sum("a"),
-    "mean": lambda x, a: (x * a).mean(),
-    "std": lambda x, a: (x * a).std("a"),
-    "max": lambda x, a: (x * a).max("b"),
-    "prod": lambda x, a: (x * a).prod("a"),
-    "cumsum": lambda x, a: x.cumsum("a"),
-    "dot": lambda x, a: x.dot(a),
-    "matmul": lambda x, a: a @ x,
-    "select": lambda x, a: (x * a).sel(a=["u", "w"]).isel(b=1),
-    "transpose": lambda x, a: (x * a).transpose("a", "b") * 2.0,
-    "stack": lambda x, a: (x * a).stack(z=("b", "a")) ** 2,
-    "shift": lambda x, a: x - x.roll(a=1),
-    "where": lambda x, a: (x * a).where(a > 1.5, 0.0),
-    "concat": lambda x, a: type(x)(np.concatenate([x.data, x.data]), dims="a"),
-    "assign": lambda x, a: a.assign_coords(b=[5, 6]) * x,
-}
+    "product": lambda x, a: (x * a + 1.0) ** 2, "reflected": lambda x, a: a.isel(b=0) / x - 2.0 * x,
+    "broadcast": lambda x, a: x * x.rename(a="c"), "functions": lambda x, a: np.exp(-x) + np.log(x),
+    "sum": lambda x, a: (x * a).sum("a"), "mean": lambda x, a: (x * a).mean(), "std": lambda x,
+    a: (x * a).std("a"), "max": lambda x, a: (x * a).max("b"), "prod": lambda x,
+    a: (x * a).prod("a"), "cumsum": lambda x, a: x.cumsum("a"), "dot": lambda x, a: x.dot(a),
+    "matmul": lambda x, a: a @ x, "select": lambda x, a: (x * a).sel(a=["u", "w"]).isel(b=1),
+    "transpose": lambda x, a: (x * a).transpose("a", "b") * 2.0, "stack": lambda x,
+    a: (x * a).stack(z=("b", "a")) ** 2, "shift": lambda x, a: x - x.roll(a=1), "where": lambda x,
+    a: (x * a).where(a > 1.5, 0.0), "concat": lambda x,
+    a: type(x)(np.concatenate([x.data, x.data]), dims="a"), "assign": lambda x,
+    a: a.assign_coords(b=[5, 6]) * x,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("use", [*LABELLED, "xr.dot", "xr.where", "xr.concat", "align"])

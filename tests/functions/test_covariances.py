@@ -217,85 +217,33 @@ def test_parameters_by_name() -> None:
 
 
 REFUSALS: list[tuple[str, list[Any], type[Exception], str]] = [
-    (
-        "gp_exp_quad_cov",
-        [LINE, -1.0, 0.8],
-        vm.DomainError,
-        "gp_exp_quad_cov: sigma is -1.0, but must be positive finite!",
-    ),
-    (
-        "gp_matern32_cov",
-        [LINE, 1.0, 0.0],
-        vm.DomainError,
-        "gp_matern32_cov: length_scale is 0.0, but must be positive finite!",
-    ),
-    (
-        "gp_matern52_cov",
-        [PLANE, 1.0, [1.0, -2.0]],
-        vm.DomainError,
-        r"gp_matern52_cov: length_scale\[1\] is -2.0, but must be",
-    ),
-    (
-        "gp_exponential_cov",
-        [[1.0, np.nan], 1.0, 1.0],
-        vm.DomainError,
-        r"gp_exponential_cov: x\[1\] is nan, but must be finite!",
-    ),
-    (
-        "gp_exp_quad_cov",
-        [LINE, [np.inf], 1.0, 1.0],
-        vm.DomainError,
-        r"gp_exp_quad_cov: x2\[0\] is inf, but must be finite!",
-    ),
-    (
-        "gp_exp_quad_cov",
-        [LINE, PLANE, 1.0, 1.0],
-        vm.ShapeError,
-        r"gp_exp_quad_cov: x2 has shape \(3, 2\), but must have points of",
-    ),
-    (
-        "gp_exp_quad_cov",
-        [1.0, 1.0, 1.0],
-        vm.ShapeError,
-        r"gp_exp_quad_cov: x has shape \(\), but must have one row",
-    ),
-    (
-        "gp_exp_quad_cov",
-        [PLANE, [1.0], 1.0],
-        vm.ShapeError,
-        r"gp_exp_quad_cov: sigma has shape \(1,\), but must be a scalar!",
-    ),
-    (
-        "gp_exp_quad_cov",
-        [PLANE, 1.0, [1.0]],
-        vm.ShapeError,
-        r"gp_exp_quad_cov: length_scale has shape \(1,\), but must be",
-    ),
-    (
-        "gp_exp_quad_cov",
-        [LINE, 1.0],
-        TypeError,
-        r"gp_exp_quad_cov: 2 arguments are given, but must be \(x, sigma, length_scale",
-    ),
-    (
-        "gp_periodic_cov",
-        [LINE, 1.0, 1.0, 0.0],
-        vm.DomainError,
-        "gp_periodic_cov: period is 0.0, but must be positive finite!",
-    ),
-    (
-        "gp_periodic_cov",
-        [LINE, 1.0, [1.0], 1.0],
-        vm.ShapeError,
-        "gp_periodic_cov: length_scale has shape",
-    ),
-    (
-        "gp_dot_prod_cov",
-        [LINE, -1.0],
-        vm.DomainError,
-        "gp_dot_prod_cov: sigma is -1.0, but must be nonnegative!",
-    ),
-]
+    ("gp_exp_quad_cov", [LINE, -1.0, 0.8], vm.DomainError,
+        "gp_exp_quad_cov: sigma is -1.0, but must be positive finite!"),
+    ("gp_matern32_cov", [LINE, 1.0, 0.0], vm.DomainError,
+        "gp_matern32_cov: length_scale is 0.0, but must be positive finite!"),
+    ("gp_matern52_cov", [PLANE, 1.0, [1.0, -2.0]], vm.DomainError,
+        r"gp_matern52_cov: length_scale\[1\] is -2.0, but must be"),
+    ("gp_exponential_cov", [[1.0, np.nan], 1.0, 1.0], vm.DomainError,
+        r"gp_exponential_cov: x\[1\] is nan, but must be finite!"),
+    ("gp_exp_quad_cov", [LINE, [np.inf], 1.0, 1.0], vm.DomainError,
+        r"gp_exp_quad_cov: x2\[0\] is inf, but must be finite!"),
+    ("gp_exp_quad_cov", [LINE, PLANE, 1.0, 1.0], vm.ShapeError,
+        r"gp_exp_quad_cov: x2 has shape \(3, 2\), but must have points of"),
+    ("gp_exp_quad_cov", [1.0, 1.0, 1.0], vm.ShapeError,
+        r"gp_exp_quad_cov: x has shape \(\), but must have one row"),
+    ("gp_exp_quad_cov", [PLANE, [1.0], 1.0], vm.ShapeError,
+        r"gp_exp_quad_cov: sigma has shape \(1,\), but must be a scalar!"),
+    ("gp_exp_quad_cov", [PLANE, 1.0, [1.0]], vm.ShapeError,
+        r"gp_exp_quad_cov: length_scale has shape \(1,\), but must be"),
+    ("gp_exp_quad_cov", [LINE, 1.0], TypeError,
+        r"gp_exp_quad_cov: 2 arguments are given, but must be \(x, sigma, length_scale"),
+    ("gp_periodic_cov", [LINE, 1.0, 1.0, 0.0], vm.DomainError,
+        "gp_periodic_cov: period is 0.0, but must be positive finite!"),
+    ("gp_periodic_cov", [LINE, 1.0, [1.0], 1.0], vm.ShapeError,
+        "gp_periodic_cov: length_scale has shape"),
+    ("gp_dot_prod_cov", [LINE, -1.0], vm.DomainError,
+        "gp_dot_prod_cov: sigma is -1.0, but must be nonnegative!"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "args", "error", "message"), REFUSALS)
@@ -325,14 +273,11 @@ KERNELS = ["gp_exp_quad_cov", "gp_exponential_cov", "gp_matern32_cov", "gp_mater
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize(
-    ("points", "scale"),
-    [
-        ((A[:, 0],), 0.8),
-        ((A[:7, :2], B[:30, :2]), 0.8),
-        ((A[:, :3], B[:9, :3]), np.array([0.8, 1.7, 2.2])),
-    ],
-)
+@pytest.mark.parametrize(("points", "scale"), [
+    ((A[:, 0],), 0.8),
+    ((A[:7, :2], B[:30, :2]), 0.8),
+    ((A[:, :3], B[:9, :3]), np.array([0.8, 1.7, 2.2])),
+])  # fmt: skip
 def test_covariances_by_blocks(
     name: str, points: Any, scale: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,16 +17,9 @@ RNG = np.random.default_rng(14)
 A, B = RNG.uniform(0.2, 2.0, size=(4, 3)), RNG.uniform(0.2, 2.0, size=(3, 3))
 W = np.array([0.5, 1.0, 2.0])
 METRICS = [
-    "euclidean",
-    "sqeuclidean",
-    "cityblock",
-    "chebyshev",
-    "minkowski",
-    "seuclidean",
-    "mahalanobis",
-    "cosine",
-    "correlation",
-]
+    "euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "seuclidean", "mahalanobis",
+    "cosine", "correlation",
+]  # fmt: skip
 METRICS += ["canberra", "braycurtis", "jensenshannon"]
 
 
@@ -52,15 +45,9 @@ def test_values_of_scipy_and_all_routes(metric):
 
 
 def test_weights_by_all_routes():
-    expect_ad(
-        lambda a, w: (
-            vm.pdist(a, w=w),
-            vm.pdist(a, "minkowski", p=3.0, w=w),
-            vm.pdist(a, "cityblock", w=w),
-        ),
-        A[:3],
-        W,
-    )
+    expect_ad(lambda a, w: (
+        vm.pdist(a, w=w), vm.pdist(a, "minkowski", p=3.0, w=w), vm.pdist(a, "cityblock", w=w),
+    ), A[:3], W)  # fmt: skip
     expect_ad(
         lambda a, v, m: (vm.pdist(a, "seuclidean", V=v), vm.pdist(a, "mahalanobis", VI=m)),
         A[:3],

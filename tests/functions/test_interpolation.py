@@ -18,13 +18,9 @@ X = np.array([0.0, 0.7, 1.5, 2.0, 3.1, 4.0])
 Y = RNG.normal(size=(6, 2))
 Z = np.array([-0.45, 0.2, 0.71, 1.9, 3.9, 4.3])
 BOUNDARIES = [
-    "not-a-knot",
-    "clamped",
-    "natural",
-    ((1, 0.3), (2, -0.4)),
-    ("natural", "not-a-knot"),
+    "not-a-knot", "clamped", "natural", ((1, 0.3), (2, -0.4)), ("natural", "not-a-knot"),
     "periodic",
-]
+]  # fmt: skip
 
 
 def scipys(bc, columns=2):
@@ -105,16 +101,9 @@ def test_cubic_splines_by_all_routes():
 
 def test_piecewise_polynomials():
     c = RNG.normal(size=(3, 5))
-    expect_ad(
-        lambda c, x, z: (
-            vm.PPoly(c, x)(z, 1),
-            vm.PPoly(c, x).antiderivative()(z),
-            vm.PPoly(c, x)(z, 5),
-        ),
-        c,
-        X,
-        Z,
-    )
+    expect_ad(lambda c, x, z: (
+        vm.PPoly(c, x)(z, 1), vm.PPoly(c, x).antiderivative()(z), vm.PPoly(c, x)(z, 5),
+    ), c, X, Z)  # fmt: skip
     expect_ad(lambda c, x, z: vm.PPoly(c, x, "periodic")(z), c, X, Z)
     expect_ad(lambda y, s: vm.CubicHermiteSpline(X, y, s)(Z), Y, Y[::-1].copy())
     for e in (True, False, "periodic"):

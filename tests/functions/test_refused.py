@@ -29,45 +29,26 @@ def test_refusals_name_the_function_and_an_alternative(kind):
                 call(x, function)
 
 
-@pytest.mark.parametrize(
-    ("f", "match"),
-    [
-        (
-            np.roots,
-            (
-                r"numpy.roots is not differentiable here: use np.linalg.eigvals of the companion "
-                r"matrix, or differentiate the"
-            ),
-        ),
-        (lambda x: np.save("x.npy", x), r"numpy.save is not .* write varmat.value\(x\)"),
-        (lambda x: np.put(np.ones(2), 0, x[0, 0]), r"np.put is not .* into a plain array"),
-        (
-            lambda x: np.full_like(np.arange(3), x[0, 0]),
-            r"as of np.full or of np.full_like of data, use np.broadcast_to",
-        ),
-        (lambda x: np.copyto(np.zeros((2, 3)), x), r"np.copyto is not .* into a plain array"),
-        (
-            np.histogram_bin_edges,
-            r"numpy.histogram_bin_edges is not .* pass the plain numbers, varmat.value\(x\)",
-        ),
-        (lambda x: np.bitwise_and(x, 1), r"bitwise_and is not .* it works on integers"),
-        (np.nextafter, r"nextafter"),
-        (
-            np.emath.sqrt,
-            r"numpy.lib.*scimath.*sqrt is not .* use the function of the same name in np itself",
-        ),
-        *(
-            [(lambda x: np.strings.upper(x), r"numpy.strings.upper is not .* it works on strings")]
-            if NEW_NUMPY
-            else []
-        ),
-        (
-            np.frompyfunc(lambda x: x, 1, 1),
-            r"is not differentiable here: it is not known to varmat; see varmat.elementwise",
-        ),
-        (lambda x: np.gcd.reduce(x), r"np.gcd.reduce is not differentiable here"),
-    ],
-)
+@pytest.mark.parametrize(("f", "match"), [
+    (np.roots, (r"numpy.roots is not differentiable here: use np.linalg.eigvals of the companion "
+        r"matrix, or differentiate the")),
+    (lambda x: np.save("x.npy", x), r"numpy.save is not .* write varmat.value\(x\)"),
+    (lambda x: np.put(np.ones(2), 0, x[0, 0]), r"np.put is not .* into a plain array"),
+    (lambda x: np.full_like(np.arange(3), x[0, 0]),
+        r"as of np.full or of np.full_like of data, use np.broadcast_to"),
+    (lambda x: np.copyto(np.zeros((2, 3)), x), r"np.copyto is not .* into a plain array"),
+    (np.histogram_bin_edges,
+        r"numpy.histogram_bin_edges is not .* pass the plain numbers, varmat.value\(x\)"),
+    (lambda x: np.bitwise_and(x, 1), r"bitwise_and is not .* it works on integers"),
+    (np.nextafter, r"nextafter"),
+    (np.emath.sqrt,
+        r"numpy.lib.*scimath.*sqrt is not .* use the function of the same name in np itself"),
+    *([(lambda x: np.strings.upper(x),
+        r"numpy.strings.upper is not .* it works on strings")] if NEW_NUMPY else []),
+    (np.frompyfunc(lambda x: x, 1, 1),
+        r"is not differentiable here: it is not known to varmat; see varmat.elementwise"),
+    (lambda x: np.gcd.reduce(x), r"np.gcd.reduce is not differentiable here"),
+])  # fmt: skip
 def test_refusals_in_use(f, match):
     if f is np.nextafter:
         f = lambda x: np.nextafter(x, 1.0)  # noqa: E731 - a binary ufunc

@@ -110,14 +110,11 @@ REPLACED = {
     "scipy.special.logsumexp": lambda a, v: scipy.special.logsumexp(v),
 }
 REFUSED = {
-    "scipy.signal.welch has no derivative here: write np.abs(np.fft.rfft(": lambda a, v: (
-        scipy.signal.welch(v)
-    ),
-    **{
-        f"{name} cannot be called on variables: use varmat.{name}": call
-        for name, call in REPLACED.items()
-    },
-}
+    "scipy.signal.welch has no derivative here: write np.abs(np.fft.rfft(": lambda a,
+    v: (scipy.signal.welch(v)),
+    **{f"{name} cannot be called on variables: use varmat.{name}": call for name,
+        call in REPLACED.items()},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
@@ -151,11 +148,8 @@ def test_expressions_in_the_answers_have_the_values_of_scipy():
     """These are the answers that are an expression rather than a name."""
     rng = np.random.default_rng(18)
     a, b, u, v = (
-        rng.normal(size=(3, 3)),
-        rng.normal(size=(3, 3)),
-        rng.normal(size=4),
-        rng.normal(size=4),
-    )
+        rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), rng.normal(size=4), rng.normal(size=4),
+    )  # fmt: skip
     long, points = rng.normal(size=9), rng.normal(size=(5, 3))
     q1, q2 = np.linalg.qr(points[:, :2])[0], np.linalg.qr(points[::-1, 1:])[0]
     divisor = np.array([1.0, 0.4, 0.2])

@@ -64,13 +64,10 @@ def library(monkeypatch):
 
 def calls(library):
     return {
-        "by_default": library.by_default,
-        "in_closure": library.in_closure,
-        "method": library.Model().method,
-        "fixed": library.Model.fixed,
-        "masked": library.masked,
+        "by_default": library.by_default, "in_closure": library.in_closure,
+        "method": library.Model().method, "fixed": library.Model.fixed, "masked": library.masked,
         "attribute": library.attribute,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

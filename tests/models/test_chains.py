@@ -294,7 +294,9 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
             ),
         ),
     ]
-    monkeypatch.setattr(Chains, "sample", lambda chains: chains.hindrance)
+    monkeypatch.setattr(Chains, "sample", lambda chains: {chains.hindrance: None})
+    monkeypatch.setattr("varmat.models.sampling.joined_chains", lambda found, _: (found, []))
+    monkeypatch.setattr("varmat.models.model.completed", lambda _, found, *__: next(iter(found)))
     for model, text in cases:
         with pytest.warns(
             UserWarning, match=re.escape(f"one chain after the other ({text}): the function looks")
@@ -303,7 +305,9 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
 
 
 def test_processes_that_cannot_start_or_load(monkeypatch):
-    monkeypatch.setattr(Chains, "sample", lambda chains: chains.hindrance)
+    monkeypatch.setattr(Chains, "sample", lambda chains: {chains.hindrance: None})
+    monkeypatch.setattr("varmat.models.sampling.joined_chains", lambda found, _: (found, []))
+    monkeypatch.setattr("varmat.models.model.completed", lambda _, found, *__: next(iter(found)))
 
     class Daemon:
         daemon = True
@@ -334,15 +338,6 @@ def test_processes_that_cannot_start_or_load(monkeypatch):
         match="another process cannot have the model: ModuleNotFoundError: No module named 'no_su",
     ):
         make(recorded=False).sample(**SETTINGS, cores=2)
-
-
-@pytest.mark.parametrize("settings", [{"blocking": False}, {"return_raw_trace": True}])
-def test_settings_of_all_chains_together_are_for_nutpie(settings, monkeypatch):
-    monkeypatch.setattr("varmat.models.chains.Chains", None)
-    result = make(recorded=False).sample(**SETTINGS, **settings)
-    if "blocking" in settings:
-        result = result.wait()
-        assert result.posterior.sizes["chain"] == 2
 
 
 def test_what_is_shown_of_chains(monkeypatch):

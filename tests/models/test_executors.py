@@ -266,11 +266,6 @@ def test_what_cannot_be_together_is_refused():
         match=r"^Model.sample: executor is 3, but must be an executor of concurrent.futures",
     ):
         model.sample(**SETTINGS, executor=3)
-    with pytest.raises(
-        TypeError,
-        match=r"^Model.sample: blocking is given with an executor, but must be left out: it",
-    ):
-        model.sample(**SETTINGS, executor="threads", blocking=False)
 
 
 # --- points ---

@@ -128,7 +128,7 @@ def test_summary():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ warns about its future
         found = GAUSSIAN.summary(chains())
-    assert found.names == ["mu", "w.1", "w.2"]
+    assert found.names == ["mu", "w[0]", "w[1]"]
     flat = chains()["w"].reshape(-1, 2)
     np.testing.assert_allclose(found.table["mean"][1:], flat.mean(axis=0))
     np.testing.assert_allclose(found.table["sd"][1:], flat.std(axis=0, ddof=1))
@@ -136,8 +136,8 @@ def test_summary():
     assert np.all(found.table["r_hat"] < 1.01)
     assert np.all(found.table["ess_bulk"] > 1000.0)
     assert found.warnings == []
-    assert cells(found)[0] == "4 chains of 400 draws"
-    assert "w.2" in cells(found)
+    assert cells(found)[0].startswith("4 chains of 400 draws, r_hat up to 1.00")
+    assert "w[1]" in cells(found)
     assert repr(found).splitlines()[1].split() == [
         "mean",
         "sd",
@@ -151,21 +151,28 @@ def test_summary():
 
 
 def test_summary_says_what_is_wrong():
-    pytest.importorskip("arviz")
     result = types.SimpleNamespace(sample_stats={"diverging": np.arange(8).reshape(2, 4) > 5})
-    shifted = chains(3.0)
-    result.posterior = type("Group", (dict,), {"data_vars": property(list)})(shifted)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = GAUSSIAN.summary(result)
+    result.posterior = chains(3.0)
+    found = GAUSSIAN.summary(result)
     assert found.divergences == 2
-    assert [line.partition(":")[0] for line in found.warnings] == [
-        "2 of 1600 draws diverged",
-        "chains do not agree, r_hat is above 1.01",
-        "fewer than 100 effective draws for each chain",
-    ]
-    assert found.warnings[1].endswith(": mu")
-    assert cells(found)[:4] == ["4 chains of 400 draws, 2 divergences", *found.warnings]
+    assert list(found.problems) == ["divergences", "r_hat", "ess"]
+    assert "r_hat is above 1.01: mu 2." in found.warnings[1]
+    assert cells(found)[1:4] == found.warnings
+    assert cells(found)[0].startswith("4 chains of 400 draws, 2 divergences, r_hat up to 2.")
+
+
+def test_summary_of_some_names_and_rows():
+    draws = {**chains(), "v": np.ones((4, 400, 5, 4)), "one": np.full((4, 400), 2.0)}
+    found = GAUSSIAN.summary(draws)
+    assert len(found.names) == 24
+    assert repr(found).splitlines()[-2:][1] == "and 14 more: summary(..., rows=None) prints all"
+    assert repr(found).splitlines()[-2].split()[:2] == ["v[1,", "2]"]
+    assert repr(found).splitlines()[-2].split()[-3:] == ["-", "-", "-"]
+    assert len(repr(GAUSSIAN.summary(draws, rows=None)).splitlines()) == 26
+    assert GAUSSIAN.summary(draws, ["one", "mu"]).names == ["one", "mu"]
+    assert GAUSSIAN.summary(draws, "mu").names == ["mu"]
+    with pytest.raises(TypeError, match=r"^Model.summary: result has no on: did you mean one[?]$"):
+        GAUSSIAN.summary(draws, "on")
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan, 1e300])
@@ -177,10 +184,10 @@ def test_summary_names_draws_that_are_not_finite_first(bad):
         warnings.simplefilter("ignore")
         found = GAUSSIAN.summary(draws)
     assert found.failures == (0 if bad == 1e300 else 2)
-    head = "4 chains of 400 draws" + (", 2 of them inf or nan" if found.failures else "")
-    assert cells(found)[0] == head
+    head = "4 chains of 400 draws" + (", 2 of them inf or nan" if found.failures else ", r_hat")
+    assert cells(found)[0].startswith(head)
     assert found.warnings[0] == (
-        "draws are inf or nan, or too large for a standard deviation: w.2; the posterior may be "
+        "draws are inf or nan, or too large for a standard deviation: w[1]; the posterior may be "
         "improper, as without a prior"
     )
 

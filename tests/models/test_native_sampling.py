@@ -92,7 +92,7 @@ def by_python(monkeypatch, model, **settings):
 
 def is_native(model):
     calls = Callbacks(model, 1)
-    return native_sampling.prepared(calls, {"chains": 1, "cores": 1}) is not None
+    return native_sampling.prepared(calls) is not None
 
 
 def groups(result):
@@ -111,12 +111,12 @@ def assert_same(result, expected, rtol=1e-13):
             xr.testing.assert_allclose(made[group], known[group], rtol=rtol, atol=0.0)
 
 
-@pytest.mark.parametrize("settings", [{}, {"save_warmup": False}], ids=["", "without warmup"])
+@pytest.mark.parametrize("settings", [{}, {"keep_warmup": False}], ids=["", "without warmup"])
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_are_those_of_sampling_by_python(monkeypatch, name, settings):
-    init = {"x": 2.0} if name == "flat" else None
-    expected = by_python(monkeypatch, make(name), init=init, **settings)
-    assert_same(make(name).sample(**{**SETTINGS, **settings}, init=init), expected)
+    settings |= {"inits": {"x": 2.0} if name == "flat" else None, "init_radius": 2.0}
+    expected = by_python(monkeypatch, make(name), **settings)
+    assert_same(make(name).sample(**{**SETTINGS, **settings}), expected)
 
 
 def test_draws_do_not_depend_on_the_number_of_threads():
@@ -159,52 +159,41 @@ def test_no_draws(recorded, settings):
 def test_interrupted_chains_are_cut_to_one_length():
     """A chain without draws is left out if others have some."""
 
-    def part(result, draws, warmup):
-        made = {}
-        for name, group in groups(result).items():
-            count = warmup if name.startswith("warmup") else draws
-            made[name] = group.isel(chain=[0], draw=slice(count)) if "draw" in group.dims else group
-        tree = hasattr(result, "children")
-        return type(result).from_dict(made) if tree else type(result)(**made)
+    def part(chain, draws, warmup):
+        sizes = {"posterior": draws, "sample_stats": draws, "warmup_posterior": warmup}
+        return {group: {"x": 100.0 * chain + np.arange(n)[None]} for group, n in sizes.items()}
 
     def joined(lengths, count):
-        parts = {i: part(whole, *each) for i, each in lengths.items()}
+        parts = {i: part(i, *each) for i, each in lengths.items()}
         if not isinstance(count, str):
             return joined_chains(parts, count)
         with pytest.warns(UserWarning, match=f"^Model.sample: interrupted: {count}$"):
             return joined_chains(parts, 3)
 
-    whole = parameters().sample(**SETTINGS)
-    warm = whole.warmup_posterior.sizes["draw"]
     cut = "the chains, which have up to 40 draws, are cut to the shortest, 7"
     cases = [
-        ({0: (40, warm), 1: (7, warm), 2: (20, warm)}, cut, [0, 1, 2], (7, warm)),
+        ({0: (40, 9), 1: (7, 9), 2: (20, 9)}, cut, [0, 1, 2], (7, 9)),
         (
-            {0: (40, warm), 2: (7, warm)},
+            {0: (40, 9), 2: (7, 9)},
             f"the result is without the chains 1, which .*; {cut}",
             [0, 2],
-            (7, warm),
+            (7, 9),
         ),
         (
-            {0: (40, warm), 1: (0, 5), 2: (40, warm)},
+            {0: (40, 9), 1: (0, 5), 2: (40, 9)},
             "the result is without the chains 1, which have no draws",
             [0, 2],
-            (40, warm),
+            (40, 9),
         ),
-        ({0: (0, 9), 1: (0, 5), 2: (0, warm)}, 3, [0, 1, 2], (0, 5)),
-        ({0: (40, warm), 1: (40, warm)}, 2, [0, 1], (40, warm)),
+        ({0: (0, 9), 1: (0, 5), 2: (0, 9)}, 3, [0, 1, 2], (0, 5)),
+        ({0: (40, 9), 1: (40, 9)}, 2, [0, 1], (40, 9)),
     ]
     for lengths, said, chains, (draws, warmup) in cases:
-        result = joined(lengths, said)
-        assert result.posterior.chain.values.tolist() == chains
-        for group, size in (
-            ("posterior", draws),
-            ("sample_stats", draws),
-            ("warmup_posterior", warmup),
-        ):
-            assert result[group].sizes["draw"] == size
-        expected = whole.posterior["x"].values[[0] * len(chains), :draws]
-        np.testing.assert_array_equal(result.posterior["x"].values, expected)
+        groups, numbers = joined(lengths, said)
+        assert numbers == chains
+        for group, size in (("posterior", draws), ("warmup_posterior", warmup)):
+            expected = 100.0 * np.array(chains)[:, None] + np.arange(size)
+            np.testing.assert_array_equal(groups[group]["x"], expected)
     with pytest.raises(KeyboardInterrupt):
         joined_chains({}, 2)
 
@@ -282,7 +271,9 @@ def test_error_where_the_recording_does_not_hold():
 
     count = []
     with pytest.raises(KeyError, match="later") as failure:
-        vm.Model(log_density, x=vm.real()).sample(**SETTINGS, target_accept=0.5, init={"x": 0.0})
+        vm.Model(log_density, x=vm.real()).sample(
+            **SETTINGS, target_accept=0.5, inits={"x": 0.0}, init_radius=2.0
+        )
     assert 'raise KeyError("later")' in "".join(traceback.format_exception(failure.value))
 
 
@@ -317,8 +308,10 @@ def test_values_that_are_refused_during_adaptation_only(monkeypatch):
         {"transformed_parameters": lambda x: {"t": vm.normal_lpdf(x, 0.0, -x)}},
         {"generated_quantities": quantities},
     ):
-        expected = by_python(monkeypatch, make(**settings), init={"x": -1.0})
-        assert_same(make(**settings).sample(**SETTINGS, init={"x": -1.0}), expected)
+        expected = by_python(monkeypatch, make(**settings), inits={"x": -1.0}, init_radius=2.0)
+        assert_same(
+            make(**settings).sample(**SETTINGS, inits={"x": -1.0}, init_radius=2.0), expected
+        )
 
 
 @pytest.mark.parametrize("quantities", [None, lambda t: {"z": t}])
@@ -335,7 +328,7 @@ def test_values_that_are_refused_at_draws_that_are_kept(quantities):
         generated_quantities=quantities,
     )
     with pytest.raises(vm.DomainError, match="has no logarithm"):
-        model.sample(**SETTINGS, init={"x": 3.0})
+        model.sample(**SETTINGS, inits={"x": 3.0}, init_radius=2.0)
 
 
 def test_python_is_called_where_a_value_is_not_finite(monkeypatch):
@@ -413,18 +406,11 @@ def test_models_that_go_by_python():
     assert not is_native(vm.Model(lambda: 1.0, recorded=True))
 
 
-def test_a_name_of_the_hidden_points_may_be_taken(monkeypatch):
-    def make():
-        return parameters(generated_quantities=lambda x: {"_point": x}, coords={"_point_": [1]})
-
-    assert_same(make().sample(**SETTINGS), by_python(monkeypatch, make()))
-
-
 def test_threads_have_memory_of_their_own():
     model = vm.Model(
         lambda x: -0.5 * np.sum(x**2) - np.sum(np.exp(x)), x=vm.real(50), recorded=True
     )
-    native = native_sampling.prepared(Callbacks(model, 1), {"chains": 2, "cores": 1})
+    native = native_sampling.prepared(Callbacks(model, 1))
     function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, *[ctypes.c_void_p] * 4)(
         native._data.log_density
     )

@@ -6,8 +6,8 @@ import datetime
 import re
 import sys
 import traceback
-import types
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -150,101 +150,94 @@ def test_quantities_of_other_shapes_are_refused(quantities, message):
     assert re.search(message, str(failure))
 
 
-@pytest.fixture
-def nutpie(monkeypatch):
-    """A sampler that asks for a start, and calls Python at two points, without llvmlite; it fails
-    if one is refused.
+class Sampler:
+    """A chain that asks for a start, and calls Python at two points; it fails if one is refused."""
 
-    Several chains of a model that cannot be recorded are sampled in another way, see `test_chains`.
-    """
+    given: ClassVar[list] = []
 
-    def sample(compiled, **settings):
-        ndim, make_log_density, make_expand, dtypes, shapes, names, labels = compiled
+    def __init__(self, compiled, seed, settings):
+        self.calls, self.start = compiled
+        self.given.append((seed, settings))
+
+    def wait(self, timeout):
         try:
-            labels["make_initial_point_fn"](1)
-            log_density = make_log_density()
+            self.given[-1] += (self.start(1),)
+            log_density = self.calls.make_log_density()
             for x in (-0.5, 0.5):
-                value, gradient = log_density(np.full(ndim, x))
+                value, gradient = log_density(np.full(1, x))
                 assert (value, gradient.tolist()) == (-0.125, [-x])
         except vm.DomainError as error:
             raise RuntimeError("All initialization points failed") from error
-        return make_expand(0, 0, 0)(np.full(ndim, 0.5)), dtypes, shapes, names, labels, settings
+        values = self.calls.make_expand()(np.full(1, 0.5))
+        none = np.zeros((1, 1))
+        return {
+            "posterior": {name: x[np.newaxis, np.newaxis] for name, x in values.items()},
+            "sample_stats": {"diverging": none, "step_size": none, "n_steps": none},
+        }
 
+    def cancel(self):
+        pass
+
+
+@pytest.fixture
+def nutpie(monkeypatch):
+    """A sampler without llvmlite, in place of nutpie's.
+
+    Several chains of a model that cannot be recorded are sampled in another way, see `test_chains`.
+    """
+    pytest.importorskip("nutpie._lib")
     monkeypatch.setattr("varmat.models.native_sampling.has_native", lambda: False)
-    module, compiled_pyfunc = types.ModuleType("nutpie"), types.ModuleType("nutpie.compiled_pyfunc")
-    module.sample = sample
-    compiled_pyfunc.from_pyfunc = lambda *args, **labels: (*args, labels)
-    monkeypatch.setitem(sys.modules, "nutpie", module)
-    monkeypatch.setitem(sys.modules, "nutpie.compiled_pyfunc", compiled_pyfunc)
+    monkeypatch.setattr(Callbacks, "compiled", lambda calls, start: (calls, start))
+    monkeypatch.setattr("varmat.models.chains.Chain", Sampler)
+    monkeypatch.setattr(Sampler, "given", [])
 
 
 @pytest.mark.usefixtures("nutpie")
 def test_what_the_sampler_gets():
-    coords = {"k": range(2), "of": ["a", "b"]}
-    model = vm.Model(
-        small,
-        x=vm.real(),
-        generated_quantities=quantities,
-        coords=coords,
-        dims={"replicate": ["k"]},
-    )
-    values, dtypes, shapes, names, labels, settings = model.sample(
-        10, 1, seed=3, init={"x": 0.25}, target_accept=0.9
-    )
-    assert values.keys() == {"x", "replicate"}
-    assert (names, shapes, dtypes) == (["x", "replicate"], [(), (2,)], [np.dtype(float)] * 2)
-    assert abs(labels.pop("make_initial_point_fn")(7)[0] - 0.25) < 2.0
-    assert type(labels["coords"].pop("k")) is np.ndarray  # nutpie refuses a list of numbers
-    assert labels == {"coords": {"of": ["a", "b"]}, "dims": {"replicate": ("k",)}}
-    np.testing.assert_array_equal(settings.pop("init_mean"), [0.25])
-    expected = {
-        "draws": 10,
-        "chains": 1,
-        "seed": 3,
-        "tune": 1000,
-        "cores": None,
-        "progress_bar": True,
-        "target_accept": 0.9,
-    }
-    assert settings == expected
+    model = vm.Model(small, x=vm.real(), generated_quantities=quantities)
+    result = model.sample(10, 1, seed=3, inits={"x": -3.0}, init_radius=0.5, metric="low_rank")
+    assert result.posterior["replicate"].shape == (1, 1, 2)
+    ((seed, settings, start),) = Sampler.given
+    assert seed == 3
+    assert -3.5 < start[0] < -2.5
+    expected = {"target_accept": 0.8, "max_depth": 10, "metric": "low_rank", "draws": 10}
+    assert settings == {**expected, "tune": 1000, "keep_warmup": True}
 
 
 @pytest.mark.usefixtures("nutpie")
-@pytest.mark.parametrize("dims", [{"x": "k"}, {"x": ["k"]}])
-def test_dimension_without_labels_is_counted(dims):
-    *_, labels, _ = vm.Model(lambda x: -0.5 * np.sum(x**2), x=vm.real(1), dims=dims).sample(
-        chains=1
+def test_labels_of_dates_and_dimensions_without_labels():
+    instants = [datetime.datetime(2020, 1, day, tzinfo=datetime.UTC) for day in (1, 2)]
+    model = vm.Model(
+        small,
+        x=vm.real(),
+        generated_quantities=lambda x: {"z": np.ones((2, 3))},
+        coords={"t": instants},
+        dims={"z": ["t", "k"]},
     )
-    assert labels["coords"]["k"].tolist() == [0]
-    assert labels["dims"] == {"x": ("k",)}
+    z = model.sample(chains=1).posterior["z"]
+    assert z.dims == ("chain", "draw", "t", "k")
+    assert z["k"].values.tolist() == [0, 1, 2]
+    assert z["t"].values[1] == np.datetime64("2020-01-02") or z["t"].values[1] == instants[1]
 
 
 @pytest.mark.usefixtures("nutpie")
 @pytest.mark.parametrize(
-    ("labels", "kind"),
+    ("settings", "error", "message"),
     [
-        (np.array(["2020-01-01"], "M8[D]"), "M8[ns]"),
-        ([datetime.date(2020, 1, 1)], "M8[ns]"),
-        ([datetime.datetime(2020, 1, 1)], "M8[ns]"),
-        (np.array([1], "m8[D]"), "m8[ns]"),
-        (np.array([1], np.uint8), "i8"),
-        (np.array([1.0], np.float32), "f8"),
-        ([True], "?"),
+        ({"target_acept": 0.9}, TypeError, "there is no setting target_acept: did you mean target"),
+        ({"maxdepth": 9}, TypeError, "there is no setting maxdepth: did you mean max_depth[?]"),
+        ({"qqq": 9}, TypeError, "there is no setting qqq: there are chains, check_turning, cores,"),
+        ({"metric": "dense"}, vm.DomainError, "metric is 'dense', but must be one of diag, diag_"),
+        ({"target_accept": 1.0}, vm.DomainError, "target_accept is 1.0, but must be between 0"),
+        ({"max_depth": 0}, vm.DomainError, "max_depth is 0, but must be an integer of at least 1"),
+        ({"initial_step": "a"}, TypeError, "initial_step is 'a', which nutpie refuses: argument"),
+        ({"init_radius": -1.0}, vm.DomainError, "init_radius is -1.0, but must be nonnegative fin"),
+        ({"inits": [{"x": 1.0}] * 3}, vm.ShapeError, "inits has 3 points, but must have one, or"),
     ],
 )
-def test_labels_as_nutpie_takes_them(labels, kind):
-    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": labels}).sample(chains=1)
-    assert given["coords"]["k"].dtype == np.dtype(kind)
-    np.testing.assert_array_equal(given["coords"]["k"], np.asarray(labels, kind))
-
-
-@pytest.mark.usefixtures("nutpie")
-def test_labels_that_are_strings_to_nutpie():
-    instant = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    *_, given, _ = vm.Model(small, x=vm.real(), coords={"k": ["a", 1], "t": [instant]}).sample(
-        chains=1
-    )
-    assert given["coords"] == {"k": ["a", "1"], "t": ["2020-01-01 00:00:00+00:00"]}
+def test_settings_that_do_not_exist_or_fit(settings, error, message):
+    with pytest.raises(error, match=message):
+        vm.Model(lambda x: -0.5 * x * x, x=vm.real()).sample(10, 2, **settings)
 
 
 @pytest.mark.usefixtures("nutpie")
@@ -358,9 +351,7 @@ def test_sampling_stops_with_the_error_of_a_quantity():
 
 @pytest.mark.usefixtures("nutpie")
 def test_errors_of_the_sampler_itself_are_raised(monkeypatch):
-    monkeypatch.setattr(
-        sys.modules["nutpie"], "sample", lambda compiled, **settings: {}["settings"]
-    )
+    monkeypatch.setattr(Sampler, "wait", lambda sampler, timeout: {}["settings"])
     with pytest.raises(KeyError, match="settings"):
         vm.Model(small, x=vm.real()).sample(chains=1)
 
@@ -377,7 +368,7 @@ def test_sampler_that_finds_no_start_says_so():
 @pytest.mark.usefixtures("nutpie")
 @pytest.mark.parametrize(
     ("recorded", "branches", "evaluations"),
-    [(None, False, 1), (None, True, 4), (False, False, 3), (False, True, 3), (True, False, 1)],
+    [(None, False, 1), (None, True, 5), (False, False, 3), (False, True, 3), (True, False, 1)],
 )
 def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evaluations):
     count = []

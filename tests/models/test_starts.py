@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 from models.schools import SCHOOLS
@@ -9,6 +11,7 @@ from models.small_models import broken
 
 import varmat as vm
 from varmat.models.callbacks import Callbacks
+from varmat.models.starts import Starts, starts_of
 
 
 def test_initial_point_is_one_that_the_model_accepts():
@@ -46,7 +49,9 @@ def test_start_is_around_the_centre_and_not_refused(seed):
             raise vm.DomainError("too small")
         return np.sum(np.where(x < -41.0, -np.inf, -0.5 * x**2))
 
-    point = Callbacks(vm.Model(log_density, x=vm.real(2)), 1, centre).initial_point(seed)
+    point = Callbacks(vm.Model(log_density, x=vm.real(2)), 1, Starts(centre[None])).initial_point(
+        seed
+    )
     assert point[0] >= 40.0
     assert point[1] >= -41.0
     assert np.all(np.abs(point - centre) <= 2.0)
@@ -57,7 +62,7 @@ def test_start_where_there_is_little_room():
     model = vm.Model(
         lambda x: np.sum(np.where(np.abs(x - centre) < 0.1, -x, -np.inf)), x=vm.real(50)
     )
-    assert np.all(np.abs(Callbacks(model, 1, centre).initial_point(1) - centre) < 0.1)
+    assert np.all(np.abs(Callbacks(model, 1, Starts(centre[None])).initial_point(1) - centre) < 0.1)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +98,34 @@ def test_start_of_a_model_that_fails():
     with pytest.raises(vm.DomainError):
         calls.initial_point(1)
     assert type(calls.failures[0]) is KeyError
+
+
+def test_starts_of_chains():
+    model = vm.Model(lambda x, s: -0.5 * x * x - s, x=vm.real(), s=vm.positive())
+    at = {"x": 1.0, "s": 1.0}
+    draws = {"x": np.arange(8.0).reshape(2, 4), "s": np.ones((2, 4))}
+    for inits, x in (
+        (at, [1.0, 1.0, 1.0]),
+        (np.array([1.0, 0.0]), [1.0, 1.0, 1.0]),
+        (model.optimize(at, jacobian=True), [0.0, 0.0, 0.0]),
+        ([at, np.array([2.0, 0.0]), {"x": 3.0, "s": 1.0}], [1.0, 2.0, 3.0]),
+        (np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), [1.0, 2.0, 3.0]),
+        # Not parameters, but draws: the last of each chain, then earlier ones.
+        (types.SimpleNamespace(posterior=draws), [3.0, 7.0, 2.0]),
+    ):
+        found = starts_of(model, inits, None, 3)
+        assert found.radius == 0.0
+        np.testing.assert_allclose(found.points, np.transpose([x, np.zeros(3)]), atol=1e-7)
+    assert starts_of(model, None, None, 3) == Starts(None, 2.0)
+    x = np.ones((1, 0))
+    for few, message in (
+        ({"x": x, "s": x}, "has 0 draws, but must"),
+        ({"x": x}, "has no draws of s"),
+    ):
+        with pytest.raises((vm.DomainError, TypeError), match=f"^Model.sample: inits {message}"):
+            starts_of(model, types.SimpleNamespace(posterior=few), None, 3)
+    refused = Callbacks(
+        vm.Model(lambda x: np.log(-x * x), x=vm.real()), 1, Starts(np.ones((1, 1)), 0.0)
+    )
+    with pytest.raises(vm.DomainError, match="at the start that was given the model refused"):
+        refused.initial_point(1)

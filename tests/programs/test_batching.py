@@ -19,7 +19,6 @@ from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.passes.batching import batched
-from varmat.programs.passes.sums import flattened
 from varmat.programs.run import has_native
 
 rng = np.random.default_rng(1)
@@ -73,7 +72,7 @@ def test_autoregression(monkeypatch):
             lp = lp + vm.normal_lpdf(Y[t], mu, sigma)
         return lp
 
-    program = check(f, np.full(7, 0.1), 45, monkeypatch)
+    program = check(f, np.full(7, 0.1), 100, monkeypatch)
     # The contributions to each coefficient make one inner product with data.
     assert program.counts()["matmul"] == 6
 
@@ -101,7 +100,7 @@ def test_contributions_to_shared_parameters_of_groups_are_added_up(monkeypatch):
             lp = lp + vm.normal_lpdf(Y[n], theta[group[n]], 1.5)
         return lp
 
-    check(f, np.linspace(-0.5, 0.5, 32), 20, monkeypatch)
+    check(f, np.linspace(-0.5, 0.5, 32), 31, monkeypatch)
 
 
 def test_results_collected_in_a_list(monkeypatch):
@@ -129,7 +128,7 @@ def test_small_vectors(monkeypatch):
             )
         return lp
 
-    check(f, np.linspace(-0.5, 0.5, 55), 80, monkeypatch)
+    check(f, np.linspace(-0.5, 0.5, 55), 98, monkeypatch)
 
 
 def test_windows(monkeypatch):
@@ -288,29 +287,6 @@ def test_calls_of_python_stay_in_order():
     assert calls == list(range(20))
 
 
-def accumulated(count: int) -> Program:
-    """Return the program of a chain of additions and subtractions of two arguments and
-    constants.
-    """
-    builder = Builder()
-    x, y = builder.argument(()), builder.argument(())
-    total = builder.ufunc(np.exp, x)
-    for i in range(count):
-        term = builder.ufunc(np.multiply, x, y) if i % 3 else builder.constant(float(i))
-        total = builder.ufunc(np.subtract if i % 2 else np.add, total, term)
-    return builder.program([total])
-
-
-def test_long_accumulations_are_one_sum():
-    program = flattened(accumulated(30))
-    assert len(program) < 8
-    agree(interpret(program, 1.0, 2.0), interpret(accumulated(30), 1.0, 2.0))
-
-
-def test_short_sums_stay_as_they_are_written():
-    assert flattened(accumulated(6)).counts() == accumulated(6).counts()
-
-
 # --- sums of overlapping views of one array ---
 
 
@@ -328,7 +304,7 @@ def test_sums_of_strided_windows(other, monkeypatch):
             total = total + np.sum(np.arctan(x[i : i + 3] + windows[other]))
         return total
 
-    check(f, np.cos(np.arange(26.0)), 18, monkeypatch)
+    check(f, np.cos(np.arange(26.0)), 20, monkeypatch)
 
 
 # --- random programs ---
@@ -398,7 +374,7 @@ def test_programs_of_chance(seed):
     after.verify()
     again = optimised(after)
     again.verify()
-    assert len(after) <= len(program) + 8
+    assert len(after) <= 1.1 * len(program)
     random = np.random.default_rng(seed)
     x, y = random.normal(size=12), random.normal(size=(6, 2))
     expected = interpret(program, x, y)

@@ -254,6 +254,18 @@ def test_a_sum_alone_is_no_recurrence() -> None:
     assert loops_in(recorded.program) == 0
 
 
+def test_a_recurrence_begins_with_the_first_entry() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(40):
+            x = np.sin(x) + 1.0
+        return np.sum(x)
+
+    recorded, x = vm.recorded(f, runner="numpy"), np.array([0.3, 0.7])
+    for found, true in zip(recorded(x), vm.value_and_grad(f)(x), strict=True):
+        close(found, true)
+    assert loops_in(recorded.program) == 2
+
+
 def test_a_run_ends_where_a_value_of_the_loop_is_refused() -> None:
     def f(q: Any) -> Any:
         x, total = q[0], 0.0

@@ -227,6 +227,22 @@ def test_parameters_in_structures_and_data():
     assert vm.gradient(after, ka, ke) == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize("method", ["rk45", "bdf"])
+def test_rates_may_be_written_into_an_array(method):
+    def written(t, y, th):
+        rates = vm.numpy.zeros(2)
+        rates[0], rates[1] = lotka_volterra(t, y, th)
+        return rates
+
+    def last(f):
+        return lambda th: np.sum(solver(method)(f, np.array([1.0, 0.5]), 0.0, np.array([2.0]), th))
+
+    theta = np.array([0.6, 0.3, 0.8, 0.4])
+    found, expected = (vm.value_and_grad(last(f))(theta) for f in (written, lotka_volterra))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-13)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
+
+
 def test_functions_that_branch_are_called_as_they_are():
     def f(t, y, k):
         return -k * y if y[0] > 0.5 else 0.0 * y
@@ -351,13 +367,10 @@ BAD_FOR_ONE_STEP = {
 SOLVERS = {
     "integrate_ode_rk45": ("integrate_ode_rk45", None),
     "ode_ckrk": ("ode_ckrk", None),
-    **{
-        f"{name} of {backend}": (name, backend)
-        for name in ("ode_bdf", "ode_adams")
-        for backend in ("SUNDIALS", "SciPy")
-    },
+    **{f"{name} of {backend}": (name, backend) for name in ("ode_bdf",
+        "ode_adams") for backend in ("SUNDIALS", "SciPy")},
     "dae of SUNDIALS": ("dae", "SUNDIALS"),
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -64,14 +64,11 @@ def regression(prior_scale: float = 1.0) -> Any:
     """
     return (
         lambda rng: {"beta": vm.normal_rng(0.0, 1.0, rng=rng, size=2)},
-        lambda rng, beta: vm.normal_id_glm_rng(X, 0.0, beta, 2.0, rng=rng),
-        lambda y: vm.Model(
-            lambda beta: (
-                vm.normal_lpdf(beta, 0.0, prior_scale) + vm.normal_id_glm_lpdf(y, X, 0.0, beta, 2.0)
-            ),
-            beta=vm.real(2),
-        ),
-    )
+        lambda rng,
+        beta: vm.normal_id_glm_rng(X, 0.0, beta, 2.0, rng=rng),
+        lambda y: vm.Model(lambda beta: (vm.normal_lpdf(beta, 0.0,
+            prior_scale) + vm.normal_id_glm_lpdf(y, X, 0.0, beta, 2.0)), beta=vm.real(2)),
+    )  # fmt: skip
 
 
 def test_what_is_right_passes():
@@ -118,45 +115,23 @@ def test_what_is_wrong_is_found():
 # Models with one parameter. Together they test densities, Jacobians, and random numbers of prior
 # and data.
 SINGLE: dict[str, Any] = {
-    "gamma and Poisson": (
-        lambda rng: {"rate": vm.gamma_rng(3.0, 1.0, rng=rng)},
-        lambda rng, rate: vm.poisson_rng(rate, rng=rng, size=4),
-        lambda y: vm.Model(
-            lambda rate: vm.gamma_lpdf(rate, 3.0, 1.0) + vm.poisson_lpmf(y, rate),
-            rate=vm.positive(),
-        ),
-    ),
-    "beta and negative binomial": (
-        lambda rng: {"theta": vm.beta_proportion_rng(0.4, 5.0, rng=rng)},
+    "gamma and Poisson": (lambda rng: {"rate": vm.gamma_rng(3.0, 1.0, rng=rng)}, lambda rng,
+        rate: vm.poisson_rng(rate, rng=rng, size=4),
+        lambda y: vm.Model(lambda rate: vm.gamma_lpdf(rate, 3.0, 1.0) + vm.poisson_lpmf(y, rate),
+        rate=vm.positive())),
+    "beta and negative binomial": (lambda rng: {"theta": vm.beta_proportion_rng(0.4, 5.0, rng=rng)},
         lambda rng, theta: vm.neg_binomial_2_rng(10.0 * theta, 2.0, rng=rng, size=4),
-        lambda y: vm.Model(
-            lambda theta: (
-                vm.beta_proportion_lpdf(theta, 0.4, 5.0)
-                + vm.neg_binomial_2_lpmf(y, 10.0 * theta, 2.0)
-            ),
-            theta=vm.interval(0, 1),
-        ),
-    ),
-    "skew normal and Weibull": (
-        lambda rng: {"x": vm.skew_normal_rng(1.0, 1.0, 3.0, rng=rng)},
+        lambda y: vm.Model(lambda theta: (vm.beta_proportion_lpdf(theta, 0.4,
+        5.0) + vm.neg_binomial_2_lpmf(y, 10.0 * theta, 2.0)), theta=vm.interval(0, 1))),
+    "skew normal and Weibull": (lambda rng: {"x": vm.skew_normal_rng(1.0, 1.0, 3.0, rng=rng)},
         lambda rng, x: vm.weibull_rng(2.0, np.exp(x), rng=rng, size=3),
-        lambda y: vm.Model(
-            lambda x: vm.skew_normal_lpdf(x, 1.0, 1.0, 3.0) + vm.weibull_lpdf(y, 2.0, np.exp(x)),
-            x=vm.real(),
-        ),
-    ),
-    "correlation": (
-        lambda rng: {"factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng)},
-        lambda rng, factor: vm.multi_normal_cholesky_rng(np.zeros(2), factor, rng=rng, size=5),
-        lambda y: vm.Model(
-            lambda factor: (
-                vm.lkj_corr_cholesky_lpdf(factor, 2.0)
-                + vm.multi_normal_cholesky_lpdf(y, np.zeros(2), factor)
-            ),
-            factor=vm.cholesky_corr(2),
-        ),
-    ),
-}
+        lambda y: vm.Model(lambda x: vm.skew_normal_lpdf(x, 1.0, 1.0, 3.0) + vm.weibull_lpdf(y, 2.0,
+        np.exp(x)), x=vm.real())),
+    "correlation": (lambda rng: {"factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng)}, lambda rng,
+        factor: vm.multi_normal_cholesky_rng(np.zeros(2), factor, rng=rng, size=5),
+        lambda y: vm.Model(lambda factor: (vm.lkj_corr_cholesky_lpdf(factor,
+        2.0) + vm.multi_normal_cholesky_lpdf(y, np.zeros(2), factor)), factor=vm.cholesky_corr(2))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SINGLE)

@@ -236,18 +236,8 @@ def test_table(recorder: Any) -> None:
         "2e-16",
     ] in body
     assert totals == [
-        f"{len(body)} functions",
-        "2",
-        "0",
-        "0",
-        "0",
-        "0",
-        "0",
-        "1",
-        "0",
-        "0",
-        "2e-16",
-    ]
+        f"{len(body)} functions", "2", "0", "0", "0", "0", "0", "1", "0", "0", "2e-16",
+    ]  # fmt: skip
     assert recorder.text().count("\n") == len(body) + 1
     lines = recorder.markdown().splitlines()
     assert {line.count(" | ") for line in lines} == {len(heading) - 1}
@@ -359,15 +349,12 @@ def test_a_run_in_which_a_function_and_an_extra_are_missing(
 
 
 @pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize(
-    ("reason", "fails"),
-    [
-        (MISSING, True),
-        ("ArviZ is not installed", True),
-        ("Dask is not installed", False),
-        ("this ArviZ has no InferenceData", False),
-    ],
-)
+@pytest.mark.parametrize(("reason", "fails"), [
+    (MISSING, True),
+    ("ArviZ is not installed", True),
+    ("Dask is not installed", False),
+    ("this ArviZ has no InferenceData", False),
+])  # fmt: skip
 def test_a_complete_run_fails_if_tests_of_an_extra_are_skipped(
     reason: str, fails: bool, complete: bool
 ) -> None:

@@ -32,35 +32,19 @@ def raises_for_matvar():
 
 
 WRONG_MATVAR = [
-    (
-        matvar_value_off,
-        (A,),
-        r"value with matvar and plain NumPy disagree: f\(MatVar \(3,\)\): value 0\[\d\]",
-    ),
+    (matvar_value_off, (A,),
+        r"value with matvar and plain NumPy disagree: f\(MatVar \(3,\)\): value 0\[\d\]"),
     (matvar_gradient_off, (A,), "gradient with matvar and varmat disagree.*respect to argument 0"),
-    (
-        varmat_from_matvar,
-        (A,),
-        (
-            r"the rule that with matvars only it is a MatVar disagree: f\(MatVar.*: result 0 is a "
-            r"VarMat"
-        ),
-    ),
-    (
-        varmat_from_matvar_and_scalar,
-        (A, 2.0),
-        r"only it is a MatVar disagree: f\(MatVar \(3,\), Var\): result 0 is a VarMat",
-    ),
-    (
-        matvar_from_varmat,
-        (A, B),
-        (
-            r"with a varmat among the arguments it is a VarMat disagree: f\(VarMat \(3,\), MatVar "
-            r"\(3,\)\)"
-        ),
-    ),
+    (varmat_from_matvar, (A, ),
+        (r"the rule that with matvars only it is a MatVar disagree: f\(MatVar.*: result 0 is a "
+        r"VarMat")),
+    (varmat_from_matvar_and_scalar, (A, 2.0),
+        r"only it is a MatVar disagree: f\(MatVar \(3,\), Var\): result 0 is a VarMat"),
+    (matvar_from_varmat, (A, B),
+        (r"with a varmat among the arguments it is a VarMat disagree: f\(VarMat \(3,\), MatVar "
+        r"\(3,\)\)")),
     (raises_for_matvar, (A,), "matvar and plain NumPy disagree.*raises IndexError"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -48,21 +48,14 @@ def refuse_too_late(x):
 
 
 REFUSALS = [
-    (
-        refuse_data_only,
-        r"disagree: f\(VarMat \(3,\)\): it gives a result where DomainError must be raised \(f: x",
-    ),
-    (
-        refuse_otherwise,
-        (
-            r"it raises RuntimeError \(otherwise\) and not DomainError \(f: x\[1\] is -1.3, but "
-            r"must "
-            r"be positive!\)"
-        ),
-    ),
+    (refuse_data_only,
+        r"disagree: f\(VarMat \(3,\)\): it gives a result where DomainError must be raised \(f: x"),
+    (refuse_otherwise,
+        (r"it raises RuntimeError \(otherwise\) and not DomainError \(f: x\[1\] is -1.3, but "
+        r"must be positive!\)")),
     (refuse_in_other_words, r"it says 'g: x\[1\] is -1.3, but must be positive!' and not 'f: x"),
     (refuse_too_late, r"the failed call left \['square'\] on the tape"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("check", "message"), REFUSALS, ids=[row[0].__name__ for row in REFUSALS])

@@ -70,25 +70,13 @@ def wrong_for_arrays(x):
 
 
 WRONG_VALUES = [
-    (
-        lambda x: np.exp(x) - 1.0,
-        "expm1(x)",
-        1e-10,
-        r"Var and 50-digit reference disagree: <lambda>\(1e-10\): the value is",
-    ),
-    (
-        lambda x: x * vm.value(x),
-        "x * x",
-        1.5,
-        "the derivative with respect to argument 0 is 1.5 against 3, off by 1.5",
-    ),
-    (
-        wrong_for_arrays,
-        "exp(x)",
-        1.0,
-        r"VarMat and 50-digit reference disagree: arrays of 1 points: the value\[0\] is",
-    ),
-]
+    (lambda x: np.exp(x) - 1.0, "expm1(x)", 1e-10,
+        r"Var and 50-digit reference disagree: <lambda>\(1e-10\): the value is"),
+    (lambda x: x * vm.value(x), "x * x", 1.5,
+        "the derivative with respect to argument 0 is 1.5 against 3, off by 1.5"),
+    (wrong_for_arrays, "exp(x)", 1.0,
+        r"VarMat and 50-digit reference disagree: arrays of 1 points: the value\[0\] is"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -150,88 +150,40 @@ def test_few_entries_on_the_tape() -> None:
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: tr.Lower(inf), vm.DomainError, "lb_constrain: lb is inf, but must be less than inf!"),
-    (
-        lambda: tr.LowerUpper(2.0, 1.0),
-        vm.DomainError,
-        "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!",
-    ),
-    (
-        lambda: tr.LowerUpper(0.0, [1.0, 2.0]),
-        vm.ShapeError,
-        r"ub has shape \(2,\), but must broadcast to the shape \(\)!",
-    ),
-    (
-        lambda: tr.OffsetMultiplier(0.0, -1.0, 2),
-        vm.DomainError,
-        "multiplier is -1.0, but must be positive finite!",
-    ),
+    (lambda: tr.LowerUpper(2.0, 1.0), vm.DomainError,
+        "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
+    (lambda: tr.LowerUpper(0.0, [1.0, 2.0]), vm.ShapeError,
+        r"ub has shape \(2,\), but must broadcast to the shape \(\)!"),
+    (lambda: tr.OffsetMultiplier(0.0, -1.0, 2), vm.DomainError,
+        "multiplier is -1.0, but must be positive finite!"),
     (lambda: tr.Lower("a"), TypeError, "Lower: bound 1 has dtype"),
-    (
-        lambda: tr.Simplex(0),
-        vm.DomainError,
-        "Simplex: size is 0, but must be an integer of at least 1!",
-    ),
-    (
-        lambda: tr.CovMatrix(1.5),
-        TypeError,
-        "CovMatrix: size is a float, but must be an integer of at least 1!",
-    ),
-    (
-        lambda: tr.Simplex((3,)),
-        TypeError,
-        "^Simplex: size is a tuple, but must be an integer of at least 1!$",
-    ),
-    (
-        lambda: tr.Ordered(True),
-        TypeError,
-        "^Ordered: size is a bool, but must be an integer of at least 0!$",
-    ),
-    (
-        lambda: tr.CholeskyFactorCov(3, (2,)),
-        TypeError,
-        "^CholeskyFactorCov: columns is a tuple, but must be an integer of at",
-    ),
-    (
-        lambda: tr.CholeskyFactorCov((3, 2)),
-        TypeError,
-        "^CholeskyFactorCov: rows is a tuple, but must be an integer of at least 1!",
-    ),
-    (
-        lambda: tr.CholeskyFactorCov(2, 3),
-        vm.DomainError,
-        "CholeskyFactorCov: rows is 2, but must be an integer of at least 3!",
-    ),
-    (
-        lambda: tr.Simplex(3).constrain(np.zeros(3)),
-        vm.ShapeError,
-        r"Simplex: x has shape \(3,\), but must have shape \(2,\), or",
-    ),
-    (
-        lambda: tr.Simplex(3, 2).constrain(np.zeros(3)),
-        vm.ShapeError,
-        r"have shape \(2, 2\), or be flat with 4 elements!",
-    ),
-    (
-        lambda: tr.Simplex(3).unconstrain(np.ones(2)),
-        vm.ShapeError,
-        r"Simplex: y has shape \(2,\), but must have shape \(3,\)!",
-    ),
-    (
-        lambda: tr.Simplex(2).unconstrain([0.5, 0.25]),
-        vm.DomainError,
-        r"simplex_free: sum\(Simplex variable\) is 0.75",
-    ),
-    (
-        lambda: tr.Positive().unconstrain(-1.0),
-        vm.DomainError,
-        "positive_free: Positive variable is -1.0, but must be positive!",
-    ),
-    (
-        lambda: tr.Lower([0.0, 1.0], 2).unconstrain([1.0, 0.5]),
-        vm.DomainError,
-        r"variable\[1\] is 0.5, but must be greater than or",
-    ),
-]
+    (lambda: tr.Simplex(0), vm.DomainError,
+        "Simplex: size is 0, but must be an integer of at least 1!"),
+    (lambda: tr.CovMatrix(1.5), TypeError,
+        "CovMatrix: size is a float, but must be an integer of at least 1!"),
+    (lambda: tr.Simplex((3,)), TypeError,
+        "^Simplex: size is a tuple, but must be an integer of at least 1!$"),
+    (lambda: tr.Ordered(True), TypeError,
+        "^Ordered: size is a bool, but must be an integer of at least 0!$"),
+    (lambda: tr.CholeskyFactorCov(3, (2,)), TypeError,
+        "^CholeskyFactorCov: columns is a tuple, but must be an integer of at"),
+    (lambda: tr.CholeskyFactorCov((3, 2)), TypeError,
+        "^CholeskyFactorCov: rows is a tuple, but must be an integer of at least 1!"),
+    (lambda: tr.CholeskyFactorCov(2, 3), vm.DomainError,
+        "CholeskyFactorCov: rows is 2, but must be an integer of at least 3!"),
+    (lambda: tr.Simplex(3).constrain(np.zeros(3)), vm.ShapeError,
+        r"Simplex: x has shape \(3,\), but must have shape \(2,\), or"),
+    (lambda: tr.Simplex(3, 2).constrain(np.zeros(3)), vm.ShapeError,
+        r"have shape \(2, 2\), or be flat with 4 elements!"),
+    (lambda: tr.Simplex(3).unconstrain(np.ones(2)), vm.ShapeError,
+        r"Simplex: y has shape \(2,\), but must have shape \(3,\)!"),
+    (lambda: tr.Simplex(2).unconstrain([0.5, 0.25]), vm.DomainError,
+        r"simplex_free: sum\(Simplex variable\) is 0.75"),
+    (lambda: tr.Positive().unconstrain(-1.0), vm.DomainError,
+        "positive_free: Positive variable is -1.0, but must be positive!"),
+    (lambda: tr.Lower([0.0, 1.0], 2).unconstrain([1.0, 0.5]), vm.DomainError,
+        r"variable\[1\] is 0.5, but must be greater than or"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

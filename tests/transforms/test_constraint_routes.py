@@ -201,15 +201,9 @@ def test_log_jacobian_is_that_of_the_coordinates(name: str) -> None:
 
 
 STACKED = [
-    "ordered",
-    "positive_ordered",
-    "simplex",
-    "sum_to_zero",
-    "cholesky_corr",
-    "corr_matrix",
-    "cov_matrix",
-    "cholesky_factor",
-]
+    "ordered", "positive_ordered", "simplex", "sum_to_zero", "cholesky_corr", "corr_matrix",
+    "cov_matrix", "cholesky_factor",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STACKED)

@@ -84,21 +84,13 @@ def test_jacobians_are_those_of_the_lower_triangles() -> None:
     low = np.tril_indices(3)
     strictly = np.tril_indices(4, -1)
     cases = [
-        (
-            log_volume(lambda x: vm.cov_matrix_constrain_lkj(x, 3)[low], X),
-            vm.cov_matrix_constrain_lkj(X, 3, jacobian=True)[1],
-        ),
-        (
-            log_volume(lambda z: vm.read_corr_matrix(z, 4)[strictly], Z),
-            vm.read_corr_matrix(Z, 4, jacobian=True)[1],
-        ),
-        (
-            log_volume(
-                lambda x: vm.read_cov_matrix(x[:6], x[6:])[np.tril_indices(4)], np.append(Z, SDS)
-            ),
-            vm.read_cov_matrix(Z, SDS, jacobian=True)[1],
-        ),
-    ]
+        (log_volume(lambda x: vm.cov_matrix_constrain_lkj(x, 3)[low], X),
+            vm.cov_matrix_constrain_lkj(X, 3, jacobian=True)[1]),
+        (log_volume(lambda z: vm.read_corr_matrix(z, 4)[strictly], Z),
+            vm.read_corr_matrix(Z, 4, jacobian=True)[1]),
+        (log_volume(lambda x: vm.read_cov_matrix(x[:6], x[6:])[np.tril_indices(4)],
+            np.append(Z, SDS)), vm.read_cov_matrix(Z, SDS, jacobian=True)[1]),
+    ]  # fmt: skip
     for exact, found in cases:
         assert found == pytest.approx(exact, rel=1e-12)
     both = vm.cov_matrix_constrain_lkj(STACK, 3, jacobian=True)[1]
@@ -155,73 +147,34 @@ def test_readers_recorded() -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "size": (
-        lambda: vm.cov_matrix_constrain_lkj(X[:5], 3),
-        vm.ShapeError,
-        r"cov_matrix_constrain_lkj: x has shape \(5,\), but must be a vector of size 6!",
-    ),
-    "K": (
-        lambda: vm.cov_matrix_constrain_lkj(X, -3),
-        vm.DomainError,
-        "cov_matrix_constrain_lkj: K is -3, but must be a nonneg",
-    ),
-    "asymmetric": (
-        lambda: vm.cov_matrix_free_lkj([[1.0, 0.5], [0.4, 1.0]]),
-        vm.DomainError,
-        "cov_matrix_free_lkj: Covariance matrix variable",
-    ),
-    "not square": (
-        lambda: vm.cov_matrix_free_lkj(RECTANGLE),
-        vm.ShapeError,
-        r"cov_matrix_free_lkj: y has shape \(2, 3\), but",
-    ),
-    "z": (
-        lambda: vm.read_corr_matrix([-1.0], 2),
-        vm.DomainError,
-        r"read_corr_matrix: z\[0\] is -1.0, but must be between -1 and 1!",
-    ),
-    "z size": (
-        lambda: vm.read_corr_L(Z, 3),
-        vm.ShapeError,
-        r"read_corr_L: z has shape \(6,\), but must be a vector of size 3!",
-    ),
-    "sds": (
-        lambda: vm.read_cov_L([0.5], [1.0, 0.0]),
-        vm.DomainError,
-        r"read_cov_L: sds\[1\] is 0.0, but must be positive finite!",
-    ),
-    "stacks": (
-        lambda: vm.read_cov_matrix(STACK, SDS),
-        vm.ShapeError,
-        r"read_cov_matrix: sds has shape \(4,\), but must go with z, of shape \(2, 6\)!",
-    ),
-    "sums": (
-        lambda: vm.sum_to_zero_matrix_free([[1.0, -1.0], [1.0, -1.0]]),
-        vm.DomainError,
-        (
-            r"sum_to_zero_matrix_free: sum\(column of Zero sum matrix\)\[0\] is 2.0, but must be 0 "
-            r"to "
-            r"within 1e-08!"
-        ),
-    ),
-    "sums of rows": (
-        lambda: vm.sum_to_zero_matrix_free([[1.0, 1.0], [-1.0, -1.0]]),
-        vm.DomainError,
-        r"sum_to_zero_matrix_free: sum\(row of Zero sum matrix\)\[0\] is 2.0, but must be 0",
-    ),
-    "vector": (
-        lambda: vm.sum_to_zero_matrix_constrain(X),
-        vm.ShapeError,
-        r"sum_to_zero_matrix_constrain: x has shape \(6,\), but",
-    ),
-    "empty": (
-        lambda: vm.sum_to_zero_matrix_free(np.empty((0, 2))),
-        vm.ShapeError,
-        r"sum_to_zero_matrix_free: y has shape \(0, 2\), but must be a matrix that is not empty!",
-    ),
+    "size": (lambda: vm.cov_matrix_constrain_lkj(X[:5], 3), vm.ShapeError,
+        r"cov_matrix_constrain_lkj: x has shape \(5,\), but must be a vector of size 6!"),
+    "K": (lambda: vm.cov_matrix_constrain_lkj(X, -3), vm.DomainError,
+        "cov_matrix_constrain_lkj: K is -3, but must be a nonneg"),
+    "asymmetric": (lambda: vm.cov_matrix_free_lkj([[1.0, 0.5], [0.4, 1.0]]), vm.DomainError,
+        "cov_matrix_free_lkj: Covariance matrix variable"),
+    "not square": (lambda: vm.cov_matrix_free_lkj(RECTANGLE), vm.ShapeError,
+        r"cov_matrix_free_lkj: y has shape \(2, 3\), but"),
+    "z": (lambda: vm.read_corr_matrix([-1.0], 2), vm.DomainError,
+        r"read_corr_matrix: z\[0\] is -1.0, but must be between -1 and 1!"),
+    "z size": (lambda: vm.read_corr_L(Z, 3), vm.ShapeError,
+        r"read_corr_L: z has shape \(6,\), but must be a vector of size 3!"),
+    "sds": (lambda: vm.read_cov_L([0.5], [1.0, 0.0]), vm.DomainError,
+        r"read_cov_L: sds\[1\] is 0.0, but must be positive finite!"),
+    "stacks": (lambda: vm.read_cov_matrix(STACK, SDS), vm.ShapeError,
+        r"read_cov_matrix: sds has shape \(4,\), but must go with z, of shape \(2, 6\)!"),
+    "sums": (lambda: vm.sum_to_zero_matrix_free([[1.0, -1.0], [1.0, -1.0]]), vm.DomainError,
+        (r"sum_to_zero_matrix_free: sum\(column of Zero sum matrix\)\[0\] is 2.0, but must be 0 "
+        r"to within 1e-08!")),
+    "sums of rows": (lambda: vm.sum_to_zero_matrix_free([[1.0, 1.0], [-1.0, -1.0]]), vm.DomainError,
+        r"sum_to_zero_matrix_free: sum\(row of Zero sum matrix\)\[0\] is 2.0, but must be 0"),
+    "vector": (lambda: vm.sum_to_zero_matrix_constrain(X), vm.ShapeError,
+        r"sum_to_zero_matrix_constrain: x has shape \(6,\), but"),
+    "empty": (lambda: vm.sum_to_zero_matrix_free(np.empty((0, 2))), vm.ShapeError,
+        r"sum_to_zero_matrix_free: y has shape \(0, 2\), but must be a matrix that is not empty!"),
     "identity": (lambda: vm.identity_constrain("a"), TypeError, "identity_constrain: x has dtype"),
     "identity_free": (lambda: vm.identity_free("a"), TypeError, "identity_free: y has dtype"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)

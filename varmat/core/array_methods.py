@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core import dispatch
+from varmat.core.errors import lost_derivative
 from varmat.plain_arrays import Flat, Length, is_sparse_product
 
 if TYPE_CHECKING:
@@ -202,14 +203,14 @@ class ArrayMethods:
         frame = sys._getframe(1)
         if is_sparse_product(frame):
             return np.empty((), object)
-        raise TypeError(
+        raise lost_derivative(
             f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: "
             f"{dispatch.ADVICE['array'](frame)}"
         )
 
     def _refuse_number(self) -> Operand:
         advice = dispatch.ADVICE["number"](sys._getframe(1))
-        raise TypeError(
+        raise lost_derivative(
             f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: "
             f"{advice}"
         )

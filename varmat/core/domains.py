@@ -50,7 +50,7 @@ class Domain:
         if self.quick is not None and is_array and self.quick(value):
             return
         inside = self.holds(value)
-        if inside is True or (inside.all() if type(inside) is np.ndarray else inside):
+        if inside is True or _all_hold(inside):
             return
         array = np.asarray(value)
         place = ""
@@ -60,6 +60,13 @@ class Domain:
         raise DomainError(
             f"{function}: {name}{place} is {array.item()!r}, but must be {self.phrase}!"
         )
+
+
+def _all_hold(inside: Plain) -> bool:
+    if type(inside) is np.ndarray:
+        return bool(inside.all())
+    # A symbol of a program that is being made: the run ends where it does not hold.
+    return bool(inside) if isinstance(inside, (bool, np.bool_)) else inside.require()
 
 
 positive = Domain("positive", lambda x: x > 0, lambda x: x.min() > 0)

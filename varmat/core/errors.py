@@ -69,6 +69,21 @@ class DataError(DomainError):
     is_recoverable = False
 
 
+def lost_derivative(text: str) -> TypeError:
+    """The refusal to make a plain number or array of a variable."""
+    error = TypeError(text)
+    error.remedy = True  # type: ignore[attr-defined]
+    return error
+
+
+def raise_hidden(error: ValueError) -> None:
+    """Raise the refusal that NumPy hides if a variable is assigned to an element of a plain array,
+    because it says the remedy.
+    """
+    if hasattr(error.__cause__, "remedy"):
+        raise error.__cause__ from None
+
+
 class ShapeError(ValueError):
     """The shapes of the arguments do not fit the function or each other."""
 

@@ -160,6 +160,7 @@ class Operation:
         variadic: bool,
         stacked: bool,
         native: bool,
+        linear: bool = False,
     ) -> None:
         update_wrapper(self, function, updated=())
         self.name = function.__name__
@@ -179,11 +180,10 @@ class Operation:
         self.variadic, self.stacked, self.native = variadic, stacked, native
         # The library's own are functions of their operands alone, so a recording may run them once
         # on symbols. A user's function may not be, and is called at every run.
-        self.is_traceable = (function.__module__ or "").partition(".")[0] == __name__.partition(
-            "."
-        )[0]
+        own = __name__.partition(".")[0]
+        self.is_traceable = (function.__module__ or "").partition(".")[0] == own
         self.reverse_rule: Function = self._no_rule
-        self._tangent: Any = None
+        self._tangent: Any = self._along if linear else None
         self.straight_rule: Function | None = None
         # Names of saved values that the tangent rule takes.
         self.wanted: frozenset[str] = frozenset()
@@ -204,6 +204,12 @@ class Operation:
             frozenset(inspect.signature(rule).parameters) - self.signature.parameters.keys()
         )
         return rule
+
+    def _along(self, r: Plain, *args: Operand, **settings: Setting) -> tuple[Linear, ...]:
+        """The tangent rule of a function that is linear in each operand."""
+        return tuple(
+            lambda t, i=i: self(*args[:i], t, *args[i + 1 :], **settings) for i in range(len(args))
+        )
 
     def straight(self, rule: Function) -> Function:
         """Decorator: the form that is written into programs, if the value function and the reverse
@@ -304,7 +310,12 @@ class Operation:
                 domain.check(self.name, title, value)
 
     def _general(self, args: Sequence[Operand], settings: Settings) -> Operand:
-        """Operands of other kinds: array-likes, matvars, duals."""
+        """Operands of other kinds: array-likes, matvars, duals, and symbols, of which the value is
+        traced.
+        """
+        if any(hasattr(x, "apply_row") for x in args):
+            value = self.function(*args, **settings)
+            return value.value if type(value) is Saved else value
         titles = (
             map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
         )
@@ -399,6 +410,7 @@ def operation(
     variadic: bool = False,
     stacked: bool = False,
     native: bool = False,
+    linear: bool = False,
 ) -> Callable[[Function], Operation]:
     """Make a differentiable operation of a function on plain arrays.
 
@@ -419,6 +431,9 @@ def operation(
     native : bool
         The function itself works on an object array of `Var`, which makes the matvar form
         independent of the rules.
+    linear : bool
+        The function is linear in each operand, which makes its tangent rule: the function itself,
+        with the tangent in the place of the operand. With `stacked` it accepts the leading axis.
 
     Returns
     -------
@@ -449,7 +464,7 @@ def operation(
     """
 
     def make(function: Function) -> Operation:
-        op = Operation(function, domains, variadic, stacked, native)
+        op = Operation(function, domains, variadic, stacked, native, linear)
         OPERATIONS[op.name] = op
         dispatch.SUPPORTED.update(dict.fromkeys(answers, op))
         return op

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.arena import LARGE, Arena, Mark
-from varmat.core.errors import TapeError
+from varmat.core.errors import TapeError, raise_hidden
 
 if TYPE_CHECKING:
     from varmat.core.dual import Level
@@ -196,7 +196,7 @@ def join(tape: Tape, other: Tape) -> Tape:
     # Accessing `.arena` raises if a tape was recovered.
     _ = top.arena, other.top.arena
     raise TapeError(
-        "variables of two threads meet in one operation; a variable belongs to the thread that "
+        "one operation uses variables from two threads; a variable belongs to the thread that "
         "made it"
     )
 
@@ -266,6 +266,9 @@ def nested() -> Iterator[Tape]:
     tape = open_scope()
     try:
         yield tape
+    except ValueError as error:
+        raise_hidden(error)
+        raise
     finally:
         try:
             close_scope(tape)

@@ -15,9 +15,9 @@ from varmat.core.operation import Saved
 from varmat.densities.density import Kept, density, integer_to, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
-from varmat.functions.arrays.exponentials import log_softmax, log_softmax_straight, softmax
+from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.programs.build.symbol import refuse, spread_back
+from varmat.programs.build.symbol import number, refuse, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result
@@ -191,20 +191,10 @@ def categorical_logit_lpmf(n: Operand, beta: Operand, keep: Kept) -> Result:
     if counts is None:
         return Saved(-math.inf, counts=None, logs=None)
     logs = log_softmax(beta, axis=-1)
-    return Saved(float(counts.ravel().dot(logs.ravel())), counts=counts, logs=logs)
+    return Saved(number(np.vdot(counts, logs)), counts=counts, logs=logs)
 
 
 categorical_logit_lpmf.data_domain = lambda n, beta: integer_to(beta.shape[-1])
-
-
-@categorical_logit_lpmf.straight
-def categorical_logit_straight(n: Operand, beta: Operand, keep: Kept) -> Result:
-    counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
-    if counts is None:
-        refuse()
-    logs, _ = log_softmax_straight(beta, axis=-1)
-    totals = add_reduce(counts, axis=-1, keepdims=True)
-    return np.vdot(counts, logs), lambda g: (None, lambda: g * (counts - totals * np.exp(logs)))
 
 
 @categorical_logit_lpmf.reverse
@@ -213,8 +203,9 @@ def categorical_logit_reverse(
 ) -> Result:
     def of_beta() -> Result:
         c = np.exp(logs)
-        c *= -g * add_reduce(counts, axis=-1, keepdims=True)
-        c += g * counts
+        c *= -add_reduce(counts, axis=-1, keepdims=True)
+        c += counts
+        c *= g
         return c
 
     return None, lambda: ZERO if counts is None else of_beta()

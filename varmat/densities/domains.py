@@ -6,6 +6,7 @@ gradient zero."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,26 @@ from varmat.core.domains import Domain, finite, nonnegative, positive
 from varmat.core.errors import DomainError, ShapeError
 from varmat.densities.density import not_nan
 from varmat.functions.checks import TOLERANCE, one
-from varmat.functions.linalg.lapack import cholesky_factor
+from varmat.functions.linalg.lapack import spd_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import check_lower, place_of
+from varmat.programs.build.symbol import Symbol, holds, require
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result
 
 # The derivative for an observation outside the support, and for no observation at all.
 ZERO = np.zeros(())
+
+
+def possible_value(value: Operand) -> Result:
+    """A log density that is nan only for an infinite observation, for which it is -inf, and a run
+    of a program ends.
+    """
+    if type(value) is Symbol:
+        require(np.isfinite(value))
+        return value
+    return -math.inf if value != value else float(value)
 
 
 class Scalar(Domain):
@@ -58,7 +70,7 @@ class Vector(Domain):
             raise ShapeError(
                 f"{function}: {name} has shape (), but must be a vector (or a stack of them)!"
             )
-        if not self.holds(value):
+        if not holds(self.holds(value)):
             self.explain(function, value, name)
 
 
@@ -104,6 +116,9 @@ def _explain_ordered(function: str, x: Operand, name: str) -> None:
 
 
 def _refuse_factor(function: str, x: Operand, name: str) -> None:
+    if type(x) is Symbol:
+        require(lower_factor.holds(x))
+        return
     if not np.isfinite(x).all():
         finite.check(function, name, np.tril(x))
     if not (x.diagonal() > 0).all():
@@ -139,8 +154,7 @@ square_matrix = Matrix(
 
 
 def _factor(function: str, a: Operand, name: str) -> Result:
-    check_symmetric(function, a, name)
-    return cholesky_factor(function, a, name=name)
+    return spd_factor(function, a, name=name)
 
 
 def factor_or_none(a: Operand) -> Result:
@@ -148,7 +162,7 @@ def factor_or_none(a: Operand) -> Result:
     definite.
     """
     try:
-        return _factor("", a, "")
+        return spd_factor("", a)
     except DomainError:
         return None
 

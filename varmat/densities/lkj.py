@@ -29,12 +29,10 @@ from varmat.functions.linalg.lapack import inverse_triangle, log_diagonal
 from varmat.functions.linalg.spd_solves import inverse_spd_of
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
-from varmat.functions.linalg.triangles import above, diagonal_of, half_diagonal
+from varmat.functions.linalg.triangles import add_quotients, diagonal_of, half_diagonal, tril
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
-from varmat.programs.build.expressions import applied
-from varmat.programs.build.factorisations import inverse_lower, positive_definite, triangle
-from varmat.programs.build.symbol import require, spread_back
+from varmat.programs.build.symbol import Symbol, holds, number
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result
@@ -48,29 +46,24 @@ SHAPE = ("Shape parameter", Scalar(positive_finite))
 # Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum
 # over k = 1, ..., K - 1 of log(gamma(eta + (K - 1) / 2) / gamma(eta + (K - 1 - k) / 2)) - k log(pi)
 # / 2. Each quotient of gamma functions is computed without cancellation.
-@lru_cache  # most models have the same one throughout
-def _lkj_constant(eta: float, k: int) -> float:
+def _lkj_constant(eta: Operand, k: int) -> Result:
+    # Most models have the same one throughout.
+    return _constant(eta, k) if type(eta) is Symbol else _cached_constant(float(eta), k)
+
+
+def _constant(eta: Operand, k: int) -> Result:
     half = 0.5 * np.arange(1.0, k)
-    return (
-        float(add_reduce(log_rising_factorial(eta + (half[::-1] - 0.5), half)))
-        - k * (k - 1) * QUARTER_LOG_PI
-    )
+    logarithms = log_rising_factorial(eta + (half[::-1] - 0.5), half)
+    return number(add_reduce(logarithms)) - k * (k - 1) * QUARTER_LOG_PI
+
+
+_cached_constant = lru_cache(_constant)
 
 
 def _lkj_constant_slope(eta: Operand, k: int) -> Result:
     """The derivative; differentiable."""
     half = 0.5 * np.arange(1.0, k)
     return np.sum(zeta_difference(1.0, eta + (half[::-1] - 0.5), half))
-
-
-def _lkj_straight(eta: Operand, k: int) -> tuple[Result, Result]:
-    """The constant as steps of a program, and a function without arguments that returns its
-    derivative.
-    """
-    half = 0.5 * np.arange(1.0, k)
-    start = eta + (half[::-1] - 0.5)
-    constant = np.sum(applied(log_rising_factorial, start, half)) - k * (k - 1) * QUARTER_LOG_PI
-    return constant, lambda: np.sum(applied(zeta_difference, 1.0, start, half))
 
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
@@ -121,17 +114,14 @@ def lkj_corr_cholesky_lpdf(factor: Operand, eta: Operand, keep: Kept) -> Result:
     """
     if not _is_correlation_factor(factor):
         return -math.inf
-    value = float(_powers(len(factor), eta).dot(np.log(factor.diagonal())))
-    return value + _lkj_constant(float(eta), len(factor)) if "eta" in keep else value
+    value = number(add_reduce(_powers(len(factor), eta) * np.log(factor.diagonal())))
+    return value + _lkj_constant(eta, len(factor)) if "eta" in keep else value
 
 
 def _is_correlation_factor(x: Operand) -> bool:
     norms = np.einsum("ij,ij->i", x, x)
-    return bool(
-        (x.diagonal() > 0).all()
-        and (abs(norms - 1.0) <= 2.0 * TOLERANCE).all()
-        and not x[above(len(x))].any()
-    )
+    is_factor = holds(x.diagonal() > 0) and holds(tril(x) == x)
+    return is_factor and holds(abs(norms - 1.0) <= 2.0 * TOLERANCE)
 
 
 @lru_cache
@@ -152,34 +142,16 @@ lkj_corr_cholesky_lpdf.data_domain = lambda *_: with_ones(
 )
 
 
-@lkj_corr_cholesky_lpdf.straight
-def lkj_corr_cholesky_straight(factor: Operand, eta: Operand, keep: Kept) -> Result:
-    k, diagonal = len(factor), np.diagonal(factor)
-    require(diagonal > 0.0)
-    require(abs(np.sum(np.square(factor), axis=-1) - 1.0) <= 2.0 * TOLERANCE)
-    require(triangle(factor) == factor)
-    powers, logs, (constant, slope) = _powers(k, eta), np.log(diagonal), _lkj_straight(eta, k)
-    value = np.sum(powers * logs)
-
-    def contributions(g: Adjoint) -> Result:
-        in_eta = lambda: g * (2.0 * np.sum(logs[1:]) + slope())  # noqa: E731
-        return lambda: spread_back(g * powers / diagonal, np.arange(k) * (k + 1), (k, k)), in_eta
-
-    return value + constant if "eta" in keep else value, contributions
-
-
 @lkj_corr_cholesky_lpdf.reverse
 def lkj_corr_cholesky_reverse(
     g: Adjoint, r: Operand, factor: Operand, eta: Operand, keep: Kept
 ) -> Result:
-    if r == -math.inf:
+    if type(r) is not Symbol and r == -math.inf:
         return (lambda: ZERO,) * 2
     k = len(factor)
 
     def of_factor() -> Result:
-        c = np.zeros((k, k))
-        np.divide(g * _powers(k, eta), factor.diagonal(), diagonal_of(c))
-        return c
+        return add_quotients(np.zeros((k, k)), g * _powers(k, eta), factor.diagonal())
 
     return of_factor, lambda: g * _eta_slope(factor, eta)
 
@@ -241,30 +213,14 @@ def lkj_corr_lpdf(sigma: Operand, eta: Operand, keep: Kept) -> Result:
     array([[ 1.5625,  0.    ],
            [-1.875 ,  1.5625]])
     """
-    factor = factor_or_none(sigma) if one.holds(sigma.diagonal()).all() else None
+    factor = factor_or_none(sigma) if holds(one.holds(sigma.diagonal())) else None
     if factor is None:
         return Saved(-math.inf, factor=None)
     value = 2.0 * (eta - 1.0) * log_diagonal(factor)
-    return Saved(
-        value + _lkj_constant(float(eta), len(sigma)) if "eta" in keep else value, factor=factor
-    )
+    return Saved(value + _lkj_constant(eta, len(sigma)) if "eta" in keep else value, factor=factor)
 
 
 lkj_corr_lpdf.data_domain = lambda *_: with_ones(definite_matrix, np.diagonal, "the diagonal")
-
-
-@lkj_corr_lpdf.straight
-def lkj_corr_straight(sigma: Operand, eta: Operand, keep: Kept) -> Result:
-    require(one.holds(np.diagonal(sigma)))
-    factor, (constant, slope) = positive_definite(sigma), _lkj_straight(eta, len(sigma))
-    log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
-    value = (eta - 1.0) * log_determinant
-
-    def contributions(g: Adjoint) -> Result:
-        in_sigma = lambda: triangle(2.0 * g * (eta - 1.0) * inverse_lower(factor), half=True)  # noqa: E731
-        return in_sigma, lambda: g * (log_determinant + slope())
-
-    return value + constant if "eta" in keep else value, contributions
 
 
 @lkj_corr_lpdf.reverse
@@ -274,7 +230,7 @@ def lkj_corr_reverse(
     if factor is None:
         return (lambda: ZERO,) * 2
     return (
-        lambda: half_diagonal(2.0 * g * (eta - 1.0) * inverse_triangle(factor)),
+        lambda: 2.0 * g * (eta - 1.0) * half_diagonal(inverse_triangle(factor)),
         lambda: g * (2.0 * log_diagonal(factor) + _lkj_constant_slope(eta, len(sigma))),
     )
 

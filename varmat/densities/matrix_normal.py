@@ -3,7 +3,6 @@ processes as rows."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,17 @@ from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Kept, StructuredDensity, density, not_nan
-from varmat.densities.domains import ZERO, symmetric_matrix
+from varmat.densities.domains import ZERO, possible_value, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance
 from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.checks import TOLERANCE
 from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, log_diagonal
 from varmat.functions.linalg.spd_solves import inverse_spd_of
-from varmat.functions.linalg.symmetric_arguments import symmetric, to_triangle
+from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
-from varmat.programs.build.factorisations import UNROLLED, solve_lower
-from varmat.programs.build.symbol import refuse, require
+from varmat.functions.linalg.triangles import half_triangle, mirrored
+from varmat.programs.build.symbol import number
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result
@@ -104,14 +102,14 @@ def matrix_normal_prec_lpdf(
     ]
     with np.errstate(all="ignore"):
         z = factors[0].T.dot(y - mu).dot(factors[1])
-        value = -0.5 * float(np.vdot(z, z))
+        value = -0.5 * number(np.vdot(z, z))
     if "Sigma" in keep:
         value += n * log_diagonal(factors[0])
     if "D" in keep:
         value += m * log_diagonal(factors[1])
     if "constants" in keep:
         value -= m * n * HALF_LOG_TWO_PI
-    return Saved(-math.inf if value != value else value, factors=factors, z=z)
+    return Saved(possible_value(value), factors=factors, z=z)
 
 
 def _check_matrix_shapes(y: Operand, mu: Operand, sigma: Operand, d: Operand) -> tuple[int, int]:
@@ -139,7 +137,7 @@ def matrix_normal_prec_reverse(
     factors: Operand,
     z: Operand,
 ) -> Result:
-    if r == -math.inf and not np.isfinite(y).all():
+    if is_empty(r, y):
         return (lambda: ZERO,) * 4
     (m, n), (of_rows, of_columns) = y.shape, factors
 
@@ -147,9 +145,7 @@ def matrix_normal_prec_reverse(
         return g * of_rows.dot(z).dot(of_columns.T)
 
     def in_precision(factor: Operand, half: Operand, times: int) -> Result:
-        return to_triangle(
-            0.5 * g * (times * _mirrored(inverse_triangle(factor)) - half.dot(half.T))
-        )
+        return half_triangle(g * (times * mirrored(inverse_triangle(factor)) - half.dot(half.T)))
 
     def in_rows() -> Result:
         return in_precision(of_rows, (y - mu).dot(of_columns), n)
@@ -158,10 +154,6 @@ def matrix_normal_prec_reverse(
         return in_precision(of_columns, (y - mu).T.dot(of_rows), m)
 
     return lambda: -in_mu(), in_mu, in_rows, in_columns
-
-
-def _mirrored(x: Operand) -> Result:
-    return x + np.tril(x, -1).T
 
 
 @matrix_normal_prec_lpdf.tangent
@@ -186,54 +178,6 @@ def matrix_normal_prec_tangent(
     )
 
 
-@matrix_normal_prec_lpdf.straight
-def matrix_normal_prec_straight(
-    y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: Kept
-) -> Result:
-    m, n = _check_matrix_shapes(y, mu, sigma, d)
-    if not 0 < max(m, n) <= UNROLLED or 0 in (m, n) or keep == frozenset():
-        refuse()
-    for x in (sigma, d):
-        require(np.abs(x - x.T) <= TOLERANCE)
-    factors = [np.linalg.cholesky(x) for x in (sigma, d)]
-    for factor in factors:
-        require(np.diagonal(factor) > 0.0)
-    residuals = y - mu
-    z = np.matmul(np.matmul(factors[0].T, residuals), factors[1])
-    keep = keep if keep is not None else {"Sigma", "D", "constants"}
-    value = -0.5 * np.vdot(z, z)
-    require(np.isfinite(value))
-    for name, factor, times in (("Sigma", factors[0], n), ("D", factors[1], m)):
-        if name in keep:
-            value = value + times * np.sum(np.log(np.diagonal(factor)))
-    if "constants" in keep:
-        value = value - m * n * HALF_LOG_TWO_PI
-
-    def contributions(g: Adjoint) -> Result:
-        c = g * np.matmul(np.matmul(factors[0], z), factors[1].T)
-
-        def precision(factor: Operand, half: Operand, times: int) -> Result:
-            k = np.shape(factor)[0]
-            inverse = solve_lower(factor, solve_lower(factor, np.eye(k)), transposed=True)
-            return g * (times * inverse - np.matmul(half, half.T)) * (np.tri(k) - 0.5 * np.eye(k))
-
-        return (
-            -c,
-            c if np.ndim(mu) else np.sum(c),
-            lambda: precision(factors[0], np.matmul(residuals, factors[1]), n),
-            lambda: precision(factors[1], np.matmul(residuals.T, factors[0]), m),
-        )
-
-    return value, contributions
-
-
-# --- Gaussian processes that share a covariance: row i of y is normal with the covariance Sigma /
-# w_i ---
-
-
-# With q_i = y_i inv(Sigma) y_i':
-#     log p = -sum(w q) / 2 + N sum(log w) / 2 - K log det(Sigma) / 2 - K N log(2 pi) / 2,
-#     d/dw_i = N / (2 w_i) - q_i / 2.
 def _gp(
     y: Operand,
     matrix: Operand,
@@ -248,14 +192,14 @@ def _gp(
     with np.errstate(all="ignore"):
         z = whitened(scale, y)
         q = np.einsum("ij,ij->i", z, z)
-        value = -0.5 * float(q.dot(w))
+        value = -0.5 * number(q @ w)
     if "w" in keep:
-        value += 0.5 * n * float(add_reduce(np.log(w)))
+        value += 0.5 * n * number(add_reduce(np.log(w)))
     if name in keep:
         value -= k * scale.half_log_determinant()
     if "constants" in keep:
         value -= k * n * HALF_LOG_TWO_PI
-    return Saved(-math.inf if value != value else value, scale=scale, z=z, q=q)
+    return Saved(possible_value(value), scale=scale, z=z, q=q)
 
 
 def _check_gp_shapes(
@@ -289,8 +233,8 @@ def _gp_reverse(
         return (lambda: ZERO,) * 3
     weights = w[:, None]
     return (
-        lambda: scale.pull(-g * weights * z),
-        lambda: scale.gradient(np.sqrt(weights) * z, g, len(w)),
+        lambda: -g * (weights * scale.pulled(z)),
+        lambda: scale.gradient(z, g, len(w), weights),
         lambda: 0.5 * g * (y.shape[1] / w - q),
     )
 
@@ -315,55 +259,6 @@ def _gp_tangent(
         lambda t: -np.sum(w * half_square(t)) - k * half_log_determinant(t),
         lambda t: 0.5 * np.sum((n / w - q) * t),
     )
-
-
-def _gp_straight(
-    y: Operand,
-    matrix: Operand,
-    w: Operand,
-    keep: Kept,
-    kind: type[Covariance],
-    name: str,
-    function: str,
-) -> Result:
-    k, n = _check_gp_shapes(y, matrix, w, function, kind)
-    if not 0 < n <= UNROLLED or not k or keep == frozenset():
-        refuse()
-    mask = np.tri(n)
-    require((w > 0.0) & (w < math.inf))
-    if kind is Covariance:
-        require(np.abs(matrix - matrix.T) <= TOLERANCE)
-        factor = np.linalg.cholesky(matrix)
-    else:
-        factor = matrix
-        require(matrix * (1.0 - mask) == 0.0)
-    diagonal = np.diagonal(factor)
-    require(diagonal > 0.0)
-    z = solve_lower(factor, y.T)
-    q = np.sum(z * z, axis=0)
-    keep = keep if keep is not None else {name, "w", "constants"}
-    value = -0.5 * np.vdot(q, w)
-    require(np.isfinite(value))
-    if "w" in keep:
-        value = value + 0.5 * n * np.sum(np.log(w))
-    if name in keep:
-        value = value - k * np.sum(np.log(diagonal))
-    if "constants" in keep:
-        value = value - k * n * HALF_LOG_TWO_PI
-
-    def contributions(g: Adjoint) -> Result:
-        pulled = solve_lower(factor, z, transposed=True)
-        weighted = g * (pulled * w)
-
-        def in_matrix() -> Result:
-            if kind is Cholesky:
-                return np.matmul(weighted, z.T) * mask - g * k * (np.eye(n) / diagonal)
-            inverse = solve_lower(factor, solve_lower(factor, np.eye(n)), transposed=True)
-            return (np.matmul(weighted, pulled.T) - g * k * inverse) * (mask - 0.5 * np.eye(n))
-
-        return lambda: -weighted.T, in_matrix, lambda: 0.5 * g * (n / w - q)
-
-    return value, contributions
 
 
 _DOC = """Log density of Gaussian processes that share {given}, each with a scale of its own.
@@ -437,7 +332,6 @@ def _gp_density(
     )
     made.reverse(_gp_reverse)
     made.tangent(partial(_gp_tangent, kind=kind))
-    made.straight(partial(_gp_straight, kind=kind, name=name, function=function))
     return made
 
 

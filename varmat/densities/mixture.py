@@ -9,8 +9,8 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import not_nan, probability
-from varmat.functions.arrays.exponentials import logsumexp, logsumexp_straight
-from varmat.programs.build.symbol import require
+from varmat.functions.arrays.exponentials import logsumexp
+from varmat.programs.build.symbol import Symbol, holds, number
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result
@@ -91,7 +91,9 @@ def _check(theta: Operand, **log_densities: Operand) -> None:
 
 
 def _exponent(x: Operand, total: Operand) -> Result:
-    """``x - total``, and -inf where both are -inf."""
+    """``x - total``, and -inf where both are -inf; a run of a program ends there."""
+    if type(total) is Symbol:
+        return x - total
     impossible = total == -np.inf
     return np.where(impossible, -np.inf, x - np.where(impossible, 0.0, total))
 
@@ -122,8 +124,8 @@ def log_mix_of_two(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
         # of the components.
         e = np.exp(-np.abs(d))
         result = np.maximum(first, second) + np.log1p(e)
-        if np.isfinite(result).all():
-            return Saved(result if np.ndim(result) else float(result), d=d, e=e)
+        if holds(np.isfinite(result)):
+            return Saved(result if np.ndim(result) else number(result), d=d, e=e)
         _check(theta, lp1=lp1, lp2=lp2)
         result = np.logaddexp(first, second)
         return Saved(result if np.ndim(result) else float(result), d=None, e=None)
@@ -138,7 +140,7 @@ def _two_rates(r: Operand, theta: Operand, lp1: Operand, lp2: Operand) -> Result
 def log_mix_of_two_reverse(
     g: Adjoint, r: Operand, theta: Operand, lp1: Operand, lp2: Operand, d: Operand, e: Operand
 ) -> Result:
-    if d is None or not np.all((theta > 0) & (theta < 1)):
+    if d is None or not holds((theta > 0) & (theta < 1)):
         return tuple((lambda rate=rate: g * rate) for rate in _two_rates(r, theta, lp1, lp2))
     larger = 1.0 / (1.0 + e)
     smaller, is_first = e * larger, d >= 0.0
@@ -148,28 +150,6 @@ def log_mix_of_two_reverse(
         lambda: g * first,
         lambda: g * second,
     )
-
-
-@log_mix_of_two.straight
-def log_mix_of_two_straight(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
-    require((theta > 0.0) & (theta < 1.0))
-    first, second = np.log(theta) + lp1, np.log1p(-theta) + lp2
-    d = first - second
-    e = np.exp(-np.abs(d))
-    r = np.maximum(first, second) + np.log1p(e)
-    require(np.isfinite(r))
-
-    def contributions(g: Adjoint) -> Result:
-        larger = 1.0 / (1.0 + e)
-        smaller = e * larger
-        first, second = np.where(d >= 0.0, larger, smaller), np.where(d >= 0.0, smaller, larger)
-        return (
-            lambda: g * (first / theta - second / (1.0 - theta)),
-            lambda: g * first,
-            lambda: g * second,
-        )
-
-    return r, contributions
 
 
 @log_mix_of_two.tangent
@@ -192,13 +172,6 @@ def log_mix_of_many(theta: Operand, lps: Operand) -> Result:
     _check(theta, lps=lps)
     with np.errstate(all="ignore"):
         return logsumexp(np.log(theta) + lps, axis=-1, keepdims=True)
-
-
-@log_mix_of_many.straight
-def log_mix_of_many_straight(theta: Operand, lps: Operand) -> Result:
-    require((theta > 0.0) & (theta <= 1.0))
-    r, _ = logsumexp_straight(np.log(theta) + lps, axis=-1, keepdims=True)
-    return r, lambda g: (lambda: g * np.exp(lps - r), lambda: g * _share(theta, lps - r))
 
 
 @log_mix_of_many.reverse

@@ -21,22 +21,15 @@ from varmat.core.domains import Domain, finite, positive
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, Density, Kept, density, not_nan, possible
-from varmat.densities.domains import ZERO, Scalar, lower_factor
-from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale
+from varmat.densities.domains import ZERO, Scalar, lower_factor, possible_value
+from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale, weighted
 from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
-from varmat.programs.build.expressions import applied
-from varmat.programs.build.factorisations import (
-    inverse_lower,
-    positive_definite,
-    solve_lower,
-    triangle,
-)
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import Symbol, number
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Operand, Plain, Result
@@ -72,18 +65,25 @@ def whitened(scale: Operand, rows: Operand) -> Result:
 
 
 def parts(
-    g: float, y: Operand, mu: Operand, scale: Operand, weighted: Operand, shape: tuple[int, ...]
+    g: float,
+    y: Operand,
+    mu: Operand,
+    scale: Operand,
+    z: Operand,
+    shape: tuple[int, ...],
+    w: Operand = None,
 ) -> Result:
-    """The contributions to `y` and `mu`, from whitened residuals times the weights of the
+    """The contributions to `y` and `mu`, from whitened residuals and the weights of the
     observations.
     """
 
     def of(x: Operand, g: float) -> Result:
-        # If all observations share an argument, sum before the solve.
-        if weighted.ndim > 1 and np.ndim(x) < 2:
-            return scale.pull(g * add_reduce(weighted, axis=0, keepdims=True)).reshape(-1)
-        c = g * scale.pulled(weighted)
-        return c if weighted.ndim == 1 else c.reshape(shape)
+        # If all observations share an argument, sum before the solve. In a program the solve is
+        # that for the matrix.
+        if z.ndim > 1 and np.ndim(x) < 2 and type(z) is not Symbol:
+            return scale.pull(g * add_reduce(weighted(w, z), axis=0, keepdims=True)).reshape(-1)
+        c = g * weighted(w, scale.pulled(z))
+        return c if z.ndim == 1 else c.reshape(shape)
 
     return lambda: of(y, -g), lambda: of(mu, g)
 
@@ -92,7 +92,11 @@ below_infinity = Domain("below infinity", lambda x: x != math.inf)
 
 
 def is_empty(r: Operand, d: Operand) -> bool:
-    """Whether the gradient is zero: there is no observation, or an infinite one."""
+    """Whether the gradient is zero: there is no observation, or an infinite one, at which runs of
+    programs end.
+    """
+    if type(r) is Symbol:
+        return False
     return not np.size(d) or (not is_held(possible, r) and not np.isfinite(plain(d)).all())
 
 
@@ -105,9 +109,12 @@ class Form(NamedTuple):
     arguments: dict[str, tuple[str, Domain]]
 
     def check(self, *values: Operand) -> None:
-        """Raise an error for arguments outside their domains."""
+        """Raise an error for arguments outside their domains. A run of a program ends where the
+        value is not finite, and so where elements are not.
+        """
         for (title, domain), x in zip(self.arguments.values(), values, strict=True):
-            domain.check(self.function, title, x)
+            if type(x) is not Symbol or domain not in (not_nan, finite):
+                domain.check(self.function, title, x)
 
 
 def _is_one(y: Operand, mu: Operand, matrix: Operand) -> bool:
@@ -140,19 +147,21 @@ def _normal(y: Operand, mu: Operand, matrix: Operand, keep: Kept, form: Form) ->
             n = math.prod(d.shape[:-1])
         scale = kind(form.function, matrix, n)
         z = scale.whiten(d) if one else whitened(scale, d.reshape(n, k))
-        value = -0.5 * float(np.vdot(z, z))
+        value = -0.5 * number(np.vdot(z, z))
         if form.name in keep:
             value -= n * scale.half_log_determinant()
-    if one and not math.isfinite(value):
+    is_traced = type(value) is Symbol
+    if one and not (is_traced or math.isfinite(value)):
         form.check(y, mu, matrix)
-    elif one and kind is Cholesky and not (form.name in keep and np.count_nonzero(z) == k):
+    elif (one and kind is Cholesky) and (
+        is_traced or not (form.name in keep and np.count_nonzero(z) == k)
+    ):
         # A bad factor makes the value infinite or nan, unless it meets a zero or the determinant is
         # dropped.
         lower_factor.check(form.function, kind.title, matrix)
     if "constants" in keep:
         value -= d.size * HALF_LOG_TWO_PI
-    # Only an infinite observation can give nan here, and its density is zero.
-    return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d)
+    return Saved(possible_value(value), scale=scale, z=z, d=d)
 
 
 def _normal_reverse(
@@ -166,80 +175,11 @@ def _normal_reverse(
     z: Operand,
     d: Operand,
 ) -> Result:
-    if not (math.isfinite(r) and d.size) and is_empty(r, d):
+    if not (type(r) is float and math.isfinite(r) and d.size) and is_empty(r, d):
         return (lambda: ZERO,) * 3
     return *parts(g, y, mu, scale, z, d.shape), lambda: scale.gradient(
         z, g, 1 if z.ndim == 1 else len(z)
     )
-
-
-class Columns:
-    """The parts of the densities as steps of a program. One observation is a vector, several are
-    the columns of a matrix.
-    """
-
-    def __init__(self, y: Operand, mu: Operand, matrix: Operand, kind: type[Covariance]) -> None:
-        self.matrix, self.kind, self.k = matrix, kind, np.shape(matrix)[-1]
-        d = y - mu
-        if not np.size(d) or np.shape(d)[-1] != self.k:
-            refuse()
-        self.shape, self.n = np.shape(d), np.size(d) // self.k
-        self.d = d if len(self.shape) == 1 else np.reshape(d, (self.n, self.k)).T
-        if not issubclass(kind, Cholesky):
-            self.factor = positive_definite(matrix)
-        else:
-            self.factor = matrix
-            require(lower_factor.holds(matrix))
-        self.z = self.factor.T @ self.d if kind is Precision else solve_lower(self.factor, self.d)
-
-    def half_log_determinant(self) -> Result:
-        return self.kind.sign * self.n * np.sum(np.log(np.diagonal(self.factor)))
-
-    def partials(self, w: Operand = 1.0) -> Result:
-        """Minus the derivative with respect to the residuals, and that with respect to the matrix.
-
-        Observations are weighted. The second is a function without arguments, called only if the
-        matrix is a variable."""
-        p = (
-            self.factor @ self.z
-            if self.kind is Precision
-            else solve_lower(self.factor, self.z, transposed=True)
-        )
-        weighted = w * p
-
-        def in_matrix() -> Result:
-            if self.kind is Cholesky:
-                return triangle(_outer(weighted, self.z)) - self.n * np.eye(self.k) / np.diagonal(
-                    self.factor
-                )
-            squares = -_outer(w * self.d, self.d) if self.kind is Precision else _outer(weighted, p)
-            return triangle(
-                squares - self.kind.sign * self.n * inverse_lower(self.factor), half=True
-            )
-
-        return np.reshape(weighted.T, self.shape), in_matrix
-
-
-def _outer(x: Operand, y: Operand) -> Result:
-    return x[:, None] * y if np.ndim(x) == 1 else x @ y.T
-
-
-def _normal_straight(
-    y: Operand, mu: Operand, matrix: Operand, keep: Kept, kind: type[Covariance], name: str
-) -> Result:
-    columns = Columns(y, mu, matrix, kind)
-    value = -0.5 * np.vdot(columns.z, columns.z)
-    if name in keep:
-        value = value - columns.half_log_determinant()
-    if "constants" in keep:
-        value = value - columns.n * columns.k * HALF_LOG_TWO_PI
-    require(np.isfinite(value))
-
-    def contributions(g: Adjoint) -> Result:
-        in_mu, in_matrix = columns.partials()
-        return lambda: -g * in_mu, lambda: g * in_mu, lambda: g * in_matrix()
-
-    return value, contributions
 
 
 def _normal_tangent(
@@ -268,61 +208,23 @@ def _student(y: Operand, nu: float, mu: Operand, matrix: Operand, keep: Kept, fo
     form.check(y, nu, mu, matrix)
     k = len(matrix)
     d = residuals(form.function, y, mu, form.kind.title, k)
-    n = math.prod(d.shape[:-1])
+    n, heavy = math.prod(d.shape[:-1]), is_held(below_infinity, nu)
     scale = form.kind(form.function, matrix, n)
     with np.errstate(all="ignore"):
         z = whitened(scale, d.reshape(n, k))
         q = np.einsum("ij,ij->i", z, z)
-        value = -0.5 * float(
-            add_reduce(q) if nu == math.inf else (nu + k) * add_reduce(np.log1p(q / nu))
-        )
+        value = -0.5 * ((nu + k) * add_reduce(np.log1p(q / nu)) if heavy else add_reduce(q))
     if "nu" in keep:
         value += n * (
-            -0.5 * k * LOG_TWO
-            if nu == math.inf
-            else log_rising_factorial(0.5 * nu, 0.5 * k) - 0.5 * k * math.log(nu)
+            log_rising_factorial(0.5 * nu, 0.5 * k) - 0.5 * k * np.log(nu)
+            if heavy
+            else -0.5 * k * LOG_TWO
         )
     if form.name in keep:
         value -= n * scale.half_log_determinant()
     if "constants" in keep:
         value -= d.size * HALF_LOG_PI
-    return Saved(-math.inf if value != value else value, scale=scale, z=z, d=d, q=q)
-
-
-def _student_straight(
-    y: Operand,
-    nu: Operand,
-    mu: Operand,
-    matrix: Operand,
-    keep: Kept,
-    kind: type[Covariance],
-    name: str,
-) -> Result:
-    require((nu > 0.0) & (nu < math.inf))
-    columns = Columns(y, mu, matrix, kind)
-    n, k = columns.n, columns.k
-    q = np.sum(np.square(columns.z), axis=0)
-    value = -0.5 * (nu + k) * np.sum(np.log1p(q / nu))
-    if "nu" in keep:
-        value = value + n * (
-            applied(log_rising_factorial, 0.5 * nu, 0.5 * k) - 0.5 * k * np.log(nu)
-        )
-    if name in keep:
-        value = value - columns.half_log_determinant()
-    if "constants" in keep:
-        value = value - n * k * HALF_LOG_PI
-    require(np.isfinite(value))
-
-    def contributions(g: Adjoint) -> Result:
-        in_mu, in_matrix = columns.partials((nu + k) / (nu + q))
-
-        def in_nu() -> Result:
-            each = (q - k) / (nu + q) - np.log1p(q / nu)
-            return g * 0.5 * (np.sum(each) + n * applied(zeta_difference, 1.0, 0.5 * nu, 0.5 * k))
-
-        return lambda: -g * in_mu, in_nu, lambda: g * in_mu, lambda: g * in_matrix()
-
-    return value, contributions
+    return Saved(possible_value(value), scale=scale, z=z, d=d, q=q)
 
 
 # The gradients are those of the normal density with observations weighted by w = (nu + K) / (nu +
@@ -343,14 +245,9 @@ def _student_reverse(
     if is_empty(r, d):
         return (lambda: ZERO,) * 4
     k = len(matrix)
-    w = np.ones((len(q), 1)) if nu == math.inf else ((nu + k) / (nu + q))[:, None]
-    of_y, of_mu = parts(g, y, mu, scale, w * z, d.shape)
-    return (
-        of_y,
-        lambda: g * _nu_slope(nu, q, k),
-        of_mu,
-        lambda: scale.gradient(np.sqrt(w) * z, g, len(q)),
-    )
+    w = ((nu + k) / (nu + q))[:, None] if is_held(below_infinity, nu) else None
+    of_y, of_mu = parts(g, y, mu, scale, z, d.shape, w)
+    return (of_y, lambda: g * _nu_slope(nu, q, k), of_mu, lambda: scale.gradient(z, g, len(q), w))
 
 
 def _nu_slope(nu: Operand, q: Operand, k: int) -> Result:
@@ -518,9 +415,6 @@ def multivariate(
     made.operation.domains = {}  # The value function checks its arguments itself, where it must.
     made.reverse(family.reverse)
     made.tangent(partial(family.tangent, kind=kind))
-    made.straight(
-        partial(_normal_straight if family is NORMAL else _student_straight, kind=kind, name=name)
-    )
     return made
 
 

@@ -91,8 +91,9 @@ class Traced:
         # is computed once.
         self._sums: dict[Value, Value] = {}
         quick = density.quick
+        data = {name: program.data.get(id(v), v) for name, v in values.items()}
         if quick is not None and (
-            not quick.fits_in(values) or (quick.number is not None and values[quick.number].shape)
+            not quick.fits_in(data) or (quick.number is not None and values[quick.number].shape)
         ):
             quick = None
         if quick is not None:

@@ -15,13 +15,22 @@ from varmat.functions.linalg.lapack import (
     lapack,
     log_diagonal,
     lower_outer,
+    outer,
     triangular_solve,
 )
 from varmat.functions.linalg.spd_solves import inverse_spd_of
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
-from varmat.functions.linalg.triangles import clear_above, diagonal_of, half_diagonal, triangle_mask
+from varmat.functions.linalg.triangles import (
+    add_quotients,
+    clear_above,
+    diagonal_of,
+    half_diagonal,
+    half_triangle,
+    triangle_mask,
+)
 from varmat.functions.linalg.triangular_solves import solve_triangular
+from varmat.programs.build.symbol import Symbol
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Plain, Result
@@ -40,7 +49,7 @@ class Covariance:
         self.factor = self.factorise(function, matrix)
         self.inverse: np.ndarray | None = None
         self._pulled: tuple[Plain, Plain] = (None, None)
-        if rows > 2 * len(matrix) > 0:
+        if rows > 2 * len(matrix) > 0 and type(self.factor) is not Symbol:
             # Fortran sees the transpose, and does not read above the diagonal.
             self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)
 
@@ -48,7 +57,7 @@ class Covariance:
         return cholesky_factor(function, matrix, name=self.title)
 
     def half_log_determinant(self) -> float:
-        return self.sign * float(log_diagonal(self.factor))
+        return self.sign * log_diagonal(self.factor)
 
     def solve(self, rows: Operand, trans: bool = False) -> Result:
         """Solve with the factor, or its transpose, for each row or for a single vector."""
@@ -75,13 +84,15 @@ class Covariance:
 
     # With S = L L^T and d = L z this is the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T
     # - 1) inv(L) / 2.
-    def gradient(self, z: Operand, g: float, n: int) -> Result:
-        """The derivative of the log density with respect to the matrix, times g."""
+    def gradient(self, z: Operand, g: float, n: int, w: Operand = None) -> Result:
+        """The derivative of the log density with respect to the matrix, times g, where rows have
+        weights `w`.
+        """
         if self.inverse is None:
-            return folded(self.factor, self.pulled(z), g, n)
-        middle = z.T.dot(z)
+            return folded(self.factor, self.pulled(z), g, n, w)
+        middle = z.T.dot(weighted(w, z))
         diagonal_of(middle)[...] -= n
-        return half_diagonal(clear_above(g * self.inverse.T.dot(middle.dot(self.inverse))))
+        return half_triangle(g * self.inverse.T.dot(middle.dot(self.inverse)))
 
     @staticmethod
     def tangent(matrix: Operand, d: Operand, factor: Operand) -> Result:
@@ -112,16 +123,13 @@ class Cholesky(Covariance):
         return matrix
 
     # This is the sum of inv(L)^T z z^T - 1 / diag(L).
-    def gradient(self, z: Operand, g: float, n: int) -> Result:
-        if z.ndim == 1:
-            c = lower_outer(self.pulled(z), z, g)
-        elif self.inverse is None:
-            c = lower_outer(g * self.pulled(z).T, z.T)
+    def gradient(self, z: Operand, g: float, n: int, w: Operand = None) -> Result:
+        rows = weighted(w, z)
+        if self.inverse is None:
+            c = lower_outer(self.pulled(z).T, rows.T, g)
         else:
-            c = clear_above(self.inverse.T.dot(g * z.T.dot(z)))
-        diagonal = diagonal_of(c)
-        np.subtract(diagonal, g * n / self.factor.diagonal(), diagonal)
-        return c
+            c = clear_above(self.inverse.T.dot(g * z.T.dot(rows)))
+        return add_quotients(c, -g * n, self.factor.diagonal())
 
     @staticmethod
     def tangent(matrix: Operand, d: Operand, factor: Operand) -> Result:
@@ -155,7 +163,7 @@ class Precision(Covariance):
     def pull(self, z: Operand) -> Result:
         return z.dot(self.factor.T)
 
-    def gradient(self, z: Operand, g: float, n: int) -> Result:
+    def gradient(self, z: Operand, g: float, n: int, w: Operand = None) -> Result:
         return folded(self.factor, self.residuals, -g, n)
 
     @staticmethod
@@ -168,10 +176,18 @@ class Precision(Covariance):
         )
 
 
-def folded(factor: Operand, rows: Operand, g: float, n: int) -> Result:
-    """Half of ``g (rows.T @ rows - n inv(L @ L.T))``, folded onto the lower triangle. A vector is a
-    single row.
+def weighted(w: Operand, rows: Operand) -> Result:
+    return rows if w is None else w * rows
+
+
+def folded(factor: Operand, rows: Operand, g: float, n: int, w: Operand = None) -> Result:
+    """Half of ``g (rows.T @ (w * rows) - n inv(L @ L.T))``, folded onto the lower triangle. A
+    vector is a single row.
     """
+    if type(factor) is Symbol:
+        squares = outer(weighted(w, rows).T, rows.T) - n * inverse_triangle(factor)
+        return g * half_triangle(squares)
+    rows = rows if w is None else np.sqrt(w) * rows
     # This works in place: the other triangle keeps its zeros.
     c = inverse_triangle(factor)
     if rows.ndim == 1:

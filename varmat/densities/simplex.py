@@ -18,8 +18,7 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import digamma, zeta_difference
-from varmat.programs.build.expressions import applied
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import Symbol, holds, number, refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Plain, Result
@@ -61,7 +60,9 @@ def repeats(shape: tuple[int, ...], x: Operand) -> float:
 
 
 def log_products(n: Operand, theta: Operand) -> Result:
-    """``n log(theta)``, and zero where n is zero, for plain arrays that broadcast."""
+    """``n log(theta)``, and zero where n is zero."""
+    if type(theta) is Symbol:
+        return np.where(n == 0.0, 0.0, n * np.log(theta))
     n, theta = np.broadcast_arrays(n, theta)
     some = n != 0
     with np.errstate(divide="ignore"):
@@ -122,44 +123,25 @@ def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: Kept) -> Result:
     array([2., 4.])
     """
     shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)
-    if not simplex.holds(theta):
+    if not holds(simplex.holds(theta)):
         return Saved(-math.inf, logs=None)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(theta)
         if alpha.ndim == 1:
             logs = add_reduce(logs.reshape(-1, len(alpha)), axis=0)
-        value = float(add_reduce((alpha - 1.0) * logs, None))
-        if value != value:  # zero times the logarithm of zero is nan
-            value = float(add_reduce(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs), None))
+        products = (alpha - 1.0) * logs
+        value = number(add_reduce(products, None))
+        if type(value) is Symbol or value != value:  # zero times the logarithm of zero is nan
+            value = number(add_reduce(np.where(alpha == 1.0, 0.0, products), None))
     if "alpha" in keep:
         constant = add_reduce(gammaln(add_reduce(alpha, axis=-1)), None) - add_reduce(
             gammaln(alpha), None
         )
-        value += repeats(shape, alpha) * float(constant)
+        value += repeats(shape, alpha) * number(constant)
     return Saved(value, logs=logs)
 
 
 dirichlet_lpdf.data_domain = lambda theta, alpha: simplex
-
-
-@dirichlet_lpdf.straight
-def dirichlet_straight(theta: Operand, alpha: Operand, keep: Kept) -> Result:
-    shape = check_shapes("dirichlet_lpdf", "probabilities", theta, "prior sample sizes", alpha)
-    require(simplex.holds(theta))
-    logs, totals = np.log(theta), np.sum(alpha, axis=-1, keepdims=True)
-    value = np.sum(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * logs))
-    if "alpha" in keep:
-        value = value + repeats(shape, alpha) * (
-            np.sum(applied(gammaln, totals)) - np.sum(applied(gammaln, alpha))
-        )
-
-    def contributions(g: Adjoint) -> Result:
-        return (
-            lambda: g * ratios(alpha - 1.0, theta),
-            lambda: g * (logs + (applied(digamma, totals) - applied(digamma, alpha))),
-        )
-
-    return value, contributions
 
 
 @dirichlet_lpdf.reverse
@@ -238,7 +220,7 @@ def multinomial_lpmf(n: Operand, theta: Operand, keep: Kept) -> Result:
     )
     if not _are_counts(n):
         return -math.inf
-    value = float(add_reduce(log_products(n, theta), None))
+    value = number(add_reduce(log_products(n, theta), None))
     return value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value
 
 
@@ -251,19 +233,6 @@ def _log_arrangements(n: Operand) -> float:
 
 def _are_counts(n: Operand) -> bool:
     return bool(((n >= 0) & (n == np.floor(n)) & (n < np.inf)).all())
-
-
-@multinomial_lpmf.straight
-def multinomial_straight(n: Operand, theta: Operand, keep: Kept) -> Result:
-    if not _are_counts(n):
-        refuse()
-    shape = check_shapes("multinomial_lpmf", "", n, "", theta)
-    value = np.sum(np.where(n == 0.0, 0.0, n * np.log(theta)))
-    if "constants" in keep:
-        value = value + repeats(shape, n) * float(
-            np.sum(gammaln(np.sum(n, axis=-1) + 1.0)) - np.sum(gammaln(n + 1.0))
-        )
-    return value, lambda g: (None, lambda: g * ratios(n, theta))
 
 
 @multinomial_lpmf.reverse

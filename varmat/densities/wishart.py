@@ -37,16 +37,9 @@ from varmat.functions.linalg.spd_solves import inverse_spd_of
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_diagonal
-from varmat.functions.special.gamma_functions import gammaln, lmgamma
+from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.zeta_functions import digamma
-from varmat.programs.build.expressions import applied
-from varmat.programs.build.factorisations import (
-    inverse_lower,
-    positive_definite,
-    solve_lower,
-    triangle,
-)
-from varmat.programs.build.symbol import require
+from varmat.programs.build.symbol import number
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result
@@ -71,7 +64,7 @@ def _wishart(w: Operand, nu: float, s: Operand, keep: Kept, function: str, sign:
             f"parameter, {s.shape}!"
         )
     title, _ = DEGREES
-    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(
+    Domain(f"finite and greater than {k - 1}", lambda x: (x > k - 1) & (x < math.inf)).check(
         function, title, nu
     )
     factors = factor_or_none(w), cholesky_factor(function, s, name="scale parameter")
@@ -82,56 +75,14 @@ def _wishart(w: Operand, nu: float, s: Operand, keep: Kept, function: str, sign:
     half_w, half_s = map(log_diagonal, factors)
     value = 0.0
     if keep & {"W", "S"}:
-        value -= 0.5 * float(root.ravel().dot(root.ravel()))
+        value -= 0.5 * number(np.vdot(root, root))
     if keep & {"W", "nu"}:
         value += (sign * nu - k - 1.0) * half_w
     if keep & {"S", "nu"}:
         value -= sign * nu * half_s
     if "nu" in keep:
-        value -= nu * k * HALF_LOG_TWO + (lmgamma(k, 0.5 * nu) if k else 0.0)
+        value -= nu * k * HALF_LOG_TWO + log_multigamma(k, nu)
     return Saved(value, factors=factors, root=root)
-
-
-def _wishart_straight(w: Operand, nu: Operand, s: Operand, keep: Kept, sign: float) -> Result:
-    k = len(s)
-    require((nu > k - 1.0) & (nu < math.inf))
-    factors = positive_definite(w), positive_definite(s)
-    m, p = factors if sign > 0 else factors[::-1]
-    root = solve_lower(p, m)
-    half_w, half_s = (np.sum(np.log(np.diagonal(x))) for x in factors)
-    value = -0.5 * np.vdot(root, root) if keep & {"W", "S"} else 0.0
-    if keep & {"W", "nu"}:
-        value = value + (sign * nu - k - 1.0) * half_w
-    if keep & {"S", "nu"}:
-        value = value - sign * nu * half_s
-    if "nu" in keep:
-        value = (
-            value
-            - nu * k * HALF_LOG_TWO
-            - k * (k - 1) * QUARTER_LOG_PI
-            - np.sum(applied(gammaln, 0.5 * (nu - np.arange(k))))
-        )
-
-    def contributions(g: Adjoint) -> Result:
-        def of_m() -> Result:
-            return triangle(
-                g * (_power_of_m(nu, k, sign) * inverse_lower(m) - inverse_lower(p)), half=True
-            )
-
-        def of_p() -> Result:
-            x = solve_lower(p, root, transposed=True)
-            return triangle(g * (x @ x.T - _power_of_p(nu, k, sign) * inverse_lower(p)), half=True)
-
-        def of_nu() -> Result:
-            return g * (
-                sign * (half_w - half_s)
-                - k * HALF_LOG_TWO
-                - 0.5 * np.sum(applied(digamma, 0.5 * (nu - np.arange(k))))
-            )
-
-        return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
-
-    return value, contributions
 
 
 def _wishart_reverse(
@@ -151,8 +102,8 @@ def _wishart_reverse(
     m, p = factors if sign > 0 else factors[::-1]
 
     def of_m() -> Result:
-        return half_diagonal(
-            g * (_power_of_m(nu, k, sign) * inverse_triangle(m) - inverse_triangle(p))
+        return g * half_diagonal(
+            _power_of_m(nu, k, sign) * inverse_triangle(m) - inverse_triangle(p)
         )
 
     def of_p() -> Result:
@@ -176,6 +127,12 @@ def _power_of_m(nu: Operand, k: int, sign: float) -> Result:
 def _power_of_p(nu: Operand, k: int, sign: float) -> Result:
     """Twice the power of the determinant of P, which divides."""
     return nu if sign > 0 else nu + k + 1.0
+
+
+def log_multigamma(k: int, nu: Operand) -> Result:
+    """The logarithm of the multivariate gamma function of ``nu / 2``."""
+    logarithms = gammaln(0.5 * (nu - np.arange(k)))
+    return k * (k - 1) * QUARTER_LOG_PI + number(np.sum(logarithms))
 
 
 def nu_slope(log_ratio: Operand, nu: Operand, k: int) -> Result:
@@ -310,4 +267,3 @@ for _density, _sign in ((wishart_lpdf, 1.0), (inv_wishart_lpdf, -1.0)):
     _density.data_domain = lambda *_: definite_matrix
     _density.reverse(partial(_wishart_reverse, sign=_sign))
     _density.tangent(partial(_wishart_tangent, sign=_sign))
-    _density.straight(partial(_wishart_straight, sign=_sign))

@@ -16,16 +16,14 @@ from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import Kept, StructuredDensity, density, possible
-from varmat.densities.domains import ZERO, lower_factor, lower_matrix, square_matrix
+from varmat.densities.domains import ZERO, lower_factor, lower_matrix, possible_value, square_matrix
 from varmat.densities.sources import references
-from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, QUARTER_LOG_PI, nu_slope
+from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, log_multigamma, nu_slope
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
-from varmat.functions.linalg.triangles import above, clear_above, diagonal_of, triangle_mask, tril
+from varmat.functions.linalg.triangles import add_quotients, clear_above, triangle_mask, tril
 from varmat.functions.linalg.triangular_solves import solve_triangular
-from varmat.functions.special.gamma_functions import lmgamma
-from varmat.programs.build.factorisations import UNROLLED, solve_lower
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import holds, number
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Result
@@ -53,20 +51,14 @@ def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
             f"{function}: {_OBSERVATION} has shape {y.shape}, but must have that of {_SCALE}, "
             f"{s.shape}!"
         )
-    Domain(f"finite and greater than {k - 1}", lambda x: k - 1 < x < math.inf).check(
+    Domain(f"finite and greater than {k - 1}", lambda x: (x > k - 1) & (x < math.inf)).check(
         function, DEGREES[0], nu
     )
     return k
 
 
 def _log_density(
-    k: int,
-    nu: Operand,
-    squares: Operand,
-    logs: Operand,
-    keep: Kept,
-    normaliser: Operand,
-    sign: float,
+    k: int, nu: Operand, squares: Operand, logs: Operand, keep: Kept, sign: float
 ) -> Result:
     """The log density, from the sum of squares and the log diagonals of Y and S."""
     value = (
@@ -75,7 +67,7 @@ def _log_density(
         - np.vdot(np.arange(1.0, k + 1.0), logs[0])
     )
     if "nu" in keep:
-        value = value - nu * k * HALF_LOG_TWO - normaliser(nu)
+        value = value - nu * k * HALF_LOG_TWO - log_multigamma(k, nu)
     # as in Stan, which never drops the constant of the inverse distribution
     if "constants" in keep or sign < 0.0:
         value = value + k * 2.0 * HALF_LOG_TWO
@@ -84,21 +76,13 @@ def _log_density(
 
 def _value(y: Operand, nu: float, s: Operand, keep: Kept, function: str, sign: float) -> Result:
     k = _check(function, y, nu, s)
-    if not (y.diagonal() > 0).all() or y[above(k)].any() or not np.isfinite(y).all():
+    if not (holds(y.diagonal() > 0) and holds(tril(y) == y) and holds(np.isfinite(y))):
         return Saved(-math.inf, root=None)
     m, p = (y, s) if sign > 0 else (s, y)
     root = triangular_solve(p, m if sign > 0 else tril(m), lower=True)
     logs = [np.log(x.diagonal()) for x in (y, s)]
-    value = _log_density(
-        k,
-        nu,
-        float(np.vdot(root, root)),
-        logs,
-        keep,
-        lambda nu: lmgamma(k, 0.5 * nu) if k else 0.0,
-        sign,
-    )
-    return Saved(float(value), root=root)
+    value = _log_density(k, nu, number(np.vdot(root, root)), logs, keep, sign)
+    return Saved(possible_value(value), root=root)
 
 
 def _reverse(
@@ -117,19 +101,13 @@ def _reverse(
     m, p = (y, s) if sign > 0 else (s, y)
     powers = _powers(nu, k, sign)
 
-    def with_diagonal(c: Operand, power: Operand, x: Operand) -> Result:
-        diagonal = diagonal_of(c)
-        diagonal += g * power / x.diagonal()
-        return c
-
     def of_m() -> Result:
-        return with_diagonal(
-            clear_above(-g * triangular_solve(p, root, lower=True, trans=True)), powers[0], m
-        )
+        c = clear_above(-g * triangular_solve(p, root, lower=True, trans=True))
+        return add_quotients(c, g * powers[0], m.diagonal())
 
     def of_p() -> Result:
         c = triangular_solve(p, root, lower=True, trans=True).dot(root.T)
-        return with_diagonal(clear_above(g * c), powers[1], p)
+        return add_quotients(clear_above(g * c), g * powers[1], p.diagonal())
 
     def of_nu() -> Result:
         return g * nu_slope(sign * 2.0 * (log_diagonal(y) - log_diagonal(s)), nu, k)
@@ -163,49 +141,6 @@ def _tangent(r: Operand, y: Operand, nu: Operand, s: Operand, keep: Kept, sign: 
         return t * nu_slope(sign * 2.0 * (log_y - log_s), nu, k)
 
     return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
-
-
-def _straight(y: Operand, nu: Operand, s: Operand, keep: Kept, sign: float) -> Result:
-    from scipy.special import gammaln, psi
-
-    k = np.shape(s)[0]
-    if np.shape(y) != np.shape(s) or not 0 < k <= UNROLLED or keep == frozenset():
-        refuse()
-    require((nu > k - 1.0) & (nu < math.inf))
-    mask = np.tri(k)
-    require(y * (1.0 - mask) == 0.0)
-    for x in (y, s):
-        require(np.isfinite(x * mask) & ((np.eye(k) == 0.0) | (x > 0.0)))
-    lower = s * mask
-    m, p = (y, lower) if sign > 0 else (lower, y)
-    root = solve_lower(p, m)
-    logs = [np.log(np.diagonal(x)) for x in (y, lower)]
-    halves = 0.5 * np.arange(k)
-    keep = keep if keep is not None else {"L_Y", "nu", "L_S", "constants"}
-
-    def normaliser(nu: Operand) -> Result:
-        return k * (k - 1) * QUARTER_LOG_PI + np.sum(gammaln(0.5 * nu - halves))
-
-    def contributions(g: Adjoint) -> Result:
-        pulled, powers = solve_lower(p, root, transposed=True), _powers(nu, k, sign)
-
-        def of_m() -> Result:
-            return g * mask * (np.eye(k) * (powers[0] / np.diagonal(m)) - pulled)
-
-        def of_p() -> Result:
-            return (
-                g
-                * mask
-                * (np.eye(k) * (powers[1] / np.diagonal(p)) + np.matmul(pulled, np.transpose(root)))
-            )
-
-        def of_nu() -> Result:
-            slope = sign * (np.sum(logs[0]) - np.sum(logs[1])) - k * HALF_LOG_TWO
-            return g * (slope - 0.5 * np.sum(psi(0.5 * nu - halves)))
-
-        return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
-
-    return _log_density(k, nu, np.vdot(root, root), logs, keep, normaliser, sign), contributions
 
 
 _DOC = """Log density of the Cholesky factor of a matrix that has the {family} distribution.
@@ -278,7 +213,6 @@ def _cholesky_density(
     made.data_domain = lambda *_: lower_matrix
     made.reverse(partial(_reverse, sign=sign))
     made.tangent(partial(_tangent, sign=sign))
-    made.straight(partial(_straight, sign=sign))
     return made
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dual import Dual
+from varmat.core.errors import raise_hidden
 from varmat.core.tape import Tape, close_scope, current_tape, open_scope, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import (
@@ -239,6 +240,9 @@ def _differentiated(
             del y
             gradients = tuple([adjoint_of(given[i]) for i in positions])
             del given
+        except ValueError as error:
+            raise_hidden(error)
+            raise
         finally:
             try:
                 close_scope(tape)

@@ -22,7 +22,7 @@ from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.expressions import plain_or_symbol
-from varmat.programs.build.symbol import UntraceableError, lift
+from varmat.programs.build.symbol import UntraceableError, holds, lift
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.entries import plain as plain_operands
@@ -66,7 +66,7 @@ def is_held(domain: Domain, x: Operand) -> bool:
     """Whether all of the plain value of `x` is in a domain; a recording holds only where it is."""
     tape = tape_of((x,))
     if tape is None or tape.watch is None:
-        return bool(np.all(domain.holds(plain(x))))
+        return holds(domain.holds(plain(x)))
     if not np.all(domain.holds(x._val)):
         raise ElsewhereError
     check_values(partial(domain.check, "recorded", "the value"), x)

@@ -133,7 +133,7 @@ def _chosen(a: Operand, b: Operand, ta: Operand, tb: Operand) -> Result:
     return total
 
 
-@operation()
+@operation(linear=True)
 def upper_elements(x: Operand) -> Result:
     """The elements above the diagonal, row by row."""
     return x[~np.tri(x.shape[0], dtype=bool)]
@@ -144,11 +144,6 @@ def upper_elements_reverse(g: Adjoint, r: Plain, x: Plain) -> Adjoint:
     c = np.zeros(x.shape)
     c[~np.tri(x.shape[0], dtype=bool)] = g
     return c
-
-
-@upper_elements.tangent
-def upper_elements_tangent(r: Plain, x: Plain) -> Linear:
-    return upper_elements
 
 
 def _root(x: Operand) -> Result:

@@ -14,7 +14,8 @@ import numpy as np
 from varmat.core.elementwise import Elementwise
 from varmat.core.rules import function_of, in_place
 from varmat.functions.rows import formula
-from varmat.plain_arrays import BLOCK, blocks, is_between
+from varmat.plain_arrays import BLOCK, blocks
+from varmat.programs.build.symbol import is_between
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand

@@ -100,12 +100,7 @@ def checked_shape(function: str, shape: tuple[Index, ...]) -> Shape:
 
 
 def with_bounds(
-    function: str,
-    make: Callable[..., Transform],
-    bounds: tuple[Operand, ...],
-    shape: tuple[Index, ...],
+    make: Callable[..., Transform], bounds: tuple[Operand, ...], shape: Shape
 ) -> Transform:
-    checked = checked_shape(function, shape)
-    return (
-        Dependent(make, bounds, checked) if any(map(callable, bounds)) else make(*bounds, checked)
-    )
+    """A transform of this shape whose bounds may be functions."""
+    return Dependent(make, bounds, shape) if any(map(callable, bounds)) else make(*bounds, shape)

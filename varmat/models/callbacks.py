@@ -17,12 +17,12 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.models.functions import of_values, recoverable
-from varmat.models.results import check_shapes, optional
-from varmat.models.starts import names_at, random_start
+from varmat.models.nuts import library, variables
+from varmat.models.results import check_shapes
+from varmat.models.starts import Starts, names_at, random_start
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
-    from varmat.models.results import Dims, Labels
     from varmat.typing import Shape
 
 # nutpie is given this for a derivative that is zero; `varmat.programs.run.sampler` has it too.
@@ -37,8 +37,8 @@ class Callbacks:
     model : Model
     seed : int
         Of the generated quantities.
-    centre : ndarray, optional
-        Of the random starting points.
+    starts : Starts, optional
+        Where chains start.
     tune : int
         How many draws of each chain are for adaptation.
     chain : int
@@ -53,25 +53,19 @@ class Callbacks:
     """
 
     def __init__(
-        self,
-        model: Model,
-        seed: int,
-        centre: np.ndarray | None = None,
-        tune: int = 0,
-        chain: int = 0,
+        self, model: Model, seed: int, starts: Starts | None = None, tune: int = 0, chain: int = 0
     ) -> None:
         self.model = model
         self.seed = seed
-        self.centre = centre
+        self.starts, self.chain = starts or Starts(), chain
         self.tune = tune
         self.shapes: dict[str, Shape] = model.shapes(include_tp=True, include_gq=True)
         self.failures: list[BaseException] = []
         self.expansions = count(chain)
 
-    def initial_point(self, seed: int) -> np.ndarray:
-        """Where a chain starts. nutpie's own choice has no centre, and does not say why it finds
-        none.
-        """
+    def initial_point(self, seed: int, chain: int | None = None) -> np.ndarray:
+        """Where a chain starts. nutpie's own choice does not say why it finds none."""
+        centre = self.starts.of(self.chain if chain is None else chain)
 
         def accepts(q: np.ndarray) -> bool:
             value, gradient = self._density_at(q)
@@ -89,8 +83,9 @@ class Callbacks:
                 np.random.default_rng(seed),
                 self.model.param_unc_num(),
                 accepts,
-                self.centre,
+                centre,
                 model=self.model,
+                radius=self.starts.radius,
             )
         except DomainError as error:
             self.failures.append(error)
@@ -158,21 +153,16 @@ class Callbacks:
 
         return expand
 
-    def compiled(self, coords: Labels, dims: Dims) -> Any:
-        """The model as nutpie takes it."""
-        # nutpie writes into the dict of dimensions.
-        from_pyfunc, dims = (
-            optional("nutpie.compiled_pyfunc", "Model.sample").from_pyfunc,
-            dict(dims),
-        )
-        return from_pyfunc(
-            self.model.param_unc_num(),
+    def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
+        """The model as nutpie takes it; `start` gives the start of the chain."""
+        made, sizes = variables(self.shapes)
+        return library().PyModel(
             self.make_log_density,
             self.make_expand,
-            [np.dtype(np.float64)] * len(self.shapes),
-            list(self.shapes.values()),
-            list(self.shapes),
-            coords=coords,
-            dims=dims,
-            make_initial_point_fn=self.initial_point,
+            made,
+            self.model.param_unc_num(),
+            dim_sizes=sizes,
+            coords={},
+            init_point_func=start,
+            transform_adapter=None,
         )

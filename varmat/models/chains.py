@@ -19,11 +19,11 @@ import signal
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -34,13 +34,16 @@ from varmat.interrupts import Interrupts, from_signal
 from varmat.models import progress
 from varmat.models.callbacks import Callbacks
 from varmat.models.native_sampling import prepared
-from varmat.models.results import joined_chains, optional
+from varmat.models.nuts import Chain, library
+from varmat.models.results import optional
 from varmat.parallel.shares import here
 from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
-    from varmat.models.results import ArvizData, Dims, Labels
+    from varmat.models.native_sampling import NativeModel
+    from varmat.models.results import Groups
+    from varmat.models.starts import Starts
     from varmat.typing import Settings
 
 # The processes report on their chains, and are told to stop, by numbers in a file that all of them
@@ -78,10 +81,10 @@ class _Watched(Callbacks):
     # The identity of nutpie's thread, which asks for a start before anything else.
     thread = 0
 
-    def initial_point(self, seed: int) -> np.ndarray:
+    def initial_point(self, seed: int, chain: int | None = None) -> np.ndarray:
         if self.is_busy and not here.is_busy:
             here.is_busy, self.thread = True, threading.get_ident()
-        return super().initial_point(seed)
+        return super().initial_point(seed, chain)
 
     def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
         expand = super().make_expand()
@@ -100,29 +103,24 @@ class Job:
 
     model: Model
     seed: int
-    centre: np.ndarray | None
-    coords: Labels
-    dims: Dims
+    starts: Starts
     settings: Settings
     is_watched: bool
     is_busy: bool = False
 
-    def run(
-        self, chain: int, board: np.ndarray, tick: Callable[[], bool]
-    ) -> tuple[ArvizData, bool]:
+    def run(self, chain: int, board: np.ndarray, tick: Callable[[], bool]) -> tuple[Groups, bool]:
         """Sample one chain. Returns the result, and whether it is complete. `tick` is called now
         and then, and says whether to stop.
         """
-        calls = _Watched(self.model, self.seed, self.centre, self.settings["tune"], chain)
+        calls = _Watched(self.model, self.seed, self.starts, self.settings["tune"], chain)
         calls.board, calls.is_busy = board[chain], self.is_busy
         calls.board[:] = 0.0  # a worker that was lost may have written here
         calls.board[SECONDS] = 1e-9  # not 0: the chain has begun
-        native = prepared(calls, {**self.settings, "chains": 1, "cores": 1})
+        native = prepared(calls)
         if calls.failures:
             raise calls.failures[0]
-        compiled = (native or calls).compiled(self.coords, self.dims)
         try:
-            result, is_complete = self.sampled(compiled, calls.failures, chain, calls.board, tick)
+            result, is_complete = self.sampled(native or calls, calls, chain, calls.board, tick)
         finally:
             here.release(calls.thread)
         return result if native is None else native.completed(result), is_complete
@@ -130,27 +128,19 @@ class Job:
     @one_blas_thread()
     def sampled(
         self,
-        compiled: Any,
-        failures: list[BaseException],
+        made_by: NativeModel | Callbacks,
+        calls: Callbacks,
         chain: int,
         row: np.ndarray,
         tick: Callable[[], bool],
-    ) -> tuple[ArvizData, bool]:
+    ) -> tuple[Groups, bool]:
         """Sample one chain of nutpie's form of the model, until it is complete, `tick` says so, or
         Ctrl-C; raises the first failure of its functions.
         """
-        nutpie, result, begun = optional("nutpie", "Model.sample"), None, time.monotonic()
-        sampler = nutpie.sample(
-            compiled,
-            init_mean=self.centre,
-            seed=chain_seed(self.seed, chain),
-            chains=1,
-            cores=1,
-            progress_bar=False,
-            blocking=False,
-            **self.settings,
-        )
-        look = begun
+        failures = calls.failures
+        result, look = None, (begun := time.monotonic())
+        compiled = made_by.compiled(partial(calls.initial_point, chain=chain))
+        sampler = Chain(compiled, chain_seed(self.seed, chain), self.settings)
         try:
             with Interrupts() as pressed:
                 while result is None:
@@ -179,31 +169,26 @@ class Job:
         return result, True
 
 
-def _look(sampler: Any, row: np.ndarray) -> float:
+def _look(sampler: Chain, row: np.ndarray) -> float:
     """Write the statistics of a running chain to its row. Returns when to do so again, because each
     time costs a copy of the draws.
     """
     begun = time.monotonic()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ArviZ warns if there are no draws yet
-        _write(sampler.inspect(), row)
+    _write(sampler.inspect(), row)
     return 1.0 + time.monotonic() + 50.0 * (time.monotonic() - begun)
 
 
-def _write(trace: ArvizData, row: np.ndarray) -> None:
+def _write(trace: Groups, row: np.ndarray) -> None:
     """Write the statistics of draws to a row of the board."""
     statistics = [
         trace[group] for group in ("warmup_sample_stats", "sample_stats") if group in trace
     ]
     # If Python is called at each draw, its own count of draws is ahead of this one.
-    row[_DRAWS] = max(row[_DRAWS], sum(each.sizes["draw"] for each in statistics))
-    row[_DIVERGENCES] = sum(int(each["diverging"].values.sum()) for each in statistics)
+    row[_DRAWS] = max(row[_DRAWS], sum(each["diverging"].size for each in statistics))
+    row[_DIVERGENCES] = sum(int(each["diverging"].sum()) for each in statistics)
     for each in statistics:
-        if each.sizes["draw"]:
-            row[_STEP], row[_GRADIENTS] = (
-                each["step_size"].values[0, -1],
-                each["n_steps"].values[0, -1],
-            )
+        if each["diverging"].size:
+            row[_STEP], row[_GRADIENTS] = each["step_size"][0, -1], each["n_steps"][0, -1]
 
 
 # --- called in the other processes ---
@@ -212,15 +197,15 @@ def _write(trace: ArvizData, row: np.ndarray) -> None:
 def _begin() -> None:
     """Ignore interrupts: the terminal sends them to all processes, and the parent handles them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # All processes import nutpie now, at the same time. It is missed when it is used.
+    # All processes load nutpie now, at the same time. It is missed when it is used.
     with suppress(ImportError):
-        optional("nutpie", "Model.sample")
+        library()
 
 
 def _loads(job: bytes) -> str:
     """Why the model cannot be loaded in this process; empty if it can."""
     try:
-        optional("nutpie", "Model.sample")
+        library()
         pickle.loads(job)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
@@ -232,7 +217,7 @@ def stopping(board: np.ndarray) -> Callable[[], bool]:
     return lambda: bool(board[STOP, 0])
 
 
-def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[ArvizData, bool] | None:
+def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Groups, bool] | None:
     board = np.memmap(path, float, "r+", shape=(chains + 1, 5))
 
     if board[STOP, 0]:
@@ -266,25 +251,15 @@ class Watching:
     ----------
     model : Model
     seed : int
-    centre : ndarray or None
-        Of the random starting points.
-    coords, dims : dict
-        As nutpie takes them.
+    starts : Starts
     settings : dict
-        Of nutpie.
+        As in `Model.sample`.
     is_busy : bool
         Whether the chains have the workers of an executor.
     """
 
     def __init__(
-        self,
-        model: Model,
-        seed: int,
-        centre: np.ndarray | None,
-        coords: Labels,
-        dims: Dims,
-        settings: Settings,
-        is_busy: bool = False,
+        self, model: Model, seed: int, starts: Starts, settings: Settings, is_busy: bool = False
     ) -> None:
         own = dict(settings)
         self._chains, self._cores, is_watched = (
@@ -292,12 +267,11 @@ class Watching:
             own.pop("cores"),
             own.pop("progress_bar"),
         )
-        own.pop("blocking", None)
-        self._job = Job(model, seed, centre, coords, dims, own, is_watched, is_busy)
+        self._job = Job(model, seed, starts, own, is_watched, is_busy)
         self._display = progress.Display(is_watched)
 
     @one_blas_thread()
-    def _collected(self, runs: list[Future[ArvizData]], board: np.ndarray) -> dict[int, ArvizData]:
+    def _collected(self, runs: list[Future[Any]], board: np.ndarray) -> dict[int, Groups]:
         """The results of chains by number; after an interrupt, of those that have one. Raises the
         first error.
         """
@@ -320,7 +294,7 @@ class Watching:
         results = {i: self._of(each) for i, each in enumerate(runs) if not each.cancelled()}
         return {i: result[0] for i, result in results.items() if result is not None}
 
-    def _of(self, run: Future[ArvizData]) -> ArvizData:
+    def _of(self, run: Future[Any]) -> Any:
         return run.result()
 
     def _show(self, board: np.ndarray, at_once: bool = False) -> None:
@@ -349,37 +323,33 @@ class Watching:
 class ThreadedChains(Watching):
     """The chains of a recorded model, in threads of this process; parameters as in `Watching`."""
 
-    def sample(
-        self, compiled: Any = None, failures: list[BaseException] | None = None
-    ) -> ArvizData:
-        """The draws of all chains; after an interrupt, those that were made.
+    def sample(self, calls: Callbacks, native: NativeModel | None) -> dict[int, Groups]:
+        """The draws of the chains by number; after an interrupt, those that were made.
 
         Parameters
         ----------
-        compiled : object, optional
-            nutpie's form of the model, if all chains may call the same functions.
-        failures : list of BaseException, optional
-            Where these keep their errors.
+        calls : Callbacks
+        native : NativeModel, optional
+            Has the functions that all chains call, if they may call the same.
         """
         board = np.zeros((self._chains + 1, 5))
 
-        def run(chain: int) -> tuple[ArvizData, bool] | None:
+        def run(chain: int) -> tuple[Groups, bool] | None:
             if board[STOP, 0]:
                 return None
-            if compiled is None or failures is None:
+            if native is None:
                 return self._job.run(chain, board, stopping(board))
-            return self._job.sampled(compiled, failures, chain, board[chain], stopping(board))
+            return self._job.sampled(native, calls, chain, board[chain], stopping(board))
 
         with ThreadPoolExecutor(
             min(self._chains, self._cores or processors()), "varmat-chain"
         ) as pool:
             try:
-                found = self._collected(
+                return self._collected(
                     [pool.submit(run, chain) for chain in range(self._chains)], board
                 )
             finally:
                 board[STOP, 0] = 1.0  # an error of one chain ends the others
-        return joined_chains(found, self._chains)
 
 
 class Chains(Watching):
@@ -394,19 +364,11 @@ class Chains(Watching):
         Why there are none although they were wanted.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        seed: int,
-        centre: np.ndarray | None,
-        coords: Labels,
-        dims: Dims,
-        settings: Settings,
-    ) -> None:
-        super().__init__(model, seed, centre, coords, dims, settings)
+    def __init__(self, model: Model, seed: int, starts: Starts, settings: Settings) -> None:
+        super().__init__(model, seed, starts, settings)
         self._executor: Any = None
         self.workers, self.hindrance = 0, ""
-        if self._cores != 1:
+        if self._cores != 1 and self._chains > 1:
             self.hindrance = self._begin(self._cores)
 
     def _begin(self, cores: int | None) -> str:
@@ -444,12 +406,11 @@ class Chains(Watching):
         if self._executor is not None:
             self._executor.shutdown(wait=True, kill_workers=True)
 
-    def sample(self) -> ArvizData:
-        """The draws of all chains; after an interrupt, those that were made."""
-        found = self._sample_there() if self.workers else self._sample_here()
-        return joined_chains(found, self._chains)
+    def sample(self) -> dict[int, Groups]:
+        """The draws of the chains by number; after an interrupt, those that were made."""
+        return self._sample_there() if self.workers else self._sample_here()
 
-    def _sample_here(self) -> dict[int, ArvizData]:
+    def _sample_here(self) -> dict[int, Groups]:
         board, found = np.zeros((self._chains + 1, 5)), {}
 
         def tick() -> bool:
@@ -463,7 +424,7 @@ class Chains(Watching):
         self._show(board, True)
         return found
 
-    def _sample_there(self) -> dict[int, ArvizData]:
+    def _sample_there(self) -> dict[int, Groups]:
         # On some systems a mapped file cannot be removed. Then the system removes it later.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "board")
@@ -474,7 +435,7 @@ class Chains(Watching):
             ]
             return self._collected(runs, board)
 
-    def _of(self, run: Future[ArvizData]) -> ArvizData:
+    def _of(self, run: Future[Any]) -> Any:
         try:
             return run.result()
         except optional("loky", "Model.sample").BrokenProcessPool as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from varmat.derivatives.recorded import Recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
+from varmat.models.graph import Graph, graph_of
 from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
 from varmat.models.layout import Layout, indexed
 from varmat.models.results import check_names, check_shapes
 from varmat.models.starts import random_start
+from varmat.models.stated import Derived, Labelled, Observed, Statement
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 
@@ -44,11 +46,17 @@ def _check_dicts(arguments: Mapping[str, object]) -> None:
 
 
 def _declared(
-    parameters: Mapping[str, Transform], named: Mapping[str, Transform], given: Mapping[str, object]
+    parameters: Mapping[str, Transform],
+    named: Mapping[str, Transform],
+    given: Mapping[str, object],
+    observations: Mapping[str, object],
 ) -> dict[str, Transform]:
     """All parameters, from the second argument and by name; refuses a name that is no string, that
     data have too, or that comes twice.
     """
+    for name in observations:
+        if name in given:
+            raise TypeError(f"Model: {name} is both observed and data")
     declared = {**parameters, **named}
     for name in declared:
         if not isinstance(name, str):
@@ -74,6 +82,18 @@ def _observed(observed: str | Sequence[str] | None, given: Mapping[str, object])
     return names
 
 
+def _no_terms() -> tuple[()]:
+    return ()
+
+
+def _taken(
+    named: Mapping[str, Any], holds: Callable[[Any], bool]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments for which a condition holds, and the others."""
+    taken = {name: x for name, x in named.items() if holds(x)}
+    return taken, {name: x for name, x in named.items() if name not in taken}
+
+
 class DensityModel:
     """The log density of named parameters, its derivatives, and the ways between parameters and
     unconstrained vectors.
@@ -83,52 +103,54 @@ class DensityModel:
 
     def __init__(
         self,
-        log_density: Function,
+        log_density: Function | None = None,
         parameters: Mapping[str, Transform] | None = None,
         /,
         *,
         data: Mapping[str, Operand] | None = None,
         transformed_parameters: Function | None = None,
         generated_quantities: Function | None = None,
-        log_likelihood: Function | None = None,
+        log_likelihood: Function | bool | None = None,
         observed: str | Sequence[str] | None = None,
         coords: Labels | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
         recorded: bool | None = None,
-        **named: Transform,
+        **named: Transform | Observed | Function,
     ) -> None:
+        self._arguments = {name: x for name, x in locals().items() if name != "self"}
         _check_dicts(
             {"the second argument": parameters, "data": data, "coords": coords, "dims": dims}
         )
         given = dict(data or {})
-        declared = _declared(parameters or {}, named, given)
+        functions, others = _taken(named, callable)
+        observations, parameters_by_name = _taken(others, lambda x: isinstance(x, Observed))
+        labels = Labelled(
+            given,
+            observations,
+            parameters or {},
+            parameters_by_name,
+            coords=coords or {},
+            dims=dims or {},
+        )
+        self.coords, self.dims = labels.coords, labels.dims
+        declared = _declared(
+            labels.sized(parameters or {}), labels.sized(parameters_by_name), given, observations
+        )
+        self._stated = Statement(declared, observations, given)
+        declared = self._stated.parameters
         self._layout = Layout(declared, given)
         self._shape = (self._layout.size,)
         # The shapes of what `param_constrain` returns, with and without transformed parameters and
         # generated quantities.
         self._known: dict[tuple[bool, bool], dict[str, Shape]] = {}
-        self._density = Named("the log density", log_density, given)
-        self._transformed = transformed_parameters and Named(
-            "transformed_parameters", transformed_parameters, given
-        )
+        self._density = Named("the log density", log_density or _no_terms, given)
+        self._transformed = self._transformed_of(functions, transformed_parameters, given)
         self._generated = generated_quantities and Named(
             "generated_quantities", generated_quantities, given
         )
-        self.observed = _observed(observed, given)
+        self.observed = [*observations, *_observed(observed, given)]
         self._likelihood = self._likelihood_of(log_likelihood, declared, given)
-        if self._transformed:
-            self._transformed.check(declared)
-        else:
-            self._density.check([*declared, *([LOG_LIKELIHOOD] if self._likelihood else [])])
-            if self._generated:
-                self._generated.check(declared)
-            if self._likelihood:
-                self._likelihood.function.check(declared)
-        self.coords = {name: list(labels) for name, labels in (coords or {}).items()}
-        self.dims = {
-            name: [names] if isinstance(names, str) else list(names)
-            for name, names in (dims or {}).items()
-        }
+        self._check(declared, is_open=transformed_parameters is not None)
         check_names(
             {name: transform.shape for name, transform in declared.items()}, self.coords, self.dims
         )
@@ -137,13 +159,45 @@ class DensityModel:
             Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
         )
 
+    def _transformed_of(
+        self,
+        functions: Mapping[str, Function],
+        others: Function | None,
+        given: Mapping[str, Operand],
+    ) -> Named | None:
+        """What follows from the parameters: values by name, and those of one function."""
+        each = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
+        each = {**self._stated.completions, **each}
+        if each:
+            return Derived(each, others, given)
+        return Named("transformed_parameters", others, given) if others else None
+
+    def _check(self, declared: Mapping[str, Transform], is_open: bool) -> None:
+        """Raise if a function takes what the model does not have, as far as names are known: those
+        of transformed parameters are not.
+        """
+        known = [*declared]
+        if self._transformed:
+            self._transformed.check(declared)
+            if isinstance(self._transformed, Derived):
+                known += self._transformed.functions
+        if is_open:
+            return
+        self._density.check([*known, *([LOG_LIKELIHOOD] if self._likelihood else [])])
+        for each in (self._generated, self._likelihood and self._likelihood.function):
+            if each:
+                each.check(known)
+        self._stated.check(known)
+
     def _likelihood_of(
         self,
-        function: Function | None,
+        function: Function | bool | None,
         declared: Mapping[str, Operand],
         given: Mapping[str, Operand],
     ) -> LogLikelihood | None:
-        if function is None:
+        if function is None and self._stated.parts:
+            function = self._stated.pointwise
+        if not callable(function):
             return None
         for kind, names in (("a parameter", declared), ("data", given)):
             if LOG_LIKELIHOOD in names:
@@ -180,6 +234,52 @@ class DensityModel:
         ]
         return text + (html.table(["data", "type", "shape"], data) if data else "")
 
+    def graph(self) -> Graph:
+        """What each parameter, named value and observation depends on, as far as it is stated.
+
+        Returns
+        -------
+        Graph
+            Printed, a line for each name; ``graph().dot`` is a text for Graphviz.
+
+        Examples
+        --------
+        >>> import varmat as vm, varmat.distributions as dist
+        >>> vm.Model(
+        ...     mu=vm.real(prior=dist.Normal(0, 5)),
+        ...     y=vm.observed([1.0, 3.0], lambda mu: dist.Normal(mu, 1.0)),
+        ... ).graph()
+        mu parameter
+        y  observed  mu
+        """
+        return graph_of(self)
+
+    def simulators(self, function: str) -> tuple[Function, Function, Function]:
+        """What `varmat.testing.calibration` takes: functions that draw parameters, simulate
+        observations, and make the model of other observations.
+        """
+        stated = self._stated
+        derived = self._transformed
+
+        def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
+            if derived is not None:
+                values = {**values, **derived.named_values(values)}
+            return stated.replicate(rng, **values)
+
+        return stated.drawer(function, derived), simulate, self._of_data
+
+    def _of_data(self, observed: Mapping[str, Plain]) -> DensityModel:
+        """The model of other observations."""
+        settings = dict(self._arguments)
+        positional, named = (
+            [settings.pop(n) for n in ("log_density", "parameters")],
+            dict(settings.pop("named")),
+        )
+        for name, y in observed.items():
+            named[name] = copy.copy(named[name])
+            named[name].y = y
+        return type(self)(*positional, **settings, **named)
+
     # --- evaluation ---
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
@@ -189,6 +289,7 @@ class DensityModel:
             values.update(self._transformed.named_values(values))
         if self._likelihood is not None and LOG_LIKELIHOOD in self._density.names:
             values[LOG_LIKELIHOOD] = self._likelihood.function(values)
+        log_jacobians = [*self._stated.terms(values, propto, jacobian), *log_jacobians]
         result = self._density(values, propto=propto)
         if isinstance(result, (tuple, list)):
             return Terms((*result, *log_jacobians))

@@ -363,7 +363,9 @@ def _newton(model: Model, mode: Optimum) -> tuple[Optimum, np.ndarray]:
     return _optimum(model, q, jacobian, success, mode.message, mode.iterations), factor
 
 
-def _named_draws(model: Model, q: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def named_draws(
+    function: str, model: Model, q: np.ndarray, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
     """All named values at draws. Where a function fails at a draw its values are nan; parameters
     are kept if they can be computed.
     """
@@ -390,7 +392,7 @@ def _named_draws(model: Model, q: np.ndarray, rng: np.random.Generator) -> dict[
         for x, row in zip(q, found, strict=True)
     ]
     for row in rows:
-        check_shapes("Model.laplace", row, shapes)
+        check_shapes(f"Model.{function}", row, shapes)
     return {
         name: np.array([row[name] for row in rows]).reshape(len(q), *shape)
         for name, shape in shapes.items()
@@ -407,7 +409,7 @@ def approximate(model: Model, mode: Optimum, draws: int, seed: int | None) -> La
     q = mode.q + z @ back
     constant = np.sum(np.log(np.diag(factor))) - 0.5 * mode.q.size * np.log(2.0 * np.pi)
     with np.errstate(all="ignore"):
-        named = _named_draws(model, q, rng)
+        named = named_draws("laplace", model, q, rng)
     log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
     return LaplaceApproximation(
         mode,

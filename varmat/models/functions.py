@@ -25,9 +25,13 @@ class Named:
     function : callable
     given : Mapping
         Data.
+    by_dict : bool
+        Whether a function of one parameter of another name gets the dict.
     """
 
-    def __init__(self, title: str, function: Function, given: Mapping[str, Operand]) -> None:
+    def __init__(
+        self, title: str, function: Function, given: Mapping[str, Operand], by_dict: bool = True
+    ) -> None:
         if not callable(function):
             raise TypeError(
                 f"Model: {title} is a {type(function).__name__}, but must be a function!"
@@ -45,7 +49,9 @@ class Named:
         # The name of the parameter that may take the dict.
         self._dict = (
             required[0].name
-            if len(required) == 1 and required[0].kind is not inspect.Parameter.KEYWORD_ONLY
+            if by_dict
+            and len(required) == 1
+            and required[0].kind is not inspect.Parameter.KEYWORD_ONLY
             else None
         )
         self._given = dict(given)
@@ -64,6 +70,10 @@ class Named:
                     f"Model: {self.title} takes {name!r}, but must take parameters and data: "
                     f"{names}!"
                 ) from None
+
+    def is_ready(self, values: Mapping[str, Operand]) -> bool:
+        """Whether all that the function takes is among the values and the data."""
+        return all(name in values or name in self._given for name in self._required)
 
     def __call__(self, values: dict[str, Operand], **options: Any) -> Result:
         by_dict = self._takes_dict(values)

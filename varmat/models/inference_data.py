@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,15 @@ from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
-from varmat.models.results import coordinates, shapes_in, to_arviz, with_groups
+from varmat.models.results import (
+    Groups,
+    Sampled,
+    coordinates,
+    draws_in,
+    shapes_in,
+    to_arviz,
+    with_groups,
+)
 from varmat.models.starts import random_start
 from varmat.programs.run import runner_for
 from varmat.programs.run.threads import one_blas_thread
@@ -34,7 +42,6 @@ if TYPE_CHECKING:
     from varmat.typing import Operand, Result, Shape
 
 Arrays = dict[str, np.ndarray]
-Groups: TypeAlias = dict[str, dict[str, Any]]
 
 # The name of a parameter of the log density, and of the group of ArviZ.
 LOG_LIKELIHOOD = "log_likelihood"
@@ -236,7 +243,7 @@ def of_data(model: Model, observed: Iterable[str]) -> Groups:
         *(dim for names in model.dims.values() for dim in names),
     }
     observed, groups = {*observed}, Groups()
-    for name, x in model._layout.given.items():
+    for name, x in {**model._layout.given, **model._stated.incomplete}.items():
         try:
             array = np.asarray(x)
         except (
@@ -279,38 +286,36 @@ def labels_of(model: Model, groups: Groups) -> tuple[dict[str, Operand], dict[st
     return coordinates(shapes, model.coords, dims), dims
 
 
-def known_dims(
-    model: Model, shapes: Mapping[str, Shape]
-) -> tuple[dict[str, Operand], dict[str, list[str]]]:
-    """Coordinates of all that has named dimensions, and the dimensions of what has these shapes."""
+def check_dims(model: Model, shapes: Mapping[str, Shape]) -> None:
+    """Raise, before draws would be lost, if dimensions or labels do not fit the shapes."""
     others: dict[str, Shape] = {}
     if model._likelihood is not None and any(name not in shapes for name in model.dims):
         others = model._likelihood.shapes(model)
     others |= {name: x.shape for group in of_data(model, ()).values() for name, x in group.items()}
-    coords = coordinates({**others, **shapes}, model.coords, model.dims)
-    return coords, {name: names for name, names in model.dims.items() if name in shapes}
+    coordinates({**others, **shapes}, model.coords, model.dims)
 
 
-def completed(model: Model, result: ArvizData, executor: Executor | str | None = None) -> ArvizData:
+def completed(
+    model: Model, groups: Groups, chains: Sequence[int], executor: Executor | str | None = None
+) -> Sampled:
     """What the sampler returned, with the groups that the model has beside draws."""
-    posterior = getattr(result, "posterior", None)
-    if (
-        posterior is None
-        or not (model._likelihood or model._layout.given)
-        or not model._layout.parameters
-    ):
-        return result
     try:
-        arrays, shape = draws_of("Model.sample", result, model._layout.parameters)
-        groups = beside(model, arrays, shape, executor=executor)
+        arrays = {name: groups["posterior"][name] for name in model._layout.parameters} or None
+        shape = draws_in(groups["sample_stats"])
+        groups = groups | beside(model, arrays, shape, executor=executor)
     except KeyboardInterrupt:
         warnings.warn(
             "Model.sample: interrupted after sampling: the result has no log-likelihood",
             UserWarning,
             stacklevel=3,
         )
-        groups = beside(model, None, (0, 0))
-    return with_groups(result, groups, *labels_of(model, groups))
+        groups = groups | beside(model, None, (0, 0))
+    # Statistics may have the names of dimensions.
+    coords, dims = labels_of(model, {n: g for n, g in groups.items() if "stats" not in n})
+    for name, x in groups["sample_stats"].items():
+        if np.ndim(x) == 3:
+            dims[name], coords["unconstrained"] = ["unconstrained"], model.param_unc_names()
+    return Sampled(groups, {**coords, "chain": list(chains)}, dims)
 
 
 def approximated(model: Model, approximation: LaplaceApproximation) -> LaplaceApproximation:

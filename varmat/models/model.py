@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,14 +13,18 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible
 from varmat.functions.checks import check_integer
+from varmat.models.callbacks import Callbacks
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.density import DensityModel
-from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise
+from varmat.models.diagnostics import SamplingWarning
+from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise, named_draws
 from varmat.models.inference_data import approximated, completed, from_draws
+from varmat.models.nuts import check_settings
+from varmat.models.pathfinder import approximate_by_paths
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
 from varmat.models.sampling import check_executor, run_nutpie
-from varmat.models.starts import names_at, random_start
-from varmat.models.summary import Summary, summarised
+from varmat.models.starts import names_at, random_start, starts_of
+from varmat.models.summary import Summary, report, summarised
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -34,11 +40,12 @@ class Model(DensityModel):
 
     Parameters
     ----------
-    log_density : callable
-        Written in NumPy; returns a scalar, up to a constant, or a tuple or list of terms to be
-        summed. Called with keyword arguments: the parameters, transformed parameters and data that
-        its own parameters name. If it takes one positional parameter of another name, it is called
-        with a dict of all of them. If it takes a keyword ``propto``, that is passed on too.
+    log_density : callable, optional
+        Terms to be added to the distributions that parameters and observations state: a function
+        in NumPy that returns a scalar, up to a constant, or a tuple or list of terms. It is called
+        with keyword arguments: the parameters, named values and data that its own parameters name.
+        If it takes one positional parameter of another name, it is called with a dict of all of
+        them. If it takes a keyword ``propto``, that is passed on too.
     parameters : dict of str to Transform, optional
         As keyword arguments, for parameters whose names are taken here.
     data : dict, optional
@@ -48,8 +55,9 @@ class Model(DensityModel):
     generated_quantities : callable, optional
         Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if
         it names it; returns a dict.
-    log_likelihood : callable, optional
-        Called in the same way as the log density; returns the log-likelihood of each observation
+    log_likelihood : callable or False, optional
+        By default that of what is `observed`; False leaves it out of results. A function is called
+        in the same way as the log density, and returns the log-likelihood of each observation
         (or group of them), an array that is not summed or a dict of such arrays, for ``arviz.loo``
         and its like: see Notes.
     observed : str or sequence of str, optional
@@ -66,10 +74,12 @@ class Model(DensityModel):
         operations are computed at every point. See `varmat.recorded` for what that excludes. By
         default only `sample` and `log_density_gradient.map` do so, for themselves, and evaluate the
         function anew each time if it cannot be recorded.
-    **named : Transform
-        The parameters: `real`, `positive`, `lower`, `upper`, `interval`, `offset_multiplier`,
-        `ordered`, `positive_ordered`, `simplex`, `sum_to_zero`, `unit_vector`, `corr_matrix`,
-        `cov_matrix`, `cholesky_corr`, `cholesky_cov`, each with a shape.
+    **named : Transform, Observed or callable
+        What the model states under a name. The observations: `observed`. Values that follow from
+        others: a function that is called in the same way. The parameters: `real`, `positive`,
+        `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`, `simplex`,
+        `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`,
+        each with a shape and a prior.
 
     Raises
     ------
@@ -91,8 +101,6 @@ class Model(DensityModel):
     the function returned, to be added to the prior. So nothing is written twice, and nothing is
     counted twice.
 
-    A model has no mutable state, so it may be called from several threads at once.
-
     References
     ----------
     E. A. Roualdes and others (2023), "BridgeStan: Efficient in-memory access to the methods of a
@@ -100,20 +108,24 @@ class Model(DensityModel):
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> y = np.array([1.0, 3.0, 2.0])
-    >>> def log_density(mu, sigma):
-    ...     return vm.normal_lpdf(y, mu, sigma) + vm.exponential_lpdf(sigma, 1.0)
-    >>> model = vm.Model(log_density, mu=vm.real(), sigma=vm.positive())
+    >>> import varmat as vm, varmat.distributions as dist
+    >>> model = vm.Model(
+    ...     mu=vm.real(prior=dist.Normal(0.0, 5.0)),
+    ...     sigma=vm.positive(prior=dist.Exponential(1.0)),
+    ...     y=vm.observed([1.0, 3.0, 2.0], lambda mu, sigma: dist.Normal(mu, sigma)),
+    ... )
     >>> model.param_names()
     ['mu', 'sigma']
-    >>> model.constrain(np.array([2.0, 0.0]))
-    {'mu': 2.0, 'sigma': 1.0}
-    >>> value, gradient = model.log_density_gradient(np.array([2.0, 0.0]))
-    >>> gradient
-    array([ 0., -1.])
-    >>> round(model.optimize(seed=1).values["mu"], 6)
-    2.0
+    >>> model.sample_prior_predictive(seed=1)["prior_predictive"]["y"].shape
+    (1, 500, 3)
+
+    The same density as a function:
+
+    >>> def log_density(mu, sigma):
+    ...     prior = vm.normal_lpdf(mu, 0.0, 5.0) + vm.exponential_lpdf(sigma, 1.0)
+    ...     return prior + vm.normal_lpdf([1.0, 3.0, 2.0], mu, sigma)
+    >>> vm.Model(log_density, mu=vm.real(), sigma=vm.positive()).log_density_gradient([2.0, 0.0])[1]
+    array([-0.08, -1.  ])
     """
 
     def initial_point(
@@ -233,6 +245,82 @@ class Model(DensityModel):
         mode = self.optimize(init, jacobian=jacobian, seed=seed, **options)
         return approximated(self, approximate(self, mode, draws, seed))
 
+    def pathfinder(
+        self,
+        draws: int = 1000,
+        *,
+        paths: int = 4,
+        inits: Operand = None,
+        init_radius: float | None = None,
+        trials: int = 25,
+        seed: int | None = None,
+    ) -> ArvizData:
+        """Approximate the posterior by normal distributions along paths of L-BFGS.
+
+        Each path has the distribution of its step that is closest to the posterior. Draws of all
+        paths are weighted by importance, the largest weights smoothed. Far quicker than `sample`,
+        less exact, and a good start for it: ``model.sample(inits=model.pathfinder())``.
+
+        Parameters
+        ----------
+        draws : int
+        paths : int
+        inits, init_radius
+            Where paths start, as chains in `sample`.
+        trials : int
+            Draws by which the steps of a path are compared.
+        seed : int, optional
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            As that of `sample`, with one chain. Its ``sample_stats`` have the number of the path of
+            each draw, and ``pareto_k``, the same for all.
+
+        Warns
+        -----
+        SamplingWarning
+            If ``pareto_k`` is above 0.7: the approximation is too far from the posterior.
+
+        Raises
+        ------
+        DomainError
+            If no path leads to a normal distribution.
+
+        References
+        ----------
+        L. Zhang, B. Carpenter, A. Gelman and A. Vehtari (2022), "Pathfinder: parallel quasi-Newton
+        variational inference", Journal of Machine Learning Research 23(306), 1-49.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> model = vm.Model(lambda x: vm.normal_lpdf(x, 3.0, 0.1), x=vm.real())
+        >>> found = model.pathfinder(seed=1)
+        >>> round(model.summary(found).table["mean"][0], 1)
+        3.0
+        """
+        for name, count in (("draws", draws), ("paths", paths), ("trials", trials)):
+            check_integer("Model.pathfinder", name, count, 1)
+        rng = np.random.default_rng(seed)
+        model = copy.copy(self)
+        if self._recorded is None:  # as in `sample`
+            model._value_and_grad = RecordedIfPossible(self._target, 0)
+        calls = Callbacks(model, 0, starts_of(self, inits, init_radius, paths, "Model.pathfinder"))
+        starts = [calls.initial_point(int(rng.integers(2**63)), path) for path in range(paths)]
+        q, stats = approximate_by_paths(model, starts, draws, trials, rng)
+        k = stats["pareto_k"][0]
+        if not k <= 0.7:
+            text = (
+                f"pareto_k is {k:.2f}, above 0.7, so the approximation is too far from the "
+                "posterior: use the draws only as inits of sample"
+            )
+            warnings.warn(SamplingWarning({"pareto_k": text}, "pathfinder"), stacklevel=2)
+        named = named_draws("pathfinder", model, q, rng)
+        groups = {"posterior": named, "sample_stats": stats}
+        one = {title: {n: x[np.newaxis] for n, x in g.items()} for title, g in groups.items()}
+        return completed(self, one, [0])
+
     def sample(
         self,
         draws: int = 1000,
@@ -240,7 +328,12 @@ class Model(DensityModel):
         seed: int | None = None,
         *,
         tune: int = 1000,
-        init: Operand = None,
+        target_accept: float = 0.8,
+        max_depth: int = 10,
+        metric: str = "diag",
+        inits: Operand = None,
+        init_radius: float | None = None,
+        keep_warmup: bool = True,
         cores: int | None = None,
         executor: Executor | str | None = None,
         progress_bar: bool = True,
@@ -257,26 +350,45 @@ class Model(DensityModel):
         seed : int, optional
             The draws of a chain depend on it and on the number of the chain alone, not on `cores`
             or `executor`.
-        init : dict, array_like of shape (N,) or Optimum, optional
-            The centre of the random starting points, which are up to 2 away from it on the
-            unconstrained scale, less if need be.
+        target_accept : float
+            The mean acceptance probability to which the step is adapted. Closer to 1 means smaller
+            steps: slower, with fewer divergences.
+        max_depth : int
+            A draw takes at most ``2**max_depth - 1`` steps.
+        metric : {"diag", "diag_draws", "low_rank"}
+            The scale of each parameter from draws and gradients, or from draws only, as in Stan; or
+            also the strongest correlations.
+        inits : dict, array_like, Optimum, list of these or earlier draws, optional
+            Where chains start: one point for all, parameters by name or the unconstrained vector; a
+            list or an array of shape (chains, N) with one for each; or what `sample`, `laplace` or
+            `pathfinder` returned, whose last draws are taken. By default chains start near 0.
+        init_radius : float, optional
+            How far starts may be from there at random, for each element of the unconstrained
+            vector; less if need be. By default 2 without `inits`, and 0 with them.
+        keep_warmup : bool
+            Return the draws of the adaptation too.
         executor : concurrent.futures.Executor, str or None
             Who samples the chains, in place of `cores`: threads, processes, or the workers of other
             machines by Dask or MPI; or ``"threads"``, ``"processes"`` (those of loky) or
             ``"serial"`` (this thread).
         progress_bar : bool
+            Show the progress. Warnings do not depend on it.
         **settings
-            For ``nutpie.sample``, such as ``target_accept``.
+            Others of nutpie, such as ``store_divergences`` or ``initial_step``.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
             As ArviZ has it before 1 and since; with transformed parameters and generated
             quantities, and if the model has them with the groups ``log_likelihood``,
-            ``observed_data`` and ``constant_data``.
+            ``observed_data`` and ``constant_data``. Printed, it is the `summary`. ArviZ is imported
+            when something else of it is used.
 
         Warns
         -----
+        SamplingWarning
+            If something speaks against the draws of the parameters: divergences, trees that reached
+            `max_depth`, R-hat, few effective draws, E-BFMI, inf or nan; with what to do.
         UserWarning
             If the log density cannot be recorded, and why: each point is then evaluated in Python.
             If there are no processes for that, and why: chains are then sampled one after the
@@ -294,8 +406,7 @@ class Model(DensityModel):
         RuntimeError
             If a process that samples a chain is killed or crashes, without an `executor`.
         TypeError
-            If there are both `cores` and an `executor`, or a setting of nutpie with it that
-            concerns all chains together.
+            If there are both `cores` and an `executor`, or a setting does not exist.
 
         Notes
         -----
@@ -308,10 +419,7 @@ class Model(DensityModel):
         does not come back. Each needs 2 to 4 seconds of processor time to start, most of it to
         import nutpie; all start at the same time. If all the sampling takes less, ``cores=1`` is
         faster. BLAS has as many threads in each process as here: if the arrays are large, the
-        environment variable ``OMP_NUM_THREADS=1`` may make sampling faster. With nutpie's settings
-        ``blocking=False``, ``zarr_store``, ``return_raw_trace`` and ``transform_adapt``, which
-        concern all chains together, threads evaluate such a model in turns, and only the first
-        chain has the same draws.
+        environment variable ``OMP_NUM_THREADS=1`` may make sampling faster.
 
         On an `executor` each chain is a task, and the log-likelihood is shared out in blocks of
         draws. A worker of another process is sent the model once, samples its chains natively where
@@ -334,17 +442,22 @@ class Model(DensityModel):
                 check_integer("Model.sample", name, choice, least)
         if executor is not None:
             check_executor(cores, executor)
-        start = None if init is None else self.initial_point(init)
-        settings.update(
-            draws=draws, chains=chains, tune=tune, cores=cores, progress_bar=progress_bar
-        )
+        known = inspect.signature(Model.sample).parameters
+        settings.update(target_accept=target_accept, max_depth=max_depth, metric=metric)
+        settings.update(draws=draws, chains=chains, tune=tune, cores=cores)
+        settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
+        check_settings(known, settings)
+        starts = starts_of(self, inits, init_radius, chains)
         model = self
         if self._recorded is None:  # the function's data cannot change during this call
             model = copy.copy(self)
             model._value_and_grad = RecordedIfPossible(self._target, 0)
         if self._likelihood is not None:
             self._likelihood.shapes(self)  # raises errors now, before draws would be lost
-        return completed(self, run_nutpie(model, start, seed, settings, executor), executor)
+        groups, numbers = run_nutpie(model, starts, seed, settings, executor)
+        result = completed(self, groups, numbers, executor)
+        report(result, list(self._layout.parameters), progress_bar, 2)
+        return result
 
     def to_jax(self, propto: bool = True, jacobian: bool = True) -> Function:
         """The log density as a function of JAX of the unconstrained vector, for samplers and
@@ -428,15 +541,21 @@ class Model(DensityModel):
         """
         return from_draws(self, draws, predictive, seed, executor)
 
-    def summary(self, result: ArvizData) -> Summary:
-        """Draws in a table, with what speaks against them: divergences, chains that do not agree,
-        few effective draws.
+    def summary(
+        self, result: ArvizData, var_names: str | Sequence[str] | None = None, rows: int | None = 10
+    ) -> Summary:
+        """Tabulate draws, with what speaks against them: divergences, chains that do not agree, few
+        effective draws.
 
         Parameters
         ----------
         result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
             What `sample`, `laplace` or `to_arviz` returned, or arrays by name of shape (chains,
             draws, ...).
+        var_names : str or sequence of str, optional
+            Parameters and quantities to show; by default all.
+        rows : int or None
+            How many rows are printed; None for all. The table has all.
 
         Returns
         -------
@@ -445,18 +564,15 @@ class Model(DensityModel):
 
         Raises
         ------
-        ImportError
-            If ArviZ, which computes effective sample sizes and R-hat, is not installed; not for a
-            `LaplaceApproximation`.
         TypeError, DomainError
             If `result` is something else, or has no draws.
         """
-        return summarised(result)
+        return summarised(result, var_names, rows)
 
     def sample_posterior_predictive(
         self,
         result: ArvizData,
-        simulate: Function,
+        simulate: Function | None = None,
         *,
         seed: int | np.random.Generator | None = None,
         coords: Labels | None = None,
@@ -469,10 +585,11 @@ class Model(DensityModel):
         ----------
         result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
             What `sample` or `laplace` returned, or arrays by name of shape (chains, draws, ...).
-        simulate : callable
-            Called as generated quantities are, with the parameters, transformed parameters and data
+        simulate : callable, optional
+            By default observations are drawn from the distributions that they state. A function is
+            called as generated quantities are, with the parameters, transformed parameters and data
             that it names, and ``rng``, a `numpy.random.Generator`; returns a dict of named values.
-            They may have the names of the data of which they are others.
+            They may share names with the data that they replicate.
         seed : int or numpy.random.Generator, optional
         coords, dims : dict, optional
             As in `Model`, for what is simulated.
@@ -488,34 +605,29 @@ class Model(DensityModel):
         Raises
         ------
         TypeError
-            If `result` has no draws of a parameter, or `simulate` asks for something that there is
-            not.
+            If `result` has no draws of a parameter, or `simulate` takes an unknown name.
         Exception
             What `simulate` raises, with a note that tells at which draw.
 
         Examples
         --------
-        >>> import numpy as np, varmat as vm
-        >>> y = np.array([2, 3, 0, 1, 4])
+        >>> import varmat as vm, varmat.distributions as dist
         >>> model = vm.Model(
-        ...     lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0) + vm.poisson_lpmf(y, rate),
-        ...     rate=vm.positive(),
+        ...     rate=vm.positive(prior=dist.Gamma(2.0, 1.0)),
+        ...     y=vm.observed([2, 3, 0, 1, 4], lambda rate: dist.Poisson(rate)),
         ... )
-        >>> def simulate(rate, rng):
-        ...     return {"y": vm.poisson_rng(rate, rng=rng, size=5)}
         >>> approximation = model.laplace(seed=1, draws=200)
-        >>> found = model.sample_posterior_predictive(approximation, simulate, seed=2)
-        >>> found["posterior_predictive"]["y"].shape
-        (1, 200, 5)
-        >>> bool(0.01 < np.mean(replicates.max(axis=-1) >= y.max()) < 0.99)
-        True
+        >>> found = model.sample_posterior_predictive(approximation, seed=2)
+        >>> replicates = found["posterior_predictive"]["y"]
+        >>> replicates.shape, bool(0.01 < (replicates.max(axis=-1) >= 4).mean() < 0.99)
+        ((1, 200, 5), True)
         """
         predictor = Predictor(self, "sample_posterior_predictive", seed, coords, dims)
         return posterior_predictive(predictor, result, simulate, executor)
 
     def sample_prior_predictive(
         self,
-        prior: Function,
+        prior: Function | None = None,
         simulate: Function | None = None,
         *,
         draws: int = 500,
@@ -528,9 +640,10 @@ class Model(DensityModel):
 
         Parameters
         ----------
-        prior : callable
-            Called with ``rng``, a `numpy.random.Generator`, and the data that it names; returns a
-            dict of all parameters. The model does not look at what of its log density is the prior.
+        prior : callable, optional
+            By default parameters are drawn from the priors that they state. A function is called
+            with ``rng``, a `numpy.random.Generator`, and the data that it names, and returns a dict
+            of all parameters: the model does not look at what of a log density is the prior.
         simulate : callable, optional
             As in `sample_posterior_predictive`.
         draws : int
@@ -544,21 +657,17 @@ class Model(DensityModel):
 
         Raises
         ------
-        DomainError
+        DomainError, ShapeError
             If the prior gives a parameter a value that the model does not allow.
-        ShapeError
-            If it has another shape.
         TypeError
-            If a parameter is missing, or there is one too many.
+            If a parameter is missing or has no prior, or there is one too many.
 
         Examples
         --------
-        >>> import numpy as np, varmat as vm
-        >>> model = vm.Model(lambda rate: vm.gamma_lpdf(rate, 2.0, 1.0), rate=vm.positive())
+        >>> import varmat as vm, varmat.distributions as dist
+        >>> model = vm.Model(rate=vm.positive(prior=dist.Gamma(2.0, 1.0)))
         >>> drawn = model.sample_prior_predictive(
-        ...     lambda rng: {"rate": vm.gamma_rng(2.0, 1.0, rng=rng)},
-        ...     lambda rate, rng: {"y": vm.poisson_rng(rate, rng=rng, size=5)},
-        ...     seed=1,
+        ...     simulate=lambda rate, rng: {"y": vm.poisson_rng(rate, rng=rng, size=5)}, seed=1
         ... )
         >>> drawn["prior"]["rate"].shape, drawn["prior_predictive"]["y"].shape
         ((1, 500), (1, 500, 5))

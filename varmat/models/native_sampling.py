@@ -8,9 +8,9 @@ result.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
+from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,40 +20,32 @@ from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
 from varmat.interrupts import from_signal
 from varmat.models.functions import of_values
+from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
-from varmat.models.results import check_shapes, optional, without
+from varmat.models.results import check_shapes
 from varmat.programs.run import has_native
 
 if TYPE_CHECKING:
-    from varmat.models.results import ArvizData, Dims, Labels
-    from varmat.typing import Function, Operand, Result, Settings
+    from varmat.models.results import Groups
+    from varmat.typing import Function, Operand, Result
 
-# With these settings of nutpie the draws are not in memory when it returns.
-ELSEWHERE = ("zarr_store", "return_raw_trace", "transform_adapt")
+# The name of the points among the values; no parameter and no quantity has such a name.
+_POINT = " point"
 # The groups of draws, and whether they come after the adaptation. The first is completed first, in
 # case of an interrupt.
 _GROUPS = {"posterior": True, "warmup_posterior": False}
 
 
-def prepared(calls: Any, settings: Settings) -> NativeModel | None:
+def prepared(calls: Any) -> NativeModel | None:
     """The recorded model for nutpie, started once. None if Python is to call it."""
     recorder, size = calls.model._value_and_grad, calls.model.param_unc_num()
     if not (has_native() and isinstance(recorder, Recorded) and size):
-        return None
-    if any(settings.get(name) for name in ELSEWHERE) or not settings.get("blocking", True):
         return None
     point = calls.start()
     known = None if point is None else recorder.known(point, True, True)
     if known is None or known.run.name != "native":
         return None
-    return NativeModel(calls, point, known.run, settings)
-
-
-class Pointer:
-    """An address for nutpie, with the objects that must live as long as it is called."""
-
-    def __init__(self, address: int, held: object) -> None:
-        self.address, self._held = address, held
+    return NativeModel(calls, point, known.run)
 
 
 class NativeModel:
@@ -65,11 +57,9 @@ class NativeModel:
     point : ndarray
         Where the model has a density: its values are recorded there.
     density : NativeRunner
-    settings : dict
-        Of nutpie.
     """
 
-    def __init__(self, calls: Any, point: np.ndarray, density: Any, settings: Settings) -> None:
+    def __init__(self, calls: Any, point: np.ndarray, density: Any) -> None:
         from varmat.programs.run import sampler
         from varmat.programs.run.native import NativeRunner
 
@@ -81,19 +71,10 @@ class NativeModel:
         # Quantities are made from the stored draws if the values there are arrays of numbers.
         self._reads_draws = program is not None and all(varies)
         self._later = [name for name in calls.shapes if program is None or name not in self._made]
-        names = {*calls.shapes, *calls.model.coords}
-        self._point = next(
-            name
-            for name in ("_point" + "_" * i for i in range(len(names) + 1))
-            if name not in names
-        )
         values = None if program is None else NativeRunner(program)
         self._data = sampler.SamplerFunctions(
             density, values, self._density_at, self._values_at, bool(self._later)
         )
-        self._functions = [
-            Pointer(each, self._data) for each in (self._data.log_density, self._data.expand)
-        ]
 
     def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
         """The program of the named values at a point; None if they cannot be recorded."""
@@ -152,29 +133,29 @@ class NativeModel:
 
     # --- before and after sampling ---
 
-    def compiled(self, coords: Labels, dims: Dims) -> Any:
-        """The model as nutpie takes it."""
-        kind = optional("nutpie.compile_pymc", "Model.sample").CompiledPyMCModel
-        shapes = dict(self._calls.shapes)
+    def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
+        """The model as nutpie takes it; `start` gives the start of the chain."""
+        shapes, nuts = dict(self._calls.shapes), library()
         if self._later:
-            shapes[self._point] = (self._size,)
-        sizes = list(map(math.prod, shapes.values()))
-        given = {
-            "compiled_logp_func": self._functions[0], "compiled_expand_func": self._functions[1],
-             "user_data": self._data.user,
-            "initial_point_func": self._calls.initial_point,
-             "shape_info": (list(shapes), sizes, list(shapes.values())),
-            "n_expanded": sum(sizes), "_n_dim": self._size, "_shapes": shapes, "_coords": coords,
-             "dims": dims, "shared_data": {},
-        }  # fmt: skip
-        # Other versions ask for arguments that concern the data of PyMC.
-        return kind(**{each.name: given.get(each.name) for each in dataclasses.fields(kind)})
+            shapes[_POINT] = (self._size,)
+        made, sizes = variables(shapes)
+        user, total = self._data.user.ctypes.data, sum(map(math.prod, shapes.values()))
+        return nuts.PyMcModel(
+            nuts.LogpFunc(self._data.log_density, user, self._data),
+            nuts.ExpandFunc(self._size, total, self._data.expand, user, self._data),
+            made,
+            self._size,
+            sizes,
+            {},
+            start,
+            None,
+        )
 
-    def completed(self, result: ArvizData, progress_bar: bool = False) -> ArvizData:
+    def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
         """The result with the values that are made after sampling, without the points."""
         if self._later:
             groups = [group for group in _GROUPS if group in result]
-            total = sum(math.prod(result[group][self._point].shape[:2]) for group in groups)
+            total = sum(math.prod(result[group][_POINT].shape[:2]) for group in groups)
             count = Count("Generated quantities", total, progress_bar)
             try:
                 for group in groups:
@@ -191,12 +172,12 @@ class NativeModel:
                 )
                 warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=4)
             for group in groups:
-                without(result, group, (self._point, f"{self._point}_dim_0"))
-        elif self._refused and "posterior" in result:
+                del result[group][_POINT]
+        elif self._refused:
             draws = result["posterior"]
             if any(
                 self._is_refused(draw)
-                for draw in self._rows({name: draws[name].values for name in self._made})
+                for draw in self._rows({name: draws[name] for name in self._made})
             ):
                 raise self._refused[0]
         return result
@@ -213,11 +194,11 @@ class NativeModel:
     def _is_refused(values: dict[str, Operand]) -> bool:
         return all(np.isnan(value).all() for value in values.values())
 
-    def _complete(self, draws: Operand, is_kept: bool, count: Count) -> None:
+    def _complete(self, draws: dict[str, np.ndarray], is_kept: bool, count: Count) -> None:
         """Add to a group of draws the values that are made after sampling."""
         calls = self._calls
-        arrays = {name: draws[name].values for name in calls.shapes}
-        points = draws[self._point].values
+        arrays = {name: draws[name] for name in calls.shapes}
+        points = draws[_POINT]
         for chain, draw in np.ndindex(points.shape[:2]):
             q = points[chain, draw]
             if np.isnan(q).all():  # a chain that was interrupted
@@ -239,19 +220,19 @@ class NativeModel:
                 arrays[name][chain, draw] = values[name]
             count.add()
 
-    def _leave_out(self, groups: list[ArvizData], done: int) -> None:
+    def _leave_out(self, groups: list[dict[str, np.ndarray]], done: int) -> None:
         """Remove what is made after sampling from all but the first draws. Parameters are kept, for
         they are cheap to compute.
         """
         places = (
-            (group, place) for group in groups for place in np.ndindex(group[self._point].shape[:2])
+            (group, place) for group in groups for place in np.ndindex(group[_POINT].shape[:2])
         )
         for group, place in islice(places, done, None):
-            q = group[self._point].values[place]
+            q = group[_POINT][place]
             with np.errstate(all="ignore"):
                 values = {} if np.isnan(q).all() else self._calls.model.constrain(q)
             for name in self._later:
-                group[name].values[place] = values.get(name, np.nan)
+                group[name][place] = values.get(name, np.nan)
 
     def _values_with_quantities(
         self, q: np.ndarray, row: dict[str, Operand], rng: np.random.Generator

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from varmat.models.bounds import checked_shape, with_bounds
+from varmat.models.stated import Declaration, Located
 from varmat.transforms import (
     CholeskyFactorCorr,
     CholeskyFactorCov,
@@ -25,7 +28,18 @@ from varmat.transforms import (
 )
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Shape
+    from collections.abc import Callable, Sequence
+    from typing import TypedDict, Unpack
+
+    from varmat.distributions import Distribution
+    from varmat.typing import Function, Operand, Shape
+
+    class Stated(TypedDict, total=False):
+        """What each parameter may state."""
+
+        prior: Distribution | Function
+        dims: str | Sequence[str]
+
 
 __all__ = [
     "cholesky_corr",
@@ -46,18 +60,49 @@ __all__ = [
     "upper",
 ]
 
-# Each of the sizes, or all of them in one tuple.
+
+def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
+    return (dims,) if isinstance(dims, str) else tuple(dims)
+
+
+def _declared(
+    function: str,
+    make: Callable[[Shape], Transform],
+    shape: tuple[int | Shape, ...],
+    stated: Mapping[str, Any],
+) -> Transform:
+    """A parameter of a shape, which has its sizes as arguments or in one tuple, with what it
+    states.
+    """
+    made = make(checked_shape(function, shape))
+    if stated:
+        for name in stated.keys() - {"prior", "dims"}:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        made.declaration = Declaration(stated.get("prior"), names_of(stated.get("dims", ())), make)
+    return made
+
 
 # --- each element alone ---
 
 
-def real(*shape: Shape) -> Transform:
+def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Stated]) -> Transform:
     """A parameter of a `Model` that may be any real number.
 
     Parameters
     ----------
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, two for a matrix, and so on.
+    centred : bool, keyword only
+        With False the sampler moves in a standard variable z, and the parameter is ``location +
+        scale * z``: the non-centred form. The prior must be of a location-scale family, such as
+        `varmat.distributions.Normal`, `StudentT`, `Cauchy` or `MultiNormalCholesky`.
+    prior : varmat.distributions.Distribution or callable, keyword only
+        The distribution, or a function that returns it and is called with the parameters, named
+        values and data that its own parameters name. The log density of a bounded parameter is not
+        divided by the probability of its set, as in Stan.
+    dims : str or sequence of str, keyword only
+        The names of the dimensions. Sizes may be left out if `Model` knows the labels of them, from
+        ``coords`` or from data of pandas or xarray.
 
     Returns
     -------
@@ -67,23 +112,37 @@ def real(*shape: Shape) -> Transform:
     ------
     ShapeError
         If a size is not a nonnegative integer.
+    TypeError
+        If a non-centred form is asked for and there is none.
 
     Examples
     --------
-    >>> import varmat as vm
+    >>> import varmat as vm, varmat.distributions as dist
     >>> vm.real(2, 3).shape
     (2, 3)
+    >>> model = vm.Model(
+    ...     mu=vm.real(prior=dist.Normal(0, 5)),
+    ...     theta=vm.real(3, prior=lambda mu: dist.Normal(mu, 2.0), centred=False),
+    ... )
+    >>> model.constrain([10.0, -1.0, 0.0, 1.0])["theta"]
+    array([ 8., 10., 12.])
     """
-    return Real(checked_shape("real", shape))
+    if centred:
+        return _declared("real", Real, shape, stated)
+    if stated.get("prior") is None:
+        raise TypeError("real: centred is False, but must be True where there is no prior!")
+    return _declared("real", partial(with_bounds, Located, (stated["prior"],)), shape, stated)
 
 
-def positive(*shape: Shape) -> Transform:
+def positive(*shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A positive parameter of a `Model`, by `positive_constrain`.
 
     Parameters
     ----------
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -100,10 +159,10 @@ def positive(*shape: Shape) -> Transform:
     >>> vm.positive().constrain(0.0)
     1.0
     """
-    return Positive(checked_shape("positive", shape))
+    return _declared("positive", Positive, shape, stated)
 
 
-def lower(bound: Operand, *shape: Shape) -> Transform:
+def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A parameter of a `Model` above a bound, by `lb_constrain`.
 
     Parameters
@@ -113,6 +172,8 @@ def lower(bound: Operand, *shape: Shape) -> Transform:
         its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -131,10 +192,10 @@ def lower(bound: Operand, *shape: Shape) -> Transform:
     >>> vm.lower(2.0).constrain(0.0)
     3.0
     """
-    return with_bounds("lower", Lower, (bound,), shape)
+    return _declared("lower", partial(with_bounds, Lower, (bound,)), shape, stated)
 
 
-def upper(bound: Operand, *shape: Shape) -> Transform:
+def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A parameter of a `Model` below a bound, by `ub_constrain`.
 
     Parameters
@@ -144,6 +205,8 @@ def upper(bound: Operand, *shape: Shape) -> Transform:
         its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -162,10 +225,12 @@ def upper(bound: Operand, *shape: Shape) -> Transform:
     >>> vm.upper(2.0).constrain(0.0)
     1.0
     """
-    return with_bounds("upper", Upper, (bound,), shape)
+    return _declared("upper", partial(with_bounds, Upper, (bound,)), shape, stated)
 
 
-def lower_upper(lower: Operand, upper: Operand, *shape: Shape) -> Transform:
+def lower_upper(
+    lower: Operand, upper: Operand, *shape: int | Shape, **stated: Unpack[Stated]
+) -> Transform:
     """A parameter of a `Model` between two bounds, by `lub_constrain`; also named `interval`.
 
     Parameters
@@ -175,6 +240,8 @@ def lower_upper(lower: Operand, upper: Operand, *shape: Shape) -> Transform:
         its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -195,13 +262,15 @@ def lower_upper(lower: Operand, upper: Operand, *shape: Shape) -> Transform:
     >>> model.constrain(np.zeros(2))
     {'alpha': 0.5, 'beta': 0.25}
     """
-    return with_bounds("lower_upper", LowerUpper, (lower, upper), shape)
+    return _declared("lower_upper", partial(with_bounds, LowerUpper, (lower, upper)), shape, stated)
 
 
 interval = lower_upper
 
 
-def offset_multiplier(offset: Operand, multiplier: Operand, *shape: Shape) -> Transform:
+def offset_multiplier(
+    offset: Operand, multiplier: Operand, *shape: int | Shape, **stated: Unpack[Stated]
+) -> Transform:
     """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the
     non-centred form.
 
@@ -212,6 +281,8 @@ def offset_multiplier(offset: Operand, multiplier: Operand, *shape: Shape) -> Tr
         its own parameters name.
     *shape : int, or one tuple of int
         None for a scalar, one size for a vector, and so on.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -231,13 +302,18 @@ def offset_multiplier(offset: Operand, multiplier: Operand, *shape: Shape) -> Tr
     >>> vm.offset_multiplier(10.0, 2.0).constrain(3.0)
     16.0
     """
-    return with_bounds("offset_multiplier", OffsetMultiplier, (offset, multiplier), shape)
+    return _declared(
+        "offset_multiplier",
+        partial(with_bounds, OffsetMultiplier, (offset, multiplier)),
+        shape,
+        stated,
+    )
 
 
 # --- vectors ---
 
 
-def ordered(size: int, *shape: Shape) -> Transform:
+def ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A vector with ascending elements as a parameter of a `Model`, by `ordered_constrain`.
 
     Parameters
@@ -246,6 +322,8 @@ def ordered(size: int, *shape: Shape) -> Transform:
         Number of elements.
     *shape : int, or one tuple of int
         Of an array of such vectors.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -253,12 +331,8 @@ def ordered(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 0.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -266,10 +340,10 @@ def ordered(size: int, *shape: Shape) -> Transform:
     >>> vm.ordered(3).constrain([0.0, 0.0, 0.0])
     array([0., 1., 2.])
     """
-    return Ordered(size, checked_shape("ordered", shape))
+    return _declared("ordered", partial(Ordered, size), shape, stated)
 
 
-def positive_ordered(size: int, *shape: Shape) -> Transform:
+def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A vector with positive, ascending elements as a parameter of a `Model`, by
     `positive_ordered_constrain`.
 
@@ -279,6 +353,8 @@ def positive_ordered(size: int, *shape: Shape) -> Transform:
         Number of elements.
     *shape : int, or one tuple of int
         Of an array of such vectors.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -286,12 +362,8 @@ def positive_ordered(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 0.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -299,10 +371,10 @@ def positive_ordered(size: int, *shape: Shape) -> Transform:
     >>> vm.positive_ordered(3).constrain([0.0, 0.0, 0.0])
     array([1., 2., 3.])
     """
-    return PositiveOrdered(size, checked_shape("positive_ordered", shape))
+    return _declared("positive_ordered", partial(PositiveOrdered, size), shape, stated)
 
 
-def simplex(size: int, *shape: Shape) -> Transform:
+def simplex(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by
     `simplex_constrain`.
 
@@ -312,6 +384,8 @@ def simplex(size: int, *shape: Shape) -> Transform:
         Number of elements.
     *shape : int, or one tuple of int
         Of an array of such vectors.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -319,12 +393,8 @@ def simplex(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -332,10 +402,10 @@ def simplex(size: int, *shape: Shape) -> Transform:
     >>> vm.simplex(2).constrain([0.0])
     array([0.5, 0.5])
     """
-    return Simplex(size, checked_shape("simplex", shape))
+    return _declared("simplex", partial(Simplex, size), shape, stated)
 
 
-def sum_to_zero(size: int, *shape: Shape) -> Transform:
+def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A vector with sum zero as a parameter of a `Model`, by `sum_to_zero_constrain`.
 
     Parameters
@@ -344,6 +414,8 @@ def sum_to_zero(size: int, *shape: Shape) -> Transform:
         Number of elements.
     *shape : int, or one tuple of int
         Of an array of such vectors.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -351,12 +423,8 @@ def sum_to_zero(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -364,10 +432,10 @@ def sum_to_zero(size: int, *shape: Shape) -> Transform:
     >>> vm.sum_to_zero(3).unconstrained_size
     2
     """
-    return SumToZero(size, checked_shape("sum_to_zero", shape))
+    return _declared("sum_to_zero", partial(SumToZero, size), shape, stated)
 
 
-def unit_vector(size: int, *shape: Shape) -> Transform:
+def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A vector of length 1 as a parameter of a `Model`, by `unit_vector_constrain`.
 
     Parameters
@@ -376,6 +444,8 @@ def unit_vector(size: int, *shape: Shape) -> Transform:
         Number of elements.
     *shape : int, or one tuple of int
         Of an array of such vectors.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -383,12 +453,8 @@ def unit_vector(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -396,13 +462,13 @@ def unit_vector(size: int, *shape: Shape) -> Transform:
     >>> vm.unit_vector(2).constrain([3.0, 4.0])
     array([0.6, 0.8])
     """
-    return UnitVector(size, checked_shape("unit_vector", shape))
+    return _declared("unit_vector", partial(UnitVector, size), shape, stated)
 
 
 # --- matrices ---
 
 
-def corr_matrix(size: int, *shape: Shape) -> Transform:
+def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A correlation matrix as a parameter of a `Model`, by `corr_matrix_constrain`.
 
     Parameters
@@ -411,6 +477,8 @@ def corr_matrix(size: int, *shape: Shape) -> Transform:
         Number of rows.
     *shape : int, or one tuple of int
         Of an array of such matrices.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -418,12 +486,8 @@ def corr_matrix(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -432,10 +496,10 @@ def corr_matrix(size: int, *shape: Shape) -> Transform:
     array([[1., 0.],
            [0., 1.]])
     """
-    return CorrMatrix(size, checked_shape("corr_matrix", shape))
+    return _declared("corr_matrix", partial(CorrMatrix, size), shape, stated)
 
 
-def cov_matrix(size: int, *shape: Shape) -> Transform:
+def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """A covariance matrix as a parameter of a `Model`, by `cov_matrix_constrain`.
 
     Parameters
@@ -444,6 +508,8 @@ def cov_matrix(size: int, *shape: Shape) -> Transform:
         Number of rows.
     *shape : int, or one tuple of int
         Of an array of such matrices.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -451,12 +517,8 @@ def cov_matrix(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -464,10 +526,10 @@ def cov_matrix(size: int, *shape: Shape) -> Transform:
     >>> vm.cov_matrix(2).unconstrained_size
     3
     """
-    return CovMatrix(size, checked_shape("cov_matrix", shape))
+    return _declared("cov_matrix", partial(CovMatrix, size), shape, stated)
 
 
-def cholesky_corr(size: int, *shape: Shape) -> Transform:
+def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by
     `cholesky_corr_constrain`.
 
@@ -477,6 +539,8 @@ def cholesky_corr(size: int, *shape: Shape) -> Transform:
         Number of rows.
     *shape : int, or one tuple of int
         Of an array of such matrices.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -484,12 +548,8 @@ def cholesky_corr(size: int, *shape: Shape) -> Transform:
 
     Raises
     ------
-    TypeError
-        If `size` is not an integer.
-    DomainError
-        If `size` is less than 1.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -497,10 +557,12 @@ def cholesky_corr(size: int, *shape: Shape) -> Transform:
     >>> vm.cholesky_corr(3).unconstrained_size
     3
     """
-    return CholeskyFactorCorr(size, checked_shape("cholesky_corr", shape))
+    return _declared("cholesky_corr", partial(CholeskyFactorCorr, size), shape, stated)
 
 
-def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transform:
+def cholesky_cov(
+    rows: int, columns: int | None = None, *shape: int | Shape, **stated: Unpack[Stated]
+) -> Transform:
     """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by
     `cholesky_factor_constrain`.
 
@@ -511,6 +573,8 @@ def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transf
         At most `rows`; by default as many.
     *shape : int, or one tuple of int
         Of an array of such matrices.
+    **stated
+        The `prior`, and the `dims`: see `real`.
 
     Returns
     -------
@@ -518,12 +582,8 @@ def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transf
 
     Raises
     ------
-    TypeError
-        If `rows` or `columns` is not an integer.
-    DomainError
-        If `columns` is less than 1, or `rows` less than `columns`.
-    ShapeError
-        If another size is not a nonnegative integer.
+    TypeError, DomainError, ShapeError
+        If a size is not an integer, or too small.
 
     Examples
     --------
@@ -532,4 +592,4 @@ def cholesky_cov(rows: int, columns: int | None = None, *shape: Shape) -> Transf
     array([[1., 0.],
            [5., 1.]])
     """
-    return CholeskyFactorCov(rows, columns, checked_shape("cholesky_cov", shape))
+    return _declared("cholesky_cov", partial(CholeskyFactorCov, rows, columns), shape, stated)

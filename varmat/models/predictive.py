@@ -184,6 +184,11 @@ class Predictor:
         """A function of the user, which may name the data of the model."""
         return Named(title, function, self.model._layout.given)
 
+    def simulation(self, simulate: Function | None) -> Function | None:
+        """What simulates: a function of the user, or the distributions of the observations."""
+        stated = self.model._stated
+        return simulate or (stated.replicate if stated.parts else None)
+
     def transformed(self, values: dict[str, Operand]) -> dict[str, Operand]:
         """The parameters and transformed parameters."""
         function = self.model._transformed
@@ -231,9 +236,18 @@ class _Simulation:
 
 
 def posterior_predictive(
-    predictor: Predictor, result: ArvizData, simulate: Function, executor: Executor | str | None
+    predictor: Predictor,
+    result: ArvizData,
+    simulate: Function | None,
+    executor: Executor | str | None,
 ) -> Predictive:
     """See `Model.sample_posterior_predictive`."""
+    simulate = predictor.simulation(simulate)
+    if simulate is None:
+        raise TypeError(
+            f"{predictor.function}: simulate is missing, but must be given: the model has no "
+            "varmat.observed!"
+        )
     arrays, shape = draws_of(predictor.function, result, predictor.model._layout.parameters)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
     found = predictor.simulated(simulate, flat, executor)
@@ -242,13 +256,15 @@ def posterior_predictive(
 
 def prior_predictive(
     predictor: Predictor,
-    prior: Function,
+    prior: Function | None,
     simulate: Function | None,
     draws: int,
     executor: Executor | str | None,
 ) -> Predictive:
     """See `Model.sample_prior_predictive`."""
-    function, layout = predictor.named("prior", prior), predictor.model._layout
+    model, simulate = predictor.model, predictor.simulation(simulate)
+    prior = prior or model._stated.drawer(predictor.function, model._transformed)
+    function, layout = predictor.named("prior", prior), model._layout
     values = []
     for _ in range(draws):
         drawn = called(function, {}, predictor.rng)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -35,6 +36,7 @@ def optional(module: str, purpose: str) -> Any:
 ArvizData: TypeAlias = Any  # an ``InferenceData``; from ArviZ 1 on a ``DataTree``
 Labels: TypeAlias = Mapping[str, Sequence[Any]]  # of dimensions
 Dims: TypeAlias = Mapping[str, Sequence[str]]  # the names of the dimensions of named values
+Groups: TypeAlias = dict[str, dict[str, Any]]  # of ArviZ, as plain arrays by name
 
 # All draws have these dimensions.
 _OF_ALL = ("chain", "draw")
@@ -115,24 +117,16 @@ def check_shapes(function: str, values: Mapping[str, Operand], known: Mapping[st
         )
 
 
-def without(result: ArvizData, group: str, names: Sequence[str]) -> None:
-    """Remove variables and coordinates from a group of ArviZ data."""
-    kept = result[group]
-    if hasattr(kept, "to_dataset"):
-        kept.dataset = kept.to_dataset(inherit=False).drop_vars(names, errors="ignore")
-    else:
-        setattr(result, group, kept.drop_vars(names, errors="ignore"))
-
-
-def joined_chains(results: Mapping[int, ArvizData], count: int) -> ArvizData:
-    """The results of single chains, by number, joined; `count` were asked for.
+def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, list[int]]:
+    """The groups of single chains, by number, joined, and the numbers that are left; `count` were
+    asked for.
 
     After an interrupt, chains without draws are left out if others have some, and the others are
     cut to the shortest, with a warning.
     """
     if not results:
         raise KeyboardInterrupt
-    lengths = {chain: len(result["posterior"]["draw"]) for chain, result in results.items()}
+    lengths = {chain: draws_in(result["sample_stats"])[1] for chain, result in results.items()}
     if any(lengths.values()):
         results = {chain: result for chain, result in results.items() if lengths[chain]}
     least, most = (each(lengths[chain] for chain in results) for each in (min, max))
@@ -144,28 +138,134 @@ def joined_chains(results: Mapping[int, ArvizData], count: int) -> ArvizData:
         said.append(f"the chains, which have up to {most} draws, are cut to the shortest, {least}")
     if said:
         text = f"Model.sample: interrupted: {'; '.join(said)}"
-        warnings.warn(text, UserWarning, stacklevel=6)
-    xarray = optional("xarray", "Model.sample")
-    kind = type(next(iter(results.values())))
-    is_tree = hasattr(kind, "to_dataset")
+        warnings.warn(text, UserWarning, stacklevel=4)
+    first, *_ = parts = list(results.values())
+    joined: Groups = {}
+    for group, arrays in first.items():
+        size = min(draws_in(part[group])[1] for part in parts)
+        joined[group] = {
+            name: np.concatenate([part[group][name][:, :size] for part in parts]) for name in arrays
+        }
+    return joined, list(results)
 
-    def groups(result: ArvizData) -> dict[str, Operand]:
-        if is_tree:
-            return {name: group.to_dataset() for name, group in result.children.items()}
-        return {name: result[name] for name in result.groups()}
 
-    parts: dict[str, list[ArvizData]] = {}
-    for chain, result in results.items():
-        for name, group in groups(result).items():
-            parts.setdefault(name, []).append(
-                group.assign_coords(chain=[chain]) if "chain" in group.dims else group
-            )
-    joined = {}
-    for name, each in parts.items():
-        shortest = min(part.sizes["draw"] for part in each)
-        cut = [part.isel(draw=slice(shortest)) for part in each]
-        joined[name] = xarray.concat(cut, "chain", combine_attrs="override", join="exact")
-    return kind.from_dict(joined) if is_tree else kind(**joined)
+def draws_in(group: Mapping[str, Operand]) -> tuple[int, int]:
+    """The numbers of chains and of draws of a group."""
+    chains, draws = np.shape(next(iter(group.values()), np.empty((1, 0))))[:2]
+    return chains, draws
+
+
+class Sampled:
+    """Draws by name. They print as a summary, and are otherwise the data of ArviZ.
+
+    They become an ``InferenceData``, or from ArviZ 1 on a ``DataTree``, as soon as something of it
+    is used: `isinstance` and all attributes are then those of that object. Until then ArviZ, whose
+    import takes seconds, is not imported.
+
+    Parameters
+    ----------
+    groups : dict of str to dict of str to ndarray
+        Arrays of shape (chains, draws, ...) by name, in groups of ArviZ; data without these axes.
+    coords, dims : dict
+        Labels of dimensions, and the dimensions of what has named ones.
+    """
+
+    __slots__ = ("_arviz", "_as_arrays", "_labels", "_named")
+
+    def __init__(self, groups: Groups, coords: Labels, dims: Dims) -> None:
+        self._as_arrays, self._labels, self._named = groups, coords, dims
+        self._arviz: ArvizData = None
+
+    def _whole(self) -> ArvizData:
+        if self._arviz is None:
+            self._arviz = to_arviz(self._as_arrays, self._labels, self._named)
+        return self._arviz
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._whole())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_repr_", "_ipython_")):  # asked by notebooks
+            raise AttributeError(name)
+        return getattr(self._whole(), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in Sampled.__slots__:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._whole(), name, value)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._whole()[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self._whole()[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._whole()[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in (self._as_arrays if self._arviz is None else self._arviz)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def __add__(self, other: object) -> Any:
+        return self._whole() + other
+
+    def __dir__(self) -> list[str]:
+        return dir(self._whole())
+
+    def __copy__(self) -> Any:
+        return copy.copy(self._whole())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._arviz is None:
+            return Sampled, (self._as_arrays, self._labels, self._named)
+        return copy.copy, (self._arviz,)
+
+    def __repr__(self) -> str:
+        chains, draws = draws_in(self._as_arrays["sample_stats"])
+        return repr(self._summary()) if chains * draws else f"{chains} chains of 0 draws"
+
+    def _repr_html_(self) -> str:
+        return self._summary()._repr_html_()
+
+    def _summary(self) -> Any:
+        from varmat.models.summary import summarised
+
+        return summarised(self)
+
+
+def groups_of(result: Any) -> tuple[Groups, Dims, Labels] | None:
+    """The groups of draws as plain arrays, with the dimensions that have names and their labels;
+    None if a result has no posterior.
+    """
+    if type(result) is Sampled:
+        if result._arviz is None:
+            return result._as_arrays, result._named, result._labels
+        result = result._arviz
+    elif type(result) is dict:
+        return {"posterior": result}, {}, {}
+    elif hasattr(result, "log_approximation"):
+        return result.groups(), result.dims, result.coords
+    posterior = getattr(result, "posterior", None)
+    if posterior is None:
+        return None
+    stats = getattr(result, "sample_stats", None)
+    groups: Groups = {
+        title: {str(name): np.asarray(group[name]) for name in getattr(group, "data_vars", group)}
+        for title, group in (("posterior", posterior), ("sample_stats", stats))
+        if group is not None
+    }
+    named = getattr(posterior, "data_vars", posterior).items()
+    dims = {str(name): list(each.dims[2:]) for name, each in named if hasattr(each, "dims")}
+    labels = {str(dim): each.values for dim, each in getattr(posterior, "coords", {}).items()}
+    return groups, dims, labels
 
 
 def to_arviz(
@@ -175,9 +275,14 @@ def to_arviz(
     1), or a ``DataTree``.
     """
     arviz = optional("arviz", "to_arviz")
-    settings = {"coords": dict(coords), "dims": {name: list(names) for name, names in dims.items()}}
+    settings: dict[str, Any] = {
+        "coords": dict(coords),
+        "dims": {name: list(names) for name, names in dims.items()},
+    }
     if int(arviz.__version__.partition(".")[0]) >= 1:
         return arviz.from_dict({name: dict(group) for name, group in groups.items()}, **settings)
+    if any(name.startswith("warmup_") for name in groups):
+        settings["save_warmup"] = True
     return arviz.from_dict(**{name: dict(group) for name, group in groups.items()}, **settings)
 
 

@@ -3,47 +3,30 @@
 Recorded models are sampled by threads, without Python if llvmlite is installed
 (`varmat.models.native_sampling`). Models that Python evaluates at every point are sampled by
 processes. `varmat.models.chains` has both, `varmat.models.shared_chains` the chains on an executor.
-If a setting concerns all chains, nutpie gets them together.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
 from contextlib import closing
-from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.derivatives.recorded import Recorded
 from varmat.models.callbacks import Callbacks
-from varmat.models.inference_data import known_dims
-from varmat.models.native_sampling import ELSEWHERE, prepared
-from varmat.models.results import optional
+from varmat.models.inference_data import check_dims
+from varmat.models.native_sampling import prepared
+from varmat.models.results import joined_chains
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from varmat.models.model import Model
-    from varmat.models.native_sampling import NativeModel
-    from varmat.models.results import ArvizData, Dims, Labels
+    from varmat.models.results import Groups
+    from varmat.models.starts import Starts
     from varmat.typing import Settings
-
-
-def _labels(labels: Sequence[Any]) -> Any:
-    """Labels as nutpie takes them: numbers and dates in an array, strings in a list."""
-    # To NumPy the dates of Python and pandas are objects. Those with a time zone stay objects.
-    dates = bool(labels) and all(
-        isinstance(x, date) and getattr(x, "tzinfo", None) is None for x in labels
-    )
-    array = np.asarray(labels, "M8[ns]" if dates else None)
-    # nutpie takes one type of each kind of numbers, and dates in nanoseconds only.
-    known = {"i": "i8", "u": "i8", "f": "f8", "M": "M8[ns]", "m": "m8[ns]", "b": "?"}.get(
-        array.dtype.kind
-    )
-    return list(map(str, labels)) if known is None else array.astype(known)
 
 
 def _reason(error: BaseException) -> str:
@@ -86,12 +69,12 @@ def _without_recording(model: Model) -> Model:
     return model
 
 
-def _by_processes(calls: Callbacks, labels: Labels, dims: Dims, settings: Settings) -> ArvizData:
+def _by_processes(calls: Callbacks, settings: Settings) -> dict[int, Groups]:
     """Sample a model that Python evaluates at every point, chain by chain; warn how and why."""
     from varmat.models.chains import Chains  # slow to import
 
     model = _without_recording(calls.model)
-    with closing(Chains(model, calls.seed, calls.centre, labels, dims, settings)) as chains:
+    with closing(Chains(model, calls.seed, calls.starts, settings)) as chains:
         how = ", each chain by a process of its own" if chains.workers else ""
         if chains.hindrance:
             how = f", one chain after the other ({chains.hindrance})"
@@ -101,27 +84,9 @@ def _by_processes(calls: Callbacks, labels: Labels, dims: Dims, settings: Settin
         return chains.sample()
 
 
-def _by_threads(
-    calls: Callbacks, native: NativeModel | None, labels: Labels, dims: Dims, settings: Settings
-) -> ArvizData:
-    """Sample a recorded model, each chain in a thread."""
-    from varmat.models.chains import ThreadedChains
-
-    chains = ThreadedChains(calls.model, calls.seed, calls.centre, labels, dims, settings)
-    return (
-        chains.sample()
-        if native is None
-        else chains.sample(native.compiled(labels, dims), calls.failures)
-    )
-
-
 def _on_executor(
-    calls: Callbacks,
-    labels: Labels,
-    dims: Dims,
-    settings: Settings,
-    executor: Executor | str | None,
-) -> ArvizData:
+    calls: Callbacks, settings: Settings, executor: Executor | str | None
+) -> dict[int, Groups]:
     """Sample chain by chain on an executor."""
     from varmat.models.shared_chains import SharedChains
 
@@ -130,55 +95,35 @@ def _on_executor(
         raise calls.failures[0]
     _warn_of_obstacle(calls.model, level=5)
     model = _without_recording(calls.model) if in_python else calls.model
-    return SharedChains(
-        model, calls.seed, calls.centre, labels, dims, settings, is_busy=True
-    ).sample(executor)
+    return SharedChains(model, calls.seed, calls.starts, settings, is_busy=True).sample(executor)
 
 
 def run_nutpie(
     model: Model,
-    init: np.ndarray | None,
+    starts: Starts,
     seed: int | None,
     settings: Settings,
     executor: Executor | str | None = None,
-) -> ArvizData:
-    """Sample a model with nutpie; its result, as ArviZ data."""
-    nutpie = optional("nutpie", "Model.sample")
+) -> tuple[Groups, list[int]]:
+    """Sample a model with nutpie; the draws of all chains, and their numbers."""
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
-    calls = Callbacks(model, seed, init, settings["tune"])
-    coords, named = known_dims(model, calls.shapes)
-    labels, dims = (
-        {name: _labels(each) for name, each in coords.items()},
-        {name: tuple(each) for name, each in named.items()},
-    )
-    # These settings concern all chains together.
-    whole = [name for name in ELSEWHERE if settings.get(name)] + (
-        [] if settings.get("blocking", True) else ["blocking"]
-    )
+    calls = Callbacks(model, seed, starts, settings["tune"])
+    check_dims(model, calls.shapes)
+    count = settings["chains"]
     if executor is not None:
-        if whole:
-            text = (
-                f"{whole[0]} is given with an executor, but must be left out: it is about all "
-                "chains together!"
-            )
-            raise TypeError(f"Model.sample: {text}")
-        return _on_executor(calls, labels, dims, settings, executor)
-    native, is_whole = prepared(calls, settings), settings["chains"] == 1 or bool(whole)
-    in_python = native is None and not is_whole and _evaluated_in_python(calls)
+        return joined_chains(_on_executor(calls, settings, executor), count)
+    native = prepared(calls)
+    in_python = native is None and _evaluated_in_python(calls)
     if calls.failures:
         raise calls.failures[0]
     if in_python:
-        return _by_processes(calls, labels, dims, settings)
+        return joined_chains(_by_processes(calls, settings), count)
+    from varmat.models.chains import ThreadedChains  # slow to import
+
     is_told = _warn_of_obstacle(model)
     try:
-        if is_whole:
-            compiled = (
-                calls.compiled(labels, dims) if native is None else native.compiled(labels, dims)
-            )
-            result = nutpie.sample(compiled, init_mean=init, seed=seed, **settings)
-        else:
-            result = _by_threads(calls, native, labels, dims, settings)
+        found = ThreadedChains(model, seed, starts, settings).sample(calls, native)
     except BaseException:  # a panic in nutpie is no Exception
         if not calls.failures:
             raise
@@ -186,9 +131,10 @@ def run_nutpie(
         raise calls.failures[0]
     if not is_told:
         _warn_of_obstacle(model)
-    return (
-        result if native is None else native.completed(result, settings.get("progress_bar", False))
-    )
+    groups, numbers = joined_chains(found, count)
+    if native is not None:
+        groups = native.completed(groups, settings["progress_bar"])
+    return groups, numbers
 
 
 def check_executor(cores: int | None, executor: Executor | str | None) -> None:

@@ -12,13 +12,12 @@ import time
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.interrupts import Interrupts
 from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching, stopping
-from varmat.models.results import joined_chains
 from varmat.parallel.shares import identity
 from varmat.parallel.tasks import on_workers
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from varmat.models.chains import Job
-    from varmat.models.results import ArvizData
+    from varmat.models.results import Groups
 
 # Seconds that a chain on another machine has to return after an interrupt.
 PATIENCE = 5.0
@@ -38,13 +37,13 @@ class SharedJob:
     def __init__(self, job: Job, machine: str, path: str, chains: int) -> None:
         self._job, self._machine, self._path, self._chains = job, machine, path, chains
 
-    def __call__(self, chain: int) -> tuple[ArvizData, bool] | None:
+    def __call__(self, chain: int) -> tuple[Groups, bool] | None:
         board = self._board()
 
         if board[STOP, 0]:
             return None
         try:
-            found: tuple[ArvizData, bool] = self._job.run(chain, board, stopping(board))
+            found: tuple[Groups, bool] = self._job.run(chain, board, stopping(board))
         except (Exception, KeyboardInterrupt, SystemExit):
             board[STOP, 0] = 1.0  # the other chains are of no use
             raise
@@ -67,8 +66,8 @@ class SharedJob:
 class SharedChains(Watching):
     """The chains of a model on an executor; parameters as in `Watching`."""
 
-    def sample(self, executor: Executor | str | None) -> ArvizData:
-        """The draws of all chains; after an interrupt, those that were made."""
+    def sample(self, executor: Executor | str | None) -> dict[int, Groups]:
+        """The draws of the chains by number; after an interrupt, those that were made."""
         # On some systems a mapped file cannot be removed. Then the system removes it later.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "board")
@@ -82,10 +81,9 @@ class SharedChains(Watching):
             finally:
                 self._board[STOP, 0] = 1.0
             self._show(self._board, True)
-        found = {i: result[0] for i, result in enumerate(results) if result is not None}
-        return joined_chains(found, self._chains)
+        return {i: result[0] for i, result in enumerate(results) if result is not None}
 
-    def _result(self, chain: int, future: Future[ArvizData]) -> ArvizData:
+    def _result(self, chain: int, future: Future[Any]) -> Any:
         """The result of a chain; None if it is abandoned after an interrupt."""
         with Interrupts() as pressed:
             while not future.done():

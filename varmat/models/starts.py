@@ -3,23 +3,83 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import compress, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import DomainError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.tape import nested
 from varmat.core.variables import var
 from varmat.models.functions import recoverable
+from varmat.models.results import draws_in, groups_of
 from varmat.models.unpacking import sum_of_terms
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
+    from varmat.typing import Operand
 
 _TRIES = 100
 _DENSITY = re.compile(r"_l(pdf|pmf|cdf|ccdf)\b")
+
+
+class Starts(NamedTuple):
+    """Where the chains start.
+
+    Attributes
+    ----------
+    points : ndarray of shape (chains, N), optional
+        Unconstrained points.
+    radius : float
+        How far each element may be from them, or from 0.
+    """
+
+    points: np.ndarray | None = None
+    radius: float = 2.0
+
+    def of(self, chain: int) -> np.ndarray | None:
+        """The point of a chain."""
+        return None if self.points is None else self.points[chain]
+
+
+def starts_of(
+    model: Model, inits: Operand, radius: float | None, chains: int, name: str = "Model.sample"
+) -> Starts:
+    """The starts that `inits` gives: a point for all chains, one for each, or draws, of whose
+    chains the last draws are taken in turn.
+    """
+    if radius is None:
+        radius = 2.0 if inits is None else 0.0
+    if not 0.0 <= radius < np.inf:
+        raise DomainError(f"{name}: init_radius is {radius!r}, but must be nonnegative finite!")
+    if inits is None:
+        return Starts(None, radius)
+    found = None if type(inits) is dict else groups_of(inits)
+    if found is not None:
+        posterior = found[0]["posterior"]
+        if missing := [each for each in model._layout.parameters if each not in posterior]:
+            raise TypeError(f"{name}: inits has no draws of {missing[0]}, but must have some!")
+        there, draws = draws_in(posterior)
+        if not there * draws:
+            raise DomainError(f"{name}: inits has 0 draws, but must have at least 1!")
+        turns = [
+            (i % there, draws - 1 - (i // there) * max(1, draws // chains)) for i in range(chains)
+        ]
+        inits = [
+            {each: posterior[each][turn] for each in model._layout.parameters} for turn in turns
+        ]
+    is_one = isinstance(inits, Mapping) or hasattr(inits, "jacobian")
+    if not is_one:
+        first = inits[0] if len(inits) else 0.0
+        is_one = not isinstance(first, Mapping) and np.ndim(first) == 0
+    each = [inits] * chains if is_one else list(inits)
+    if len(each) != chains:
+        raise ShapeError(
+            f"{name}: inits has {len(each)} points, but must have one, or one for each of the "
+            f"{chains} chains!"
+        )
+    return Starts(np.array([model.initial_point(point) for point in each]), radius)
 
 
 def names_at(model: Model, places: np.ndarray) -> str:
@@ -34,8 +94,9 @@ def random_start(
     centre: np.ndarray | None = None,
     refuses: Callable[[Exception], bool] = recoverable,
     model: Model | None = None,
+    radius: float = 2.0,
 ) -> np.ndarray:
-    """The first random point that is accepted, uniform between -2 and 2 as in Stan.
+    """The first random point that is accepted, by default uniform between -2 and 2 as in Stan.
 
     With a centre, each try is closer to it, and the last one is the centre itself. An error that is
     not a refusal of the point is raised. If no point is accepted, the message names the term of
@@ -43,8 +104,9 @@ def random_start(
     """
     reason: Exception | None = None
     rejected: np.ndarray | None = None
-    for reach in np.linspace(1.0, 0.0, _TRIES):
-        q = rng.uniform(-2.0, 2.0, size)
+    tries = _TRIES if radius else 1
+    for reach in np.linspace(1.0, 0.0, tries):
+        q = rng.uniform(-radius, radius, size)
         if centre is not None:
             q = centre + reach * q
         try:
@@ -57,9 +119,10 @@ def random_start(
             reason = error
     if reason is not None and not recoverable(reason):
         raise reason
+    places = f"{tries} random points" if radius else "the start that was given"
     text = (
-        f"at {_TRIES} random points the model refused the parameters, or its log density was not "
-        "finite; give a start"
+        f"at {places} the model refused the parameters, or its log density was not finite; give "
+        f"{'a' if radius else 'another'} start"
     )
     term = "" if model is None or rejected is None else not_finite(model, rejected)
     last = "no point was refused" if reason is None else f"the last refusal: {reason}"

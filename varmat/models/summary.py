@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import compress
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat import html
 from varmat.core.errors import DomainError
-from varmat.models.layout import indexed
-from varmat.models.results import optional
+from varmat.models.diagnostics import DIAGNOSTICS, SamplingWarning, diagnostics, problems
+from varmat.models.nuts import meant
+from varmat.models.progress import Display
+from varmat.models.results import draws_in, groups_of
 
 if TYPE_CHECKING:
-    from varmat.models.results import ArvizData
+    from varmat.models.results import ArvizData, Dims, Groups, Labels
+    from varmat.typing import Shape
 
 COLUMNS = ("mean", "sd", "5%", "50%", "95%")
-DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
-# Vehtari and others (2021) recommend to trust draws if R-hat is below the first, and the effective
-# sample size of each chain above the second.
-_LARGEST_R_HAT, _LEAST_ESS = 1.01, 100.0
+_DIGITS = dict.fromkeys(COLUMNS, ".4g") | dict(zip(DIAGNOSTICS, (".0f", ".0f", ".3f"), strict=True))
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,14 +31,19 @@ class Summary:
     Attributes
     ----------
     names : list of str
-        Of the elements, counted from one.
+        Of the elements: with the labels of their dimensions, or indices from 0.
     table : dict of str to ndarray
-        Columns: "mean", "sd", "5%", "50%", "95%", and with ArviZ "ess_bulk", "ess_tail", "r_hat".
+        Columns: "mean", "sd", "5%", "50%", "95%", and of chains "ess_bulk", "ess_tail", "r_hat",
+        which are nan for an element that is constant.
     chains, draws : int
     divergences : int or None
         None if the sampler did not count them.
     failures : int
         Draws with an element that is inf or nan.
+    problems : dict of str to str
+        Reasons not to trust the draws, see `SamplingWarning`.
+    rows : int or None
+        How many rows are printed; None for all.
     """
 
     names: list[str]
@@ -46,65 +52,58 @@ class Summary:
     draws: int
     divergences: int | None
     failures: int = 0
+    problems: dict[str, str] = field(default_factory=dict)
+    rows: int | None = 10
 
     @property
     def warnings(self) -> list[str]:
         """Reasons not to trust the draws."""
-        found = []
-        # The standard deviation of a single draw is nan.
-        kept = self.table["sd" if self.chains * self.draws > 1 else "mean"]
-        if bad := [*compress(self.names, ~np.isfinite(kept))]:
-            found.append(
-                f"draws are inf or nan, or too large for a standard deviation: "
-                f"{', '.join(bad[:5])}; the posterior may be improper, as without a prior"
-            )
-        if self.divergences:
-            found.append(
-                f"{self.divergences} of {self.chains * self.draws} draws diverged: try "
-                "target_accept=0.95 or another form"
-            )
-        if "r_hat" in self.table and self.chains > 1:
-            bad = [
-                name
-                for name, x in zip(self.names, self.table["r_hat"], strict=True)
-                if x > _LARGEST_R_HAT
-            ]
-            if bad:
-                found.append(
-                    f"chains do not agree, r_hat is above {_LARGEST_R_HAT}: {', '.join(bad[:5])}"
-                )
-            least = np.minimum(self.table["ess_bulk"], self.table["ess_tail"])
-            few = [
-                name
-                for name, x in zip(self.names, least, strict=True)
-                if x < _LEAST_ESS * self.chains
-            ]
-            if few:
-                found.append(
-                    f"fewer than {_LEAST_ESS:g} effective draws for each chain: "
-                    f"{', '.join(few[:5])}"
-                )
-        return found
+        return list(self.problems.values())
 
-    def _lines(self) -> list[str]:
-        failures = f", {self.failures} of them inf or nan" if self.failures else ""
-        divergences = "" if self.divergences is None else f", {self.divergences} divergences"
-        head = f"{self.chains} chains of {self.draws} draws{failures}{divergences}"
-        return [head, *self.warnings]
+    def _head(self) -> str:
+        said = [f"{self.chains} chains of {self.draws} draws"]
+        if self.failures:
+            said.append(f"{self.failures} of them inf or nan")
+        if self.divergences is not None:
+            said.append(f"{self.divergences} divergences")
+        # Of constants there is no R-hat.
+        known = self.table.get("r_hat", np.empty(0))
+        known = np.isfinite(known)
+        if known.any():
+            least = min(np.min(self.table[name][known]) for name in DIAGNOSTICS[:2])
+            said.append(f"r_hat up to {np.max(self.table['r_hat'][known]):.3f}")
+            said.append(f"at least {least:.0f} effective draws")
+        return ", ".join(said)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        shown = range(len(self.names))[: self.rows]
+        return [
+            (
+                self.names[i],
+                *(
+                    "-" if name in DIAGNOSTICS and np.isnan(x[i]) else f"{x[i]:{_DIGITS[name]}}"
+                    for name, x in self.table.items()
+                ),
+            )
+            for i in shown
+        ]
+
+    def _left(self) -> list[str]:
+        left = len(self.names) - len(range(len(self.names))[: self.rows])
+        return [f"and {left} more: summary(..., rows=None) prints all"] if left else []
 
     def __repr__(self) -> str:
-        width = max([9, *map(len, self.names)])
-        rows = [f"{'':{width}} " + " ".join(f"{column:>10}" for column in self.table)]
-        for i, name in enumerate(self.names):
-            rows.append(f"{name:{width}} " + " ".join(f"{x[i]:10.4g}" for x in self.table.values()))
-        return "\n".join([*self._lines(), *rows])
+        cells = self._cells()
+        width = max([9, *(len(row[0]) for row in cells)])
+        lines = [f"{'':{width}} " + " ".join(f"{column:>10}" for column in self.table)]
+        for name, *row in cells:
+            lines.append(f"{name:{width}} " + " ".join(f"{cell:>10}" for cell in row))
+        return "\n".join([self._head(), *self.warnings, *lines, *self._left()])
 
     def _repr_html_(self) -> str:
-        rows = (
-            (name, *(f"{x[i]:.4g}" for x in self.table.values()))
-            for i, name in enumerate(self.names)
-        )
-        return "".join(map(html.paragraph, self._lines())) + html.table(["", *self.table], rows)
+        said = "".join(map(html.paragraph, [self._head(), *self.warnings]))
+        left = "".join(map(html.paragraph, self._left()))
+        return said + html.table(["", *self.table], self._cells()) + left
 
 
 def columns(flat: np.ndarray) -> dict[str, np.ndarray]:
@@ -119,50 +118,90 @@ def columns(flat: np.ndarray) -> dict[str, np.ndarray]:
         )
 
 
-def summarised(result: ArvizData) -> Summary:
+def labelled(name: str, shape: Shape, dims: Dims, coords: Labels) -> list[str]:
+    """The names of elements, with the labels of their dimensions or indices from 0."""
+    known = dims.get(name, [""] * len(shape))
+    labels = [
+        coords.get(dim, range(size)) if dim else range(size)
+        for dim, size in zip(known, shape, strict=True)
+    ]
+    return [
+        f"{name}[{', '.join(str(label[i]) for label, i in zip(labels, index, strict=True))}]"
+        if shape
+        else name
+        for index in np.ndindex(*shape)
+    ]
+
+
+def _diagnosed(
+    groups: Groups, names: Sequence[str], arrays: Mapping[str, np.ndarray], finite: np.ndarray
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The diagnostics of the elements, and the problems of the draws."""
+    parts = [diagnostics(x) for x in arrays.values()]
+    table = {each: np.concatenate([part[each] for part in parts]) for each in DIAGNOSTICS}
+    chains, draws = draws_in(arrays)
+    stats = groups.get("sample_stats", {})
+    return table, problems(names, table, chains, draws, stats, finite)
+
+
+def summarised(
+    result: ArvizData, var_names: str | Sequence[str] | None = None, rows: int | None = 10
+) -> Summary:
     """See `Model.summary`."""
-    groups = result.groups() if hasattr(result, "log_approximation") else None
-    posterior: ArvizData = (
-        groups["posterior"]
-        if groups
-        else result
-        if type(result) is dict
-        else getattr(result, "posterior", None)
-    )
-    if posterior is None:
+    found = groups_of(result)
+    if found is None:
         raise TypeError(
             f"Model.summary: result is a {type(result).__name__}, but must be what Model.sample, "
             "Model.laplace or Model.to_arviz returned, or a dict of arrays of shape (chains, "
             "draws, ...)!"
         )
-    plain = groups is not None or type(result) is dict
-    arrays = {
-        str(name): np.asarray(posterior[name])
-        for name in (posterior if plain else posterior.data_vars)
-    }
-    names = [label for name, x in arrays.items() for label in indexed(name, x.shape[2:])]
-    chains, draws = next(iter(arrays.values())).shape[:2]
+    groups, dims, coords = found
+    arrays = {name: np.asarray(x) for name, x in groups["posterior"].items()}
+    chosen = [var_names] if isinstance(var_names, str) else var_names or list(arrays)
+    for name in chosen:
+        if name not in arrays:
+            raise TypeError(f"Model.summary: result has no {name}: {meant(name, arrays)}")
+    arrays = {name: arrays[name] for name in chosen}
+    chains, draws = draws_in(arrays)
     if not chains * draws:
         raise DomainError("Model.summary: result has 0 draws, but must have at least 1!")
+    names = [
+        label for name, x in arrays.items() for label in labelled(name, x.shape[2:], dims, coords)
+    ]
     flat = np.concatenate([x.reshape(chains * draws, -1) for x in arrays.values()], axis=1)
-    table, divergences = columns(flat), None
-    if groups is None:
-        table |= _diagnostics(arrays)
-        stats = getattr(result, "sample_stats", {})
-        divergences = int(np.sum(np.asarray(stats["diverging"]))) if "diverging" in stats else None
+    table, said, divergences = columns(flat), {}, None
+    # The standard deviation of a single draw is nan.
+    finite = np.isfinite(table["sd" if chains * draws > 1 else "mean"])
+    if hasattr(type(result), "log_approximation") or "log_approximation" in groups.get(
+        "sample_stats", {}
+    ):
+        said = problems(names, {}, chains, draws, {}, finite)
+    else:
+        more, said = _diagnosed(groups, names, arrays, finite)
+        table |= more
+        if "diverging" in groups.get("sample_stats", {}):
+            divergences = int(np.sum(np.asarray(groups["sample_stats"]["diverging"])))
     failures = int(np.sum(~np.isfinite(flat).all(axis=1)))
-    return Summary(names, table, chains, draws, divergences, failures)
+    return Summary(names, table, chains, draws, divergences, failures, said, rows)
 
 
-def _diagnostics(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The diagnostics of ArviZ, element by element."""
-    arviz, xarray = optional("arviz", "Model.summary"), optional("xarray", "Model.summary")
-    flat = {name: x.reshape(*x.shape[:2], -1) for name, x in arrays.items()}
-    data = xarray.Dataset(
-        {name: (("chain", "draw", f"{name}_elements"), x) for name, x in flat.items()}
-    )
-    found = arviz.ess(data, method="bulk"), arviz.ess(data, method="tail"), arviz.rhat(data)
-    return {
-        title: np.concatenate([np.ravel(each[name].values) for name in arrays])
-        for title, each in zip(DIAGNOSTICS, found, strict=True)
-    }
+def report(result: ArvizData, parameters: Sequence[str], is_shown: bool, level: int) -> None:
+    """Say how the sampling went: warn of problems of the parameters; if there are none, a line
+    where the progress was shown.
+    """
+    groups, dims, coords = groups_of(result) or ({"posterior": {}}, {}, {})
+    arrays = {name: groups["posterior"][name] for name in parameters}
+    chains, draws = draws_in(arrays)
+    if not chains * draws:
+        return
+    names = [
+        label for name, x in arrays.items() for label in labelled(name, x.shape[2:], dims, coords)
+    ]
+    finite = np.concatenate([np.isfinite(x).all(axis=(0, 1)).ravel() for x in arrays.values()])
+    table, said = _diagnosed(groups, names, arrays, finite)
+    if said:
+        warnings.warn(SamplingWarning(said), stacklevel=level + 1)
+    elif is_shown:
+        divergences = int(np.sum(groups["sample_stats"]["diverging"]))
+        head = Summary(names, table, chains, draws, divergences)._head()
+        Display(True).show(lambda: [head], True)

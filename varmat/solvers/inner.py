@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dispatch import plain
+from varmat.core.dispatch import plain, settled
 from varmat.core.dual import Dual, Level
 from varmat.core.errors import DomainError
 from varmat.core.matvar import MatVar
@@ -124,7 +124,7 @@ class Inner:
 
     def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
         with np.errstate(all="ignore"):
-            return self.function(*map(_ieee, lead), *self.arguments(leaves))
+            return settled(self.function(*map(_ieee, lead), *self.arguments(leaves)))
 
     def values(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> np.ndarray:
         """What the function returns for plain numbers, as a float64 vector."""

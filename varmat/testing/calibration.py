@@ -66,9 +66,9 @@ class Calibration:
 
 
 def calibration(
-    prior: Callable[[np.random.Generator], Mapping[str, Any]],
-    simulate: Function,
-    model_of_data: Callable[[Any], Any],
+    prior: Callable[[np.random.Generator], Mapping[str, Any]] | Any,
+    simulate: Function | None = None,
+    model_of_data: Callable[[Any], Any] | None = None,
     *,
     simulations: int = 100,
     draws: int = 63,
@@ -85,8 +85,9 @@ def calibration(
 
     Parameters
     ----------
-    prior : callable
-        Called with a `numpy.random.Generator`; returns a dict of the parameters.
+    prior : callable or Model
+        Called with a `numpy.random.Generator`; returns a dict of the parameters. A model whose
+        parameters and observations state their distributions is enough by itself.
     simulate : callable
         Called with a generator, and the parameters by name; returns data.
     model_of_data : callable
@@ -140,16 +141,14 @@ def calibration(
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
+    >>> import numpy as np, varmat as vm, varmat.distributions as dist
     >>> from varmat.testing import calibration
-    >>> def model_of_data(y):
-    ...     def log_density(mu):
-    ...         return vm.normal_lpdf(mu, 0.0, 1.0) + vm.normal_lpdf(y, mu, 2.0)
-    ...     return vm.Model(log_density, mu=vm.real())
+    >>> model = vm.Model(
+    ...     mu=vm.real(prior=dist.Normal(0.0, 1.0)),
+    ...     y=vm.observed(np.zeros(5), lambda mu: dist.Normal(mu, 2.0)),
+    ... )
     >>> found = calibration(
-    ...     lambda rng: {"mu": vm.normal_rng(0.0, 1.0, rng=rng)},
-    ...     lambda rng, mu: vm.normal_rng(mu, 2.0, rng=rng, size=5),
-    ...     model_of_data,
+    ...     model,
     ...     simulations=30,
     ...     seed=1,
     ...     # exact for normal posteriors
@@ -169,6 +168,10 @@ def calibration(
             raise ValueError(
                 f"calibration: {name} is {count}, but must be an integer of at least 1!"
             )
+    if hasattr(prior, "simulators"):
+        prior, simulate, model_of_data = prior.simulators("calibration")
+    if simulate is None or model_of_data is None:
+        raise TypeError("calibration: simulate and model_of_data must be given with a prior!")
     rng = np.random.default_rng(seed)
     sampler = _sampler(thin, settings) if sample is None else sample
     found: dict[str, list[tuple[int, bool]]] = {}

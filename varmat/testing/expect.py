@@ -50,11 +50,13 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
     """Demand that all routes to the derivatives of a function agree at a point.
 
     For every mixture of constant and variable arguments: the value is that of plain NumPy; the
-    gradient of a weighted sum of the results agrees with finite differences and with forward mode;
-    several directions at once agree with each alone; the Hessian is symmetric and agrees with
-    finite differences of the gradient; a recording gives the same value, gradient and product with
-    the Hessian, here and at a point where comparisons go the other way; two uses of the arguments
-    give the sum of their gradients; a second reverse pass gives the same.
+    gradient of a weighted sum of the results agrees with finite differences, with forward mode, and
+    with the gradient where all arguments are variables; the Hessian is symmetric, and a part of
+    that where all are variables. Where all are variables, further: several directions at once agree
+    with each alone; the Hessian agrees with finite differences of the gradient; a recording gives
+    the same value, gradient and product with the Hessian, here and at a point where comparisons go
+    the other way; two uses of the arguments give the sum of their gradients. A second reverse pass
+    gives the same.
     Further: the same variable as two arguments, other memory layouts, nothing changed that somebody
     else holds (arguments, tangents, operands, results and their adjoints), nothing returned twice.
     Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where
@@ -187,7 +189,8 @@ class _Check:
                 gradient,
                 {i: self.full[i] for i in mixture},
             )
-            self.fan_out(mixture, call, gradient)
+            if self.is_whole(mixture):
+                self.fan_out(mixture, call, gradient)
             if self.tolerances.forward < inf:
                 self.forward(mixture, call, gradient)
                 if self.tolerances.hessian < inf:
@@ -200,6 +203,10 @@ class _Check:
         if any(self.case.args[i].size > 1 for i in self.case.arrays):
             for layout in routes.LAYOUTS:
                 self.layout(layout, [m for m in mixtures if len(m) >= len(self.case.active) - 1])
+
+    def is_whole(self, mixture: Mixture) -> bool:
+        """Whether all arguments that may be variables are."""
+        return len(mixture) == len(self.case.active)
 
     def attempt(
         self,
@@ -362,7 +369,7 @@ class _Check:
         }
         values, together = self.attempt(FORWARD, call, routes.forward, directions, DIRECTIONS)
         self.values(FORWARD, call, values)
-        for k in range(DIRECTIONS):
+        for k in range(DIRECTIONS if self.is_whole(mixture) else 1):
             one = {i: v[k] for i, v in directions.items()}
             _, alone = self.attempt(FORWARD, call, routes.forward, one, twice=not k)
             with np.errstate(all="ignore"):
@@ -435,7 +442,7 @@ class _Check:
         with a vector the Hessian times that. It is run here, and where comparisons go the other
         way.
         """
-        whole = len(mixture) == len(self.case.active)
+        whole = self.is_whole(mixture)
         native = whole and (v is None or not lot(self.case, NATIVE_HESSIANS))
         run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v, native)
         places = [(self.case, call)]
@@ -498,10 +505,14 @@ class _Check:
             self.inner_products(
                 ("<u, Hv>", "<v, Hu>"), what, [left], [right], self.tolerances.hessian, floor
             )
-        if self.finite and len(mixture) == len(self.case.active):
-            self.recorded(mixture, call, gradient, v, hv)
+        if not self.finite:
+            return
+        if not self.is_whole(mixture):
+            self.part_of_hessian(mixture, call, v, hv, floor)
+            return
+        self.recorded(mixture, call, gradient, v, hv)
         tolerance = self.tolerances.hessian_finite_difference
-        if not self.differences or not self.finite or tolerance == inf:
+        if not self.differences or tolerance == inf:
             return
         try:
             estimate, error = routes.difference_hessian(self.case, mixture, self.weights, v)
@@ -510,6 +521,22 @@ class _Check:
         what = f"{call}: the product, all arguments in one vector,"
         pair, hint = (HESSIAN, HESSIAN_DIFFERENCE), "; the second is the finite difference"
         self.against(pair, what, hv, estimate, error, tolerance, floor, lambda _: hint)
+
+    def part_of_hessian(
+        self, mixture: Mixture, call: str, v: routes.Gradients, hv: Plain, floor: float
+    ) -> None:
+        """The Hessian with some arguments constant is a part of the whole one, which is compared
+        with finite differences.
+        """
+        all_of_them = dict.fromkeys(self.case.active, "varmat")
+        along = {i: v.get(i, np.zeros(np.shape(self.case.args[i]))) for i in all_of_them}
+        whole = self.attempt(
+            HESSIAN, call, routes.hessian_times_vector, all_of_them, self.weights, along
+        )
+        part, what = routes.flat({i: whole[i] for i in mixture}), f"{call}: the product"
+        if np.all(np.isfinite(hv)) and np.all(np.isfinite(part)):
+            pair, tolerance = (HESSIAN, f"{HESSIAN} of all arguments"), self.tolerances.hessian
+            self.comparison.close(pair, what, hv, part, tolerance, floor)
 
     def direction(self, i: int, seed: int) -> Plain:
         """Powers of two, not large against the elements of the argument, so that steps along them

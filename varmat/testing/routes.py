@@ -310,6 +310,24 @@ def reverse(
     return kinds, values, gradients
 
 
+def jacobian(case: Case, mixture: Mixture) -> list[list[Gradients]]:
+    """The gradient of each element of each result, by one call and a reverse pass for each."""
+    with nested() as tape, np.errstate(all="ignore"):
+        call = Call(case, mixture)
+        rows: list[list[Gradients]] = []
+        for item in outputs(case.f(*call.args)):
+            shape = np.shape(value(item))
+            rows.append([])
+            for index in np.ndindex(shape):
+                start_sweep(tape)
+                unit = np.zeros(shape)
+                unit[index] = 1.0
+                _seed(item, unit)
+                sweep(tape)
+                rows[-1].append({i: np.array(call.args[i].adj) for i in mixture})
+        return rows
+
+
 def flipped(case: Case) -> Case | None:
     """The function at another point, where comparisons of and with the arguments that differ go the
     other way: each argument is negated, inverted or reversed, whichever the domain allows first.

@@ -15,13 +15,13 @@ import numpy as np
 from varmat.core.domains import Domain, positive
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, operation
+from varmat.functions.arrays.reductions import before
 from varmat.functions.checks import check_square, check_values, one
 from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.functions.linalg.lapack import cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import triangle_mask
-from varmat.programs.build.expressions import applied
-from varmat.programs.build.symbol import refuse
+from varmat.programs.build.symbol import Symbol, refuse
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
     check_inside,
@@ -107,6 +107,9 @@ class Places(NamedTuple):
 
     def filled(self, v: Operand, rest: Operand) -> Result:
         """The elements in their places in a new array, elsewhere those of `rest`."""
+        if type(v) is Symbol:
+            a = self.matrix(v)
+            return np.where(self.source < self.rows.size, a, rest) if np.any(rest) else a
         a = np.empty((*v.shape[:-1], *self.shape))
         a[...] = rest
         a[..., self.rows, self.cols] = v
@@ -131,29 +134,17 @@ def correlation_factor(x: Operand, *, places: Places, jacobian: bool = False) ->
     """The Cholesky factor of a correlation matrix from partial correlations."""
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
-    s = np.ones((*x.shape[:-1], *places.shape))
-    np.multiply.accumulate(places.filled(c, 1.0)[..., :-1], axis=-1, out=s[..., 1:])
+    factors = places.filled(c, 1.0)
+    if type(x) is Symbol:
+        s = before(np.multiply.accumulate(factors, axis=-1)) if x.size else refuse()
+    else:
+        s = np.ones((*x.shape[:-1], *places.shape))
+        np.multiply.accumulate(factors[..., :-1], axis=-1, out=s[..., 1:])
     y = s * places.filled(z, places.eye)
     slope = s[..., places.rows, places.cols] * (c * c)
     if jacobian:
         return Saved((y, -plain_sum(places.weights * log_cosh(x))), z=z, slope=slope)
     return Saved(y, z=z, slope=slope)
-
-
-@correlation_factor.straight
-def correlation_factor_straight(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
-    if not np.size(x):
-        refuse()
-    z, e = np.tanh(x), np.exp(-np.abs(x))
-    c = 2.0 * e / (1.0 + e * e)
-    filled = np.where(places.source < places.rows.size, places.matrix(c), 1.0)
-    s = np.concatenate(
-        [np.ones((*np.shape(filled)[:-1], 1)), np.multiply.accumulate(filled[..., :-1], axis=-1)],
-        axis=-1,
-    )
-    y, slope = s * (places.matrix(z) + places.eye), s[..., places.rows, places.cols] * (c * c)
-    value = (y, -np.sum(places.weights * applied(log_cosh, x))) if jacobian else y
-    return value, lambda g: correlation_factor_reverse(g, value, x, places, jacobian, z, slope)
 
 
 @correlation_factor.reverse

@@ -12,7 +12,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import operation
 from varmat.functions.checks import check_square, check_values
 from varmat.functions.linalg.gram_matrices import tcrossprod
-from varmat.programs.build.symbol import refuse
+from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_vector, joined, operand, plain_sum, split, sum_over
 from varmat.transforms.correlation_matrices import (
     Places,
@@ -42,33 +42,15 @@ __all__ = [
 @operation(stacked=True)
 def covariance_factor(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
     """A lower triangular matrix with positive diagonal."""
-    v = np.array(x)
-    v[..., places.diagonal] = np.exp(v[..., places.diagonal])
+    if type(x) is Symbol:
+        v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
+    else:
+        v = np.array(x)
+        v[..., places.diagonal] = np.exp(v[..., places.diagonal])
     y = places.filled(v, 0.0)
     return (
         (y, prod(x.shape[:-1]) * places.constant + plain_sum(x * places.weights)) if jacobian else y
     )
-
-
-@covariance_factor.straight
-def covariance_factor_straight(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
-    if not np.size(x):
-        refuse()
-    v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
-    y = places.matrix(v)
-    value = (
-        (y, prod(np.shape(x)[:-1]) * places.constant + np.sum(x * places.weights))
-        if jacobian
-        else y
-    )
-
-    def contribution(g: Adjoint) -> Result:
-        g, h, _ = split(g, value, jacobian)
-        c = g[..., places.rows, places.cols]
-        c = np.where(places.diagonal & (c != 0.0), c * v, c)
-        return c + h * places.weights if jacobian else c
-
-    return value, contribution
 
 
 @covariance_factor.reverse
@@ -78,7 +60,11 @@ def covariance_factor_reverse(
     g, h, r = split(g, r, jacobian)
     c = g[..., places.rows, places.cols]
     # Where the adjoint is 0 the slope may be infinite, as in `times_slope`.
-    np.multiply(c, r[..., places.rows, places.cols], out=c, where=places.diagonal & (c != 0.0))
+    scaled = places.diagonal & (c != 0.0)
+    if type(c) is Symbol:
+        c = np.where(scaled, c * r[..., places.rows, places.cols], c)
+    else:
+        np.multiply(c, r[..., places.rows, places.cols], out=c, where=scaled)
     return c + h * places.weights if jacobian else c
 
 

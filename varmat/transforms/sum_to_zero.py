@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.functions.checks import check_matrix
-from varmat.programs.build.symbol import refuse
+from varmat.programs.build.symbol import Symbol, refuse
 from varmat.transforms.common import check_inside, check_vector, later_sums, operand, zero
 
 if TYPE_CHECKING:
@@ -33,32 +33,27 @@ def _helmert(n: int) -> tuple[Result, Result]:
 
 # Column j = 1, ..., n of the isometry (Helmert's matrix) has j ones, then -j, then zeros, all
 # divided by sqrt(j (j + 1)). The reverse rule of each operation is the other one.
-@operation(stacked=True)
+@operation(stacked=True, linear=True)
 def sum_to_zero_isometry(x: Operand) -> Result:
     """A vector with sum zero, one element longer than `x`."""
     j, root = _helmert(x.shape[-1])
     w = x / root
+    if type(x) is Symbol:
+        none = np.zeros((*x.shape[:-1], 1)) if x.size else refuse()
+        return np.concatenate([later_sums(w), none], axis=-1) - np.concatenate(
+            [none, j * w], axis=-1
+        )
     y = np.zeros((*x.shape[:-1], x.shape[-1] + 1))
     y[..., :-1] = later_sums(w)
     y[..., 1:] -= j * w
     return y
 
 
-@operation(stacked=True)
+@operation(stacked=True, linear=True)
 def sum_to_zero_coordinates(y: Operand) -> Result:
     """The transpose of `sum_to_zero_isometry`, and its inverse where the sum is zero."""
     j, root = _helmert(y.shape[-1] - 1)
     return (np.add.accumulate(y[..., :-1], axis=-1) - j * y[..., 1:]) / root
-
-
-@sum_to_zero_isometry.straight
-def isometry_straight(x: Operand) -> Result:
-    if not np.size(x):
-        refuse()
-    j, root = _helmert(np.shape(x)[-1])
-    w, none = x / root, np.zeros((*np.shape(x)[:-1], 1))
-    value = np.concatenate([later_sums(w), none], axis=-1) - np.concatenate([none, j * w], axis=-1)
-    return value, sum_to_zero_coordinates.function
 
 
 @sum_to_zero_isometry.reverse
@@ -66,19 +61,9 @@ def isometry_reverse(g: Adjoint, r: Operand, x: Operand) -> Result:
     return sum_to_zero_coordinates.function(g)
 
 
-@sum_to_zero_isometry.tangent
-def isometry_tangent(r: Operand, x: Operand) -> Result:
-    return sum_to_zero_isometry
-
-
 @sum_to_zero_coordinates.reverse
 def coordinates_reverse(g: Adjoint, r: Operand, y: Operand) -> Result:
     return sum_to_zero_isometry.function(g)
-
-
-@sum_to_zero_coordinates.tangent
-def coordinates_tangent(r: Operand, y: Operand) -> Result:
-    return sum_to_zero_coordinates
 
 
 def sum_to_zero_constrain(x: Operand, jacobian: bool = False) -> Result:

@@ -16,7 +16,7 @@ from varmat.core.variables import data
 from varmat.functions.checks import check_integer, check_values, is_watched
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Shape
+    from varmat.typing import Function, Operand, Result, Setting, Shape
 
 __all__ = ["Transform"]
 
@@ -59,6 +59,9 @@ class Transform(ABC):
     array([[0.693, 0.   ],
            [0.693, 0.   ]])
     """
+
+    # What a model states about such a parameter besides its set.
+    declaration: Setting = None
 
     def __init__(self, shape: Shape, unconstrained_shape: Shape) -> None:
         self.shape = shape

@@ -8,7 +8,7 @@ import numpy as np
 
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import fixed, one
-from varmat.programs.build.symbol import require
+from varmat.programs.build.symbol import holds
 from varmat.transforms.common import (
     check_inside,
     check_vector,
@@ -72,22 +72,13 @@ def unit_vector_constrain(x: Operand, jacobian: bool = False) -> Result:
     with np.errstate(over="ignore"):
         squared = np.add.reduce(x * x, axis=-1, keepdims=True)
     length = np.sqrt(squared)
-    if not np.all((squared > 1e-280) & (squared < np.inf)):
+    if not holds((squared > 1e-280) & (squared < np.inf)):
         # Divided by the largest element, the squares neither overflow nor underflow.
         unit = np.maximum.reduce(np.abs(x), axis=-1, keepdims=True)
         not_zero.check("unit_vector_constrain", "norm(x)", unit[..., 0])
         length = unit * np.sqrt(np.add.reduce(np.square(x / unit), axis=-1, keepdims=True))
     y = x / length
     return Saved((y, -0.5 * plain_sum(squared)) if jacobian else y, length=length)
-
-
-@unit_vector_constrain.straight
-def unit_vector_straight(x: Operand, jacobian: bool = False) -> Result:
-    squared = np.sum(np.square(x), axis=-1, keepdims=True)
-    require((squared > 1e-280) & (squared < np.inf))
-    length = np.sqrt(squared)
-    value = (x / length, -0.5 * np.sum(squared)) if jacobian else x / length
-    return value, lambda g: unit_vector_reverse(g, value, x, jacobian, length)
 
 
 @unit_vector_constrain.reverse

@@ -14,18 +14,14 @@ def test_einsum_path_is_constant():
 
 BINARY = "array_equal array_equiv isclose allclose isin result_type"
 CALLS = {
-    **dict.fromkeys(BINARY.split(), lambda f, x: f(x, x)),
-    "argpartition": lambda f, x: f(x, 1),
-    "can_cast": lambda f, x: f(x, np.float64),
-    "digitize": lambda f, x: f(x, [0.0, 1.0]),
-    "einsum_path": lambda f, x: f("...,...", x, x)[0],
-    "lexsort": lambda f, x: f((x, x)),
+    **dict.fromkeys(BINARY.split(), lambda f, x: f(x, x)), "argpartition": lambda f, x: f(x, 1),
+    "can_cast": lambda f, x: f(x, np.float64), "digitize": lambda f, x: f(x, [0.0, 1.0]),
+    "einsum_path": lambda f, x: f("...,...", x, x)[0], "lexsort": lambda f, x: f((x, x)),
     "searchsorted": lambda f, x: f([0.0, 1.0, 2.0], x),
     # A bare number has no text as an array.
-    "array2string": lambda f, x: f(x) if np.ndim(x) else None,
-    "array_repr": lambda f, x: f(x) if np.ndim(x) else None,
-    "array_str": lambda f, x: f(x) if np.ndim(x) else None,
-}
+    "array2string": lambda f, x: f(x) if np.ndim(x) else None, "array_repr": lambda f,
+    x: f(x) if np.ndim(x) else None, "array_str": lambda f, x: f(x) if np.ndim(x) else None,
+}  # fmt: skip
 
 
 def outcome(function, x):

@@ -118,17 +118,10 @@ def test_all_routes(f: Any, x: Any) -> None:
     expect_ad_matvar(f, x)
 
 
-@pytest.mark.parametrize(
-    "move",
-    [
-        np.tril,
-        np.triu,
-        lambda x: np.pad(x, 1),
-        np.sort,
-        lambda x: np.tile(x, 2),
-        lambda x: np.roll(x, 1),
-    ],
-)
+@pytest.mark.parametrize("move", [
+    np.tril, np.triu, lambda x: np.pad(x, 1), np.sort, lambda x: np.tile(x, 2),
+    lambda x: np.roll(x, 1),
+])  # fmt: skip
 def test_infinite_and_nan_elements_stay_where_they_are(move: Any) -> None:
     x = np.array([[np.inf, -np.inf, np.nan], [1.0, np.nan, 2.0]])
     with vm.nested():
@@ -273,17 +266,10 @@ def test_added_as_often_as_the_index_says(ufunc: Any, index: Any) -> None:
         expect_ad(partial(program, part=part), x)
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        ((3, 3), (3,)),
-        ((2, 3), (2,)),
-        ((3, 2), (2,)),
-        ((2, 3, 4), (3,)),
-        ((2, 4, 3), ()),
-        ((0, 0), (0,)),
-    ],
-)
+@pytest.mark.parametrize("shapes", [
+    ((3, 3), (3,)), ((2, 3), (2,)), ((3, 2), (2,)), ((2, 3, 4), (3,)), ((2, 4, 3), ()),
+    ((0, 0), (0,)),
+])  # fmt: skip
 def test_add_diag(shapes: Any) -> None:
     m, d = (np.arange(1.0, np.prod(shape, dtype=int) + 1).reshape(shape) for shape in shapes)
     expected = np.array(m)
@@ -294,81 +280,39 @@ def test_add_diag(shapes: Any) -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "pad mode": (
-        lambda x: np.pad(x, 1, mode="mean"),
-        TypeError,
-        r"^pad: mode is 'mean', but must be one of constant, edge, ",
-    ),
-    "pad odd": (
-        lambda x: np.pad(x, 1, mode="reflect", reflect_type="odd"),
-        TypeError,
-        r"^pad: mode is 'reflect' with reflect_type='odd'",
-    ),
-    "pad variable": (
-        lambda x: np.pad(x, 1, constant_values=x[0]),
-        TypeError,
-        r"^pad: constant_values is a variable, but must be plain",
-    ),
-    "pad edge": (
-        lambda x: np.pad(x, 1, "edge", constant_values=9.0),
-        ValueError,
-        "unsupported keyword arguments for mode 'edge'",
-    ),
-    "take out": (
-        lambda x: np.take(x, 1, out=np.zeros(())),
-        TypeError,
-        r"^np.take: a variable cannot be written into a plain",
-    ),
-    "meshgrid": (
-        lambda x: np.meshgrid(x, indexing="xx"),
-        vm.DomainError,
-        r"^meshgrid: indexing is 'xx', but must be 'xy' or",
-    ),
+    "pad mode": (lambda x: np.pad(x, 1, mode="mean"), TypeError,
+        r"^pad: mode is 'mean', but must be one of constant, edge, "),
+    "pad odd": (lambda x: np.pad(x, 1, mode="reflect", reflect_type="odd"), TypeError,
+        r"^pad: mode is 'reflect' with reflect_type='odd'"),
+    "pad variable": (lambda x: np.pad(x, 1, constant_values=x[0]), TypeError,
+        r"^pad: constant_values is a variable, but must be plain"),
+    "pad edge": (lambda x: np.pad(x, 1, "edge", constant_values=9.0), ValueError,
+        "unsupported keyword arguments for mode 'edge'"),
+    "take out": (lambda x: np.take(x, 1, out=np.zeros(())), TypeError,
+        r"^np.take: a variable cannot be written into a plain"),
+    "meshgrid": (lambda x: np.meshgrid(x, indexing="xx"), vm.DomainError,
+        r"^meshgrid: indexing is 'xx', but must be 'xy' or"),
     "take beyond": (lambda x: np.take(x, 4), IndexError, "out of bounds"),
     "delete beyond": (lambda x: np.delete(x, 4), IndexError, "out of bounds"),
     "broadcast_to": (lambda x: np.broadcast_to(x, (3,)), ValueError, "could not be broadcast"),
     "compress matrix": (lambda x: np.compress([[True]], x), ValueError, "must be a 1-d"),
-    "symmetrize": (
-        vm.symmetrize_from_lower_tri,
-        vm.ShapeError,
-        r"^symmetrize_from_lower_tri: a has shape \(4,\), but must be a square",
-    ),
-    "add_diag": (
-        lambda x: vm.add_diag(x, 1.0),
-        vm.ShapeError,
-        r"^add_diag: m has shape \(4,\), but must be a matrix",
-    ),
-    "add_diag d": (
-        lambda x: vm.add_diag(MATRIX, x),
-        vm.ShapeError,
-        r"^add_diag: d has shape \(4,\), but must be a scalar or .* \(2,\)!",
-    ),
-    "rep_vector n": (
-        lambda x: vm.rep_vector(x[0], -1),
-        vm.DomainError,
-        r"^rep_vector: n is -1, but must be nonnegative!",
-    ),
-    "rep_array n": (
-        lambda x: vm.rep_array(x, 2, -1),
-        vm.DomainError,
-        r"^rep_array: counts\[1\] is -1, but must be nonnegative!",
-    ),
-    "rep_vector": (
-        lambda x: vm.rep_vector(x, 3),
-        vm.ShapeError,
-        r"^rep_vector: x has shape \(4,\), but must be a scalar!",
-    ),
-    "rep_matrix": (
-        lambda x: vm.rep_matrix(x, 3, 4),
-        vm.ShapeError,
-        r"^rep_matrix: x has shape \(4,\), but must be a scalar where",
-    ),
-    "rep_matrix scalar": (
-        lambda x: vm.rep_matrix(x[0], 3),
-        vm.ShapeError,
-        r"^rep_matrix: x has shape \(\), but must be a vector where",
-    ),
-}
+    "symmetrize": (vm.symmetrize_from_lower_tri, vm.ShapeError,
+        r"^symmetrize_from_lower_tri: a has shape \(4,\), but must be a square"),
+    "add_diag": (lambda x: vm.add_diag(x, 1.0), vm.ShapeError,
+        r"^add_diag: m has shape \(4,\), but must be a matrix"),
+    "add_diag d": (lambda x: vm.add_diag(MATRIX, x), vm.ShapeError,
+        r"^add_diag: d has shape \(4,\), but must be a scalar or .* \(2,\)!"),
+    "rep_vector n": (lambda x: vm.rep_vector(x[0], -1), vm.DomainError,
+        r"^rep_vector: n is -1, but must be nonnegative!"),
+    "rep_array n": (lambda x: vm.rep_array(x, 2, -1), vm.DomainError,
+        r"^rep_array: counts\[1\] is -1, but must be nonnegative!"),
+    "rep_vector": (lambda x: vm.rep_vector(x, 3), vm.ShapeError,
+        r"^rep_vector: x has shape \(4,\), but must be a scalar!"),
+    "rep_matrix": (lambda x: vm.rep_matrix(x, 3, 4), vm.ShapeError,
+        r"^rep_matrix: x has shape \(4,\), but must be a scalar where"),
+    "rep_matrix scalar": (lambda x: vm.rep_matrix(x[0], 3), vm.ShapeError,
+        r"^rep_matrix: x has shape \(\), but must be a vector where"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)

@@ -48,16 +48,13 @@ def test_sort_and_partition(data: Any, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(y.adj, x)
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        np.sort,
-        vm.sort_asc,
-        vm.sort_desc,
-        lambda x: np.sort(x, axis=0),
-        lambda x: np.partition(x, 1),
-    ],
-)
+@pytest.mark.parametrize("order", [
+    np.sort,
+    vm.sort_asc,
+    vm.sort_desc,
+    lambda x: np.sort(x, axis=0),
+    lambda x: np.partition(x, 1),
+])  # fmt: skip
 def test_orders_on_all_routes(order: Any) -> None:
     expect_ad(lambda x: order(x) * order(x), MATRIX)
     expect_ad_matvar(order, MATRIX)
@@ -99,17 +96,11 @@ def test_the_order_of_many_elements_is_stable(axis: int | None, special: float |
 
 REFUSALS: dict[str, tuple[Any, Any, str]] = {
     "sort axis": (lambda x: np.sort(x, axis=1), np.exceptions.AxisError, "out of bounds"),
-    "sort_asc nan": (
-        lambda x: vm.sort_asc(x * np.nan),
-        vm.DomainError,
-        r"^sort_asc: x\[0\] is nan, but must be a number!",
-    ),
-    "sort_desc nan": (
-        lambda x: vm.sort_desc(x * [1, np.nan, 1, 1]),
-        vm.DomainError,
-        r"^sort_desc: x\[1\] is nan, but must be a number!",
-    ),
-}
+    "sort_asc nan": (lambda x: vm.sort_asc(x * np.nan), vm.DomainError,
+        r"^sort_asc: x\[0\] is nan, but must be a number!"),
+    "sort_desc nan": (lambda x: vm.sort_desc(x * [1, np.nan, 1, 1]), vm.DomainError,
+        r"^sort_desc: x\[1\] is nan, but must be a number!"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)

@@ -19,19 +19,9 @@ from varmat.testing import expect_ad
 AXES = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, -1)}, {"keepdims": True}]
 
 NUMPY = [
-    np.sum,
-    np.prod,
-    np.mean,
-    np.var,
-    np.std,
-    np.max,
-    np.min,
-    np.nansum,
-    np.nanprod,
-    np.nanmean,
-    np.nanvar,
-    np.nanmax,
-]
+    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.nansum, np.nanprod, np.nanmean,
+    np.nanvar, np.nanmax,
+]  # fmt: skip
 STAN = [vm.sd, vm.variance, vm.norm1, vm.norm2, vm.dot_self]
 
 
@@ -66,27 +56,14 @@ def test_prod_with_zeros(axis):
 
 COMPOSITE = {
     "spread of two": (lambda x: np.std(x, axis=0, ddof=1) + vm.sd(x[:, 0]), M[:2]),
-    "var of a given mean": (
-        lambda x, m: np.var(x, axis=0, mean=m, correction=1),
-        M,
-        M.mean(0, keepdims=True),
-    ),
+    "var of a given mean": (lambda x, m: np.var(x, axis=0, mean=m, correction=1), M,
+        M.mean(0, keepdims=True)),
     "initial": (lambda x: np.sum(x, axis=0, initial=2.0) * np.prod(x, initial=3.0), M),
     "ptp": (lambda x: np.ptp(x, axis=1, keepdims=True), M),
-    "methods": (
-        lambda x: (
-            x.sum(0)
-            + x.mean(0)
-            + x.var(0, ddof=1)
-            + x.std(axis=0)
-            + x.max(0)
-            - x.min(0)
-            + x.prod(0)
-        ),
-        M,
-    ),
+    "methods": (lambda x: (x.sum(0) + x.mean(0) + x.var(0,
+        ddof=1) + x.std(axis=0) + x.max(0) - x.min(0) + x.prod(0)), M),
     "cumulative methods": (lambda x: x.cumsum(1) * x.cumprod(0), M),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", COMPOSITE, ids=str)
@@ -172,12 +149,9 @@ def test_closed_forms(name, case):
 
 
 ENDS = [
-    [1e-200, 1e-200, 1e250],
-    [1e200, 1e-300, 1e200, 3.0],
-    [1e-308, 3.0, 0.5],
-    [1e154, 1e154, 0.25],
+    [1e-200, 1e-200, 1e250], [1e200, 1e-300, 1e200, 3.0], [1e-308, 3.0, 0.5], [1e154, 1e154, 0.25],
     [-2.0, 1e-160, 0.0],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("x", ENDS, ids=str)
@@ -246,24 +220,12 @@ CONVENTIONS = {
     "nanmean": (np.nanmean, [1.0, NAN, 2.0], 1.5, [0.5, 0.0, 0.5]),
     "nanprod": (np.nanprod, [2.0, NAN, 3.0], 6.0, [3.0, 0.0, 2.0]),
     "nanvar": (np.nanvar, [1.0, NAN, 3.0], 1.0, [-1.0, 0.0, 1.0]),
-    "nanvar without freedom": (
-        lambda x: np.nanvar(x, ddof=2),
-        [1.0, NAN, 3.0],
-        NAN,
-        [NAN, 0.0, NAN],
-    ),
-    "nanstd without freedom": (
-        lambda x: np.nanstd(x, ddof=3),
-        [1.0, NAN, 3.0],
-        NAN,
-        [NAN, 0.0, NAN],
-    ),
-    "var without freedom": (
-        lambda x: np.var(x, ddof=2, where=~np.isnan(x)),
-        [1.0, NAN, 3.0],
-        INF,
-        [NAN, 0.0, NAN],
-    ),
+    "nanvar without freedom": (lambda x: np.nanvar(x, ddof=2), [1.0, NAN, 3.0], NAN,
+        [NAN, 0.0, NAN]),
+    "nanstd without freedom": (lambda x: np.nanstd(x, ddof=3), [1.0, NAN, 3.0], NAN,
+        [NAN, 0.0, NAN]),
+    "var without freedom": (lambda x: np.var(x, ddof=2, where=~np.isnan(x)), [1.0, NAN, 3.0], INF,
+        [NAN, 0.0, NAN]),
     "nanstd of equals": (np.nanstd, [2.0, NAN, 2.0], 0.0, [0.0, 0.0, 0.0]),
     "nancumsum": (lambda x: np.nancumsum(x)[-1], [1.0, NAN, 2.0], 3.0, [1.0, 0.0, 1.0]),
     "prod of inf": (np.prod, [2.0, INF, 3.0], INF, [INF, 6.0, INF]),
@@ -282,21 +244,13 @@ CONVENTIONS = {
     "logsumexp with -inf": (vm.logsumexp, [-INF, 1.0], 1.0, [0.0, 1.0]),
     "logsumexp with inf": (vm.logsumexp, [INF, 1.0, INF], INF, [0.5, 0.0, 0.5]),
     "logsumexp of nan": (vm.logsumexp, [NAN, 1.0], NAN, [NAN, NAN]),
-    "logsumexp, weight zero": (
-        lambda x: vm.logsumexp(x, b=np.array([0.0, 1.0])),
-        [INF, 1.0],
-        1.0,
-        [0.0, 1.0],
-    ),
-    "logsumexp, no weight": (
-        lambda x: vm.logsumexp(x, b=np.zeros(2)),
-        [0.0, 1.0],
-        -INF,
-        [0.0, 0.0],
-    ),
+    "logsumexp, weight zero": (lambda x: vm.logsumexp(x, b=np.array([0.0, 1.0])), [INF, 1.0], 1.0,
+        [0.0, 1.0]),
+    "logsumexp, no weight": (lambda x: vm.logsumexp(x, b=np.zeros(2)), [0.0, 1.0], -INF,
+        [0.0, 0.0]),
     "softmax with -inf": (lambda x: vm.softmax(x)[1], [-INF, 1.0], 1.0, [0.0, 0.0]),
     "softmax with inf": (lambda x: vm.softmax(x)[0], [INF, 1.0], 1.0, [0.0, 0.0]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CONVENTIONS)
@@ -373,52 +327,27 @@ def refusal(call, error, match):
 
 REFUSALS = [
     refusal(lambda x: np.sum(x, dtype=int), TypeError, "sum: dtype is int64, but must be float64!"),
-    refusal(
-        lambda x: np.cumsum(x, dtype=np.float32),
-        TypeError,
-        "cumsum: dtype is float32, but must be float64!",
-    ),
-    refusal(
-        lambda x: np.sum(x, out=np.zeros(())),
-        TypeError,
-        "sum: a variable cannot be written into a plain array",
-    ),
+    refusal(lambda x: np.cumsum(x, dtype=np.float32), TypeError,
+        "cumsum: dtype is float32, but must be float64!"),
+    refusal(lambda x: np.sum(x, out=np.zeros(())), TypeError,
+        "sum: a variable cannot be written into a plain array"),
     refusal(lambda x: np.sum(x, axis=3), ValueError, "axis 3 is out of bounds"),
-    refusal(
-        lambda x: np.max(x[:0]),
-        vm.ShapeError,
-        r"max: a has shape \(0, 4\), but must not be empty along the reduced axes!",
-    ),
-    refusal(
-        lambda x: np.min(x[:0], axis=0),
-        vm.ShapeError,
-        r"min: a has shape \(0, 4\), but must not be empty",
-    ),
+    refusal(lambda x: np.max(x[:0]), vm.ShapeError,
+        r"max: a has shape \(0, 4\), but must not be empty along the reduced axes!"),
+    refusal(lambda x: np.min(x[:0], axis=0), vm.ShapeError,
+        r"min: a has shape \(0, 4\), but must not be empty"),
     refusal(lambda x: np.max(x, axis=5), ValueError, "axis 5 is out of bounds"),
-    refusal(
-        lambda x: np.max(x, where=MASK),
-        vm.DomainError,
-        "max: initial is None, but must be a number where elements",
-    ),
-    refusal(
-        lambda x: np.var(x, ddof=1, correction=1),
-        vm.DomainError,
-        "var: ddof is 1, but must be left out where correction is",
-    ),
-    refusal(
-        lambda x: vm.logsumexp(x, x, keepdims=True),
-        TypeError,
-        r"logsumexp: axis is a VarMat, but must be an integer",
-    ),
-    refusal(
-        lambda x: vm.sd(x[:0]), vm.ShapeError, r"sd: x has shape \(0, 4\), but must not be empty!"
-    ),
-    refusal(
-        lambda x: vm.variance(x[:0]),
-        vm.ShapeError,
-        r"variance: x has shape \(0, 4\), but must not be empty!",
-    ),
-]
+    refusal(lambda x: np.max(x, where=MASK), vm.DomainError,
+        "max: initial is None, but must be a number where elements"),
+    refusal(lambda x: np.var(x, ddof=1, correction=1), vm.DomainError,
+        "var: ddof is 1, but must be left out where correction is"),
+    refusal(lambda x: vm.logsumexp(x, x, keepdims=True), TypeError,
+        r"logsumexp: axis is a VarMat, but must be an integer"),
+    refusal(lambda x: vm.sd(x[:0]), vm.ShapeError,
+        r"sd: x has shape \(0, 4\), but must not be empty!"),
+    refusal(lambda x: vm.variance(x[:0]), vm.ShapeError,
+        r"variance: x has shape \(0, 4\), but must not be empty!"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "match"), REFUSALS)
@@ -439,17 +368,9 @@ WILD = [
 
 
 SHORT = [
-    np.sum,
-    np.mean,
-    np.prod,
-    np.std,
-    np.linalg.norm,
-    np.max,
-    np.min,
-    vm.logsumexp,
-    vm.softmax,
+    np.sum, np.mean, np.prod, np.std, np.linalg.norm, np.max, np.min, vm.logsumexp, vm.softmax,
     vm.log_softmax,
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", SHORT, ids=NAME)

@@ -277,44 +277,22 @@ def test_against_stan_math(entry: Any) -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "order": (
-        lambda x: np.ravel(x, order="K"),
-        TypeError,
-        r"^reshape: order is 'K', but must be 'C' or 'F'",
-    ),
+    "order": (lambda x: np.ravel(x, order="K"), TypeError,
+        r"^reshape: order is 'K', but must be 'C' or 'F'"),
     "reshape": (lambda x: np.reshape(x, (5, -1)), ValueError, "cannot reshape array of size 6"),
-    **(
-        {
-            "reshape copy": (
-                lambda x: np.reshape(x.T, 6, copy=False),
-                vm.DomainError,
-                "^reshape: copy is False",
-            ),
-            "reshape copy F": (
-                lambda x: np.reshape(x, 6, "F", copy=False),
-                vm.DomainError,
-                "^reshape: copy is False",
-            ),
-        }
-        if NEW_NUMPY
-        else {}
-    ),
+    **({"reshape copy": (lambda x: np.reshape(x.T, 6, copy=False), vm.DomainError,
+        "^reshape: copy is False"), "reshape copy F": (lambda x: np.reshape(x, 6, "F", copy=False),
+        vm.DomainError, "^reshape: copy is False")} if NEW_NUMPY else {}),
     "transpose": (lambda x: np.transpose(x, (0, 0)), ValueError, "repeated axis"),
     "swapaxes": (lambda x: np.swapaxes(x, 0, 2), np.exceptions.AxisError, "out of bounds"),
     "squeeze": (lambda x: np.squeeze(x, axis=0), ValueError, "not equal to one"),
     "split": (lambda x: np.split(x, 4), ValueError, "equal division"),
     "dsplit": (lambda x: np.dsplit(x, 2), ValueError, "3 or more dimensions"),
-    "to_matrix of a stack": (
-        lambda x: vm.to_matrix(x[None]),
-        vm.ShapeError,
-        r"^to_matrix: x has shape \(1, 2, 3\), but must be a",
-    ),
-    "to_matrix": (
-        lambda x: vm.to_matrix(x, 2, 2),
-        vm.ShapeError,
-        r"^to_matrix: x has 6 elements, but must have 2 \* 2!",
-    ),
-}
+    "to_matrix of a stack": (lambda x: vm.to_matrix(x[None]), vm.ShapeError,
+        r"^to_matrix: x has shape \(1, 2, 3\), but must be a"),
+    "to_matrix": (lambda x: vm.to_matrix(x, 2, 2), vm.ShapeError,
+        r"^to_matrix: x has 6 elements, but must have 2 \* 2!"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)

@@ -14,13 +14,9 @@ import stan
 import varmat as vm
 
 NUMPY = {
-    "cumulative_sum": np.cumsum,
-    "max": np.max,
-    "mean": np.mean,
-    "min": np.min,
-    "prod": np.prod,
+    "cumulative_sum": np.cumsum, "max": np.max, "mean": np.mean, "min": np.min, "prod": np.prod,
     "sum": np.sum,
-}
+}  # fmt: skip
 THIRD, NAN = 1.0 / 3.0, math.nan
 # Our value and gradient for entries with another convention. We treat nan as NumPy does, share the
 # derivative among ties, take the smallest subgradient of a norm at the origin, and take the limit

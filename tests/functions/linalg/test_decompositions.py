@@ -55,19 +55,13 @@ def symmetrised(a: Any) -> Any:
 
 
 EXACT: dict[str, tuple[Any, Any, Any]] = {
-    "lu": (
-        lambda a: vm.lu(a)[1:],
-        lambda a: triangles(mp.matrix([[0, 1, 0], [1, 0, 0], [0, 0, 1]]) * a),
-        [A],
-    ),
+    "lu": (lambda a: vm.lu(a)[1:],
+        lambda a: triangles(mp.matrix([[0, 1, 0], [1, 0, 0], [0, 0, 1]]) * a), [A]),
     "polar": (vm.polar_decompose, polar, [TALL]),
     "polar of equal singular values": (vm.polar_decompose, polar, [np.eye(3)]),
-    "eigvalsh": (
-        power_sums,
-        lambda a, b: generalised(symmetrised(a), symmetrised(b)),
-        [SYMMETRIC, SPD],
-    ),
-}
+    "eigvalsh": (power_sums, lambda a, b: generalised(symmetrised(a), symmetrised(b)),
+        [SYMMETRIC, SPD]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -66,26 +66,15 @@ CASES: dict[Any, list[tuple[Any, ...]]] = {
     ],
     dot_products.distance: [(VECTOR, VECTOR[::-1] + 1.0), (np.array([1.0]), np.array([3.0]))],
 }
-CASES |= {
-    f: [
-        (TALL,),
-        (TALLS,),
-        (VECTOR,),
-        (np.array([[1.5]]),),
-        (np.empty((0, 2)),),
-        (np.empty((3, 0)),),
-    ]
-    for f in (dot_products.rows_dot_self, dot_products.columns_dot_self)
-}
-CASES |= {
-    f: [
-        (TALL, TALL[::-1] + 0.1),
-        (TALLS, TALL),
-        (VECTOR, VECTOR + 1.0),
-        (np.empty((0, 2)), np.empty((0, 2))),
-    ]
-    for f in (dot_products.rows_dot_product, dot_products.columns_dot_product)
-}
+CASES |= {f: [
+    (TALL,), (TALLS,), (VECTOR,), (np.array([[1.5]]),), (np.empty((0, 2)),), (np.empty((3, 0)),),
+] for f in (dot_products.rows_dot_self, dot_products.columns_dot_self)}  # fmt: skip
+CASES |= {f: [
+    (TALL, TALL[::-1] + 0.1),
+    (TALLS, TALL),
+    (VECTOR, VECTOR + 1.0),
+    (np.empty((0, 2)), np.empty((0, 2))),
+] for f in (dot_products.rows_dot_product, dot_products.columns_dot_product)}  # fmt: skip
 
 
 @pytest.mark.parametrize(

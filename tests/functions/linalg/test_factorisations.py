@@ -95,18 +95,9 @@ SYMMETRIC_FOLDS = dict.fromkeys(
     ("cholesky_decompose", "eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"), stan.lower
 )
 STAN = (
-    *SYMMETRIC_FOLDS,
-    "singular_values",
-    "svd",
-    "svd_U",
-    "svd_V",
-    "qr",
-    "qr_Q",
-    "qr_R",
-    "qr_thin",
-    "qr_thin_Q",
-    "qr_thin_R",
-)
+    *SYMMETRIC_FOLDS, "singular_values", "svd", "svd_U", "svd_V", "qr", "qr_Q", "qr_R", "qr_thin",
+    "qr_thin_Q", "qr_thin_R",
+)  # fmt: skip
 
 
 def as_stan_signs(entry: Any) -> Any:
@@ -358,106 +349,44 @@ def test_stacks_of_large_matrices() -> None:
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
 SKEWED = np.array([[2.0, 0.5], [0.1, 1.0]])
 REFUSALS: list[tuple[Any, Any, type[Exception], str]] = [
-    (
-        cholesky,
-        np.ones((2, 3)),
-        vm.ShapeError,
-        r"cholesky: a has shape \(2, 3\), but must be a square matrix",
-    ),
-    (
-        cholesky,
-        INDEFINITE,
-        vm.DomainError,
-        "cholesky: a has the eigenvalue -1, but must be positive definite!",
-    ),
+    (cholesky, np.ones((2, 3)), vm.ShapeError,
+        r"cholesky: a has shape \(2, 3\), but must be a square matrix"),
+    (cholesky, INDEFINITE, vm.DomainError,
+        "cholesky: a has the eigenvalue -1, but must be positive definite!"),
     (cholesky, INDEFINITE, np.linalg.LinAlgError, "cholesky: a has the eigenvalue"),
     (upper_cholesky, INDEFINITE, vm.DomainError, "cholesky: a has the eigenvalue -1"),
-    (
-        cholesky,
-        np.full((2, 2), np.nan),
-        vm.DomainError,
-        "cholesky: a has elements that are not finite",
-    ),
-    *(
-        (
-            cholesky,
-            np.stack([np.eye(n), wrong * np.eye(n)]),
-            vm.DomainError,
-            rf"cholesky: a\[1\] {what}",
-        )
-        for n in (2, 20)
-        for wrong, what in (
-            (-1.0, "has the eigenvalue -1"),
-            (np.nan, "has elements that are not finite"),
-        )
-    ),
-    (
-        vm.cholesky_decompose,
-        INDEFINITE,
-        np.linalg.LinAlgError,
-        "cholesky_decompose: a has the eigenvalue -1, but must be positive",
-    ),
-    (
-        vm.cholesky_decompose,
-        SKEWED,
-        vm.DomainError,
-        r"cholesky_decompose: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for",
-    ),
-    (
-        vm.cholesky_decompose,
-        np.stack([SPD, SPD + np.tri(3)]),
-        vm.DomainError,
-        r"cholesky_decompose: a\[1, 0, 1\] is",
-    ),
-    (
-        vm.cholesky_decompose,
-        np.full((2, 2), np.nan),
-        vm.DomainError,
-        r"cholesky_decompose: a\[0, 0\] is nan, but must be finite!",
-    ),
-    (
-        vm.eigenvalues_sym,
-        SKEWED,
-        vm.DomainError,
-        r"eigenvalues_sym: a\[0, 1\] is 0.5, but must be 0.1",
-    ),
-    (
-        vm.eigenvectors_sym,
-        SKEWED,
-        vm.DomainError,
-        r"eigenvectors_sym: a\[0, 1\] is 0.5, but must be 0.1",
-    ),
-    (
-        vm.eigendecompose_sym,
-        np.array([[np.inf]]),
-        vm.DomainError,
-        r"eigendecompose_sym: a\[0, 0\] is inf, but must be finite!",
-    ),
-    (
-        vm.eigendecompose_sym,
-        TALL,
-        vm.ShapeError,
-        r"eigendecompose_sym: a has shape \(4, 3\), but must be a square matrix",
-    ),
+    (cholesky, np.full((2, 2), np.nan), vm.DomainError,
+        "cholesky: a has elements that are not finite"),
+    *((cholesky, np.stack([np.eye(n), wrong * np.eye(n)]), vm.DomainError,
+        rf"cholesky: a\[1\] {what}") for n in (2, 20) for wrong,
+        what in ((-1.0, "has the eigenvalue -1"), (np.nan, "has elements that are not finite"))),
+    (vm.cholesky_decompose, INDEFINITE, np.linalg.LinAlgError,
+        "cholesky_decompose: a has the eigenvalue -1, but must be positive"),
+    (vm.cholesky_decompose, SKEWED, vm.DomainError,
+        r"cholesky_decompose: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for"),
+    (vm.cholesky_decompose, np.stack([SPD, SPD + np.tri(3)]), vm.DomainError,
+        r"cholesky_decompose: a\[1, 0, 1\] is"),
+    (vm.cholesky_decompose, np.full((2, 2), np.nan), vm.DomainError,
+        r"cholesky_decompose: a\[0, 0\] is nan, but must be finite!"),
+    (vm.eigenvalues_sym, SKEWED, vm.DomainError,
+        r"eigenvalues_sym: a\[0, 1\] is 0.5, but must be 0.1"),
+    (vm.eigenvectors_sym, SKEWED, vm.DomainError,
+        r"eigenvectors_sym: a\[0, 1\] is 0.5, but must be 0.1"),
+    (vm.eigendecompose_sym, np.array([[np.inf]]), vm.DomainError,
+        r"eigendecompose_sym: a\[0, 0\] is inf, but must be finite!"),
+    (vm.eigendecompose_sym, TALL, vm.ShapeError,
+        r"eigendecompose_sym: a has shape \(4, 3\), but must be a square matrix"),
     (eigh, np.ones(3), vm.ShapeError, r"eigh: a has shape \(3,\)"),
     (eigvalsh, np.ones((2, 3)), vm.ShapeError, r"eigh: a has shape \(2, 3\)"),
     (svd, np.ones(3), vm.ShapeError, r"svd: a has shape \(3,\), but must be a matrix"),
-    (
-        svdvals,
-        np.ones(3),
-        vm.ShapeError,
-        r"singular_values: a has shape \(3,\), but must be a matrix",
-    ),
+    (svdvals, np.ones(3), vm.ShapeError,
+        r"singular_values: a has shape \(3,\), but must be a matrix"),
     (qr, np.ones(3), vm.ShapeError, r"qr: a has shape \(3,\), but must be a matrix"),
-    (
-        lambda a: qr(a, "raw"),
-        TALL,
-        TypeError,
-        "qr: mode is 'raw', but must be 'reduced', 'complete' or 'r'",
-    ),
+    (lambda a: qr(a, "raw"), TALL, TypeError,
+        "qr: mode is 'raw', but must be 'reduced', 'complete' or 'r'"),
     (vm.qr_Q, np.ones(3), vm.ShapeError, r"qr_Q: a has shape \(3,\), but must be a matrix"),
     (vm.svd_V, np.ones(3), vm.ShapeError, r"svd_V: a has shape \(3,\), but must be a matrix"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "a", "error", "message"), REFUSALS)

@@ -219,21 +219,13 @@ def test_the_upper_triangle_of_a_factor_is_never_read() -> None:
     np.testing.assert_array_equal(np.triu(adjoint, 1), np.zeros((3, 3)))
 
 
-@pytest.mark.parametrize(
-    ("f", "written_out"),
-    [
-        (vm.quad_form_diag, lambda m, v: v[:, None] * m * v),
-        (lambda m, v: vm.diag_pre_multiply(v, m), lambda m, v: v[:, None] * m),
-        (
-            lambda m, v: vm.multiply_lower_tri_self_transpose(m),
-            lambda m, v: np.tril(m) @ np.tril(m).T,
-        ),
-        (
-            lambda m, v: vm.multiply_lower_tri_self_transpose(m[:90]),
-            lambda m, v: np.tril(m[:90]) @ np.tril(m[:90]).T,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("f", "written_out"), [
+    (vm.quad_form_diag, lambda m, v: v[:, None] * m * v),
+    (lambda m, v: vm.diag_pre_multiply(v, m), lambda m, v: v[:, None] * m),
+    (lambda m, v: vm.multiply_lower_tri_self_transpose(m), lambda m, v: np.tril(m) @ np.tril(m).T),
+    (lambda m, v: vm.multiply_lower_tri_self_transpose(m[:90]), lambda m,
+        v: np.tril(m[:90]) @ np.tril(m[:90]).T),
+])  # fmt: skip
 def test_large_matrices(f: Any, written_out: Any) -> None:
     # These sizes exceed those at which matrices lie in the arena and triangles are taken whole.
     rng = np.random.default_rng(2)

@@ -17,31 +17,13 @@ from varmat.functions.linalg import lapack, symmetric_arguments, triangles
 RNG = np.random.default_rng(4)
 # Sizes around that of a block, where the algorithm changes, and stacks.
 SHAPES = [
-    (0, 0),
-    (1, 1),
-    (3, 3),
-    (64, 64),
-    (65, 65),
-    (130, 130),
-    (256, 256),
-    (2, 3, 3),
-    (2, 0, 0),
-    (0, 3, 3),
-    (2, 70, 70),
-]
+    (0, 0), (1, 1), (3, 3), (64, 64), (65, 65), (130, 130), (256, 256), (2, 3, 3), (2, 0, 0),
+    (0, 3, 3), (2, 70, 70),
+]  # fmt: skip
 SHAPES += [(2, 256, 256)]
 COLUMNS = [
-    (0, 0),
-    (3, 0),
-    (3, 1),
-    (3, 2),
-    (64, 1),
-    (70, 1),
-    (70, 5),
-    (130, 130),
-    (2, 3, 1),
-    (2, 70, 2),
-]
+    (0, 0), (3, 0), (3, 1), (3, 2), (64, 1), (70, 1), (70, 5), (130, 130), (2, 3, 1), (2, 70, 2),
+]  # fmt: skip
 
 
 def folded(c: Any) -> Any:

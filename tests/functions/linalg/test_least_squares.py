@@ -46,35 +46,20 @@ EXACT: dict[str, tuple[Any, Any, Any]] = {
     "pinv": (pinv, tall_inverse, [TALL]),
     "pinv wide": (pinv, lambda a: a.T * (a * a.T) ** -1, [WIDE]),
     "lstsq": (lambda a, b: lstsq(a, b)[0], lambda a, b: tall_inverse(a) * b, [TALL, RIGHT]),
-    "lstsq columns": (
-        lambda a, b: lstsq(a, b)[0],
-        lambda a, b: tall_inverse(a) * b,
-        [TALL, RIGHTS],
-    ),
-    "lstsq wide": (
-        lambda a, b: lstsq(a, b)[0],
-        lambda a, b: a.T * (a * a.T) ** -1 * b,
-        [WIDE, RIGHTS[:3]],
-    ),
+    "lstsq columns": (lambda a, b: lstsq(a, b)[0], lambda a, b: tall_inverse(a) * b,
+        [TALL, RIGHTS]),
+    "lstsq wide": (lambda a, b: lstsq(a, b)[0], lambda a, b: a.T * (a * a.T) ** -1 * b,
+        [WIDE, RIGHTS[:3]]),
     "pinv cut": (lambda a: pinv(a, rcond=CUT), inverse_of_kept, [TALL]),
     "pinv cut, wide": (lambda a: pinv(a, rtol=CUT), inverse_of_kept, [WIDE]),
-    "lstsq cut": (
-        lambda a, b: lstsq(a, b, rcond=CUT)[0],
-        lambda a, b: inverse_of_kept(a) * b,
-        [TALL, RIGHT],
-    ),
-    "lstsq cut, wide": (
-        lambda a, b: lstsq(a, b, rcond=CUT)[0],
-        lambda a, b: inverse_of_kept(a) * b,
-        [WIDE, RIGHTS[:3]],
-    ),
+    "lstsq cut": (lambda a, b: lstsq(a, b, rcond=CUT)[0], lambda a, b: inverse_of_kept(a) * b,
+        [TALL, RIGHT]),
+    "lstsq cut, wide": (lambda a, b: lstsq(a, b, rcond=CUT)[0], lambda a, b: inverse_of_kept(a) * b,
+        [WIDE, RIGHTS[:3]]),
     "residuals": (lambda a, b: lstsq(a, b)[1], squares, [TALL, RIGHTS]),
-    "singular values": (
-        lambda a: lstsq(a, RIGHT)[3],
-        lambda a: list(mp.svd_r(a, compute_uv=False)),
-        [TALL],
-    ),
-}
+    "singular values": (lambda a: lstsq(a, RIGHT)[3], lambda a: list(mp.svd_r(a, compute_uv=False)),
+        [TALL]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -155,23 +140,14 @@ def test_a_long_matrix_is_not_squared() -> None:
     assert pinv(vm.Dual(a, a)).shape == (3, 20000)
 
 
-@pytest.mark.parametrize(
-    ("f", "args", "message"),
-    [
-        (pinv, [np.ones(3)], r"pinv: a has shape \(3,\), but must be a matrix"),
-        (
-            lambda a: pinv(a, hermitian=True),
-            [TALL],
-            r"pinv: a has shape \(4, 3\), but must be a square matrix",
-        ),
-        (
-            lstsq,
-            [TALL, np.ones(3)],
-            r"lstsq: a and b have shapes \(4, 3\) and \(3,\), but must be a matrix and",
-        ),
-        (lstsq, [TALLS, RIGHT], "lstsq: a and b have shapes"),
-    ],
-)
+@pytest.mark.parametrize(("f", "args", "message"), [
+    (pinv, [np.ones(3)], r"pinv: a has shape \(3,\), but must be a matrix"),
+    (lambda a: pinv(a, hermitian=True), [TALL],
+        r"pinv: a has shape \(4, 3\), but must be a square matrix"),
+    (lstsq, [TALL, np.ones(3)],
+        r"lstsq: a and b have shapes \(4, 3\) and \(3,\), but must be a matrix and"),
+    (lstsq, [TALLS, RIGHT], "lstsq: a and b have shapes"),
+])  # fmt: skip
 def test_refusals(f: Any, args: Any, message: str) -> None:
     with pytest.raises(vm.ShapeError, match=message):
         f(*map(vm.var, args))

@@ -40,27 +40,15 @@ def linear_system(images: Any, q: Any) -> Any:
 
 
 EXACT: dict[str, tuple[Any, Any, Any]] = {
-    "Sylvester": (
-        vm.solve_sylvester,
-        lambda a, b, q: linear_system(lambda x: a * x + x * b, q),
-        [GENERAL, SMALL, COLUMNS],
-    ),
-    "Lyapunov": (
-        vm.solve_continuous_lyapunov,
-        lambda a, q: linear_system(lambda x: a * x + x * a.T, q),
-        [GENERAL, SPD],
-    ),
-    "discrete": (
-        vm.solve_discrete_lyapunov,
-        lambda a, q: linear_system(lambda x: x - a * x * a.T, q),
-        [STABLE, SPD],
-    ),
-    "bilinear": (
-        lambda a, q: vm.solve_discrete_lyapunov(a, q, "bilinear"),
-        lambda a, q: linear_system(lambda x: x - a * x * a.T, q),
-        [STABLE, SPD],
-    ),
-}
+    "Sylvester": (vm.solve_sylvester, lambda a, b, q: linear_system(lambda x: a * x + x * b, q),
+        [GENERAL, SMALL, COLUMNS]),
+    "Lyapunov": (vm.solve_continuous_lyapunov, lambda a,
+        q: linear_system(lambda x: a * x + x * a.T, q), [GENERAL, SPD]),
+    "discrete": (vm.solve_discrete_lyapunov, lambda a,
+        q: linear_system(lambda x: x - a * x * a.T, q), [STABLE, SPD]),
+    "bilinear": (lambda a, q: vm.solve_discrete_lyapunov(a, q, "bilinear"), lambda a,
+        q: linear_system(lambda x: x - a * x * a.T, q), [STABLE, SPD]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -80,14 +80,9 @@ def test_what_stan_refuses(entry: Any) -> None:
 
 
 MATRICES = [
-    GENERAL,
-    GENERALS[:, :2, :2],
-    NILPOTENT,
-    np.zeros((2, 2)),
-    np.array([[0.3]]),
-    np.empty((0, 0)),
+    GENERAL, GENERALS[:, :2, :2], NILPOTENT, np.zeros((2, 2)), np.array([[0.3]]), np.empty((0, 0)),
     GENERAL.T[::-1][:2, :2],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("a", MATRICES)
@@ -119,30 +114,14 @@ def test_the_zeroth_power_is_a_variable_without_derivative() -> None:
     np.testing.assert_array_equal(adjoint, np.zeros((2, 2)))
 
 
-@pytest.mark.parametrize(
-    ("f", "a", "error", "message"),
-    [
-        (
-            vm.expm,
-            np.ones((2, 3)),
-            vm.ShapeError,
-            r"expm: a has shape \(2, 3\), but must be a square matrix",
-        ),
-        (
-            lambda a: power(a, 2),
-            np.ones((2, 3)),
-            vm.ShapeError,
-            r"matrix_power: a has shape \(2, 3\)",
-        ),
-        (
-            lambda a: power(a, 0.5),
-            GENERAL,
-            TypeError,
-            "matrix_power: n is 0.5, but must be an integer!",
-        ),
-        (lambda a: power(a, -1), np.ones((2, 2)), np.linalg.LinAlgError, "inv: a is singular"),
-    ],
-)
+@pytest.mark.parametrize(("f", "a", "error", "message"), [
+    (vm.expm, np.ones((2, 3)), vm.ShapeError,
+        r"expm: a has shape \(2, 3\), but must be a square matrix"),
+    (lambda a: power(a, 2), np.ones((2, 3)), vm.ShapeError, r"matrix_power: a has shape \(2, 3\)"),
+    (lambda a: power(a, 0.5), GENERAL, TypeError,
+        "matrix_power: n is 0.5, but must be an integer!"),
+    (lambda a: power(a, -1), np.ones((2, 2)), np.linalg.LinAlgError, "inv: a is singular"),
+])  # fmt: skip
 def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         f(vm.var(a))

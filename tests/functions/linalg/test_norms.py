@@ -178,56 +178,25 @@ def test_counting_is_constant() -> None:
     assert norm(x[0], 0) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("f", "x", "error", "message"),
-    [
-        (
-            lambda x: norm(x, "fro"),
-            VECTOR,
-            vm.DomainError,
-            "norm: ord is 'fro', but must be a number for a vector!",
-        ),
-        (lambda x: norm(x, 3), TALL, vm.DomainError, "norm: ord is 3, but must be None, 'fro'"),
-        (
-            lambda x: norm(x, 2),
-            TALLS,
-            vm.ShapeError,
-            "norm: axis is .*, but must be one axis of vectors or two of matrices!",
-        ),
-        (
-            lambda x: norm(x, axis=3),
-            TALL,
-            vm.ShapeError,
-            "norm: axis is 3, but must be distinct axes of an array that has 2!",
-        ),
-        (
-            lambda x: norm(x, axis=(0, 0)),
-            TALL,
-            vm.ShapeError,
-            r"norm: axis is \(0, 0\), but must be distinct axes",
-        ),
-        (
-            np.linalg.matrix_norm,
-            VECTOR,
-            vm.ShapeError,
-            r"matrix_norm: x has shape \(3,\), but must be a matrix",
-        ),
-        (
-            lambda x: vm.norm1("x"),
-            VECTOR,
-            TypeError,
-            "norm1: x has dtype <U1, but must be real numbers",
-        ),
-        (
-            lambda x: vm.norm2(1j),
-            VECTOR,
-            TypeError,
-            "norm2: x has dtype complex128, but must be real numbers",
-        ),
-        (cond, VECTOR, vm.ShapeError, r"cond: x has shape \(3,\), but must be a matrix"),
-        (lambda x: cond(x, 1), np.ones((2, 2)), vm.DomainError, "inv: a is singular"),
-    ],
-)
+@pytest.mark.parametrize(("f", "x", "error", "message"), [
+    (lambda x: norm(x, "fro"), VECTOR, vm.DomainError,
+        "norm: ord is 'fro', but must be a number for a vector!"),
+    (lambda x: norm(x, 3), TALL, vm.DomainError, "norm: ord is 3, but must be None, 'fro'"),
+    (lambda x: norm(x, 2), TALLS, vm.ShapeError,
+        "norm: axis is .*, but must be one axis of vectors or two of matrices!"),
+    (lambda x: norm(x, axis=3), TALL, vm.ShapeError,
+        "norm: axis is 3, but must be distinct axes of an array that has 2!"),
+    (lambda x: norm(x, axis=(0, 0)), TALL, vm.ShapeError,
+        r"norm: axis is \(0, 0\), but must be distinct axes"),
+    (np.linalg.matrix_norm, VECTOR, vm.ShapeError,
+        r"matrix_norm: x has shape \(3,\), but must be a matrix"),
+    (lambda x: vm.norm1("x"), VECTOR, TypeError,
+        "norm1: x has dtype <U1, but must be real numbers"),
+    (lambda x: vm.norm2(1j), VECTOR, TypeError,
+        "norm2: x has dtype complex128, but must be real numbers"),
+    (cond, VECTOR, vm.ShapeError, r"cond: x has shape \(3,\), but must be a matrix"),
+    (lambda x: cond(x, 1), np.ones((2, 2)), vm.DomainError, "inv: a is singular"),
+])  # fmt: skip
 def test_refusals(f: Any, x: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         f(vm.var(x))

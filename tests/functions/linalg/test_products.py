@@ -14,26 +14,11 @@ import varmat as vm
 # --- all routes agree ---
 
 MATMUL = [
-    ((3,), (3,)),
-    ((2, 3), (3,)),
-    ((3,), (3, 2)),
-    ((2, 3), (3, 4)),
-    ((1, 3), (3, 1)),
-    ((2, 2, 3), (3, 4)),
-    ((2, 3), (2, 3, 2)),
-    ((2, 1, 2, 3), (3, 3, 2)),
-    ((2, 3), (2, 1, 3, 2)),
-    ((2, 2, 3), (2, 1, 3, 2)),
-    ((3,), (2, 3, 2)),
-    ((2, 2, 3), (3,)),
-    ((0,), (0,)),
-    ((0, 3), (3, 2)),
-    ((2, 0), (0, 2)),
-    ((2, 3), (3, 0)),
-    ((2, 0, 3), (3, 2)),
-    ((0, 2, 3), (3, 2)),
-    ((2, 3, 0), (0,)),
-]
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((1, 3), (3, 1)),
+    ((2, 2, 3), (3, 4)), ((2, 3), (2, 3, 2)), ((2, 1, 2, 3), (3, 3, 2)), ((2, 3), (2, 1, 3, 2)),
+    ((2, 2, 3), (2, 1, 3, 2)), ((3,), (2, 3, 2)), ((2, 2, 3), (3,)), ((0,), (0,)), ((0, 3), (3, 2)),
+    ((2, 0), (0, 2)), ((2, 3), (3, 0)), ((2, 0, 3), (3, 2)), ((0, 2, 3), (3, 2)), ((2, 3, 0), (0,)),
+]  # fmt: skip
 SCALARS = [((), ()), ((), (2,)), ((2, 3), ())]
 VECTORS = [((3,), (3,)), ((2, 3), (3,))]
 # Function -> shapes of its operands.
@@ -90,17 +75,11 @@ CASES = {
     "tensordot 2, a scalar": (np.tensordot, (2, 3), (2, 3)),
     "tensordot 0": (lambda a, b: np.tensordot(a, b, 0), (2, 3), (2,)),
     "tensordot of scalars": (lambda a, b: np.tensordot(a, b, 0), (), (2,)),
-    "tensordot, crossed axes": (
-        lambda a, b: np.tensordot(a, b, ([1, 2], [1, 0])),
-        (2, 3, 4),
-        (4, 3, 2),
-    ),
+    "tensordot, crossed axes": (lambda a, b: np.tensordot(a, b, ([1, 2], [1, 0])), (2, 3, 4),
+        (4, 3, 2)),
     "tensordot, inner axis": (lambda a, b: np.tensordot(a, b, (1, 0)), (2, 3, 4), (3, 2)),
-    "tensordot, negative axes": (
-        lambda a, b: np.linalg.tensordot(a, b, axes=([-1, 0], [-1, 0])),
-        (2, 3),
-        (2, 3),
-    ),
+    "tensordot, negative axes": (lambda a, b: np.linalg.tensordot(a, b, axes=([-1, 0], [-1, 0])),
+        (2, 3), (2, 3)),
     "trace": (np.trace, (3, 4)),
     "trace, offset": (lambda a: np.trace(a, -1) + a.trace(2), (3, 4)),
     "trace, axes": (lambda a: np.trace(a, 1, 1, 2), (2, 3, 3)),
@@ -116,25 +95,15 @@ CASES = {
     "subtract.outer": (lambda a, b: np.subtract.outer(a, b), (2,), (3,)),
     "methods": (lambda a: a.dot(a.T) + a.trace(), (2, 3)),
     "powers": (lambda a: a @ a + a @ a @ a * (a[0] @ a[0]), (3, 3)),
-    "operators": (
-        lambda a, b: (a.T @ a) @ b.T @ b[:, 0] + [1.0, 2.0, 3.0] @ (a.T @ b),
-        (2, 3),
-        (2, 3),
-    ),
+    "operators": (lambda a, b: (a.T @ a) @ b.T @ b[:, 0] + [1.0, 2.0, 3.0] @ (a.T @ b), (2, 3),
+        (2, 3)),
     "transposed views": (lambda a, b: a.T[::-1] @ b[:, ::-1].T, (2, 3), (3, 2)),
     "einsum, operand lists": (lambda a, b: np.einsum(a, [0, 1], b, [1, 2], [0, 2]), (2, 3), (3, 2)),
-    "einsum, implied lists": (
-        lambda a, b: np.einsum(a, [Ellipsis, 0, 1], b, [1, 2]),
-        (2, 2, 3),
-        (3, 2),
-    ),
-    "einsum, optimised": (
-        lambda a, b, c: np.einsum("ij,jk,kl", a, b, c, optimize=True),
-        (2, 3),
-        (3, 2),
-        (2, 2),
-    ),
-}
+    "einsum, implied lists": (lambda a, b: np.einsum(a, [Ellipsis, 0, 1], b, [1, 2]), (2, 2, 3),
+        (3, 2)),
+    "einsum, optimised": (lambda a, b, c: np.einsum("ij,jk,kl", a, b, c, optimize=True), (2, 3),
+        (3, 2), (2, 2)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -314,25 +283,16 @@ def test_refusals(case):
         assert [rule.name for rule, *_ in tape] in ([], ["broadcast_to"], ["getitem"])
 
 
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (
-            lambda x: np.convolve(x[0], x[0], "some"),
-            "convolve: mode is 'some', but must be 'full', 'same' or 'valid'!",
-        ),
-        (lambda x: np.trace(x, dtype=int), "trace: dtype is int64, but must be float64!"),
-        (
-            lambda x: np.einsum("ij", x, dtype=np.float32),
-            "einsum: dtype is float32, but must be float64!",
-        ),
-        (
-            lambda x: np.dot(x, x.T, out=np.zeros((2, 2))),
-            "dot: a variable cannot be written into a plain array",
-        ),
-        (lambda x: x @ np.full((3, 2), "a"), "b has dtype <U1, but must be real numbers"),
-    ],
-)
+@pytest.mark.parametrize(("call", "match"), [
+    (lambda x: np.convolve(x[0], x[0], "some"),
+        "convolve: mode is 'some', but must be 'full', 'same' or 'valid'!"),
+    (lambda x: np.trace(x, dtype=int), "trace: dtype is int64, but must be float64!"),
+    (lambda x: np.einsum("ij", x, dtype=np.float32),
+        "einsum: dtype is float32, but must be float64!"),
+    (lambda x: np.dot(x, x.T, out=np.zeros((2, 2))),
+        "dot: a variable cannot be written into a plain array"),
+    (lambda x: x @ np.full((3, 2), "a"), "b has dtype <U1, but must be real numbers"),
+])  # fmt: skip
 def test_kinds_that_are_refused(call, match):
     x = vm.var(np.ones((2, 3)))
     with pytest.raises(TypeError, match=match):

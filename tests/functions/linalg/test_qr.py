@@ -20,16 +20,9 @@ def test_qr_of_deficient_rank_has_no_finite_derivative() -> None:
         assert not np.isfinite(adjoint).all()
 
 
-@pytest.mark.parametrize(
-    "a",
-    [
-        TALL[:, :2],
-        np.eye(4, 2),
-        np.triu(TALL),
-        np.zeros((4, 2)),
-        TALL[:, :1] * [[1], [0], [0], [0]],
-    ],
-)
+@pytest.mark.parametrize("a", [
+    TALL[:, :2], np.eye(4, 2), np.triu(TALL), np.zeros((4, 2)), TALL[:, :1] * [[1], [0], [0], [0]],
+])  # fmt: skip
 def test_all_columns_are_those_of_numpy(a: Any) -> None:
     # This includes matrices for which LAPACK needs no reflection.
     q, r = qr(vm.var(a), "complete")

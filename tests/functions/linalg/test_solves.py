@@ -79,41 +79,21 @@ EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
     "solve": (solve, lambda a, b: a**-1 * b, [GENERAL, COLUMNS], False),
     "solve vector": (solve, lambda a, b: a**-1 * b, [GENERAL, VECTOR], False),
     "lower": (lower, lambda a, b: tril(a) ** -1 * b, [GENERAL, COLUMNS], False),
-    "lower transposed": (
-        lower_transposed,
-        lambda a, b: tril(a).T ** -1 * b,
-        [GENERAL, COLUMNS],
-        False,
-    ),
+    "lower transposed": (lower_transposed, lambda a, b: tril(a).T ** -1 * b, [GENERAL, COLUMNS],
+        False),
     "upper": (upper, lambda a, b: triu(a) ** -1 * b, [GENERAL, VECTOR], False),
-    "upper unit transposed": (
-        upper_unit_transposed,
-        lambda a, b: unit_triu(a).T ** -1 * b,
-        [GENERAL, COLUMNS],
-        False,
-    ),
-    "cho_solve": (
-        cho_lower,
-        lambda c, b: (tril(c) * tril(c).T) ** -1 * b,
-        [GENERAL, COLUMNS],
-        False,
-    ),
-    "cho_solve upper": (
-        cho_upper,
-        lambda c, b: (triu(c).T * triu(c)) ** -1 * b,
-        [GENERAL, VECTOR],
-        False,
-    ),
-    "chol2inv": (
-        lower_triangular(vm.chol2inv),
-        lambda c: (tril(c) * tril(c).T) ** -1,
-        [GENERAL],
-        False,
-    ),
+    "upper unit transposed": (upper_unit_transposed, lambda a, b: unit_triu(a).T ** -1 * b,
+        [GENERAL, COLUMNS], False),
+    "cho_solve": (cho_lower, lambda c, b: (tril(c) * tril(c).T) ** -1 * b, [GENERAL, COLUMNS],
+        False),
+    "cho_solve upper": (cho_upper, lambda c, b: (triu(c).T * triu(c)) ** -1 * b, [GENERAL, VECTOR],
+        False),
+    "chol2inv": (lower_triangular(vm.chol2inv), lambda c: (tril(c) * tril(c).T) ** -1, [GENERAL],
+        False),
     "inverse_spd": (vm.inverse_spd, lambda a: a**-1, [SPD], True),
     "mdivide_left_spd": (vm.mdivide_left_spd, lambda a, b: a**-1 * b, [SPD, COLUMNS], True),
     "mdivide_right": (vm.mdivide_right, lambda b, a: b * a**-1, [COLUMNS.T.copy(), GENERAL], False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -126,12 +106,9 @@ STAN = (
     "chol2inv",
     "inverse",
     "inverse_spd",
-    *(
-        f"mdivide_{side}{kind}"
-        for side in ("left", "right")
-        for kind in ("", "_ldlt", "_spd", "_tri_low")
-    ),
-)
+    *(f"mdivide_{side}{kind}" for side in ("left", "right") for kind in ("", "_ldlt", "_spd",
+        "_tri_low")),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("entry", stan_entries(STAN))
@@ -363,135 +340,55 @@ SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 SKEWED = np.array([[2.0, 0.5], [0.1, 1.0]])
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
 REFUSALS: list[tuple[Any, list[Any], type[Exception], str]] = [
-    (
-        inv,
-        [np.ones((2, 3))],
-        vm.ShapeError,
-        r"inv: a has shape \(2, 3\), but must be a square matrix",
-    ),
+    (inv, [np.ones((2, 3))], vm.ShapeError,
+        r"inv: a has shape \(2, 3\), but must be a square matrix"),
     (inv, [SINGULAR], vm.DomainError, "inv: a is singular, but must be invertible!"),
     (inv, [np.stack([np.eye(2), SINGULAR])], np.linalg.LinAlgError, r"inv: a\[1\] is singular"),
     (inv, [LARGE_SINGULAR], np.linalg.LinAlgError, r"inv: a\[2\] is singular"),
     (solve, [LARGE_SINGULAR, np.ones(20)], vm.DomainError, r"solve: a\[2\] is singular"),
-    (
-        solve,
-        [SINGULAR, np.ones(2)],
-        vm.DomainError,
-        "solve: a is singular, but must be invertible!",
-    ),
+    (solve, [SINGULAR, np.ones(2)], vm.DomainError,
+        "solve: a is singular, but must be invertible!"),
     (solve, [SINGULAR[None], np.ones(2)], np.linalg.LinAlgError, r"solve: a\[0\] is singular"),
-    (
-        solve,
-        [np.eye(2), np.ones(3)],
-        vm.ShapeError,
-        r"solve: b has shape \(3,\), but must have 2 rows, as a has!",
-    ),
+    (solve, [np.eye(2), np.ones(3)], vm.ShapeError,
+        r"solve: b has shape \(3,\), but must have 2 rows, as a has!"),
     (solve, [np.eye(2), 1.0], vm.ShapeError, r"solve: b has shape \(\), but must have 2 rows"),
-    (
-        solve,
-        [GENERALS, np.ones((3, 3, 1))],
-        vm.ShapeError,
-        r"solve: b has shape \(3, 3, 1\), but must go with a, of shape",
-    ),
+    (solve, [GENERALS, np.ones((3, 3, 1))], vm.ShapeError,
+        r"solve: b has shape \(3, 3, 1\), but must go with a, of shape"),
     (lower, [np.ones(3), np.ones(3)], vm.ShapeError, "solve_triangular: a has shape"),
-    (
-        lambda a: vm.solve_triangular(a, VECTOR, trans=3),
-        [GENERAL],
-        vm.DomainError,
-        "solve_triangular: trans is 3, but must be 0",
-    ),
-    (
-        vm.inverse_spd,
-        [INDEFINITE],
-        vm.DomainError,
-        "inverse_spd: a has the eigenvalue -1, but must be positive definite!",
-    ),
-    (
-        vm.inverse_spd,
-        [np.stack([np.eye(2), INDEFINITE])],
-        np.linalg.LinAlgError,
-        r"inverse_spd: a\[1\] has the eigenvalue -1",
-    ),
-    (
-        vm.inverse_spd,
-        [np.full((2, 2), np.nan)],
-        vm.DomainError,
-        r"inverse_spd: a\[0, 0\] is nan, but must be finite!",
-    ),
-    (
-        vm.inverse_spd,
-        [SKEWED],
-        vm.DomainError,
-        r"inverse_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a symmetric",
-    ),
-    (
-        vm.inverse_spd,
-        [LARGES - 5.0 * np.eye(20)],
-        vm.DomainError,
-        r"inverse_spd: a\[0, 0\] has the eigenvalue",
-    ),
-    (
-        vm.mdivide_left_spd,
-        [SKEWED, np.ones(2)],
-        vm.DomainError,
-        r"mdivide_left_spd: a\[0, 1\] is 0.5, but must be 0.1",
-    ),
-    (
-        vm.mdivide_left_tri_low,
-        [np.eye(2), np.ones(3)],
-        vm.ShapeError,
-        r"mdivide_left_tri_low: b has shape \(3,\), but must have 2",
-    ),
-    (
-        vm.mdivide_left_tri_low,
-        [np.diag([1.0, 0.0]), np.ones(2)],
-        vm.DomainError,
-        r"mdivide_left_tri_low: a\[1, 1\] is 0.0, but",
-    ),
-    (
-        vm.mdivide_right,
-        [np.ones((2, 3)), np.eye(2)],
-        vm.ShapeError,
-        r"mdivide_right: b has shape \(2, 3\), but must have 2 col",
-    ),
-    (
-        vm.mdivide_right_spd,
-        [1.0, np.eye(2)],
-        vm.ShapeError,
-        r"mdivide_right_spd: b has shape \(\), but must have 2 columns",
-    ),
-    (
-        vm.mdivide_right_tri_low,
-        [np.ones(2), np.ones((2, 3))],
-        vm.ShapeError,
-        r"mdivide_right_tri_low: a has shape \(2, 3\)",
-    ),
-    (
-        vm.chol2inv,
-        [SKEWED],
-        vm.DomainError,
-        r"chol2inv: factor\[0, 1\] is 0.5, but must be 0.0, above the diagonal!",
-    ),
-    (
-        vm.chol2inv,
-        [np.diag([1.0, 0.0])],
-        vm.DomainError,
-        r"chol2inv: factor\[1, 1\] is 0.0, but must be nonzero!",
-    ),
-    (
-        vm.mdivide_left_spd,
-        [INDEFINITE, np.ones(2)],
-        vm.DomainError,
-        "mdivide_left_spd: a has the eigenvalue -1",
-    ),
+    (lambda a: vm.solve_triangular(a, VECTOR, trans=3), [GENERAL], vm.DomainError,
+        "solve_triangular: trans is 3, but must be 0"),
+    (vm.inverse_spd, [INDEFINITE], vm.DomainError,
+        "inverse_spd: a has the eigenvalue -1, but must be positive definite!"),
+    (vm.inverse_spd, [np.stack([np.eye(2), INDEFINITE])], np.linalg.LinAlgError,
+        r"inverse_spd: a\[1\] has the eigenvalue -1"),
+    (vm.inverse_spd, [np.full((2, 2), np.nan)], vm.DomainError,
+        r"inverse_spd: a\[0, 0\] is nan, but must be finite!"),
+    (vm.inverse_spd, [SKEWED], vm.DomainError,
+        r"inverse_spd: a\[0, 1\] is 0.5, but must be 0.1, as a\[1, 0\] is, for a symmetric"),
+    (vm.inverse_spd, [LARGES - 5.0 * np.eye(20)], vm.DomainError,
+        r"inverse_spd: a\[0, 0\] has the eigenvalue"),
+    (vm.mdivide_left_spd, [SKEWED, np.ones(2)], vm.DomainError,
+        r"mdivide_left_spd: a\[0, 1\] is 0.5, but must be 0.1"),
+    (vm.mdivide_left_tri_low, [np.eye(2), np.ones(3)], vm.ShapeError,
+        r"mdivide_left_tri_low: b has shape \(3,\), but must have 2"),
+    (vm.mdivide_left_tri_low, [np.diag([1.0, 0.0]), np.ones(2)], vm.DomainError,
+        r"mdivide_left_tri_low: a\[1, 1\] is 0.0, but"),
+    (vm.mdivide_right, [np.ones((2, 3)), np.eye(2)], vm.ShapeError,
+        r"mdivide_right: b has shape \(2, 3\), but must have 2 col"),
+    (vm.mdivide_right_spd, [1.0, np.eye(2)], vm.ShapeError,
+        r"mdivide_right_spd: b has shape \(\), but must have 2 columns"),
+    (vm.mdivide_right_tri_low, [np.ones(2), np.ones((2, 3))], vm.ShapeError,
+        r"mdivide_right_tri_low: a has shape \(2, 3\)"),
+    (vm.chol2inv, [SKEWED], vm.DomainError,
+        r"chol2inv: factor\[0, 1\] is 0.5, but must be 0.0, above the diagonal!"),
+    (vm.chol2inv, [np.diag([1.0, 0.0])], vm.DomainError,
+        r"chol2inv: factor\[1, 1\] is 0.0, but must be nonzero!"),
+    (vm.mdivide_left_spd, [INDEFINITE, np.ones(2)], vm.DomainError,
+        "mdivide_left_spd: a has the eigenvalue -1"),
     (vm.chol2inv, [np.ones(3)], vm.ShapeError, "chol2inv: factor has shape"),
-    (
-        lambda a: np.linalg.tensorinv(a, ind=0),
-        [np.eye(2)],
-        vm.DomainError,
-        "tensorinv: ind is 0, but must be positive!",
-    ),
-]
+    (lambda a: np.linalg.tensorinv(a, ind=0), [np.eye(2)], vm.DomainError,
+        "tensorinv: ind is 0, but must be positive!"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS)
@@ -525,14 +422,11 @@ def test_elements_above_the_diagonal_are_found_in_every_block(i: int, j: int) ->
         vm.chol2inv(factor)
 
 
-@pytest.mark.parametrize(
-    "a",
-    [
-        np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]),
-        np.array([[0.3, -0.3], [0.8999999999999999, -0.8999999999999999]]),
-        np.array([[1.0, np.inf], [0.0, 1.0]]),
-    ],
-)
+@pytest.mark.parametrize("a", [
+    np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]),
+    np.array([[0.3, -0.3], [0.8999999999999999, -0.8999999999999999]]),
+    np.array([[1.0, np.inf], [0.0, 1.0]]),
+])  # fmt: skip
 def test_a_matrix_of_which_only_the_transpose_has_a_zero_pivot(a: Any) -> None:
     """Rounding decides: LAPACK works on the transpose, and only the transpose has a pivot of
     zero.

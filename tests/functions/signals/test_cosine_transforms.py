@@ -41,16 +41,10 @@ def test_the_definition_of_the_second_cosine_transform():
 @pytest.mark.parametrize("name", NAMES)
 def test_along_axes_and_of_other_lengths(name):
     f, several = getattr(vm, name), getattr(vm, name + "n")
-    expect_ad(
-        lambda x: (
-            f(x),
-            f(x, 3, 6, 0),
-            f(x, 1, 2, norm="ortho"),
-            several(x, 4, axes=(1,)),
-            several(x, s=(2, 4)),
-        ),
-        X,
-    )
+    expect_ad(lambda x: (
+        f(x), f(x, 3, 6, 0), f(x, 1, 2, norm="ortho"), several(x, 4, axes=(1,)),
+        several(x, s=(2, 4)),
+    ), X)  # fmt: skip
     expect_ad_matvar(lambda x: several(x, 2, norm="ortho"), X)
     for settings in ({"n": 6, "axis": 0}, {"n": 2}, {"type": 1}):
         np.testing.assert_allclose(

@@ -79,15 +79,9 @@ def test_local_polynomials(mode):
 def test_detrended():
     agree("detrend", X, 0, bp=[5, 20])
     agree("detrend", X, 0, "constant")
-    expect_ad(
-        lambda x: (
-            vm.detrend(x),
-            vm.detrend(x, bp=2),
-            vm.detrend(x, type="constant"),
-            vm.detrend(x, bp=5),
-        ),
-        SHORT,
-    )
+    expect_ad(lambda x: (
+        vm.detrend(x), vm.detrend(x, bp=2), vm.detrend(x, type="constant"), vm.detrend(x, bp=5),
+    ), SHORT)  # fmt: skip
     expect_ad_matvar(vm.detrend, SHORT)
 
 

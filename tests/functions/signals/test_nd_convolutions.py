@@ -48,15 +48,9 @@ def test_methods(method):
 @pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
 def test_some_axes(name):
     f = getattr(vm, name)
-    expect_ad(
-        lambda a, v: (
-            f(a, v, axes=1),
-            f(a, v, "same", axes=[1]),
-            f(a[:1], v[:, :1], "valid", axes=1),
-        ),
-        A[:2],
-        V,
-    )
+    expect_ad(lambda a, v: (
+        f(a, v, axes=1), f(a, v, "same", axes=[1]), f(a[:1], v[:, :1], "valid", axes=1),
+    ), A[:2], V)  # fmt: skip
     agree(name, A, V[:1], "full", 1)
 
 

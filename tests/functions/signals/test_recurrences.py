@@ -182,40 +182,20 @@ def test_a_garch_likelihood() -> None:
 
 REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
     ((B, [0.0, 1.0], X), {}, vm.DomainError, r"lfilter: a\[0\] is 0.0, but must be nonzero!"),
-    (
-        ([], A, X),
-        {},
-        vm.ShapeError,
-        r"lfilter: b has shape \(0,\), but must be a vector that is not empty!",
-    ),
-    (
-        (B, [A], X),
-        {},
-        vm.ShapeError,
-        r"lfilter: a has shape \(1, 2\), but must be a vector that is not empty!",
-    ),
-    (
-        (B, A, X),
-        {"zi": [1.0]},
-        vm.ShapeError,
-        r"lfilter: zi has shape \(1,\), but must have shape \(2,\)!",
-    ),
-    (
-        (B, A, SERIES),
-        {"zi": ZI},
-        vm.ShapeError,
-        r"must have shape \(2, 4, 2\), or 1 in place of all but 2!",
-    ),
-    (
-        (B, A, SERIES),
-        {"zi": np.ones((2, 3, 2))},
-        vm.ShapeError,
-        r"lfilter: zi has shape \(2, 3, 2\), but must have shape",
-    ),
+    (([], A, X), {}, vm.ShapeError,
+        r"lfilter: b has shape \(0,\), but must be a vector that is not empty!"),
+    ((B, [A], X), {}, vm.ShapeError,
+        r"lfilter: a has shape \(1, 2\), but must be a vector that is not empty!"),
+    ((B, A, X), {"zi": [1.0]}, vm.ShapeError,
+        r"lfilter: zi has shape \(1,\), but must have shape \(2,\)!"),
+    ((B, A, SERIES), {"zi": ZI}, vm.ShapeError,
+        r"must have shape \(2, 4, 2\), or 1 in place of all but 2!"),
+    ((B, A, SERIES), {"zi": np.ones((2, 3, 2))}, vm.ShapeError,
+        r"lfilter: zi has shape \(2, 3, 2\), but must have shape"),
     ((B, A, 1.0), {}, vm.ShapeError, "lfilter: x is a scalar, but must be an array!"),
     ((B, A, X), {"axis": 1}, ValueError, "axis 1 is out of bounds"),
     ((B, A, ["x"]), {}, TypeError, "lfilter: x"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("args", "settings", "error", "text"), REFUSED)

@@ -53,15 +53,12 @@ def test_values_are_its_own() -> None:
     np.testing.assert_array_equal(a.val.toarray(), DENSE)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        scipy.sparse.coo_matrix,
-        scipy.sparse.csc_array,
-        lambda x: vm.var(x),
-        lambda x: vm.var(x).pattern,
-    ],
-)
+@pytest.mark.parametrize("make", [
+    scipy.sparse.coo_matrix,
+    scipy.sparse.csc_array,
+    lambda x: vm.var(x),
+    lambda x: vm.var(x).pattern,
+])  # fmt: skip
 def test_patterns(make: Any) -> None:
     np.testing.assert_array_equal(sparse(A.data, make(A)).val.toarray(), DENSE)
 
@@ -268,11 +265,8 @@ def test_against_stan(entry: Any) -> None:
         for found, true in zip(made[1:], entry["output"][1:], strict=True):
             np.testing.assert_array_equal(found, true)
         entry = {
-            **entry,
-            "tuple": False,
-            "output": entry["output"][0],
-            "weights": entry["weights"][0],
-        }
+            **entry, "tuple": False, "output": entry["output"][0], "weights": entry["weights"][0],
+        }  # fmt: skip
         stan.check(lambda a: f(a)[0], entry, rtol=1e-15)
         return
     stan.check(f, entry, rtol=1e-15)

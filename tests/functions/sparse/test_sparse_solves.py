@@ -60,23 +60,15 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "spsolve": (lambda w, b: vm.spsolve(sparse(w, A), b), (A.data, B)),
     "spsolve for columns": (lambda w, b: vm.spsolve(sparse(w, A), b), (A.data, BS)),
     "spsolve of data": (lambda b: vm.spsolve(A, b), (BS,)),
-    "sparse_mdivide_left_spd": (
-        lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b),
-        (Q.data[LOWER], B),
-    ),
-    "sparse_mdivide_left_spd for columns": (
-        lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b),
-        (Q.data[LOWER], BS),
-    ),
-    "sparse_log_determinant_spd": (
-        lambda w: vm.sparse_log_determinant_spd(symmetric(w)),
-        (Q.data[LOWER],),
-    ),
-    "sparse_inverse_subset": (
-        lambda w: vm.sparse_inverse_subset(symmetric(w)).data,
-        (Q.data[LOWER],),
-    ),
-}
+    "sparse_mdivide_left_spd": (lambda w, b: vm.sparse_mdivide_left_spd(symmetric(w), b),
+        (Q.data[LOWER], B)),
+    "sparse_mdivide_left_spd for columns": (lambda w,
+        b: vm.sparse_mdivide_left_spd(symmetric(w), b), (Q.data[LOWER], BS)),
+    "sparse_log_determinant_spd": (lambda w: vm.sparse_log_determinant_spd(symmetric(w)),
+        (Q.data[LOWER],)),
+    "sparse_inverse_subset": (lambda w: vm.sparse_inverse_subset(symmetric(w)).data,
+        (Q.data[LOWER],)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

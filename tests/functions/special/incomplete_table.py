@@ -152,18 +152,13 @@ def main() -> None:
     """Write the table."""
     mp.mp.dps = DIGITS
     gammas, betas = points(1, 120)
-    TABLE.write_text(
-        json.dumps(
-            {
-                "source": "mpmath with 70 digits: tests/functions/special/incomplete_table.py",
-                "entry": "arguments; logarithm of the function and its derivatives; of its "
-                "complement the same",
-                "gamma": [[p, *gamma_entry(*p)] for p in gammas],
-                "beta": [[p, *beta_entry(*p)] for p in betas],
-            }
-        ).replace("]], [[", "]],\n [[")
-        + "\n"
-    )
+    TABLE.write_text(json.dumps({
+        "source": "mpmath with 70 digits: tests/functions/special/incomplete_table.py",
+        "entry": "arguments; logarithm of the function and its derivatives; of its "
+            "complement the same",
+        "gamma": [[p, *gamma_entry(*p)] for p in gammas],
+        "beta": [[p, *beta_entry(*p)] for p in betas],
+    }).replace("]], [[", "]],\n [[") + "\n")  # fmt: skip
 
 
 if __name__ == "__main__":

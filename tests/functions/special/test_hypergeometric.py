@@ -138,58 +138,27 @@ def test_stan(entry: Any) -> None:
 
 
 REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
-    "a": (
-        lambda: vm.hypergeometric_pFq(0.5, B, 0.6),
-        vm.ShapeError,
-        r"hypergeometric_pFq: a has shape \(\), but must be a vec",
-    ),
-    "z": (
-        lambda: vm.hypergeometric_pFq(A, B, A),
-        vm.ShapeError,
-        r"hypergeometric_pFq: z has shape \(2,\), but must be a scalar!",
-    ),
-    "2F2": (
-        lambda: vm.hypergeometric_2F2(A, [1.0], 0.5),
-        vm.ShapeError,
-        r"hypergeometric_2F2: b has shape \(1,\), but must be a vector of 2 parameters!",
-    ),
-    "3F2": (
-        lambda: vm.hypergeometric_3F2(A, B, 0.5),
-        vm.ShapeError,
-        r"hypergeometric_3F2: a has shape \(2,\), but must",
-    ),
-    "pole": (
-        lambda: vm.hypergeometric_pFq(A, [2.0, -3.0], 0.5),
-        vm.DomainError,
-        r"hypergeometric_pFq: b\[1\] is -3.0, but must be no negative integer, and not 0!",
-    ),
-    "radius": (
-        lambda: vm.hypergeometric_3F2([0.5, 1.2, 0.8], B, vm.var(-1.0)),
-        vm.DomainError,
-        (
-            "hypergeometric_3F2: z is -1.0, but must be between -1 and 1 where there is one "
-            "parameter more above!"
-        ),
-    ),
-    "divergence": (
-        lambda: vm.hypergeometric_pFq([0.5, 1.2, 0.8], [1.0], 0.1),
-        vm.DomainError,
-        (
-            "hypergeometric_pFq: z is 0.1, but must be 0 where there are 3 parameters above and 1 "
-            "below!"
-        ),
-    ),
-    "nan": (
-        lambda: vm.hypergeometric_pFq([np.nan], B, 0.1),
-        vm.DomainError,
-        r"hypergeometric_pFq: a\[0\] is nan, but must be",
-    ),
-    "infinite": (
-        lambda: vm.hypergeometric_pFq(A, B, np.inf),
-        vm.DomainError,
-        "hypergeometric_pFq: z is inf, but must be finite!",
-    ),
-}
+    "a": (lambda: vm.hypergeometric_pFq(0.5, B, 0.6), vm.ShapeError,
+        r"hypergeometric_pFq: a has shape \(\), but must be a vec"),
+    "z": (lambda: vm.hypergeometric_pFq(A, B, A), vm.ShapeError,
+        r"hypergeometric_pFq: z has shape \(2,\), but must be a scalar!"),
+    "2F2": (lambda: vm.hypergeometric_2F2(A, [1.0], 0.5), vm.ShapeError,
+        r"hypergeometric_2F2: b has shape \(1,\), but must be a vector of 2 parameters!"),
+    "3F2": (lambda: vm.hypergeometric_3F2(A, B, 0.5), vm.ShapeError,
+        r"hypergeometric_3F2: a has shape \(2,\), but must"),
+    "pole": (lambda: vm.hypergeometric_pFq(A, [2.0, -3.0], 0.5), vm.DomainError,
+        r"hypergeometric_pFq: b\[1\] is -3.0, but must be no negative integer, and not 0!"),
+    "radius": (lambda: vm.hypergeometric_3F2([0.5, 1.2, 0.8], B, vm.var(-1.0)), vm.DomainError,
+        ("hypergeometric_3F2: z is -1.0, but must be between -1 and 1 where there is one "
+        "parameter more above!")),
+    "divergence": (lambda: vm.hypergeometric_pFq([0.5, 1.2, 0.8], [1.0], 0.1), vm.DomainError,
+        ("hypergeometric_pFq: z is 0.1, but must be 0 where there are 3 parameters above and 1 "
+        "below!")),
+    "nan": (lambda: vm.hypergeometric_pFq([np.nan], B, 0.1), vm.DomainError,
+        r"hypergeometric_pFq: a\[0\] is nan, but must be"),
+    "infinite": (lambda: vm.hypergeometric_pFq(A, B, np.inf), vm.DomainError,
+        "hypergeometric_pFq: z is inf, but must be finite!"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)

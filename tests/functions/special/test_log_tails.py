@@ -24,17 +24,10 @@ BETAS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        (0.0878, 39.3, 2e-12),
-        (26.2, 132.8, 0.187),
-        (0.5, 50.0, 0.02),
-        (3.0, 1e5, 1e-5),
-        (0.3, 400.0, 1e-9),
-        (2.0, 3.0, 0.8),
-    ],
-)
+@pytest.mark.parametrize("shapes", [
+    (0.0878, 39.3, 2e-12), (26.2, 132.8, 0.187), (0.5, 50.0, 0.02), (3.0, 1e5, 1e-5),
+    (0.3, 400.0, 1e-9), (2.0, 3.0, 0.8),
+])  # fmt: skip
 def test_the_complement_keeps_its_digits(shapes: Any) -> None:
     """It keeps them even if 1 minus the argument has lost some, and in an array whose elements are
     computed in different ways.

@@ -42,14 +42,8 @@ def test_cumulants_of_two_exponentials() -> None:
     slopes = {(1, 0): np.array([[2.0, -1.0]]), (0, 1): np.array([[1.0, 4.0]])}
     derivative = lambda i, j: slopes.get((i, j), 0.0)  # noqa: E731 - used below
     expected = {
-        10: -0.25,
-        1: 3.25,
-        20: 27 / 16,
-        11: -27 / 16,
-        2: 27 / 16,
-        30: 81 / 32,
-        21: -81 / 32,
-    }
+        10: -0.25, 1: 3.25, 20: 27 / 16, 11: -27 / 16, 2: 27 / 16, 30: 81 / 32, 21: -81 / 32,
+    }  # fmt: skip
     for order, value in expected.items():
         np.testing.assert_allclose(
             order_derivatives.cumulant(order, weights, derivative), value, rtol=1e-14

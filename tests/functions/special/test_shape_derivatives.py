@@ -89,24 +89,12 @@ FAMILIES: dict[str, tuple[Any, Any, list[Any], int, float, float]] = {
     # of the second derivatives.
     "gammainc": (vm.gammainc, small_gamma, list(gamma_points()), 1, 3e-13, 3e-12),
     "betainc": (vm.betainc, small_beta, list(beta_points()), 2, 3e-13, 3e-12),
-    "kv": (
-        vm.log_kv_derivative,
-        lambda v, x: mpmath.log(mpmath.besselk(v, x)),
-        BESSEL_POINTS,
-        1,
-        3e-14,
-        3e-14,
-    ),
-    "iv": (
-        vm.log_iv_derivative,
-        lambda v, x: mpmath.log(mpmath.besseli(v, x)),
-        BESSEL_POINTS,
-        1,
-        3e-14,
-        3e-13,
-    ),
+    "kv": (vm.log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)), BESSEL_POINTS, 1,
+        3e-14, 3e-14),
+    "iv": (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)), BESSEL_POINTS, 1,
+        3e-14, 3e-13),
     "hyp2f1": (vm.hyp2f1, mpmath.hyp2f1, HYPERGEOMETRIC_POINTS, 3, 3e-13, 3e-12),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -129,32 +117,17 @@ def test_derivatives_over_the_domain(name: str) -> None:
             )
 
 
-@pytest.mark.parametrize(
-    ("function", "reference", "points"),
-    [
-        (vm.gammainc_derivative, small_gamma, [(3, 0.7, 0.5), (3, 2.5, 4.0), (3, 60.0, 75.0)]),
-        (
-            vm.betainc_derivative,
-            small_beta,
-            [(21, 0.7, 2.5, 0.1), (30, 5.0, 7.0, 0.8), (12, 0.3, 0.4, 0.5)],
-        ),
-        (
-            vm.log_iv_derivative,
-            lambda v, x: mpmath.log(mpmath.besseli(v, x)),
-            [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, 9.0, 40.0)],
-        ),
-        (
-            vm.log_iv_derivative,
-            lambda v, x: mpmath.log(mpmath.besseli(v, x)),
-            [(10, -0.3, 0.5), (20, -2.3, 3.0), (11, -0.5, 9.0)],
-        ),
-        (
-            vm.log_kv_derivative,
-            lambda v, x: mpmath.log(mpmath.besselk(v, x)),
-            [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, -9.1, 40.0)],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("function", "reference", "points"), [
+    (vm.gammainc_derivative, small_gamma, [(3, 0.7, 0.5), (3, 2.5, 4.0), (3, 60.0, 75.0)]),
+    (vm.betainc_derivative, small_beta,
+        [(21, 0.7, 2.5, 0.1), (30, 5.0, 7.0, 0.8), (12, 0.3, 0.4, 0.5)]),
+    (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+        [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, 9.0, 40.0)]),
+    (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+        [(10, -0.3, 0.5), (20, -2.3, 3.0), (11, -0.5, 9.0)]),
+    (vm.log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)),
+        [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, -9.1, 40.0)]),
+])  # fmt: skip
 def test_derivatives_of_higher_order(function: Any, reference: Any, points: list[Any]) -> None:
     for order, *point in points:
         axes = (

@@ -22,42 +22,21 @@ from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
 # Names of the same object.
 ALIASES = {
-    "gammaln": "lgamma",
-    "digamma": "psi",
-    "gamma": "tgamma",
-    "betaln": "lbeta",
-    "poch": "rising_factorial",
-    "lchoose": "binomial_coefficient_log",
-    "gammainc": "gamma_p",
-    "gammaincc": "gamma_q",
-    "betainc": "inc_beta",
-    "betaincinv": "inv_inc_beta",
-    "hyp2f1": "hypergeometric_2F1",
-    "erfcinv": "inv_erfc",
-    "ndtr": "Phi",
-    "ndtri": "inv_Phi std_normal_qf",
-    "ndtri_exp": "std_normal_log_qf",
-    "expit": "inv_logit",
-    "log_expit": "log_inv_logit",
-    "xlogy": "lmultiply multiply_log",
-    "jv": "bessel_first_kind",
-    "yv": "bessel_second_kind",
-    "iv": "modified_bessel_first_kind",
+    "gammaln": "lgamma", "digamma": "psi", "gamma": "tgamma", "betaln": "lbeta",
+    "poch": "rising_factorial", "lchoose": "binomial_coefficient_log", "gammainc": "gamma_p",
+    "gammaincc": "gamma_q", "betainc": "inc_beta", "betaincinv": "inv_inc_beta",
+    "hyp2f1": "hypergeometric_2F1", "erfcinv": "inv_erfc", "ndtr": "Phi",
+    "ndtri": "inv_Phi std_normal_qf", "ndtri_exp": "std_normal_log_qf", "expit": "inv_logit",
+    "log_expit": "log_inv_logit", "xlogy": "lmultiply multiply_log", "jv": "bessel_first_kind",
+    "yv": "bessel_second_kind", "iv": "modified_bessel_first_kind",
     "kv": "modified_bessel_second_kind",
-}
+}  # fmt: skip
 # Stan's names for functions that NumPy calls otherwise.
 STAN = {
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "atanh": np.arctanh,
-    "elt_divide": np.divide,
-    "elt_multiply": np.multiply,
-    "pow": np.power,
-}
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
+    "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "elt_divide": np.divide,
+    "elt_multiply": np.multiply, "pow": np.power,
+}  # fmt: skip
 CASES = json.loads((Path(__file__).parents[2] / "data" / "elementwise.json").read_text())["cases"]
 SCIPY = sorted(
     name
@@ -224,14 +203,11 @@ def test_operand_without_a_derivative_must_be_constant(name: str, position: int)
 LMGAMMA = "x * (x - 1) * log(pi) / 4 + sum(loggamma(y - mpf(j) / 2) for j in range(int(x)))"
 
 
-@pytest.mark.parametrize(
-    ("function", "reference", "points"),
-    [
-        (vm.trigamma, "psi(1, x)", [0.5, 1e-5, 100.0, -2.3]),
-        (vm.polygamma, "psi(x, y)", [(0, 0.5), (1, 3.5), (2, 100.0), (4, 0.7)]),
-        (vm.lmgamma, LMGAMMA, [(1, 2.5), (3, 4.0), (5, 100.0)]),
-    ],
-)
+@pytest.mark.parametrize(("function", "reference", "points"), [
+    (vm.trigamma, "psi(1, x)", [0.5, 1e-5, 100.0, -2.3]),
+    (vm.polygamma, "psi(x, y)", [(0, 0.5), (1, 3.5), (2, 100.0), (4, 0.7)]),
+    (vm.lmgamma, LMGAMMA, [(1, 2.5), (3, 4.0), (5, 100.0)]),
+])  # fmt: skip
 def test_composition_agrees_with_fifty_digits(
     function: Any, reference: str, points: list[Any]
 ) -> None:
@@ -247,36 +223,18 @@ def test_composition_agrees_with_fifty_digits(
         expect_ad_matvar(named, np.array([x, 1.1 * x]))
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: vm.polygamma(1.5, vm.var(2.0)),
-            TypeError,
-            "polygamma: the order n is 1.5, but must be an integer!",
-        ),
-        (
-            lambda: vm.polygamma(-1, vm.var(2.0)),
-            vm.DomainError,
-            "polygamma: the order n is -1, but must be nonnegative!",
-        ),
-        (
-            lambda: vm.lmgamma(2.0, vm.var(2.0)),
-            TypeError,
-            "lmgamma: the dimension k is 2.0, but must be an integer!",
-        ),
-        (
-            lambda: vm.polygamma(171, vm.var(2.0)),
-            vm.DomainError,
-            "polygamma: the order n is 171, but must be at most 170!",
-        ),
-        (
-            lambda: vm.multigammaln(vm.var(2.0), 0),
-            vm.DomainError,
-            "multigammaln: the dimension d is 0, but must be positive!",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: vm.polygamma(1.5, vm.var(2.0)), TypeError,
+        "polygamma: the order n is 1.5, but must be an integer!"),
+    (lambda: vm.polygamma(-1, vm.var(2.0)), vm.DomainError,
+        "polygamma: the order n is -1, but must be nonnegative!"),
+    (lambda: vm.lmgamma(2.0, vm.var(2.0)), TypeError,
+        "lmgamma: the dimension k is 2.0, but must be an integer!"),
+    (lambda: vm.polygamma(171, vm.var(2.0)), vm.DomainError,
+        "polygamma: the order n is 171, but must be at most 170!"),
+    (lambda: vm.multigammaln(vm.var(2.0), 0), vm.DomainError,
+        "multigammaln: the dimension d is 0, but must be positive!"),
+])  # fmt: skip
 def test_compositions_refuse(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
@@ -380,33 +338,17 @@ def test_dimensions_and_orders_may_be_small_integers():
 
 
 EDGES = (
-    0.0,
-    -0.0,
-    1e-300,
-    -1e-10,
-    0.7,
-    -3.0,
-    40.0,
-    -40.0,
-    709.0,
-    -709.0,
-    -745.0,
-    800.0,
-    math.inf,
-    -math.inf,
-    math.nan,
-)
+    0.0, -0.0, 1e-300, -1e-10, 0.7, -3.0, 40.0, -40.0, 709.0, -709.0, -745.0, 800.0, math.inf,
+    -math.inf, math.nan,
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "reference"),
-    [
-        ("expit", scipy.special.expit),
-        ("log_expit", scipy.special.log_expit),
-        ("log1p_exp", lambda x: np.logaddexp(0.0, x)),
-        ("log1m_inv_logit", lambda x: -np.logaddexp(0.0, x)),
-    ],
-)
+@pytest.mark.parametrize(("name", "reference"), [
+    ("expit", scipy.special.expit),
+    ("log_expit", scipy.special.log_expit),
+    ("log1p_exp", lambda x: np.logaddexp(0.0, x)),
+    ("log1m_inv_logit", lambda x: -np.logaddexp(0.0, x)),
+])  # fmt: skip
 @pytest.mark.filterwarnings("error")
 def test_many_elements_are_as_few(name, reference):
     """Long arrays are computed by another algorithm than short ones."""
@@ -464,38 +406,26 @@ def test_lambert_w_next_to_the_branch_point(f: Any, branch: int, distance: float
 
 def test_lambert_w_at_the_branch_point_and_outside() -> None:
     assert vm.lambert_w0(-0.36787944117144233) == vm.lambert_wm1(-0.36787944117144233) == -1.0
-    assert np.isnan(
-        [
-            vm.lambert_w0(-0.3679),
-            vm.lambert_wm1(-0.3679),
-            vm.lambert_wm1(0.0),
-            vm.lambert_w0(np.nan),
-        ]
-    ).all()
+    assert np.isnan([
+        vm.lambert_w0(-0.3679), vm.lambert_wm1(-0.3679), vm.lambert_wm1(0.0), vm.lambert_w0(np.nan),
+    ]).all()  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "exact"),
-    [
-        (1.0, 1e-155, math.e - 1.0),
-        (5.0, 1e-200, math.expm1(5.0)),
-        (1e-200, 1e-200, 1e-200),
-        (2.0, 1.0, 2.0),
-    ],
-)
+@pytest.mark.parametrize(("x", "y", "exact"), [
+    (1.0, 1e-155, math.e - 1.0),
+    (5.0, 1e-200, math.expm1(5.0)),
+    (1e-200, 1e-200, 1e-200),
+    (2.0, 1.0, 2.0),
+])  # fmt: skip
 def test_inv_boxcox1p_near_the_exponential(x: float, y: float, exact: float) -> None:
     assert vm.inv_boxcox1p(x, y) == pytest.approx(exact, rel=1e-15)
 
 
 def test_kl_div_at_its_edges() -> None:
     points = {
-        (0.0, 0.0): 0.0,
-        (0.0, 2.0): 2.0,
-        (2.0, 0.0): np.inf,
-        (1.0, 1.0): 0.0,
-        (-1.0, 1.0): np.inf,
+        (0.0, 0.0): 0.0, (0.0, 2.0): 2.0, (2.0, 0.0): np.inf, (1.0, 1.0): 0.0, (-1.0, 1.0): np.inf,
         (-1.0, -1.05): np.inf,
-    }
+    }  # fmt: skip
     for (x, y), expected in points.items():
         assert vm.kl_div(x, y) == expected
     assert (

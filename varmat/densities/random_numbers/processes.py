@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain, finite, nonnegative, positive_finite
-from varmat.core.errors import DomainError
 from varmat.densities.domains import Scalar, finite_vector, lower_factor, simplex, symmetric_matrix
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf, noise, semidefinite
-from varmat.densities.hmm_filter import log_filter
+from varmat.densities.hmm_paths import filtered, into
 from varmat.densities.matrix_normal import (
     matrix_normal_prec_lpdf,
     multi_gp_cholesky_lpdf,
@@ -19,7 +18,6 @@ from varmat.densities.matrix_normal import (
 )
 from varmat.densities.random_numbers.row import Generator, Shape, vectors
 from varmat.densities.random_numbers.vectors import chosen, solved
-from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.linalg.lapack import cholesky_factor
 
 if TYPE_CHECKING:
@@ -177,9 +175,9 @@ below_infinity = Domain("below infinity", lambda x: x < math.inf)
     "hidden states of a Markov model, given the observations",
     "t",
     integer=True,
-    log_omegas=("log_omegas", below_infinity, "kt!"),
-    Gamma=("Gamma", simplex, "kk!"),
-    rho=("rho", simplex, "k!"),
+    log_omegas=("log_omegas", below_infinity, "kt"),
+    Gamma=("Gamma", simplex, "kk"),
+    rho=("rho", simplex, "k"),
     notes="""The arguments are those of `hmm_marginal`. The probabilities of the states given the
     observations so far are filtered forwards; then the last state is drawn, and each one before it
     given the next. Numbers of states are 1, ..., K as in Stan.""",
@@ -193,17 +191,14 @@ array([1, 1, 1])
 def hmm_latent_rng(
     rng: Generator, shape: Shape, log_omegas: Operand, Gamma: Operand, rho: Operand
 ) -> Result:
-    states = np.empty((*shape, log_omegas.shape[1]), np.int64)
-    if not log_omegas.size:
-        return states
-    value, logs = log_filter(log_omegas, Gamma, rho)
-    if value == -math.inf:
-        raise DomainError(
-            "hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!"
-        )
-    states[..., -1] = chosen(rng, shape, np.exp(logs[-1]))
-    for t in range(len(logs) - 2, -1, -1):
-        # For each state at the next time, the probabilities of the states at this one.
-        before = softmax((logs[t][:, None] + np.log(Gamma)).T, axis=-1)
-        states[..., t] = chosen(rng, shape, before[states[..., t + 1] - 1])
+    states = np.empty((*shape, log_omegas.shape[-1]), np.int64)
+    if states.shape[-1] and log_omegas.size:
+        logs, log_gamma = filtered("hmm_latent_rng", np.logaddexp, log_omegas, Gamma, rho)
+        state = chosen(rng, shape, np.exp(logs.pop()))
+        states[..., -1] = state
+        for t, each in reversed([*enumerate(logs)]):
+            # The probabilities of the states at this time, given the one at the next.
+            before = each + into(log_gamma, state - 1)
+            before = np.exp(before - np.max(before, axis=-1, keepdims=True))
+            states[..., t] = state = chosen(rng, shape, before)
     return states

@@ -20,6 +20,7 @@ import inspect
 import math
 import operator
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,14 @@ countable = Domain(
 )
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SETTINGS = [inspect.Parameter(name, _KEYWORD, default=None) for name in ("rng", "size")]
+
+
+class Source(ABC):
+    """Stands for a generator, and is given the calls of functions that draw."""
+
+    @abstractmethod
+    def draw(self, function: RandomNumbers, args: tuple[Operand, ...], **named: Setting) -> Result:
+        """The numbers of a call."""
 
 
 class RandomNumbers:
@@ -105,7 +114,7 @@ class RandomNumbers:
     def __call__(
         self,
         *args: Operand,
-        rng: np.random.Generator | int | None = None,
+        rng: np.random.Generator | Source | int | None = None,
         size: int | Shape | None = None,
         **named: Operand,
     ) -> Result:
@@ -116,6 +125,8 @@ class RandomNumbers:
                 raise TypeError(
                     f"{self.name}: {error}; the signature is {self.name}{self.__signature__}"
                 ) from None
+        if isinstance(rng, Source):
+            return rng.draw(self, args, size=size)
         values = [self._value(name, x) for name, x in zip(self.arguments, args, strict=True)]
         if self.demand is not None:
             self.demand(
@@ -126,6 +137,36 @@ class RandomNumbers:
             draws = self.draw(np.random.default_rng(rng), shape, *values)
         draws = np.asarray(draws, np.int64 if self.integer else np.float64)
         return draws if draws.ndim else draws.item()
+
+    def stacks(self, varying: Sequence[int]) -> bool:
+        """Whether the arguments at some positions may have a row for each call."""
+        names = [name for i, name in enumerate(self.arguments) if i in varying]
+        return not any(
+            self.cores.get(name, "").endswith("!")
+            or isinstance(self.arguments[name][1], (Matrix, Scalar))
+            for name in names
+        )
+
+    def rows(
+        self,
+        count: int,
+        args: Sequence[Operand],
+        varying: Sequence[int],
+        rng: np.random.Generator,
+        size: int | Shape | None = None,
+    ) -> np.ndarray:
+        """The draws of many calls. The arguments at the positions `varying` have a row for each."""
+        first = [
+            self._value(name, x[0] if i in varying else x)
+            for i, (name, x) in enumerate(zip(self.arguments, args, strict=True))
+        ]
+        shape, stacked = self._shape(first, size), list(args)
+        for i, (name, x) in enumerate(zip(self.arguments, first, strict=True)):
+            if i in varying:
+                # Broadcasting aligns the last axes, and the rows must stay the first.
+                missing = len(shape) - (np.ndim(x) - len(self._core(name, x)))
+                stacked[i] = args[i].reshape(count, *(1,) * missing, *np.shape(x))
+        return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
 
     def _value(self, name: str, x: Operand) -> Result:
         """Check an argument and return its plain value: floats, or 64-bit integers."""

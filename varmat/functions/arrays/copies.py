@@ -49,12 +49,7 @@ def copy(a: Plain, order: str = "K", subok: bool = False) -> Plain:
     >>> vm.gradient(f, np.array([1.0, 2.0]))
     array([5., 4.])
     """
-    return np.array(a, order="C")
-
-
-@copy.straight
-def copy_straight(a: Operand, **settings: Setting) -> tuple[Result, Function]:
-    return a, lambda g: g
+    return np.copy(a, order="C")
 
 
 @copy.reverse

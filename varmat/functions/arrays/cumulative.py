@@ -14,8 +14,7 @@ from varmat.core.operation import operation
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import before
 from varmat.functions.checks import check_settings, delivered
-from varmat.plain_arrays import is_safe_divisor
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import is_safe_divisor
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -134,26 +133,10 @@ def _recurrence(m: Operand, b: Operand) -> Result:
     return b
 
 
-@cumprod.straight
-def cumprod_straight(a: Operand, axis: int | None = None) -> tuple[Result, Function]:
-    if not np.ndim(a) or not np.size(a):
-        refuse()
-    flat = np.ravel(a) if axis is None else np.moveaxis(a, axis, -1)
-    r = np.cumprod(flat, axis=-1)
-    require((np.abs(r) > 1e-290) & (np.abs(r) < 1e290))
-
-    def contribution(g: Adjoint) -> Result:
-        g = g if axis is None else np.moveaxis(g, axis, -1)
-        c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat
-        return np.reshape(c, np.shape(a)) if axis is None else np.moveaxis(c, -1, axis)
-
-    return (r if axis is None else np.moveaxis(r, -1, axis)), contribution
-
-
 @cumprod.reverse
 def cumprod_reverse(g: Adjoint, r: Plain, a: Plain, axis: int | None) -> Adjoint:
     ndim = np.ndim(a)
-    flat = _axis_last(axis, np.asarray(a), ndim)
+    flat = _axis_last(axis, a, ndim)
     g, r = (x if axis is None else np.moveaxis(x, axis, -1) for x in (g, r))
     if is_safe_divisor(r):
         c = np.cumsum((g * r)[..., ::-1], axis=-1)[..., ::-1] / flat

@@ -12,6 +12,7 @@ from varmat.core.operation import operation
 from varmat.functions.arrays.moving import moved
 from varmat.functions.arrays.repeating import directions
 from varmat.functions.checks import check_matrix, check_square
+from varmat.programs.build.symbol import Symbol
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
@@ -190,8 +191,11 @@ def add_diag(m: Plain, d: Plain) -> Plain:
             f"add_diag: d has shape {np.shape(d)}, but must be a scalar or have shape "
             f"({min(shape[-2:])},)!"
         )
-    result = np.array(m, order="C")
     rows, columns = shape[-2:]
+    if type(m) is Symbol or type(d) is Symbol:
+        along = d[:, None] if np.ndim(d) and rows <= columns else d
+        return np.where(np.eye(rows, columns, dtype=bool), m + along, m)
+    result = np.array(m, order="C")
     # The elements of the diagonal are one row and one column apart.
     end = min(rows, columns) * (columns + 1)
     result.reshape(*shape[:-2], rows * columns)[..., : end : columns + 1] += d
@@ -201,19 +205,6 @@ def add_diag(m: Plain, d: Plain) -> Plain:
 @add_diag.reverse
 def add_diag_reverse(g: Adjoint, r: Plain, m: Plain, d: Plain) -> tuple[Thunk, ...]:
     return lambda: g, lambda: np.diagonal(g, axis1=-2, axis2=-1)
-
-
-@add_diag.straight
-def add_diag_straight(m: Operand, d: Operand) -> tuple[Result, Function]:
-    n, p = np.shape(m)[-2:]
-    on_diagonal = np.eye(n, p, dtype=bool)
-    along = d[:, None] if np.ndim(d) and n <= p else d
-
-    def contributions(g: Adjoint) -> Result:
-        diagonal = np.diagonal(g, axis1=-2, axis2=-1)
-        return g, diagonal if np.ndim(d) else np.sum(diagonal)
-
-    return np.where(on_diagonal, m + along, m), contributions
 
 
 @add_diag.tangent

@@ -18,7 +18,7 @@ from varmat.functions.arrays.reduction_names import answer_reduce, reduction
 from varmat.functions.arrays.reductions import add_reduce, axes_of, max_reduce, restored
 from varmat.functions.checks import check_values, fixed, one
 from varmat.plain_arrays import BLOCK, blocks, by_columns, summed
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import Symbol, refuse, require
 from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:
@@ -66,9 +66,11 @@ def _log_total(e: Plain, s: Plain, axis: Axis) -> Result:
         return math.log(s)
     with np.errstate(divide="ignore"):
         log = np.log(s)
-    close = (s < 1.01) & (s > 0)
-    if np.any(close):
-        rest = add_reduce(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=axis is not None)
+    is_symbol = type(s) is Symbol
+    close = s < 1.01 if is_symbol else (s < 1.01) & (s > 0)
+    if is_symbol or np.any(close):
+        kept = is_symbol or axis is not None
+        rest = add_reduce(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=kept)
         log = np.where(close, np.log1p(rest), log)
     return log
 
@@ -77,8 +79,13 @@ def _exponentials(
     a: Operand, axis: Axis, workspace: Function = np.empty
 ) -> tuple[Result, Result, Result]:
     """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else
-    with the reduced axes kept.
+    with the reduced axes kept. A run of a program ends where a maximum is infinite.
     """
+    if type(a) is Symbol:
+        m = np.max(a, axis=axis, keepdims=True) if np.size(a) else refuse()
+        require(np.isfinite(m))
+        e = np.exp(a - m)
+        return m, e, np.sum(e, axis=axis, keepdims=True)
     a = by_columns(np.asarray(a), axis)
     # Without keywords it takes half as long.
     m = (
@@ -96,7 +103,7 @@ def _exponentials(
 
 def _dropped(x: Operand, ndim: int, axis: Axis, keepdims: bool) -> Result:
     """Drop the reduced axes, unless they are to be kept."""
-    if axis is None:
+    if axis is None and type(x) is not Symbol:
         return np.full((1,) * ndim, x) if keepdims else float(x)
     return x if keepdims else np.squeeze(x, axis=axis)[()]
 
@@ -121,34 +128,6 @@ def _logsumexp(
     return Saved(_dropped(m + _log_total(e, s, axis), e.ndim, axis, keepdims), e=e, s=s)
 
 
-def _straight_exponentials(a: Operand, axis: Axis) -> tuple[Result, Result, Result]:
-    """The maximum, the exponentials and their sum as steps of a program, the reduced axes kept;
-    infinite maxima end the run.
-    """
-    m = np.max(a, axis=axis, keepdims=True)
-    require(np.isfinite(m))
-    e = np.exp(a - m)
-    return m, e, np.sum(e, axis=axis, keepdims=True)
-
-
-def _straight_log_total(e: Operand, s: Operand, axis: Axis) -> Result:
-    """`_log_total` as steps of a program."""
-    rest = np.sum(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=True)
-    return np.where(s < 1.01, np.log1p(rest), np.log(s))
-
-
-@_logsumexp.straight
-def logsumexp_straight(
-    a: Operand, axis: Axis = None, keepdims: bool = False
-) -> tuple[Result, Function]:
-    if not np.size(a):
-        refuse()
-    m, e, s = _straight_exponentials(a, axis)
-    total = m + _straight_log_total(e, s, axis)
-    value = total if keepdims else np.squeeze(total, axis=axis)
-    return value, lambda g: e * (np.reshape(g, np.shape(s)) / s)
-
-
 @_logsumexp.reverse
 def logsumexp_reverse(
     g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool, e: Plain, s: Plain
@@ -156,6 +135,8 @@ def logsumexp_reverse(
     if type(s) is float and s:
         return e * (g / s)
     g = restored(g, np.shape(a), axis, keepdims)
+    if type(s) is Symbol:
+        return e * (g / s)
     return e * np.where(s == 0, 0.0, np.true_divide(g, s))
 
 
@@ -316,7 +297,7 @@ def softmax(a: Plain, axis: Axis = None, workspace: Function = np.empty) -> Plai
 
 @softmax.reverse
 def softmax_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis) -> Adjoint:
-    if axis is not None or type(r) is float:
+    if axis is not None or type(r) in (float, Symbol):
         return r * (g - summed(np.multiply(g, r), axis, keepdims=True))
     g, p, c = g.ravel(), r.ravel(), np.empty(r.shape)
     total, out = g.dot(p), c.reshape(-1)
@@ -325,15 +306,6 @@ def softmax_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis) -> Adjoint:
         np.subtract(g[here], total, part)
         np.multiply(part, p[here], part)
     return c
-
-
-@softmax.straight
-def softmax_straight(a: Operand, axis: Axis = None) -> tuple[Result, Function]:
-    if not np.size(a):
-        refuse()
-    _, e, s = _straight_exponentials(a, axis)
-    r = e / s
-    return r, lambda g: r * (g - np.sum(g * r, axis=axis, keepdims=True))
 
 
 @softmax.tangent
@@ -372,23 +344,14 @@ def log_softmax(a: Plain, axis: Axis = None) -> Saved:
     VarMat([-0.69314718, -0.69314718])
     """
     m, e, s = _exponentials(a, axis)
-    r = np.subtract(a, np.where(np.isfinite(m), m, 0.0))
+    r = np.subtract(a, m if type(m) is Symbol else np.where(np.isfinite(m), m, 0.0))
     r -= _log_total(e, s, axis)
     return Saved(r, e=e, s=s)
 
 
 @log_softmax.reverse
 def log_softmax_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, e: Plain, s: Plain) -> Adjoint:
-    return g - e * (summed(np.asarray(g), axis, keepdims=axis is not None) / s)
-
-
-@log_softmax.straight
-def log_softmax_straight(a: Operand, axis: Axis = None) -> tuple[Result, Function]:
-    if not np.size(a):
-        refuse()
-    m, e, s = _straight_exponentials(a, axis)
-    r = (a - m) - _straight_log_total(e, s, axis)
-    return r, lambda g: g - e * (np.sum(g, axis=axis, keepdims=True) / s)
+    return g - e * (np.sum(g, axis=axis, keepdims=axis is not None) / s)
 
 
 @log_softmax.tangent

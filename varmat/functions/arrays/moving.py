@@ -17,7 +17,7 @@ from varmat.core import dispatch
 from varmat.core.operation import is_differentiable, operation
 from varmat.functions.arrays.shaping import read_only, view
 from varmat.functions.checks import by_position, kept
-from varmat.programs.build.symbol import refuse, spread_back
+from varmat.programs.build.symbol import Symbol, refuse, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import (
@@ -62,7 +62,13 @@ def moved(a: Plain, *, move: Linear, back: Linear | None = None) -> Plain:
     >>> vm.gradient(lambda x: np.sum(np.roll(x, 1) * [1.0, 10.0, 100.0]), np.array([1.0, 2.0, 3.0]))
     array([ 10., 100.,   1.])
     """
-    return move(a)
+    return _taken(np.ravel(a), sources(move, a.shape)) if type(a) is Symbol else move(a)
+
+
+def _taken(flat: Operand, places: Plain) -> Result:
+    """The elements at places along the last axis, as `sources` counts them."""
+    found = flat[..., np.maximum(places - 1, 0)] if np.size(flat) and places.size else refuse()
+    return found if np.all(places) else np.where(places > 0, found, 0.0)
 
 
 def sources(move: Linear, shape: tuple[int, ...]) -> Result:
@@ -74,25 +80,15 @@ def sources(move: Linear, shape: tuple[int, ...]) -> Result:
 
 @moved.reverse
 def moved_reverse(g: Adjoint, r: Plain, a: Plain, move: Linear, back: Linear | None) -> Adjoint:
-    if back is not None:
+    if back is not None and type(g) is not Symbol:
         return back(g)
     shape = np.shape(a)
     places = np.ravel(sources(move, shape))
+    if type(g) is Symbol:
+        goes = np.flatnonzero(places)
+        return spread_back(np.ravel(g)[goes], places[goes] - 1, shape)
     c = np.bincount(places, weights=np.ravel(g), minlength=np.size(a) + 1)
     return c[1:].reshape(shape)
-
-
-@moved.straight
-def moved_straight(a: Operand, move: Linear, back: Linear | None = None) -> tuple[Result, Function]:
-    places = np.asarray(sources(move, np.shape(a)))
-    if not np.size(a) or not places.size:
-        refuse()
-    taken = np.ravel(a)[np.maximum(places - 1, 0)]
-    goes = np.flatnonzero(places)
-    value = taken if goes.size == places.size else np.where(places > 0, taken, 0.0)
-    return value, lambda g: spread_back(
-        np.ravel(g)[goes], places.reshape(-1)[goes] - 1, np.shape(a)
-    )
 
 
 @moved.tangent

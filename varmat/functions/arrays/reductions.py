@@ -15,8 +15,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.functions.checks import fixed
-from varmat.plain_arrays import by_columns, is_safe_divisor
-from varmat.programs.build.symbol import refuse
+from varmat.plain_arrays import by_columns
+from varmat.programs.build.symbol import Symbol, is_safe_divisor
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
@@ -112,33 +112,17 @@ def _merged(x: Operand, axes: tuple[int, ...]) -> Result:
     return np.reshape(x, (*lead, math.prod(np.shape(x)[len(lead) :])))
 
 
-@prod.straight
-def prod_straight(a: Operand, axis: Axis = None, keepdims: bool = False) -> tuple[Result, Function]:
-    if not np.size(a):
-        refuse()
-    shape, axes = np.shape(a), axes_of(axis, np.ndim(a))
-    r, inner = np.prod(a, axis=axis, keepdims=True), tuple(range(-len(axes), 0))
-
-    def contribution(g: Adjoint) -> Result:
-        others = np.reshape(
-            products_of_others(_merged(a, axes)),
-            np.shape(np.moveaxis(np.empty(shape, bool), axes, inner)),
-        )
-        return np.reshape(g, np.shape(r)) * np.moveaxis(others, inner, axes)
-
-    return (r if keepdims else np.squeeze(r, axis=axis)), contribution
-
-
 @prod.reverse
 def prod_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool) -> Adjoint:
     shape = np.shape(a)
     g = restored(g, shape, axis, keepdims)
-    if is_safe_divisor(r):
+    if type(r) is not Symbol and is_safe_divisor(r):
         return g * restored(r, shape, axis, keepdims) / a
     axes = axes_of(axis, len(shape))
-    moved = np.moveaxis(np.asarray(a), axes, range(-len(axes), 0))
-    others = products_of_others(_merged(a, axes)).reshape(moved.shape)
-    return g * np.moveaxis(others, range(-len(axes), 0), axes)
+    last = range(-len(axes), 0)
+    lengths = np.moveaxis(np.broadcast_to(0.0, shape), axes, last).shape
+    others = products_of_others(_merged(a, axes)).reshape(lengths)
+    return g * np.moveaxis(others, last, axes)
 
 
 @prod.tangent

@@ -21,7 +21,7 @@ from varmat.functions.checks import count
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Shape
 
 __all__ = ["rep_array", "rep_matrix", "rep_vector"]
 
@@ -50,12 +50,7 @@ def broadcast_to(a: Plain, *, shape: Shape) -> Plain:
     >>> vm.gradient(lambda x: np.sum(np.broadcast_to(x, (3, 2))), np.array([1.0, 2.0]))
     array([3., 3.])
     """
-    return np.array(np.broadcast_to(a, shape), order="C")
-
-
-@broadcast_to.straight
-def broadcast_to_straight(a: Operand, shape: Shape) -> tuple[Result, Function]:
-    return np.broadcast_to(a, shape), lambda g: g
+    return np.copy(np.broadcast_to(a, shape), order="C")
 
 
 @broadcast_to.reverse

@@ -17,18 +17,7 @@ from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import scatter_add
 
 if TYPE_CHECKING:
-    from varmat.typing import (
-        Adjoint,
-        Axis,
-        Function,
-        Index,
-        Linear,
-        Operand,
-        Plain,
-        Result,
-        Setting,
-        Shape,
-    )
+    from varmat.typing import Adjoint, Axis, Function, Index, Operand, Plain, Result, Setting, Shape
 
 __all__: list[str] = []
 
@@ -105,7 +94,7 @@ def trim_zeros(filt: Operand, trim: str = "fb", axis: Axis = None) -> Result:
     return filt[tuple(index)]
 
 
-@operation()
+@operation(linear=True)
 def scattered(x: Plain, *, shape: tuple[int, ...], index: Index) -> Plain:
     """Zeros of a shape with `x` added at an index, as often as the index names an element."""
     total = np.zeros(shape)
@@ -116,11 +105,6 @@ def scattered(x: Plain, *, shape: tuple[int, ...], index: Index) -> Plain:
 @scattered.reverse
 def scattered_reverse(g: Adjoint, r: Plain, x: Plain, shape: Shape, index: Index) -> Adjoint:
     return g[index]
-
-
-@scattered.tangent
-def scattered_tangent(r: Result, x: Operand, shape: Shape, index: Index) -> Linear:
-    return lambda t: scattered(t, shape=shape, index=index)
 
 
 def _at(ufunc: np.ufunc) -> Function:

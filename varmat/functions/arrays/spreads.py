@@ -12,7 +12,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.functions.arrays.sums import mean, sum_of_squares
 from varmat.functions.checks import fixed
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import holds
 from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:
@@ -110,28 +110,10 @@ def std(a: Plain, axis: Axis = None, keepdims: bool = False, ddof: float = 0) ->
     r = np.sqrt(np.true_divide(sum_of_squares(d, axis, keepdims), n))
     # If all elements are equal, their deviations are the rounding error of the mean, and its root
     # would have a derivative: they are centred again.
-    if np.count_nonzero(restored(r, np.shape(a), axis, keepdims) < 1e-8 * np.abs(m)):
+    if not holds(restored(r, np.shape(a), axis, keepdims) >= 1e-8 * np.abs(m)):
         d = d - mean.function(d, axis=axis, keepdims=axis is not None)
         r = np.sqrt(np.true_divide(sum_of_squares(d, axis, keepdims), n))
     return Saved(r, d=d)
-
-
-@std.straight
-def std_straight(
-    a: Operand, axis: Axis = None, keepdims: bool = False, ddof: float = 0
-) -> tuple[Result, Function]:
-    n, m = (
-        _freedom(a, axis, ddof),
-        np.sum(a, axis=axis, keepdims=True) / builtins.max(count_of(np.shape(a), axis), 1),
-    )
-    if not n or not np.size(a):
-        refuse()
-    d = a - m
-    r = np.sqrt(np.sum(np.square(d), axis=axis, keepdims=True) / n)
-    require((r > 0.0) & (r >= 1e-8 * np.abs(m)))
-    return (
-        r if keepdims else np.squeeze(r, axis=axis)
-    ), lambda g: d * (np.reshape(g, np.shape(r)) / (r * n))
 
 
 @std.reverse

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.operation import operation
-from varmat.functions.checks import TOLERANCE, check_square
-from varmat.functions.linalg.lapack import cholesky_adjoint, cholesky_factor
-from varmat.functions.linalg.symmetric_arguments import check_symmetric, folded, symmetric
+from varmat.functions.checks import check_square
+from varmat.functions.linalg.lapack import cholesky_adjoint, cholesky_factor, spd_factor
+from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.triangles import transposed, triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
-from varmat.programs.build.factorisations import solve_lower, triangle, unrolled
-from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -84,27 +82,6 @@ def cholesky_reverse(g: Adjoint, r: Plain, a: Plain, upper: bool = False) -> Adj
     return transposed(cholesky_adjoint(transposed(r), g.mT)) if upper else cholesky_adjoint(r, g)
 
 
-# With Phi the lower triangle with halved diagonal, the contribution is Phi(S + S^T), S = L^-T
-# Phi(L^T G) L^-1.
-@cholesky.straight
-def cholesky_straight(a: Operand, upper: bool = False) -> tuple[Result, Function]:
-    if np.ndim(a) != 2:
-        refuse()
-    unrolled(a)
-    factor = np.linalg.cholesky(a.mT if upper else a)
-    # the factor is all nan if the matrix is not positive definite
-    require(np.isfinite(factor[:1, 0]))
-
-    def contribution(g: Adjoint) -> Result:
-        phi = triangle(factor.mT @ triangle(g.mT if upper else g), half=True)
-        left = solve_lower(factor, phi, transposed=True)
-        s = solve_lower(factor, left.mT, transposed=True)
-        c = folded(s)
-        return c.mT if upper else c
-
-    return (factor.mT if upper else factor), contribution
-
-
 @cholesky.tangent
 def cholesky_tangent(r: Result, a: Operand, upper: bool = False) -> Linear:
     factor = r.mT if upper else r
@@ -155,15 +132,8 @@ def cholesky_decompose(a: Plain, workspace: Function = np.empty) -> Plain:
            [ 0.5  ,  0.   ]])
     """
     check_square("cholesky_decompose", "a", np.shape(a))
-    check_symmetric("cholesky_decompose", a)
-    return cholesky_factor("cholesky_decompose", a, workspace)
+    return spd_factor("cholesky_decompose", a, workspace)
 
 
 cholesky_decompose.reverse(cholesky_reverse)
 cholesky_decompose.tangent(cholesky_tangent)
-
-
-@cholesky_decompose.straight
-def cholesky_decompose_straight(a: Operand) -> Result:
-    require(np.abs(a - a.mT) <= TOLERANCE)
-    return cholesky_straight(a)

@@ -10,7 +10,6 @@ from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_matrix, check_square, fixed
 from varmat.functions.linalg.lapack import (
     LU,
-    cholesky_factor,
     inverse_triangle,
     log_diagonal,
     lu_det,
@@ -18,20 +17,14 @@ from varmat.functions.linalg.lapack import (
     lu_inverse,
     lu_logabsdet,
     lu_sign,
+    spd_factor,
 )
 from varmat.functions.linalg.solves import inverse_of
 from varmat.functions.linalg.spd_solves import inverse_spd_of
-from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_diagonal, transposed
-from varmat.plain_arrays import is_safe_divisor
-from varmat.programs.build.factorisations import (
-    inverse_lower,
-    positive_definite,
-    triangle,
-    unrolled,
-)
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import is_safe_divisor
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -85,8 +78,7 @@ def log_determinant_spd(a: Plain, workspace: Function = np.empty) -> Plain:
            [-2.,  2.]])
     """
     check_square("log_determinant_spd", "a", np.shape(a))
-    check_symmetric("log_determinant_spd", a)
-    factor = cholesky_factor("log_determinant_spd", a, workspace)
+    factor = spd_factor("log_determinant_spd", a, workspace)
     return _log_determinant_of(factor)
 
 
@@ -97,16 +89,6 @@ def _log_determinant_of(factor: Plain) -> Saved:
 def log_determinant_spd_of(a: Operand, factor: Plain) -> Result:
     """The logarithm of the determinant of a matrix of which the Cholesky factor is at hand."""
     return log_determinant_spd.known(_log_determinant_of(factor), a)
-
-
-@log_determinant_spd.straight
-def log_determinant_spd_straight(a: Operand) -> tuple[Result, Function]:
-    if np.ndim(a) != 2:
-        refuse()
-    factor = positive_definite(a)
-    return 2.0 * np.sum(np.log(np.diagonal(factor))), lambda g: triangle(
-        2.0 * g * inverse_lower(factor), half=True
-    )
 
 
 @log_determinant_spd.reverse
@@ -159,14 +141,6 @@ def det(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     check_square("det", "a", np.shape(a))
     factor = lu_factor(a, workspace)
     return Saved(lu_det(factor), factor=factor) if factor else np.linalg.det(a)
-
-
-@det.straight
-def det_straight(a: Operand) -> tuple[Result, Function]:
-    unrolled(a)
-    d = np.linalg.det(a)
-    require((abs(d) > 1e-290) & (abs(d) < 1e290))
-    return d, lambda g: (g * d)[..., None, None] * np.linalg.inv(a).mT
 
 
 @det.reverse
@@ -327,19 +301,6 @@ def slogdet(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     )
 
 
-@slogdet.straight
-def slogdet_straight(a: Operand) -> tuple[Result, Function]:
-    value, contribution = _log_straight(a)
-    return value, lambda g: 0.0 if g[1] is None else contribution(g[1])
-
-
-def _log_straight(a: Operand) -> tuple[Result, Function]:
-    unrolled(a)
-    value = np.linalg.slogdet(a)
-    require(np.isfinite(value[1]))
-    return value, lambda g: g[..., None, None] * np.linalg.inv(a).mT
-
-
 @slogdet.reverse
 def slogdet_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = None) -> Adjoint:
     if g[1] is None:
@@ -392,17 +353,11 @@ def log_determinant(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     return Saved(lu_logabsdet(factor), factor=factor) if factor else np.linalg.slogdet(a)[1]
 
 
-@log_determinant.straight
-def log_determinant_straight(a: Operand) -> tuple[Result, Function]:
-    (_, value), contribution = _log_straight(a)
-    return value, contribution
-
-
 @log_determinant.reverse
 def log_determinant_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = None) -> Adjoint:
     if factor:
         return transposed(lu_inverse(factor), g)
-    singular = np.isneginf(r)[..., None, None]  # type: ignore[index]
+    singular = np.equal(r, -np.inf)[..., None, None]  # type: ignore[index]
     return transposed(np.linalg.inv(np.where(singular, np.nan, a)), g)
 
 

@@ -32,7 +32,7 @@ __all__ = [
 _SUMMED = {-1: "...ij,...ij->...i", -2: "...ij,...ij->...j"}
 
 
-@operation(native=True)
+@operation(native=True, linear=True)
 def dot_along(a: Plain, b: Plain, *, axis: int) -> Plain:
     """Inner products of the rows (axis -1) or columns (axis -2) of two matrices: what the public
     functions record.
@@ -44,11 +44,6 @@ def dot_along(a: Plain, b: Plain, *, axis: int) -> Plain:
 def dot_along_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain, axis: int) -> tuple[Thunk, ...]:
     g = np.expand_dims(g, axis)
     return lambda: g * b, lambda: g * a
-
-
-@dot_along.tangent
-def dot_along_tangent(r: Result, a: Operand, b: Operand, axis: int) -> tuple[Linear, ...]:
-    return lambda t: dot_along(t, b, axis=axis), lambda t: dot_along(a, t, axis=axis)
 
 
 @operation(stacked=True, native=True)

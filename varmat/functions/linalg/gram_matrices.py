@@ -9,9 +9,10 @@ import numpy as np
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_matrix
 from varmat.functions.linalg.triangles import lower_triangle
+from varmat.programs.build.symbol import Symbol
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
@@ -151,18 +152,12 @@ def multiply_lower_tri_self_transpose(m: Plain) -> Saved:
     return Saved(lower @ lower.mT, lower=lower)
 
 
-@multiply_lower_tri_self_transpose.straight
-def multiply_lower_tri_self_transpose_straight(m: Operand) -> tuple[Result, Function]:
-    lower = np.tril(m)
-    return lower @ lower.mT, lambda g: np.tril((g + g.mT) @ lower)
-
-
 @multiply_lower_tri_self_transpose.reverse
 def multiply_lower_tri_self_transpose_reverse(
     g: Adjoint, r: Plain, m: Plain, lower: Plain
 ) -> Adjoint:
     s = g + g.mT
-    if m.shape[-2] != m.shape[-1]:
+    if m.shape[-2] != m.shape[-1] or type(s) is Symbol:
         return np.tril(s @ lower)
     return lower_triangle(
         m.shape, lambda i, j, out: np.matmul(s[..., i:j, :], lower[..., :j], out=out)

@@ -10,10 +10,10 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import broadcastable, check_matrix, check_square, check_values
-from varmat.functions.linalg.lapack import cholesky_factor, cholesky_solve, folded_outer
+from varmat.functions.linalg.lapack import cholesky_solve, folded_outer, spd_factor
 from varmat.functions.linalg.solves import right_solution
 from varmat.functions.linalg.spd_solves import inverse_spd_of
-from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
 from varmat.functions.linalg.triangular_solves import check_diagonal, solve_triangular
 
@@ -159,8 +159,7 @@ def trace_inv_quad_form_ldlt(a: Plain, b: Plain) -> Saved:
     """
     name = "trace_inv_quad_form_ldlt"
     check_system(name, a, b)
-    check_symmetric(name, a)
-    factor = cholesky_factor(name, a)
+    factor = spd_factor(name, a)
     b = column(b, b.ndim == 1)
     x = cholesky_solve(factor, b, False)
     return Saved(np.einsum("...ij,...ij->...", b, x), factor=factor, x=x)
@@ -235,8 +234,7 @@ def trace_gen_inv_quad_form_ldlt(d: Plain, a: Plain, b: Plain) -> Saved:
     if np.shape(b)[-1] != np.shape(d)[-1] or not broadcastable(*stacks):
         rule = f"must have {np.shape(d)[-1]} columns and go with d, of shape {np.shape(d)}"
         raise ShapeError(f"{name}: b has shape {np.shape(b)}, but {rule}!")
-    check_symmetric(name, a)
-    factor = cholesky_factor(name, a)
+    factor = spd_factor(name, a)
     x = cholesky_solve(factor, b, False)
     return Saved(np.einsum("...ij,...ij->...", b @ d.mT, x), factor=factor, x=x)
 

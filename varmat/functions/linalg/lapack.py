@@ -1,4 +1,4 @@
-"""Factors, solves and triangles of plain arrays: what the rules of linear algebra share.
+"""Factors, solves and triangles of arrays and symbols: what the rules of linear algebra share.
 
 LAPACK reads a matrix column by column, so in a C-contiguous array it sees the transpose. It is
 given that transpose, and asked for the transposed thing, instead of having every matrix transposed
@@ -18,16 +18,19 @@ import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.errors import DomainError
-from varmat.functions.linalg.symmetric_arguments import to_triangle
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, to_triangle
 from varmat.functions.linalg.triangles import (
     TILE,
     clear_above,
     half_diagonal,
+    half_triangle,
     lower_triangle,
     place_of,
     tril,
 )
-from varmat.plain_arrays import is_safe_divisor, ones
+from varmat.plain_arrays import ones
+from varmat.programs.build import factorisations
+from varmat.programs.build.symbol import Symbol, is_safe_divisor, refuse
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result
@@ -99,6 +102,8 @@ def log_diagonal(factor: np.ndarray) -> Result:
     matrix of a stack.
     """
     logarithms = np.log(factor.diagonal(0, -2, -1))
+    if type(factor) is Symbol:
+        return logarithms.sum(-1)
     return (
         float(logarithms.dot(ones(len(logarithms))))
         if logarithms.ndim == 1
@@ -109,6 +114,9 @@ def log_diagonal(factor: np.ndarray) -> Result:
 def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """``factor * x @ y.mT`` for matrices of columns, for stacks of them, or for two vectors."""
     out: np.ndarray
+    if type(x) is Symbol or type(y) is Symbol:
+        out = x[:, None] * y if x.ndim == 1 else x @ y.mT
+        return out if factor == 1.0 else factor * out
     if x.ndim == 1:  # added to zeros it takes half as long as a product
         out = np.zeros((len(x), len(y)))
         if out.size:
@@ -133,7 +141,7 @@ def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray, factor: float = 1.0
 
 def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """`outer` of two arrays of one shape, folded onto the lower triangle."""
-    if x.ndim > 2 or not x.size:
+    if x.ndim > 2 or not x.size or type(x) is Symbol or type(y) is Symbol:
         return to_triangle(outer(x, y, factor))
     n = len(x)
     out = np.zeros((n, n))
@@ -148,6 +156,8 @@ def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray
     """The lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less work for
     the upper one.
     """
+    if type(x) is Symbol or type(y) is Symbol:
+        return factorisations.triangle(outer(x, y), factor=factor)  # type: ignore[no-any-return]
     if x.ndim == 1 or (x.ndim == 2 and (x.shape[1] == 1 or len(x) <= TILE)):
         return clear_above(outer(x, y, factor))
     x = factor * x
@@ -209,6 +219,12 @@ def triangular_solve(
     """``inv(a) @ b``, or ``b @ inv(a)`` with `right`; a zero on the diagonal gives inf and nan, not
     an error.
     """
+    if type(a) is Symbol or type(b) is Symbol:
+        if unit:
+            refuse()
+        if right:
+            return triangular_solve(a, b.mT, lower, not trans).mT
+        return factorisations.solve_lower(a if lower else a.mT, b, trans == lower)
     if a.ndim == 2 and b.ndim == 1 and b.size:  # with keywords the call would take 0.2 us more
         return blas().dtrsv(a.T, b, 1, 0, not lower, not trans, unit)
     if a.ndim > 2 and a.shape[-1] < FEWEST_ROWS and math.prod(a.shape[:-2]) > a.shape[-1]:
@@ -259,10 +275,12 @@ class LU(NamedTuple):
         return self.lu.diagonal(0, -2, -1)
 
 
-def lu_factor(a: np.ndarray, workspace: Function = np.empty) -> LU | None:
-    """The LU factors; None for what is left to NumPy's loops, which factorise again in the reverse
-    pass.
+def lu_factor(a: np.ndarray, workspace: Function = np.empty, b: Operand = None) -> LU | None:
+    """The LU factors, to solve for `b`; None for what is left to NumPy's loops, which factorise
+    again in the reverse pass: stacks of small matrices, and symbols.
     """
+    if type(a) is Symbol or type(b) is Symbol:
+        return factorisations.unrolled(a)
     if many_small(a):
         return None
     dgetrf = lapack().dgetrf
@@ -379,6 +397,8 @@ def cholesky_factor(
     """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle
     is read.
     """
+    if type(a) is Symbol:
+        return factorisations.cholesky(a)  # type: ignore[no-any-return]
     if a.ndim == 2 and a.size:
         factor, info = _factorised(lapack().dpotrf, a, workspace, 0, 1)
         diagonal = factor.diagonal()
@@ -401,6 +421,16 @@ def cholesky_factor(
     return factor  # type: ignore[no-any-return]
 
 
+def spd_factor(
+    function: str, a: np.ndarray, workspace: Function = np.empty, name: str = "a"
+) -> np.ndarray:
+    """The lower Cholesky factors, of matrices that are refused unless they are symmetric."""
+    if type(a) is Symbol and a.ndim > 2:
+        refuse()
+    check_symmetric(function, a, name)
+    return cholesky_factor(function, a, workspace, name)
+
+
 def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
     for index in np.ndindex(a.shape[:-2]):
         try:
@@ -420,6 +450,9 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
 
 def cholesky_solve(factor: Plain, b: Operand, vector: bool) -> Result:
     """Solve with the matrices of which `factor` is the lower Cholesky factor."""
+    if type(factor) is Symbol or type(b) is Symbol:
+        half = factorisations.solve_lower(factor, b)
+        return factorisations.solve_lower(factor, half, transposed=True)
     if factor.ndim == 2 and _is_small(b):
         return _in_c_order(lapack().dpotrs(factor.T, b)[0])
 
@@ -432,8 +465,10 @@ def cholesky_solve(factor: Plain, b: Operand, vector: bool) -> Result:
 
 def inverse_triangle(factor: np.ndarray) -> np.ndarray:
     """The lower triangle of the inverse of the matrix of which `factor` is the lower Cholesky
-    factor; zeros above.
+    factor; zeros above. Of a symbol it is the whole inverse.
     """
+    if type(factor) is Symbol:
+        return factorisations.inverse_lower(factor)  # type: ignore[no-any-return]
     x = np.array(factor, order="C")
     if x.ndim == 2 and x.size:
         lapack().dpotri(x.T, 0, 1)
@@ -450,8 +485,8 @@ def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
     of the factor, R what stands left of it, C below it and B below R, it sets ``D D^T = A_D - R
     R^T`` and ``C D^T = A_C - B R^T``."""
     n = factor.shape[-1]
-    if n <= TILE:
-        return half_diagonal(clear_above(_block_adjoint(factor, g)))  # type: ignore[no-any-return]
+    if n <= TILE or type(factor) is Symbol:
+        return half_triangle(_block_adjoint(factor, g))
     c = np.array(g, order="C")
     for k in range(n, 0, -TILE):
         j = max(0, k - TILE)
@@ -464,14 +499,14 @@ def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
         c[..., j:k, j:k] = s = _block_adjoint(block, c[..., j:k, j:k])
         if j:
             c[..., j:k, :j] -= s @ left
-    return half_diagonal(clear_above(c))  # type: ignore[no-any-return]
+    return half_triangle(c)
 
 
 def _block_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Twice the symmetric adjoint: ``L^{-T} Phi(L^T G) L^{-1}`` and its transpose, Phi the lower
     triangle with halved diagonal.
     """
-    phi = half_diagonal(clear_above(factor.mT @ tril(g)))
+    phi = half_triangle(factor.mT @ tril(g))
     left = triangular_solve(factor, phi, lower=True, trans=True)
     # The transpose of the first, for which LAPACK is faster from the left.
     s = triangular_solve(factor, left.mT, lower=True, trans=True)

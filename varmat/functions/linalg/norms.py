@@ -14,11 +14,11 @@ from varmat.functions.arrays.reductions import axes_of, max_reduce, min_reduce, 
 from varmat.functions.arrays.sums import sum_of_squares
 from varmat.functions.checks import check_matrix, fixed
 from varmat.functions.linalg.singular_values import singular_values
-from varmat.plain_arrays import is_between, summed
-from varmat.programs.build.symbol import refuse, require
+from varmat.plain_arrays import summed
+from varmat.programs.build.symbol import Symbol, is_between
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Setting
+    from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["dot_self", "norm1", "norm2"]
 
@@ -290,7 +290,8 @@ def p_norm(x: Plain, ord: float = 2.0, axis: Axis = None, keepdims: bool = False
     """
     if ord == 1:
         return summed(np.abs(x), axis, keepdims)
-    if ord == 2 and axis is None and not keepdims:  # the common case, which needs no `errstate`
+    # The common case needs no `errstate`.
+    if ord == 2 and axis is None and not keepdims and type(x) is not Symbol:
         total = np.vdot(x, x)
         if is_between(total, *ORDINARY):
             return math.sqrt(total)
@@ -336,9 +337,10 @@ def _slope(
     """
     if ord == 1:
         return g * np.sign(x_plain)
-    if ord == 2 and type(r_plain) in (float, np.ndarray) and is_between(r_plain, *ORDINARY):
+    is_plain = type(r_plain) in (float, np.ndarray)
+    if ord == 2 and (type(r) is Symbol or (is_plain and is_between(r_plain, *ORDINARY))):
         return x * (g / r)
-    none = r_plain == 0
+    none = r_plain == 0 if type(r) is not Symbol else False
     slope = x / np.where(none, 1.0, r)
     if ord != 2:
         sign = np.sign(x_plain)
@@ -346,31 +348,6 @@ def _slope(
             sign == 0, 0.0, sign * np.abs(np.where(sign == 0, 1.0, slope)) ** (ord - 1.0)
         )
     return np.where(none, 0.0, g * slope)
-
-
-@p_norm.straight
-def p_norm_straight(
-    x: Operand, ord: float = 2.0, axis: Axis = None, keepdims: bool = False
-) -> tuple[Result, Function]:
-    if not np.size(x):
-        refuse()
-    size = np.abs(x)
-    total = np.sum(
-        size if ord == 1 else np.square(x) if ord == 2 else size**ord, axis=axis, keepdims=True
-    )
-    if ord != 1:
-        require((total > ORDINARY[0]) & (total < ORDINARY[1]))
-    r = total if ord == 1 else np.sqrt(total) if ord == 2 else total ** (1.0 / ord)
-
-    def contribution(g: Adjoint) -> Result:
-        g = np.reshape(g, np.shape(r))
-        if ord in (1, 2):
-            return g * np.sign(x) if ord == 1 else x * (g / r)
-        return g * np.where(
-            x == 0.0, 0.0, np.sign(x) * (np.where(x == 0.0, r, size) / r) ** (ord - 1.0)
-        )
-
-    return (r if keepdims else np.squeeze(r, axis=axis)), contribution
 
 
 @p_norm.reverse

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Adjoint, Index, Linear, Operand, Plain, Result, Setting, Thunk
+    from varmat.typing import Adjoint, Index, Operand, Plain, Result, Setting, Thunk
 
 __all__ = ["dot_product", "elt_divide", "elt_multiply", "kron", "minus", "multiply", "plus"]
 
@@ -60,7 +60,7 @@ def _inner(a: Operand, b: Operand) -> Result:
     return matmul_operator(a, b) if np.ndim(b) == 1 else _tensordot(a, b, axes=(-1, -1))
 
 
-@operation(np.vdot, native=True)
+@operation(np.vdot, native=True, linear=True)
 def vdot(a: Plain, b: Plain) -> Plain:
     """Sum of the products of all elements: the inner product also of matrices.
 
@@ -100,11 +100,6 @@ def vdot(a: Plain, b: Plain) -> Plain:
 @vdot.reverse
 def vdot_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> tuple[Thunk, ...]:
     return lambda: g * np.reshape(b, np.shape(a)), lambda: g * np.reshape(a, np.shape(b))
-
-
-@vdot.tangent
-def vdot_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
-    return lambda t: vdot(t, b), lambda t: vdot(a, t)
 
 
 @composite(np.outer)
@@ -295,7 +290,7 @@ def _linalg_trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike | None = N
 # --- the vector product ---
 
 
-@operation()
+@operation(linear=True)
 def cross(a: Plain, b: Plain) -> Plain:
     """Vector product of vectors with three elements, along the last axis.
 
@@ -336,11 +331,6 @@ def cross(a: Plain, b: Plain) -> Plain:
 @cross.reverse
 def cross_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> tuple[Thunk, ...]:
     return lambda: np.cross(b, g), lambda: np.cross(g, a)
-
-
-@cross.tangent
-def cross_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
-    return lambda t: cross(t, b), lambda t: cross(a, t)
 
 
 @dispatch.implements(np.cross)

@@ -12,12 +12,11 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import TOLERANCE, broadcastable, check_matrix, check_square
+from varmat.functions.checks import broadcastable, check_matrix, check_square
 from varmat.functions.linalg.lapack import product
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-from varmat.programs.build.symbol import require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
@@ -167,15 +166,6 @@ def quad_form_sym(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
     check_symmetric("quad_form_sym", a)
     ab = _product_in(a, b, workspace)
     return Saved(ab @ b if b.ndim == 1 else mirrored(_product_in(b.mT, ab, workspace)), ab=ab)
-
-
-@quad_form_sym.straight
-def quad_form_sym_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
-    require(abs(a - a.mT) <= TOLERANCE)
-    ab = a @ b
-    return (ab @ b if np.ndim(b) == 1 else b.mT @ ab), lambda g: quad_form_sym_reverse(
-        g, None, a, b, ab
-    )
 
 
 @quad_form_sym.reverse

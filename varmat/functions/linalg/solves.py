@@ -17,8 +17,7 @@ from varmat.functions.checks import check_square
 from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_inverse, lu_solve, outer
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import place_of
-from varmat.programs.build.factorisations import unrolled
-from varmat.programs.build.symbol import require
+from varmat.programs.build.factorisations import regular
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Thunk
@@ -81,17 +80,9 @@ def inv(a: Plain) -> Plain:
             raise _singular("inv", a)
         return lu_inverse(factor)
     try:
-        return np.linalg.inv(a)
+        return regular(np.linalg.inv(a))
     except np.linalg.LinAlgError:
         raise _singular("inv", a) from None
-
-
-@inv.straight
-def inv_straight(a: Operand) -> tuple[Result, Function]:
-    unrolled(a)
-    x = np.linalg.inv(a)
-    require(np.isfinite(x[..., 0, 0]))  # all of it is nan where the matrix is singular
-    return x, lambda g: -(x.mT @ g @ x.mT)
 
 
 @inv.reverse
@@ -151,30 +142,16 @@ def solve(a: Plain, b: Plain, workspace: Function = np.empty) -> Plain | Saved:
     array([0.375, 0.25 ])
     """
     check_system("solve", a, b)
-    factor = lu_factor(a, workspace)
+    factor = lu_factor(a, workspace, b)
     if factor:
         if factor.singular:
             raise _singular("solve", a)
         return Saved(lu_solve(factor, b, b.ndim == 1), factor=factor)
     try:
-        return np.linalg.solve(a, b)
+        vector = b.ndim == 1
+        return uncolumn(regular(np.linalg.solve(a, column(b, vector))), vector)
     except np.linalg.LinAlgError:
         raise _singular("solve", a) from None
-
-
-# A program factorises again in the reverse pass, as stacks of small matrices do.
-@solve.straight
-def solve_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
-    unrolled(a)
-    vector = np.ndim(b) == 1
-    x = np.linalg.solve(a, column(b, vector))
-    require(np.isfinite(x[..., 0, 0]))
-
-    def contributions(g: Adjoint) -> Result:
-        z = np.linalg.solve(a.mT, column(g, vector))
-        return lambda: -(z @ x.mT), lambda: uncolumn(z, vector)
-
-    return uncolumn(x, vector), contributions
 
 
 @solve.reverse

@@ -12,22 +12,15 @@ import numpy as np
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_square
 from varmat.functions.linalg.lapack import (
-    cholesky_factor,
     cholesky_solve,
     folded_outer,
     inverse_triangle,
+    spd_factor,
 )
 from varmat.functions.linalg.solves import from_the_right
-from varmat.functions.linalg.symmetric_arguments import (
-    check_symmetric,
-    folded,
-    symmetric,
-    to_triangle,
-)
+from varmat.functions.linalg.symmetric_arguments import symmetric, to_triangle
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-from varmat.programs.build.factorisations import inverse_lower, positive_definite, solve_lower
-from varmat.programs.build.symbol import refuse
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
@@ -80,24 +73,8 @@ def mdivide_left_spd(a: Plain, b: Plain, workspace: Function = np.empty) -> Save
     array([0., 1.])
     """
     check_system("mdivide_left_spd", a, b)
-    check_symmetric("mdivide_left_spd", a)
-    factor = cholesky_factor("mdivide_left_spd", a, workspace)
+    factor = spd_factor("mdivide_left_spd", a, workspace)
     return Saved(cholesky_solve(factor, b, b.ndim == 1), factor=factor)
-
-
-@mdivide_left_spd.straight
-def mdivide_left_spd_straight(a: Operand, b: Operand) -> tuple[Result, Function]:
-    if np.ndim(b) > 2 or not np.size(b):
-        refuse()
-    factor, vector = positive_definite(a), np.ndim(b) == 1
-    x = solve_lower(factor, solve_lower(factor, b), transposed=True)
-
-    def contributions(g: Adjoint) -> Result:
-        z = solve_lower(factor, solve_lower(factor, g), transposed=True)
-        c = column(z, vector) @ column(x, vector).mT
-        return lambda: -folded(c), lambda: z
-
-    return x, contributions
 
 
 @mdivide_left_spd.reverse
@@ -164,24 +141,12 @@ def inverse_spd(a: Plain) -> Plain:
            [ 2., -1.]])
     """
     check_square("inverse_spd", "a", np.shape(a))
-    check_symmetric("inverse_spd", a)
-    return mirrored(inverse_triangle(cholesky_factor("inverse_spd", a)))
+    return mirrored(inverse_triangle(spd_factor("inverse_spd", a)))
 
 
 def inverse_spd_of(a: Operand, factor: Plain) -> Result:
     """The inverse of a matrix of which the Cholesky factor is at hand."""
     return inverse_spd.known(mirrored(inverse_triangle(factor)), a)
-
-
-@inverse_spd.straight
-def inverse_spd_straight(a: Operand) -> tuple[Result, Function]:
-    x = inverse_lower(positive_definite(a))
-
-    def contribution(g: Adjoint) -> Result:
-        c = x @ g @ x
-        return -folded(c)
-
-    return x, contribution
 
 
 @inverse_spd.reverse

@@ -29,6 +29,7 @@ from varmat.functions.linalg.triangles import (
     triangle_mask,
 )
 from varmat.programs.build.factorisations import triangle
+from varmat.programs.build.symbol import Symbol, require
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -38,7 +39,11 @@ __all__: list[str] = []
 
 def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
     """Fold a matrix onto one triangle: the adjoint of copying this triangle to the other."""
-    folded: np.ndarray = half_diagonal(
+    folded: np.ndarray
+    if type(c) is Symbol:
+        folded = triangle(c + c.mT, half=True)
+        return folded if lower else folded.mT
+    folded = half_diagonal(
         lower_triangle(
             c.shape, lambda i, j, out: np.add(c[..., i:j, :j], gapped(c[..., :j, i:j]).mT, out=out)
         )
@@ -50,6 +55,9 @@ def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
     """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and
     relatively.
     """
+    if type(a) is Symbol:
+        require(abs(a - a.mT) <= TOLERANCE)
+        return
     # No difference is larger than the square root of the sum of their squares. With finite squares
     # nothing overflows or is invalid; to find that out takes half as long as `errstate`.
     if a.shape[-1] <= TILE and np.vdot(a, a) < math.inf:
@@ -83,11 +91,6 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
         else "finite"
     )
     raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
-
-
-def folded(c: Operand) -> Result:
-    """`to_triangle` for programs: written with NumPy's functions of arrays alone."""
-    return triangle(c + c.mT, half=True)
 
 
 def symmetric(t: Operand, lower: bool = True) -> Result:

@@ -1,4 +1,4 @@
-"""Triangles and transposes of plain arrays.
+"""Triangles and transposes of plain arrays, and of symbols, which are not written into.
 
 Large matrices are taken in tiles, for a matrix is much slower to read along its columns."""
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.programs.build.factorisations import triangle
+from varmat.programs.build.symbol import Symbol, require
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Plain, Result
@@ -67,6 +69,8 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Set to zero, in place, what stands above the diagonal of square matrices, or also the
     diagonal, if `k` is -1.
     """
+    if type(x) is Symbol:
+        return triangle(x, k=k)
     n = x.shape[-1]
     if n <= TILE:
         np.copyto(x, 0.0, where=above(n, k))
@@ -80,6 +84,8 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
 
 def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Faster than `numpy.tril`, for square matrices."""
+    if type(x) is Symbol:
+        return triangle(x, k=k)
     return clear_above(np.array(x, order="C"), k)
 
 
@@ -99,10 +105,28 @@ def diagonal_of(x: Operand) -> Result:
 
 
 def half_diagonal(x: Operand) -> Result:
-    """Halve the diagonal of an array in place."""
+    """Halve the diagonal of lower triangles in place; of symbols the upper triangle is cleared
+    too.
+    """
+    if type(x) is Symbol:
+        return triangle(x, half=True)
     diagonal = diagonal_of(x)
     np.multiply(diagonal, 0.5, diagonal)
     return x
+
+
+def add_quotients(x: Operand, a: Operand, b: Operand) -> Result:
+    """Add ``a / b`` to the diagonal of a square matrix, in place."""
+    if type(x) is Symbol or type(b) is Symbol:
+        return x + np.eye(len(x)) * a / b
+    diagonal = diagonal_of(x)
+    np.add(diagonal, a / b, diagonal)
+    return x
+
+
+def half_triangle(x: np.ndarray) -> np.ndarray:
+    """The lower triangle of a new array, with halved diagonal, in place."""
+    return triangle(x, half=True) if type(x) is Symbol else half_diagonal(clear_above(x))  # type: ignore[no-any-return]
 
 
 def lower_triangle(
@@ -118,7 +142,11 @@ def lower_triangle(
 
 
 def mirrored(x: np.ndarray) -> np.ndarray:
-    """Copy, in place, the lower triangle of square matrices to the upper one."""
+    """Copy, in place, the lower triangle of square matrices to the upper one. They are symmetric
+    but for rounding, or zero there; symbols are symmetric.
+    """
+    if type(x) is Symbol:
+        return x
     for i, j in tiles(x.shape[-1]):
         block = x[..., i:j, i:j]
         np.copyto(block, block.mT, where=above(j - i, 0))
@@ -129,7 +157,9 @@ def mirrored(x: np.ndarray) -> np.ndarray:
 
 def transposed(x: np.ndarray, factor: Plain = 1.0) -> np.ndarray:
     """The transpose in C order, times a number for each matrix."""
-    factor = factor[..., None, None] if isinstance(factor, np.ndarray) else factor
+    factor = factor[..., None, None] if np.ndim(factor) else factor
+    if type(x) is Symbol:
+        return x.mT if type(factor) is float else x.mT * factor
     if x.shape[-1] <= TILE:
         return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
     out = np.empty(x.mT.shape)
@@ -140,7 +170,9 @@ def transposed(x: np.ndarray, factor: Plain = 1.0) -> np.ndarray:
 
 def check_lower(function: str, a: np.ndarray, name: str) -> None:
     """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
-    if any(
+    if type(a) is Symbol:
+        require(triangle(a) == a)
+    elif any(
         a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in tiles(a.shape[-1])
     ):
         index = np.argwhere(np.triu(a, 1))[0]

@@ -18,11 +18,10 @@ from varmat.functions.linalg.lapack import (
 from varmat.functions.linalg.solves import from_the_right
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import check_lower, mirrored, place_of, triangle_mask, tril
-from varmat.programs.build.factorisations import inverse_lower, solve_lower, triangle
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import Symbol, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "cho_solve",
@@ -88,7 +87,9 @@ def solve_triangular(
 
 def check_diagonal(function: str, a: Operand, name: str = "a") -> None:
     diagonal = a.diagonal(0, -2, -1)
-    if np.count_nonzero(diagonal) < diagonal.size:
+    if type(a) is Symbol:
+        require(diagonal != 0.0)
+    elif np.count_nonzero(diagonal) < diagonal.size:
         index = np.argwhere(diagonal == 0)[0]
         raise MatrixError(
             f"{function}: {name}{place_of((*index, index[-1]))} is 0.0, but must be nonzero!"
@@ -101,29 +102,6 @@ def _is_transposed(trans: int | str) -> bool:
             f"solve_triangular: trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'!"
         )
     return trans not in (0, "N")
-
-
-@solve_triangular.straight
-def solve_triangular_straight(
-    a: Operand, b: Operand, lower: bool = False, trans: int | str = 0, unit_diagonal: bool = False
-) -> tuple[Result, Function]:
-    if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or unit_diagonal:
-        refuse()
-    factor, transposed = (a, _is_transposed(trans)) if lower else (a.mT, not _is_transposed(trans))
-    require(np.diagonal(factor) != 0.0)
-    x = solve_lower(factor, b, transposed)
-
-    def contributions(g: Adjoint) -> Result:
-        z = solve_lower(factor, g, not transposed)
-
-        def of_a() -> Result:
-            u, v = (column(each, np.ndim(b) == 1) for each in ((x, z) if transposed else (z, x)))
-            c = -triangle(u @ v.mT)
-            return c if lower else c.mT
-
-        return of_a, lambda: z
-
-    return x, contributions
 
 
 @solve_triangular.reverse
@@ -258,18 +236,10 @@ def chol2inv(factor: Plain) -> Plain:
     return mirrored(inverse_triangle(factor))
 
 
-@chol2inv.straight
-def chol2inv_straight(factor: Plain) -> tuple[Result, Function]:
-    require(np.diagonal(factor) != 0.0)
-    require(triangle(factor) == factor)
-    x = inverse_lower(factor)
-    return x, lambda g: -triangle(solve_lower(factor, (g + g.mT) @ x, transposed=False).mT)
-
-
 @chol2inv.reverse
 def chol2inv_reverse(g: Adjoint, r: Plain, factor: Plain) -> Adjoint:
-    c = triangular_solve(factor, r @ (g + g.mT), lower=True, trans=True, right=True)
-    return tril(np.negative(c, out=c))
+    c = triangular_solve(factor, (g + g.mT) @ r, lower=True)
+    return tril(np.negative(c, out=c).mT)
 
 
 @chol2inv.tangent
@@ -321,11 +291,6 @@ def mdivide_left_tri_low(a: Plain, b: Plain) -> Plain:
     check_system("mdivide_left_tri_low", a, b)
     check_diagonal("mdivide_left_tri_low", a)
     return triangular_solve(a, b, lower=True, vector=b.ndim == 1)
-
-
-@mdivide_left_tri_low.straight
-def mdivide_left_tri_low_straight(a: Operand, b: Operand) -> Result:
-    return solve_triangular_straight(a, b, lower=True)
 
 
 @mdivide_left_tri_low.reverse

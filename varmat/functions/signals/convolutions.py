@@ -11,7 +11,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
+    from varmat.typing import Adjoint, Operand, Plain, Result, Setting
 
 
 def _numpy_window(m: int, n: int, mode: str) -> slice:
@@ -27,7 +27,7 @@ def _numpy_window(m: int, n: int, mode: str) -> slice:
     raise TypeError(f"convolve: mode is {mode!r}, but must be 'full', 'same' or 'valid'!")
 
 
-@operation()
+@operation(linear=True)
 def convolve(a: Operand, v: Operand, mode: Setting = "full") -> Result:
     """Discrete convolution of two vectors.
 
@@ -76,11 +76,6 @@ def convolve_reverse(g: Adjoint, r: Plain, a: Plain, v: Plain, mode: str) -> Adj
     # NumPy exchanges the operands of 'valid' if the second is longer; `full` never is the shorter
     # one.
     return lambda: correlation(v, np.shape(a)), lambda: correlation(a, np.shape(v))
-
-
-@convolve.tangent
-def convolve_tangent(r: Plain, a: Plain, v: Plain, mode: str) -> tuple[Linear, Linear]:
-    return lambda t: convolve(t, v, mode), lambda t: convolve(a, t, mode)
 
 
 dispatch.SUPPORTED[np.convolve] = convolve

@@ -17,7 +17,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import integer
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axes, Function, Linear, Operand, Plain, Result, Setting
+    from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
@@ -37,7 +37,7 @@ def _transform(
     )
 
 
-@operation(stacked=True)
+@operation(stacked=True, linear=True)
 def trigonometric_transform(
     x: Operand, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
 ) -> Result:
@@ -71,11 +71,6 @@ def trigonometric_transform_reverse(
     if kind == 2:
         return _transform(g * w, *settings)
     return w * _transform(g / w, *settings) if kind == 1 else _transform(g, *settings) / w
-
-
-@trigonometric_transform.tangent
-def trigonometric_transform_tangent(r: Plain, x: Plain, **settings: Setting) -> Linear:
-    return lambda t: trigonometric_transform(t, **settings)
 
 
 def fitted(x: Operand, n: int, axis: int) -> Result:

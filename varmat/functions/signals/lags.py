@@ -15,7 +15,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+    from varmat.typing import Adjoint, Operand, Plain, Result
 
 __all__ = ["autocorrelation", "autocovariance"]
 
@@ -32,7 +32,7 @@ def _transformed(x: Operand, y: Operand, conjugate: bool) -> Result:
     ]
 
 
-@operation()
+@operation(linear=True)
 def lagged_products(x: Operand, y: Operand) -> Result:
     """The sums over `i` of ``x[i] * y[i + k]``, for ``k = 0, ..., n - 1``, of two vectors of `n`
     elements.
@@ -40,7 +40,7 @@ def lagged_products(x: Operand, y: Operand) -> Result:
     return _transformed(x, y, True)
 
 
-@operation()
+@operation(linear=True)
 def causal_convolution(x: Operand, y: Operand) -> Result:
     """The sums over ``i <= k`` of ``x[i] * y[k - i]``, for ``k = 0, ..., n - 1``, of two vectors of
     `n` elements.
@@ -53,19 +53,9 @@ def lagged_products_reverse(g: Adjoint, r: Plain, x: Plain, y: Plain) -> Adjoint
     return lambda: lagged_products.function(g, y), lambda: causal_convolution.function(g, x)
 
 
-@lagged_products.tangent
-def lagged_products_tangent(r: Plain, x: Plain, y: Plain) -> tuple[Linear, Linear]:
-    return lambda t: lagged_products(t, y), lambda t: lagged_products(x, t)
-
-
 @causal_convolution.reverse
 def causal_convolution_reverse(g: Adjoint, r: Plain, x: Plain, y: Plain) -> Adjoint:
     return lambda: lagged_products.function(y, g), lambda: lagged_products.function(x, g)
-
-
-@causal_convolution.tangent
-def causal_convolution_tangent(r: Plain, x: Plain, y: Plain) -> tuple[Linear, Linear]:
-    return lambda t: causal_convolution(t, y), lambda t: causal_convolution(x, t)
 
 
 _finite = Domain("finite", np.isfinite)

@@ -16,7 +16,7 @@ from varmat.plain_arrays import unbroadcast
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from varmat.typing import Adjoint, Axes, Linear, Operand, Plain, Result, Setting
+    from varmat.typing import Adjoint, Axes, Operand, Plain, Result
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
@@ -44,7 +44,7 @@ def _scipy_window(m: int, n: int, mode: str) -> slice:
     return slice(0, m + n - 1) if mode == "full" else slice(min(m, n) - 1, max(m, n))
 
 
-@operation()
+@operation(linear=True)
 def nd_convolution(
     a: Operand, v: Operand, *, mode: str, method: str, axes: tuple[int, ...]
 ) -> Result:
@@ -96,13 +96,6 @@ def nd_convolution_reverse(
         )
 
     return lambda: correlation(v, a), lambda: correlation(a, v)
-
-
-@nd_convolution.tangent
-def nd_convolution_tangent(
-    r: Plain, a: Plain, v: Plain, **settings: Setting
-) -> tuple[Linear, Linear]:
-    return lambda t: nd_convolution(t, v, **settings), lambda t: nd_convolution(a, t, **settings)
 
 
 def _checked(name: str, in1: Operand, in2: Operand, mode: str) -> tuple[Result, Result]:

@@ -310,7 +310,7 @@ def from_right(product: Function, b: Operand, shape: tuple[int, int]) -> Result:
     return product(b) if len(given) == 1 else np.transpose(product(np.transpose(b)))
 
 
-@operation()
+@operation(linear=True)
 def sparse_to_dense(w: Plain, *, pattern: Pattern) -> Plain:
     """The dense matrix of a sparse one.
 
@@ -328,6 +328,8 @@ def sparse_to_dense(w: Plain, *, pattern: Pattern) -> Plain:
     -----
     The adjoint of a non-zero is that of its element.
     """
+    if type(w) is Symbol:
+        return spread_back(w, pattern.places, pattern.shape)
     return pattern.matrix(w).toarray()
 
 
@@ -336,17 +338,7 @@ def sparse_to_dense_reverse(g: Adjoint, r: Plain, w: Plain, pattern: Pattern) ->
     return g[pattern.rows, pattern.columns]
 
 
-@sparse_to_dense.tangent
-def sparse_to_dense_tangent(r: Result, w: Operand, pattern: Pattern) -> Linear:
-    return lambda t: sparse_to_dense(t, pattern=pattern)
-
-
-@sparse_to_dense.straight
-def sparse_to_dense_straight(w: Operand, pattern: Pattern) -> tuple[Result, Function]:
-    return spread_back(w, pattern.places, pattern.shape), lambda g: np.ravel(g)[pattern.places]
-
-
-@operation()
+@operation(linear=True)
 def collected(x: Plain, *, places: Plain, size: int) -> Plain:
     """A vector of sums: element i is that of the elements of `x` whose place is i.
 
@@ -365,19 +357,11 @@ def collected(x: Plain, *, places: Plain, size: int) -> Plain:
     -----
     The adjoint of an element is that of the sum it went into.
     """
+    if type(x) is Symbol:
+        return spread_back(x, places, (size,))
     return np.bincount(places, x, size) if len(places) else np.zeros(size)
 
 
 @collected.reverse
 def collected_reverse(g: Adjoint, r: Plain, x: Plain, places: Plain, size: int) -> Adjoint:
     return g[places]
-
-
-@collected.tangent
-def collected_tangent(r: Result, x: Operand, places: Plain, size: int) -> Linear:
-    return lambda t: collected(t, places=places, size=size)
-
-
-@collected.straight
-def collected_straight(x: Operand, places: Plain, size: int) -> tuple[Result, Function]:
-    return spread_back(x, places, (size,)), lambda g: g[places]

@@ -37,6 +37,7 @@ from varmat.programs.ir.program import (
     Value,
     broadcast_strides,
     contiguous_strides,
+    element_places,
 )
 from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 from varmat.programs.kernels.guards import GUARD, GuardBetween
@@ -123,17 +124,11 @@ class Builder:
 
     def inlined(self, program: Program, *arguments: Value) -> list[Value]:
         """The outputs of another program, whose steps become steps of this one."""
-        known = {
-            id(v): self.contiguous(x) for v, x in zip(program.arguments, arguments, strict=True)
-        }
+        given = map(self.contiguous, arguments)
+        known = {id(v): x for v, x in zip(program.arguments, given, strict=True)}
 
         def found(x: Value) -> Value:
-            base = known.get(id(x.base), x.base)
-            if not x.is_view:
-                return base
-            if base.is_constant:
-                return self._view_of_constant(base, lambda a: x.array_in(np.ascontiguousarray(a)))
-            return self.part(base, x.shape, x.offset, x.strides)
+            return self.part_like(x, known.get(id(x.base), x.base))
 
         for step in program.steps:
             made = self.apply(step.kernel, *map(found, step.operands))
@@ -172,6 +167,15 @@ class Builder:
         if key not in self._values:
             self._values[key] = x.view(shape, x.offset + offset, strides)
         return self._values[key]
+
+    def part_like(self, old: Value, base: Value) -> Value:
+        """What stands for an old value, where another value stands for its base."""
+        if not old.is_view:
+            return base
+        whole = self.contiguous(base)
+        if whole.is_constant:
+            return self.constant(old.array_in(whole.data))
+        return self.part(whole, old.shape, old.offset, old.strides)
 
     def element(self, x: Value, index: int) -> Value:
         """An element of a flattened array."""
@@ -387,11 +391,13 @@ class Builder:
         return self.assemble(tuple(shape), parts)
 
     def gather(self, x: Value, index: np.ndarray) -> Value:
-        """Elements by their places in the flattened array."""
+        """Elements by their places in the flattened array: a view if these are regular."""
+        x, place = self.contiguous(x), place_at(index, int(x.dtype.itemsize))
+        if isinstance(place, tuple) and not x.is_constant:
+            return self.part(x, index.shape, *place)
         if x.dtype == BOOL:
             return self.truth(self.gather(self.number(x), index))
-        places = self.constant(np.ascontiguousarray(index, np.int64))
-        return self.call(GATHER, self.contiguous(x), places)
+        return self.call(GATHER, x, self.constant(np.ascontiguousarray(index, np.int64)))
 
     def written(self, before: Value, place: Place, shape: Shape, source: Value) -> Value:
         """An array with a part, of a shape, replaced by what broadcasts to it. The place of the
@@ -435,7 +441,11 @@ class Builder:
     def _without_overlap(
         self, shape: Shape, place: Place, at: Shape, part: Value
     ) -> Iterable[Part]:
-        """A part as one or more parts that name each element once: windows may overlap."""
+        """A part as one or more parts that name each element once: windows may overlap. A list of
+        places becomes that of a view if they are regular.
+        """
+        if isinstance(place, np.ndarray) and not isinstance(regular := place_at(place), np.ndarray):
+            place, part = regular, self.broadcast(part, at)
         is_listed = isinstance(place, np.ndarray) or 0 in at
         axes = [] if is_listed else [i for i, n in enumerate(at) if n > 1]
         reach = 0
@@ -463,6 +473,22 @@ class Builder:
 FEW = 8
 # The memory of strided arrays whose elements nobody looks at.
 _PLACE = np.zeros(1)
+
+
+def place_at(places: np.ndarray, itemsize: int = 8) -> Place:
+    """Places as the offset and strides of a view, in bytes, if they are regular."""
+    if not places.ndim:
+        return itemsize * int(places), ()
+    if not places.size:
+        return places
+    first = int(places.flat[0])
+    strides = [
+        int(places.take(1, axis).flat[0]) - first if n > 1 else 0
+        for axis, n in enumerate(places.shape)
+    ]
+    if np.array_equal(places, element_places(places.shape, strides, first, 1)):
+        return itemsize * first, tuple(itemsize * stride for stride in strides)
+    return np.ascontiguousarray(places, np.int64)
 
 
 def is_partition(shape: Shape, places: Sequence[tuple[tuple[int, Shape], Shape]]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,33 +42,18 @@ def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
     ):
         refuse()  # of axes of length one and others
     parts = [_without_repeats(term, x) for term, x in zip(terms, operands, strict=True)]
-    for first, second in _pairs(terms, output, lengths):
-        one, other = parts[first], parts.pop(second)
-        parts[first] = _product(
-            one, other, output + "".join(term for k, (term, _) in enumerate(parts) if k != first)
-        )
+    likes = (np.broadcast_to(0.0, x.shape) for x in operands)
+    path = np.einsum_path(f"{','.join(terms)}->{output}", *likes, optimize="greedy")[0]
+    for chosen in path[1:]:
+        taken = [parts.pop(i) for i in sorted(chosen, reverse=True)]
+        made = taken.pop()
+        while taken:
+            other = taken.pop()
+            rest = "".join(letters for letters, _ in (*parts, *taken))
+            made = _product(made, other, output + rest)
+        parts.append(made)
     letters, x = _summed(*parts[0], output)
     return x.transpose([letters.index(c) for c in output]) if letters != output else x
-
-
-def _pairs(terms: Sequence[str], output: str, lengths: dict[str, int]) -> list[tuple[int, int]]:
-    """Which two terms are multiplied next; the product takes the place of the first."""
-    left, pairs = [set(term) for term in terms], []
-    while len(left) > 1:
-
-        def size(i: int, j: int) -> tuple[int, int]:
-            rest = set(output).union(*(term for k, term in enumerate(left) if k not in (i, j)))
-            return math.prod(lengths[c] for c in (left[i] | left[j]) & rest), math.prod(
-                lengths[c] for c in left[i] | left[j]
-            )
-
-        i, j = min(
-            ((i, j) for j in range(len(left)) for i in range(j)), key=lambda pair: size(*pair)
-        )
-        pairs.append((i, j))
-        rest = set(output).union(*(term for k, term in enumerate(left) if k not in (i, j)))
-        left[i] = (left[i] | left.pop(j)) & rest
-    return pairs
 
 
 def _without_repeats(term: str, x: Symbol) -> Term:

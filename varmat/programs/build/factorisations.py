@@ -33,10 +33,8 @@ TOLERANCE = 1e-8
 
 def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:
     """The solution of a lower triangular system, or of its transpose, for a vector or a matrix."""
-    if np.ndim(a) != 2 or np.shape(a)[-1] > UNROLLED:
+    if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or np.shape(a)[-1] > UNROLLED:
         refuse()
-    if not isinstance(a, Symbol) and not isinstance(b, Symbol):
-        return SolveTriangular(transposed).evaluate(*map(np.ascontiguousarray, (a, b)))[0]
     builder, n = builder_of(a, b), np.shape(a)[-1]
     if n <= ONE_GO:
         return Symbol(
@@ -60,10 +58,10 @@ def inverse_lower(factor: Operand) -> Operand:
     return solve_lower(factor, solve_lower(factor, np.eye(np.shape(factor)[-1])), transposed=True)
 
 
-def triangle(x: Operand, half: bool = False) -> Operand:
-    """The lower triangle, zeros above it; with `half` the diagonal is halved."""
+def triangle(x: Operand, half: bool = False, k: int = 0, factor: float = 1.0) -> Operand:
+    """The lower triangle, zeros above it, times a factor; with `half` the diagonal is halved."""
     n = np.shape(x)[-1]
-    return x * (np.tri(n) - 0.5 * np.eye(n) if half else np.tri(n))
+    return x * (factor * (np.tri(n) - 0.5 * np.eye(n) if half else np.tri(n, k=k)))
 
 
 def unrolled(a: Operand) -> None:
@@ -72,13 +70,16 @@ def unrolled(a: Operand) -> None:
         refuse()
 
 
-def positive_definite(a: Operand) -> Operand:
-    """The lower Cholesky factor; the run ends unless the matrix is symmetric and positive
-    definite.
+def regular(x: Operand) -> Operand:
+    """An inverse, a solution or a Cholesky factor, which NumPy's loops fill with nan where the
+    matrix has none: the run ends there.
     """
+    if isinstance(x, Symbol) and x.size:
+        require(np.isfinite(x[..., 0, 0]))
+    return x
+
+
+def cholesky(a: Operand) -> Operand:
+    """The lower Cholesky factor of one matrix."""
     unrolled(a)
-    require(np.abs(a - a.mT) <= TOLERANCE)
-    factor = np.linalg.cholesky(a)
-    # NumPy's loop fills the factor with nan if the matrix is not positive definite.
-    require(np.isfinite(factor[..., :1, 0]))
-    return factor
+    return regular(np.linalg.cholesky(a)) if np.ndim(a) == 2 else refuse()

@@ -56,6 +56,8 @@ def _outer(a: Operand, b: Operand) -> Operand:
 def _inner_of_all(a: Operand, b: Operand) -> Operand:
     """`numpy.vdot`."""
     x, y = as_symbols(a, b)
+    if a is b and list(x.strides) != sorted(x.strides, reverse=True):
+        x = y = x.T  # so that columns are not copied
     return x.ravel() @ y.ravel()
 
 

@@ -9,6 +9,7 @@ become steps in this one way.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -20,7 +21,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from varmat.core.dispatch import COMPARISONS
 from varmat.plain_arrays import is_basic
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.written import Written
 from varmat.programs.ir.program import BOOL, FLOAT, Value
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
 class UntraceableError(Exception):
     """A function asks a symbol for what only numbers have."""
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether a function looked at numbers of a symbol. NumPy raises an error of its own, with ours
+    as the cause, where a symbol is written into an array.
+    """
+    return isinstance(error, UntraceableError) or isinstance(error.__cause__, UntraceableError)
 
 
 def refuse(*_: object, **__: object) -> NoReturn:
@@ -139,7 +146,7 @@ class Symbol(NDArrayOperatorsMixin):
 
     def __setitem__(self, index: Index, source: Operand) -> None:
         source = lift(self.builder, source)
-        self.become(Written(self.builder, self.value, self._places(index), source).value)
+        self.become(_replaced(self.builder, self.value, self._places(index), source))
 
     def _places(self, index: Index) -> np.ndarray:
         """The places of a part in the flattened array."""
@@ -177,6 +184,11 @@ class Symbol(NDArrayOperatorsMixin):
 
     def all(self, axis: Axis = None, keepdims: bool = False) -> Symbol:
         return reduced(self.of(self.builder.truth(self.value)), np.logical_and, axis, keepdims)
+
+    def require(self) -> bool:
+        """End the run where this condition does not hold for all elements."""
+        self.builder.guard(self.builder.truth(self.value))
+        return True
 
     def any(self) -> bool:
         return self.builder.in_formula or refuse()
@@ -234,6 +246,23 @@ def lift(builder: Builder, x: Operand) -> Value:
     if array.dtype.kind not in "biuf":
         refuse()
     return builder.constant(x if type(x) is np.ndarray else array)
+
+
+def _replaced(builder: Builder, before: Value, places: np.ndarray, source: Value) -> Value:
+    """An array whose elements at some places are those of what broadcasts to the shape of
+    `places`. If an element is named several times, the last one stays.
+    """
+    while len(source.shape) > places.ndim:  # NumPy drops leading axes of length one
+        source = builder.reshaped(source, source.shape[1:])
+    if not places.size:
+        return before
+    written, order = np.unique(places.reshape(-1)[::-1], return_index=True)
+    chosen, changed = np.zeros(before.shape, np.int64), np.zeros(before.shape, bool)
+    chosen.reshape(-1)[written] = places.size - 1 - order
+    changed.reshape(-1)[written] = True
+    if source.shape:
+        source = builder.gather(builder.broadcast(source, places.shape), chosen)
+    return builder.where(builder.constant(changed), source, before)
 
 
 def part_of(builder: Builder, x: Value, index: Index) -> Value:
@@ -333,7 +362,42 @@ def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
 
 def require(condition: Operand) -> None:
     """End the run where a condition does not hold for all elements."""
-    if isinstance(condition, Symbol):
-        condition.builder.guard(condition.builder.truth(condition.value))
-    elif not np.all(condition):
+    if not holds(condition):
         refuse()
+
+
+# --- what holds nearly everywhere: rules ask, and of symbols a run ends where it does not hold ---
+
+
+def holds(condition: Operand) -> bool:
+    """Whether a condition holds for all elements."""
+    if isinstance(condition, Symbol):
+        return condition.require()
+    return condition if type(condition) is bool else bool(condition.all())
+
+
+def is_finite(x: Operand) -> bool:
+    """Whether a number is finite."""
+    return holds(np.isfinite(x)) if isinstance(x, Symbol) else math.isfinite(x)
+
+
+def number(x: Operand) -> Operand:
+    """A float, or a symbol of a number."""
+    return x if isinstance(x, Symbol) else float(x)
+
+
+def is_between(x: Operand, low: float, high: float) -> bool:
+    """Whether all of some non-negative numbers lie between two others; nan does not."""
+    if isinstance(x, float):
+        return low < x < high
+    if isinstance(x, Symbol):
+        return holds((x > low) & (x < high))
+    return bool(
+        np.minimum.reduce(x, None, initial=math.inf) > low
+        and np.maximum.reduce(x, None, initial=0.0) < high
+    )
+
+
+def is_safe_divisor(r: Operand) -> bool:
+    """Whether a product can be divided by its factors: it is not near zero nor near overflow."""
+    return is_between(np.abs(r), 1e-290, 1e290)

@@ -25,6 +25,7 @@ from varmat.programs.ir.program import Array, Layout, Place, Shape, Step, Value
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
+    from varmat.programs.kernels.loop import Loop
     from varmat.programs.passes.batching import Batch
     from varmat.programs.run.graph import Graph
     from varmat.typing import Function
@@ -60,6 +61,8 @@ class Kernel:
         The function of arrays behind an elementwise kernel: its ufunc, if it has one.
     otherwise : callable, optional
         For a guard in code made of a program: the function of the same arguments that takes over.
+    as_loop : Loop, optional
+        The kernel, if it is a loop.
     overwritable : slice
         The operands over which the first result may be written, if they have its shape and layout.
         A kernel with which these are all operands reads an element of each of them before it writes
@@ -71,6 +74,7 @@ class Kernel:
     is_guard = is_batchable = False
     elementwise: Function | None = None
     otherwise: Function | None = None
+    as_loop: Loop | None = None
     overwritable = slice(0)
 
     def results(self, *operands: Value) -> list[Layout]:

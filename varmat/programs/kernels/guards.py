@@ -61,18 +61,13 @@ class Unless(Guard):
 
 
 @dataclass(frozen=True, repr=False)
-class GuardBetween(Kernel):
+class GuardBetween(Guard):
     """Ends the run unless a number lies between two others."""
 
     low: float
     high: float
 
     name = "guard_between"
-    is_pure = False
-    is_guard = True
-
-    def results(self, *operands: Value) -> list[Layout]:
-        return []
 
     def settings(self, *operands: Value) -> str:
         return f"{self.low:g} to {self.high:g}"

@@ -66,6 +66,10 @@ class Loop(Kernel):
         self.is_pure = all(step.kernel.is_pure for step in body.steps)
 
     @property
+    def as_loop(self) -> Loop:  # type: ignore[override]
+        return self
+
+    @property
     def outputs(self) -> Sequence[Value]:
         """The outputs of the body without the truth value that ends the loop."""
         return self.body.outputs[:-1] if self.ends else self.body.outputs

@@ -1,92 +1,40 @@
-"""Batching: independent steps that are alike become one step over a leading axis, so that a loop
-over elements runs as one of arrays.
+"""Batching: independent steps that are alike become one step over a leading axis.
 
-`schedule` says which steps are alike. Here the program is written anew, batch by batch. The results
-of a batch are rows of one value. What the members read in one place is a column: a value that they
-share, constants on top of each other, a view if the rows lie at regular distances, a gather if they
-lie in one value, and otherwise an array assembled of parts, if that is cheaper than the steps one
-by one. `Kernel.batched` writes the step.
+Loops that repeat the same entries are arrays already (see `varmat.programs.record.recurrences`).
+What is left are loops that branch on data, sums of several lengths, trees. The program is written
+again, batch by batch: of the steps whose operands are known those of one role are next that stand
+least deep on average (G. Neubig et al., On-the-fly operation batching in dynamic computation
+graphs, 2017). The results of a batch are rows of one value. What the members read in one place is a
+column: a value that they share, constants on top of each other, a view or a gather if the rows lie
+in one value, and otherwise an array assembled of parts. `Kernel.batched` writes the step.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import (
-    BOOL,
-    FLOAT,
-    Part,
-    Program,
-    Shape,
-    Step,
-    Value,
-    contiguous_strides,
-    element_places,
-)
-from varmat.programs.passes.schedule import Graph, Schedule, adds_up
+from varmat.programs.build.arithmetic import ADD
+from varmat.programs.ir.program import BOOL, FLOAT, Program, Shape, Step, Value, element_places
+from varmat.programs.kernels.reductions import SUM
+from varmat.programs.passes.rewriter import Rewriter
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
-    from varmat.programs.ir.kernel import Parts
-    from varmat.programs.ir.program import Array, Place
+    from varmat.programs.build.builder import Builder
 
     K = TypeVar("K", bound=Hashable)
 
 # Equal steps from which a program is worth batching.
 LEAST = 16
-# What steps cost natively, in nanoseconds: a step of numbers, a step of arrays and each of its
-# elements, an element of a gather, a part of an assembled array. A part that is a number counts
-# little, since all later steps find it in its new place.
-NUMBER, STEP, ELEMENT, IRREGULAR, PART, NUMBER_PART = 12.0, 20.0, 0.7, 1.0, 15.0, 4.0
-# Members that read from elsewhere leave a batch if there are at most so many.
-_STRAYS = 2
 # Terms in one base from which they are summed at once.
 _FEW = 4
-
-
-def batched(program: Program) -> Program:
-    """Make one step of many that are alike."""
-    most = max(program.counts().values(), default=0)
-    return Batching(program).program() if most >= LEAST else program
-
-
-def _is_batchable(step: Step) -> bool:
-    if step.kernel.is_guard:
-        return True
-    return (
-        step.kernel.is_batchable
-        and len(step.results) == 1
-        and step.results[0].dtype in (FLOAT, BOOL)
-        and all(v.size for v in (*step.operands, *step.results))
-    )
-
-
-class Members(NamedTuple):
-    """Old values, and where they are now.
-
-    Attributes
-    ----------
-    numbers : ndarray
-        Of the old values.
-    places : ndarray
-        The numbers of the new bases, negative for constants.
-    offsets : ndarray
-        Bytes.
-    """
-
-    numbers: np.ndarray
-    places: np.ndarray
-    offsets: np.ndarray
-
-    def at(self, index: np.ndarray) -> Members:
-        return Members(*(x[index] for x in self))
+# How far the role of a step looks back.
+_ROUNDS = 2
 
 
 class Column(NamedTuple):
@@ -96,8 +44,6 @@ class Column(NamedTuple):
     ----------
     shape : tuple of int
         Of what one member reads.
-    cost : float
-        Of bringing it together.
     make : callable
         Makes the value: of that shape if the members share it, else with a leading axis.
     is_shared : bool
@@ -106,7 +52,6 @@ class Column(NamedTuple):
     """
 
     shape: Shape
-    cost: float
     make: Callable[[], Value]
     is_shared: bool = False
     whole: tuple[Value, np.ndarray] | None = None
@@ -146,323 +91,246 @@ class Batch(NamedTuple):
         """A column with a leading axis, also if it is shared."""
         return self.builder.broadcast(column.make(), (self.n, *column.shape))
 
-    def cost(self, steps: int = 1) -> float:
-        """What bringing the columns together and steps on them cost."""
-        each = STEP + ELEMENT * self.n * self.step.results[0].size
-        return steps * each + sum(column.cost for column in self.columns)
+
+def batched(program: Program) -> Program:
+    """Make one step of many that are alike."""
+    if max(program.counts().values(), default=0) < LEAST:
+        return program
+    batching = _Batching(program)
+    for batch in _agenda(program.steps, batching.roles):
+        if len(batch) < LEAST or not batching.join(batch):
+            for step in batch:
+                batching.keep(step)
+    return batching.program()
 
 
-class Batching:
-    """Writes a program anew."""
-
-    def __init__(self, program: Program) -> None:
-        self._old, self._graph = program, Graph(program)
-        self._builder = Builder()
-        self._made: list[Value] = []
-        self._made_numbers: dict[int, int] = {}
-        # Where the bases of the old program are in the new one: the number of a base, and bytes.
-        self._place = np.full(len(self._graph.bases), -1)
-        self._offset = np.zeros(len(self._graph.bases), int)
-        # Constants and gathers by what they are made of, so that equal steps are one.
-        self._known: dict[Hashable, Value] = {}
-        arguments = [self._builder.argument(v.shape) for v in program.arguments]
-        self._settle(program.arguments, arguments)
-
-    def program(self) -> Program:
-        graph = self._graph
-        schedule = Schedule(graph, _is_batchable)
-        self._tokens = schedule.tokens
-        for batch in schedule.batches:
-            step = graph.steps[batch[0]]
-            if len(batch) < 2:
-                self._singles(batch)
-            elif step.kernel.is_guard:
-                self._guards(batch)
-            elif adds_up(step):
-                self._sums(batch)
-            else:
-                self._alike(batch)
-        return self._builder.program([self._value(graph.number[id(v)]) for v in self._old.outputs])
-
-    # --- places ---
-
-    def _settle(self, old: Iterable[Value], new: Iterable[Value]) -> None:
-        """Note where old bases are."""
-        for v, x in zip(old, new, strict=True):
-            x, number = self._builder.contiguous(x), self._graph.base_number[id(v)]
-            self._place[number], self._offset[number] = self._place_of(x.base), x.offset
-
-    def _settle_rows(self, old: np.ndarray, new: Value, rows: np.ndarray) -> None:
-        """Note that old bases are rows of a value."""
-        x = self._builder.contiguous(new) if len(new.shape) > 1 else new
-        self._place[old], self._offset[old] = self._place_of(x.base), x.offset + rows * x.strides[0]
-
-    def _settle_batch(self, batch: np.ndarray, new: Value) -> None:
-        results = [self._graph.steps[i].results[0] for i in batch.tolist()]
-        bases = np.array([self._graph.base_number[id(v)] for v in results])
-        whole = self._builder.broadcast(new, (len(batch), *results[0].shape))
-        self._settle_rows(bases, whole, np.arange(len(batch)))
-
-    def _place_of(self, base: Value) -> int:
-        number = self._made_numbers.setdefault(id(base), len(self._made))
-        if number == len(self._made):
-            self._made.append(base)
-        return number
-
-    def _where(self, numbers: np.ndarray) -> Members:
-        """Old values, and where they are now."""
-        base = self._graph.base[numbers]
-        return Members(numbers, self._place[base], self._offset[base] + self._graph.offset[numbers])
-
-    def _value(self, number: int) -> Value:
-        """An old value in the new program."""
-        old, base = self._graph.values[number], self._graph.base[number]
-        if old.base.is_constant:
-            return self._builder.constant(self._constant(number))
-        whole, offset = self._made[self._place[base]], int(self._offset[base]) + old.offset
-        return self._builder.part(whole, old.shape, offset, old.strides)
-
-    def _constant(self, number: int) -> Array:
-        """The array of an old value that is constant."""
-        old = self._graph.values[number]
-        return old.array_in(old.base.data)
-
-    # --- columns ---
-
-    def _column(self, numbers: np.ndarray) -> Column:
-        """What members read in one place, by the numbers of the values."""
-        old, n, members = self._graph.values[numbers[0]], len(numbers), self._where(numbers)
-        _, places, offsets = members
-        is_one = not (_differ(places) or _differ(self._graph.layout[numbers]))
-        is_given = places[0] < 0
-        whole = None if is_given or not is_one else (self._made[places[0]], offsets)
-        if not _differ(numbers) or (whole and not _differ(offsets)):
-            return Column(old.shape, 0.0, partial(self._value, int(numbers[0])), True, whole)
-        if is_one and (is_given or _step_of(offsets) is not None):
-            return Column(old.shape, 0.0, partial(self._taken, members), whole=whole)
-        cost = STEP + IRREGULAR * n * old.size if is_one else self._cost_of_parts(places, old.size)
-        if old.dtype == BOOL:  # by way of numbers
-            cost += 3 * STEP + 2 * ELEMENT * n
-        make = self._taken if is_one else self._assembled
-        return Column(old.shape, cost, partial(make, members), whole=whole)
-
-    def _cost_of_parts(self, places: np.ndarray, size: int) -> float:
-        counts = np.bincount(places + 1)
-        alone = NUMBER_PART if size == 1 else PART + ELEMENT * size
-        costs = np.where(counts > 1, PART + 2 * IRREGULAR * size * counts, alone * counts)
-        return float(costs.sum())
-
-    def _taken(self, members: Members) -> Value:
-        """Constants, or parts of one value, with a leading axis: as a view if they lie at equal
-        distances.
-        """
-        numbers, places, offsets = members
-        like, place, step = self._graph.values[numbers[0]], places[0], _step_of(offsets)
-        if place >= 0 and step is not None:
-            shape, strides = (len(offsets), *like.shape), (step, *like.strides)
-            return self._builder.part(self._made[place], shape, int(offsets[0]), strides)
-        of_constants, of_parts = numbers.tobytes(), (offsets.tobytes(), like.shape, like.strides)
-        key = (place, of_constants if place < 0 else of_parts)
-        if key not in self._known and place < 0:
-            rows = np.array([self._constant(i) for i in numbers.tolist()])
-            self._known[key] = self._builder.constant(rows)
-        elif key not in self._known:
-            size = like.dtype.itemsize
-            places = element_places(like.shape, like.strides, itemsize=size)
-            index = np.add.outer(offsets // size, places)
-            self._known[key] = self._builder.gather(self._made[place], index)
-        return self._known[key]
-
-    def _assembled(self, members: Members) -> Value:
-        """Values assembled with a leading axis, where later steps find them from now on."""
-        graph, made = self._graph, self._added(members, np.arange(len(members.numbers)))
-        values = [graph.values[i] for i in members.numbers.tolist()]
-        if values[0].dtype == BOOL:
-            made = self._builder.truth(made)
-        rows = np.array([i for i, v in enumerate(values) if not (v.is_view or v.is_constant)], int)
-        self._settle_rows(graph.base[members.numbers[rows]], made, rows)
-        return made
-
-    def _added(self, members: Members, rows: np.ndarray) -> Value:
-        """Zeros with old values added to rows."""
-        shape = (int(rows.max()) + 1, *self._graph.values[members.numbers[0]].shape)
-        first, *strides = contiguous_strides(shape)
-        layouts = self._graph.layout[members.numbers]
-        parts = [
-            self._part(rows[mine] * first, tuple(strides), members.at(mine))
-            for mine in _grouped(zip(members.places, layouts, strict=True)).values()
-        ]
-        return self._builder.assemble(shape, parts)
-
-    def _part(self, to: np.ndarray, strides: Shape, members: Members) -> Part:
-        """Values that lie in one base as one part of an assembled array; each is added at its byte
-        `to`.
-        """
-        shape = (len(to), *self._graph.values[members.numbers[0]].shape)
-        order = np.argsort(to, kind="stable")
-        step = _step_of(to[order])
-        place: Place
-        if step:
-            place = (int(to[order[0]]), (step, *strides))
-        else:
-            order = np.argsort(members.offsets, kind="stable")
-            place = np.add.outer(to[order] // 8, element_places(shape[1:], strides))
-        return place, shape, self._builder.number(self._taken(members.at(order)))
-
-    # --- batches ---
-
-    def _batch(self, step: Step, numbers: np.ndarray) -> Batch:
-        columns = [self._column(each) for each in numbers.T]
-        return Batch(self._builder, step, len(numbers), columns)
-
-    def _alike(self, batch: np.ndarray) -> None:
-        """Write steps of one kernel as one step, if that pays."""
-        graph, step = self._graph, self._graph.steps[batch[0]]
-        numbers = graph.read[graph.first[batch][:, None] + np.arange(len(step.operands))]
-        strays = _strays(self._where(numbers).places)
-        self._singles(batch[strays])
-        batch, numbers = batch[~strays], numbers[~strays]
-        order = self._order(numbers)
-        joined = self._batch(step, numbers[order])
-        # Steps that read the same become one step by themselves.
-        pays = not all(c.is_shared for c in joined.columns)
-        pays = pays and joined.cost() < joined.n * _alone(step)
-        made = step.kernel.batched(joined) if pays else None
-        if made is None:
-            self._singles(batch)
-        else:
-            self._settle_batch(batch[order], made)
-
-    def _order(self, numbers: np.ndarray) -> np.ndarray:
-        """The members in the order of the operand that differs most among them."""
-        best, most = np.arange(len(numbers)), 1
-        for column in numbers.T:
-            _, places, offsets = self._where(column)
-            order = np.lexsort((offsets, places))
-            steps = np.diff(places[order]) != 0, np.diff(offsets[order]) != 0
-            different = 1 + int(np.logical_or(*steps).sum())
-            if different > most:
-                best, most = order, different
-        return best
-
-    def _guards(self, batch: np.ndarray) -> None:
-        """Write guards as one, if that pays."""
-        step, n = self._graph.steps[batch[0]], len(batch)
-        column = self._column(self._graph.read[self._graph.first[batch]])
-        steps = 1 if step.operands[0].dtype == BOOL else 4
-        if column.cost + steps * (STEP + ELEMENT * n) <= n * NUMBER:
-            step.kernel.require(self._builder, column.make())
-        else:
-            self._singles(batch)
-
-    def _sums(self, batch: np.ndarray) -> None:
-        """Write sums as one, if that pays: with equally many terms as a sum of columns, others by
-        adding each term to its place.
-        """
-        graph, step, arity = self._graph, self._graph.steps[batch[0]], self._graph.arity[batch]
-        rows = np.repeat(np.arange(len(batch)), arity)
-        at = np.concatenate([np.arange(graph.first[i], graph.first[i + 1]) for i in batch])
-        members = self._where(graph.read[at])
-        numbers, places, offsets = members
-        alone = float((arity - 1).sum()) * _alone(step)
-        adding = STEP + self._cost_of_parts(places, step.results[0].size)
-        if not _differ(arity):
-            order = np.lexsort((offsets, places, graph.layout[numbers], self._tokens[at], rows))
-            numbers = numbers[order].reshape(len(batch), -1)
-            order = self._order(numbers)
-            joined = self._batch(step, numbers[order])
-            if joined.cost(len(joined.columns) - 1) < min(alone, adding):
-                total = self._builder.add_all([column.make() for column in joined.columns])
-                self._settle_batch(batch[order], total)
-                return
-        if adding < alone:
-            self._settle_batch(batch, self._added(members, rows))
-        else:
-            self._singles(batch)
-
-    # --- steps on their own ---
-
-    def _singles(self, batch: np.ndarray) -> None:
-        for i in np.sort(batch).tolist():
-            step, numbers = self._graph.steps[i], self._graph.operands(i)
-            made = self._of_many(step, numbers) if len(numbers) >= LEAST else None
-            if made is None:
-                operands = map(self._value, numbers.tolist())
-                self._settle(step.results, self._builder.apply(step.kernel, *operands))
-            else:
-                self._settle(step.results, [made])
-
-    def _of_many(self, step: Step, numbers: np.ndarray) -> Value | None:
-        """The result of a step with many operands, if it can be had from few values."""
-        if adds_up(step):
-            return self._sum_of(numbers)
-        base, given = step.kernel.parts(numbers.tolist())
-        return self._assembly(step, base, given) if given else None
-
-    def _sum_of(self, numbers: np.ndarray) -> Value:
-        """A sum of many terms: those that lie in one base are summed at once."""
-        members, values = self._where(numbers), self._graph.values
-        strides = [values[i].strides for i in numbers.tolist()]
-        terms = []
-        for (place, _), mine in _grouped(zip(members.places, strides, strict=True)).items():
-            if place < 0 or len(mine) < _FEW:
-                terms += [self._value(i) for i in numbers[mine].tolist()]
-            else:
-                mine = mine[np.argsort(members.offsets[mine], kind="stable")]
-                terms.append(self._builder.sum(self._taken(members.at(mine)), (0,)))
-        return self._builder.add_all(terms)
-
-    def _assembly(self, step: Step, base: int | None, given: Parts[int]) -> Value | None:
-        """An array of many parts: those that lie in one base become one part."""
-        (result,), graph, parts = step.results, self._graph, []
-        if result.dtype != FLOAT:
-            return None
-        groups: dict[tuple[int, int, Shape], list[int]] = {}
-        for i, (place, shape, number, index) in enumerate(given):
-            if index is not None or graph.values[number].shape != shape:
-                at = place if index is None else self._constant(index)
-                parts.append((at, shape, self._value(number)))
-            else:
-                key = self._place[graph.base[number]], graph.layout[number], place[1]
-                groups.setdefault(key, []).append(i)
-        for (_, _, strides), mine in groups.items():
-            to = np.array([given[i][0][0] for i in mine])
-            members = self._where(np.array([given[i][2] for i in mine]))
-            parts.append(self._part(to, strides, members))
-        whole = None if base is None else self._value(base)
-        return self._builder.assemble(result.shape, parts, whole)
+def _adds_up(step: Step) -> bool:
+    """Whether a step adds up values of its shape, in any order."""
+    return step.kernel in (SUM, ADD) and all(
+        v.shape == step.results[0].shape for v in step.operands
+    )
 
 
-def _alone(step: Step) -> float:
-    """What a step costs if it is not batched."""
-    shapes = [v.shape for v in (*step.operands, *step.results)]
-    return NUMBER if not any(shapes) else STEP + ELEMENT * max(map(math.prod, shapes))
+def _is_batchable(step: Step) -> bool:
+    return step.kernel.is_guard or (
+        step.kernel.is_batchable
+        and len(step.results) == 1
+        and step.results[0].dtype in (FLOAT, BOOL)
+        and all(v.size for v in (*step.operands, *step.results))
+    )
 
 
-def _step_of(offsets: np.ndarray) -> int | None:
-    """The distance of numbers that are at equal distances; that of one is that of doubles."""
-    if len(offsets) == 1:
-        return 8
-    step = int(offsets[1] - offsets[0])
-    return step if (np.diff(offsets) == step).all() else None
+def _agenda(steps: Sequence[Step], roles: Sequence[int]) -> Iterator[list[Step]]:
+    """Steps of one role, the results of earlier ones known. Steps that are not pure keep their
+    order; guards may change places with guards.
+    """
+    made = {id(v): i for i, step in enumerate(steps) for v in step.results}
+    readers: list[list[int]] = [[] for _ in steps]
+    waits, depths, barrier = [0] * len(steps), [0] * len(steps), list[int]()
+    for i, step in enumerate(steps):
+        needs = {made[id(v.base)] for v in step.operands if id(v.base) in made}
+        if not (step.kernel.is_pure or step.kernel.is_guard):
+            needs.update(barrier)
+            barrier = [i]
+        elif step.kernel.is_guard:
+            barrier.append(i)
+        waits[i], depths[i] = len(needs), max((depths[j] + 1 for j in needs), default=0)
+        for j in needs:
+            readers[j].append(i)
+    # Steps that no other is like go first: others may wait for them.
+    counts = np.bincount(roles)
+    average = np.where(counts > 1, np.bincount(roles, depths) / np.maximum(counts, 1), -1.0)
+    ready: dict[int, list[int]] = {}
+    heap: list[tuple[float, int]] = []
+
+    def enter(i: int) -> None:
+        if roles[i] not in ready:
+            heappush(heap, (float(average[roles[i]]), roles[i]))
+        ready.setdefault(roles[i], []).append(i)
+
+    for i in range(len(steps)):
+        if not waits[i]:
+            enter(i)
+    while heap:
+        batch = sorted(ready.pop(heappop(heap)[1]))
+        yield [steps[i] for i in batch]
+        for i in batch:
+            for j in readers[i]:
+                waits[j] -= 1
+                if not waits[j]:
+                    enter(j)
 
 
-def _differ(numbers: np.ndarray) -> bool:
-    """Whether some of them are not equal."""
-    return bool((numbers != numbers[:1]).any())
-
-
-def _grouped(keys: Iterable[K]) -> dict[K, np.ndarray]:
+def _grouped(keys: Iterable[K]) -> dict[K, list[int]]:
     """The places of equal keys."""
     groups: dict[K, list[int]] = {}
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)
-    return {key: np.array(group) for key, group in groups.items()}
+    return groups
 
 
-def _strays(places: np.ndarray) -> np.ndarray:
-    """The few members that read another base than all others."""
-    most = [np.bincount(column + 1).argmax() - 1 for column in places.T]
-    elsewhere = places != most
-    few = elsewhere.sum(0) <= min(_STRAYS, len(places) // LEAST)
-    return (elsewhere & few).any(1)  # type: ignore[no-any-return]
+def _where(x: Value) -> Hashable:
+    """The same for values that lie in one base as rows may."""
+    return (0 if x.base.is_constant else id(x.base), x.shape, x.strides, x.dtype)
+
+
+def _rows(to: Sequence[int], strides: Shape, shape: Shape, itemsize: int = 8) -> np.ndarray:
+    """The places of the elements of values on top of each other, each at its byte."""
+    places = element_places(shape, strides, itemsize=itemsize)
+    return np.asarray(np.add.outer(np.array(to) // itemsize, places))
+
+
+class _Batching(Rewriter):
+    """Writes a program again.
+
+    Attributes
+    ----------
+    roles : list of int
+        Of each step; steps of one role may be one.
+    """
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        # Constants and gathers by what they are made of, so that equal steps are one.
+        self._known: dict[Hashable, Value] = {}
+        self._role = dict.fromkeys(map(id, program.arguments), 0)
+        for _ in range(_ROUNDS + 1):
+            known: dict[Hashable, int] = {}
+            self.roles = [
+                known.setdefault(self._key(i, step), len(known) + 1)
+                for i, step in enumerate(program.steps)
+            ]
+            for step, role in zip(program.steps, self.roles, strict=True):
+                seen = role if _is_batchable(step) else -2
+                self._role.update((id(v), seen) for v in step.results)
+
+    def _key(self, i: int, step: Step) -> Hashable:
+        if not _is_batchable(step):
+            return i
+        if _adds_up(step):
+            seen = [self._role.get(id(v.base), -1) for v in step.operands]
+            return SUM, step.results[0].shape, *sorted(seen)
+        layouts = [
+            (v.shape, v.dtype.char, *(() if v.base.is_constant else v.strides), v.base.is_constant)
+            for v in step.operands
+        ]
+        return step.kernel, *layouts, *(self._role.get(id(v.base), -1) for v in step.operands)
+
+    def join(self, batch: Sequence[Step]) -> bool:
+        """Write steps as one; False if that does not pay."""
+        step, n, builder = batch[0], len(batch), self.builder
+        members = [each.operands for each in batch]
+        if is_sum := _adds_up(step):
+            members = [tuple(sorted(each, key=self._order)) for each in members]
+        columns, scattered = [], 0
+        for olds in zip(*members, strict=True):
+            column, pieces = self._column(olds)
+            scattered += pieces - 1
+            columns.append(column)
+        # Steps that read the same become one step by themselves.
+        if scattered > n or all(column.is_shared for column in columns):
+            return False
+        if step.kernel.is_guard:
+            step.kernel.require(builder, columns[0].make())
+            return True
+        joined = Batch(builder, step, n, columns)
+        made = builder.add_all(joined.operands()) if is_sum else step.kernel.batched(joined)
+        if made is not None:
+            self._replace_by_rows([each.results[0] for each in batch], made)
+        return made is not None
+
+    def _order(self, v: Value) -> tuple[int, int]:
+        return self._role.get(id(v.base), -1), v.offset
+
+    def _replace_by_rows(self, old: Sequence[Value], new: Value) -> None:
+        shape = old[0].shape
+        x = self.builder.contiguous(self.builder.broadcast(new, (len(old), *shape)))
+        rows = (
+            self.builder.part(x, shape, i * x.strides[0], x.strides[1:]) for i in range(len(old))
+        )
+        self.replace(old, rows)
+
+    def _column(self, old: Sequence[Value]) -> tuple[Column, int]:
+        """What members read in one place, and of how many pieces it is made."""
+        values = [*map(self.value, old)]
+        first, groups = values[0], _grouped(map(_where, values))
+        whole = None
+        if len(groups) == 1 and not first.base.is_constant:
+            whole = first.base, np.array([x.offset for x in values])
+        if all(x is first for x in values):
+            return Column(first.shape, lambda: first, True, whole), 1
+        if len(groups) == 1:
+            return Column(first.shape, lambda: self._taken(values), False, whole), 1
+        return Column(first.shape, lambda: self._assembled(old, values, groups)), len(groups)
+
+    def _taken(self, values: Sequence[Value]) -> Value:
+        """Constants, or parts of one value, with a leading axis."""
+        first, builder = values[0], self.builder
+        key = tuple(map(id, values))
+        if key not in self._known:
+            if first.base.is_constant:
+                rows = np.array([x.array_in(x.base.data) for x in values])
+                self._known[key] = builder.constant(rows)
+            else:
+                to, size = [x.offset for x in values], int(first.dtype.itemsize)
+                places = _rows(to, first.strides, first.shape, size)
+                self._known[key] = builder.gather(first.base, places)
+        return self._known[key]
+
+    def _assembled(
+        self, old: Sequence[Value], values: Sequence[Value], groups: dict[Hashable, list[int]]
+    ) -> Value:
+        """Values assembled with a leading axis, where later steps find them from now on."""
+        builder, shape = self.builder, (len(values), *values[0].shape)
+        whole = Value(shape)
+        parts = []
+        for mine in groups.values():
+            x = builder.number(self._taken([values[i] for i in mine]))
+            to = [i * whole.strides[0] for i in mine]
+            parts.append((_rows(to, whole.strides[1:], shape[1:]), x.shape, x))
+        made = builder.assemble(shape, parts)
+        made = builder.truth(made) if values[0].dtype == BOOL else made
+        for i, v in enumerate(old):
+            if not (v.is_view or v.is_constant):
+                self.replace([v], [builder.part(made, v.shape, i * made.strides[0], v.strides)])
+        return made
+
+    # --- steps on their own ---
+
+    def keep(self, step: Step) -> None:
+        made = None
+        if len(step.operands) >= LEAST:
+            made = self._sum(step) if _adds_up(step) else self._assembly(step)
+        if made is None:
+            super().keep(step)
+        else:
+            self.replace(step.results, [made])
+
+    def _sum(self, step: Step) -> Value:
+        """A sum of many terms: those that lie in one base are summed at once."""
+        values, terms = [*map(self.value, step.operands)], list[Value]()
+        for mine in _grouped(map(_where, values)).values():
+            group = sorted((values[i] for i in mine), key=lambda x: x.offset)
+            is_few = len(group) < _FEW or group[0].base.is_constant
+            terms += group if is_few else [self.builder.sum(self._taken(group), (0,))]
+        return self.builder.add_all(terms)
+
+    def _assembly(self, step: Step) -> Value | None:
+        """An array of many parts: those that lie in one base become one part."""
+        (base, given), parts = step.kernel.parts([*map(self.value, step.operands)]), []
+        if not given or step.results[0].dtype != FLOAT:
+            return None
+        given = sorted(given, key=lambda part: 0 if part[0] is None else part[0][0])
+        groups = _grouped(
+            i if index is not None or x.shape != shape else (_where(x), place[1])
+            for i, (place, shape, x, index) in enumerate(given)
+        )
+        for key, mine in groups.items():
+            place, shape, x, index = given[mine[0]]
+            if isinstance(key, int):
+                parts.append((place if index is None else index.data, shape, x))
+            else:
+                rows = self.builder.number(self._taken([given[i][2] for i in mine]))
+                to = [given[i][0][0] for i in mine]
+                parts.append((_rows(to, place[1], shape), rows.shape, rows))
+        return self.builder.assemble(step.results[0].shape, parts, base)

@@ -10,11 +10,11 @@ in all trips are run once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from graphlib import TopologicalSorter
 from itertools import compress
+from operator import or_
 
 import numpy as np
 
@@ -31,11 +31,10 @@ from varmat.programs.ir.program import (
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes.batching import Batch, Column
 from varmat.programs.passes.dead_steps import without_dead_steps
-from varmat.programs.passes.rewriter import Rewriter, part_like
-from varmat.programs.passes.schedule import strong_components
+from varmat.programs.passes.rewriter import Rewriter
 
 # Trips from which steps on arrays are worth it.
-LONG = 32
+LONG = 16
 # Elements of a value in one trip, at most: larger arrays gain little and take memory for each trip.
 SMALL = 16
 # The node of what stays in the loop.
@@ -49,10 +48,10 @@ def fissioned(program: Program) -> Program:
     rewriter = Rewriter(program)
     read = read_values(program.steps, program.outputs)
     for step in program.steps:
-        if isinstance(step.kernel, Loop) and _is_long(step):
+        if (loop := step.kernel.as_loop) and _is_long(step):
             used = [id(v) in read for v in step.results]
             operands = [*map(rewriter.value, step.operands)]
-            parts = _Fission(rewriter.builder, step.kernel, operands, used)
+            parts = _Fission(rewriter.builder, loop, operands, used)
             rewriter.replace(compress(step.results, used), parts.results)
         else:
             rewriter.keep(step)
@@ -60,8 +59,8 @@ def fissioned(program: Program) -> Program:
 
 
 def _is_long(step: Step) -> bool:
-    kernel = step.kernel
-    return isinstance(kernel, Loop) and not kernel.ends and kernel.trips >= LONG
+    loop = step.kernel.as_loop
+    return loop is not None and not loop.ends and loop.trips >= LONG
 
 
 class _Fission:
@@ -132,25 +131,16 @@ class _Fission:
         """Nodes on cycles, steps that cannot work on arrays, and every node that is needed by one
         of these and needs another.
         """
-        components = strong_components(self.needs)
-        sizes = Counter(components)
-        nodes = range(len(self.needs))
-        core = {i for i in nodes if sizes[components[i]] > 1 or i in self.needs[i]}
-        core.difference_update({*range(self.loop.carried)} - {*self.carried})
+        reach = _closed(self.needs)
+        core = {i for i, each in enumerate(reach) if each >> i & 1}
         for node, step in enumerate(self.steps, self.loop.carried):
             if not _is_free(step) or any(id(v.base) in self.varying for v in step.operands):
                 self.varying.update(map(id, step.results))
                 if not (_is_free(step) and self._is_liftable(step)):
                     core.add(node)
-        order = sorted(nodes, key=components.__getitem__)
-        after, before = {*core}, {*core}
-        for node in order:
-            if not after.isdisjoint(self.needs[node]):
-                after.add(node)
-        for node in reversed(order):
-            if node in before:
-                before.update(self.needs[node])
-        return after & before
+        of_core = sum(1 << i for i in core)
+        before = reduce(or_, (reach[i] for i in core), of_core)
+        return {i for i, each in enumerate(reach) if (each | 1 << i) & of_core and before >> i & 1}
 
     def _is_liftable(self, step: Step) -> bool:
         """Whether a step can work on arrays of all trips."""
@@ -214,7 +204,7 @@ class _Fission:
         """A value that is the same in all trips."""
         if v.base.is_constant:
             return self.builder.constant(v.data) if v.is_constant else v
-        return part_like(self.builder, v, self.known[id(v.base)])
+        return self.builder.part_like(v, self.known[id(v.base)])
 
     def _all(self, v: Value) -> Value:
         """The values of all trips."""
@@ -223,11 +213,11 @@ class _Fission:
             return self.builder.broadcast(self._same(v), whole)
         row = v.base.size * v.base.dtype.itemsize
         each = v.base.view(whole, v.offset, (row, *v.strides)) if v.is_view else v
-        return part_like(self.builder, each, self.known[id(v.base)])
+        return self.builder.part_like(each, self.known[id(v.base)])
 
     def _column(self, v: Value) -> Column:
         varies = id(v.base) in self.varying
-        return Column(v.shape, 0.0, partial(self._all if varies else self._same, v), not varies)
+        return Column(v.shape, partial(self._all if varies else self._same, v), not varies)
 
     def _lift(self, step: Step) -> None:
         builder, kernel = self.builder, step.kernel
@@ -284,6 +274,18 @@ class _Fission:
             trips = builder.constant(float(self.loop.trips))
             return builder.ufunc(np.multiply, trips, self._same(v))
         return builder.sum(self._all(v), (0,))
+
+
+def _closed(needs: Sequence[Iterable[int]]) -> list[int]:
+    """The nodes that each node needs, directly or not, as the bits of a number."""
+    reach, changes = [sum(1 << j for j in {*each}) for each in needs], True
+    while changes:
+        changes = False
+        for i, each in enumerate(needs):
+            more = reduce(or_, (reach[j] for j in each), reach[i])
+            changes |= more != reach[i]
+            reach[i] = more
+    return reach
 
 
 def _is_free(step: Step) -> bool:

@@ -8,16 +8,6 @@ from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Program, Step, Value
 
 
-def part_like(builder: Builder, old: Value, base: Value) -> Value:
-    """What stands for an old value, where another value stands for its base."""
-    if not old.is_view:
-        return base
-    whole = builder.contiguous(base)
-    if whole.is_constant:
-        return builder.constant(old.array_in(whole.data))
-    return builder.part(whole, old.shape, old.offset, old.strides)
-
-
 class Rewriter:
     """Writes a program anew. A step is kept as it is unless something that it reads was replaced.
 
@@ -45,7 +35,7 @@ class Rewriter:
         """The value that stands for an old one; views are taken of what stands for their base."""
         new, base = self._new.get(id(old)), self._new.get(id(old.base))
         if new is None and base is not None:
-            new = self._new[id(old)] = part_like(self.builder, old, base)
+            new = self._new[id(old)] = self.builder.part_like(old, base)
         return old if new is None else new
 
     def keep(self, step: Step) -> None:

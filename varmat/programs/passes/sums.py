@@ -1,4 +1,4 @@
-"""Sums of sums as one sum: the terms of a density that is accumulated, contributions to one place.
+"""Sums of sums as one sum, as the terms of a density that is accumulated.
 
 A term that is itself a sum, and that only one sum reads, is replaced by its own terms. Constants
 are added up, and a term that occurs several times is multiplied. A sum with negative terms becomes
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from varmat.programs.build.arithmetic import ADD, SUBTRACT
-from varmat.programs.ir.program import FLOAT, Program, Shape, Step, Value, read_values
+from varmat.programs.ir.program import FLOAT, Program, Step, Value, read_values
 from varmat.programs.kernels.reductions import SUM
 from varmat.programs.passes.rewriter import Rewriter
 
@@ -25,11 +25,8 @@ Term = tuple[Value, bool]
 
 
 def flattened(program: Program) -> Program:
-    """Replace sums that only another sum reads by their terms, and add up what comes to one
-    place.
-    """
+    """Replace sums that only another sum reads by their terms."""
     reads = read_values(program.steps, program.outputs)
-    repeated = {id(step): groups for step in program.steps if (groups := _repeated(step))}
     long = _accumulations(program, reads)
     absorbed = {
         id(v)
@@ -37,9 +34,7 @@ def flattened(program: Program) -> Program:
         for v, _ in _terms(step)
         if _is_inner(v, step, reads) and _is_absorbed(v, step.results[0], long)
     }
-    parts = (v for groups in repeated.values() for group in groups.values() for v in group)
-    absorbed.update(id(v) for v in parts if is_sum(v) and reads[id(v)] == 1)
-    return _Flattening(program, absorbed, repeated).program() if absorbed or repeated else program
+    return _Flattening(program, absorbed).program() if absorbed else program
 
 
 def is_sum(v: Value) -> bool:
@@ -84,28 +79,12 @@ def _accumulations(program: Program, reads: Counter[int]) -> set[int]:
     return long
 
 
-def _repeated(step: Step) -> dict[tuple[object, Shape], list[Value]]:
-    """The parts of an assembled array that come to the same place, several to each, by place and
-    shape.
-    """
-    groups: dict[tuple[object, Shape], list[Value]] = {}
-    for place, shape, part, _ in step.kernel.parts(step.operands)[1]:
-        if place is not None and part.shape == shape:
-            groups.setdefault((place, shape), []).append(part)
-    return {key: group for key, group in groups.items() if len(group) > 1}
-
-
 class _Flattening(Rewriter):
     """Writes the sums anew."""
 
-    def __init__(
-        self,
-        program: Program,
-        absorbed: set[int],
-        repeated: dict[int, dict[tuple[object, Shape], list[Value]]],
-    ) -> None:
+    def __init__(self, program: Program, absorbed: set[int]) -> None:
         super().__init__(program)
-        self._absorbed, self._repeated = absorbed, repeated
+        self._absorbed = absorbed
 
     def program(self) -> Program:
         for step in self.old.steps:
@@ -115,8 +94,6 @@ class _Flattening(Rewriter):
             if any(id(v) in self._absorbed for v, _ in terms):
                 total = self.builder.broadcast(self._sum(terms), step.results[0].shape)
                 self.replace(step.results, [total])
-            elif id(step) in self._repeated:
-                self.replace(step.results, [self._assembled(step)])
             else:
                 self.keep(step)
         return super().program()
@@ -155,19 +132,3 @@ class _Flattening(Rewriter):
                 stack += [(x, is_negative ^ sign) for x, sign in _terms(v.step)][::-1]  # type: ignore[arg-type]
             else:
                 yield v, is_negative
-
-    def _assembled(self, step: Step) -> Value:
-        """An array of parts with what comes to one place added up beforehand."""
-        base, given = step.kernel.parts(step.operands)
-        groups, parts = self._repeated[id(step)], []
-        summed: set[object] = set()
-        for place, shape, part, index in given:
-            group = groups.get((place, shape), []) if part.shape == shape else []
-            if index is not None:
-                parts.append((index.data, shape, self.value(part)))
-            elif not group or (place, shape) not in summed:
-                total = self._sum((v, False) for v in group) if group else self.value(part)
-                parts.append((place, shape, self.builder.broadcast(total, shape)))
-                summed.add((place, shape) if group else None)
-        whole = None if base is None else self.value(base)
-        return self.builder.assemble(step.results[0].shape, parts, whole)

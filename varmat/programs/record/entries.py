@@ -21,7 +21,7 @@ from varmat.core.tape import Rule
 from varmat.core.variables import Outputs
 from varmat.plain_arrays import unbroadcast
 from varmat.programs.build.expressions import apply_row, plain_or_symbol
-from varmat.programs.build.symbol import Symbol, UntraceableError, lift
+from varmat.programs.build.symbol import Symbol, UntraceableError, is_refusal, lift
 from varmat.programs.ir.program import FLOAT, OBJECT, Shape, Value
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.places import Layout, collected, taken
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results
     from varmat.programs.ir.program import Array
     from varmat.typing import Adjoint, Function, Index, Operand, Settings
-# What a function that cannot be traced raises when it meets symbols.
-_UNTRACED = (
-    UntraceableError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-    NotImplementedError,
-)
 # What makes the tuples of several results; None for operations with a single one.
 Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
@@ -193,8 +184,9 @@ class Call:
             try:
                 self.results = self._traced_values()
                 return self.results
-            except _UNTRACED:
-                pass
+            except (UntraceableError, ValueError) as error:
+                if not is_refusal(error):
+                    raise
         self.results, self.token = self._called_values()
         return self.results
 
@@ -244,8 +236,9 @@ class Call:
         if self.token is None:
             try:
                 return self._traced_contributions(given, places)
-            except _UNTRACED:
-                pass
+            except (UntraceableError, ValueError) as error:
+                if not is_refusal(error):
+                    raise
         known = [g for g in given if g is not None]
         has = [g is not None for g in given]
         tail = [] if self.token is None else [self.token]

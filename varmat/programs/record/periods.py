@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from varmat.programs.record.tape_programs import Operands
     from varmat.typing import Entry, Operand
 
-# Repetitions from which a stretch becomes a loop.
-LEAST = 32
+# Repetitions from which a stretch becomes a loop, and one that is a recurrence.
+LEAST, LONG = 16, 32
 # Entries with more operands are in no loop.
 _MOST_OPERANDS = 16
 # Periods that are tried for a range of entries, and the distances that tell entries apart when
@@ -35,6 +35,9 @@ _MOST_OPERANDS = 16
 _TRIED, _NEAR = 12, 64
 _NUMBERS = frozenset({float, int, np.float64})
 _NOTHING: tuple[tuple[()], None] = (), None
+# Producers of variables from elsewhere: this number and lower ones, which are at no distance that
+# entries may have.
+OUTSIDE = -(1 << 40)
 # Producers of what is no variable.
 PLAIN = np.iinfo(np.int64).min
 
@@ -165,7 +168,7 @@ class Periods:
             if kind is Var and not self.item:
                 made_by = self._made_by.get(id(each))
                 if made_by is None:
-                    made_by = self._made_by[id(each)] = -1 - len(self._made_by)
+                    made_by = self._made_by[id(each)] = OUTSIDE - len(self._made_by)
                 self._read.append((i, j, made_by, place))
                 key.append(())
             elif kind in VARIABLES:
@@ -203,7 +206,7 @@ class Periods:
             part = self._token((known, place)) if place else known
         made_by = self._made_by.get(id(root))
         if made_by is None:
-            made_by = self._made_by[id(root)] = -1 - len(self._made_by)
+            made_by = self._made_by[id(root)] = OUTSIDE - len(self._made_by)
         self._read.append((i, j, made_by, part))
         return (x.shape, self.item.get(id(root))) if x.shape or self.item else ()
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.programs.build.builder import Builder, place_at
 from varmat.programs.ir.program import Shape, Value
 from varmat.programs.kernels.places import kept_kernel
 from varmat.programs.record.tape_programs import Node
 
 if TYPE_CHECKING:
-    from varmat.programs.build.builder import Builder
-    from varmat.programs.ir.program import Part, Place
+    from varmat.programs.ir.program import Part
     from varmat.programs.record.tape_programs import TapeProgram
     from varmat.typing import Operand
 
@@ -23,41 +23,14 @@ Contribute = Callable[[Value], object]
 Layout = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
-def place_at(places: np.ndarray) -> Place:
-    """Places as the offset and strides of a view, in bytes, if they are regular."""
-    if not places.ndim:
-        return 8 * int(places), ()
-    if not places.size:
-        return places
-    first = int(places.flat[0])
-    strides = [
-        int(places.take(1, axis).flat[0]) - first if n > 1 else 0
-        for axis, n in enumerate(places.shape)
-    ]
-    regular = np.array(first)
-    for n, stride in zip(places.shape, strides, strict=True):
-        regular = regular[..., None] + stride * np.arange(n)
-    if np.array_equal(places, regular):
-        return 8 * first, tuple(8 * stride for stride in strides)
-    return np.ascontiguousarray(places, np.int64)
-
-
-def part_at(builder: Builder, x: Value, place: Place, shape: Shape) -> Value:
-    """The elements of a value at a place."""
-    if isinstance(place, np.ndarray):
-        return builder.gather(x, place)
-    return builder.part(builder.contiguous(x), shape, *place)
-
-
 def taken(program: TapeProgram, node: Node, places: np.ndarray) -> tuple[Value, Contribute | None]:
     """Elements of a node, and what takes a contribution to their adjoint; None for data."""
     if node.value.is_constant:
         return program.builder.constant(
             np.asarray(node.value.data, float).reshape(-1)[places]
         ), None
-    place, shape = place_at(places), places.shape
-    value = part_at(program.builder, node.value, place, shape)
-    return value, lambda g: node.parts.append((place, shape, g))
+    place, value = place_at(places), program.builder.gather(node.value, places)
+    return value, lambda g: node.parts.append((place, places.shape, g))
 
 
 class _Piece:
@@ -77,7 +50,7 @@ class _Piece:
     def contribute(self, builder: Builder, g: Value, *, is_kept: bool) -> None:
         """Hand on the part of an adjoint. A copy is kept where the next step may write over it."""
         if self._contribute is not None:
-            c = part_at(builder, g, self.place, self.targets.shape)
+            c = builder.gather(g, self.targets)
             self._contribute(builder.call(kept_kernel(c.shape), c) if is_kept else c)
 
 

@@ -5,8 +5,9 @@ trips are carried; data and parts of variables that differ from trip to trip are
 else from outside is shared. The adjoint is a loop backwards, whose body repeats the trip, from the
 carried values that the forward loop stacks, and then runs its reverse pass.
 
-A stretch in which nothing is carried but sums is no recurrence. It is written step by step, because
-batches of arrays are faster than a loop.
+A stretch in which nothing is carried but sums is no recurrence. It becomes a loop too, which
+`varmat.programs.passes.fission` turns into steps on arrays. Short recurrences are written step by
+step.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ from varmat.core.variables import VARIABLES, Outputs, View
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.ir.program import Step, Value
 from varmat.programs.kernels.loop import Loop
-from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.assignments import rerooted, root_of, stand_in
 from varmat.programs.record.loop_bodies import Body, Rows
-from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch
+from varmat.programs.record.periods import LEAST, LONG, PLAIN, Periods, Stretch
 from varmat.programs.record.places import collected
 from varmat.programs.record.tape_programs import Node, TapeProgram, operands_of
 
@@ -248,7 +248,7 @@ class Recurrence:
             return False
         self.sums = [slot[:2] for slot in self.slots if self._is_sum(slot)]
         self.carried = [slot for slot in self.slots if slot[:2] not in self.sums]
-        if not self.carried:
+        if self.carried and self.stretch.trips < LONG:
             return False
         outer = self.outer
         for k in sorted(self.hoisted):
@@ -277,13 +277,11 @@ class Recurrence:
         self.body, self.extra = Body(self.stretch.trips), dict[Slot, Value]()
         self.arguments = {slot: self._carried_argument(self.body, slot) for slot in self.carried}
         self._enter(self.body, self.arguments)
-        is_possible = not any(
-            isinstance(step.kernel, PythonCall) for step in self.body.written.builder.steps
-        )
-        if is_possible and self.body.fold():
-            self._write_forward()
-            return True
-        return False
+        kernels = (step.kernel for step in self.body.written.builder.steps)
+        if not all(kernel.is_native or kernel.is_batchable for kernel in kernels):
+            return False
+        self._write_forward()
+        return True
 
     def _carried_argument(self, body: Body, slot: Slot) -> Value:
         body.carried.append(body.written.builder.argument(self.slots[slot]))
@@ -303,6 +301,8 @@ class Recurrence:
         for key, (shape, rows) in self.rows.items():
             values[key] = builder.argument(shape)
             body.rows.append((values[key], rows))
+            if rows.value.is_constant:
+                written.data[id(values[key])] = rows.value
         for key, node in self.shared.items():
             values[key] = builder.argument(node.shape)
             body.shared.append((values[key], node.value))
@@ -427,7 +427,6 @@ class Recurrence:
         rows = adjoints(key for key, (_, rows) in self.rows.items() if rows.contribute)
         shared = adjoints(key for key, node in self.shared.items() if not node.value.is_constant)
         outputs = [carried.get(slot, written.full(zero, self.slots[slot])) for slot in self.carried]
-        body.fold()
         loop, given = body.loop(
             [*outputs, *rows.values(), *shared.values()], len(rows), backwards=True
         )

@@ -9,7 +9,6 @@ beside the rule. Elementwise and structured operations are traced.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter, methodcaller
@@ -26,6 +25,7 @@ from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.program import (
     FLOAT,
     Part,
+    Place,
     Program,
     RecordingError,
     Shape,
@@ -160,6 +160,8 @@ class TapeProgram:
         self._places: dict[Node, np.ndarray] = {}
         # Id of plain data -> the argument of the body of a loop that stands for it.
         self.given: dict[int, Value] = {}
+        # Id of such an argument -> the data of all trips.
+        self.data: dict[int, Value] = {}
         # Entries with variables of their own, which `_nodes` knows by id.
         self._held: list[Entry] = []
         self.loops: list[Recurrence] = []
@@ -277,30 +279,28 @@ class TapeProgram:
         builder = self.builder
         if rest is not None and is_number(rest, 0.0):
             rest = None
-        if rest is None and len(node.parts) == 1:
-            (place, shape, part) = node.parts[0]
-            if not isinstance(place, np.ndarray) and is_partition(node.shape, [(place, shape)]):
+        parts: list[Part] = []
+        # What comes to one place is added up beforehand.
+        groups: dict[tuple[Place, Shape], list[Value]] = {}
+        for place, shape, part in node.parts:
+            if isinstance(place, np.ndarray):
+                parts.append((place, shape, part))
+            else:
+                groups.setdefault((place, shape), []).append(part)
+        for (place, shape), found in groups.items():
+            part, strides = builder.add_all(found), place[1]
+            if (
+                rest is None
+                and len(groups) == 1
+                and not parts
+                and (is_partition(node.shape, [(place, shape)]) and min(strides, default=1) > 0)
+            ):  # all of the array, in some order
                 if not part.shape:
                     return part
-                lines = [s for s, n in zip(place[1], shape, strict=True) if n > 1]
-                # the whole in another shape
-                if lines == [s for s, n in zip(_strides(shape), shape, strict=True) if n > 1]:
-                    return builder.reshaped(builder.full(part, shape), node.shape)
-                # transposed
-                if sorted(place[1]) == sorted(_strides(node.shape)) and len(shape) == len(
-                    node.shape
-                ):
-                    order = [place[1].index(stride) for stride in _strides(node.shape)]
-                    if sorted(order) == list(range(len(order))):
-                        return builder.transposed(builder.broadcast(part, shape), order)
-        parts = [
-            (
-                place,
-                shape,
-                builder.broadcast(part, shape) if not isinstance(place, np.ndarray) else part,
-            )
-            for place, shape, part in node.parts
-        ]
+                order = sorted(range(len(shape)), key=lambda i: -strides[i])
+                whole = builder.transposed(builder.broadcast(part, shape), order)
+                return builder.reshaped(whole, node.shape)
+            parts.append((place, shape, builder.broadcast(part, shape)))
         return builder.assemble(node.shape, parts, rest)
 
     def full(self, x: Value, shape: Shape) -> Value:
@@ -366,21 +366,10 @@ class TapeProgram:
             loop.guard_finite()
 
 
-def _strides(shape: Shape) -> Shape:
-    return (
-        np.empty(shape).strides
-        if 0 in shape
-        else tuple(8 * math.prod(shape[i + 1 :]) for i in range(len(shape)))
-    )
-
-
 def place_of(shape: Shape, how: Linear) -> tuple[int, Shape]:
     """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
-    whole = np.empty(shape)
-    part = how(whole)
-    if not part.size:
-        return 0, part.strides
-    return part.__array_interface__["data"][0] - whole.__array_interface__["data"][0], part.strides
+    part = Builder().view(Value(shape), how)
+    return part.offset, part.strides
 
 
 def program_of(

@@ -156,8 +156,6 @@ class Graph:
 
     def apply(self, op: str, *x: Node) -> Node:
         """A function of nodes; those that are composed share what they have in common."""
-        if op == "divide" and x[0].loops and not x[1].loops:
-            return self.make("multiply", x[0], self._reciprocal(x[1]))
         if op == "square":
             return self.make("multiply", x[0], x[0])
         if op == "positive":
@@ -187,24 +185,6 @@ class Graph:
 
     def truth(self, x: Node) -> Node:
         return x if x.truth else self.make("not_equal", x, self.number(0.0))
-
-    def _reciprocal(self, x: Node) -> Node:
-        """One over a number by which a vector is divided. The run ends where it loses digits."""
-        if x.op == "constant" and (x.data == 0.0 or 1e-300 < abs(x.data) < 1e300):
-            with np.errstate(all="ignore"):
-                return self.number(np.divide(1.0, x.data))
-        size, known = self.make("absolute", x), len(self.made)
-        one = self.make("divide", self.number(1.0), x)
-        if len(self.made) > known:
-            both, either = partial(self.make, "logical_and"), partial(self.make, "logical_or")
-            inside = both(
-                self.make("less", size, self.number(2.0**1022)),
-                self.make("greater", size, self.number(2.0**-1022)),
-            )
-            for special in (0.0, math.inf):
-                inside = either(inside, self.make("equal", size, self.number(special)))
-            self.require(either(inside, self.make("isnan", x)))
-        return one
 
     def nodes(self, value: Value, axes: tuple[int, ...] | None = None) -> Nodes:
         """The nodes of a value; with axes those along them."""

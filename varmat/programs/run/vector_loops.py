@@ -118,7 +118,7 @@ class Nest:
         else:
 
             def turn(i: ir.Value, x: list[ir.Value]) -> list[ir.Value]:
-                here = self._computed(k, made, [*index, i], code.one)
+                (here,) = self._computed(k, made, [[*index, i]], code.one)
                 return self._level(k + 1, here, [*index, i], x)
 
             done = code.over(self.lengths[k], start, turn)
@@ -127,16 +127,20 @@ class Nest:
         return done[: len(carried)]
 
     def _computed(
-        self, k: int, made: dict[int, ir.Value], index: list[ir.Value], lane: Functions
-    ) -> dict[int, ir.Value]:
-        """All values in the body of a loop."""
-        made = dict(made)
+        self, k: int, given: dict[int, ir.Value], turns: list[list[ir.Value]], lane: Functions
+    ) -> list[dict[int, ir.Value]]:
+        """All values in the body of a loop, of several turns side by side: a processor looks ahead
+        some 200 instructions, and would not find a second exponential behind the first one's
+        logarithm.
+        """
+        made = [dict(given) for _ in turns]
         for node, now in self._order[k]:
-            made[id(node)] = (
-                self._read(now, index, lane)
-                if now.op in READS
-                else lane.apply(self.code.b, now.op, *(made[id(a)] for a in now.args))
-            )
+            for x, index in zip(made, turns, strict=True):
+                x[id(node)] = (
+                    self._read(now, index, lane)
+                    if now.op in READS
+                    else lane.apply(self.code.b, now.op, *(x[id(a)] for a in now.args))
+                )
         return made
 
     def _vectors(
@@ -145,17 +149,12 @@ class Nest:
         """The innermost loop."""
         code, n, width, count = self.code, self.n, self.width, len(firsts)
         weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order[-1])
-        copies = 4 if weight < 16 else 2 if weight < 60 else 1
+        copies = 4 if weight < 16 else 2 if weight < 200 else 1
         copies = max(1, min(copies, n // WIDTH))
 
         def body(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            results: list[ir.Value] = []
-            for c in range(copies):
-                at = code.b.add(i, INT(c * width)) if c else i
-                results += self._turn(
-                    made, [*index, at], None, carried[c * count : (c + 1) * count]
-                )
-            return results
+            places = [code.b.add(i, INT(c * width)) if c else i for c in range(copies)]
+            return self._turns(made, [[*index, at] for at in places], None, carried)
 
         def rest(t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             """A turn that may overlap with the one before: lanes that were there do not count
@@ -166,7 +165,7 @@ class Nest:
             i = b.select(b.icmp_signed("<", begin, last), begin, last)
             lanes = ir.Constant(ir.VectorType(INT, width), list(range(width)))
             mask = b.icmp_signed(">=", lanes, code.splat(b.sub(begin, i)))
-            return self._turn(made, [*index, i], mask, carried)
+            return self._turns(made, [[*index, i]], mask, carried)
 
         if copies == 1 and n % width:
             whole = 0
@@ -183,26 +182,26 @@ class Nest:
             return code.over(-(-left // width), done, rest)
         return rest(INT(0), done) if left else done
 
-    def _turn(
+    def _turns(
         self,
         given: dict[int, ir.Value],
-        index: list[ir.Value],
+        turns: list[list[ir.Value]],
         mask: ir.Value | None,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
-        b, lane = self.code.b, self.lane
-        made = self._computed(-1, given, index, lane)
-        for s in self._inside:
-            if isinstance(s, RowSum):
-                self._add_rows(s, made[id(s.node)], index[-1], mask)
-            else:
-                self._store(s, made[id(s.node)], index, lane, mask)
-        results = []
-        for s, x in zip(self._all_totals, carried, strict=True):
-            y = made[id(s.node)]
-            if mask is not None:
-                y = b.select(mask, y, self._first(s))
-            results.append(lane.apply(b, self._op(s), x, y))
+        """Turns side by side, each with accumulators of its own."""
+        b, lane, before, results = self.code.b, self.lane, iter(carried), []
+        for made, index in zip(self._computed(-1, given, turns, lane), turns, strict=True):
+            for s in self._inside:
+                if isinstance(s, RowSum):
+                    self._add_rows(s, made[id(s.node)], index[-1], mask)
+                else:
+                    self._store(s, made[id(s.node)], index, lane, mask)
+            for s in self._all_totals:
+                y = made[id(s.node)]
+                if mask is not None:
+                    y = b.select(mask, y, self._first(s))
+                results.append(lane.apply(b, self._op(s), next(before), y))
         return results
 
     def _op(self, s: Store) -> str:

@@ -1,0 +1,71 @@
+"""The most probable path of hidden states, and its refusals."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+STATES, TIMES = 3, 5
+
+
+def chain(rng: np.random.Generator, *stack: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ones = np.ones(STATES)
+    return (
+        rng.normal(size=(*stack, STATES, TIMES)),
+        rng.dirichlet(ones, (*stack, STATES)),
+        rng.dirichlet(ones, stack or None),
+    )
+
+
+def log_probability(path: tuple[int, ...], log_omegas, gamma, rho) -> float:
+    moves = sum(np.log(gamma[i, j]) for i, j in itertools.pairwise(path))
+    return np.log(rho[path[0]]) + moves + sum(log_omegas[k, t] for t, k in enumerate(path))
+
+
+def test_path_is_that_of_all_paths():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        case = chain(rng)
+        paths = itertools.product(range(STATES), repeat=TIMES)
+        best = max(paths, key=lambda path: log_probability(path, *case))
+        assert tuple(vm.hmm_viterbi(*case)) == best
+
+
+def test_stacks_are_their_chains():
+    log_omegas, gamma, rho = chain(np.random.default_rng(2), 4)
+    for transitions, starts in ((gamma, rho), (gamma[0], rho[0]), (gamma, rho[0])):
+        paths = vm.hmm_viterbi(log_omegas, transitions, starts)
+        for i, path in enumerate(paths):
+            one = (
+                transitions[i] if transitions.ndim > 2 else transitions,
+                starts[i] if starts.ndim > 1 else starts,
+            )
+            np.testing.assert_array_equal(path, vm.hmm_viterbi(log_omegas[i], *one))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({0: np.zeros(3)}, vm.ShapeError,
+         "log_omegas has shape (3,), but must be a matrix, or a stack of them!"),
+        ({1: np.eye(2)}, vm.ShapeError, "Gamma has shape (2, 2), but must end with (3, 3)!"),
+        ({2: [0.5, 0.5]}, vm.ShapeError, "rho has shape (2,), but must end with (3,)!"),
+        ({1: np.eye(3) * 0.5}, vm.DomainError,
+         "sum(Gamma)[0] is 0.5, but must be 1 to within 1e-08!"),
+        ({0: np.full((3, 2), -np.inf)}, vm.DomainError,
+         "log_omegas, Gamma and rho allow no path of states, but must allow one!"),
+        ({2: vm.var([1.0, 0.0, 0.0])}, TypeError,
+         "rho is a variable, but a path has no derivative: give varmat.value of it!"),
+    ],
+)  # fmt: skip
+def test_refusals(change, kind, message):
+    case = [*chain(np.random.default_rng(1))]
+    for place, x in change.items():
+        case[place] = x
+    with pytest.raises(kind) as caught:
+        vm.hmm_viterbi(*case)
+    assert str(caught.value) == f"hmm_viterbi: {message}"

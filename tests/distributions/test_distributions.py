@@ -1,0 +1,247 @@
+"""Every distribution of the table, and those made of others."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+
+import varmat as vm
+import varmat.distributions as dist
+from varmat.densities.univariate import Univariate
+from varmat.distributions.distribution import Distribution
+
+CLASSES = {name: getattr(dist, name) for name in dir(dist)}
+OF_ROWS = {name: each for name, each in CLASSES.items() if hasattr(each, "row")}
+UNIVARIATE = {name: each for name, each in OF_ROWS.items() if isinstance(each.row, Univariate)}
+SPD = np.array([[2.0, 0.5], [0.5, 1.0]])
+X = np.array([[0.5, -1.0], [1.0, 2.0], [0.0, 0.3]])
+SIMPLEX = np.array([0.3, 0.7])
+# Parameters and observations of the others, by the name of the class.
+OTHERS = {
+    "BernoulliLogitGLM": ((X, 0.2, [0.5, -0.3]), [0, 1, 1]),
+    "BinomialLogitGLM": (([3, 4, 5], X, 0.2, [0.5, -0.3]), [1, 2, 3]),
+    "CategoricalLogitGLM": ((X, [0.1, 0.2], [[0.5, -0.3], [0.1, 0.2]]), [1, 2, 1]),
+    "NegBinomial2LogGLM": ((X, 0.2, [0.5, -0.3], 2.0), [0, 3, 1]),
+    "NormalIdGLM": ((X, 0.2, [0.5, -0.3], 2.0), [0.5, 3.0, 1.0]),
+    "OrderedLogisticGLM": ((X, [0.5, -0.3], [-1.0, 1.0]), [1, 3, 2]),
+    "PoissonLogGLM": ((X, 0.2, [0.5, -0.3]), [0, 3, 1]),
+    "Categorical": ((SIMPLEX,), [1, 2, 2]),
+    "CategoricalLogit": ((SIMPLEX,), [1, 2, 2]),
+    "OrderedLogistic": (([0.1, 0.2, 0.3], [-1.0, 1.0]), [1, 3, 2]),
+    "OrderedProbit": (([0.1, 0.2, 0.3], [-1.0, 1.0]), [1, 3, 2]),
+    "PoissonBinomial": (([0.2, 0.5, 0.9],), [1, 3, 2]),
+    "Dirichlet": ((np.array([1.5, 2.0]),), np.array([SIMPLEX, [0.5, 0.5]])),
+    "DirichletMultinomial": ((np.array([1.5, 2.0]),), [[3, 1], [2, 2]]),
+    "Multinomial": ((SIMPLEX,), [[3, 1], [2, 2]]),
+    "MultinomialLogit": ((SIMPLEX,), [[3, 1], [2, 2]]),
+    "MultiNormal": ((np.zeros(2), SPD), X),
+    "MultiNormalPrec": ((np.zeros(2), SPD), X),
+    "MultiNormalCholesky": ((np.zeros(2), np.linalg.cholesky(SPD)), X),
+    "MultiStudentT": ((3.0, np.zeros(2), SPD), X),
+    "MultiStudentTCholesky": ((3.0, np.zeros(2), np.linalg.cholesky(SPD)), X),
+    "MultiGP": ((SPD, np.array([1.0, 2.0, 0.5])), X),
+    "MultiGPCholesky": ((np.linalg.cholesky(SPD), np.array([1.0, 2.0, 0.5])), X),
+    "MatrixNormalPrec": ((np.zeros((3, 2)), np.eye(3), SPD), X),
+    "LKJCorr": ((2.0,), np.array([[1.0, 0.3], [0.3, 1.0]])),
+    "LKJCorrCholesky": ((2.0,), np.linalg.cholesky([[1.0, 0.3], [0.3, 1.0]])),
+    "LKJCov": ((np.zeros(2), np.ones(2), 2.0), SPD),
+    "Wishart": ((3.0, SPD), np.eye(2)),
+    "InvWishart": ((3.0, SPD), np.eye(2)),
+    "WishartCholesky": ((3.0, np.linalg.cholesky(SPD)), np.eye(2)),
+    "InvWishartCholesky": ((3.0, np.linalg.cholesky(SPD)), np.eye(2)),
+    "GaussianDLMObs": ((np.eye(2), np.eye(2), np.eye(2), SPD, np.zeros(2), np.eye(2)), X.T),
+    "Wiener": ((1.5, 0.1, 0.5, 0.3), 0.7),
+}  # fmt: skip
+WITHOUT_DRAWS = {"LKJCov", "NormalSufficient", "Wiener"}
+
+
+def at_its_point(name):
+    """A distribution, and observations, from its own reference points."""
+    if name in OTHERS:
+        parameters, y = OTHERS[name]
+    else:
+        y, *parameters = OF_ROWS[name].row.points[0]
+    return OF_ROWS[name](*parameters), y
+
+
+def test_there_is_a_class_for_every_density():
+    rows = {f"varmat.{each.row.name}" for each in OF_ROWS.values()}
+    names = {f"varmat.{n}" for n in dir(vm) if n.endswith(("_lpdf", "_lpmf"))}
+    assert {name for name in names - rows if "laplace_marginal" not in name} == set()
+    assert {*OTHERS} == {*OF_ROWS} - {*UNIVARIATE}
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_the_functions_are_those_of_the_row(name):
+    made, y = at_its_point(name)
+    values = made.parameters.values()
+    assert made.lpdf(y) == made.row(y, *values)
+    if name not in WITHOUT_DRAWS - {"NormalSufficient"}:
+        assert np.sum(made.lpmf.pointwise(y)) == pytest.approx(made.row(y, *values), rel=1e-12)
+    for each in ("cdf", "lcdf", "lccdf"):
+        function = getattr(made.row, each, None)
+        if function is None:
+            with pytest.raises(TypeError, match=f"^{name} has no {each}!$"):
+                getattr(made, each)
+        else:
+            assert getattr(made, each)(y) == function(y, *values)
+    if name in WITHOUT_DRAWS:
+        with pytest.raises(TypeError, match=f"^{name} has no random numbers"):
+            made.rng()
+    else:
+        drawn = made.like(y, 1)
+        assert np.shape(drawn) == np.shape(y)
+        assert np.isfinite(made.lpdf(drawn))
+    assert repr(pickle.loads(pickle.dumps(made))) == repr(made)
+
+
+@pytest.mark.parametrize("name", ["Cauchy", "DoubleExponential", "Gumbel", "Logistic", "Normal",
+                                  "SkewDoubleExponential", "SkewNormal", "StudentT"])  # fmt: skip
+def test_location_scale_families_have_a_standard_form(name):
+    _, *parameters = OF_ROWS[name].row.points[-1]
+    made = OF_ROWS[name](*parameters)
+    location, scale, _, log_density = made.standard()
+    z = np.array([-1.0, 0.4])
+    expected = made.lpdf(location + scale * z) + z.size * np.log(scale)
+    assert log_density(z) == pytest.approx(expected, rel=1e-10)
+
+
+def test_no_other_family_has_one():
+    found = []
+    for name, each in UNIVARIATE.items():
+        try:
+            each(*[0.5] * len(each.__signature__.parameters)).standard()
+            found.append(name)
+        except TypeError:
+            pass
+    assert found == ["Cauchy", "DoubleExponential", "Gumbel", "Logistic", "Normal",
+                     "SkewDoubleExponential", "SkewNormal", "StudentT"]  # fmt: skip
+
+
+# --- made of others ---
+
+
+@pytest.mark.parametrize(
+    ("base", "lower", "upper"),
+    [
+        (dist.Normal(1.0, 2.0), 0.0, None),
+        (dist.Normal(1.0, 2.0), None, -3.0),
+        (dist.Gamma(2.0, 1.0), 0.5, 4.0),
+        (dist.Normal(0.0, 1.0), 9.0, None),
+    ],
+)
+def test_truncated_distributions(base, lower, upper):
+    made = base.truncated(lower, upper)
+    start, end = -60.0 if lower is None else lower, 60.0 if upper is None else upper
+    total, _ = quad(lambda y: np.exp(made.lpdf(y)), start, min(end, start + 60.0))
+    assert total == pytest.approx(1.0, abs=1e-7)
+    outside = [x for x in (start - 1.0, end + 1.0) if abs(x) < 60.0]
+    assert all(made.lpdf.pointwise(outside) == -np.inf)
+    draws = made.rng(1, size=2000)
+    np.testing.assert_allclose(made.cdf.pointwise(draws), -np.expm1(made.lccdf.pointwise(draws)))
+    assert stats.kstest(made.cdf.pointwise(draws), "uniform").pvalue > 1e-3
+    assert made.lpdf.pointwise(draws).sum() == pytest.approx(made.lpdf(draws), rel=1e-12)
+
+
+def test_truncated_counts():
+    made = dist.Poisson(3.0).truncated(1, 4)
+    masses = np.exp(made.lpmf.pointwise(np.arange(7)))
+    np.testing.assert_allclose(masses.sum(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(
+        made.cdf.pointwise(np.arange(1, 5)), np.cumsum(masses[1:5]), rtol=1e-10
+    )
+    counts = np.bincount(made.rng(1, size=4000), minlength=7)
+    assert stats.chisquare(counts[1:5], 4000 * masses[1:5]).pvalue > 1e-3
+    assert counts[0] == 0
+    assert dist.Poisson(3.0).truncated(upper=2).rng(1, size=100).max() == 2
+
+
+def test_a_truncated_distribution_with_a_variable_end():
+    def f(mu, lower):
+        return dist.Normal(mu, 1.0).truncated(lower).lpdf(np.array([2.0, 3.0]))
+
+    expected = vm.value_and_grad(
+        lambda mu, lower: vm.truncated(vm.normal_lpdf, lower=lower)(np.array([2.0, 3.0]), mu, 1.0),
+        (0, 1),
+    )(0.5, 1.0)
+    np.testing.assert_allclose(vm.value_and_grad(f, (0, 1))(0.5, 1.0)[1], expected[1], rtol=1e-12)
+
+
+def test_censored_observations():
+    y, end = np.array([0.5, 2.0, 3.0, 1.0]), np.array([1.0, 2.0, 5.0, 1.0])
+
+    def f(sigma, of=dist.Weibull):
+        return of(1.5, sigma).censored(upper=end).lpdf(y)
+
+    def expected(sigma):
+        return vm.weibull_lpdf(y[[0, 2]], 1.5, sigma) + vm.weibull_lccdf(y[[1, 3]], 1.5, sigma)
+
+    for at in (2.0, np.array([2.0, 1.0, 3.0, 1.5])):
+        made = dist.Weibull(1.5, at).censored(upper=end)
+        assert made.lpdf.pointwise(y).sum() == pytest.approx(made.lpdf(y), rel=1e-12)
+    np.testing.assert_allclose(vm.value_and_grad(f)(2.0)[1], vm.value_and_grad(expected)(2.0)[1])
+    assert (dist.Weibull(1.5, 2.0).censored(upper=end).like(y, 1) <= end).all()
+    # A count that reached the end may be that number itself.
+    assert dist.Poisson(2.0).censored(upper=3).lpmf(3) == pytest.approx(vm.poisson_lccdf(2, 2.0))
+
+
+def test_mixtures():
+    y = np.array([-1.0, 0.3, 4.0])
+    parts = [dist.Normal(0.0, 1.0), dist.StudentT(4.0, 3.0, 2.0), dist.Cauchy(0.0, 1.0)]
+    for weights in ([0.2, 0.3, 0.5], np.tile([0.2, 0.3, 0.5], (3, 1))):
+        made = dist.Mixture(weights, parts)
+        logs = [
+            np.log(w) + d.lpdf.pointwise(y) for w, d in zip([0.2, 0.3, 0.5], parts, strict=True)
+        ]
+        np.testing.assert_allclose(made.lpdf.pointwise(y), np.logaddexp.reduce(logs), rtol=1e-12)
+    two = dist.Mixture(0.2, parts[:2])
+    np.testing.assert_allclose(two.lpdf(y), dist.Mixture([0.2, 0.8], parts[:2]).lpdf(y), rtol=1e-12)
+    draws = two.rng(1, size=2000)
+    assert stats.kstest(two.cdf.pointwise(draws), "uniform").pvalue > 1e-3
+    vectors = [dist.MultiNormal(np.full(2, m), 0.01 * np.eye(2)) for m in (0.0, 9.0)]
+    drawn = dist.Mixture([0.25, 0.75], vectors).rng(1, size=400)
+    assert np.mean(drawn.mean(axis=1) > 5) == pytest.approx(0.75, abs=0.08)
+    assert (np.ptp(drawn, axis=1) < 2).all()  # each vector is from one component
+
+
+def test_hidden_markov_models():
+    made = dist.HiddenMarkov(
+        [0.9, 0.1], [[0.9, 0.1], [0.3, 0.7]], dist.Normal(np.array([0.0, 9.0]), 1.0)
+    )
+    y = made.rng(1, size=4000)
+    state = made.latent(y, 1) - 1
+    assert np.mean(state == (y > 4.5)) > 0.999
+    assert np.mean(state) == pytest.approx(0.25, abs=0.04)  # the stationary share
+    logs = np.column_stack([vm.normal_lpdf.pointwise(y, m, 1.0) for m in (0.0, 9.0)]).T
+    assert made.lpdf(y) == vm.hmm_marginal(logs, made.transition, made.initial)
+
+
+# --- mistakes ---
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dist.Normal(0), r"^Normal: missing .*; the signature is Normal\(mu, sigma\)$"),
+        (lambda: dist.Mixture([0.5, 0.5], [dist.Normal(0, 1)]), "two or more distributions"),
+        (lambda: dist.Mixture([0.2] * 3, [dist.Normal(0, 1)] * 2), r"weights has shape \(3,\)"),
+        (lambda: dist.Dirichlet([1.0, 1.0]).truncated(0.1), "must be a density of one variable"),
+        (lambda: dist.Mixture(0.5, [dist.Normal(0, 1)] * 2).truncated(0.1), "a density of its own"),
+        (lambda: dist.Gamma(1.0, 1.0).standard(), "Gamma has no location and scale"),
+        (lambda: dist.HiddenMarkov([1.0], [[1.0]], 3.0).rng(), "emission is a float"),
+    ],
+)  # fmt: skip
+def test_mistakes(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_a_misspelled_name_gets_a_hint():
+    with pytest.raises(AttributeError, match="did you mean StudentT"):
+        dist.StudentsT  # noqa: B018
+    assert issubclass(dist.Normal, Distribution)
+    assert vm.distributions is dist

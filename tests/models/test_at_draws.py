@@ -1,0 +1,116 @@
+"""Functions of named values at many draws, recorded in stages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import varmat as vm
+from varmat.models.at_draws import MOST_CALLS, AtDraws
+
+X = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
+SHAPES = {"b": (3,), "s": ()}
+
+
+def points(count: int = 300) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    return np.concatenate([rng.normal(size=(count, 3)), rng.uniform(0.2, 2.0, (count, 1))], axis=1)
+
+
+def at_draws(function, rows, seed=3):
+    found = AtDraws(function, SHAPES, workers=1)(rows, np.random.default_rng(seed))
+    assert found is not None
+    return found
+
+
+def test_values_are_those_of_the_function():
+    def f(values, _, rng):
+        return {"mean": X @ values["b"], "count": 3, "scale": values["s"] ** 2}
+
+    rows = points()
+    found, lost = at_draws(f, rows)
+    assert not lost
+    np.testing.assert_allclose(found["mean"], rows[:, :3] @ X.T, rtol=1e-14)
+    np.testing.assert_allclose(found["scale"], rows[:, 3] ** 2, rtol=1e-15)
+    assert found["count"].dtype.kind == "i"
+    assert (found["count"] == 3).all()
+
+
+def test_numbers_of_a_call_are_arguments_of_what_follows():
+    def f(values, _, rng):
+        rate = np.exp(vm.normal_rng(values["b"][0], 1e-3, rng=rng))
+        counts = vm.poisson_rng(1000.0 * rate, rng=rng, size=2)
+        noise = rng.normal(values["s"], 1e-9, size=(2, 2))
+        return {"rate": rate, "counts": counts, "total": np.sum(counts), "noise": noise}
+
+    rows = points()
+    found, lost = at_draws(f, rows)
+    assert not lost
+    np.testing.assert_allclose(np.log(found["rate"]), rows[:, 0], atol=6e-3)
+    assert found["counts"].dtype == np.int64
+    np.testing.assert_array_equal(found["total"], found["counts"].sum(axis=1))
+    standard = (found["counts"].T - 1000.0 * found["rate"]) / np.sqrt(1000.0 * found["rate"])
+    assert abs(np.std(standard) - 1.0) < 0.1
+    np.testing.assert_allclose(
+        found["noise"], np.broadcast_to(rows[:, 3, None, None], (300, 2, 2)), atol=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda b, s, rng: vm.normal_rng(X @ b, s, rng=rng),
+        lambda b, s, rng: vm.normal_rng(b[:, None], s, rng=rng, size=(3, 2)),
+        lambda b, s, rng: vm.multi_normal_cholesky_rng(b, np.eye(3), rng=rng),
+        lambda b, s, rng: vm.multi_normal_rng(
+            b, s * np.eye(3), rng=rng
+        ),  # takes one matrix at a time
+        lambda b, s, rng: vm.categorical_logit_rng(b, rng=rng),
+        lambda b, s, rng: vm.normal_rng(0.0, 1.0, rng=rng, size=2),
+        lambda b, s, rng: rng.random(3),
+    ],
+)
+def test_shapes_and_kinds_are_those_of_a_call(draw):
+    def f(values, _, rng):
+        return {"y": draw(values["b"], values["s"], rng)}
+
+    rows = points(50)
+    found, lost = at_draws(f, rows)
+    one = f({"b": rows[0, :3], "s": rows[0, 3]}, None, np.random.default_rng(1))["y"]
+    assert not lost
+    assert found["y"].shape == (50, *np.shape(one))
+    assert found["y"].dtype == np.asarray(one).dtype
+    assert len(np.unique(found["y"].reshape(50, -1)[:, 0])) > 1
+
+
+def test_lost_rows_keep_the_numbers_that_were_drawn():
+    def f(values, _, rng):
+        z = vm.normal_rng(0.0, 1.0, rng=rng)
+        return {"z": z, "root": np.sqrt(z), "more": rng.random()}
+
+    rows = points(400)
+    computed = AtDraws(f, SHAPES, workers=1)
+    with np.errstate(invalid="ignore"):
+        found, lost = computed(rows, np.random.default_rng(5))
+        # The root is nan for half of the numbers. Drawing again would leave fewer of them negative.
+        for i, numbers in lost.items():
+            for name, x in computed.once(rows[i], numbers).items():
+                found[name][i] = x
+    assert abs(np.mean(found["z"] < 0.0) - 0.5) < 0.1
+    np.testing.assert_array_equal(np.isnan(found["root"]), found["z"] < 0.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda values, _, rng: {"y": values["s"] * 2.0 if values["s"] > 1.0 else values["s"]},
+        lambda values, _, rng: {"y": X[vm.categorical_logit_rng(values["b"], rng=rng) - 1, 0]},
+        lambda values, _, rng: {"y": sum(rng.random() for _ in range(MOST_CALLS + 1))},
+        lambda values, _, rng: {
+            "y": vm.normal_rng(0.0, values["b"][0], rng=rng)
+        },  # not for all draws
+        lambda values, _, rng: {"y": np.random.default_rng(rng).random()},
+    ],
+)
+def test_what_cannot_be_recorded_is_left_to_python(function):
+    assert AtDraws(function, SHAPES, workers=1)(points(), np.random.default_rng(1)) is None

@@ -1,0 +1,100 @@
+"""Pathfinder against posteriors that are known, and its parts against ArviZ."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from models.schools import SCHOOLS
+
+import varmat as vm
+from varmat.models.pathfinder import _normals, pareto_smoothed
+
+
+def test_weights_are_those_of_arviz():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arviz = pytest.importorskip("arviz")
+    ratios = 2.0 * np.random.default_rng(1).standard_t(5, size=1000)
+    weights, k = pareto_smoothed(ratios)
+    expected, shape = arviz.psislw(ratios)
+    np.testing.assert_allclose(weights, np.exp(expected), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(k, shape, rtol=1e-6)
+    assert np.isinf(pareto_smoothed(np.zeros(1000))[1])
+
+
+def test_the_inverse_hessian_is_that_of_bfgs():
+    """The compact form against the recursion, from the first diagonal on."""
+    rng = np.random.default_rng(1)
+    a = np.diag(np.arange(1.0, 6.0)) + 0.1
+    points = np.cumsum(rng.normal(size=(2, 5)), axis=0)
+    slopes = -points @ a
+    (normal,) = _normals(points, slopes)
+    made, _ = normal.draws(np.eye(5))
+    root = made - normal.draws(np.zeros((1, 5)))[0]
+    s, z = points[1] - points[0], slopes[0] - slopes[1]
+    ratio, inner = z @ s, z @ z
+    alpha = 1.0 / (inner / ratio + z * z / ratio - inner * s * s / (ratio * (s @ s)))
+    rank = np.eye(5) - np.outer(s, z) / ratio
+    expected = rank @ np.diag(alpha) @ rank.T + np.outer(s, s) / ratio
+    np.testing.assert_allclose(root.T @ root, expected, rtol=1e-10)
+    mean = points[1] + expected @ slopes[1]
+    np.testing.assert_allclose(normal.mean, mean, rtol=1e-10)
+    log_normal = normal.draws(np.zeros((1, 5)))[1][0]
+    known = -0.5 * np.linalg.slogdet(2.0 * np.pi * expected)[1]
+    np.testing.assert_allclose(log_normal, known, rtol=1e-10)
+
+
+def test_a_normal_distribution_is_found():
+    mean = np.array([1.0, -2.0, 30.0])
+    precision = np.linalg.inv([[1.0, 0.5, 0.0], [0.5, 2.0, -3.0], [0.0, -3.0, 9.0]])
+    model = vm.Model(
+        lambda x: -0.5 * (x - mean) @ precision @ (x - mean),
+        x=vm.real(3),
+        generated_quantities=lambda x: {"twice": 2.0 * x},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.pathfinder(2000, seed=2)
+    x = found.posterior["x"].values[0]
+    np.testing.assert_allclose(x.mean(axis=0), mean, atol=0.2)
+    np.testing.assert_allclose(np.cov(x.T), np.linalg.inv(precision), rtol=0.15, atol=0.3)
+    np.testing.assert_array_equal(found.posterior["twice"].values[0], 2.0 * x)
+    assert set(np.unique(found.sample_stats["path"])) == {0, 1, 2, 3}
+    assert found.sample_stats["pareto_k"].values[0, 0] < 0.5
+    assert repr(found).startswith("1 chains of 2000 draws\n")
+
+
+def test_eight_schools_are_near_and_said_to_be_no_more():
+    """The posterior has a mean and a standard deviation of mu of 4.41 and 3.31 (posteriordb). The
+    mode of the unconstrained vector is far out, at a tau of 28 instead of 3.6.
+    """
+    with pytest.warns(vm.SamplingWarning, match=r"^Model.pathfinder: pareto_k is 0\.9"):
+        found = SCHOOLS.pathfinder(1000, paths=8, seed=1)
+    mu, tau = (found.posterior[name].values for name in ("mu", "tau"))
+    assert abs(mu.mean() - 4.41) < 3.31
+    assert 1.0 < mu.std() < 3.4
+    assert 1.5 < np.median(tau) < 6.0
+    assert np.all(np.abs(found.posterior["theta_trans"].values.mean(axis=(0, 1))) < 0.5)
+
+
+def test_a_bad_approximation_says_so():
+    model = vm.Model(lambda x: vm.student_t_lpdf(x, 0.3, 0.0, 1.0), x=vm.real(4))
+    with pytest.warns(
+        vm.SamplingWarning, match=r"^Model.pathfinder: pareto_k is .*, above 0.7"
+    ) as said:
+        found = model.pathfinder(200, seed=1)
+    assert said[0].filename == __file__
+    assert "pareto_k" in said[0].message.problems
+    assert found.posterior["x"].shape == (1, 200, 4)
+
+
+def test_what_has_no_path():
+    flat = vm.Model(lambda x: 1e-9 * x, x=vm.real())
+    with pytest.raises(vm.DomainError, match=r"^pathfinder: no path has led to a normal"):
+        flat.pathfinder(seed=1)
+    with pytest.raises(
+        vm.DomainError, match=r"^Model.pathfinder: paths is 0, but must be an integer"
+    ):
+        flat.pathfinder(paths=0)

@@ -1,0 +1,350 @@
+"""Models that are stated once: what follows from the statement."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from models.schools import SIGMA, Y
+
+import varmat as vm
+import varmat.distributions as dist
+from varmat.derivatives.recorded import Recorded
+from varmat.testing import calibration
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(30, 2))
+CLASS = RNG.integers(2, size=30)
+PLACES = np.linspace(0.0, 3.0, 12)
+HEIGHTS = np.sin(PLACES)
+
+
+def schools(centred=True, **settings):
+    return vm.Model(
+        mu=vm.real(prior=dist.Normal(0, 5)),
+        tau=vm.positive(prior=dist.Cauchy(0, 5)),
+        theta=vm.real(prior=lambda mu, tau: dist.Normal(mu, tau), dims="school", centred=centred),
+        y=vm.observed(Y, lambda theta: dist.Normal(theta, SIGMA), dims="school"),
+        coords={"school": list("ABCDEFGH")},
+        **settings,
+    )
+
+
+def schools_function(mu, tau, theta):
+    return (
+        vm.normal_lpdf(mu, 0, 5),
+        vm.cauchy_lpdf(tau, 0, 5),
+        vm.normal_lpdf(theta, mu, tau),
+        vm.normal_lpdf(Y, theta, SIGMA),
+    )
+
+
+def non_centred_function(mu, tau, z):
+    return (
+        vm.normal_lpdf(mu, 0, 5),
+        vm.cauchy_lpdf(tau, 0, 5),
+        vm.normal_lpdf(Y, mu + tau * z, SIGMA),
+        vm.normal_lpdf(z, 0, 1),
+    )
+
+
+def logistic():
+    return vm.Model(
+        alpha=vm.real(prior=dist.Normal(0, 2)),
+        beta=vm.real(2, prior=dist.Normal(0, 1)),
+        y=vm.observed(CLASS, lambda alpha, beta: dist.BernoulliLogitGLM(X, alpha, beta)),
+    )
+
+
+def logistic_function(alpha, beta):
+    return (
+        vm.normal_lpdf(alpha, 0, 2),
+        vm.normal_lpdf(beta, 0, 1),
+        vm.bernoulli_logit_glm_lpmf(CLASS, X, alpha, beta),
+    )
+
+
+def covariance(length, noise):
+    return vm.gp_exp_quad_cov(PLACES, 1.0, length) + noise**2 * np.eye(12)
+
+
+def process():
+    return vm.Model(
+        length=vm.positive(prior=dist.InvGamma(5, 5)),
+        noise=vm.positive(prior=dist.Exponential(2)),
+        K=covariance,
+        y=vm.observed(HEIGHTS, lambda K: dist.MultiNormal(np.zeros(12), K)),
+    )
+
+
+def process_function(length, noise):
+    return (
+        vm.inv_gamma_lpdf(length, 5, 5),
+        vm.exponential_lpdf(noise, 2),
+        vm.multi_normal_lpdf(HEIGHTS, np.zeros(12), covariance(length, noise)),
+    )
+
+
+SCALES = {"mu": vm.real(), "tau": vm.positive()}
+SAME = {
+    "schools": (schools(), schools_function, {**SCALES, "theta": vm.real(8)}),
+    "non-centred": (schools(False), non_centred_function, {**SCALES, "z": vm.real(8)}),
+    "logistic": (logistic(), logistic_function, {"alpha": vm.real(), "beta": vm.real(2)}),
+    "process": (process(), process_function, {"length": vm.positive(), "noise": vm.positive()}),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_statement_is_the_same_density_and_program_as_the_function(name):
+    stated, function, parameters = SAME[name]
+    written = vm.Model(function, **parameters)
+    q = np.linspace(-0.5, 0.7, stated.param_unc_num())
+    for jacobian in (True, False) if name != "non-centred" else (True,):
+        values = [m.log_density(q, propto=False, jacobian=jacobian) for m in (stated, written)]
+        assert values[0] == pytest.approx(values[1], rel=1e-13)
+    assert stated.check_gradient(q)
+    steps = []
+    for model in (stated, written):
+        recorded = Recorded(model._target, 0)
+        recorded(q, False, True)
+        steps.append(sorted(step.kernel.name for step in recorded.program.steps))
+    assert steps[0] == steps[1]
+
+
+def test_the_non_centred_form_is_another_way_to_the_same_density():
+    centred, free = schools(), schools(False)
+    q = np.linspace(-0.5, 0.7, 10)
+    values = free.constrain(q)
+    np.testing.assert_allclose(values["theta"], values["mu"] + values["tau"] * q[2:])
+    point = centred.param_unconstrain(values)
+    np.testing.assert_allclose(free.param_unconstrain(values), q, rtol=1e-12, atol=1e-14)
+    of_centred = centred.log_density(point, propto=False, jacobian=False)
+    assert free.log_density(q, propto=False, jacobian=False) == pytest.approx(of_centred)
+    expected = centred.log_density(point, propto=False) + 8 * np.log(values["tau"])
+    assert free.log_density(q, propto=False) == pytest.approx(expected)
+
+
+def test_vectors_have_a_non_centred_form():
+    model = vm.Model(
+        tau=vm.positive(2, prior=dist.Normal(0, 1)),
+        L=vm.cholesky_corr(2, prior=dist.LKJCorrCholesky(2.0)),
+        beta=vm.real(
+            5, 2, centred=False,
+            prior=lambda tau, L: dist.MultiNormalCholesky(np.ones(2), tau[:, None] * L),
+        ),
+    )  # fmt: skip
+    q = np.linspace(-0.5, 0.7, 13)
+    values = model.constrain(q)
+    factor = values["tau"][:, None] * values["L"]
+    np.testing.assert_allclose(values["beta"], 1.0 + q[3:].reshape(5, 2) @ factor.T)
+    np.testing.assert_allclose(model.param_unconstrain(values), q, rtol=1e-12, atol=1e-14)
+    of_beta = vm.multi_normal_cholesky_lpdf(values["beta"], np.ones(2), factor)
+    others = vm.normal_lpdf(values["tau"], 0, 1) + vm.lkj_corr_cholesky_lpdf(values["L"], 2.0)
+    found = model.log_density(q, propto=False, jacobian=False)
+    assert found == pytest.approx(of_beta + others)
+    assert model.check_gradient(q)
+    assert model.sample_prior_predictive(seed=1, draws=3)["prior"]["beta"].shape == (1, 3, 5, 2)
+
+
+def test_names_and_sizes_come_from_dimensions():
+    model = schools()
+    assert model.shapes()["theta"] == (8,)
+    drawn = model.sample_prior_predictive(seed=1, draws=5)
+    assert drawn.dims == {"theta": ["school"], "y": ["school"]}
+    assert drawn.coords["school"] == list("ABCDEFGH")
+
+
+def test_pandas_and_xarray_bring_their_labels():
+    pandas, xarray = pytest.importorskip("pandas"), pytest.importorskip("xarray")
+    labels = {"school": list("ABCDEFGH")}
+    series = pandas.Series(Y, pandas.Index(labels["school"], name="school"))
+    for y in (series, xarray.DataArray(Y, labels, ["school"])):
+        model = vm.Model(
+            theta=vm.real(dims="school", prior=dist.Normal(0, 9)),
+            y=vm.observed(y, lambda theta: dist.Normal(theta, SIGMA)),
+        )
+        assert model.shapes() == {"theta": (8,)}
+        assert model.dims == {"y": ["school"], "theta": ["school"]}
+        assert model.coords == labels
+
+
+def test_simulation_follows_from_the_statement():
+    model = schools(False)
+    drawn = model.sample_prior_predictive(seed=1, draws=500)
+    mu, tau, theta = (drawn["prior"][name][0] for name in ("mu", "tau", "theta"))
+    assert np.std(mu) == pytest.approx(5.0, rel=0.2)
+    assert np.median(tau) == pytest.approx(5.0, rel=0.25)  # of half a Cauchy distribution
+    z = (theta - mu[:, None]) / tau[:, None]
+    assert np.std(z) == pytest.approx(1.0, rel=0.1)
+    residuals = (drawn["prior_predictive"]["y"][0] - theta) / SIGMA
+    assert np.std(residuals) == pytest.approx(1.0, rel=0.1)
+
+    approximation = model.laplace(seed=1, draws=50)
+    assert approximation.groups()["log_likelihood"]["y"].shape == (1, 50, 8)
+    found = model.sample_posterior_predictive(approximation, seed=2)
+    assert found["posterior_predictive"]["y"].shape == (1, 50, 8)
+    at = {name: x[0] for name, x in approximation.draws.items()}
+    expected = vm.normal_lpdf.pointwise(Y, at["theta"], SIGMA)
+    np.testing.assert_allclose(approximation.groups()["log_likelihood"]["y"][0, 0], expected)
+
+
+def test_priors_are_restricted_to_the_set():
+    model = vm.Model(
+        a=vm.interval(-1, 2, 3, prior=dist.Normal(0, 5)),
+        b=vm.ordered(4, prior=dist.Normal(0, 1)),
+        c=vm.upper(0.0, prior=dist.StudentT(3, 1, 1)),
+        L=vm.cholesky_corr(3, prior=dist.LKJCorrCholesky(2.0)),
+        p=vm.simplex(2, 5, prior=dist.Dirichlet(np.ones(2))),
+    )
+    found = model.sample_prior_predictive(seed=1, draws=50)["prior"]
+    assert (np.abs(found["a"] - 0.5) <= 1.5).all()
+    assert (found["c"] <= 0).all()
+    assert (np.diff(found["b"], axis=-1) > 0).all()
+    assert found["p"].shape == (1, 50, 5, 2)
+
+
+def test_functions_terms_and_named_values_mix():
+    model = vm.Model(
+        lambda mu, size: -0.5 * mu**2 * size,
+        sigma=vm.positive(prior=dist.Exponential(1.0)),
+        twice=lambda double: 2 * double,
+        double=lambda mu: 2 * mu,
+        mu=vm.real(),
+        y=vm.observed([1.0, 2.0], lambda twice, sigma: dist.Normal(twice, sigma)),
+        data={"size": 3.0},
+    )
+    found = model.log_density(np.array([0.0, 0.25]), propto=False)
+    expected = -1.0 + vm.normal_lpdf([1.0, 2.0], 1.0, 1.0) - 0.5 * 0.25**2 * 3.0
+    assert found == pytest.approx(expected)
+    assert model.constrain([0.0, 0.25], include_tp=True)["twice"] == 1.0
+    lines = str(model.graph()).splitlines()
+    assert [line.split() for line in lines] == [
+        ["sigma", "parameter"],
+        ["mu", "parameter"],
+        ["double", "value", "mu"],
+        ["twice", "value", "double"],
+        ["y", "observed", "twice,", "sigma"],
+    ]
+    assert '"double" -> "twice";' in model.graph().dot
+    same = pickle.loads(pickle.dumps(copy.copy(schools_without_functions())))
+    assert same.log_density(np.ones(1)) == schools_without_functions().log_density(np.ones(1))
+
+
+def schools_without_functions():
+    return vm.Model(mu=vm.real(prior=dist.Normal(0, 5)), y=vm.observed(Y, dist.Normal(0, SIGMA)))
+
+
+def test_missing_observations_become_parameters():
+    y = Y.copy()
+    y[[2, 5]] = np.nan
+    model = vm.Model(
+        mu=vm.real(prior=dist.Normal(0, 5)),
+        y=vm.observed(y, lambda mu: dist.Normal(mu, SIGMA), missing=vm.real, dims="school"),
+    )
+    q = np.array([1.0, 3.0, -4.0])
+    full = np.array([28.0, 8.0, 3.0, 7.0, -1.0, -4.0, 18.0, 12.0])
+    expected = vm.normal_lpdf(1.0, 0, 5) + vm.normal_lpdf(full, 1.0, SIGMA)
+    assert model.log_density(q, propto=False) == pytest.approx(expected)
+    assert model.shapes() == {"mu": (), "y_missing": (2,)}
+    np.testing.assert_array_equal(model.constrain(q, include_tp=True)["y"], full)
+    groups = model.laplace(seed=1, draws=10).groups()
+    assert groups["log_likelihood"]["y_observed"].shape == (1, 10, 6)
+    np.testing.assert_array_equal(groups["observed_data"]["y"], y)
+    assert model.sample_prior_predictive(seed=1, draws=4)["prior"]["y_missing"].shape == (1, 4, 2)
+
+
+def test_a_model_is_calibrated_by_its_own_statement():
+    model = vm.Model(
+        mu=vm.real(prior=dist.Normal(0, 1)),
+        y=vm.observed(np.zeros(5), lambda mu: dist.Normal(mu, 2.0)),
+    )
+    found = calibration(
+        model,
+        simulations=40,
+        seed=1,
+        sample=lambda model, draws, seed: model.laplace(draws=draws, seed=seed).draws,
+    )
+    assert found
+    assert np.ptp(found.ranks["mu"]) > 30
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda: vm.Model(y=vm.observed([[1.0, np.nan]], dist.Normal(0, 1))),
+            vm.DataError,
+            r"^Model: y\[0, 1\] is nan, but must be a number: missing=varmat.real makes",
+        ),
+        (
+            lambda: vm.Model(mu=vm.real(), tau=vm.real(prior=lambda nu: dist.Normal(nu, 1))),
+            TypeError,
+            r"^Model: the prior of tau takes 'nu', but must take parameters and data: mu, tau!",
+        ),
+        (
+            lambda: vm.Model(x=vm.real(), y=vm.observed([1.0], lambda z: dist.Normal(z, 1))),
+            TypeError,
+            r"^Model: the distribution of y takes 'z', but must take parameters and data: x, y!",
+        ),
+        (
+            lambda: vm.Model(mu=vm.real(prior=vm.normal_lpdf(0, 0, 1))),
+            TypeError,
+            r"^Model: the prior of mu is a float, but must be a distribution such as",
+        ),
+        (
+            lambda: vm.Model(mu=vm.real(prior=lambda: 1.0)).log_density(np.zeros(1)),
+            TypeError,
+            r"^Model: the prior of mu is a float, but must be a distribution such as",
+        ),
+        (
+            lambda: vm.Model(mu=vm.real).log_density(np.zeros(0)),
+            TypeError,
+            r"^Model: mu is a function that returns a parameter, but must be one such as",
+        ),
+        (
+            lambda: vm.Model(mu=vm.real(prior=dist.Gamma(1, 1), centred=False)),
+            TypeError,
+            r"^Gamma has no location and scale, but must have them for centred=False",
+        ),
+        (lambda: vm.real(centred=False), TypeError, "^real: centred is False, but must be True"),
+        (lambda: vm.real(2, pior=3), TypeError, r"^real\(\) got an unexpected keyword argument"),
+        (
+            lambda: vm.Model(y=vm.observed([1.0], dist.Normal(0, 1)), data={"y": [1.0]}),
+            TypeError,
+            "^Model: y is both observed and data$",
+        ),
+        (
+            lambda: vm.Model(a=lambda b: b, b=lambda a: a),
+            TypeError,
+            "^Model: a takes 'b', but must take parameters and data",
+        ),
+        (
+            lambda: vm.observed(["a"], dist.Normal(0, 1)),
+            TypeError,
+            "^observed: y is an array of <U1, but must be one of real numbers!",
+        ),
+        (
+            lambda: vm.Model(mu=vm.real()).sample_prior_predictive(),
+            TypeError,
+            "^sample_prior_predictive: mu states no prior, but must",
+        ),
+        (
+            lambda: vm.Model(
+                s=vm.real(prior=dist.Normal(0, 1)),
+                mu=vm.positive(9, prior=lambda s: dist.Normal(s, 1)),
+            ).sample_prior_predictive(seed=1),
+            vm.DomainError,
+            r"^sample_prior_predictive: mu is -.* in a draw from its prior .*: restrict the prior",
+        ),
+        (
+            lambda: vm.Model(mu=vm.real()).sample_posterior_predictive({"mu": np.zeros((1, 1))}),
+            TypeError,
+            "^sample_posterior_predictive: simulate is missing, but must be given",
+        ),
+    ],
+)
+def test_mistakes(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

@@ -1,0 +1,63 @@
+"""Distributions as objects: `Normal(mu, sigma)` has the log density, the distribution function and
+the random numbers of `varmat.normal_lpdf`, `varmat.normal_cdf` and `varmat.normal_rng`.
+
+    >>> import varmat.distributions as dist
+    >>> height = dist.Normal(170.0, 8.0)
+    >>> round(height.lpdf([165.0, 181.0]), 6)
+    -7.137385
+    >>> height.cdf(170.0)
+    0.5
+    >>> height.rng(1, size=3).round(1)
+    array([172.8, 176.6, 172.6])
+
+There is a class for each density and mass of varmat, named after it: `StudentT`, `NegBinomial2Log`,
+`BernoulliLogitGLM`, `LKJCorrCholesky`. Its parameters are those of the density.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from functools import cache
+
+from varmat.densities.density import Density
+from varmat.distributions.composed import Censored as Censored
+from varmat.distributions.composed import HiddenMarkov as HiddenMarkov
+from varmat.distributions.composed import Mixture as Mixture
+from varmat.distributions.composed import Truncated as Truncated
+from varmat.distributions.distribution import Distribution as Distribution
+from varmat.distributions.distribution import of_row
+
+_INITIALS = ("dlm", "glm", "gp", "lkj")
+
+
+def class_name(words: Iterable[str]) -> str:
+    """The name of the class of a density, from the words of its name."""
+    return "".join(each.upper() if each in _INITIALS else each.capitalize() for each in words)
+
+
+@cache
+def _rows() -> dict[str, Density]:
+    """The name of each class -> its row."""
+    from varmat.densities import unnormalised  # it refers to every density
+
+    rows = [getattr(unnormalised, name).density for name in unnormalised.__all__]
+    return {class_name(row.name.split("_")[:-1]): row for row in rows}
+
+
+def __getattr__(name: str) -> type[Distribution]:
+    if name == "__all__":
+        return [*_OWN, *_rows()]  # type: ignore[return-value]
+    if name.startswith("_") or name not in _rows():
+        near = [] if name.startswith("_") else difflib.get_close_matches(name, [*_OWN, *_rows()], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+    made = globals()[name] = of_row(name, _rows()[name])
+    return made
+
+
+_OWN = ("Censored", "Distribution", "HiddenMarkov", "Mixture", "Truncated")
+
+
+def __dir__() -> list[str]:
+    return sorted([*_OWN, *_rows()])

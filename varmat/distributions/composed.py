@@ -1,0 +1,335 @@
+"""Distributions made of others: truncated, censored, mixtures, hidden Markov models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.operation import is_differentiable
+from varmat.densities.hmm import hmm_marginal
+from varmat.densities.mixture import log_mix
+from varmat.densities.truncated import truncated
+from varmat.distributions.distribution import Distribution, OfRow, Terms, total
+from varmat.functions.arrays.exponentials import logsumexp
+
+if TYPE_CHECKING:
+    from varmat.typing import Function, Operand, Plain, Result, Shape
+
+__all__ = ["Censored", "HiddenMarkov", "Mixture", "Truncated"]
+
+
+# How often what lies outside an interval is drawn again.
+_TRIES = 20
+
+
+def _of_log(name: str, each: Function) -> Terms:
+    """The terms of a cumulative function, from the logarithm of each."""
+    if name == "cdf":
+        return Terms(lambda y: np.exp(total(each(y))), lambda y: np.exp(each(y)))
+    return Terms(lambda y: total(each(y)), each)
+
+
+class _Bounded(Distribution):
+    """A distribution and an interval."""
+
+    def __init__(self, base: Distribution, lower: Operand, upper: Operand) -> None:
+        if not isinstance(base, OfRow):
+            raise TypeError(
+                f"{type(self).__name__}: base is a {type(base).__name__}, but must be a "
+                "distribution with a density of its own!"
+            )
+        # It refuses what has no cumulative functions, and intervals that are empty.
+        self._function = truncated(base.row, lower=lower, upper=upper)
+        self.base, self.lower, self.upper = base, lower, upper
+        self._values = tuple(base.parameters.values())
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base.is_discrete
+
+    def _parts(self) -> dict[str, Operand]:
+        return {"base": self.base, "lower": self.lower, "upper": self.upper}
+
+
+class Truncated(_Bounded):
+    """A distribution restricted to an interval; made by `Distribution.truncated`.
+
+    Parameters
+    ----------
+    base : Distribution
+        Of one variable, with cumulative functions.
+    lower, upper : array_like, optional
+        The ends, which belong to the interval.
+
+    Examples
+    --------
+    >>> import varmat.distributions as dist
+    >>> half = dist.Normal(0.0, 1.0).truncated(lower=0.0)
+    >>> round(half.lpdf(0.5), 12)
+    -0.350791352645
+    >>> bool((half.rng(1, size=100) >= 0.0).all())
+    True
+    """
+
+    def _sum(self, y: Operand, propto: bool = False) -> Result:
+        return self._function(y, *self._values)
+
+    def _each(self, y: Operand) -> Result:
+        outside = np.where(self._function._outside(y), -np.inf, 0.0)
+        return self.base._each(y) - self._function.log_probability(*self._values) + outside
+
+    def _tail(self, name: str) -> Terms:
+        if name == "lccdf":
+            above = 1 if self.is_discrete else 0  # the lower end belongs to the interval
+            return _of_log(name, lambda y: self._log_share(np.add(y, above), None))
+        return _of_log(name, lambda y: self._log_share(None, y))
+
+    def _log_share(self, lower: Operand, upper: Operand) -> Result:
+        """The log probability of a part of the interval, given all of it."""
+        start = self.lower if lower is None else lower
+        end = self.upper if upper is None else upper
+        row: Any = self.base.row
+        part = type(self._function)(row, start, end)
+        return part.log_probability(*self._values) - self._function.log_probability(*self._values)
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        """Draw until all are inside; after some tries, invert the distribution function."""
+        ends = [x for x in (self.lower, self.upper) if x is not None]
+        shape = np.broadcast_shapes(*map(np.shape, (*ends, *self._values)))
+        shape = shape if size is None else size
+        draws = np.asarray(self.base._draw(rng, shape))
+        for _ in range(_TRIES):
+            outside = self._function._outside(draws)
+            if not np.any(outside):
+                return draws if draws.ndim else draws.item()
+            draws = np.where(outside, self.base._draw(rng, shape), draws)
+        draws = np.where(self._function._outside(draws), self._inverted(rng, shape), draws)
+        return draws if draws.ndim else draws.item()
+
+    def _inverted(self, rng: np.random.Generator, shape: Shape) -> Plain:
+        """Draws by bisection, also far out in a tail."""
+        wanted = np.log1p(-rng.random(shape))
+        each = self._tail("lcdf").pointwise
+
+        def reaches(x: Plain) -> Plain:
+            return each(x) >= wanted
+
+        low, high = (
+            np.broadcast_to(0.0 if x is None else x, wanted.shape) for x in (self.lower, self.upper)
+        )
+        step = 1.0
+        with np.errstate(all="ignore"):
+            while self.upper is None and not np.all(reaches(high := low + step)):
+                step *= 2.0
+            while self.lower is None and np.any(reaches(low := high - step)):
+                step *= 2.0
+            low = low - 1.0 if self.is_discrete and self.lower is not None else low
+            while True:
+                middle = np.floor(0.5 * (low + high)) if self.is_discrete else 0.5 * (low + high)
+                if np.all((middle <= low) | (middle >= high)):
+                    break
+                right = reaches(middle)
+                low, high = np.where(right, low, middle), np.where(right, middle, high)
+        return high.astype(np.int64) if self.is_discrete else high
+
+
+class Censored(_Bounded):
+    """A distribution whose values outside an interval are recorded as the end that they exceed;
+    made by `Distribution.censored`.
+
+    Parameters
+    ----------
+    base : Distribution
+        Of one variable, with cumulative functions.
+    lower, upper : array_like, optional
+        The ends. An observation at `lower`, or below it, has the probability of all values up to
+        there; one at `upper`, or above it, that of all values from there on.
+
+    Examples
+    --------
+    Of three lifetimes one had not ended after 10 years:
+
+    >>> import varmat as vm, varmat.distributions as dist
+    >>> round(dist.Exponential(0.2).censored(upper=10.0).lpdf([3.0, 6.0, 10.0]), 12)
+    -7.018875824868
+    >>> round(vm.exponential_lpdf([3.0, 6.0], 0.2) + vm.exponential_lccdf(10.0, 0.2), 12)
+    -7.018875824868
+    """
+
+    def _ends(self) -> list[tuple[Operand, Function, str]]:
+        ends = ((self.lower, np.less_equal, "lcdf"), (self.upper, np.greater_equal, "lccdf"))
+        return [end for end in ends if end[0] is not None]
+
+    def _masks(self, y: Operand) -> list[tuple[Plain, str, Operand]]:
+        """Which observations are seen, and which are at each end: with the name of their function,
+        and its first argument.
+        """
+        found, seen = [], np.full(np.shape(y), True)
+        for end, reaches, name in self._ends():
+            there = np.broadcast_to(reaches(y, end), np.shape(y))
+            bound = np.broadcast_to(end, np.shape(y))
+            # A count at the upper end may be that number itself.
+            found.append(
+                (there, name, bound - 1 if self.is_discrete and name == "lccdf" else bound)
+            )
+            seen = seen & ~there
+        return [(seen, "pointwise", y), *found]
+
+    def _function_of(self, name: str) -> Terms:
+        return self.base.lpdf if name == "pointwise" else self.base._tail(name)
+
+    def _sum(self, y: Operand, propto: bool = False) -> Result:
+        y = y if is_differentiable(y) else np.asarray(y)
+        shape = np.shape(y)
+        if not shape or np.broadcast_shapes(shape, *map(np.shape, self._values)) != shape:
+            return super()._sum(y)
+        result: Result = 0.0
+        for where, name, x in self._masks(y):
+            if np.any(where):
+                values = (
+                    np.broadcast_to(v, shape)[where] if np.ndim(v) else v for v in self._values
+                )
+                part = type(self.base)(*values)
+                result = result + (part.lpdf if name == "pointwise" else part._tail(name))(x[where])
+        return result
+
+    def _each(self, y: Operand) -> Result:
+        y = y if is_differentiable(y) else np.asarray(y)
+        (_, _, _), *ends = self._masks(y)
+        result = self.base._each(y)
+        for where, name, x in ends:
+            result = np.where(where, self.base._tail(name).pointwise(np.where(where, x, y)), result)
+        return result
+
+    def _tail(self, name: str) -> Terms:
+        return self.base._tail(name)
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        return np.clip(self.base._draw(rng, size, **more), self.lower, self.upper)
+
+
+class Mixture(Distribution):
+    """A mixture of distributions.
+
+    Parameters
+    ----------
+    weights : array_like
+        The probabilities of the components along the last axis, or, of two components, that of the
+        first, as a number.
+    components : sequence of Distribution
+        Of single variables, or of vectors.
+
+    Examples
+    --------
+    >>> import varmat.distributions as dist
+    >>> counts = dist.Mixture(0.25, [dist.DiscreteRange(0, 0), dist.Poisson(2.0)])
+    >>> round(counts.lpmf([0, 3]), 12)
+    -3.045541407207
+    """
+
+    def __init__(self, weights: Operand, components: Sequence[Distribution]) -> None:
+        self.components = tuple(components)
+        self.weights = np.asarray(weights) if isinstance(weights, (list, tuple)) else weights
+        count = len(self.components)
+        if not all(isinstance(each, Distribution) for each in self.components) or count < 2:
+            raise TypeError("Mixture: components must be two or more distributions!")
+        if np.shape(self.weights)[-1:] != ((count,) if np.ndim(self.weights) or count > 2 else ()):
+            raise TypeError(
+                f"Mixture: weights has shape {np.shape(self.weights)}, but must have one for each "
+                f"of {count} components!"
+            )
+
+    @property
+    def is_discrete(self) -> bool:
+        return all(each.is_discrete for each in self.components)
+
+    def _mixed(self, logs: Sequence[Operand]) -> Result:
+        """The logarithm of the weighted sum of exponentials."""
+        if not np.ndim(self.weights):
+            return log_mix(self.weights, *logs)
+        return logsumexp(np.log(self.weights) + np.stack(logs, axis=-1), axis=-1)
+
+    def _each(self, y: Operand) -> Result:
+        return self._mixed([each._each(y) for each in self.components])
+
+    def _tail(self, name: str) -> Terms:
+        tails = [each._tail("lcdf" if name == "cdf" else name) for each in self.components]
+        return _of_log(name, lambda y: self._mixed([tail.pointwise(y) for tail in tails]))
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        draws = [np.asarray(each._draw(rng, size, **more)) for each in self.components]
+        shape = np.broadcast_shapes(*map(np.shape, draws))
+        weights = np.asarray(self.weights)
+        weights = weights if weights.ndim else np.stack([weights, 1.0 - weights])
+        ends = np.cumsum(weights, axis=-1)
+        # Of vectors each has one component.
+        outer = shape if size is None else size
+        place = np.sum(rng.random((*outer, 1)) >= ends[..., :-1], axis=-1)
+        place = place.reshape(place.shape + (1,) * (len(shape) - place.ndim))
+        result = np.choose(place, [np.broadcast_to(each, shape) for each in draws])
+        return result if result.ndim else result.item()
+
+
+class HiddenMarkov(Distribution):
+    """Observations at successive times, each given a hidden state; the states are a Markov chain.
+
+    Parameters
+    ----------
+    initial : array_like, shape (states,)
+        The probabilities of the first state.
+    transition : array_like, shape (states, states)
+        Those of the next state, a row for each state.
+    emission : Distribution
+        Of one observation, with parameters for each state along their last axis.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat.distributions as dist
+    >>> chain = dist.HiddenMarkov(
+    ...     [0.5, 0.5], [[0.9, 0.1], [0.3, 0.7]], dist.Normal(np.array([0.0, 5.0]), 1.0)
+    ... )
+    >>> round(chain.lpdf([0.1, -0.3, 4.6]), 12)
+    -5.987657896799
+    >>> chain.rng(1, size=3).shape
+    (3,)
+    """
+
+    def __init__(self, initial: Operand, transition: Operand, emission: Distribution) -> None:
+        if not isinstance(emission, Distribution):
+            raise TypeError(
+                f"HiddenMarkov: emission is a {type(emission).__name__}, but must be a "
+                "distribution!"
+            )
+        self.initial, self.transition, self.emission = initial, transition, emission
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.emission.is_discrete
+
+    def log_omegas(self, y: Operand) -> Result:
+        """The log density of each observation, a column, in each state, a row."""
+        return self.emission._each(y[:, None] if is_differentiable(y) else np.reshape(y, (-1, 1))).T
+
+    def _each(self, y: Operand) -> Result:
+        return hmm_marginal(self.log_omegas(y), self.transition, self.initial)
+
+    def latent(self, y: Operand, rng: np.random.Generator | int | None = None) -> Plain:
+        """Draw the hidden states of observations, see `varmat.hmm_latent_rng`."""
+        from varmat.densities.random_numbers.processes import hmm_latent_rng
+
+        return hmm_latent_rng(self.log_omegas(y), self.transition, self.initial, rng=rng)
+
+    def _tail(self, name: str) -> Terms:
+        raise TypeError(f"HiddenMarkov has no {name}!")
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        (times,) = size or (1,)
+        each = self.emission._draw(rng, (times, len(self.initial)))
+        ends = np.cumsum([self.initial, *np.asarray(self.transition)], axis=-1)[:, :-1]
+        state, found = -1, np.empty(times, each.dtype)
+        for t, u in enumerate(rng.random(times)):
+            state = int(np.sum(u >= ends[state + 1]))
+            found[t] = each[t, state]
+        return found

@@ -1,0 +1,224 @@
+"""R-hat and effective sample sizes of draws, and what speaks against a sampling.
+
+ArviZ computes the same numbers. They are computed here because importing ArviZ takes seconds, and
+because they are needed after each sampling.
+
+References
+----------
+A. Vehtari, A. Gelman, D. Simpson, B. Carpenter and P.-C. Buerkner (2021), "Rank-normalization,
+folding, and localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis
+16, 667-718.
+M. Betancourt (2016), "Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo",
+arXiv:1604.00695.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from varmat.typing import Operand
+
+__all__ = ["SamplingWarning"]
+
+DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
+# Vehtari and others recommend to trust draws if R-hat is below the first, and the effective sample
+# size of each chain above the second; Betancourt to mistrust an E-BFMI below the third.
+LARGEST_R_HAT, LEAST_ESS, LEAST_E_BFMI = 1.01, 100.0, 0.3
+# How many numbers are looked at at a time.
+_BLOCK = 1 << 20
+_NAMED = 3
+
+
+class SamplingWarning(UserWarning):
+    """Something speaks against the draws that `Model.sample` returned.
+
+    Attributes
+    ----------
+    problems : dict of str to str
+        A sentence that says what to do, for each of "divergences", "max_depth", "r_hat", "ess",
+        "e_bfmi" and "not_finite" that was found, and of `Model.pathfinder` for "pareto_k".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", vm.SamplingWarning)  # in a pipeline, stop instead
+    """
+
+    def __init__(self, problems: Mapping[str, str], method: str = "sample") -> None:
+        super().__init__(f"Model.{method}: {'; '.join(problems.values())}")
+        self.problems, self._method = dict(problems), method
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, str], str]]:
+        return SamplingWarning, (self.problems, self._method)
+
+
+def _split(x: np.ndarray) -> np.ndarray:
+    """Chains cut into halves: of shape (elements, chains, draws)."""
+    half = x.shape[2] // 2
+    return np.concatenate([x[..., :half], x[..., x.shape[2] - half :]], axis=1)
+
+
+def _normalised(x: np.ndarray) -> np.ndarray:
+    """The normal scores of the ranks of all draws of an element; equal draws share a rank."""
+    from scipy.special import ndtri
+
+    flat = x.reshape(len(x), -1)
+    n = flat.shape[1]
+    order = np.argsort(flat, axis=1)
+    ordered = np.take_along_axis(flat, order, 1)
+    # The first and the last place of the draws that are equal to each.
+    places, is_new = np.arange(n), np.ones((len(x), n + 1), bool)
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], is_new[:, 1:-1])
+    first = np.maximum.accumulate(np.where(is_new[:, :-1], places, 0), axis=1)
+    last = np.minimum.accumulate(np.where(is_new[:, 1:], places, n)[:, ::-1], axis=1)[:, ::-1]
+    # The mean rank, counted from one, in halves.
+    table = ndtri((0.5 * np.arange(2, 2 * n + 1) - 0.375) / (n + 0.25))
+    scores = np.empty(flat.shape)
+    np.put_along_axis(scores, order, table[first + last], 1)
+    return scores.reshape(x.shape)
+
+
+def _r_hat(x: np.ndarray) -> np.ndarray:
+    draws = x.shape[2]
+    within, between = np.mean(np.var(x, axis=2, ddof=1), axis=1), np.var(x.mean(axis=2), 1, ddof=1)
+    return np.asarray(np.sqrt((draws - 1) / draws + between / within))
+
+
+def _ess(x: np.ndarray) -> np.ndarray:
+    """Effective draws of the mean, by Geyer's initial monotone sequence."""
+    chains, draws = x.shape[1:]
+    means = x.mean(axis=2, keepdims=True)
+    size = 1 << (2 * draws - 1).bit_length()
+    spectrum = np.fft.rfft(x - means, size)
+    power = np.mean(spectrum.real**2 + spectrum.imag**2, axis=1)
+    covariance = np.fft.irfft(power, size)[:, :draws] / draws
+    within = covariance[:, :1] * draws / (draws - 1)
+    total = covariance[:, :1] + (np.var(means, axis=1, ddof=1) if chains > 1 else 0.0)
+    rho = 1.0 - (within - covariance) / total
+    rho[:, 0] = 1.0
+    even, odd = rho[:, : draws - draws % 2 : 2], rho[:, 1::2]
+    pairs = even + odd
+    kept = np.logical_and.accumulate(pairs >= 0.0, axis=1)
+    kept[:, max(0, (draws - 3) // 2) :] = False
+    sums = np.sum(np.minimum.accumulate(pairs, axis=1), axis=1, where=kept)
+    # The first pair that is left out may begin with a correlation above zero.
+    after = np.take_along_axis(even, np.argmin(kept, axis=1)[:, np.newaxis], 1)[:, 0]
+    time = 2.0 * sums - 1.0 + np.maximum(after, 0.0)
+    count = chains * draws
+    return np.asarray(count / np.maximum(time, 1.0 / np.log10(count)))
+
+
+def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
+    """Effective draws of the middle and of the tails, and R-hat.
+
+    Parameters
+    ----------
+    x : ndarray, shape (chains, draws, ...)
+
+    Returns
+    -------
+    dict of str to ndarray
+        For each element, in order; nan for those that are constant or not finite, and for fewer
+        than four draws in a chain.
+    """
+    chains, draws = x.shape[:2]
+    flat = np.moveaxis(x.reshape(chains, draws, math.prod(x.shape[2:])).astype(float), 2, 0)
+    found = np.full((3, len(flat)), np.nan)
+    fit = np.isfinite(flat).all(axis=(1, 2)) & (draws >= 4)
+    if chains * draws:
+        fit &= flat.max(axis=(1, 2)) > flat.min(axis=(1, 2))
+    places = np.flatnonzero(fit)
+    step = max(1, _BLOCK // max(1, chains * draws))
+    for i in range(0, len(places), step):
+        here = places[i : i + step]
+        part = np.ascontiguousarray(flat[here])
+        halves = _split(part)
+        scores = _normalised(halves)
+        with np.errstate(all="ignore"):
+            folded = _normalised(np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True)))
+            tails = np.quantile(part, [0.05, 0.95], axis=(1, 2))[..., np.newaxis, np.newaxis]
+            found[0, here] = _ess(scores)
+            found[1, here] = np.fmin(*(_ess(_split(1.0 * (part <= each))) for each in tails))
+            found[2, here] = np.maximum(_r_hat(scores), _r_hat(folded))
+    return dict(zip(DIAGNOSTICS, found, strict=True))
+
+
+def _some(names: Sequence[str], values: np.ndarray, bad: np.ndarray, worst: int) -> str:
+    """The worst elements with their values, and how many there are in all."""
+    places = np.flatnonzero(bad)
+    order = places[np.argsort(worst * values[places])][:_NAMED]
+    digits = ".2f" if worst < 0 else ".0f"
+    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    return ", ".join(f"{names[i]} {values[i]:{digits}}" for i in order) + more
+
+
+def problems(
+    names: Sequence[str],
+    table: Mapping[str, np.ndarray],
+    chains: int,
+    draws: int,
+    stats: Mapping[str, Operand],
+    finite: np.ndarray,
+) -> dict[str, str]:
+    """Reasons not to trust draws, each with what to do.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the elements.
+    table : dict of str to ndarray
+        The `diagnostics` of the elements, as far as they are known.
+    chains, draws : int
+    stats : mapping of str to array_like, shape (chains, draws)
+        Statistics of the sampler, as far as there are any.
+    finite : ndarray of bool
+        Whether all draws of an element are finite.
+    """
+    found, total = {}, chains * draws
+    if not finite.all():
+        named = ", ".join([name for name, ok in zip(names, finite, strict=True) if not ok][:5])
+        found["not_finite"] = (
+            f"draws are inf or nan, or too large for a standard deviation: {named}; the posterior "
+            "may be improper, as without a prior"
+        )
+    if "diverging" in stats and (count := int(np.sum(np.asarray(stats["diverging"])))):
+        found["divergences"] = (
+            f"{count} of {total} draws diverged, so the draws may miss a part of the posterior: "
+            "try target_accept=0.95, then another form of the model, as the non-centred one"
+        )
+    deep = "maxdepth_reached"
+    if deep in stats and (count := int(np.sum(np.asarray(stats[deep])))):
+        found["max_depth"] = (
+            f"{count} of {total} draws ended at max_depth, which is slow, but not wrong: scale the "
+            'parameters alike, or try metric="low_rank"'
+        )
+    if "energy" in stats and draws > 1:
+        energy = np.asarray(stats["energy"])
+        with np.errstate(all="ignore"):
+            ratio = np.mean(np.diff(energy, axis=1) ** 2, axis=1) / np.var(energy, axis=1)
+        if np.any(low := ratio < LEAST_E_BFMI):
+            which = ", ".join(map(str, np.flatnonzero(low)))
+            found["e_bfmi"] = (
+                f"E-BFMI is {np.min(ratio):.2f}, below {LEAST_E_BFMI:g}, in chains {which}, so the "
+                "tails are explored slowly: look for a heavy tail or a funnel, and another form"
+            )
+    if "r_hat" in table and chains > 1 and np.any(bad := table["r_hat"] > LARGEST_R_HAT):
+        found["r_hat"] = (
+            f"chains do not agree, r_hat is above {LARGEST_R_HAT}: "
+            f"{_some(names, table['r_hat'], bad, -1)}; draw longer, and look for several modes"
+        )
+    if "ess_bulk" in table:
+        least = np.minimum(table["ess_bulk"], table["ess_tail"])
+        if np.any(bad := least < LEAST_ESS * chains):
+            found["ess"] = (
+                f"fewer than {LEAST_ESS:g} effective draws for each chain: "
+                f"{_some(names, least, bad, 1)}; draw longer, or change the form of the model"
+            )
+    return found

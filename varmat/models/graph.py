@@ -1,0 +1,62 @@
+"""The graph of a model: which values depend on which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from varmat.models.density import DensityModel
+
+_SHAPES = {"parameter": "ellipse", "value": "box", "observed": "ellipse, style=filled"}
+
+
+@dataclass(frozen=True, repr=False)
+class Graph:
+    """What each value of a model depends on, as made by `Model.graph`.
+
+    Attributes
+    ----------
+    kinds : dict of str to str
+        The name of each value -> "parameter", "value" or "observed".
+    parents : dict of str to tuple of str
+        The name of each value -> the parameters and values on which it depends.
+    """
+
+    kinds: dict[str, str]
+    parents: dict[str, tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        width = max(map(len, self.kinds), default=0)
+        return "\n".join(
+            f"{name:{width}} {kind:9} {', '.join(self.parents[name])}".rstrip()
+            for name, kind in self.kinds.items()
+        )
+
+    @property
+    def dot(self) -> str:
+        """The graph in the language of Graphviz."""
+        nodes = [f'  "{name}" [shape={_SHAPES[kind]}];' for name, kind in self.kinds.items()]
+        edges = [
+            f'  "{parent}" -> "{name}";' for name in self.kinds for parent in self.parents[name]
+        ]
+        return "\n".join(["digraph {", *nodes, *edges, "}"])
+
+
+def graph_of(model: DensityModel) -> Graph:
+    """See `Model.graph`."""
+    stated, derived = model._stated, getattr(model._transformed, "functions", {})
+    kinds = dict.fromkeys(stated.parameters, "parameter")
+    kinds |= dict.fromkeys(derived, "value") | dict.fromkeys(stated.parts, "observed")
+    names = {name: prior.names for name, prior in stated.priors.items()}
+    for name, transform in stated.parameters.items():  # bounds may depend on others too
+        functions = getattr(transform, "functions", ())
+        names[name] = (*names.get(name, ()), *(n for f in functions for n in f.needed))
+    names |= {name: function.names for name, function in derived.items()}
+    for name, part in stated.parts.items():
+        names[name] = (*names.get(name, ()), *part.stated.names)
+    parents = {
+        name: tuple(n for n in dict.fromkeys(each) if n in kinds and n != name)
+        for name, each in names.items()
+    }
+    return Graph(kinds, parents)

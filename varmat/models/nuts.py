@@ -1,0 +1,187 @@
+"""nutpie's compiled sampler, for one chain at a time.
+
+The compiled part of nutpie is loaded without its Python package, because that imports ArviZ, and
+with it matplotlib, pandas and scipy.stats, which takes longer than most sampling.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import math
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError
+from varmat.functions.checks import check_integer
+from varmat.interrupts import uninterrupted
+from varmat.models.results import Groups, optional
+
+if TYPE_CHECKING:
+    from varmat.typing import Settings, Shape
+
+_LIBRARY = "nutpie._lib"
+_LOCK = threading.Lock()
+# Metrics by name: nutpie's kind of settings, and what is set in it.
+METRICS: dict[str, tuple[str, Settings]] = {
+    "diag": ("Diag", {}),
+    "diag_draws": ("Diag", {"use_grad_based_mass_matrix": False}),
+    "low_rank": ("LowRank", {}),
+}
+# nutpie's names of what has a name of ours, and what `Model.sample` sets by itself.
+_RENAMED = {"maxdepth": "max_depth"}
+_OURS = {"num_chains", "num_draws", "num_tune", "use_grad_based_mass_matrix", "set_target_accept"}
+# Statistics that are kept only if they are asked for.
+_STORED = {
+    "gradient": "store_gradient",
+    "unconstrained_draw": "store_unconstrained",
+    **dict.fromkeys(
+        ("mass_matrix_inv", "mass_matrix_eigvals", "mass_matrix_stds"), "store_mass_matrix"
+    ),
+    **dict.fromkeys(
+        ("divergence_start", "divergence_end", "divergence_momentum", "divergence_start_gradient"),
+        "store_divergences",
+    ),
+}
+
+
+def library() -> Any:
+    """The compiled part of nutpie."""
+    with _LOCK, uninterrupted():
+        package = importlib.util.find_spec("nutpie")
+        places = None if package is None else package.submodule_search_locations
+        found = None if places is None else PathFinder.find_spec(_LIBRARY, places)
+        if found is None or found.loader is None:
+            return optional("nutpie", "Model.sample")._lib
+        if _LIBRARY not in sys.modules:
+            module = importlib.util.module_from_spec(found)
+            found.loader.exec_module(module)
+            sys.modules[_LIBRARY] = module
+        return sys.modules[_LIBRARY]
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What was meant by an unknown name: "did you mean x?", or all names if none is near."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
+
+
+def check_settings(known: Iterable[str], settings: Settings) -> None:
+    """Raise if a setting is unknown, or its value is refused; `known` are the other keywords."""
+    kinds = library().PyNutsSettings
+    own = {_RENAMED.get(name, name) for name in dir(kinds) if name[0] != "_" and name[0].islower()}
+    names = {*known, *own} - _OURS - {"self", "settings"}
+    for name in settings:
+        if name not in names:
+            raise TypeError(f"Model.sample: there is no setting {name}: {meant(name, names)}")
+    metric, target = settings["metric"], settings["target_accept"]
+    if metric not in METRICS:
+        raise DomainError(
+            f"Model.sample: metric is {metric!r}, but must be one of {', '.join(METRICS)}!"
+        )
+    if not 0.0 < target < 1.0:
+        raise DomainError(
+            f"Model.sample: target_accept is {target!r}, but must be between 0 and 1!"
+        )
+    check_integer("Model.sample", "max_depth", settings["max_depth"], 1)
+    _nuts_settings(0, settings)
+
+
+def _nuts_settings(seed: int, settings: Settings) -> Any:
+    """nutpie's settings of one chain."""
+    kind, fixed = METRICS[settings["metric"]]
+    made = getattr(library().PyNutsSettings, kind)(seed)
+    made.num_tune, made.num_draws, made.num_chains = settings["tune"], settings["draws"], 1
+    ours = {"draws", "tune", "chains", "cores", "metric", "progress_bar", "keep_warmup"}
+    renamed = {ours: theirs for theirs, ours in _RENAMED.items()}
+    for name, value in {**fixed, **settings}.items():
+        if name in ours:
+            continue
+        try:
+            setattr(made, renamed.get(name, name), value)
+        except Exception as error:
+            reason = str(error).partition("\n")[0]
+            raise TypeError(
+                f"Model.sample: {name} is {value!r}, which nutpie refuses: {reason}"
+            ) from None
+    return made
+
+
+def variables(shapes: Mapping[str, Shape]) -> tuple[Any, dict[str, int]]:
+    """nutpie's description of named values, and the sizes of their dimensions."""
+    sizes: dict[str, int] = {}
+    kinds = ["float64"] * len(shapes)
+    made = library().PyVariable.new_variables(list(shapes), kinds, list(shapes.values()), sizes, {})
+    return made, sizes
+
+
+class Chain:
+    """A chain that nutpie samples in a thread of its own.
+
+    Parameters
+    ----------
+    model : PyModel or PyMcModel
+        nutpie's form of the model.
+    seed : int
+    settings : dict
+    """
+
+    def __init__(self, model: Any, seed: int, settings: Settings) -> None:
+        lib = library()
+        start = lib.PySampler.from_pyfunc if type(model) is lib.PyModel else lib.PySampler.from_pymc
+        made, store = _nuts_settings(seed, settings), lib.PyStorage.arrow()
+        self._sampler = start(made, 1, model, lib.ProgressType.none(), store)
+        self._settings = settings
+
+    def wait(self, timeout: float) -> Groups:
+        """The draws, as soon as the chain is complete; a `TimeoutError` if it is not in time."""
+        self._sampler.wait(timeout)
+        return self._groups(self._sampler.take_results())
+
+    def abort(self) -> Groups:
+        """End the chain. Returns the draws that there are."""
+        self._sampler.abort()
+        return self._groups(self._sampler.take_results())
+
+    def cancel(self) -> None:
+        """End the chain, and drop its draws."""
+        self._sampler.abort()
+
+    def inspect(self) -> Groups:
+        """A copy of the draws that there are, while the chain goes on."""
+        return self._groups(self._sampler.inspect())
+
+    def _groups(self, trace: Any) -> Groups:
+        (draws,), (stats,) = trace.get_arrow_trace()
+        count = int(stats.column("tuning").to_numpy().sum())
+        left_out = {name for name, given in _STORED.items() if not self._settings.get(given)}
+        groups: Groups = {}
+        for title, batch in (("posterior", draws), ("sample_stats", stats)):
+            names = [name for name in batch.column_names if name not in left_out]
+            arrays = {name: _array(batch.column(name)) for name in names}
+            groups[title] = {name: x[np.newaxis, count:] for name, x in arrays.items()}
+            if self._settings["keep_warmup"]:
+                groups[f"warmup_{title}"] = {n: x[np.newaxis, :count] for n, x in arrays.items()}
+        order = ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")
+        return {title: groups[title] for title in order if title in groups}
+
+
+def _array(column: Any) -> np.ndarray:
+    """A column as an array that may be written to; nan in rows that are missing."""
+    metadata = column.field.metadata_str
+    shape = tuple(map(int, filter(None, metadata.get("shape", "").split(","))))
+    if not column.null_count:
+        values = optional("arro3.core", "Model.sample").list_flatten(column) if shape else column
+        return np.array(values.to_numpy()).reshape(len(column), *shape)
+    there = optional("pyarrow", "Model.sample").array(column)
+    valid = there.is_valid().to_numpy(zero_copy_only=False)
+    found = np.full((len(column), *shape), math.nan)
+    values = there.flatten() if shape else there.drop_null()
+    found[valid] = values.to_numpy(zero_copy_only=False).reshape(-1, *shape)
+    return found

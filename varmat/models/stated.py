@@ -1,0 +1,439 @@
+"""What a model states once: the distributions of parameters and observations, and values that
+follow from them. Log density, log-likelihood and all kinds of simulation are made from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from varmat.core.errors import DataError, DomainError, ShapeError
+from varmat.densities.density import positional
+from varmat.distributions.distribution import Distribution
+from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
+from varmat.models.bounds import Dependent
+from varmat.models.functions import Named
+from varmat.transforms import (
+    Lower,
+    LowerUpper,
+    Ordered,
+    Positive,
+    PositiveOrdered,
+    Transform,
+    Upper,
+)
+
+if TYPE_CHECKING:
+    from varmat.models.results import Labels
+    from varmat.typing import Function, Operand, Plain, Result, Shape
+
+    Prior = Distribution | Function
+
+
+class Declaration(NamedTuple):
+    """What a parameter states besides its set.
+
+    Attributes
+    ----------
+    prior : Distribution, callable or None
+    dims : tuple of str
+    make : callable
+        The parameter of a shape, if the names of dimensions say what that is.
+    """
+
+    prior: Prior | None
+    dims: tuple[str, ...]
+    make: Callable[[Shape], Transform]
+
+
+class Located(Transform):
+    """A parameter of a location-scale family, made from a standard variable: the non-centred form.
+
+    The log-Jacobian has the log density of the parameter in it: together they are the log density
+    of the standard variable.
+    """
+
+    def __init__(self, prior: Distribution, shape: Shape) -> None:
+        super().__init__(shape, shape)
+        if not isinstance(prior, Distribution):
+            raise TypeError(_no_distribution("a prior with centred=False", prior))
+        self._standard = prior.standard()
+        if np.shape(self._constrain(np.zeros(shape), False)) != shape:
+            raise ShapeError(f"real: the prior {prior!r} does not fit the shape {shape}!")
+
+    def _constrain(self, x: Operand, jacobian: bool) -> Result:
+        location, scale, is_matrix, log_density = self._standard
+        y = location + (x @ np.swapaxes(scale, -1, -2) if is_matrix else scale * x)
+        return (y, log_density(x)) if jacobian else y
+
+    def _unconstrain(self, y: Operand) -> Result:
+        location, scale, is_matrix, _ = self._standard
+        x = y - location
+        return mdivide_left_tri_low(scale, x.T).T if is_matrix else x / scale
+
+
+class Observed:
+    """Observations and their distribution; made by `varmat.observed`.
+
+    Attributes
+    ----------
+    y : ndarray
+    distribution : Distribution or callable
+    names, labels : sequence
+        Of the dimensions; None for those without.
+    missing : callable or None
+        Makes a parameter of a shape.
+    """
+
+    def __init__(
+        self, y: Operand, distribution: Prior, dims: Sequence[str], missing: Function | None
+    ) -> None:
+        names, self.labels = labelled(y)
+        self.names = list(dims) or names
+        self.y, self.distribution, self.missing = np.asarray(y), distribution, missing
+        if self.y.dtype.kind not in "biuf":
+            raise TypeError(
+                f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
+            )
+
+
+def labelled(x: object) -> tuple[list[str | None], list[list[Any] | None]]:
+    """Names and labels of the dimensions of what xarray or pandas hold."""
+    if hasattr(x, "dims") and hasattr(x, "coords"):
+        return list(x.dims), [
+            x.coords[d].values.tolist() if d in x.coords else None for d in x.dims
+        ]
+    if hasattr(x, "to_numpy") and hasattr(x, "index"):
+        axes = [x.index, x.columns] if hasattr(x, "columns") else [x.index]
+        return [axis.name for axis in axes], [axis.tolist() for axis in axes]
+    return [], []
+
+
+class Labelled:
+    """The names and labels of the dimensions of a model: those it is given, and those of
+    parameters, observations and data.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, Operand],
+        observed: Mapping[str, Observed],
+        *parameters: Mapping[str, Transform],
+        coords: Labels,
+        dims: Mapping[str, str | Sequence[str]],
+    ) -> None:
+        found: dict[str, tuple[Sequence[Any], list[list[Any] | None]]]
+        found = {name: labelled(x) for name, x in given.items()}
+        found |= {name: (each.names, each.labels) for name, each in observed.items()}
+        self.dims: dict[str, list[str]] = {
+            name: list(names) for name, (names, _) in found.items() if names and all(names)
+        }
+        self.coords: dict[str, Sequence[Any]] = {}
+        for name, names in self.dims.items():
+            for dim, labels in zip(names, found[name][1], strict=False):
+                if labels is not None:
+                    self.coords[dim] = labels
+        for name, each in {**parameters[0], **parameters[1]}.items():
+            declared = getattr(each, "declaration", None)
+            if declared and declared.dims:
+                self.dims[name] = list(declared.dims)
+        self.coords |= {name: list(labels) for name, labels in coords.items()}
+        self.dims |= {n: [x] if isinstance(x, str) else list(x) for n, x in dims.items()}
+
+    def sized(self, parameters: Mapping[str, Transform]) -> dict[str, Transform]:
+        """The parameters, with sizes where only names of dimensions were given."""
+        made = dict(parameters)
+        for name, each in parameters.items():
+            declared: Any = getattr(each, "declaration", None)
+            outer = len(declared.dims) - len(each.shape) if declared else 0
+            if outer > 0 and all(dim in self.coords for dim in declared.dims[:outer]):
+                made[name] = declared.make(
+                    tuple(len(self.coords[d]) for d in declared.dims[:outer])
+                )
+                made[name].declaration = declared
+        return made
+
+
+def _no_distribution(title: str, found: object) -> str:
+    return (
+        f"Model: {title} is a {type(found).__name__}, but must be a distribution such as "
+        "varmat.distributions.Normal(0, 1), or a function that returns one!"
+    )
+
+
+class Stated:
+    """A distribution, or a function that makes it from parameters, named values and data."""
+
+    def __init__(self, title: str, distribution: Prior, given: Mapping[str, Operand]) -> None:
+        self.title, self.fixed, self.function = title, distribution, None
+        if not isinstance(distribution, Distribution):
+            if not callable(distribution):
+                raise TypeError(_no_distribution(title, distribution))
+            self.function = Named(title, distribution, given, by_dict=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """On what it depends."""
+        return self.function.names if self.function else ()
+
+    def at(self, values: dict[str, Operand]) -> Distribution:
+        """The distribution where parameters have these values."""
+        made = self.function(values) if self.function else self.fixed
+        if not isinstance(made, Distribution):
+            raise TypeError(_no_distribution(self.title, made))
+        return made
+
+
+def _nothing() -> dict[str, Operand]:
+    return {}
+
+
+class Derived(Named):
+    """Named values that follow from others: a function for each, and one for several.
+
+    It is called as the function for several is, which may be missing.
+    """
+
+    def __init__(
+        self, functions: Mapping[str, Named], others: Function | None, given: Mapping[str, Operand]
+    ) -> None:
+        super().__init__("transformed_parameters", others or _nothing, given)
+        waiting, self.functions = dict(functions), dict[str, Named]()
+        while waiting:
+            # None is ready if they depend on each other: the check finds the name that is unknown.
+            ready = [n for n, f in waiting.items() if waiting.keys().isdisjoint(f.names)]
+            for name in ready or [*waiting]:
+                self.functions[name] = waiting.pop(name)
+
+    def check(self, known: Iterable[str]) -> None:
+        known = [*known]
+        for name, function in self.functions.items():
+            function.check(known)
+            known.append(name)
+        super().check(known)
+
+    def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
+        found: dict[str, Operand] = {}
+        for name, function in self.functions.items():
+            found[name] = function({**values, **found}, **options)
+            if isinstance(found[name], Transform):
+                raise TypeError(
+                    f"Model: {name} is a function that returns a parameter, but must be one such "
+                    "as varmat.real(), or a function of parameters and data!"
+                )
+        return {**found, **super().named_values({**values, **found}, **options)}
+
+
+class _Part(NamedTuple):
+    """The distribution of observations.
+
+    `where` are the places of those that are not missing, and None if none is.
+    """
+
+    stated: Stated
+    y: np.ndarray
+    where: np.ndarray | None
+
+
+class Statement:
+    """All that a model states.
+
+    Parameters
+    ----------
+    parameters : dict of str to Transform
+    observed : dict of str to Observed
+    given : Mapping
+        Data, to which the observations are added.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Transform],
+        observed: Mapping[str, Observed],
+        given: dict[str, Operand],
+    ) -> None:
+        self.parameters, self._given = dict(parameters), given
+        self.parts: dict[str, _Part] = {}
+        self.completions: dict[str, Named] = {}
+        for name, each in observed.items():
+            if not np.isnan(each.y.astype(float)).any():
+                given[name] = each.y
+        for name, each in observed.items():
+            self.parts[name] = self._part(name, each)
+        self.priors = {
+            name: Stated(f"the prior of {name}", declared.prior, given)
+            for name, transform in self.parameters.items()
+            if (declared := getattr(transform, "declaration", None)) and declared.prior is not None
+        }
+        self.located = frozenset(
+            name for name, transform in self.parameters.items() if is_located(transform)
+        )
+
+    def _part(self, name: str, observed: Observed) -> _Part:
+        y = observed.y
+        stated = Stated(f"the distribution of {name}", observed.distribution, self._given)
+        if name in self._given:
+            return _Part(stated, y, None)
+        missing = np.isnan(y)
+        if observed.missing is None:
+            index = ", ".join(map(str, np.argwhere(missing)[0]))
+            raise DataError(
+                f"Model: {name}{f'[{index}]' if index else ''} is nan, but must be a number: "
+                "missing=varmat.real makes parameters of missing observations!"
+            )
+        self.parameters[f"{name}_missing"] = observed.missing(int(missing.sum()))
+        # The places of all elements in those that are there, followed by those that are missing.
+        order = np.argsort(np.argsort(missing.ravel(), kind="stable"), kind="stable")
+
+        def completed(**values: Operand) -> Result:
+            return np.concatenate([y[~missing], *values.values()])[order].reshape(y.shape)
+
+        parameters = positional([f"{name}_missing"])
+        completed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        self.completions[name] = Named(f"the missing {name}", completed, {})
+        return _Part(stated, y, np.flatnonzero(~missing.ravel()))
+
+    @property
+    def incomplete(self) -> dict[str, np.ndarray]:
+        """The observations of which some are nan."""
+        return {name: part.y for name, part in self.parts.items() if part.where is not None}
+
+    def check(self, known: Iterable[str]) -> None:
+        """Raise `TypeError` if a distribution depends on something that the model does not have."""
+        known = [*known]
+        for each in [*self.priors.values(), *(part.stated for part in self.parts.values())]:
+            if each.function:
+                each.function.check(known)
+
+    # --- densities ---
+
+    def terms(self, values: dict[str, Operand], propto: bool, jacobian: bool) -> list[Result]:
+        """The log densities of parameters and observations. With the log-Jacobian those of
+        non-centred parameters are not among them, because they are added with it.
+        """
+        found = [
+            prior.at(values).lpdf(values[name], propto=propto)
+            for name, prior in self.priors.items()
+            if not (jacobian and name in self.located)
+        ]
+        for name, part in self.parts.items():
+            y = part.y if part.where is None else values[name]
+            found.append(part.stated.at(values).lpdf(y, propto=propto))
+        return found
+
+    def pointwise(self, **values: Operand) -> dict[str, Operand]:
+        """The log-likelihood of each observation, without those that are missing."""
+        found = {}
+        for name, (stated, y, where) in self.parts.items():
+            terms = stated.at(values).lpdf.pointwise(y if where is None else values[name])
+            if where is None:
+                found[name] = terms
+            elif np.shape(terms) == y.shape:
+                found[f"{name}_observed"] = np.reshape(terms, -1)[where]
+        return found
+
+    # --- simulation ---
+
+    def replicate(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
+        """Other observations, from their distributions."""
+        return {name: part.stated.at(values).like(part.y, rng) for name, part in self.parts.items()}
+
+    def drawer(self, function: str, derived: Named | None) -> Function:
+        """A function of a generator to parameters that are drawn from their priors."""
+
+        def draw(rng: np.random.Generator) -> dict[str, Plain]:
+            values: dict[str, Plain] = {}
+            waiting = self._draws(function, values, rng)
+            if isinstance(derived, Derived):
+                for name, each in derived.functions.items():
+                    waiting[name] = each, lambda name=name, each=each: {name: each(values)}
+            if derived is not None:
+                waiting["transformed"] = derived, lambda: Named.named_values(derived, values)
+            while waiting:
+                ready = [name for name, (f, _) in waiting.items() if not f or f.is_ready(values)]
+                if not ready:
+                    raise TypeError(
+                        f"{function}: {', '.join(waiting)} depend on each other, but must not: "
+                        "give a function that draws all parameters!"
+                    )
+                for name in ready:
+                    values.update(waiting.pop(name)[1]())
+            return {name: values[name] for name in self.parameters}
+
+        return draw
+
+    def _draws(
+        self, function: str, values: dict[str, Plain], rng: np.random.Generator
+    ) -> dict[str, tuple[Named | None, Function]]:
+        """For each parameter the function on which its draw waits, and what draws it."""
+        found: dict[str, tuple[Named | None, Function]] = {}
+        for name in self.parameters:
+            source = name.removesuffix("_missing")
+            if name in self.priors:
+                found[name] = (
+                    self.priors[name].function,
+                    lambda name=name: {name: self._drawn(function, name, values, rng)},
+                )
+            elif source in self.completions:
+                part = self.parts[source]
+                found[name] = (
+                    part.stated.function,
+                    lambda name=name, part=part: {
+                        name: np.delete(part.stated.at(values).like(part.y, rng), part.where)
+                    },
+                )
+            else:
+                raise TypeError(
+                    f"{function}: {name} states no prior, but must, as in "
+                    "varmat.real(prior=...): or give a function that draws all parameters!"
+                )
+        return found
+
+    def _drawn(
+        self, function: str, name: str, values: dict[str, Plain], rng: np.random.Generator
+    ) -> Plain:
+        """A draw of a parameter from its prior, restricted to its set."""
+        transform, prior = self.parameters[name], self.priors[name].at(values)
+        like = np.zeros(transform.shape)
+        x = prior.like(like, rng)
+        if isinstance(transform, (Ordered, PositiveOrdered)):
+            x = np.sort(x, axis=-1)
+        if isinstance(transform, Dependent) and name not in self.located:
+            transform = transform.at({**self._given, **values})
+        lower, upper = _ends(transform)
+        inside = (-math.inf if lower is None else lower) <= x
+        inside &= x <= (math.inf if upper is None else upper)
+        if np.all(inside):
+            return x
+        if self.priors[name].names:
+            raise DomainError(
+                f"{function}: {name} is {np.min(x) if lower is not None else np.max(x)} in a draw "
+                f"from its prior {prior!r}, but must be in its set: restrict the prior by "
+                ".truncated(lower, upper), because its parameters vary!"
+            )
+        other = prior.truncated(lower, upper).like(like, rng)
+        return np.where(inside, x, other) if transform.shape else other
+
+
+def is_located(transform: Transform) -> bool:
+    """Whether a parameter is in its non-centred form."""
+    made = transform._make if isinstance(transform, Dependent) else type(transform)
+    return made is Located
+
+
+def _ends(transform: Transform) -> tuple[Operand, Operand]:
+    """The ends of the set of each element; None for none."""
+    if isinstance(transform, (Positive, PositiveOrdered)):
+        return 0.0, None
+    if isinstance(transform, Lower):
+        return transform.bound, None
+    if isinstance(transform, Upper):
+        return None, transform.bound
+    if isinstance(transform, LowerUpper):
+        lower, upper = transform.constraint[1]
+        return lower, upper
+    return None, None
