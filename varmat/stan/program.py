@@ -19,6 +19,7 @@ from varmat.stan.evaluate import Translator, written_in
 from varmat.stan.lanes import names_in
 from varmat.stan.parser import parse
 from varmat.stan.running import Frame, Run, located
+from varmat.stan.to_python import to_python
 from varmat.stan.types import Tuple
 from varmat.stan.values import Value, from_python, innermost
 
@@ -110,6 +111,34 @@ class Program:
             If data do not satisfy the declared constraints.
         """
         return StanModel(Blocks(self.tree, given_data.read_data(data), seed))
+
+
+    def to_python(self) -> str:
+        """The program as a Python module, with a function ``make_model(data)``.
+
+        Returns
+        -------
+        str
+            Readable NumPy: places count from 0, and each block is a function. Parameters have the
+            transforms of `Model`, so a simplex or a matrix has other unconstrained coordinates.
+
+        Raises
+        ------
+        StanError
+            If there is no text for a part of the program; the message shows the line.
+
+        Examples
+        --------
+        >>> import varmat as vm
+        >>> program = vm.stan.Program('''
+        ...     data { int N; vector[N] y; }
+        ...     parameters { real mu; }
+        ...     model { for (n in 2:N) y[n] ~ normal(mu * y[n - 1], 1); }
+        ... ''')
+        >>> "vm.normal_lpdf(y[n], mu * y[n - 1], 1)" in program.to_python()
+        True
+        """
+        return to_python(self.tree)
 
 
 class Functions:
