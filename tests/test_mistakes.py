@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 import varmat as vm
+import varmat.distributions as dist
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0, 3.0])
 GAPS = np.array([1.0, np.nan, 3.0])
@@ -47,6 +48,10 @@ MISTAKES = [
      "module 'varmat' has no attribute 'norm_lpdf'. Did you mean normal_lpdf"),
     (lambda: vm.bernouli_lpmf(1, 0.5), AttributeError,
      "module 'varmat' has no attribute 'bernouli_lpmf'. Did you mean bernoulli_lpmf"),
+    (lambda: vm.Normal(0.0, 1.0), AttributeError,
+     "module 'varmat' has no attribute 'Normal'. Did you mean varmat.distributions.Normal?"),
+    (lambda: vm.multi_normal_lpdf.pointwise, AttributeError,
+     "multi_normal_lpdf has no pointwise, because its observations are not numbers"),
     (lambda: vm.gradiant(np.sum), AttributeError,
      "module 'varmat' has no attribute 'gradiant'. Did you mean gradient"),
     (lambda: vm.cholesky_decomp(X), AttributeError,
@@ -95,6 +100,17 @@ MISTAKES = [
      "log_density: the result has shape (3,), but must be a scalar: sum it"),
     (lambda: at_zero(lambda muu, s: vm.normal_lpdf(Y, muu, s), mu=vm.real(), s=vm.positive()),
      TypeError, "Model: the log density takes 'muu', but must take parameters and data: mu, s!"),
+    (lambda: at_zero(lambda muu: vm.normal_lpdf(Y, muu, 1.0)), TypeError,
+     "Model: the log density takes 'muu', but must take parameters and data: mu! Did you"),
+    (lambda: model(normal, mu=vm.real), TypeError,
+     "Model: mu is the function varmat.real, but must be what it returns: varmat.real()!"),
+    (lambda: vm.Model(normal, mu=vm.real(3), coords={"g": ["a", "b"]}, dims={"mu": ["g"]}),
+     vm.ShapeError, "Model: coords has 2 labels of g, but must have 3: mu has shape (3,)!"),
+    (lambda: vm.Model(mu=vm.real(prior=dist.Normal(0, 1)),
+                      y=vm.observed(GAPS, lambda mu: dist.Normal(mu, 1))),
+     vm.DataError, "Model: y[1] is nan, but must be a number: missing=varmat.real makes"),
+    (lambda: model(normal).sample(target_acept=0.9), TypeError,
+     "Model.sample: there is no setting target_acept: did you mean target_accept?"),
     (lambda: vm.Model(normal, mu=vm.real(), data={"mu": 1.0}), TypeError,
      "Model: mu is both a parameter and data"),
     (lambda: vm.Model(normal, mu=3.0), TypeError,

@@ -340,6 +340,9 @@ def __getattr__(name: str) -> _typing.Any:
     from difflib import get_close_matches
 
     near = get_close_matches(name, globals(), n=3, cutoff=0.75)
+    distributions = _import_module("varmat.distributions") if name[:1].isupper() else None
+    if hasattr(distributions, name):
+        near = [f"varmat.distributions.{name}"]
     hint = f". Did you mean {' or '.join(near)}?" if near else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

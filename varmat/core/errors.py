@@ -80,8 +80,9 @@ def raise_hidden(error: ValueError) -> None:
     """Raise the refusal that NumPy hides if a variable is assigned to an element of a plain array,
     because it says the remedy.
     """
-    if hasattr(error.__cause__, "remedy"):
-        raise error.__cause__ from None
+    cause = error.__cause__
+    if cause is not None and hasattr(cause, "remedy"):
+        raise cause from None
 
 
 class ShapeError(ValueError):

@@ -288,6 +288,15 @@ class StructuredDensity(Density):
         )
         self.operation = self.made_of(value, arguments, keep=None, **workspace)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name == "pointwise":
+            text = (
+                f"{self.name} has no pointwise, because its observations are not numbers; "
+                "varmat.distributions has one, such as MultiNormal(mu, Sigma).lpdf.pointwise(y)"
+            )
+        raise AttributeError(text)
+
     def reverse(self, rule: Operand) -> Result:
         """Decorator: the reverse rule."""
         return self.operation.reverse(rule)

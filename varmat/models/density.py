@@ -23,7 +23,7 @@ from varmat.models.gradients import LogDensityGradient
 from varmat.models.graph import Graph, graph_of
 from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
 from varmat.models.layout import Layout, indexed
-from varmat.models.results import check_names, check_shapes
+from varmat.models.results import check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import Derived, Labelled, Observed, Statement
 from varmat.models.unpacking import sum_of_terms
@@ -151,9 +151,9 @@ class DensityModel:
         self.observed = [*observations, *_observed(observed, given)]
         self._likelihood = self._likelihood_of(log_likelihood, declared, given)
         self._check(declared, is_open=transformed_parameters is not None)
-        check_names(
-            {name: transform.shape for name, transform in declared.items()}, self.coords, self.dims
-        )
+        shapes = {name: transform.shape for name, transform in declared.items()}
+        check_names(shapes, self.coords, self.dims)
+        coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
         self._recorded = recorded
         self._value_and_grad = (
             Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
@@ -166,6 +166,12 @@ class DensityModel:
         given: Mapping[str, Operand],
     ) -> Named | None:
         """What follows from the parameters: values by name, and those of one function."""
+        for name, f in functions.items():
+            if getattr(f, "__module__", None) == "varmat.models.parameters":
+                raise TypeError(
+                    f"Model: {name} is the function varmat.{f.__name__}, but must be what it "
+                    f"returns: varmat.{f.__name__}()!"
+                )
         each = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
         each = {**self._stated.completions, **each}
         if each:

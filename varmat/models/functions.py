@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,11 +65,13 @@ class Named:
         """Raise `TypeError` if the function takes something that the model does not have."""
         known = [*known, *self._given]
         for name in self._required:
-            if name not in known and self._dict is None:
+            # One parameter of another name takes a dict, unless it looks like one of them.
+            near = get_close_matches(name, known, n=1, cutoff=0.6) if len(name) > 1 else []
+            if name not in known and (self._dict is None or near):
                 names = ", ".join(known) or "there are none"
                 raise TypeError(
                     f"Model: {self.title} takes {name!r}, but must take parameters and data: "
-                    f"{names}!"
+                    f"{names}!" + "".join(f" Did you mean {each!r}?" for each in near)
                 ) from None
 
     def is_ready(self, values: Mapping[str, Operand]) -> bool:
