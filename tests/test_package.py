@@ -53,6 +53,7 @@ BELOW = {
     "numpy": {"plain_arrays", "core", "complexes", "functions", "derivatives", "scipy"},
     "models": {"core", "html", "interrupts", "programs", "functions", "derivatives", "densities",
         "distributions", "transforms", "parallel"},
+    "stan": {"core", "typing", "functions", "derivatives", "densities", "transforms", "models"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
 MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2448, 9915
@@ -228,7 +229,8 @@ def imported(path: Path) -> set[str]:
 )
 def test_imports_point_down(path):
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    assert imported(path) <= BELOW[own] | {own}
+    # Stan programs call whatever is public.
+    assert imported(path) <= BELOW[own] | {own} | ({""} if own == "stan" else set())
 
 
 def test_the_design_tells_which_way_imports_point():

@@ -310,6 +310,7 @@ if _typing.TYPE_CHECKING:
     from varmat import distributions as distributions
     from varmat import numpy as numpy
     from varmat import scipy as scipy
+    from varmat import stan as stan
 
 
 def _import_later(package: str) -> None:
@@ -322,7 +323,7 @@ def _import_later(package: str) -> None:
 def __getattr__(name: str) -> _typing.Any:
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("numpy", "scipy", "distributions"):
+    if name in ("numpy", "scipy", "distributions", "stan"):
         return _import_module(f"varmat.{name}")
     likely = [package for package, (endings, _) in _LATER.items() if name.endswith(endings)]
     for package in dict.fromkeys([*likely, *_LATER]):

@@ -194,7 +194,6 @@ def test_errors_come_with_their_chain_and_their_line(pool):
         make(log_density, recorded=False).sample(**SETTINGS, executor=pool)
     assert failure.value.__notes__[-1] == "in chain 0 of Model.sample, in another process"
     text = "".join(traceback.format_exception(failure.value))
-    assert 'raise KeyError("column")' in text
     assert "in log_density" in text
 
 
@@ -315,7 +314,8 @@ def test_errors_at_a_point(pool, recorded):
         with pytest.raises(KeyError, match=r"^'column'") as failure:
             make(log_density, recorded=recorded).log_density_gradient.map(points, executor)
         assert failure.value.__notes__[0] == "log_density_gradient.map: at point 17, counted from 0"
-        assert 'raise KeyError("column")' in "".join(traceback.format_exception(failure.value))
+        # Newer versions of cloudpickle drop the file, and with it the text of the line.
+        assert "in log_density" in "".join(traceback.format_exception(failure.value))
 
 
 def test_points_that_do_not_fit():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.models import inference_data
+from varmat.models import at_draws, inference_data
 
 Y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 SIGMA = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
@@ -89,15 +89,15 @@ def expected(of):
 @pytest.mark.parametrize("runner", ["auto", "numpy"])
 @pytest.mark.parametrize("shape", [(2, 3), (2, 600)])  # without and with a recording
 def test_terms_at_draws(monkeypatch, shape, runner):
-    runner_for = inference_data.runner_for
-    monkeypatch.setattr(inference_data, "runner_for", lambda program: runner_for(program, runner))
+    runner_for = at_draws.runner_for
+    monkeypatch.setattr(at_draws, "runner_for", lambda program: runner_for(program, runner))
     of, calls, model = draws(shape), [], make()
     of["mu"][1, 2:4] = of["tau"][1, 2:4] = np.nan
     of["z"][1, 2:4] = np.nan  # as in an interrupted chain
     model = make(log_likelihood=lambda theta, y, sigma: calls.append(1) or terms(theta, y, sigma))
     found = model._likelihood.of_draws(model, of, shape, lambda error: False)
     np.testing.assert_allclose(found["y"], expected(of), rtol=1e-13)
-    assert len(calls) == (5 if shape == (2, 3) else 1)
+    assert len(calls) == (5 if shape == (2, 3) else 2)
 
 
 def test_terms_that_cannot_be_recorded_are_called_at_every_draw():

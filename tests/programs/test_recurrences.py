@@ -294,6 +294,23 @@ def test_second_derivatives_jacobians_and_maps(seed: int) -> None:
     close(gradients[1], vm.grad(f)(y))
 
 
+def test_different_results_of_one_entry_are_different_in_a_loop() -> None:
+    def log_density(a: Any, b: Any) -> Any:
+        x = np.zeros_like(a, shape=40)
+        x[0] = 0.5
+        for i in range(1, 40):
+            x[i] = np.sqrt(a + b * x[i - 1])
+        return np.sum(x)
+
+    # One entry of the tape gives both parameters.
+    model = vm.Model(log_density, a=vm.positive(), b=vm.positive(), recorded=True)
+    q = np.array([0.3, -0.4])
+    value, gradient = model.log_density_gradient(q)
+    expected = vm.value_and_grad(model._target)(q, True, True)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-14)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-13)
+
+
 if __name__ == "__main__":
     count, first = map(int, sys.argv[1:])
     found = 0

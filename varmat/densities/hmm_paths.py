@@ -119,7 +119,6 @@ def into(log_gamma: np.ndarray, states: np.ndarray) -> np.ndarray:
     """The log probabilities of moving from each state into given ones."""
     columns = np.swapaxes(log_gamma, -1, -2)
     if columns.ndim == 2:
-        columns = columns[states]
-        return columns
+        return np.take(columns, states, axis=0)
     columns = np.broadcast_to(columns, (*states.shape, *columns.shape[-2:]))
     return np.take_along_axis(columns, states[..., None, None], axis=-2)[..., 0, :]

@@ -131,7 +131,8 @@ class Distribution(ABC):
         float, int or ndarray
         """
         shape = (size,) if isinstance(size, int) else size
-        return self._draw(np.random.default_rng(rng), shape, **more)
+        is_seed = rng is None or isinstance(rng, (int, np.integer))
+        return self._draw(np.random.default_rng(rng) if is_seed else rng, shape, **more)
 
     def like(self, y: Plain, rng: Seed = None) -> Plain:
         """Draw observations of the shape of `y`, with as many trials as `y` has."""

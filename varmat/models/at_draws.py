@@ -26,6 +26,8 @@ from varmat.programs.run import runner_for
 if TYPE_CHECKING:
     from varmat.typing import Operand, Plain, Shape
 
+# From this number of draws on, a function is recorded, because compiling takes a while.
+MANY = 1000
 # A function is recorded once for each call of a generator, so those with many calls are not.
 MOST_CALLS = 12
 # Rows are computed in pieces of this number of elements, which bounds the memory.
@@ -126,6 +128,9 @@ class AtDraws:
         self._stages: list[_Stage] = []
         self._kinds: dict[str, np.dtype] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_stages": [], "_kinds": {}}
+
     def named(self, point: Operand) -> dict[str, Operand]:
         """The values in a row."""
         found, start = {}, 0
@@ -160,9 +165,9 @@ class AtDraws:
         found: dict[str, np.ndarray] = {}
         lost: dict[int, Numbers] = {}
         try:
-            self._kinds = {
-                name: x.dtype for name, x in self.once(points[0], np.random.default_rng(0)).items()
-            }
+            if not self._kinds:
+                first = self.once(points[0], np.random.default_rng(0))
+                self._kinds = {name: x.dtype for name, x in first.items()}
             start = 0
             while start < len(points):
                 width = sum(math.prod(s) for each in self._stages for s in each.shapes)

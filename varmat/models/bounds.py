@@ -58,12 +58,18 @@ class Dependent(Transform):
     bounds : sequence of array_like or callable
         A function is called with the values that its parameters name.
     shape : tuple of int
+    unconstrained_shape : tuple of int, optional
+        By default the same.
     """
 
     def __init__(
-        self, make: Callable[..., Transform], bounds: tuple[Operand, ...], shape: Shape
+        self,
+        make: Callable[..., Transform],
+        bounds: tuple[Operand, ...],
+        shape: Shape,
+        unconstrained_shape: Shape | None = None,
     ) -> None:
-        super().__init__(shape, shape)
+        super().__init__(shape, shape if unconstrained_shape is None else unconstrained_shape)
         self._make = make
         self._bounds = [BoundFunction(bound) if callable(bound) else bound for bound in bounds]
         self.functions = [bound for bound in self._bounds if isinstance(bound, BoundFunction)]

@@ -197,7 +197,7 @@ class DensityModel:
     ) -> LogLikelihood | None:
         if function is None and self._stated.parts:
             function = self._stated.pointwise
-        if not callable(function):
+        if function is None or function is False:
             return None
         for kind, names in (("a parameter", declared), ("data", given)):
             if LOG_LIKELIHOOD in names:
@@ -205,7 +205,7 @@ class DensityModel:
                     f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
                     "given to the model alone!"
                 )
-        return LogLikelihood(Named(LOG_LIKELIHOOD, function, given), self.observed)
+        return LogLikelihood(Named(LOG_LIKELIHOOD, function, given), self.observed)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         parameters = (f"{name}={each!r}" for name, each in self._layout.parameters.items())

@@ -9,14 +9,13 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.derivatives.recorded import record_values
-from varmat.derivatives.recorded_rows import run_rows
 from varmat.interrupts import from_signal
+from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, of_values
@@ -31,7 +30,6 @@ from varmat.models.results import (
     with_groups,
 )
 from varmat.models.starts import random_start
-from varmat.programs.run import runner_for
 from varmat.programs.run.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -39,14 +37,12 @@ if TYPE_CHECKING:
 
     from varmat.models.model import Model
     from varmat.models.results import ArvizData
-    from varmat.typing import Operand, Result, Shape
+    from varmat.typing import Operand, Shape
 
 Arrays = dict[str, np.ndarray]
 
 # The name of a parameter of the log density, and of the group of ArviZ.
 LOG_LIKELIHOOD = "log_likelihood"
-# From this number of draws on, the terms are recorded, because compiling takes a while.
-_MANY = 1000
 
 
 class LogLikelihood:
@@ -106,7 +102,7 @@ class LogLikelihood:
         points = np.concatenate(
             [x.reshape(count, math.prod(inner[name])) for name, x in arrays.items()], axis=1
         )
-        block = _Pointwise(self, model, inner, allows, count >= _MANY, executor is None)
+        block = _Pointwise(self, model, inner, allows, count >= MANY, executor is None)
         rows = [
             row for found in of_blocks("log_likelihood", block, points, executor) for row in found
         ]
@@ -154,26 +150,33 @@ class _Pointwise:
         is_recorded: bool,
         is_alone: bool,
     ) -> None:
-        self._terms, self._model, self._inner, self._allows = terms, model, inner, allows
-        self._is_recorded, self._is_alone = is_recorded, is_alone
-        # The runner of the terms, their names and their shapes. None until they are recorded; empty
-        # if they cannot be.
-        self._known: tuple[Any, ...] | None = None
+        self._terms, self._model, self._allows = terms, model, allows
+        self._is_recorded = is_recorded
+        self._at_draws = AtDraws(self._values, inner, None if is_alone else 1)
 
-    def __getstate__(self) -> dict[str, Operand]:
-        return {**vars(self), "_known": None}
+    def _values(
+        self, values: dict[str, Operand], again: dict[str, Operand], _: Operand
+    ) -> dict[str, Operand]:
+        if self._model._transformed is not None:  # it may write into its arguments
+            values = {**values, **self._model._transformed.named_values(again)}
+        return self._terms.at(values)
 
     def __call__(self, block: Draws) -> list[dict[str, Operand] | None]:
         points = block.rows
         rows: list[dict[str, Operand] | None] = [None] * len(points)
-        done = np.isnan(points).all(axis=1)  # the chain was interrupted
-        if self._is_recorded and not done.all():
-            found = self._by_program(points[~done])
-            for i, row in zip(np.flatnonzero(~done).tolist(), found, strict=True):
-                rows[i], done[i] = row, row is not None
-        for i in np.flatnonzero(~done).tolist():
+        # Where all are nan, the chain was interrupted.
+        left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
+        recorded = None
+        if self._is_recorded and left:
+            recorded = self._at_draws(points[left], np.random.default_rng(0))
+        if recorded is not None:
+            found, lost = recorded
+            for k, i in enumerate(left):
+                rows[i] = None if k in lost else {name: x[k] for name, x in found.items()}
+            left = [left[k] for k in lost]
+        for i in left:
             try:
-                rows[i] = self._terms._plain(self._model, self._parts(points[i]))
+                rows[i] = self._terms._plain(self._model, self._at_draws.named(points[i]))
             except Exception as error:
                 if not self._allows(error):
                     error.add_note(
@@ -182,56 +185,6 @@ class _Pointwise:
                     )
                     raise
         return rows
-
-    def _parts(self, point: Operand) -> dict[str, Operand]:
-        """The parameters by name."""
-        found, start = {}, 0
-        for name, shape in self._inner.items():
-            end = start + math.prod(shape)
-            found[name] = point[start:end].reshape(shape) if shape else point[start]
-            start = end
-        return found
-
-    def _program(self, point: np.ndarray) -> tuple[Any, ...]:
-        """The runner of the terms, recorded at a point, with their names and shapes; empty if they
-        cannot be recorded.
-        """
-        names: list[str] = []
-
-        def terms(point: Operand, again: Operand) -> list[Result]:
-            values = self._parts(point)
-            if self._model._transformed is not None:  # it may write into its arguments
-                values.update(self._model._transformed.named_values(self._parts(again)))
-            found = self._terms.at(values)
-            names[:] = found
-            return list(found.values())
-
-        try:
-            program, _ = record_values(terms, point.copy(), 2)
-            runner = runner_for(program)
-        # An error of the functions, or they cannot be recorded: they are called at each draw.
-        except Exception as error:
-            if from_signal(error):
-                raise
-            return ()
-        shapes = [v.shape for v in program.outputs[1:]]
-        return (runner, names, shapes) if shapes else ()
-
-    def _by_program(self, points: np.ndarray) -> list[dict[str, Operand] | None]:
-        """The terms at all points by a program; None where it does not hold, everywhere if they
-        cannot be recorded.
-        """
-        found: list[dict[str, Operand] | None] = [None] * len(points)
-        if self._known is None:
-            self._known = self._program(points[0])
-        if not self._known:
-            return found
-        runner, names, shapes = self._known
-        template, workers = list(map(np.empty, shapes)), None if self._is_alone else 1
-        terms, holds = run_rows(runner, [points], template, workers)
-        for i in np.flatnonzero(holds).tolist():
-            found[i] = {name: each[i] for name, each in zip(names, terms, strict=True)}
-        return found
 
 
 def of_data(model: Model, observed: Iterable[str]) -> Groups:

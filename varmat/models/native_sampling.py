@@ -19,6 +19,7 @@ import numpy as np
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
 from varmat.interrupts import from_signal
+from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.functions import of_values
 from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
@@ -199,8 +200,11 @@ class NativeModel:
         calls = self._calls
         arrays = {name: draws[name] for name in calls.shapes}
         points = draws[_POINT]
+        done = self._complete_together(arrays, points, is_kept, count)
         for chain, draw in np.ndindex(points.shape[:2]):
             q = points[chain, draw]
+            if done[chain, draw]:
+                continue
             if np.isnan(q).all():  # a chain that was interrupted
                 count.add()
                 continue
@@ -219,6 +223,42 @@ class NativeModel:
             for name in self._later:
                 arrays[name][chain, draw] = values[name]
             count.add()
+
+    def _complete_together(
+        self, arrays: dict[str, np.ndarray], points: np.ndarray, is_kept: bool, count: Count
+    ) -> np.ndarray:
+        """Make the quantities of all draws by recordings, if there are many draws and the function
+        can be recorded. Returns at which draws they have been made.
+        """
+        done = np.zeros(points.shape[:2], bool)
+        generated = self._calls.model._generated
+        if not self._reads_draws or done.size < MANY or generated is None:
+            return done
+        rows = np.concatenate([arrays[each].reshape(*done.shape, -1) for each in self._made], -1)
+        chosen = ~np.isnan(rows).all(axis=-1)
+
+        def quantities(
+            values: dict[str, Operand], _: dict[str, Operand], rng: Operand
+        ) -> dict[str, Operand]:
+            return generated.named_values(values, rng=rng)
+
+        at_draws = AtDraws(quantities, self._made)
+        rng = np.random.default_rng([self._calls.seed, is_kept])
+        with np.errstate(all="ignore"):
+            made = at_draws(rows[chosen], rng) if chosen.any() else None
+            if made is None or any(
+                x.shape[1:] != self._calls.shapes.get(name) for name, x in made[0].items()
+            ):
+                return done
+            found, lost = made
+            for i, numbers in lost.items():
+                for name, x in at_draws.once(rows[chosen][i], numbers).items():
+                    found[name][i] = x
+        for name, x in found.items():
+            arrays[name][chosen] = x
+        done[chosen] = True
+        count.add(int(chosen.sum()))
+        return done
 
     def _leave_out(self, groups: list[dict[str, np.ndarray]], done: int) -> None:
         """Remove what is made after sampling from all but the first draws. Parameters are kept, for

@@ -11,6 +11,7 @@ import numpy as np
 
 from varmat import html
 from varmat.core.errors import ShapeError
+from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
@@ -201,14 +202,17 @@ class Predictor:
 
     def simulated(
         self, simulate: Function, draws: dict[str, np.ndarray], executor: Executor | str | None
-    ) -> list[dict[str, Operand]]:
-        """Simulations at each draw of the parameters, which are given along the first axis."""
-        block = _Simulation(self, self.named("simulate", simulate))
-        return [
-            values
-            for found in of_blocks(self.function, block, draws, executor, self.rng)
-            for values in found
-        ]
+    ) -> dict[str, np.ndarray]:
+        """Simulations at draws of the parameters, all along the first axis."""
+        shapes = {name: x.shape[1:] for name, x in draws.items()}
+        count = len(next(iter(draws.values())))
+        block = _Simulation(self, self.named("simulate", simulate), shapes, count >= MANY)
+        rows = np.concatenate([x.reshape(count, -1) for x in draws.values()], axis=1)
+        found = of_blocks(self.function, block, rows, executor, self.rng)
+        inner = {name: x.shape[1:] for name, x in found[0].items()}
+        for each in found:
+            check_shapes(self.function, {name: x[0] for name, x in each.items()}, inner)
+        return {name: np.concatenate([each[name] for each in found]) for name in inner}
 
     def result(self, groups: dict[str, dict[str, np.ndarray]]) -> Predictive:
         shapes = {name: x.shape[2:] for group in groups.values() for name, x in group.items()}
@@ -219,19 +223,41 @@ class Predictor:
 class _Simulation:
     """Simulates at the draws of a block, in a worker. An error says at which draw it arose."""
 
-    def __init__(self, predictor: Predictor, function: Named) -> None:
-        self._predictor, self._function = predictor, function
+    def __init__(
+        self, predictor: Predictor, function: Named, shapes: dict[str, Shape], is_recorded: bool
+    ) -> None:
+        self._predictor, self._function, self._is_recorded = predictor, function, is_recorded
+        self._at_draws = AtDraws(self._values, shapes, 1)
 
-    def __call__(self, block: Draws) -> list[dict[str, Operand]]:
-        rng, found = np.random.default_rng(block.seed), []
-        for i, values in block.each():
+    def _values(
+        self, values: dict[str, Operand], again: dict[str, Operand], rng: Operand
+    ) -> dict[str, Operand]:
+        transformed = self._predictor.model._transformed
+        if transformed is not None:
+            values = {**values, **transformed.named_values(again)}
+        return dict(self._function(values, rng=rng))
+
+    def __call__(self, block: Draws) -> dict[str, np.ndarray]:
+        rng, count = np.random.default_rng(block.seed), len(block.rows)
+        recorded = self._at_draws(block.rows, rng) if self._is_recorded else None
+        found, lost = recorded or ({}, dict.fromkeys(range(count), rng))
+        rows = {}
+        for i, numbers in lost.items():
+            values = self._at_draws.named(block.rows[i])
             try:
-                found.append(called(self._function, self._predictor.transformed(values), rng))
+                rows[i] = called(self._function, self._predictor.transformed(values), numbers)
             except Exception as error:
                 error.add_note(
-                    f"{self._predictor.function}: at draw {i}, counted from 0 through all chains"
+                    f"{self._predictor.function}: at draw {block.start + i}, counted from 0 "
+                    "through all chains"
                 )
                 raise
+        if recorded is None:
+            made = stacked(self._predictor.function, list(rows.values()), (1, count))
+            return {name: x[0] for name, x in made.items()}
+        for i, values in rows.items():
+            for name, x in values.items():
+                found[name][i] = x
         return found
 
 
@@ -251,7 +277,8 @@ def posterior_predictive(
     arrays, shape = draws_of(predictor.function, result, predictor.model._layout.parameters)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
     found = predictor.simulated(simulate, flat, executor)
-    return predictor.result({"posterior_predictive": stacked(predictor.function, found, shape)})
+    chains = {name: x.reshape(shape + x.shape[1:]) for name, x in found.items()}
+    return predictor.result({"posterior_predictive": chains})
 
 
 def prior_predictive(
@@ -275,6 +302,6 @@ def prior_predictive(
     }
     if simulate is not None:
         flat = {name: groups["prior"][name][0] for name in layout.parameters} if values else {}
-        found = predictor.simulated(simulate, flat, executor) if values else []
-        groups["prior_predictive"] = stacked(predictor.function, found, (1, draws))
+        found = predictor.simulated(simulate, flat, executor) if values else {}
+        groups["prior_predictive"] = {name: x[np.newaxis] for name, x in found.items()}
     return predictor.result(groups)

@@ -128,9 +128,9 @@ class Count:
         self._title, self._total = title, total
         self._display, self._begun = Display(is_on), time.monotonic()
 
-    def add(self) -> None:
-        """Count one more draw."""
-        self.done += 1
+    def add(self, draws: int = 1) -> None:
+        """Count more draws."""
+        self.done += draws
         self._display.show(self._lines, self.done == self._total)
 
     def _lines(self) -> list[str]:

@@ -20,6 +20,7 @@ from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import like
 from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
 from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, places_of
+from varmat.programs.build.symbol import refuse
 from varmat.solvers.inner import value_now
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def called(call: Call, leaves: Sequence[Operand]) -> Result:
 @operation(variadic=True)
 def shared_out(*leaves: Plain, call: Call, workspace: Any = None) -> Plain:
     if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
-        raise TypeError("a function of the user is not run on symbols")
+        refuse()  # a function of the user is not run on symbols
     requests = call.requests(leaves, workspace is not None)
     found = call.answers(requests)
     # Compute the gradient of the sum at once: it is what the reverse pass usually needs.

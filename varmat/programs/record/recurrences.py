@@ -124,17 +124,19 @@ class Recurrence:
                 operands[j] = data
             elif (made < start).all():
                 is_same = bool((made == made[0]).all() and (part == part[0]).all())
+                # Which of several results of the entry: the same in all trips.
+                item = self.periods.item.get(id(root_of(operand)), 0)
                 if layout.takes_part and not is_same:
                     self.taken.add(k)
                     self._stand(result, ("taken", k), lambda: self._rows_taken(k))
                     return True
                 if is_same and not layout.takes_part:
-                    key: Hashable = (int(made[0]), int(part[0]))
+                    key: Hashable = (int(made[0]), int(part[0]), item)
                     self.fixed[key] = operand
                     operands[j] = self._stand(stand_in(operand), key)
                 elif not is_same:
                     is_fixed = False
-                    key = (made.tobytes(), part.tobytes())
+                    key = (made.tobytes(), part.tobytes(), item)
                     operands[j] = self._stand(
                         stand_in(operand), key, partial(self._rows_read, k, j)
                     )

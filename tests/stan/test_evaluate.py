@@ -1,0 +1,269 @@
+"""Statements and expressions of Stan programs, against the same written in NumPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import varmat as vm
+
+
+def quantities(body: str, functions: str = "", given: Any = None, declared: str = "") -> Any:
+    """What a block of generated quantities declares."""
+    program = vm.stan.Program(
+        f"functions {{ {functions} }} data {{ {declared} }} generated quantities {{ {body} }}"
+    )
+    return program.model(given).constrain(
+        np.empty(0), include_gq=True, rng=np.random.default_rng(1)
+    )
+
+
+def log_density(body: str, q: Any, declared: str = "vector[3] x;", **settings: bool) -> Any:
+    """Value and gradient of a model block, eagerly, and the same recorded."""
+    model = vm.stan.Program(f"parameters {{ {declared} }} model {{ {body} }}").model()
+    q = np.array(q, float)
+    recorded = model.log_density_gradient(q, **settings)
+    eager = vm.value_and_grad(model._target)(
+        q, settings.get("propto", True), settings.get("jacobian", True)
+    )
+    assert_allclose(recorded[0], eager[0], rtol=1e-13, atol=1e-13)
+    assert_allclose(recorded[1], eager[1], rtol=1e-13, atol=1e-13)
+    return recorded
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("7 %/% 2", 3), ("-7 %/% 2", -3), ("-7 % 2", -1), ("7 / 2.0", 3.5), ("2 ^ 3", 8.0),
+        ("1.0 / 0", math.inf), ("(-8.0) ^ 2", 64.0), ("!0 && 3 > 2 ? 1.5 : 2.5", 1.5),
+        ("[1, 2] * [3, 4]'", 11.0), ("sum([1, 2]' * [3, 4])", 21.0),
+        ("sum([[1, 2], [3, 4]] * [1, 1]')", 10.0), ("max({3, 1, 2})", 3), ("round(-2.5)", -3.0),
+        ("sort_indices_desc({1.5, 3.5, 2.5})[3]", 1),
+        ("sum(to_vector([[1, 2], [3, 4]])[2:3])", 5.0), ("rows([1, 2, 3])", 1),
+        ("num_elements(rep_matrix(1.0, 2, 3))", 6), ("size({{1, 2, 3}, {4, 5, 6}})", 2),
+        ("log_sum_exp(0, 0)", math.log(2)), ("to_matrix([1, 2, 3, 4]', 2, 2)[1, 2]", 3.0),
+        ("append_row([1, 2], [3, 4])[2, 1]", 3.0), ("append_col([1, 2]', [3, 4]')[1, 2]", 3.0),
+        ("columns_dot_product([[1, 2], [3, 4]], [[1, 1], [1, 1]])[2]", 6.0),
+        ("quad_form([[2, 0], [0, 3]], [1, 1]')", 5.0), ("tail([1, 2, 3], 2)[1]", 2.0),
+        ("gp_exp_quad_cov({0.0}, {0.0, 1.0}, 2, 1)[1, 2]", 4 * math.exp(-0.5)),
+    ],
+)  # fmt: skip
+def test_expressions(expression: str, expected: float) -> None:
+    found = quantities(f"real x = {expression};")["x"]
+    assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_indices_count_from_one_and_select_an_outer_product() -> None:
+    found = quantities("""
+        matrix[3, 4] a = to_matrix(linspaced_vector(12, 1, 12), 3, 4);
+        matrix[2, 2] b = a[{3, 1}, {2, 4}];
+        row_vector[4] c = a[2];
+        vector[2] d = a[2:, 3];
+        a[{1, 3}, 2] = [-1, -3]';
+        array[2] vector[2] e = {[1, 2]', [3, 4]'};
+        e[2, 1] = 7;
+        e[1][2] += 10;
+    """)
+    a = np.arange(1.0, 13.0).reshape(4, 3).T
+    assert_allclose(found["b"], a[np.ix_([2, 0], [1, 3])])
+    assert_allclose(found["c"], a[1])
+    assert_allclose(found["d"], a[1:, 2])
+    assert_allclose(found["a"][:, 1], [-1, a[1, 1], -3])
+    assert_allclose(found["e"], [[1, 12], [7, 4]])
+
+
+def test_a_copy_does_not_change_with_its_source() -> None:
+    found = quantities("""
+        vector[2] a = [1, 2]';
+        vector[2] b = a;
+        tuple(vector[2], real) c = (a, 1);
+        tuple(vector[2], real) d = c;
+        a[1] = 5;
+        c.1[2] = 6;
+        d.2 = 3;
+    """)
+    assert_allclose(found["b"], [1, 2])
+    assert_allclose(found["c:1"], [1, 6])
+    assert_allclose(found["d:1"], [1, 2])
+    assert (found["c:2"], found["d:2"]) == (1, 3)
+
+
+def test_loops_branches_and_recursion() -> None:
+    functions = """
+        int fibonacci(int n) { if (n < 2) return n; return fibonacci(n - 1) + fibonacci(n - 2); }
+        real power_of(real x, int n) { real y = 1; for (i in 1:n) y *= x; return y; }
+        real power_of(real x) { return power_of(x, 2); }
+    """
+    found = quantities(
+        """
+        int a = 0; int b = 0; real c = 0; int d = fibonacci(10);
+        real e = power_of(3) + power_of(2, 3);
+        for (i in 1:10) { if (i == 3) continue; if (i == 6) break; a += i; }
+        while (b < 7) { b += 2; }
+        for (x in [[1, 2], [3, 4]]) c = 10 * c + x;
+        """,
+        functions,
+    )
+    assert (found["a"], found["b"], found["c"], found["d"], found["e"]) == (12, 8, 1324, 55, 17)
+
+
+@pytest.mark.parametrize("size", [3, 12])
+def test_independent_loops_are_like_loops_pass_by_pass(size: int) -> None:
+    # The second loop is the same, but cannot be evaluated at once because of the `continue`.
+    rng = np.random.default_rng(1)
+    given = {"N": size, "y": rng.normal(size=size), "g": rng.integers(1, 4, size),
+             "X": rng.normal(size=(size, 2))}  # fmt: skip
+    body = """
+        real eta = b[g[n]] + X[n] * beta;
+        mu[n] = eta / 2;
+        for (k in 1:2)
+          target += log_mix(0.3, normal_lpdf(y[n] | mu[n], s), cauchy_lpdf(y[n] | beta[k], 2));
+        if (N > 10) y[n] ~ normal(eta, s);
+        if (g[n] > 1) { X[n] ~ normal(eta, s); mu[n] += g[n]; } else target += b[g[n]] * y[n];
+        vector[3] parts = log(softmax(b));
+        for (k in 1:3) parts[k] += normal_lpdf(y[n] | b[k], s);
+        target += log_sum_exp(parts) + normal_lpdf(X[n] | mu[n], s);
+        for (k in 1:2) scratch[k] = beta[k] * y[n];
+        target += log_sum_exp(scratch);
+        s ~ lognormal(0, 1);
+    """
+    results = []
+    for condition in ("", "if (n < 1) continue;"):
+        program = vm.stan.Program(f"""
+            data {{ int N; vector[N] y; array[N] int g; matrix[N, 2] X; }}
+            parameters {{ vector[3] b; vector[2] beta; real<lower=0> s; }}
+            model {{
+              vector[N] mu; array[2] real scratch;
+              for (n in 1:N) {{ {condition} {body} }}
+              target += sum(mu) + scratch[2];
+            }}
+        """)
+        model = program.model(given)
+        gradient = vm.value_and_grad(model._target)
+        results.append(gradient(np.linspace(-0.5, 0.6, 6), False, True))
+    assert_allclose(results[0][0], results[1][0], rtol=1e-13)
+    assert_allclose(results[0][1], results[1][1], rtol=1e-12)
+
+
+def test_a_recurrence_is_not_evaluated_at_once() -> None:
+    value, gradient = log_density(
+        "vector[40] h; h[1] = x[1]; for (t in 2:40) h[t] = x[2] * h[t - 1] + x[3];"
+        "target += sum(h);",
+        [0.5, 0.9, 0.1],
+    )
+
+    def expected(x: Any) -> Any:
+        h, total = x[0], x[0]
+        for _ in range(39):
+            h = x[1] * h + x[2]
+            total = total + h
+        return total
+
+    known = vm.value_and_grad(expected)(np.array([0.5, 0.9, 0.1]))
+    assert_allclose(value, known[0], rtol=1e-13)
+    assert_allclose(gradient, known[1], rtol=1e-12)
+
+
+def test_constants_are_dropped_by_tilde_alone() -> None:
+    tilde, density = "x ~ normal(0, 2);", "target += normal_lpdf(x | 0, 2);"
+    full = vm.normal_lpdf(np.ones(3), 0.0, 2.0)
+    assert_allclose(log_density(tilde, np.ones(3))[0], -3 / 8)
+    assert_allclose(log_density(tilde, np.ones(3), propto=False)[0], full)
+    assert_allclose(log_density(density, np.ones(3))[0], full)
+
+
+def test_truncation_divides_by_the_probability_of_the_interval() -> None:
+    value, _ = log_density("x[1] ~ normal(0, 1) T[-1, 2];", [0.5, 0, 0], propto=False)
+    assert_allclose(value, vm.truncated(vm.normal_lpdf, lower=-1.0, upper=2.0)(0.5, 0.0, 1.0))
+
+
+def test_jacobian_counts_if_it_is_asked_for() -> None:
+    program = vm.stan.Program("""
+        parameters { real u; }
+        transformed parameters { real x = exp(u); jacobian += u; }
+        model { x ~ exponential(1); }
+    """)
+    model = program.model()
+    assert_allclose(model.log_density_gradient(np.array([0.5]))[0], 0.5 - math.exp(0.5))
+    without = model.log_density_gradient(np.array([0.5]), jacobian=False)
+    assert_allclose(without[0], -math.exp(0.5))
+
+
+def test_functions_of_functions() -> None:
+    functions = """
+        vector decay(real t, vector y, real k) { return -k * y; }
+        real partial(array[] real part, int start, int end, real s) {
+          return normal_lpdf(part | start + end, s);
+        }
+        real bell(real x, real c, array[] real k, data array[] real x_r, data array[] int x_i) {
+          return exp(-square(x) / k[1]) * x_i[1];
+        }
+    """
+    program = vm.stan.Program(f"""functions {{ {functions} }}
+        parameters {{ real<lower=0> k; }}
+        model {{
+          array[2] vector[1] z
+            = ode_rk45_tol(decay, [1]', 0, {{1.0, 2.0}}, 1e-10, 1e-10, 10000, k);
+          target += z[2, 1];
+          target += reduce_sum(partial, {{0.5, 1.5}}, 1, k);
+          target += integrate_1d(bell, negative_infinity(), positive_infinity(), {{k}},
+                                 {{1.0}}, {{3}});
+        }}""")
+    value, gradient = vm.value_and_grad(program.model()._target)(np.array([0.2]), True, False)
+
+    def expected(q: Any) -> Any:
+        k = np.exp(q[0])
+        ends = vm.normal_lpdf(np.array([0.5, 1.5]), 3.0, k)
+        return np.exp(-2 * k) + ends + 3 * np.sqrt(np.pi * k)
+
+    known = vm.value_and_grad(expected)(np.array([0.2]))
+    assert_allclose(value, known[0], rtol=1e-8)
+    assert_allclose(gradient, known[1], rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        ("x[1] ~ normal(0,\n-1);", vm.DomainError, r"Scale parameter is -1.*\(program, line 2\)"),
+        ('reject("x is ", 2);', vm.DomainError, r"x is 2 \(program, line 2\)"),
+        ('fatal_error("stop");', RuntimeError, r"stop \(program, line 2\)"),
+        (
+            "real y = x[4];",
+            IndexError,
+            r"index 4 of axis 1 is out of range.*between 1 and 3.*line 2",
+        ),
+        ("vector[2] y = x;", vm.ShapeError, r"y: the value has shape \(3,\).*\(2,\).*line 2"),
+        ("int n = 0; n = 1 %/% n;", vm.DomainError, "Denominator is 0.*line 2"),
+        ("vector[2] y; target += sum(y + x);", vm.ShapeError, "add: the operands have shapes"),
+    ],
+)
+def test_errors_name_the_line(body: str, kind: type[Exception], message: str) -> None:
+    model = vm.stan.Program(f"parameters {{ vector[3] x; }} model {{\n{body} }}").model()
+    with pytest.raises(kind, match=message):
+        model.log_density(np.zeros(3))
+
+
+def test_a_function_that_varmat_does_not_have_is_named() -> None:
+    program = vm.stan.Program("generated quantities { real x = student_t_qf(0.5, 3, 0, 1); }")
+    with pytest.raises(TypeError, match="student_t_qf is a function of Stan that varmat does not"):
+        program.model()
+
+
+def test_transforms_that_a_program_calls() -> None:
+    found = quantities("""
+        real a = lower_bound_constrain(0, 1);
+        vector[3] b = simplex_constrain([0, 0]');
+        vector[2] c = simplex_unconstrain(b);
+    """)
+    assert found["a"] == 2.0
+    assert_allclose(found["b"], [1 / 3] * 3)
+    assert_allclose(found["c"], [0.0, 0.0], atol=1e-15)
+
+
+def test_print(capsys: Any) -> None:
+    quantities('print("x = ", [1.5, 2], " ", 3);')
+    assert capsys.readouterr().out == "x = [1.5,2] 3\n"

@@ -1,0 +1,159 @@
+"""Programs with data: data in all forms, models, functions from Python."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import varmat as vm
+from varmat.stan.data import from_dump
+
+SCHOOLS = """
+data { int<lower=0> J; vector[J] y; vector<lower=0>[J] sigma; }
+parameters { real mu; real<lower=0> tau; vector[J] eta; }
+transformed parameters { vector[J] theta = mu + tau * eta; }
+model { mu ~ normal(0, 5); tau ~ cauchy(0, 5); eta ~ std_normal(); y ~ normal(theta, sigma); }
+generated quantities {
+  array[J] real again = normal_rng(theta, sigma);
+  int n = categorical_rng([0, 1]');
+}
+"""
+DATA = {"J": 3, "y": [28, 8, -3.0], "sigma": [15.0, 10.0, 16.0]}
+
+
+def known(q: np.ndarray) -> Any:
+    def log_density(mu: Any, tau: Any, eta: Any) -> Any:
+        y, sigma = np.array(DATA["y"]), np.array(DATA["sigma"])
+        return (
+            vm.normal_lpdf(mu, 0.0, 5.0) + vm.cauchy_lpdf(tau, 0.0, 5.0)
+            + vm.std_normal_lpdf(eta) + vm.normal_lpdf(y, mu + tau * eta, sigma)
+        )  # fmt: skip
+
+    model = vm.Model(log_density, mu=vm.real(), tau=vm.positive(), eta=vm.real(3))
+    return model.log_density_gradient(q)
+
+
+def test_a_model_is_an_ordinary_one() -> None:
+    model = vm.stan.Program(SCHOOLS).model(DATA)
+    assert isinstance(model, vm.Model)
+    assert model.param_names() == ["mu", "tau", "eta.1", "eta.2", "eta.3"]
+    q = np.linspace(-0.4, 0.5, 5)
+    value, gradient = model.log_density_gradient(q, propto=False)
+    assert_allclose(value, known(q)[0], rtol=1e-13)
+    assert_allclose(gradient, known(q)[1], rtol=1e-12)
+    values, gradients = model.log_density_gradient.map(np.stack([q] * 9), propto=False)
+    assert_allclose(values, value)
+    assert_allclose(gradients[4], gradient)
+    found = model.constrain(q, True, True, np.random.default_rng(1))
+    assert_allclose(found["theta"], found["mu"] + found["tau"] * found["eta"])
+    assert found["again"].shape == (3,)
+    assert found["n"] == 2
+    hessian = model.log_density_hessian(q, propto=False)[2]
+    step = np.array([1e-4, 0, 0, 0, 0])
+    ends = [model.log_density_gradient(q + each, propto=False)[1] for each in (step, -step)]
+    assert_allclose(hessian[0], (ends[0] - ends[1]) / 2e-4, rtol=1e-6, atol=1e-8)
+
+
+def test_data_in_all_forms(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    program = vm.stan.Program("""
+        data { int N; array[N] int k; vector[N] y; array[2, 2] real m; tuple(int, real) t; }
+        generated quantities { real x = sum(k) + sum(y) + m[1, 2] + t.2; }
+    """)
+    expected = 3 + 3.5 + 2 + 0.5
+    given = {"N": 2, "k": [1, 2], "y": [1, 2.5], "m": [[1, 2], [3, 4]], "t": (1, 0.5)}
+    table = pandas.DataFrame({"k": [1, 2], "y": [1, 2.5]})
+    tables = {"N": len(table), "k": table["k"], "y": table["y"], "m": np.array(given["m"]),
+              "t": given["t"]}  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps(given | {"t": {"1": 1, "2": 0.5}}))
+    for data in (given, tables, tmp_path / "a.json", str(tmp_path / "a.json")):
+        assert program.model(data).constrain(np.empty(0), include_gq=True)["x"] == expected
+    small = vm.stan.Program("data { array[2] int k; } generated quantities { int s = sum(k); }")
+    assert small.model(table).constrain(np.empty(0), include_gq=True)["s"] == 3
+    (tmp_path / "a.R").write_text("k <- c(1L, 5L)\n")
+    assert small.model(tmp_path / "a.R").constrain(np.empty(0), include_gq=True)["s"] == 6
+
+
+def test_the_dump_format() -> None:
+    found = dict(
+        from_dump("""
+        N <- 3 # a comment
+        'x' <- c(1, -2.5,
+                 Inf)
+        "m" = structure(c(1, 2, 3, 4, 5, 6), .Dim = c(2L, 3L))
+        r <- 3:1; empty <- integer(0)
+    """)
+    )
+    assert found["N"] == 3
+    assert found["x"].tolist() == [1, -2.5, np.inf]
+    assert found["m"].tolist() == [[1, 3, 5], [2, 4, 6]]
+    assert found["r"].tolist() == [3, 2, 1]
+    assert found["empty"].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "message"),
+    [
+        ({"y": None}, TypeError, r"data: y is missing, but must be given: data \{.*"),
+        ({"y": [1.0, 2.0]}, vm.ShapeError, r"data: y has shape \(2,\), but must have shape \(3,\)"),
+        ({"J": 2.5}, TypeError, "data: J contains 2.5, but must hold integers"),
+        ({"J": -1}, vm.DomainError, "data: J is -1, but must be greater than or equal to 0"),
+        ({"sigma": [1, 2, -3]}, vm.DomainError, r"data: sigma\[3\] is -3.0, but must be greater"),
+        ({"y": "text"}, TypeError, "data: y is 'text', but must be numbers"),
+        ({"y": [[1], [2, 3]]}, TypeError, "data: y is .* but must be numbers"),
+    ],
+)
+def test_data_are_checked(changed: Any, kind: type[Exception], message: str) -> None:
+    given = {name: x for name, x in (DATA | changed).items() if x is not None}
+    with pytest.raises(kind, match=message):
+        vm.stan.Program(SCHOOLS).model(given)
+
+
+def test_functions_are_called_from_python() -> None:
+    functions = vm.stan.Program("""functions {
+        real f(vector x, int n) { return n * sum(square(x)); }
+        real f(real x) { return x^3; }
+        void add_lp(real x) { x ~ normal(0, 1); }
+        real draw_rng(real x) { return normal_rng(x, 1); }
+    }""").functions
+    assert functions.f(np.array([1.0, 2.0]), 3) == 15.0
+    assert_allclose(vm.gradient(lambda x: functions.f(x, 3), np.array([1.0, 2.0])), [6.0, 12.0])
+    assert vm.gradient(functions.f, 2.0) == 12.0
+    assert_allclose(functions.add_lp(2.0), vm.normal_lpdf(2.0, 0.0, 1.0))
+    assert functions.draw_rng(1.0, rng=1) == functions.draw_rng(1.0, rng=1)
+    assert dir(functions) == ["add_lp", "draw_rng", "f"]
+    with pytest.raises(AttributeError, match="has no function 'g': it has add_lp, draw_rng, f"):
+        functions.g  # noqa: B018
+    with pytest.raises(TypeError, match="f: no overload takes these arguments: it takes 2"):
+        functions.f([[1.0]])
+
+
+def test_words_of_python_are_names_like_others() -> None:
+    program = vm.stan.Program("""
+        data { real lambda; real self; }
+        parameters { real def; real<lower=def> None; }
+        model { def ~ normal(lambda, 1); None ~ normal(self, 1); }
+    """)
+    model = program.model({"lambda": 1, "self": 2})
+    assert_allclose(model.log_density(np.zeros(2), jacobian=False), -1.0)
+
+
+def test_a_comparison_of_parameters_is_evaluated_at_each_point() -> None:
+    model = vm.stan.Program("""
+        parameters { real x; }
+        model { if (x > 0) target += -x; else target += 2 * x; }
+    """).model()
+    assert model.log_density_gradient(np.array([2.0])) == (-2.0, [-1.0])
+    assert model.log_density_gradient(np.array([-2.0])) == (-4.0, [2.0])
+
+
+def test_programs_are_pickled_by_their_source() -> None:
+    program = pickle.loads(pickle.dumps(vm.stan.Program(SCHOOLS)))
+    assert repr(program) == "<varmat.stan.Program with the parameters mu, tau, eta>"
+    assert program.model(DATA).param_unc_num() == 5

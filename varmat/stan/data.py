@@ -1,0 +1,188 @@
+"""Data of Stan programs: from Python, JSON and R's dump format, checked against declarations."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.stan import types
+from varmat.stan.errors import nearest
+from varmat.stan.types import Tuple
+from varmat.stan.values import dtype_of
+
+if TYPE_CHECKING:
+    from varmat.stan.types import Type
+    from varmat.stan.values import Value
+    from varmat.typing import Shape
+
+__all__ = ["read_data"]
+
+
+def read_data(source: Any) -> dict[str, Any]:
+    """Read data by name.
+
+    Parameters
+    ----------
+    source : mapping, pandas.DataFrame, path or None
+        Values by name; a table, whose columns are vectors; or the path of a file in Stan's JSON, or
+        in R's dump format if its name does not end in ``.json``.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    TypeError
+        If `source` is something else.
+    ValueError
+        If a file is in neither format.
+
+    Examples
+    --------
+    >>> from varmat.stan.data import read_data
+    >>> read_data({"N": 2})
+    {'N': 2}
+    """
+    if source is None:
+        return {}
+    if isinstance(source, Mapping):
+        return dict(source)
+    if hasattr(source, "columns"):
+        return {str(name): np.asarray(source[name]) for name in source.columns}
+    if isinstance(source, (str, Path)):
+        text = Path(source).read_text(encoding="utf-8")
+        if Path(source).suffix == ".json":
+            found = json.loads(text)
+            if not isinstance(found, dict):
+                raise ValueError(f"{source}: must be a JSON object with the data by name!")
+            return found
+        return dict(from_dump(text))
+    raise TypeError(
+        f"data: is a {type(source).__name__}, but must be a dict, a table or the path of a file!"
+    )
+
+
+_DUMPED = re.compile(r"""["'`]?([\w.]+)["'`]?\s*(?:<-|=)\s*""")
+_STRUCTURE = re.compile(r"structure\s*\((.*),\s*\.Dim\s*=\s*(.*)\)$", re.DOTALL)
+
+
+def from_dump(text: str) -> Iterator[tuple[str, Any]]:
+    """Read the assignments of a file in R's dump format.
+
+    Examples
+    --------
+    >>> from varmat.stan.data import from_dump
+    >>> [(name, x.tolist()) for name, x in from_dump("y <- structure(1:4, .Dim = c(2, 2))")]
+    [('y', [[1, 3], [2, 4]])]
+    """
+    text = re.sub(r"#[^\n]*", "", text)
+    found = [*_DUMPED.finditer(text)]
+    # `.Dim =` inside of a structure is no assignment.
+    found = [each for each in found if not each.group(1).startswith(".")]
+    for i, each in enumerate(found):
+        end = found[i + 1].start() if i + 1 < len(found) else len(text)
+        yield each.group(1), _dumped(text[each.end() : end].strip().rstrip(";").strip())
+
+
+def _dumped(text: str) -> Any:
+    structure = _STRUCTURE.match(text)
+    if structure is not None:
+        sizes = np.atleast_1d(_dumped(structure.group(2).strip()))
+        return np.reshape(_dumped(structure.group(1).strip()), sizes, order="F")
+    if re.match(r"(integer|double|numeric)\s*\(", text):
+        count = int(re.sub(r"\D", "", text) or 0)
+        return np.zeros(count, int if text.startswith("integer") else float)
+    if text.startswith("c"):
+        inner = text[text.index("(") + 1 : text.rindex(")")]
+        parts = [_dumped(part.strip()) for part in inner.split(",") if part.strip()]
+        return (
+            np.concatenate([np.atleast_1d(part) for part in parts]) if parts else np.zeros(0, int)
+        )
+    ends = re.fullmatch(r"(-?\d+)L?\s*:\s*(-?\d+)L?", text)
+    if ends is not None:
+        first, last = map(int, ends.groups())
+        step = 1 if last >= first else -1
+        return np.arange(first, last + step, step)
+    return _number(text)
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text.removesuffix("L"))
+    except ValueError:
+        return float({"Inf": "inf", "-Inf": "-inf", "NA": "nan"}.get(text, text))
+
+
+def missing(name: str, declared: str, names: Iterable[str]) -> TypeError:
+    """The error for data that are not given."""
+    return TypeError(
+        f"data: {name} is missing, but must be given: {declared}!{nearest(name, names)}"
+    )
+
+
+def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> Value:
+    """A value that was given, as one of a type and shape without tuples."""
+    array = _array(name, raw, declared)
+    wanted = dtype_of(kind)
+    if wanted is complex and array.dtype.kind != "c":
+        array = _complex(array, shape)
+    if array.shape != shape:
+        if array.size == 0 and prod(shape) == 0:
+            array = np.zeros(shape)
+        else:
+            raise ShapeError(
+                f"data: {name} has shape {array.shape}, but must have shape {shape}: {declared}!"
+            )
+    if wanted is np.int64 and array.dtype.kind == "f":
+        wrong = array[~(array == np.floor(array))]
+        if wrong.size:
+            raise TypeError(
+                f"data: {name} contains {wrong[0].item()!r}, but must hold integers: {declared}!"
+            )
+    if wanted is not complex and array.dtype.kind == "c":
+        raise TypeError(f"data: {name} is complex, but must be real: {declared}!")
+    array = np.array(array, wanted, order="C")
+    array.flags.writeable = False
+    return array.item() if not shape else array
+
+
+def _array(name: str, raw: Any, declared: str) -> np.ndarray:
+    try:
+        array = np.asarray(raw)
+        if array.dtype.kind in "USO":  # "NaN" and "Infinity", or integers beside floats
+            array = array.astype(float)
+    except (ValueError, TypeError):
+        raise TypeError(f"data: {name} is {raw!r:.80}, but must be numbers: {declared}!") from None
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"data: {name} is {raw!r:.80}, but must be numbers: {declared}!")
+    return array
+
+
+def _complex(array: np.ndarray, shape: Shape) -> np.ndarray:
+    """Complex numbers of pairs, as JSON has them."""
+    if array.shape == (*shape, 2):
+        return array[..., 0] + 1j * array[..., 1]
+    return array
+
+
+def elements_of(name: str, raw: Any, kind: Tuple, declared: str) -> list[Any]:
+    """The elements of a tuple that was given: a tuple, or JSON's object with their numbers."""
+    count = len(kind.elements)
+    if isinstance(raw, Mapping):
+        raw = [raw.get(str(i + 1)) for i in range(count)]
+    if not isinstance(raw, (tuple, list)) or len(raw) != count:
+        raise TypeError(
+            f"data: {name} is {raw!r:.80}, but must be a tuple of {count} values: {declared}!"
+        )
+    return list(raw)
+
+
+REAL_NAMES = frozenset(map(str, (types.REAL, types.INT)))

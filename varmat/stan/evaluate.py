@@ -1,0 +1,500 @@
+"""Evaluate the statements and functions of Stan programs.
+
+See `varmat.stan.translate` for how names are resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.errors import DomainError, ShapeError
+from varmat.stan import functions, lanes, types
+from varmat.stan import syntax as s
+from varmat.stan.running import (
+    BREAK,
+    CONTINUE,
+    Evaluated,
+    Executed,
+    FatalError,
+    Frame,
+    Run,
+    Setter,
+    in_sequence,
+)
+from varmat.stan.translate import Expressions
+from varmat.stan.types import Array, Tuple
+from varmat.stan.values import (
+    MATRICES,
+    SCALARS,
+    Value,
+    innermost,
+    owned,
+    scalar,
+    shape_of,
+    unset,
+    write,
+)
+
+if TYPE_CHECKING:
+    from varmat.stan.types import Type
+
+__all__: list[str] = []
+
+# Loops of fewer passes are run pass by pass.
+FEW = 4
+
+
+class Routine:
+    """A function of a program.
+
+    Its body is translated when it is first called, so functions may call each other.
+    """
+
+    def __init__(self, definition: s.FunctionDefinition, translator: Translator) -> None:
+        self.definition = definition
+        self._translator = translator
+        self._body: Executed | None = None
+        self._size = 0
+        name = definition.name
+        # A density that is called by its own name keeps all its terms.
+        self.keeps = name.endswith(("_lpdf", "_lpmf"))
+
+    def __call__(self, run: Run, arguments: Sequence[Value]) -> Value:
+        if self._body is None:
+            self._translate()
+        frame = [run, *arguments, *[None] * self._size]
+        assert self._body is not None
+        result = self._body(frame)
+        return result[0] if type(result) is tuple else None
+
+    def with_all_terms(self, run: Run, arguments: Sequence[Value]) -> Value:
+        """The result of a density that drops no constants."""
+        before, run.propto = run.propto, False
+        try:
+            return self(run, arguments)
+        finally:
+            run.propto = before
+
+    def _translate(self) -> None:
+        definition, inner = self.definition, self._translator.for_function(self.definition)
+        assert definition.body is not None
+        for argument in definition.arguments:
+            inner.declare(argument.name, argument.type)
+        first = inner.size
+        self._body = inner.body(definition.body)
+        self._size = inner.size - first
+
+
+class Translator(Expressions):
+    """Makes functions of the parts of a program; see `Expressions` for the parameters."""
+
+    def for_function(self, definition: s.FunctionDefinition) -> Translator:
+        """A translator for the body of a function."""
+        assert definition.body is not None
+        return Translator(self._routines, written_in(definition.body), definition.result)
+
+    def routine(self, definition: s.FunctionDefinition) -> Routine:
+        """The function of a definition."""
+        if definition not in self._routines:
+            self._routines[definition] = Routine(definition, self)
+        return self._routines[definition]
+
+    # --- statements ---
+
+    def statement(self, statement: s.Statement) -> Executed:
+        """The function of a statement."""
+        return _STATEMENTS[type(statement)](self, statement)
+
+    def body(self, statements: Sequence[s.Statement]) -> Executed:
+        """The function of statements in sequence, in a scope of their own."""
+        with self.scope():
+            return self.sequence(statements)
+
+    def sequence(self, statements: Sequence[s.Statement]) -> Executed:
+        """The function of statements in sequence."""
+        return in_sequence([(self.statement(each), each.at) for each in statements])
+
+    def declaration(self, d: s.Declaration) -> Executed:
+        kind = d.declared.unsized
+        initial = self.unset(d.declared)
+        if d.value is None:
+            place = self.declare(d.name, kind)
+
+            def declare(f: Frame) -> None:
+                f[place] = initial(f)
+
+            return declare
+        value = self.promoted(d.value, kind)
+        place = self.declare(d.name, kind)
+        if kind in SCALARS:
+
+            def assign(f: Frame) -> None:
+                f[place] = value(f)
+
+            return assign
+        sizes, copies = self.shape(d.declared), self.copies(d.name, kind, d.value)
+
+        def assign_container(f: Frame) -> None:
+            x = value(f)
+            if sizes is not None:
+                check_shape(d.name, shape_of(x), sizes(f))
+            f[place] = owned(x) if copies else x
+
+        return assign_container
+
+    def shape(self, declared: s.SizedType) -> Callable[[Frame], tuple[int, ...]] | None:
+        """The function of the shape of a declared container; None if there are tuples in it."""
+        if declared.name == "tuple":
+            return None
+        parts = [*map(self.expression, (*declared.dimensions, *declared.sizes))]
+        square = innermost(declared.unsized) in MATRICES and len(declared.sizes) == 1
+
+        def shape(f: Frame) -> tuple[int, ...]:
+            sizes = [part(f) for part in parts]
+            for size in sizes:
+                if size < 0:
+                    raise DomainError(f"a size is {size}, but must not be negative!")
+            return (*sizes, sizes[-1]) if square else tuple(sizes)
+
+        return shape
+
+    def unset(self, declared: s.SizedType) -> Evaluated:
+        """The function of the value of a variable before it is assigned."""
+        kind = declared.unsized
+        shape = self.shape(declared)
+        if shape is not None:
+            return lambda f: unset(kind, shape(f))
+        parts = [*map(self.unset, declared.elements)]
+        sizes = [*map(self.expression, declared.dimensions)]
+
+        def nested(f: Frame, counts: Sequence[int]) -> Value:
+            if counts:
+                return [nested(f, counts[1:]) for _ in range(counts[0])]
+            return tuple([part(f) for part in parts])
+
+        return lambda f: nested(f, [size(f) for size in sizes])
+
+    def assignment(self, a: s.Assignment) -> Executed:
+        if a.operator:
+            combined = s.Binary(a.at, a.operator, a.target, a.value)
+            value = self.binary(combined)
+        else:
+            value = self.promoted(a.value, a.target.type)
+        if isinstance(a.target, s.Variable):
+            place, kind = self.place(a.target.name)
+            copies = self.copies(a.target.name, kind, a.value) and not a.operator
+            assign = _whole(place, kind, a.target.name, copies)
+        else:
+            assign = self.setter(a.target)
+
+        def run(f: Frame) -> None:
+            assign(f, value(f))
+
+        return run
+
+    def setter(self, target: s.Expression) -> Setter:
+        """The function that assigns to a variable or a part of one."""
+        if isinstance(target, s.Variable):
+            place, kind = self.place(target.name)
+            return _whole(place, kind, target.name, True)
+        if isinstance(target, s.TupleExpression):
+            setters = [*map(self.setter, target.elements)]
+
+            def assign_all(f: Frame, x: Value) -> None:
+                for assign, each in zip(setters, x, strict=True):
+                    assign(f, each)
+
+            return assign_all
+        assert isinstance(target, (s.Index, s.Projection))
+        target = _joined(target)
+        base = self.unshared(target.base)
+        assign = self.part_setter(target.base)
+        if isinstance(target, s.Projection):
+            number = target.number - 1
+
+            def project(f: Frame, x: Value) -> None:
+                before = base(f)
+                assign(f, (*before[:number], owned(x), *before[number + 1 :]))
+
+            return project
+        indices = self.indices(target.indices)
+
+        def set_part(f: Frame, x: Value) -> None:
+            before = base(f)
+            after = write(before, indices(f), x)
+            if after is not before:
+                assign(f, after)
+
+        return set_part
+
+    def copies(self, name: str, kind: Type, value: s.Expression) -> bool:
+        """Whether a variable needs a copy of a value, because one of the two is written into."""
+        if isinstance(innermost(kind), Tuple):
+            return True
+        made = isinstance(value, (s.Binary, s.ArrayExpression, s.RowVectorExpression))
+        return not made and (name in self._written or self._may_share(value))
+
+    def _may_share(self, e: s.Expression) -> bool:
+        """Whether the value may be a variable into which elements are assigned, or a part of it."""
+        if isinstance(e, s.Variable):
+            return e.name in self._written
+        parts: list[Any] = [getattr(e, name, None) for name in ("base", "operand", "yes", "no")]
+        parts += getattr(e, "arguments", [])
+        return any(self._may_share(part) for part in parts if part is not None)
+
+    def part_setter(self, target: s.Expression) -> Setter:
+        """The function that puts a changed value, which nothing else refers to, in its place."""
+        if isinstance(target, s.Variable):
+            place, _ = self.place(target.name)
+            return lambda f, x: f.__setitem__(place, x)
+        return self.setter(target)
+
+    def distribution(self, d: s.Distribution) -> Executed:
+        whole = [d.value, *d.arguments]
+        if d.definition is not None:
+            routine = self.routine(d.definition)
+            arguments = self._arguments(whole, d.definition)
+            density = _applied(lambda run, *values: routine(run, values), arguments)
+        else:
+            arguments = [*map(self.expression, whole)]
+            function = functions.proportional(d.function, tuple(e.type for e in whole))
+            density = _applied(function, arguments)
+        if d.lower is not None or d.upper is not None:
+            density = self._truncated(d, arguments)
+
+        def run(f: Frame) -> None:
+            f[0].terms.append(density(f))
+
+        return run
+
+    def _truncated(self, d: s.Distribution, arguments: Sequence[Evaluated]) -> Evaluated:
+        ends = [None if e is None else self.expression(e) for e in (d.lower, d.upper)]
+        if d.definition is not None:
+            raise TypeError(
+                f"{d.name} is a function of the program, which cannot be truncated yet!"
+            )
+        function = functions.truncated(d.function)
+
+        def density(f: Frame) -> Value:
+            lower, upper = (None if end is None else end(f) for end in ends)
+            return function(lower, upper, *[each(f) for each in arguments])
+
+        return density
+
+    def increment(self, t: s.TargetIncrement) -> Executed:
+        value = self.expression(t.value)
+
+        def run(f: Frame) -> None:
+            x = value(f)
+            f[0].terms.append(x if np.ndim(x) == 0 else np.sum(x))
+
+        return run
+
+    def jacobian(self, t: s.JacobianIncrement) -> Executed:
+        value = self.expression(t.value)
+
+        def run(f: Frame) -> None:
+            if f[0].jacobian:
+                f[0].terms.append(np.sum(value(f)))
+
+        return run
+
+    def call_statement(self, c: s.CallStatement) -> Executed:
+        call = self.expression(c.call)
+
+        def run(f: Frame) -> None:
+            call(f)
+
+        return run
+
+    def message(self, m: s.Message) -> Executed:
+        parts = [each if isinstance(each, str) else self.expression(each) for each in m.items]
+
+        def run(f: Frame) -> None:
+            text = "".join(each if isinstance(each, str) else printed(each(f)) for each in parts)
+            if m.kind == "print":
+                print(text)
+            else:
+                raise DomainError(text) if m.kind == "reject" else FatalError(text)
+
+        return run
+
+    def returned(self, r: s.Return) -> Executed:
+        if r.value is None:
+            return lambda f: (None,)
+        assert self._result is not None
+        value = self.promoted(r.value, self._result)
+        return lambda f: (value(f),)
+
+    def conditional_statement(self, i: s.If) -> Executed:
+        condition = self.expression(i.condition)
+        body, otherwise = self.body(i.body), self.body(i.otherwise)
+        return lambda f: body(f) if condition(f) else otherwise(f)
+
+    def loop(self, body: Executed, passes: Callable[[Frame], Iterator[None]]) -> Executed:
+        """The function of a loop: `passes` prepares the frame for each pass."""
+
+        def run(f: Frame) -> Any:
+            for _ in passes(f):
+                signal = body(f)
+                if signal is BREAK:
+                    break
+                if signal is not None and signal is not CONTINUE:
+                    return signal
+            return None
+
+        return run
+
+    def while_loop(self, w: s.While) -> Executed:
+        condition, body = self.expression(w.condition), self.body(w.body)
+
+        def passes(f: Frame) -> Iterator[None]:
+            while condition(f):
+                yield
+
+        return self.loop(body, passes)
+
+    def for_loop(self, w: s.For) -> Executed:
+        lower, upper = self.expression(w.lower), self.expression(w.upper)
+        with self.scope():
+            place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
+            body = self.body(w.body)
+            try:
+                together = lanes.Lanes(self, w, count).whole(w)
+            except lanes.BoundError:
+                together = None
+
+        def passes(f: Frame) -> Iterator[None]:
+            for i in range(lower(f), upper(f) + 1):
+                f[place] = i
+                yield
+
+        by_pass = self.loop(body, passes)
+        if together is None:
+            return by_pass
+
+        def run(f: Frame) -> Any:
+            first, last = lower(f), upper(f)
+            if last - first < FEW:
+                return by_pass(f)
+            f[place], f[count] = np.arange(first, last + 1), last - first + 1
+            return None if together(f) else by_pass(f)
+
+        return run
+
+    def foreach_loop(self, w: s.ForEach) -> Executed:
+        values, kind = self.expression(w.values), w.values.type
+        element = kind.element if isinstance(kind, Array) else types.REAL
+        with self.scope():
+            place = self.declare(w.name, element)
+            body = self.body(w.body)
+
+        def passes(f: Frame) -> Iterator[None]:
+            whole = values(f)
+            if kind in MATRICES:
+                whole = np.reshape(np.transpose(whole), -1)
+            for i in range(len(whole)):
+                f[place] = scalar(whole[i])
+                yield
+
+        return self.loop(body, passes)
+
+    def block(self, b: s.Block | s.Profile) -> Executed:
+        return self.body(b.body)
+
+
+def _applied(function: Callable[..., Value], arguments: Sequence[Evaluated]) -> Evaluated:
+    """The function of a call."""
+    return lambda f: function(f[0], *[each(f) for each in arguments])
+
+
+def _joined(target: s.Index | s.Projection) -> s.Index | s.Projection:
+    """`x[i][j]` as `x[i, j]`."""
+    while (
+        isinstance(target, s.Index)
+        and isinstance(target.base, s.Index)
+        and all(isinstance(i, s.Expression) and i.type == types.INT for i in target.base.indices)
+    ):
+        target = s.Index(target.at, target.base.base, [*target.base.indices, *target.indices])
+    return target
+
+
+def _whole(place: int, kind: Type, name: str, copies: bool) -> Setter:
+    """The function that assigns to a whole variable."""
+    if kind in SCALARS:
+        return lambda f, x: f.__setitem__(place, x)
+
+    def assign(f: Frame, x: Value) -> None:
+        before = f[place]
+        if not isinstance(before, (tuple, list)) and before.size:
+            check_shape(name, np.shape(x), np.shape(before))
+        f[place] = owned(x) if copies else x
+
+    return assign
+
+
+def check_shape(name: str, given: tuple[int, ...], declared: tuple[int, ...]) -> None:
+    """Refuse a value of another shape than that of the variable to which it is assigned."""
+    if given != declared:
+        raise ShapeError(
+            f"{name}: the value has shape {given}, but must have the declared shape {declared}!"
+        )
+
+
+def printed(x: Value) -> str:
+    """A value as Stan prints it."""
+    if isinstance(x, tuple):
+        return f"({','.join(map(printed, x))})"
+    x = getattr(x, "val", x)
+    if np.ndim(x) or isinstance(x, list):
+        return f"[{','.join(map(printed, x))}]"
+    return f"{x:.6g}" if isinstance(x, float) else str(x)
+
+
+def written_in(statements: Sequence[s.Statement]) -> set[str]:
+    """The names of the variables into which elements are assigned."""
+    found: set[str] = set()
+
+    def target(e: s.Expression) -> None:
+        if isinstance(e, s.TupleExpression):
+            for each in e.elements:
+                target(each)
+        elif isinstance(e, (s.Index, s.Projection)):
+            base: s.Expression = e
+            while isinstance(base, (s.Index, s.Projection)):
+                base = base.base
+            if isinstance(base, s.Variable):
+                found.add(base.name)
+
+    def walk(statements: Sequence[s.Statement]) -> None:
+        for each in statements:
+            if isinstance(each, s.Assignment):
+                target(each.target)
+            for inner in ("body", "otherwise"):
+                walk(getattr(each, inner, ()))
+
+    walk(statements)
+    return found
+
+
+_STATEMENTS: dict[type, Callable[[Translator, Any], Executed]] = {
+    s.Declaration: Translator.declaration,
+    s.Assignment: Translator.assignment,
+    s.Distribution: Translator.distribution,
+    s.TargetIncrement: Translator.increment,
+    s.JacobianIncrement: Translator.jacobian,
+    s.CallStatement: Translator.call_statement,
+    s.Message: Translator.message,
+    s.Return: Translator.returned,
+    s.Break: lambda translator, statement: lambda f: BREAK,
+    s.Continue: lambda translator, statement: lambda f: CONTINUE,
+    s.If: Translator.conditional_statement,
+    s.While: Translator.while_loop,
+    s.For: Translator.for_loop,
+    s.ForEach: Translator.foreach_loop,
+    s.Block: Translator.block,
+    s.Profile: Translator.block,
+}

@@ -1,0 +1,536 @@
+"""Stan's library: what its functions are in varmat.
+
+Most have Stan's name there. The tables here hold the others: those whose arguments are places,
+which Stan counts from 1, those that tell rows from columns, those whose results are integers, and
+those that take functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import varmat as vm
+from varmat.core.elementwise import ROWS as ELEMENTWISE
+from varmat.core.elementwise import Elementwise
+from varmat.core.errors import DomainError
+from varmat.core.operation import is_differentiable
+from varmat.stan import operators, transforms, types
+from varmat.stan.types import Array, Tuple
+from varmat.stan.values import (
+    MATRICES,
+    ROWS,
+    SCALARS,
+    VECTORS,
+    Value,
+    dtype_of,
+    innermost,
+    read,
+    shape_of,
+)
+
+if TYPE_CHECKING:
+    from varmat.stan.evaluate import Routine
+    from varmat.stan.running import Run
+    from varmat.stan.types import Type
+
+__all__: list[str] = []
+
+Kinds = tuple["Type", ...]
+Plain = Callable[..., Value]
+
+
+class Passed:
+    """A function of the program that is an argument of one of the library."""
+
+    def __init__(self, routine: Routine, run: Run, keeps: bool) -> None:
+        self._call = routine.with_all_terms if keeps else routine
+        self._run = run
+        self._integers = [
+            i
+            for i, each in enumerate(routine.definition.arguments)
+            if innermost(each.type) == types.INT
+        ]
+
+    def __call__(self, *arguments: Value) -> Value:
+        if self._integers:  # solvers make floats of them
+            values = list(arguments)
+            for i in self._integers:
+                x = values[i]
+                values[i] = np.asarray(x, np.int64) if np.ndim(x) else int(x)
+            return self._call(self._run, values)
+        return self._call(self._run, arguments)
+
+
+def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., Value]:
+    """The library function of a name for arguments of these types: it takes the run and them."""
+    if name.endswith("_rng"):
+        function = _generator(name)
+    elif name.endswith(("_lupdf", "_lupmf")):
+        return proportional(name.replace("_lup", "_lp"), kinds)
+    elif name.endswith("_jacobian"):
+        return _with_jacobian(name)
+    else:
+        function = _without_run(implementation(name, kinds))
+    return _scalar_result(function) if result in SCALARS else function
+
+
+def _without_run(function: Plain) -> Callable[..., Value]:
+    return lambda run, *arguments: function(*arguments)
+
+
+def _scalar_result(function: Callable[..., Value]) -> Callable[..., Value]:
+    def call(run: Run, *arguments: Value) -> Value:
+        found = function(run, *arguments)
+        return found.item() if isinstance(found, (np.generic, np.ndarray)) else found
+
+    return call
+
+
+def implementation(name: str, kinds: Kinds) -> Plain:
+    """The function of a name for arguments of these types."""
+    make = _BY_TYPES.get(name)
+    if make is not None:
+        return make(kinds)
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    if name in _OPERATORS:
+        return operators.binary(_OPERATORS[name], *kinds)
+    if name in _NUMPY or name in _ELEMENTWISE:
+        return _elementwise(name, kinds)
+    if "_glm_" in name and kinds[_design(name)] in ROWS:
+        return _with_design(getattr(vm, name), _design(name))
+    return _of_varmat(name)
+
+
+def _of_varmat(name: str) -> Plain:
+    """The function that has Stan's name in varmat."""
+    set_name, _, direction = name.rpartition("_")
+    if direction in ("constrain", "unconstrain"):
+        found = _TRANSFORMS.get(set_name) or tuple(
+            getattr(vm, f"{_SETS.get(set_name, set_name)}_{end}") for end in ("constrain", "free")
+        )
+        transform: Plain = found[direction == "unconstrain"]
+        return transform
+    function: Plain | None = None if "laplace" in name else getattr(vm, name, None)
+    if function is None:
+        raise TypeError(f"{name} is a function of Stan that varmat does not have yet!")
+    return function
+
+
+def acts_by_element(name: str) -> bool:
+    """Whether a function of numbers takes arrays of them element by element."""
+    return (
+        name in _NUMPY
+        or name in _ELEMENTWISE
+        or name in ("log_sum_exp", "pow")
+        or isinstance(getattr(vm, name, None), Elementwise)
+    )
+
+
+def proportional(name: str, kinds: Kinds) -> Callable[..., Value]:
+    """A density that drops constants if the run does."""
+    density = implementation(name, kinds)
+
+    def call(run: Run, *arguments: Value) -> Value:
+        return density(*arguments, propto=run.propto)
+
+    return call
+
+
+def truncated(name: str) -> Callable[..., Value]:
+    """A density between two ends, of which one may be None."""
+    density = getattr(vm, name)
+
+    def call(lower: Value, upper: Value, *arguments: Value) -> Value:
+        return vm.truncated(density, lower=lower, upper=upper)(*arguments)
+
+    return call
+
+
+def _generator(name: str) -> Callable[..., Value]:
+    draw = _of_varmat(name)
+    return lambda run, *arguments: draw(*arguments, rng=run.rng)
+
+
+def _with_jacobian(name: str) -> Callable[..., Value]:
+    constrain = implementation(name.replace("_jacobian", "_constrain"), ())
+
+    def call(run: Run, *arguments: Value) -> Value:
+        value, term = constrain(*arguments, jacobian=True)
+        if run.jacobian:
+            run.terms.append(term)
+        return value
+
+    return call
+
+
+# --- elementwise ---
+
+_NUMPY = {
+    "abs": "absolute", "fabs": "fabs", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin",
+    "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh", "atan2": "arctan2",
+    "inv_logit": "expit", "logit": "logit", "lgamma": "gammaln", "tgamma": "gamma",
+    "log_inv_logit": "log_expit", "inv": "reciprocal",
+}  # fmt: skip
+_ELEMENTWISE = frozenset({
+    "Phi_approx", "cbrt", "ceil", "cos", "cosh", "digamma", "erf", "erfc", "exp", "exp2", "expm1",
+    "fdim", "floor", "fmax", "fmin", "fmod", "hypot", "inv_cloglog", "inv_sqrt", "inv_square",
+    "log", "log10", "log1m", "log1m_exp", "log1m_inv_logit", "log1p", "log1p_exp", "log2", "sin",
+    "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+})  # fmt: skip
+
+
+def _elementwise(name: str, kinds: Kinds) -> Plain:
+    if not kinds:  # log2() is a constant
+        constant = getattr(np, name.rstrip("0123456789"))(float(name.lstrip("log")))
+        return lambda: constant
+    row: Plain = ELEMENTWISE[_NUMPY.get(name, name)].call
+    integers = [innermost(kind) == types.INT for kind in kinds]
+    if name == "abs" and all(integers):
+        return np.abs
+    if not any(integers):
+        return row
+    return lambda *xs: row(
+        *(_real(x) if is_int else x for x, is_int in zip(xs, integers, strict=True))
+    )
+
+
+def _real(x: Value) -> Value:
+    return x.astype(float) if type(x) is np.ndarray else float(x)
+
+
+def _rounded(x: Value) -> Value:
+    """Halves go away from zero."""
+    return np.trunc(x + np.where(np.asarray(vm.value(x)) < 0, -0.5, 0.5))
+
+
+def _extreme(of_two: Plain, of_many: Plain, empty: float) -> Callable[[Kinds], Plain]:
+    def make(kinds: Kinds) -> Plain:
+        if len(kinds) == 2:
+            return of_two
+        if innermost(kinds[0]) == types.INT:
+            return of_many
+        return lambda x: of_many(x) if np.size(x) else empty
+
+    return make
+
+
+def _log_sum_exp(kinds: Kinds) -> Plain:
+    return vm.log_sum_exp if len(kinds) == 1 else ELEMENTWISE["logaddexp"].call
+
+
+# --- shapes ---
+
+
+def _rows(kinds: Kinds) -> Plain:
+    return (lambda x: 1) if kinds[0] in ROWS else lambda x: x.shape[0]
+
+
+def _cols(kinds: Kinds) -> Plain:
+    return (lambda x: 1) if kinds[0] in VECTORS else lambda x: x.shape[-1]
+
+
+def _size(kinds: Kinds) -> Plain:
+    if kinds[0] in SCALARS:
+        return lambda x: 1
+    return len if isinstance(kinds[0], Array) else lambda x: x.size
+
+
+def _num_elements(kinds: Kinds) -> Plain:
+    return lambda x: math.prod(shape_of(x))
+
+
+def _dims(x: Value) -> Value:
+    return np.array(shape_of(x), np.int64)
+
+
+def _column_major(x: Value) -> Value:
+    return np.reshape(np.transpose(x), -1)
+
+
+def _to_vector(kinds: Kinds) -> Plain:
+    if kinds[0] in MATRICES:
+        return _column_major
+    return _real if innermost(kinds[0]) == types.INT else lambda x: x
+
+
+def _to_array_1d(kinds: Kinds) -> Plain:
+    return _column_major if kinds[0] in MATRICES else lambda x: np.reshape(x, -1)
+
+
+def _to_matrix(kinds: Kinds) -> Plain:
+    kind = kinds[0]
+    real = _real if innermost(kind) == types.INT else lambda x: x
+    if len(kinds) == 1:
+        if kind in VECTORS:
+            return lambda x: np.reshape(x, (-1, 1))
+        return (lambda x: np.reshape(x, (1, -1))) if kind in ROWS else real
+
+    def shaped(x: Value, m: int, n: int, by_columns: int = 1) -> Value:
+        flat = _column_major(x) if kind in MATRICES else real(x)
+        if by_columns:
+            return np.transpose(np.reshape(flat, (n, m)))
+        return np.reshape(flat, (m, n))
+
+    return shaped
+
+
+def _append_row(kinds: Kinds) -> Plain:
+    return lambda x, y: np.concatenate([_as_rows(x, kinds[0]), _as_rows(y, kinds[1])])
+
+
+def _as_rows(x: Value, kind: Type) -> Value:
+    """For a matrix or row its rows, for a column or number its elements."""
+    return np.reshape(x, (1, -1)) if kind in ROWS else np.reshape(x, -1) if kind in SCALARS else x
+
+
+def _append_col(kinds: Kinds) -> Plain:
+    def joined(x: Value, y: Value) -> Value:
+        parts = [_as_columns(x, kinds[0]), _as_columns(y, kinds[1])]
+        return np.concatenate(parts, axis=-1)
+
+    return joined
+
+
+def _as_columns(x: Value, kind: Type) -> Value:
+    if kind in VECTORS:
+        return np.reshape(x, (-1, 1))
+    return np.reshape(x, -1) if kind in SCALARS else x
+
+
+def _append_array(x: Value, y: Value) -> Value:
+    if isinstance(x, list):
+        return [*x, *y]
+    if not x.size or not y.size:
+        return y if not x.size else x
+    return np.concatenate([x, y])
+
+
+def _rep_matrix(kinds: Kinds) -> Plain:
+    if kinds[0] in ROWS:
+        return lambda x, m: np.transpose(vm.rep_matrix(x, m))
+    return vm.rep_matrix
+
+
+def _rep_array(kinds: Kinds) -> Plain:
+    kind = kinds[0]
+    if isinstance(innermost(kind), Tuple):
+
+        def nested(x: Value, count: int, *counts: int) -> Value:
+            return [nested(x, *counts) if counts else x for _ in range(count)]
+
+        return nested
+
+    def repeated(x: Value, *counts: int) -> Value:
+        if is_differentiable(x):
+            return vm.rep_array(x, *counts)
+        return np.full((*counts, *np.shape(x)), x, dtype_of(kind))
+
+    return repeated
+
+
+def _part(*indices: Callable[..., Value]) -> Plain:
+    """A function that reads a part, whose indices are functions of the other arguments."""
+    return lambda x, *places: read(x, [index(x, *places) for index in indices])
+
+
+def _dot_products(axis: int, own: frozenset[Type]) -> Callable[[Kinds], Plain]:
+    """Dot products of columns or of rows; `own` are the vectors that are one of them."""
+
+    def make(kinds: Kinds) -> Plain:
+        if kinds[0] in MATRICES:
+            return lambda x, y=None: np.sum(x * (x if y is None else y), axis)
+        if kinds[0] in own:
+            return lambda x, y=None: np.reshape(vm.dot_product(x, x if y is None else y), (1,))
+        return lambda x, y=None: x * (x if y is None else y)
+
+    return make
+
+
+def _tail(x: Value, n: int) -> slice:
+    return slice(len(x) - n + 1, len(x))
+
+
+def _logical(compare: Plain) -> Plain:
+    return lambda *xs: operators.truth(compare(*xs))
+
+
+# --- models ---
+
+
+def _design(name: str) -> int:
+    """The place of the design matrix among the arguments."""
+    return 2 if name.startswith("binomial") else 1
+
+
+def _with_design(density: Plain, place: int) -> Plain:
+    """A density of a generalised linear model whose design matrix is a row."""
+
+    def call(*arguments: Value, **settings: Any) -> Value:
+        x = np.reshape(arguments[place], (1, -1))
+        return density(*arguments[:place], x, *arguments[place + 1 :], **settings)
+
+    return call
+
+
+_CORRELATIONS: dict[str, Plain] = {
+    "exp_quad": lambda square: np.exp(-0.5 * square),
+    "exponential": lambda square: np.exp(-np.sqrt(square)),
+    "matern32": lambda square: (1 + np.sqrt(3 * square)) * np.exp(-np.sqrt(3 * square)),
+    "matern52": lambda square: (
+        (1 + np.sqrt(5 * square) + 5 / 3 * square) * np.exp(-np.sqrt(5 * square))
+    ),
+}
+
+
+def _covariance(name: str) -> Callable[[Kinds], Plain]:
+    """A covariance function of one set of points, or of two."""
+    alone: Plain = getattr(vm, f"gp_{name}_cov")
+
+    def make(kinds: Kinds) -> Plain:
+        if len(kinds) == 1 or not isinstance(kinds[1], Array):
+            return alone
+        points = (
+            (lambda x: x) if kinds[0] != Array(types.REAL) else lambda x: np.reshape(x, (-1, 1))
+        )
+        if name == "dot_prod":
+            return lambda x, y, sigma: sigma**2 + points(x) @ np.transpose(points(y))
+
+        def between(x: Value, y: Value, sigma: Value, length: Value, *period: Value) -> Value:
+            difference = points(x)[:, None] - points(y)
+            if period:
+                distance = np.sqrt(np.sum(difference**2, -1))
+                return sigma**2 * np.exp(
+                    -2 * (np.sin(math.pi * distance / period[0]) / length) ** 2
+                )
+            return sigma**2 * _CORRELATIONS[name](np.sum((difference / length) ** 2, -1))
+
+        return between
+
+    return make
+
+
+# --- functions of functions ---
+
+
+def _reduce_sum(f: Passed, x: Value, grainsize: int, *shared: Value) -> Value:
+    """The sum of the slices is the function of all of it."""
+    if grainsize < 1:
+        raise DomainError(f"reduce_sum: grainsize is {grainsize}, but must be positive!")
+    return f(x, 1, len(x), *shared) if len(x) else 0.0
+
+
+def _map_rect(f: Passed, shared: Value, jobs: Value, x_r: Value, x_i: Value) -> Value:
+    parts = [f(shared, *job) for job in zip(jobs, x_r, x_i, strict=True)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _integrate_1d(f: Passed, a: Value, b: Value, *rest: Value) -> Value:
+    theta, x_r, x_i, *tolerance = rest
+    settings = {"relative_tolerance": tolerance[0]} if tolerance else {}
+    return vm.integrate_1d(f, a, b, theta, x_r, x_i, **settings)
+
+
+def _integral(f: Passed, a: Value, b: Value, *args: Value) -> Value:
+    return vm.integrate_1d(f, a, b, *args)
+
+
+def _integral_tol(f: Passed, a: Value, b: Value, relative: float, *rest: Value) -> Value:
+    return vm.integrate_1d(f, a, b, *rest[2:], relative_tolerance=relative)
+
+
+def _adjoint(f: Passed, *arguments: Value) -> Value:
+    return vm.ode_adjoint_tol_ctl(f, *arguments)
+
+
+_BY_TYPES: dict[str, Callable[[Kinds], Plain]] = {
+    "append_col": _append_col,
+    "append_row": _append_row,
+    "cols": _cols,
+    "columns_dot_product": _dot_products(0, VECTORS),
+    "columns_dot_self": _dot_products(0, VECTORS),
+    "log_sum_exp": _log_sum_exp,
+    "max": _extreme(max, np.max, -math.inf),
+    "min": _extreme(min, np.min, math.inf),
+    "num_elements": _num_elements,
+    "rep_array": _rep_array,
+    "rep_matrix": _rep_matrix,
+    "rows": _rows,
+    "rows_dot_product": _dot_products(1, ROWS),
+    "rows_dot_self": _dot_products(1, ROWS),
+    "size": _size,
+    "to_array_1d": _to_array_1d,
+    "to_matrix": _to_matrix,
+    "to_row_vector": _to_vector,
+    "to_vector": _to_vector,
+    "transpose": lambda kinds: operators.transposed(kinds[0]),
+    **{f"gp_{name}_cov": _covariance(name) for name in (*_CORRELATIONS, "periodic", "dot_prod")},
+    "cov_exp_quad": _covariance("exp_quad"),
+}
+_FUNCTIONS: dict[str, Plain] = {
+    "append_array": _append_array,
+    "block": _part(
+        lambda x, i, j, m, n: slice(i, i + m - 1), lambda x, i, j, m, n: slice(j, j + n - 1)
+    ),
+    "bessel_first_kind": vm.bessel_first_kind,
+    "col": _part(lambda x, j: slice(None), lambda x, j: j),
+    "dims": _dims,
+    "diagonal": np.diagonal,
+    "head": _part(lambda x, n: slice(1, n)),
+    "integrate_1d": _integrate_1d,
+    "integrate_1d_double_exponential": _integral,
+    "integrate_1d_double_exponential_tol": _integral_tol,
+    "integrate_1d_gauss_kronrod": _integral,
+    "integrate_1d_gauss_kronrod_tol": _integral_tol,
+    "is_inf": lambda x: operators.truth(np.isinf(vm.value(x))),
+    "is_nan": lambda x: operators.truth(np.isnan(vm.value(x))),
+    "ldexp": np.ldexp,
+    "logical_negation": operators.negated,
+    "logical_and": _logical(np.logical_and),
+    "logical_or": _logical(np.logical_or),
+    "map_rect": _map_rect,
+    "minus": lambda x: -x,
+    "norm": vm.norm,
+    "ode_adjoint_tol_ctl": _adjoint,
+    "one_hot_array": lambda n, k: vm.one_hot_array(n, k - 1),
+    "one_hot_int_array": lambda n, k: vm.one_hot_int_array(n, k - 1),
+    "one_hot_row_vector": lambda n, k: vm.one_hot_row_vector(n, k - 1),
+    "one_hot_vector": lambda n, k: vm.one_hot_vector(n, k - 1),
+    "plus": lambda x: x,
+    "pow": operators.powers,
+    "quantile": np.quantile,
+    "rank": lambda x, i: int(vm.rank(x, i - 1)),
+    "reduce_sum": _reduce_sum,
+    "reduce_sum_static": _reduce_sum,
+    "round": _rounded,
+    "row": _part(lambda x, i: i),
+    "segment": _part(lambda x, i, n: slice(i, i + n - 1)),
+    "sort_indices_asc": lambda x: np.asarray(vm.sort_indices_asc(x)) + 1,
+    "sort_indices_desc": lambda x: np.asarray(vm.sort_indices_desc(x)) + 1,
+    "sub_col": _part(lambda x, i, j, n: slice(i, i + n - 1), lambda x, i, j, n: j),
+    "sub_row": _part(lambda x, i, j, n: i, lambda x, i, j, n: slice(j, j + n - 1)),
+    "sum": np.sum,
+    "tail": _part(_tail),
+}
+_OPERATORS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "elt_multiply": ".*",
+    "elt_divide": "./", "modulus": "%", "logical_eq": "==", "logical_neq": "!=",
+    "logical_lt": "<", "logical_lte": "<=", "logical_gt": ">", "logical_gte": ">=",
+}  # fmt: skip
+# What Stan calls the sets of transforms, and varmat; simplexes are those of Stan 2.37.
+_SETS = {
+    "lower_bound": "lb",
+    "upper_bound": "ub",
+    "lower_upper_bound": "lub",
+    "cholesky_factor_corr": "cholesky_corr",
+    "cholesky_factor_cov": "cholesky_factor",
+}
+_TRANSFORMS: dict[str, tuple[Plain, Plain]] = {
+    "simplex": (transforms.logarithmic_ratios, transforms.logarithmic_ratios_free),
+    "stochastic_row": (transforms.logarithmic_ratios, transforms.logarithmic_ratios_free),
+    "stochastic_column": (transforms.columns_of_ratios, transforms.columns_of_ratios_free),
+}

@@ -1,0 +1,175 @@
+"""Stan's operators, chosen by the types of their operands."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import varmat as vm
+from varmat.core.errors import DomainError
+from varmat.core.operation import is_differentiable
+from varmat.stan import types
+from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, Value, check_same
+
+if TYPE_CHECKING:
+    from varmat.stan.types import Type
+
+__all__: list[str] = []
+
+Binary = Callable[[Value, Value], Value]
+
+
+def divide_integers(a: int, b: int) -> int:
+    """The quotient of integers, rounded towards zero."""
+    if b == 0:
+        raise DomainError("divide: Denominator is 0, but must not be 0!")
+    quotient = abs(a) // abs(b)
+    return quotient if (a >= 0) == (b >= 0) else -quotient
+
+
+def modulus(a: int, b: int) -> int:
+    """The remainder of the division of integers, with the sign of the dividend."""
+    if b == 0:
+        raise DomainError("modulus: Divisor is 0, but must not be 0!")
+    return a - b * divide_integers(a, b)
+
+
+def divide(a: Value, b: Value) -> Value:
+    """A quotient of real or complex numbers, by IEEE arithmetic."""
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return (
+            (np.float64(a) / b).item() if type(a) is not complex else (np.complex128(a) / b).item()
+        )
+
+
+def power(a: Value, b: Value) -> Value:
+    """A power of scalars; Python's own would raise, or become complex."""
+    if is_differentiable(a) or is_differentiable(b):
+        return a**b
+    if type(a) is complex or type(b) is complex:
+        return complex(a) ** b
+    return np.power(float(a), float(b)).item()
+
+
+def truth(x: Value) -> Value:
+    """A comparison as a number. While a recording is made it may depend on variables: it stays
+    what it is, so that a look at it is noticed.
+    """
+    return int(x) if isinstance(x, (bool, np.bool_)) else x
+
+
+def _of_same_size(name: str, function: Binary) -> Binary:
+    def checked(a: Value, b: Value) -> Value:
+        check_same(name, a, b)
+        return function(a, b)
+
+    return checked
+
+
+_COMPARISONS: dict[str, Binary] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_ELEMENTWISE: dict[str, tuple[str, Binary]] = {
+    "+": ("add", operator.add),
+    "-": ("subtract", operator.sub),
+    ".*": ("elt_multiply", operator.mul),
+    "./": ("elt_divide", operator.truediv),
+}
+_INTEGERS: dict[str, Binary] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    ".*": operator.mul,
+    "/": divide_integers,
+    "./": divide_integers,
+    "%/%": divide_integers,
+    "%": modulus,
+}
+_SCALARS: dict[str, Binary] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    ".*": operator.mul,
+    "/": divide,
+    "./": divide,
+    "^": power,
+    ".^": power,
+}
+
+
+def _product(left: Type, right: Type) -> Binary:
+    if left in SCALARS or right in SCALARS:
+        return operator.mul
+    if left in VECTORS:
+        return np.outer if right in ROWS else _column_times_matrix
+    if left in ROWS and right in VECTORS:
+        return _of_same_size("multiply", np.matmul)
+    return np.matmul
+
+
+def _column_times_matrix(a: Value, b: Value) -> Value:
+    """A vector times a matrix of one row."""
+    return np.reshape(a, (-1, 1)) @ b
+
+
+def _quotient(left: Type, right: Type) -> Binary:
+    if right in MATRICES:
+        return vm.mdivide_right
+    return operator.truediv if left not in SCALARS else divide
+
+
+def powers(a: Value, b: Value) -> Value:
+    """Powers of the elements of containers."""
+    if np.ndim(a) and np.ndim(b):
+        check_same("pow", a, b)
+    if type(a) is int or (type(a) is np.ndarray and a.dtype.kind == "i"):
+        a = np.asarray(a, float)
+    return np.power(a, b)
+
+
+def binary(name: str, left: Type, right: Type) -> Binary:
+    """The function of an operator between operands of these types."""
+    if name in _COMPARISONS:
+        compare = _COMPARISONS[name]
+        return lambda a, b: truth(compare(a, b))
+    both_scalars = left in SCALARS and right in SCALARS
+    if left == types.INT and right == types.INT and name in _INTEGERS:
+        return _INTEGERS[name]
+    if both_scalars:
+        return _SCALARS[name]
+    if name == "*":
+        return _product(left, right)
+    if name == "/":
+        return _quotient(left, right)
+    if name == "\\":
+        return vm.mdivide_left
+    if name in ("^", ".^"):
+        return powers
+    title, function = _ELEMENTWISE[name]
+    return function if left in SCALARS or right in SCALARS else _of_same_size(title, function)
+
+
+def negated(x: Value) -> Value:
+    """`!x`."""
+    return 1 - truth(x != 0)
+
+
+def transposed(kind: Type) -> Callable[[Value], Value]:
+    """The operator `'`: rows and columns are arrays of one axis alike."""
+    return np.transpose if kind in MATRICES else lambda x: x
+
+
+def is_true(x: Value) -> bool:
+    """Whether a condition holds."""
+    return bool(x) and not (type(x) is float and math.isnan(x))

@@ -1,0 +1,153 @@
+"""The function that a call means: one of the program's own or of Stan's library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from varmat.stan import types
+from varmat.stan.signatures import Signature, signatures
+from varmat.stan.syntax import FunctionDefinition
+from varmat.stan.types import Argument, Function, Type, promotion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Found", "Given", "definition_type", "forward", "library_name", "resolve"]
+
+Found = tuple[Type | None, "FunctionDefinition | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Argument of a call: its type, whether it depends on data alone."""
+
+    type: Type
+    data: bool
+
+
+def library_name(name: str) -> str:
+    """Name under which a density without its constants stands."""
+    return name.replace("_lupdf", "_lpdf").replace("_lupmf", "_lpmf") if "_lup" in name else name
+
+
+def definition_type(definition: FunctionDefinition) -> Function:
+    """Type of a function of the program."""
+    arguments = tuple(Argument(argument.type, argument.data) for argument in definition.arguments)
+    return Function(arguments, definition.result)
+
+
+def resolve(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition]) -> Found | str:
+    """Find what a call means, or say why it means nothing.
+
+    The function with the fewest promotions of arguments is meant, and there must be one alone.
+    """
+    found: list[tuple[int, Found]] = []
+    for definition in own:
+        arguments = definition_type(definition).arguments
+        cost = _cost(tuple((argument,) for argument in arguments), tuple(given))
+        if cost is not None:
+            found.append((cost, (definition.result, definition)))
+    library = _library(library_name(name), tuple(given))
+    if library:
+        found.append((library[0], (library[1], None)))
+    if not found:
+        return _refusal(name, given, own)
+    least = min(cost for cost, _ in found)
+    best = [meaning for cost, meaning in found if cost == least]
+    if len(best) > 1:
+        return _ambiguous(name, given, len(best))
+    return best[0]
+
+
+@cache
+def _library(name: str, given: tuple[Given, ...]) -> tuple[int, Type | None] | None:
+    costs = [
+        (cost, signature.result)
+        for signature in signatures(name)
+        if (cost := _cost(signature.arguments, given)) is not None
+    ]
+    return min(costs, key=lambda found: found[0], default=None)
+
+
+def _cost(arguments: tuple[tuple[Argument, ...], ...], given: tuple[Given, ...]) -> int | None:
+    if len(arguments) != len(given):
+        return None
+    total = 0
+    for alternatives, argument in zip(arguments, given, strict=True):
+        costs = [
+            cost
+            for wanted in alternatives
+            if (argument.data or not wanted.data)
+            and (cost := promotion(wanted.type, argument.type)) is not None
+        ]
+        if not costs:
+            return None
+        total += min(costs)
+    return total
+
+
+def _refusal(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition]) -> str:
+    known = [
+        Signature(tuple((argument,) for argument in definition_type(one).arguments), one.result)
+        for one in own
+    ] + list(signatures(library_name(name)))
+    sizes = sorted({len(signature.arguments) for signature in known})
+    if len(given) not in sizes:
+        count = " or ".join(map(str, sizes))
+        return f"`{name}` takes {count} argument{'s' * (count != '1')}, not {len(given)}."
+    fitting = [one.arguments for one in known if len(one.arguments) == len(given)]
+    for position, argument in enumerate(given):
+        wanted = dict.fromkeys(one for arguments in fitting for one in arguments[position])
+        if not any(promotion(one.type, argument.type) is not None for one in wanted):
+            kinds = " or ".join(dict.fromkeys(str(one.type) for one in wanted))
+            return f"Argument {position + 1} of `{name}` is {argument.type}, but must be {kinds}."
+        if not argument.data and all(one.data for one in wanted):
+            return (
+                f"Argument {position + 1} of `{name}` must be data, but depends on parameters or on"
+                " local variables that could hold them."
+            )
+    return f"`{name}` takes no arguments of the types ({_kinds(given)}) together."
+
+
+def forward(
+    name: str,
+    given: Sequence[Given],
+    own: Sequence[FunctionDefinition],
+    signature_for: Callable[[FunctionDefinition], Signature],
+) -> FunctionDefinition | str:
+    """Find the function meant by the first argument of one that takes any number of others.
+
+    `given` are the arguments behind the function; those behind the fixed ones go on to it. A
+    function that does not fit is answered by the reason.
+    """
+    found, reason = [], ""
+    for definition in own:
+        mine, signature = definition_type(definition), signature_for(definition)
+        (expected,) = signature.arguments[0]
+        assert isinstance(expected.type, Function)
+        count = len(expected.type.arguments)
+        first, rest = mine.arguments[:count], mine.arguments[count:]
+        if not types.callable_as(expected.type, Function(first, mine.result)):
+            reason = f"`{name}` calls {expected.type} or more, but `{definition.name}` is {mine}."
+            continue
+        wanted = (*signature.arguments[1:], *((argument,) for argument in rest))
+        cost = _cost(wanted, tuple(given))
+        if cost is None:
+            kinds = ", ".join(str(alternatives[0]) for alternatives in wanted)
+            reason = f"`{name}` takes ({kinds}) after `{definition.name}`, not ({_kinds(given)})."
+        else:
+            found.append((cost, definition))
+    best = [one for cost, one in found if cost == min(cost for cost, _ in found)]
+    if len(best) > 1:
+        return _ambiguous(own[0].name, given, len(best))
+    return best[0] if best else reason
+
+
+def _kinds(given: Sequence[Given]) -> str:
+    return ", ".join(str(argument.type) for argument in given)
+
+
+def _ambiguous(name: str, given: Sequence[Given], count: int) -> str:
+    return f"`{name}` of ({_kinds(given)}) is ambiguous: {count} definitions fit equally well."

@@ -1,0 +1,334 @@
+"""Expressions of Stan programs as text of Python.
+
+Places count from 0 in the result: an index loses 1, and a loop whose variable is mostly an index
+starts one earlier, so that most additions of 1 disappear.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import varmat as vm
+from varmat.stan import functions, types
+from varmat.stan import syntax as s
+from varmat.stan.errors import StanError
+from varmat.stan.types import Array
+from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
+
+if TYPE_CHECKING:
+    from varmat.stan.types import Type
+
+__all__: list[str] = []
+
+# Names that the module itself uses, or that a reader would take for something else.
+_RESERVED = frozenset({
+    "np", "vm", "data", "rng", "terms", "make_model", "log_density", "propto", "log_likelihood",
+    "coords", "dims", "observed", "recorded", "transformed_parameters", "generated_quantities",
+    "sum", "len", "range", "int", "max", "min", "print", "l", "O", "I",
+})  # fmt: skip
+# Precedence of Python's operators, from the loosest.
+LOOSEST, OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(10)
+_OPERATORS = {
+    "||": ("or", OR), "&&": ("and", AND), "==": ("==", COMPARED), "!=": ("!=", COMPARED),
+    "<": ("<", COMPARED), "<=": ("<=", COMPARED), ">": (">", COMPARED), ">=": (">=", COMPARED),
+    "+": ("+", SUM), "-": ("-", SUM), "*": ("*", PRODUCT), ".*": ("*", PRODUCT),
+    "/": ("/", PRODUCT),
+    "./": ("/", PRODUCT), "^": ("**", POWER), ".^": ("**", POWER),
+}  # fmt: skip
+# Functions of Stan that are NumPy's; the others have their own name in varmat, or a text here, with
+# the arguments {0}, {1}, ... as operands, {f0} on their own, and {m0} less 1.
+_NUMPY = {
+    **{name: name for name in (
+        "exp", "log", "sqrt", "floor", "ceil", "cos", "sin", "tan", "cosh", "sinh", "tanh", "log1p",
+        "expm1", "log10", "square", "cbrt", "trunc", "fmin", "fmax", "hypot", "exp2", "sum", "prod",
+        "mean", "diagonal",
+    )},
+    "abs": "abs", "fabs": "abs", "acos": "arccos", "asin": "arcsin", "atan": "arctan",
+    "acosh": "arccosh", "asinh": "arcsinh", "atanh": "arctanh", "atan2": "arctan2",
+    "diag_matrix": "diag", "log2": "log2",
+}  # fmt: skip
+_TEXTS = {
+    "rows": ("{0}.shape[0]", ATOM), "cols": ("{0}.shape[1]", ATOM), "size": ("len({f0})", ATOM),
+    "num_elements": ("np.size({f0})", ATOM), "inv": ("1 / {0}", PRODUCT),
+    "dot_product": ("{0} @ {1}", PRODUCT), "pow": ("{0} ** {1}", POWER),
+    "head": ("{0}[:{f1}]", ATOM), "col": ("{0}[:, {m1}]", ATOM), "row": ("{0}[{m1}]", ATOM),
+    "append_array": ("np.concatenate([{f0}, {f1}])", ATOM),
+    "reduce_sum": ("{f0}({f1}, 1, len({f1}){rest3})", ATOM),
+    "transpose": ("{0}.T", ATOM), "cov_exp_quad": ("vm.gp_exp_quad_cov({all})", ATOM),
+    "is_nan": ("np.isnan({f0})", ATOM), "is_inf": ("np.isinf({f0})", ATOM),
+}  # fmt: skip
+_TEXTS["reduce_sum_static"] = _TEXTS["reduce_sum"]
+_CONSTANTS = {
+    "pi": "np.pi", "e": "np.e", "sqrt2": "np.sqrt(2)", "log2": "np.log(2)", "log10": "np.log(10)",
+    "not_a_number": "np.nan", "positive_infinity": "np.inf", "negative_infinity": "-np.inf",
+    "machine_precision": "np.finfo(float).eps",
+}  # fmt: skip
+
+
+def walk(node: object) -> Iterator[s.Node]:
+    """A node and all nodes in it."""
+    if isinstance(node, (list, tuple)) and not isinstance(node, s.Position):
+        for each in node:
+            yield from walk(each)
+    elif isinstance(node, s.Node):
+        yield node
+        for kind in type(node).__mro__:
+            for slot in getattr(kind, "__slots__", ()):
+                if slot not in ("at", "type", "definition"):
+                    yield from walk(getattr(node, slot, None))
+
+
+def names_in(node: object) -> set[str]:
+    """The names of variables in a node."""
+    return {each.name for each in walk(node) if isinstance(each, s.Variable)}
+
+
+def renamed(name: str) -> str:
+    """A name of the program as one of Python."""
+    return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
+
+
+class Expressions:
+    """Writes expressions.
+
+    Attributes
+    ----------
+    shifted : set of str
+        Variables of loops that start one earlier than in the program.
+    of_variables : bool
+        Whether arrays of variables are made, for which NumPy itself has no function.
+    """
+
+    def __init__(self, sources: dict[str, list[str]]) -> None:
+        self._sources = sources
+        self.shifted: set[str] = set()
+        self.of_variables = False
+
+    def text(self, e: s.Expression, precedence: int = LOOSEST) -> str:
+        """The text of an expression, in brackets if it binds less than it must."""
+        text, found = self._expression(e)
+        return f"({text})" if found < precedence else text
+
+    def _expression(self, e: s.Expression) -> tuple[str, int]:
+        match e:
+            case s.Number():
+                value = e.value
+                return repr(value), ATOM
+            case s.Variable():
+                if e.name in self.shifted:
+                    return self._whole(e, 0)
+                return renamed(e.name), ATOM
+            case s.Call():
+                return self._call(e)
+            case s.Unary(operator="'"):
+                inner = self.text(e.operand, ATOM)
+                return (f"{inner}.T" if e.operand.type in MATRICES else inner), ATOM
+            case s.Unary(operator="!"):
+                return f"not {self.text(e.operand, NOT)}", NOT
+            case s.Unary():
+                return f"{e.operator}{self.text(e.operand, SIGN)}", SIGN
+            case s.Binary():
+                return self._binary(e)
+            case s.Conditional():
+                parts = (self.text(x, OR) for x in (e.yes, e.condition, e.no))
+                return "{} if {} else {}".format(*parts), LOOSEST
+            case s.Index():
+                return self._index(e), ATOM
+            case s.Projection():
+                return f"{self.text(e.base, ATOM)}[{e.number - 1}]", ATOM
+            case s.ArrayExpression() | s.RowVectorExpression():
+                self.of_variables |= not e.data
+                return f"np.array([{', '.join(map(self.text, e.elements))}])", ATOM
+            case s.TupleExpression():
+                return f"({', '.join(map(self.text, e.elements))})", ATOM
+        raise self.refusal(e, "this expression")
+
+    def refusal(self, node: s.Node, what: str) -> StanError:
+        return StanError(f"to_python cannot write {what}", node.at, self._sources)
+
+    def _whole(self, e: s.Expression, offset: int) -> tuple[str, int]:
+        """A whole number plus an offset, with its constants added up."""
+        terms: list[tuple[int, str]] = []
+
+        def collect(x: s.Expression, sign: int) -> int:
+            if isinstance(x, s.Number):
+                return sign * int(x.value.real)
+            if isinstance(x, s.Variable) and x.name in self.shifted:
+                terms.append((sign, renamed(x.name)))
+                return sign
+            if isinstance(x, s.Binary) and x.operator in "+-" and x.type == types.INT:
+                right = sign if x.operator == "+" else -sign
+                return collect(x.left, sign) + collect(x.right, right)
+            terms.append((sign, self.text(x, SUM if sign > 0 else PRODUCT)))
+            return 0
+
+        constant = offset + collect(e, 1)
+        terms.sort(key=lambda term: -term[0])
+        text = ""
+        for sign, term in terms:
+            text += (
+                (" + " if sign > 0 else " - ") + term if text else ("" if sign > 0 else "-") + term
+            )
+        if constant or not text:
+            operator = (" + " if constant > 0 else " - ") if text else "-" * (constant < 0)
+            text += f"{operator}{abs(constant)}"
+            return text, SUM if terms or constant < 0 else ATOM
+        return text, ATOM if len(terms) == 1 and text.isidentifier() else SUM
+
+    def place(self, e: s.Expression) -> str:
+        """An index, counted from 0."""
+        if e.type == types.INT:
+            return self._whole(e, -1)[0]
+        if isinstance(e, s.ArrayExpression):
+            return f"[{', '.join(map(self.place, e.elements))}]"
+        return f"{self.text(e, SUM)} - 1"
+
+    def _index(self, e: s.Index) -> str:
+        parts, arrays = [], 0
+        for index in e.indices:
+            if isinstance(index, s.Range):
+                lower = "" if index.lower is None else self.place(index.lower)
+                upper = "" if index.upper is None else self.text(index.upper)
+                parts.append(f"{'' if lower == '0' else lower}:{upper}")
+            else:
+                arrays += index.type != types.INT
+                parts.append(self.place(index))
+        while len(parts) > 1 and parts[-1] == ":":
+            parts.pop()
+        base = self.text(e.base, ATOM)
+        if arrays > 1:
+            if any(":" in part for part in parts):
+                raise self.refusal(e, "several arrays of indices with ranges")
+            return f"{base}[np.ix_({', '.join(parts)})]"
+        return f"{base}[{', '.join(parts)}]"
+
+    def _binary(self, e: s.Binary) -> tuple[str, int]:
+        left, right = e.left.type, e.right.type
+        whole = left == types.INT and right == types.INT
+        if whole and e.operator in "+-":
+            return self._whole(e, 0)
+        if whole and e.operator in ("/", "%/%"):
+            return f"int({self.text(e.left, PRODUCT)} / {self.text(e.right, POWER)})", ATOM
+        if whole and e.operator == "%":
+            return f"np.fmod({self.text(e.left)}, {self.text(e.right)})", ATOM
+        if e.operator == "\\":
+            return f"np.linalg.solve({self.text(e.left)}, {self.text(e.right)})", ATOM
+        if e.operator == "/" and right in MATRICES:
+            return f"vm.mdivide_right({self.text(e.left)}, {self.text(e.right)})", ATOM
+        operator, precedence = _OPERATORS[e.operator]
+        if e.operator == "*" and not (left in SCALARS or right in SCALARS):
+            if left in VECTORS and right in ROWS:
+                return f"np.outer({self.text(e.left)}, {self.text(e.right)})", ATOM
+            operator = "@"
+        # Sums and products group from the left, powers from the right; comparisons do not chain.
+        low, high = precedence, precedence + 1
+        if precedence in (POWER, COMPARED):
+            low, high = high, high if precedence == COMPARED else SIGN
+        text = f"{self.text(e.left, low)} {operator} {self.text(e.right, high)}"
+        return (
+            text.replace(" ** ", "**") if " " not in text.replace(" ** ", "") else text
+        ), precedence
+
+    def _call(self, e: s.Call) -> tuple[str, int]:
+        name, kinds = e.name, [each.type for each in e.arguments]
+        if name == "target":
+            return "sum(terms)", ATOM
+        if e.definition is not None:
+            extra = {"_rng": ["rng"], "_lp": ["terms"]}
+            more = next((x for ending, x in extra.items() if name.endswith(ending)), [])
+            return (f"{renamed(name)}({', '.join([*map(self.text, e.arguments), *more])})", ATOM)
+        if not kinds and name in _CONSTANTS:
+            text = _CONSTANTS[name]
+            return text, SIGN if text.startswith("-") else ATOM
+        for special in (self._converted, self._read, self._joined):
+            if text := special(name, e, kinds):
+                return text, ATOM
+        if name in _TEXTS:
+            return self._filled(*_TEXTS[name], e.arguments)
+        if name in _NUMPY:
+            return f"np.{_NUMPY[name]}({', '.join(map(self.text, e.arguments))})", ATOM
+        arguments = [*map(self.text, e.arguments), *["rng=rng"] * name.endswith("_rng")]
+        plain = name.replace("_lupdf", "_lpdf").replace("_lupmf", "_lpmf")
+        if name in functions._BY_TYPES or name in functions._FUNCTIONS or not hasattr(vm, plain):
+            raise self.refusal(e, f"the function {name}")
+        return f"vm.{plain}({', '.join(arguments)})", ATOM
+
+    def _filled(
+        self, template: str, precedence: int, arguments: Sequence[s.Expression]
+    ) -> tuple[str, int]:
+        values = {"all": ", ".join(map(self.text, arguments))}
+        values["rest3"] = "".join(f", {self.text(each)}" for each in arguments[3:])
+        for i, each in enumerate(arguments):
+            values[f"f{i}"] = self.text(each)
+            if each.type == types.INT:
+                values[f"m{i}"] = self.place(each)
+        operands = [self.text(each, min(precedence + 1, ATOM)) for each in arguments]
+        return template.format(*operands, **values), precedence
+
+    # Functions whose text depends on the types of their arguments.
+
+    def _converted(self, name: str, e: s.Call, kinds: Sequence[Type]) -> str | None:
+        """The text of a conversion, a repetition or an extreme; None for other functions."""
+        arguments = ", ".join(map(self.text, e.arguments))
+        if name in ("to_vector", "to_row_vector", "to_array_1d"):
+            inner = self.text(e.arguments[0], ATOM)
+            if kinds[0] in MATRICES:
+                return f"{inner}.T.reshape(-1)"
+            is_flat = not isinstance(kinds[0], Array) or kinds[0].element in SCALARS
+            return inner if is_flat else f"{inner}.reshape(-1)"
+        if name == "to_matrix" and len(kinds) == 1 and kinds[0] not in VECTORS | ROWS:
+            return self.text(e.arguments[0], ATOM)
+        if name in ("max", "min"):
+            return f"{name if len(kinds) == 2 else f'np.{name}'}({arguments})"
+        if name == "log_sum_exp":
+            return f"{'np.logaddexp' if len(kinds) == 2 else 'vm.log_sum_exp'}({arguments})"
+        if name.startswith("gp_") and not (len(kinds) > 1 and isinstance(kinds[1], Array)):
+            return f"vm.{name}({arguments})"
+        if name not in ("rep_vector", "rep_row_vector", "rep_matrix", "rep_array"):
+            return None
+        if name == "rep_matrix" and kinds[0] in ROWS:
+            return f"vm.rep_matrix({arguments}).T"
+        if e.arguments[0].data and kinds[0] in SCALARS:
+            value, *sizes = map(self.text, e.arguments)
+            shape = sizes[0] if len(sizes) == 1 else f"({', '.join(sizes)})"
+            is_whole = innermost(e.type) == types.INT
+            if value in ("0", "0.0"):
+                return f"np.zeros({shape}{', int' * is_whole})"
+            return f"np.full({shape}, {value}{'.0' * (value.isdigit() and not is_whole)})"
+        return None if name == "rep_array" else f"vm.{name}({arguments})"
+
+    def _read(self, name: str, e: s.Call, kinds: Sequence[Type]) -> str | None:
+        """The text of a function that reads a part; None for other functions."""
+        if name == "dims":
+            return f"{self.text(e.arguments[0], ATOM)}.shape"
+        if name == "tail":
+            x, n = (self.text(each, ATOM) for each in e.arguments)
+            return f"{x}[len({x}) - {n}:]"
+        if name not in ("segment", "sub_col", "sub_row"):
+            return None
+        x, *places, count = e.arguments
+        if name == "sub_row":
+            places.reverse()
+        start, *other = places
+        end = s.Binary(e.at, "+", start, count)
+        end.type = types.INT
+        parts = [f"{self.place(start)}:{self.place(end)}", *map(self.place, other)]
+        if name == "sub_row":
+            parts.reverse()
+        return f"{self.text(x, ATOM)}[{', '.join(parts)}]"
+
+    def _joined(self, name: str, e: s.Call, kinds: Sequence[Type]) -> str | None:
+        """The text of a function that joins two values; None for other functions."""
+        if name not in ("append_row", "append_col"):
+            return None
+        along = VECTORS if name == "append_row" else ROWS
+        if all(kind in along | SCALARS for kind in kinds):
+            function = "concatenate"
+        elif any(kind in MATRICES for kind in kinds) or name == "append_col":
+            function = "vstack" if name == "append_row" else "column_stack"
+        else:
+            return None
+        parts = [f"[{self.text(x)}]" if x.type in SCALARS else self.text(x) for x in e.arguments]
+        return f"np.{function}([{', '.join(parts)}])"

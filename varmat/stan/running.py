@@ -1,0 +1,79 @@
+"""What a run of a Stan program consists of: frames, steps, and errors that name their line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.stan.values import Value
+
+if TYPE_CHECKING:
+    from varmat.stan.syntax import Position
+
+__all__: list[str] = []
+
+Frame = list[Any]
+Evaluated = Callable[[Frame], Value]
+Setter = Callable[[Frame, Value], None]
+# What a statement gives: None to go on, BREAK, CONTINUE, or a tuple with the result of a function.
+Executed = Callable[[Frame], Any]
+BREAK, CONTINUE = object(), object()
+
+
+class Run:
+    """State of one evaluation.
+
+    Attributes
+    ----------
+    propto, jacobian : bool
+        As in `Model.log_density`.
+    rng : numpy.random.Generator or None
+    terms : list
+        What was added to the target.
+    """
+
+    __slots__ = ("jacobian", "propto", "rng", "terms")
+
+    def __init__(
+        self, propto: bool = False, jacobian: bool = True, rng: np.random.Generator | None = None
+    ) -> None:
+        self.propto, self.jacobian, self.rng = propto, jacobian, rng
+        self.terms: list[Value] = [0.0]
+
+    def target(self) -> Value:
+        """The sum of all terms."""
+        return sum(np.sum(term) for term in self.terms)
+
+
+class FatalError(RuntimeError):
+    """Raised by `fatal_error`: the program ends, also while sampling."""
+
+
+def in_sequence(steps: Sequence[tuple[Executed, Position]]) -> Executed:
+    """The function of steps in sequence, up to one that ends the loop or function."""
+
+    def run(f: Frame) -> Any:
+        for step, at in steps:
+            try:
+                signal = step(f)
+            except Exception as error:  # any, to name the line of the program
+                located(error, at)
+                raise
+            if signal is not None:
+                return signal
+        return None
+
+    return run
+
+
+def located(error: Exception, at: Position) -> None:
+    """Name the line of the program in an error, once."""
+    if getattr(error, "position", None) is not None:
+        return
+    error.position = at  # type: ignore[attr-defined]
+    if error.args and isinstance(error.args[0], str) and not isinstance(error, KeyError):
+        error.args = (f"{error.args[0]} ({at})", *error.args[1:])
+    else:
+        error.add_note(str(at))

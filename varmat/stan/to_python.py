@@ -1,0 +1,414 @@
+"""Stan programs as modules of NumPy and varmat, as a colleague would write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import varmat as vm
+from varmat.stan import syntax as s
+from varmat.stan import types
+from varmat.stan.python_expressions import ATOM, Expressions, names_in, renamed, walk
+from varmat.stan.python_lines import wrapped
+from varmat.stan.values import MATRICES, SCALARS, innermost
+
+__all__: list[str] = []
+
+_PARAMETERS = {
+    "simplex": "simplex", "unit_vector": "unit_vector", "ordered": "ordered",
+    "positive_ordered": "positive_ordered", "sum_to_zero_vector": "sum_to_zero",
+    "corr_matrix": "corr_matrix", "cov_matrix": "cov_matrix",
+    "cholesky_factor_corr": "cholesky_corr", "cholesky_factor_cov": "cholesky_cov",
+}  # fmt: skip
+
+
+def _root(e: s.Expression) -> s.Expression:
+    while isinstance(e, (s.Index, s.Projection)):
+        e = e.base
+    return e
+
+
+def _is_shifted(loop: s.For) -> bool:
+    """Whether the variable of a loop is an index more often than a number."""
+    places: list[object] = []
+    for each in walk(loop.body):
+        if isinstance(each, s.Index):
+            places += each.indices
+        elif isinstance(each, s.Call) and each.name in ("col", "row", "segment"):
+            places += each.arguments[1:2]
+    indices, all_uses = (
+        sum(isinstance(x, s.Variable) and x.name == loop.name for x in walk(part))
+        for part in (places, loop.body)
+    )
+    return 2 * indices >= all_uses > 0
+
+
+class Printer(Expressions):
+    """Writes a program as a Python module."""
+
+    def __init__(self, tree: s.Program) -> None:
+        super().__init__(tree.sources)
+        self._tree = tree
+        self._lines: list[str] = []
+        self._depth = 0
+        # Variables of which elements are assigned.
+        self._written = {
+            root.name
+            for each in walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
+            if isinstance(each, s.Assignment) and isinstance(each.target, (s.Index, s.Projection))
+            and isinstance(root := _root(each.target), s.Variable)
+        }  # fmt: skip
+        self._assigned = {
+            x.name for each in walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
+            if isinstance(each, s.Assignment)
+            for x in walk(each.target) if isinstance(x, s.Variable)
+        }  # fmt: skip
+        # What a term is added to: None while the terms of a straight block are collected.
+        self._collected: list[str] | None = None
+        self._is_data = False
+
+    # --- statements ---
+
+    def line(self, text: str = "") -> None:
+        """Write a line, or several if it is long."""
+        self._lines += wrapped("    " * self._depth + text) if text else [""]
+
+    def body(self, statements: Sequence[s.Statement]) -> None:
+        """Write statements one level deeper."""
+        self._depth += 1
+        before = len(self._lines)
+        for each in statements:
+            self.statement(each)
+        if len(self._lines) == before:
+            self.line("pass")
+        self._depth -= 1
+
+    def statement(self, statement: s.Statement) -> None:
+        match statement:
+            case s.Declaration():
+                self._declaration(statement)
+            case s.Assignment():
+                self._assignment(statement)
+            case s.Distribution() | s.TargetIncrement():
+                self._term(self._density(statement))
+            case s.CallStatement():
+                self.line(self.text(statement.call))
+            case s.Return():
+                value = "" if statement.value is None else f" {self.text(statement.value)}"
+                self.line(f"return{value}")
+            case s.Break():
+                self.line("break")
+            case s.Continue():
+                self.line("continue")
+            case s.Message():
+                self._message(statement)
+            case s.If():
+                self._if(statement, "if")
+            case s.While():
+                self.line(f"while {self.text(statement.condition)}:")
+                self.body(statement.body)
+            case s.For():
+                self._for(statement)
+            case s.ForEach():
+                values = self.text(statement.values, ATOM)
+                if statement.values.type in MATRICES:
+                    values = f"{values}.T.reshape(-1)"
+                self.line(f"for {renamed(statement.name)} in {values}:")
+                self.body(statement.body)
+            case s.Block() | s.Profile():
+                for each in statement.body:
+                    self.statement(each)
+            case _:
+                raise self.refusal(statement, "this statement")
+
+    def _declaration(self, d: s.Declaration) -> None:
+        kind, name = d.declared.unsized, renamed(d.name)
+        if d.value is not None:
+            value = self.text(d.value)
+            is_name = isinstance(d.value, s.Variable) and kind not in SCALARS
+            self.line(
+                f"{name} = {f'np.copy({value})' if is_name and d.name in self._written else value}"
+            )
+        elif d.name in self._written or d.name not in self._assigned:
+            if d.declared.name == "tuple" or innermost(kind) in (
+                types.COMPLEX,
+                types.COMPLEX_VECTOR,
+            ):
+                raise self.refusal(d, f"the declaration of {d.name}")
+            shape = self._shape(d.declared)
+            self.of_variables |= innermost(kind) != types.INT and not self._is_data
+            dtype = ", int" if innermost(kind) == types.INT else ""
+            self.line(f"{name} = np.zeros({shape}{dtype})")
+
+    def _shape(self, declared: s.SizedType) -> str:
+        sizes = [*declared.dimensions, *declared.sizes]
+        if innermost(declared.unsized) in MATRICES and len(declared.sizes) == 1:
+            sizes.append(declared.sizes[0])
+        texts = [*map(self.text, sizes)]
+        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+    def _assignment(self, a: s.Assignment) -> None:
+        target = self.text(a.target)
+        if a.operator:
+            combined = s.Binary(a.at, a.operator, a.target, a.value)
+            combined.type = a.target.type
+            if a.target.type in SCALARS and a.operator in "+-*/":
+                self.line(f"{target} {a.operator}= {self.text(a.value)}")
+            else:
+                self.line(f"{target} = {self.text(combined)}")
+            return
+        value = self.text(a.value)
+        if (
+            isinstance(a.target, s.Variable)
+            and a.target.name in self._written
+            and isinstance(a.value, s.Variable)
+        ):
+            value = f"np.copy({value})"
+        self.line(f"{target} = {value}")
+
+    def _density(self, statement: s.Distribution | s.TargetIncrement) -> str:
+        if isinstance(statement, s.TargetIncrement):
+            return self.text(statement.value)
+        arguments = ", ".join(map(self.text, [statement.value, *statement.arguments]))
+        name = statement.function
+        if statement.definition is not None:
+            function = renamed(statement.definition.name)
+        elif not hasattr(vm, name):
+            raise self.refusal(statement, f"the density {name}")
+        else:
+            function = f"vm.{name}"
+        if statement.lower is not None or statement.upper is not None:
+            sides = {"lower": statement.lower, "upper": statement.upper}
+            ends = [f", {side}={self.text(end)}" for side, end in sides.items() if end is not None]
+            function = f"vm.truncated({function}{''.join(ends)})"
+        return f"{function}({arguments})"
+
+    def _term(self, text: str) -> None:
+        if self._collected is None:
+            self.line(f"terms.append({text})")
+        else:
+            self._collected.append(text)
+
+    def _message(self, m: s.Message) -> None:
+        parts = [
+            repr(x)[1:-1].replace("{", "{{").replace("}", "}}")
+            if isinstance(x, str)
+            else f"{{{self.text(x)}}}"
+            for x in m.items
+        ]
+        is_plain = all(isinstance(x, str) for x in m.items)
+        text = f'{"" if is_plain else "f"}"{"".join(parts)}"'
+        self.line(f"print({text})" if m.kind == "print" else f"raise vm.DomainError({text})")
+
+    def _if(self, statement: s.If, word: str) -> None:
+        self.line(f"{word} {self.text(statement.condition)}:")
+        self.body(statement.body)
+        if len(statement.otherwise) == 1 and isinstance(statement.otherwise[0], s.If):
+            self._if(statement.otherwise[0], "elif")
+        elif statement.otherwise:
+            self.line("else:")
+            self.body(statement.otherwise)
+
+    def _for(self, loop: s.For) -> None:
+        shifted = _is_shifted(loop)
+        first = self._whole(loop.lower, -1 if shifted else 0)[0]
+        end = self._whole(loop.upper, 0 if shifted else 1)[0]
+        self.line(
+            f"for {renamed(loop.name)} in range({'' if first == '0' else f'{first}, '}{end}):"
+        )
+        if shifted:
+            self.shifted.add(loop.name)
+        self.body(loop.body)
+        self.shifted.discard(loop.name)
+
+    # --- blocks ---
+
+    def module(self) -> str:
+        """The text of the module."""
+        tree = self._tree
+        for definition in tree.functions:
+            if definition.body is not None:
+                self._function(definition)
+        self.line("def make_model(data):")
+        self._depth = 1
+        self.line('"""The model with data, a dict of the names of the program."""')
+        start = len(self._lines)
+        self._is_data = True
+        for each in tree.transformed_data:
+            self.statement(each)
+        self._is_data = False
+        self.line()
+        self._part("log_density", tree.model)
+        for block in ("transformed_parameters", "generated_quantities"):
+            if any(isinstance(each, s.Declaration) for each in getattr(tree, block)):
+                self._part(block, getattr(tree, block))
+        self._model()
+        self._lines[start:start] = self._data("\n".join(self._lines[start:]))
+        text = "\n".join(self._lines)
+        imports = ["import varmat as vm"] if "vm." in text else []
+        if "np." in text:
+            module = "varmat.numpy" if self.of_variables else "numpy"
+            imports.insert(0, f"import {module} as np")
+        imports.sort(key=lambda each: each.split()[1])
+        name = tree.at.file.rsplit("/", 1)[-1]
+        title = name if name.endswith(".stan") else "a Stan program"
+        return (
+            f'"""The model of {title}, in NumPy and varmat."""\n\n'
+            + "\n".join(imports)
+            + "\n\n\n"
+            + text
+            + "\n"
+        )
+
+    def _data(self, text: str) -> list[str]:
+        """The lines that take from the data what is in the text."""
+        lines = []
+        for d in self._tree.data:
+            name, value = renamed(d.name), f'data["{d.name}"]'
+            if re.search(rf"\b{name}\b", text):
+                is_scalar = d.declared.unsized in SCALARS
+                lines.append(f"    {name} = {value if is_scalar else f'np.asarray({value})'}")
+        return lines
+
+    def _function(self, definition: s.FunctionDefinition) -> None:
+        assert definition.body is not None
+        extra = {"_rng": ["rng"], "_lp": ["terms"]}
+        more = next((x for ending, x in extra.items() if definition.name.endswith(ending)), [])
+        names = [*(renamed(each.name) for each in definition.arguments), *more]
+        self.line(f"def {renamed(definition.name)}({', '.join(names)}):")
+        self._collected = None
+        self.body(definition.body)
+        self.line()
+        self.line()
+
+    def _known(self) -> list[str]:
+        declared = [d.name for d in self._tree.parameters]
+        return declared + _declared(self._tree.transformed_parameters)
+
+    def _part(self, title: str, statements: Sequence[s.Statement]) -> None:
+        """Write the function of a block."""
+        known = (
+            self._known()
+            if title != "transformed_parameters"
+            else [d.name for d in self._tree.parameters]
+        )
+        used = names_in(statements)
+        own = [name for name in _declared(statements) if title != "log_density"]
+        arguments = [renamed(name) for name in known if name in used and name not in own]
+        if any(isinstance(x, s.Call) and x.name.endswith("_rng") for x in walk(statements)):
+            arguments.append("rng")
+        self.line(f"def {title}({', '.join(arguments)}):")
+        self._depth += 1
+        if title == "log_density":
+            self._terms(statements)
+        else:
+            for each in statements:
+                self.statement(each)
+            self.line("return {" + ", ".join(f'"{renamed(n)}": {renamed(n)}' for n in own) + "}")
+        self._depth -= 1
+        self.line()
+
+    def _terms(self, statements: Sequence[s.Statement]) -> None:
+        """Write the statements of the model, with one return of all terms if that is possible."""
+        count = next((i for i in range(len(statements), 0, -1) if _is_straight(statements[:i])), 0)
+        first, rest = statements[:count], statements[count:]
+        self._collected = []
+        for each in first:
+            self.statement(each)
+        terms, self._collected = self._collected, None
+        if len(terms) == 1 and not rest:
+            self.line(f"return {terms[0]}")
+            return
+        opening, closing = ("terms = [", "]") if rest else ("return (", ")")
+        if terms:
+            self.line(opening)
+            self._depth += 1
+            for term in terms:
+                self.line(f"{term},")
+            self._depth -= 1
+            self.line(closing)
+        else:
+            self.line(opening + closing)
+        for each in rest:
+            self.statement(each)
+        if rest:
+            self.line("return terms")
+
+    def _model(self) -> None:
+        self.line("return vm.Model(")
+        self._depth += 1
+        self.line("log_density,")
+        for d in self._tree.parameters:
+            self.line(f"{renamed(d.name)}={self._parameter(d)},")
+        for block in ("transformed_parameters", "generated_quantities"):
+            if any(isinstance(each, s.Declaration) for each in getattr(self._tree, block)):
+                self.line(f"{block}={block},")
+        self._depth -= 1
+        self.line(")")
+        self._depth = 0
+
+    def _parameter(self, d: s.Declaration) -> str:
+        declared = d.declared
+        sizes = [*map(self.text, declared.sizes)]
+        dimensions = [*map(self.text, declared.dimensions)]
+        if declared.name in _PARAMETERS:
+            return f"vm.{_PARAMETERS[declared.name]}({', '.join(sizes + dimensions)})"
+        if declared.name == "row_stochastic_matrix":
+            return f"vm.simplex({', '.join([sizes[1], *dimensions, sizes[0]])})"
+        if declared.name not in ("real", "vector", "row_vector", "matrix"):
+            raise self.refusal(d, f"a parameter of type {declared.name}")
+        shape = dimensions + sizes
+        lower, upper = map(self._bound, (declared.lower, declared.upper))
+        if lower is not None and upper is not None:
+            function, ends = "interval", [lower, upper]
+        elif lower is not None:
+            function, ends = ("positive", []) if lower in ("0", "0.0") else ("lower", [lower])
+        elif upper is not None:
+            function, ends = "upper", [upper]
+        elif declared.offset is not None or declared.multiplier is not None:
+            pair = self._bound(declared.offset) or "0", self._bound(declared.multiplier) or "1"
+            function, ends = "offset_multiplier", [*pair]
+        else:
+            function, ends = "real", []
+        return f"vm.{function}({', '.join(ends + shape)})"
+
+    def _bound(self, e: s.Expression | None) -> str | None:
+        if e is None:
+            return None
+        names = [renamed(d.name) for d in self._tree.parameters if d.name in names_in(e)]
+        return f"lambda {', '.join(names)}: {self.text(e)}" if names else self.text(e)
+
+
+_BLOCKS = ("transformed_data", "transformed_parameters", "model", "generated_quantities")
+
+
+def _declared(statements: Sequence[s.Statement]) -> list[str]:
+    return [each.name for each in statements if isinstance(each, s.Declaration)]
+
+
+def _is_straight(statements: Sequence[s.Statement]) -> bool:
+    """Whether terms may be collected in one place: none is in a loop or branch, and nothing that a
+    term reads changes after it.
+    """
+    read: set[str] = set()
+    for each in statements:
+        if isinstance(each, (s.Block, s.Profile)):
+            return False
+        if isinstance(each, (s.Distribution, s.TargetIncrement)):
+            read |= names_in(each)
+            continue
+        inside = [*walk(each)]
+        if any(isinstance(x, (s.Distribution, s.TargetIncrement)) for x in inside) or any(
+            isinstance(x, s.Call) and (x.name == "target" or x.name.endswith("_lp")) for x in inside
+        ):
+            return False
+        changed = {_root(x.target).name for x in inside if isinstance(x, s.Assignment)
+                   and isinstance(_root(x.target), s.Variable)}  # fmt: skip
+        if changed & read:
+            return False
+    return not any(isinstance(x, s.Call) and x.name == "target" for x in walk(statements))
+
+
+def to_python(tree: s.Program) -> str:
+    """A checked program as the text of a Python module with a function `make_model(data)`."""
+    return Printer(tree).module()

@@ -1,0 +1,247 @@
+"""Evaluate the expressions of Stan programs.
+
+A translator makes functions of syntax trees once: of each expression and statement a function of
+a frame, a list with the state of the run in front and a place for each variable. So names of a
+program are resolved before anything runs, and the evaluation itself looks nothing up. Run once
+while varmat records, it leaves a program of whole-array steps.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.stan import functions, operators, types
+from varmat.stan import syntax as s
+from varmat.stan.running import Evaluated, Frame
+from varmat.stan.types import Array
+from varmat.stan.values import SCALARS, Value, promotion, read, stacked
+
+if TYPE_CHECKING:
+    from varmat.stan.evaluate import Routine
+    from varmat.stan.types import Type
+
+__all__: list[str] = []
+
+
+class Expressions(ABC):
+    """Makes functions of the expressions of a program; abstract.
+
+    Parameters
+    ----------
+    routines : dict of FunctionDefinition to Routine
+        The functions of the program; those that are met are added.
+    written : set of str
+        The variables into which elements are assigned.
+    result : Type or None
+        Of the function whose body is translated.
+    """
+
+    def __init__(
+        self,
+        routines: dict[s.FunctionDefinition, Routine],
+        written: set[str],
+        result: Type | None = None,
+    ) -> None:
+        self._routines, self._written, self._result = routines, written, result
+        self._scopes: list[dict[str, tuple[int, Type]]] = [{}]
+        self.size = 1
+
+    # --- names ---
+
+    def declare(self, name: str, kind: Type) -> int:
+        """The place of a new variable."""
+        self._scopes[-1][name] = self.size, kind
+        self.size += 1
+        return self.size - 1
+
+    def place(self, name: str) -> tuple[int, Type]:
+        """The place of a variable in a frame, and its type."""
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        raise KeyError(name)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Variables declared inside end with it."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+    @abstractmethod
+    def routine(self, definition: s.FunctionDefinition) -> Routine:
+        """The function of a definition."""
+
+    # --- expressions ---
+
+    def expression(self, e: s.Expression) -> Evaluated:
+        """The function of an expression."""
+        return _EXPRESSIONS[type(e)](self, e)
+
+    def promoted(self, e: s.Expression, kind: Type) -> Evaluated:
+        """The function of an expression whose value becomes one of a type."""
+        evaluate, promote = self.expression(e), promotion(e.type, kind)
+        if promote is None:
+            return evaluate
+        if isinstance(e, s.Number):
+            constant = promote(e.value)
+            return lambda f: constant
+        return lambda f: promote(evaluate(f))
+
+    def number(self, e: s.Number) -> Evaluated:
+        value = e.value
+        return lambda f: value
+
+    def variable(self, e: s.Variable) -> Evaluated:
+        if isinstance(e.type, types.Function):
+            assert e.definition is not None
+            routine, keeps = self.routine(e.definition), e.name == e.definition.name
+            return lambda f: functions.Passed(routine, f[0], routine.keeps and keeps)
+        place, kind = self.place(e.name)
+        if e.name not in self._written or kind in SCALARS:
+            return lambda f: f[place]
+
+        def shared(f: Frame) -> Value:
+            x = f[place]
+            if type(x) is np.ndarray:  # from now on an assignment to an element makes a copy
+                x.flags.writeable = False
+            return x
+
+        return shared
+
+    def unshared(self, e: s.Expression) -> Evaluated:
+        """The function of an expression of which only elements are read, or written."""
+        if not isinstance(e, s.Variable):
+            return self.expression(e)
+        place, _ = self.place(e.name)
+        return lambda f: f[place]
+
+    def unary(self, e: s.Unary) -> Evaluated:
+        operand = self.expression(e.operand)
+        if e.operator == "-":
+            if isinstance(e.operand, s.Number):
+                constant = -e.operand.value
+                return lambda f: constant
+            return lambda f: -operand(f)
+        if e.operator == "+":
+            return operand
+        change = operators.negated if e.operator == "!" else operators.transposed(e.operand.type)
+        return lambda f: change(operand(f))
+
+    def binary(self, e: s.Binary) -> Evaluated:
+        left, right = self.expression(e.left), self.expression(e.right)
+        if e.operator in ("&&", "||"):
+            if e.operator == "&&":
+                return lambda f: int(bool(left(f)) and bool(right(f)))
+            return lambda f: int(bool(left(f)) or bool(right(f)))
+        function = operators.binary(e.operator, e.left.type, e.right.type)
+        if isinstance(e.right, s.Number):
+            constant = e.right.value
+            return lambda f: function(left(f), constant)
+        return lambda f: function(left(f), right(f))
+
+    def conditional(self, e: s.Conditional) -> Evaluated:
+        condition = self.expression(e.condition)
+        yes, no = self.promoted(e.yes, e.type), self.promoted(e.no, e.type)
+
+        def choose(f: Frame) -> Value:
+            found = condition(f)
+            if type(found) is int or e.type not in SCALARS:
+                return yes(f) if found else no(f)
+            return np.where(found, yes(f), no(f))
+
+        return choose
+
+    def indices(
+        self, indices: Sequence[s.Expression | s.Range]
+    ) -> Callable[[Frame], tuple[Value, ...]]:
+        """The function of the indices of an element or part."""
+        parts = [*map(self._index, indices)]
+        if len(parts) == 1:
+            (only,) = parts
+            return lambda f: (only(f),)
+        if len(parts) == 2:
+            first, second = parts
+            return lambda f: (first(f), second(f))
+        return lambda f: tuple([part(f) for part in parts])
+
+    def _index(self, index: s.Expression | s.Range) -> Evaluated:
+        if isinstance(index, s.Expression):
+            return self.expression(index)
+        lower = _nothing if index.lower is None else self.expression(index.lower)
+        upper = _nothing if index.upper is None else self.expression(index.upper)
+        return lambda f: slice(lower(f), upper(f))
+
+    def index(self, e: s.Index) -> Evaluated:
+        base = self.unshared(e.base) if e.type in SCALARS else self.expression(e.base)
+        indices = self.indices(e.indices)
+        return lambda f: read(base(f), indices(f))
+
+    def projection(self, e: s.Projection) -> Evaluated:
+        base, place = self.expression(e.base), e.number - 1
+        return lambda f: base(f)[place]
+
+    def array(self, e: s.ArrayExpression) -> Evaluated:
+        assert isinstance(e.type, Array)
+        kind = e.type
+        parts = [self.promoted(each, kind.element) for each in e.elements]
+        return lambda f: stacked([part(f) for part in parts], kind)
+
+    def row_vector(self, e: s.RowVectorExpression) -> Evaluated:
+        kind = e.type
+        parts = [self.expression(each) for each in e.elements]
+        return lambda f: stacked([part(f) for part in parts], kind)
+
+    def tuple(self, e: s.TupleExpression) -> Evaluated:
+        parts = [*map(self.expression, e.elements)]
+        return lambda f: tuple([part(f) for part in parts])
+
+    def call(self, e: s.Call) -> Evaluated:
+        if e.name == "target":
+            return lambda f: f[0].target()
+        if e.definition is not None:
+            return self._call_of_routine(e, e.definition)
+        arguments = [self.expression(each) for each in e.arguments]
+        function = functions.library(e.name, tuple(each.type for each in e.arguments), e.type)
+        if len(arguments) == 1:
+            (only,) = arguments
+            return lambda f: function(f[0], only(f))
+        return lambda f: function(f[0], *[each(f) for each in arguments])
+
+    def _call_of_routine(self, e: s.Call, definition: s.FunctionDefinition) -> Evaluated:
+        routine = self.routine(definition)
+        arguments = self._arguments(e.arguments, definition)
+        call = routine.with_all_terms if routine.keeps and e.name == definition.name else routine
+        return lambda f: call(f[0], [each(f) for each in arguments])
+
+    def _arguments(
+        self, given: Sequence[s.Expression], definition: s.FunctionDefinition
+    ) -> list[Evaluated]:
+        return [
+            self.promoted(each, argument.type)
+            for each, argument in zip(given, definition.arguments, strict=True)
+        ]
+
+
+def _nothing(f: Frame) -> None:
+    """The end of a range that is not given."""
+
+
+_EXPRESSIONS: dict[type, Callable[[Expressions, Any], Evaluated]] = {
+    s.Number: Expressions.number,
+    s.Variable: Expressions.variable,
+    s.Unary: Expressions.unary,
+    s.Binary: Expressions.binary,
+    s.Conditional: Expressions.conditional,
+    s.Index: Expressions.index,
+    s.Projection: Expressions.projection,
+    s.ArrayExpression: Expressions.array,
+    s.RowVectorExpression: Expressions.row_vector,
+    s.TupleExpression: Expressions.tuple,
+    s.Call: Expressions.call,
+}

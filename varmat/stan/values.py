@@ -1,0 +1,300 @@
+"""Values of Stan programs: promotion, indexing and assignment.
+
+The checker gives each expression its type, so a value needs no tag. An `int` is a Python int, a
+`real` a float or a variable. A vector and a row vector are arrays of one axis, a matrix has two,
+and an array of those has its dimensions in front. A tuple is a tuple, an array of tuples a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.errors import ShapeError
+from varmat.core.operation import is_differentiable
+from varmat.stan import types
+from varmat.stan.types import Array, Tuple, Type
+
+if TYPE_CHECKING:
+    from varmat.typing import Shape
+
+__all__: list[str] = []
+
+Value = Any
+
+# What an integer is before it is assigned, as in Stan.
+UNSET = -(2**31)
+
+SCALARS = frozenset({types.INT, types.REAL, types.COMPLEX})
+ROWS = frozenset({types.ROW_VECTOR, types.COMPLEX_ROW_VECTOR})
+VECTORS = frozenset({types.VECTOR, types.COMPLEX_VECTOR})
+MATRICES = frozenset({types.MATRIX, types.COMPLEX_MATRIX})
+_COMPLEX = frozenset(
+    {types.COMPLEX, types.COMPLEX_VECTOR, types.COMPLEX_ROW_VECTOR, types.COMPLEX_MATRIX}
+)
+
+
+def innermost(kind: Type) -> Type:
+    """The type of the elements of an array of any number of dimensions; others are their own."""
+    while isinstance(kind, Array):
+        kind = kind.element
+    return kind
+
+
+def axes(kind: Type) -> int:
+    """The number of axes of a value that is no tuple."""
+    count = 0
+    while isinstance(kind, Array):
+        kind, count = kind.element, count + 1
+    return count + (0 if kind in SCALARS else 2 if kind in MATRICES else 1)
+
+
+def dtype_of(kind: Type) -> type:
+    """The type of the elements of an array."""
+    kind = innermost(kind)
+    return np.int64 if kind == types.INT else complex if kind in _COMPLEX else float
+
+
+def unset(kind: Type, shape: Shape) -> Value:
+    """A value that is declared, but not assigned."""
+    element = innermost(kind)
+    if isinstance(element, Tuple):
+        raise TypeError("arrays of tuples are made element by element")
+    fill = UNSET if element == types.INT else complex("nan+nanj") if element in _COMPLEX else np.nan
+    return np.full(shape, fill, dtype_of(kind)) if axes(kind) else fill
+
+
+def promotion(source: Type, target: Type) -> Callable[[Value], Value] | None:
+    """A function that makes a value of type `target` of one of type `source`; None if it is one."""
+    if source == target:
+        return None
+    if isinstance(source, Tuple) and isinstance(target, Tuple):
+        parts = [*map(promotion, source.elements, target.elements)]
+        if not any(parts):
+            return None
+        return lambda x: tuple(
+            each if part is None else part(each) for part, each in zip(parts, x, strict=True)
+        )
+    if isinstance(innermost(source), Tuple) and isinstance(source, Array):
+        assert isinstance(target, Array)
+        part = promotion(source.element, target.element)
+        return part and (lambda x: [part(each) for each in x])
+    before, after = dtype_of(source), dtype_of(target)
+    if before is after:
+        return None
+
+    def promoted(x: Value) -> Value:
+        if type(x) is np.ndarray:
+            return x.astype(after)
+        return after(x) if type(x) in (int, float) else x
+
+    return promoted
+
+
+# --- sizes ---
+
+
+def shape_of(x: Value) -> Shape:
+    """The sizes of an array, also one of tuples."""
+    return (len(x),) if type(x) is list else np.shape(x)
+
+
+def check_same(function: str, left: Value, right: Value) -> None:
+    """Refuse two containers of different sizes, which NumPy might broadcast."""
+    if left.shape != right.shape:
+        sizes = " and ".join(str(x.shape) for x in (left, right))
+        raise ShapeError(f"{function}: the operands have shapes {sizes}, which must be equal!")
+
+
+def out_of_range(position: int, index: int, size: int) -> IndexError:
+    """The error for an index that does not exist."""
+    return IndexError(
+        f"index {index} of axis {position} is out of range, but must be between 1 and {size}!"
+    )
+
+
+# --- reading ---
+
+
+def place(index: Value, size: int, position: int) -> Value:
+    """An index of Stan as one of NumPy: of an integer a place, of an array an array of places."""
+    if type(index) is int:
+        if not 1 <= index <= size:
+            raise out_of_range(position, index, size)
+        return index - 1
+    if type(index) is slice:
+        return _range(index, size, position)
+    places = np.asarray(index, np.int64)
+    if places.size and not (places.min() >= 1 and places.max() <= size):
+        wrong = places[(places < 1) | (places > size)]
+        raise out_of_range(position, int(wrong[0]), size)
+    return places - 1
+
+
+def _range(index: slice, size: int, position: int) -> slice:
+    """A range `lower:upper` of Stan, with both ends from 1, as a slice."""
+    lower, upper = index.start, index.stop
+    lower = 1 if lower is None else lower
+    upper = size if upper is None else upper
+    if upper < lower:
+        return slice(0, 0)
+    for end in (lower, upper):
+        if not 1 <= end <= size:
+            raise out_of_range(position, end, size)
+    return slice(lower - 1, upper)
+
+
+def _places(x: Value, indices: Sequence[Value]) -> tuple[Value, ...]:
+    shape = x.shape
+    return tuple([place(index, shape[i], i + 1) for i, index in enumerate(indices)])
+
+
+def _mesh(places: Sequence[Value], shape: Shape) -> tuple[tuple[Value, ...], Shape]:
+    """Places with several arrays among them as an open mesh, and the shape of what they select."""
+    axes_, kept = [], []
+    for at, size in zip(places, shape, strict=False):
+        if type(at) is int:
+            axes_.append(np.array([at]))
+            continue
+        axes_.append(np.arange(size)[at] if type(at) is slice else at)
+        kept.append(len(axes_[-1]))
+    return np.ix_(*axes_), (*kept, *shape[len(places) :])
+
+
+def _is_mixed(places: Sequence[Value]) -> bool:
+    """Whether NumPy would pair arrays of places, or move their axis to the front."""
+    arrays = sum(type(at) is np.ndarray for at in places)
+    return arrays > 1 or (arrays == 1 and any(type(at) is int for at in places))
+
+
+def scalar(x: Value) -> Value:
+    """An element of a plain array as a number of Python."""
+    return x.item() if isinstance(x, np.generic) else x
+
+
+def read(x: Value, indices: Sequence[Value]) -> Value:
+    """`x[indices]`: integers, slices of Stan's ranges, and arrays of integers."""
+    if type(x) is list or type(x) is tuple:
+        first, rest = place(indices[0], len(x), 1), indices[1:]
+        if type(first) is int:
+            return read(x[first], rest) if rest else x[first]
+        chosen = x[first] if type(first) is slice else [x[i] for i in first.tolist()]
+        return [read(each, rest) for each in chosen] if rest else list(chosen)
+    places = _places(x, indices)
+    if _is_mixed(places):
+        mesh, shape = _mesh(places, x.shape)
+        return np.reshape(x[mesh], shape)
+    return scalar(x[places if len(places) > 1 else places[0]])
+
+
+# --- writing ---
+
+
+def owned(x: Value) -> Value:
+    """A copy into which elements may be assigned."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return kind(map(owned, x))
+    return np.copy(x) if kind is np.ndarray else x.copy() if np.ndim(x) else x
+
+
+def receiving(x: Value, source: Value) -> Value:
+    """What can be written into: a copy of an array that is read elsewhere, or a variable."""
+    if type(x) is not np.ndarray:
+        return x
+    if not is_differentiable(source):
+        return x if x.flags.writeable else x.copy()
+    # `zeros_like` makes a variable of the kind of the source.
+    result = np.zeros_like(source, shape=x.shape)
+    result[...] = x
+    return result
+
+
+def write(x: Value, indices: Sequence[Value], source: Value) -> Value:
+    """`x[indices] = source` in place; returns `x`, or the variable that has taken its place."""
+    if type(x) is list or type(x) is tuple:
+        return _write_tuples(x, indices, source)
+    x = receiving(x, source)
+    places = _places(x, indices)
+    if not _is_mixed(places):
+        selected = places if len(places) > 1 else places[0]
+        if type(source) not in (float, int):
+            _check_fits(np.shape(source), _selected_shape(places, x.shape))
+        x[selected] = source
+        return x
+    mesh, shape = _mesh(places, x.shape)
+    _check_fits(np.shape(source), shape)
+    x[mesh] = np.reshape(source, (*map(len_of, mesh), *x.shape[len(places) :]))
+    return x
+
+
+def len_of(x: np.ndarray) -> int:
+    """The number of elements of an axis of an open mesh."""
+    return x.size
+
+
+def _selected_shape(places: Sequence[Value], shape: Shape) -> Shape:
+    kept = [
+        len(range(*at.indices(size))) if type(at) is slice else len(at)
+        for at, size in zip(places, shape, strict=False)
+        if type(at) is not int
+    ]
+    return (*kept, *shape[len(places) :])
+
+
+def _check_fits(given: Shape, needed: Shape) -> None:
+    if given != needed:
+        raise ShapeError(
+            f"assignment: the value has shape {given}, but the part assigned to has shape {needed}!"
+        )
+
+
+def _write_tuples(x: Value, indices: Sequence[Value], source: Value) -> Value:
+    first, rest = place(indices[0], len(x), 1), indices[1:]
+    if type(first) is int:
+        x[first] = write(x[first], rest, source) if rest else owned(source)
+        return x
+    chosen = range(len(x))[first] if type(first) is slice else first.tolist()
+    for i, each in zip(chosen, source, strict=True):
+        x[i] = write(x[i], rest, each) if rest else owned(each)
+    return x
+
+
+def stacked(parts: Sequence[Value], kind: Type) -> Value:
+    """An array, row vector or matrix of its elements, of which `kind` is the type of the whole."""
+    if isinstance(innermost(kind), Tuple):
+        return list(parts)
+    if any(map(is_differentiable, parts)):
+        return np.stack([*parts])
+    return np.array(parts, dtype_of(kind))
+
+
+def from_python(x: Value, kind: Type) -> Value:
+    """A value given by Python, as one of the type; what is differentiable stays so."""
+    if isinstance(kind, Tuple):
+        if not isinstance(x, tuple) or len(x) != len(kind.elements):
+            raise TypeError(f"a value is {x!r}, but must be a {kind}!")
+        return tuple(map(from_python, x, kind.elements))
+    if isinstance(innermost(kind), Tuple):
+        assert isinstance(kind, Array)
+        return [from_python(each, kind.element) for each in x]
+    if is_differentiable(x):
+        array = x
+    else:
+        array = np.asarray(x)
+        if array.size == 0 and array.ndim < axes(kind):
+            array = array.reshape(array.shape + (0,) * (axes(kind) - array.ndim))
+        wanted = dtype_of(kind)
+        whole = wanted is not np.int64 or array.dtype.kind in "iub" or not array.size
+        if array.dtype.kind not in "iubfc" or not (
+            whole or (array.dtype.kind == "f" and np.all(array == np.floor(array)))
+        ):
+            raise TypeError(f"a value is {x!r}, but must be of type {kind}!")
+        array = array.astype(wanted)
+    if np.ndim(array) != axes(kind):
+        raise ShapeError(
+            f"a value has shape {np.shape(array)}, but must have {axes(kind)} axes, as a {kind}!"
+        )
+    return array.item() if isinstance(array, np.ndarray) and not array.ndim else array
