@@ -139,7 +139,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Finite differences": ("derivatives.finite_differences",),
     },
     "Models": {
-        "Models": ("models.*:Model *predictive*",),
+        "Models": ("models.*:Model *predictive* SamplingWarning",),
         "Parameters and observations": ("models.parameters", "models.observations"),
     },
     "Variables": {

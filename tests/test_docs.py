@@ -91,7 +91,7 @@ def test_first_example_gives_the_gradient():
     y, error = namespace["y"], namespace["error"]
     # At zero tau is 1. The derivative in log(tau) is -2 / 26 from the Cauchy density and 1 from the
     # transform.
-    expected = np.concatenate([y / error**2, [np.sum(y / error**2), 1.0 - 2.0 / 26.0]])
+    expected = np.concatenate([[np.sum(y / error**2), 1.0 - 2.0 / 26.0], y / error**2])
     assert type(namespace["value"]) is float
     np.testing.assert_allclose(namespace["gradient"], expected, rtol=1e-13)
 

@@ -297,7 +297,7 @@ class Model(DensityModel):
         >>> import numpy as np, varmat as vm
         >>> model = vm.Model(lambda x: vm.normal_lpdf(x, 3.0, 0.1), x=vm.real())
         >>> found = model.pathfinder(seed=1)
-        >>> round(model.summary(found).table["mean"][0], 1)
+        >>> float(round(model.summary(found).table["mean"][0], 1))
         3.0
         """
         for name, count in (("draws", draws), ("paths", paths), ("trials", trials)):
