@@ -110,7 +110,9 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("write", "kind", "beginning"), MISTAKES, ids=lambda x: str(x)[:40])
+@pytest.mark.parametrize(
+    ("write", "kind", "beginning"), MISTAKES, ids=[text[:40] for *_, text in MISTAKES]
+)
 def test_what_a_mistake_says(write, kind, beginning):
     with pytest.raises(kind) as raised:
         write()

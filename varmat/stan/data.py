@@ -19,7 +19,7 @@ from varmat.stan.values import dtype_of
 
 if TYPE_CHECKING:
     from varmat.stan.types import Type
-    from varmat.stan.values import Value
+    from varmat.stan.values import StanValue
     from varmat.typing import Shape
 
 __all__ = ["read_data"]
@@ -128,7 +128,7 @@ def missing(name: str, declared: str, names: Iterable[str]) -> TypeError:
     )
 
 
-def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> Value:
+def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> StanValue:
     """A value that was given, as one of a type and shape without tuples."""
     array = _array(name, raw, declared)
     wanted = dtype_of(kind)

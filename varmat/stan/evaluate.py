@@ -29,7 +29,7 @@ from varmat.stan.types import Array, Tuple
 from varmat.stan.values import (
     MATRICES,
     SCALARS,
-    Value,
+    StanValue,
     innermost,
     owned,
     scalar,
@@ -62,7 +62,7 @@ class Routine:
         # A density that is called by its own name keeps all its terms.
         self.keeps = name.endswith(("_lpdf", "_lpmf"))
 
-    def __call__(self, run: Run, arguments: Sequence[Value]) -> Value:
+    def __call__(self, run: Run, arguments: Sequence[StanValue]) -> StanValue:
         if self._body is None:
             self._translate()
         frame = [run, *arguments, *[None] * self._size]
@@ -70,7 +70,7 @@ class Routine:
         result = self._body(frame)
         return result[0] if type(result) is tuple else None
 
-    def with_all_terms(self, run: Run, arguments: Sequence[Value]) -> Value:
+    def with_all_terms(self, run: Run, arguments: Sequence[StanValue]) -> StanValue:
         """The result of a density that drops no constants."""
         before, run.propto = run.propto, False
         try:
@@ -170,7 +170,7 @@ class Translator(Expressions):
         parts = [*map(self.unset, declared.elements)]
         sizes = [*map(self.expression, declared.dimensions)]
 
-        def nested(f: Frame, counts: Sequence[int]) -> Value:
+        def nested(f: Frame, counts: Sequence[int]) -> StanValue:
             if counts:
                 return [nested(f, counts[1:]) for _ in range(counts[0])]
             return tuple([part(f) for part in parts])
@@ -203,7 +203,7 @@ class Translator(Expressions):
         if isinstance(target, s.TupleExpression):
             setters = [*map(self.setter, target.elements)]
 
-            def assign_all(f: Frame, x: Value) -> None:
+            def assign_all(f: Frame, x: StanValue) -> None:
                 for assign, each in zip(setters, x, strict=True):
                     assign(f, each)
 
@@ -215,14 +215,14 @@ class Translator(Expressions):
         if isinstance(target, s.Projection):
             number = target.number - 1
 
-            def project(f: Frame, x: Value) -> None:
+            def project(f: Frame, x: StanValue) -> None:
                 before = base(f)
                 assign(f, (*before[:number], owned(x), *before[number + 1 :]))
 
             return project
         indices = self.indices(target.indices)
 
-        def set_part(f: Frame, x: Value) -> None:
+        def set_part(f: Frame, x: StanValue) -> None:
             before = base(f)
             after = write(before, indices(f), x)
             if after is not before:
@@ -278,7 +278,7 @@ class Translator(Expressions):
             )
         function = functions.truncated(d.function)
 
-        def density(f: Frame) -> Value:
+        def density(f: Frame) -> StanValue:
             lower, upper = (None if end is None else end(f) for end in ends)
             return function(lower, upper, *[each(f) for each in arguments])
 
@@ -406,7 +406,7 @@ class Translator(Expressions):
         return self.body(b.body)
 
 
-def _applied(function: Callable[..., Value], arguments: Sequence[Evaluated]) -> Evaluated:
+def _applied(function: Callable[..., StanValue], arguments: Sequence[Evaluated]) -> Evaluated:
     """The function of a call."""
     return lambda f: function(f[0], *[each(f) for each in arguments])
 
@@ -427,7 +427,7 @@ def _whole(place: int, kind: Type, name: str, copies: bool) -> Setter:
     if kind in SCALARS:
         return lambda f, x: f.__setitem__(place, x)
 
-    def assign(f: Frame, x: Value) -> None:
+    def assign(f: Frame, x: StanValue) -> None:
         before = f[place]
         if not isinstance(before, (tuple, list)) and before.size:
             check_shape(name, np.shape(x), np.shape(before))
@@ -444,7 +444,7 @@ def check_shape(name: str, given: tuple[int, ...], declared: tuple[int, ...]) ->
         )
 
 
-def printed(x: Value) -> str:
+def printed(x: StanValue) -> str:
     """A value as Stan prints it."""
     if isinstance(x, tuple):
         return f"({','.join(map(printed, x))})"

@@ -25,7 +25,7 @@ from varmat.stan.values import (
     ROWS,
     SCALARS,
     VECTORS,
-    Value,
+    StanValue,
     dtype_of,
     innermost,
     read,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Kinds = tuple["Type", ...]
-Plain = Callable[..., Value]
+Plain = Callable[..., StanValue]
 
 
 class Passed:
@@ -55,7 +55,7 @@ class Passed:
             if innermost(each.type) == types.INT
         ]
 
-    def __call__(self, *arguments: Value) -> Value:
+    def __call__(self, *arguments: StanValue) -> StanValue:
         if self._integers:  # solvers make floats of them
             values = list(arguments)
             for i in self._integers:
@@ -65,7 +65,7 @@ class Passed:
         return self._call(self._run, arguments)
 
 
-def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., Value]:
+def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., StanValue]:
     """The library function of a name for arguments of these types: it takes the run and them."""
     if name.endswith("_rng"):
         function = _generator(name)
@@ -78,12 +78,12 @@ def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., Value
     return _scalar_result(function) if result in SCALARS else function
 
 
-def _without_run(function: Plain) -> Callable[..., Value]:
+def _without_run(function: Plain) -> Callable[..., StanValue]:
     return lambda run, *arguments: function(*arguments)
 
 
-def _scalar_result(function: Callable[..., Value]) -> Callable[..., Value]:
-    def call(run: Run, *arguments: Value) -> Value:
+def _scalar_result(function: Callable[..., StanValue]) -> Callable[..., StanValue]:
+    def call(run: Run, *arguments: StanValue) -> StanValue:
         found = function(run, *arguments)
         return found.item() if isinstance(found, (np.generic, np.ndarray)) else found
 
@@ -131,35 +131,35 @@ def acts_by_element(name: str) -> bool:
     )
 
 
-def proportional(name: str, kinds: Kinds) -> Callable[..., Value]:
+def proportional(name: str, kinds: Kinds) -> Callable[..., StanValue]:
     """A density that drops constants if the run does."""
     density = implementation(name, kinds)
 
-    def call(run: Run, *arguments: Value) -> Value:
+    def call(run: Run, *arguments: StanValue) -> StanValue:
         return density(*arguments, propto=run.propto)
 
     return call
 
 
-def truncated(name: str) -> Callable[..., Value]:
+def truncated(name: str) -> Callable[..., StanValue]:
     """A density between two ends, of which one may be None."""
     density = getattr(vm, name)
 
-    def call(lower: Value, upper: Value, *arguments: Value) -> Value:
+    def call(lower: StanValue, upper: StanValue, *arguments: StanValue) -> StanValue:
         return vm.truncated(density, lower=lower, upper=upper)(*arguments)
 
     return call
 
 
-def _generator(name: str) -> Callable[..., Value]:
+def _generator(name: str) -> Callable[..., StanValue]:
     draw = _of_varmat(name)
     return lambda run, *arguments: draw(*arguments, rng=run.rng)
 
 
-def _with_jacobian(name: str) -> Callable[..., Value]:
+def _with_jacobian(name: str) -> Callable[..., StanValue]:
     constrain = implementation(name.replace("_jacobian", "_constrain"), ())
 
-    def call(run: Run, *arguments: Value) -> Value:
+    def call(run: Run, *arguments: StanValue) -> StanValue:
         value, term = constrain(*arguments, jacobian=True)
         if run.jacobian:
             run.terms.append(term)
@@ -199,11 +199,11 @@ def _elementwise(name: str, kinds: Kinds) -> Plain:
     )
 
 
-def _real(x: Value) -> Value:
+def _real(x: StanValue) -> StanValue:
     return x.astype(float) if type(x) is np.ndarray else float(x)
 
 
-def _rounded(x: Value) -> Value:
+def _rounded(x: StanValue) -> StanValue:
     """Halves go away from zero."""
     return np.trunc(x + np.where(np.asarray(vm.value(x)) < 0, -0.5, 0.5))
 
@@ -244,11 +244,11 @@ def _num_elements(kinds: Kinds) -> Plain:
     return lambda x: math.prod(shape_of(x))
 
 
-def _dims(x: Value) -> Value:
+def _dims(x: StanValue) -> StanValue:
     return np.array(shape_of(x), np.int64)
 
 
-def _column_major(x: Value) -> Value:
+def _column_major(x: StanValue) -> StanValue:
     return np.reshape(np.transpose(x), -1)
 
 
@@ -270,7 +270,7 @@ def _to_matrix(kinds: Kinds) -> Plain:
             return lambda x: np.reshape(x, (-1, 1))
         return (lambda x: np.reshape(x, (1, -1))) if kind in ROWS else real
 
-    def shaped(x: Value, m: int, n: int, by_columns: int = 1) -> Value:
+    def shaped(x: StanValue, m: int, n: int, by_columns: int = 1) -> StanValue:
         flat = _column_major(x) if kind in MATRICES else real(x)
         if by_columns:
             return np.transpose(np.reshape(flat, (n, m)))
@@ -283,26 +283,26 @@ def _append_row(kinds: Kinds) -> Plain:
     return lambda x, y: np.concatenate([_as_rows(x, kinds[0]), _as_rows(y, kinds[1])])
 
 
-def _as_rows(x: Value, kind: Type) -> Value:
+def _as_rows(x: StanValue, kind: Type) -> StanValue:
     """For a matrix or row its rows, for a column or number its elements."""
     return np.reshape(x, (1, -1)) if kind in ROWS else np.reshape(x, -1) if kind in SCALARS else x
 
 
 def _append_col(kinds: Kinds) -> Plain:
-    def joined(x: Value, y: Value) -> Value:
+    def joined(x: StanValue, y: StanValue) -> StanValue:
         parts = [_as_columns(x, kinds[0]), _as_columns(y, kinds[1])]
         return np.concatenate(parts, axis=-1)
 
     return joined
 
 
-def _as_columns(x: Value, kind: Type) -> Value:
+def _as_columns(x: StanValue, kind: Type) -> StanValue:
     if kind in VECTORS:
         return np.reshape(x, (-1, 1))
     return np.reshape(x, -1) if kind in SCALARS else x
 
 
-def _append_array(x: Value, y: Value) -> Value:
+def _append_array(x: StanValue, y: StanValue) -> StanValue:
     if isinstance(x, list):
         return [*x, *y]
     if not x.size or not y.size:
@@ -320,12 +320,12 @@ def _rep_array(kinds: Kinds) -> Plain:
     kind = kinds[0]
     if isinstance(innermost(kind), Tuple):
 
-        def nested(x: Value, count: int, *counts: int) -> Value:
+        def nested(x: StanValue, count: int, *counts: int) -> StanValue:
             return [nested(x, *counts) if counts else x for _ in range(count)]
 
         return nested
 
-    def repeated(x: Value, *counts: int) -> Value:
+    def repeated(x: StanValue, *counts: int) -> StanValue:
         if is_differentiable(x):
             return vm.rep_array(x, *counts)
         return np.full((*counts, *np.shape(x)), x, dtype_of(kind))
@@ -333,7 +333,7 @@ def _rep_array(kinds: Kinds) -> Plain:
     return repeated
 
 
-def _part(*indices: Callable[..., Value]) -> Plain:
+def _part(*indices: Callable[..., StanValue]) -> Plain:
     """A function that reads a part, whose indices are functions of the other arguments."""
     return lambda x, *places: read(x, [index(x, *places) for index in indices])
 
@@ -351,7 +351,7 @@ def _dot_products(axis: int, own: frozenset[Type]) -> Callable[[Kinds], Plain]:
     return make
 
 
-def _tail(x: Value, n: int) -> slice:
+def _tail(x: StanValue, n: int) -> slice:
     return slice(len(x) - n + 1, len(x))
 
 
@@ -370,7 +370,7 @@ def _design(name: str) -> int:
 def _with_design(density: Plain, place: int) -> Plain:
     """A density of a generalised linear model whose design matrix is a row."""
 
-    def call(*arguments: Value, **settings: Any) -> Value:
+    def call(*arguments: StanValue, **settings: Any) -> StanValue:
         x = np.reshape(arguments[place], (1, -1))
         return density(*arguments[:place], x, *arguments[place + 1 :], **settings)
 
@@ -400,7 +400,9 @@ def _covariance(name: str) -> Callable[[Kinds], Plain]:
         if name == "dot_prod":
             return lambda x, y, sigma: sigma**2 + points(x) @ np.transpose(points(y))
 
-        def between(x: Value, y: Value, sigma: Value, length: Value, *period: Value) -> Value:
+        def between(
+            x: StanValue, y: StanValue, sigma: StanValue, length: StanValue, *period: StanValue
+        ) -> StanValue:
             difference = points(x)[:, None] - points(y)
             if period:
                 distance = np.sqrt(np.sum(difference**2, -1))
@@ -417,33 +419,37 @@ def _covariance(name: str) -> Callable[[Kinds], Plain]:
 # --- functions of functions ---
 
 
-def _reduce_sum(f: Passed, x: Value, grainsize: int, *shared: Value) -> Value:
+def _reduce_sum(f: Passed, x: StanValue, grainsize: int, *shared: StanValue) -> StanValue:
     """The sum of the slices is the function of all of it."""
     if grainsize < 1:
         raise DomainError(f"reduce_sum: grainsize is {grainsize}, but must be positive!")
     return f(x, 1, len(x), *shared) if len(x) else 0.0
 
 
-def _map_rect(f: Passed, shared: Value, jobs: Value, x_r: Value, x_i: Value) -> Value:
+def _map_rect(
+    f: Passed, shared: StanValue, jobs: StanValue, x_r: StanValue, x_i: StanValue
+) -> StanValue:
     parts = [f(shared, *job) for job in zip(jobs, x_r, x_i, strict=True)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _integrate_1d(f: Passed, a: Value, b: Value, *rest: Value) -> Value:
+def _integrate_1d(f: Passed, a: StanValue, b: StanValue, *rest: StanValue) -> StanValue:
     theta, x_r, x_i, *tolerance = rest
     settings = {"relative_tolerance": tolerance[0]} if tolerance else {}
     return vm.integrate_1d(f, a, b, theta, x_r, x_i, **settings)
 
 
-def _integral(f: Passed, a: Value, b: Value, *args: Value) -> Value:
+def _integral(f: Passed, a: StanValue, b: StanValue, *args: StanValue) -> StanValue:
     return vm.integrate_1d(f, a, b, *args)
 
 
-def _integral_tol(f: Passed, a: Value, b: Value, relative: float, *rest: Value) -> Value:
+def _integral_tol(
+    f: Passed, a: StanValue, b: StanValue, relative: float, *rest: StanValue
+) -> StanValue:
     return vm.integrate_1d(f, a, b, *rest[2:], relative_tolerance=relative)
 
 
-def _adjoint(f: Passed, *arguments: Value) -> Value:
+def _adjoint(f: Passed, *arguments: StanValue) -> StanValue:
     return vm.ode_adjoint_tol_ctl(f, *arguments)
 
 

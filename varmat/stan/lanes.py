@@ -24,7 +24,7 @@ from varmat.stan.values import (
     ROWS,
     SCALARS,
     VECTORS,
-    Value,
+    StanValue,
     innermost,
     owned,
     place,
@@ -412,14 +412,14 @@ class Lanes:
                 raise BoundError
             own, at = self.expression(e.base), self.indices(e.indices)
 
-            def read_own(f: Frame) -> Value:
+            def read_own(f: Frame) -> StanValue:
                 x = own(f)
                 return x[_own_places(x, *at(f))]
 
             return read_own
         base, indices = self._translator.expression(e.base), self.indices(e.indices)
 
-        def read(f: Frame) -> Value:
+        def read(f: Frame) -> StanValue:
             x = base(f)
             return x[_places(x, indices(f))]
 
@@ -427,7 +427,7 @@ class Lanes:
 
     def indices(
         self, indices: Sequence[s.Expression | s.Range]
-    ) -> Callable[[Frame], tuple[Value, ...]]:
+    ) -> Callable[[Frame], tuple[StanValue, ...]]:
         """The function of integer indices, some of which differ between passes."""
         parts = [self.expression(i) for i in indices if isinstance(i, s.Expression)]
         return lambda f: tuple([part(f) for part in parts])
@@ -442,13 +442,13 @@ class Lanes:
             arguments = [*map(self.expression, e.arguments)]
         return lambda f: function(f[0], *[each(f) for each in arguments])
 
-    def _function(self, e: s.Call) -> Callable[..., Value]:
+    def _function(self, e: s.Call) -> Callable[..., StanValue]:
         kinds = tuple(each.type for each in e.arguments)
         if e.name.endswith(_DENSITIES):
             density = _elementwise_density(e.name.replace("_lup", "_lp")).pointwise
             drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
 
-            def terms(run: Run, *xs: Value) -> Value:
+            def terms(run: Run, *xs: StanValue) -> StanValue:
                 found = density(*xs, propto=drops and run.propto)
                 return np.sum(found, -1) if rows else found
 
@@ -477,13 +477,13 @@ def _sizes(d: s.Declaration) -> list[s.Expression]:
     return [*d.declared.sizes, *d.declared.dimensions]
 
 
-def _own_places(x: Value, index: Value) -> Value:
+def _own_places(x: StanValue, index: StanValue) -> StanValue:
     """The place of an element of a vector of each lane."""
     at = place(index, x.shape[1], 1)
     return (slice(None), at) if type(at) is int else (np.arange(x.shape[0]), at)
 
 
-def _places(x: Value, indices: Sequence[Value]) -> Value:
+def _places(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
     """Integer indices of Stan, some with a lane for each pass, as an index of NumPy."""
     places = [place(i, x.shape[axis], axis + 1) for axis, i in enumerate(indices)]
     if sum(type(at) is np.ndarray for at in places) == 1 and len(places) == 1:
@@ -491,7 +491,7 @@ def _places(x: Value, indices: Sequence[Value]) -> Value:
     return tuple(places)
 
 
-def _as_slice(places: Value) -> Value:
+def _as_slice(places: StanValue) -> StanValue:
     """Places one after another as a slice, which is a view."""
     if type(places) is np.ndarray and len(places) and np.all(np.diff(places) == 1):
         return slice(int(places[0]), int(places[-1]) + 1)
@@ -505,27 +505,27 @@ def _elementwise_density(name: str) -> Any:
     return density
 
 
-def _log_mix(run: Any, theta: Value, first: Value, second: Value) -> Value:
+def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) -> StanValue:
     return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
 
 
 _DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf")
 _ROWS_OF_DATA = _VECTORS | {Array(types.INT)}
-_OF_VECTORS: dict[str, Callable[..., Value]] = {
+_OF_VECTORS: dict[str, Callable[..., StanValue]] = {
     "softmax": lambda run, x: vm.softmax(x, -1),
     "log_softmax": lambda run, x: vm.log_softmax(x, -1),
 }
-_COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
+_COMPARISONS: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
     "!=": operator.ne,
 }  # fmt: skip
-_OF_ROWS: dict[str, Callable[..., Value]] = {
+_OF_ROWS: dict[str, Callable[..., StanValue]] = {
     "sum": lambda run, x: np.sum(x, -1),
     "log_sum_exp": lambda run, x: vm.log_sum_exp(x, -1),
     "dot_product": lambda run, x, y: np.sum(x * y, -1),
     "dot_self": lambda run, x: np.sum(x * x, -1),
 }
-_ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
+_ARITHMETIC: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, ".*": np.multiply, "/": np.divide,
     "./": np.divide, "^": operators.powers, ".^": operators.powers,
 }  # fmt: skip

@@ -13,14 +13,14 @@ import varmat as vm
 from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.stan import types
-from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, Value, check_same
+from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, StanValue, check_same
 
 if TYPE_CHECKING:
     from varmat.stan.types import Type
 
 __all__: list[str] = []
 
-Binary = Callable[[Value, Value], Value]
+Binary = Callable[[StanValue, StanValue], StanValue]
 
 
 def divide_integers(a: int, b: int) -> int:
@@ -38,7 +38,7 @@ def modulus(a: int, b: int) -> int:
     return a - b * divide_integers(a, b)
 
 
-def divide(a: Value, b: Value) -> Value:
+def divide(a: StanValue, b: StanValue) -> StanValue:
     """A quotient of real or complex numbers, by IEEE arithmetic."""
     try:
         return a / b
@@ -48,7 +48,7 @@ def divide(a: Value, b: Value) -> Value:
         )
 
 
-def power(a: Value, b: Value) -> Value:
+def power(a: StanValue, b: StanValue) -> StanValue:
     """A power of scalars; Python's own would raise, or become complex."""
     if is_differentiable(a) or is_differentiable(b):
         return a**b
@@ -57,7 +57,7 @@ def power(a: Value, b: Value) -> Value:
     return np.power(float(a), float(b)).item()
 
 
-def truth(x: Value) -> Value:
+def truth(x: StanValue) -> StanValue:
     """A comparison as a number. While a recording is made it may depend on variables: it stays
     what it is, so that a look at it is noticed.
     """
@@ -65,7 +65,7 @@ def truth(x: Value) -> Value:
 
 
 def _of_same_size(name: str, function: Binary) -> Binary:
-    def checked(a: Value, b: Value) -> Value:
+    def checked(a: StanValue, b: StanValue) -> StanValue:
         check_same(name, a, b)
         return function(a, b)
 
@@ -118,7 +118,7 @@ def _product(left: Type, right: Type) -> Binary:
     return np.matmul
 
 
-def _column_times_matrix(a: Value, b: Value) -> Value:
+def _column_times_matrix(a: StanValue, b: StanValue) -> StanValue:
     """A vector times a matrix of one row."""
     return np.reshape(a, (-1, 1)) @ b
 
@@ -129,7 +129,7 @@ def _quotient(left: Type, right: Type) -> Binary:
     return operator.truediv if left not in SCALARS else divide
 
 
-def powers(a: Value, b: Value) -> Value:
+def powers(a: StanValue, b: StanValue) -> StanValue:
     """Powers of the elements of containers."""
     if np.ndim(a) and np.ndim(b):
         check_same("pow", a, b)
@@ -160,16 +160,16 @@ def binary(name: str, left: Type, right: Type) -> Binary:
     return function if left in SCALARS or right in SCALARS else _of_same_size(title, function)
 
 
-def negated(x: Value) -> Value:
+def negated(x: StanValue) -> StanValue:
     """`!x`."""
     return 1 - truth(x != 0)
 
 
-def transposed(kind: Type) -> Callable[[Value], Value]:
+def transposed(kind: Type) -> Callable[[StanValue], StanValue]:
     """The operator `'`: rows and columns are arrays of one axis alike."""
     return np.transpose if kind in MATRICES else lambda x: x
 
 
-def is_true(x: Value) -> bool:
+def is_true(x: StanValue) -> bool:
     """Whether a condition holds."""
     return bool(x) and not (type(x) is float and math.isnan(x))

@@ -21,7 +21,7 @@ from varmat.stan.parser import parse
 from varmat.stan.running import Frame, Run, located
 from varmat.stan.to_python import to_python
 from varmat.stan.types import Tuple
-from varmat.stan.values import Value, from_python, innermost
+from varmat.stan.values import StanValue, from_python, innermost
 
 if TYPE_CHECKING:
     from varmat.transforms import Transform
@@ -112,7 +112,6 @@ class Program:
         """
         return StanModel(Blocks(self.tree, given_data.read_data(data), seed))
 
-
     def to_python(self) -> str:
         """The program as a Python module, with a function ``make_model(data)``.
 
@@ -154,14 +153,14 @@ class Functions:
     def __dir__(self) -> list[str]:
         return sorted(self._definitions)
 
-    def __getattr__(self, name: str) -> Callable[..., Value]:
+    def __getattr__(self, name: str) -> Callable[..., StanValue]:
         definitions = self.__dict__.get("_definitions", {}).get(name)
         if definitions is None:
             raise AttributeError(
                 f"the program has no function {name!r}: it has {', '.join(dir(self)) or 'none'}"
             )
 
-        def function(*arguments: Value, rng: np.random.Generator | None = None) -> Value:
+        def function(*arguments: StanValue, rng: np.random.Generator | None = None) -> StanValue:
             definition, values = _chosen(name, definitions, arguments)
             run = Run(rng=np.random.default_rng(rng))
             with np.errstate(all="ignore"):
@@ -175,8 +174,8 @@ class Functions:
 
 
 def _chosen(
-    name: str, definitions: Sequence[s.FunctionDefinition], arguments: Sequence[Value]
-) -> tuple[s.FunctionDefinition, list[Value]]:
+    name: str, definitions: Sequence[s.FunctionDefinition], arguments: Sequence[StanValue]
+) -> tuple[s.FunctionDefinition, list[StanValue]]:
     """The overload that takes the arguments, and these as values of its types."""
     reasons = []
     for definition in definitions:
@@ -227,7 +226,7 @@ class Blocks:
         self._tree, self._translator = tree, Translator({}, written)
         run = Run(rng=np.random.default_rng(seed))
         self._frame: Frame = [run]
-        self.data: dict[str, Value] = {}
+        self.data: dict[str, StanValue] = {}
         with np.errstate(all="ignore"):
             for each in tree.data:
                 self._read(each, given)
@@ -259,7 +258,7 @@ class Blocks:
         if constraints is not None:
             constraints(f"data: {name}", self._frame, value)
 
-    def _empty(self, declared: s.SizedType) -> Value:
+    def _empty(self, declared: s.SizedType) -> StanValue:
         """Data of size zero, which may be left out; None for others."""
         if declared.name == "tuple" or not (declared.dimensions or declared.sizes):
             return None
@@ -275,13 +274,13 @@ class Blocks:
         lines = self._tree.sources.get(node.at.file, [])
         return lines[node.at.line - 1].strip() if node.at.line <= len(lines) else str(node.at)
 
-    def _value(self, name: str, raw: Any, declared: s.SizedType, text: str) -> Value:
+    def _value(self, name: str, raw: Any, declared: s.SizedType, text: str) -> StanValue:
         kind = innermost(declared.unsized)
         if not isinstance(kind, Tuple):
             return given_data.value_of(name, raw, declared.unsized, self._shape(declared), text)
         sizes = [self._translator.expression(each)(self._frame) for each in declared.dimensions]
 
-        def nested(raw: Any, sizes: Sequence[int]) -> Value:
+        def nested(raw: Any, sizes: Sequence[int]) -> StanValue:
             if sizes:
                 if len(raw) != sizes[0]:
                     raise TypeError(
@@ -329,7 +328,7 @@ class Blocks:
 
         return run
 
-    def _constraints(self, declared: s.SizedType) -> Callable[[str, Frame, Value], None] | None:
+    def _constraints(self, declared: s.SizedType) -> Callable[[str, Frame, StanValue], None] | None:
         """The function that checks a value against the constraints of its declared type."""
         if declared.name == "tuple":
             return self._of_elements(declared)
@@ -342,7 +341,7 @@ class Blocks:
         if parts is None and not bounds:
             return None
 
-        def constraints(name: str, f: Frame, value: Value) -> None:
+        def constraints(name: str, f: Frame, value: StanValue) -> None:
             if parts is not None:
                 transforms.check(name, parts, value)
             for bound, is_lower in bounds:
@@ -350,12 +349,12 @@ class Blocks:
 
         return constraints
 
-    def _of_elements(self, declared: s.SizedType) -> Callable[[str, Frame, Value], None] | None:
+    def _of_elements(self, declared: s.SizedType) -> Callable[[str, Frame, StanValue], None] | None:
         parts = [*map(self._constraints, declared.elements)]
         if not any(parts):
             return None
 
-        def constraints(name: str, f: Frame, value: Value) -> None:
+        def constraints(name: str, f: Frame, value: StanValue) -> None:
             if isinstance(value, list):
                 for i, each in enumerate(value, 1):
                     constraints(f"{name}[{i}]", f, each)
@@ -398,14 +397,14 @@ class Blocks:
         )
         yield name, transform
 
-    def _bound(self, bound: s.Expression) -> Value:
+    def _bound(self, bound: s.Expression) -> StanValue:
         """A bound as a value, or as a function of parameters."""
         evaluate = self._translator.expression(bound)
         names = [name for name in dict.fromkeys(names_in(bound)) if name in self._places]
         if not names:
             return evaluate(self._frame)
 
-        def at(values: Mapping[str, Value]) -> Value:
+        def at(values: Mapping[str, StanValue]) -> StanValue:
             frame = self._frame.copy()
             for name, value in values.items():
                 frame[self._places[name]] = value
@@ -415,49 +414,51 @@ class Blocks:
 
     # --- evaluation ---
 
-    def frame(self, run: Run, values: Mapping[str, Value]) -> Frame:
+    def frame(self, run: Run, values: Mapping[str, StanValue]) -> Frame:
         """A frame with data and the values of the parameters."""
         f = [run, *self._frame[1:], *[None] * (self._translator.size - len(self._frame))]
         for each in self._tree.parameters:
             f[self._places[each.name]] = _assembled(each.name, each.declared, values)
         return f
 
-    def terms(self, run: Run, values: Mapping[str, Value]) -> list[Value]:
+    def terms(self, run: Run, values: Mapping[str, StanValue]) -> list[StanValue]:
         """The terms of the log density, without those of the transforms."""
         f = self.frame(run, values)
         self._transformed(f)
         self._model(f)
         return run.terms
 
-    def transformed(self, values: Mapping[str, Value]) -> dict[str, Value]:
+    def transformed(self, values: Mapping[str, StanValue]) -> dict[str, StanValue]:
         """The transformed parameters by name."""
         f = self.frame(Run(), values)
         self._transformed(f)
         return self._named(self._tree.transformed_parameters, f)
 
-    def generated(self, values: Mapping[str, Value], rng: np.random.Generator) -> dict[str, Value]:
+    def generated(
+        self, values: Mapping[str, StanValue], rng: np.random.Generator
+    ) -> dict[str, StanValue]:
         """The generated quantities by name."""
         f = self.frame(Run(rng=rng), values)
         self._transformed(f)
         self._generated(f)
         return self._named(self._tree.generated_quantities, f)
 
-    def _named(self, statements: Sequence[s.Statement], f: Frame) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+    def _named(self, statements: Sequence[s.Statement], f: Frame) -> dict[str, StanValue]:
+        found: dict[str, StanValue] = {}
         for each in statements:
             if isinstance(each, s.Declaration):
                 found.update(_leaves(each.name, f[self._translator.place(each.name)[0]]))
         return found
 
 
-def _assembled(name: str, declared: s.SizedType, values: Mapping[str, Value]) -> Value:
+def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]) -> StanValue:
     """The value of a parameter, of which the elements of tuples have names of their own."""
     if declared.name != "tuple":
         return values[name]
 
-    def element(label: str, axes: int) -> Value:
+    def element(label: str, axes: int) -> StanValue:
         if axes:
-            parts: list[Value] = []
+            parts: list[StanValue] = []
             while any(
                 each.startswith((f"{label}.{len(parts) + 1}:", f"{label}.{len(parts) + 1}."))
                 for each in values
@@ -471,7 +472,7 @@ def _assembled(name: str, declared: s.SizedType, values: Mapping[str, Value]) ->
     return element(name, len(declared.dimensions))
 
 
-def _leaves(name: str, value: Value) -> Iterator[tuple[str, Value]]:
+def _leaves(name: str, value: StanValue) -> Iterator[tuple[str, StanValue]]:
     """A value by name; elements of tuples have names of their own."""
     if isinstance(value, list):
         for i, each in enumerate(value, 1):
@@ -489,15 +490,15 @@ class StanModel(Model):
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
 
-        def log_density(values__: Mapping[str, Value], propto: bool) -> list[Value]:
+        def log_density(values__: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
             return blocks.terms(Run(propto), values__)
 
-        def transformed_parameters(values__: Mapping[str, Value]) -> dict[str, Value]:
+        def transformed_parameters(values__: Mapping[str, StanValue]) -> dict[str, StanValue]:
             return blocks.transformed(values__)
 
         def generated_quantities(
-            values__: Mapping[str, Value], rng: np.random.Generator
-        ) -> dict[str, Value]:
+            values__: Mapping[str, StanValue], rng: np.random.Generator
+        ) -> dict[str, StanValue]:
             return blocks.generated(values__, rng)
 
         super().__init__(

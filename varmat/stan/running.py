@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.stan.values import Value
+from varmat.stan.values import StanValue
 
 if TYPE_CHECKING:
     from varmat.stan.syntax import Position
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Frame = list[Any]
-Evaluated = Callable[[Frame], Value]
-Setter = Callable[[Frame, Value], None]
+Evaluated = Callable[[Frame], StanValue]
+Setter = Callable[[Frame, StanValue], None]
 # What a statement gives: None to go on, BREAK, CONTINUE, or a tuple with the result of a function.
 Executed = Callable[[Frame], Any]
 BREAK, CONTINUE = object(), object()
@@ -40,9 +40,9 @@ class Run:
         self, propto: bool = False, jacobian: bool = True, rng: np.random.Generator | None = None
     ) -> None:
         self.propto, self.jacobian, self.rng = propto, jacobian, rng
-        self.terms: list[Value] = [0.0]
+        self.terms: list[StanValue] = [0.0]
 
-    def target(self) -> Value:
+    def target(self) -> StanValue:
         """The sum of all terms."""
         return sum(np.sum(term) for term in self.terms)
 

@@ -19,7 +19,7 @@ from varmat import transforms as t
 from varmat.core.errors import DomainError
 from varmat.functions.checks import check_values
 from varmat.models.bounds import Dependent
-from varmat.stan.values import Value
+from varmat.stan.values import StanValue
 from varmat.transforms.transform import FromFunctions, Transform
 
 if TYPE_CHECKING:
@@ -122,14 +122,14 @@ class SumToZeroMatrix(FromFunctions):
 
 
 def _bounded(
-    make: Callable[..., Transform], bounds: Sequence[Value], shape: Shape, is_matrix: bool
+    make: Callable[..., Transform], bounds: Sequence[StanValue], shape: Shape, is_matrix: bool
 ) -> Transform:
     """A transform of each element, with bounds that are numbers, arrays, or functions of them."""
     if not is_matrix:
         return Dependent(make, tuple(bounds), shape) if _vary(bounds) else make(*bounds, shape)
     size = (*shape[:-2], shape[-2] * shape[-1])
 
-    def by_columns(*values: Value) -> Transform:
+    def by_columns(*values: StanValue) -> Transform:
         turned = [np.swapaxes(b, -1, -2) if np.ndim(b) > 1 else b for b in values[:-1]]
         return ByColumns(make(*turned, _turned(shape)))
 
@@ -138,12 +138,12 @@ def _bounded(
     return by_columns(*bounds, shape)
 
 
-def _vary(bounds: Sequence[Value]) -> bool:
+def _vary(bounds: Sequence[StanValue]) -> bool:
     return any(map(callable, bounds))
 
 
 def transform_of(
-    name: str, dimensions: Shape, sizes: Shape, bounds: Mapping[str, Value]
+    name: str, dimensions: Shape, sizes: Shape, bounds: Mapping[str, StanValue]
 ) -> Transform:
     """The transform of a declared parameter.
 
@@ -201,10 +201,12 @@ _CONSTRAINED: dict[str, Callable[..., Transform]] = {
 }
 
 
-def bound_function(names: Sequence[str], evaluate: Callable[[Mapping[str, Value]], Value]) -> Value:
+def bound_function(
+    names: Sequence[str], evaluate: Callable[[Mapping[str, StanValue]], StanValue]
+) -> StanValue:
     """A bound as `Model` takes it, of parameters with these names."""
 
-    def bound(*values: Value) -> Value:
+    def bound(*values: StanValue) -> StanValue:
         return evaluate(dict(zip(names, values, strict=True)))
 
     # Positional-only, so that words of Python may be names of the program.
@@ -220,10 +222,10 @@ def places(dimensions: Shape) -> list[tuple[int, ...]]:
 
 # --- constraints of values that are not transformed ---
 
-Part = tuple[str, Callable[[Value], Value], Callable[[Value], Value]]
+Part = tuple[str, Callable[[StanValue], StanValue], Callable[[StanValue], StanValue]]
 
 
-def _square(x: Value) -> Value:
+def _square(x: StanValue) -> StanValue:
     return np.matmul(x, np.swapaxes(x, -1, -2))
 
 
@@ -251,7 +253,7 @@ _DIAGONAL: Part = (
 )
 
 
-def _smallest_eigenvalues(y: Value) -> Value:
+def _smallest_eigenvalues(y: StanValue) -> StanValue:
     return np.linalg.eigvalsh(y)
 
 
@@ -299,7 +301,7 @@ CONSTRAINTS: dict[str, tuple[Part, ...]] = {
 }
 
 
-def check(name: str, parts: Sequence[Part], value: Value) -> None:
+def check(name: str, parts: Sequence[Part], value: StanValue) -> None:
     """Raise `DomainError` unless a value satisfies the constraint of its declared type."""
     if not np.size(value):
         return
@@ -307,17 +309,17 @@ def check(name: str, parts: Sequence[Part], value: Value) -> None:
         check_values(partial(_check_part, name, part), value)
 
 
-def _check_part(name: str, part: Part, y: Value) -> None:
+def _check_part(name: str, part: Part, y: StanValue) -> None:
     phrase, make, holds = part
     if not np.all(holds(make(y))):
         raise DomainError(f"{name} must be {phrase}, but is {np.asarray(y).tolist()}!")
 
 
-def check_bound(name: str, value: Value, bound: Value, is_lower: bool) -> None:
+def check_bound(name: str, value: StanValue, bound: StanValue, is_lower: bool) -> None:
     """Raise `DomainError` unless all elements are at or inside of a bound."""
     relation = "greater than or equal to" if is_lower else "less than or equal to"
 
-    def check_plain(y: Value, b: Value) -> None:
+    def check_plain(y: StanValue, b: StanValue) -> None:
         inside = y >= b if is_lower else y <= b
         if np.all(inside):
             return

@@ -19,7 +19,7 @@ from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
 from varmat.stan.running import Evaluated, Frame
 from varmat.stan.types import Array
-from varmat.stan.values import SCALARS, Value, promotion, read, stacked
+from varmat.stan.values import SCALARS, StanValue, promotion, read, stacked
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Routine
@@ -106,7 +106,7 @@ class Expressions(ABC):
         if e.name not in self._written or kind in SCALARS:
             return lambda f: f[place]
 
-        def shared(f: Frame) -> Value:
+        def shared(f: Frame) -> StanValue:
             x = f[place]
             if type(x) is np.ndarray:  # from now on an assignment to an element makes a copy
                 x.flags.writeable = False
@@ -149,7 +149,7 @@ class Expressions(ABC):
         condition = self.expression(e.condition)
         yes, no = self.promoted(e.yes, e.type), self.promoted(e.no, e.type)
 
-        def choose(f: Frame) -> Value:
+        def choose(f: Frame) -> StanValue:
             found = condition(f)
             if type(found) is int or e.type not in SCALARS:
                 return yes(f) if found else no(f)
@@ -159,7 +159,7 @@ class Expressions(ABC):
 
     def indices(
         self, indices: Sequence[s.Expression | s.Range]
-    ) -> Callable[[Frame], tuple[Value, ...]]:
+    ) -> Callable[[Frame], tuple[StanValue, ...]]:
         """The function of the indices of an element or part."""
         parts = [*map(self._index, indices)]
         if len(parts) == 1:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Value = Any
+StanValue = Any
 
 # What an integer is before it is assigned, as in Stan.
 UNSET = -(2**31)
@@ -57,7 +57,7 @@ def dtype_of(kind: Type) -> type:
     return np.int64 if kind == types.INT else complex if kind in _COMPLEX else float
 
 
-def unset(kind: Type, shape: Shape) -> Value:
+def unset(kind: Type, shape: Shape) -> StanValue:
     """A value that is declared, but not assigned."""
     element = innermost(kind)
     if isinstance(element, Tuple):
@@ -66,7 +66,7 @@ def unset(kind: Type, shape: Shape) -> Value:
     return np.full(shape, fill, dtype_of(kind)) if axes(kind) else fill
 
 
-def promotion(source: Type, target: Type) -> Callable[[Value], Value] | None:
+def promotion(source: Type, target: Type) -> Callable[[StanValue], StanValue] | None:
     """A function that makes a value of type `target` of one of type `source`; None if it is one."""
     if source == target:
         return None
@@ -85,7 +85,7 @@ def promotion(source: Type, target: Type) -> Callable[[Value], Value] | None:
     if before is after:
         return None
 
-    def promoted(x: Value) -> Value:
+    def promoted(x: StanValue) -> StanValue:
         if type(x) is np.ndarray:
             return x.astype(after)
         return after(x) if type(x) in (int, float) else x
@@ -96,12 +96,12 @@ def promotion(source: Type, target: Type) -> Callable[[Value], Value] | None:
 # --- sizes ---
 
 
-def shape_of(x: Value) -> Shape:
+def shape_of(x: StanValue) -> Shape:
     """The sizes of an array, also one of tuples."""
     return (len(x),) if type(x) is list else np.shape(x)
 
 
-def check_same(function: str, left: Value, right: Value) -> None:
+def check_same(function: str, left: StanValue, right: StanValue) -> None:
     """Refuse two containers of different sizes, which NumPy might broadcast."""
     if left.shape != right.shape:
         sizes = " and ".join(str(x.shape) for x in (left, right))
@@ -118,7 +118,7 @@ def out_of_range(position: int, index: int, size: int) -> IndexError:
 # --- reading ---
 
 
-def place(index: Value, size: int, position: int) -> Value:
+def place(index: StanValue, size: int, position: int) -> StanValue:
     """An index of Stan as one of NumPy: of an integer a place, of an array an array of places."""
     if type(index) is int:
         if not 1 <= index <= size:
@@ -146,12 +146,12 @@ def _range(index: slice, size: int, position: int) -> slice:
     return slice(lower - 1, upper)
 
 
-def _places(x: Value, indices: Sequence[Value]) -> tuple[Value, ...]:
+def _places(x: StanValue, indices: Sequence[StanValue]) -> tuple[StanValue, ...]:
     shape = x.shape
     return tuple([place(index, shape[i], i + 1) for i, index in enumerate(indices)])
 
 
-def _mesh(places: Sequence[Value], shape: Shape) -> tuple[tuple[Value, ...], Shape]:
+def _mesh(places: Sequence[StanValue], shape: Shape) -> tuple[tuple[StanValue, ...], Shape]:
     """Places with several arrays among them as an open mesh, and the shape of what they select."""
     axes_, kept = [], []
     for at, size in zip(places, shape, strict=False):
@@ -163,18 +163,18 @@ def _mesh(places: Sequence[Value], shape: Shape) -> tuple[tuple[Value, ...], Sha
     return np.ix_(*axes_), (*kept, *shape[len(places) :])
 
 
-def _is_mixed(places: Sequence[Value]) -> bool:
+def _is_mixed(places: Sequence[StanValue]) -> bool:
     """Whether NumPy would pair arrays of places, or move their axis to the front."""
     arrays = sum(type(at) is np.ndarray for at in places)
     return arrays > 1 or (arrays == 1 and any(type(at) is int for at in places))
 
 
-def scalar(x: Value) -> Value:
+def scalar(x: StanValue) -> StanValue:
     """An element of a plain array as a number of Python."""
     return x.item() if isinstance(x, np.generic) else x
 
 
-def read(x: Value, indices: Sequence[Value]) -> Value:
+def read(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
     """`x[indices]`: integers, slices of Stan's ranges, and arrays of integers."""
     if type(x) is list or type(x) is tuple:
         first, rest = place(indices[0], len(x), 1), indices[1:]
@@ -192,7 +192,7 @@ def read(x: Value, indices: Sequence[Value]) -> Value:
 # --- writing ---
 
 
-def owned(x: Value) -> Value:
+def owned(x: StanValue) -> StanValue:
     """A copy into which elements may be assigned."""
     kind = type(x)
     if kind is list or kind is tuple:
@@ -200,7 +200,7 @@ def owned(x: Value) -> Value:
     return np.copy(x) if kind is np.ndarray else x.copy() if np.ndim(x) else x
 
 
-def receiving(x: Value, source: Value) -> Value:
+def receiving(x: StanValue, source: StanValue) -> StanValue:
     """What can be written into: a copy of an array that is read elsewhere, or a variable."""
     if type(x) is not np.ndarray:
         return x
@@ -212,7 +212,7 @@ def receiving(x: Value, source: Value) -> Value:
     return result
 
 
-def write(x: Value, indices: Sequence[Value], source: Value) -> Value:
+def write(x: StanValue, indices: Sequence[StanValue], source: StanValue) -> StanValue:
     """`x[indices] = source` in place; returns `x`, or the variable that has taken its place."""
     if type(x) is list or type(x) is tuple:
         return _write_tuples(x, indices, source)
@@ -235,7 +235,7 @@ def len_of(x: np.ndarray) -> int:
     return x.size
 
 
-def _selected_shape(places: Sequence[Value], shape: Shape) -> Shape:
+def _selected_shape(places: Sequence[StanValue], shape: Shape) -> Shape:
     kept = [
         len(range(*at.indices(size))) if type(at) is slice else len(at)
         for at, size in zip(places, shape, strict=False)
@@ -251,7 +251,7 @@ def _check_fits(given: Shape, needed: Shape) -> None:
         )
 
 
-def _write_tuples(x: Value, indices: Sequence[Value], source: Value) -> Value:
+def _write_tuples(x: StanValue, indices: Sequence[StanValue], source: StanValue) -> StanValue:
     first, rest = place(indices[0], len(x), 1), indices[1:]
     if type(first) is int:
         x[first] = write(x[first], rest, source) if rest else owned(source)
@@ -262,7 +262,7 @@ def _write_tuples(x: Value, indices: Sequence[Value], source: Value) -> Value:
     return x
 
 
-def stacked(parts: Sequence[Value], kind: Type) -> Value:
+def stacked(parts: Sequence[StanValue], kind: Type) -> StanValue:
     """An array, row vector or matrix of its elements, of which `kind` is the type of the whole."""
     if isinstance(innermost(kind), Tuple):
         return list(parts)
@@ -271,7 +271,7 @@ def stacked(parts: Sequence[Value], kind: Type) -> Value:
     return np.array(parts, dtype_of(kind))
 
 
-def from_python(x: Value, kind: Type) -> Value:
+def from_python(x: StanValue, kind: Type) -> StanValue:
     """A value given by Python, as one of the type; what is differentiable stays so."""
     if isinstance(kind, Tuple):
         if not isinstance(x, tuple) or len(x) != len(kind.elements):
