@@ -277,8 +277,8 @@ def examples_of_methods() -> dict[str, str]:
         if isinstance(cls, type) and cls.__module__.startswith("varmat")
     }
     return {
-        f"{cls.__name__}.{name}": text
-        for cls in sorted(classes, key=lambda cls: cls.__qualname__)
+        f"{cls.__module__}.{cls.__name__}.{name}": text
+        for cls in sorted(classes, key=lambda cls: (cls.__module__, cls.__qualname__))
         for name, method in vars(cls).items()
         if isinstance(method, METHODS) and ">>>" in (text := inspect.getdoc(method) or "")
     }

@@ -243,8 +243,8 @@ def test_the_design_tells_which_way_imports_point():
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_budgets_of_size(path):
     text = path.read_text()
-    # All kinds of variables, which refer to each other, are in one module, and the public methods of
-    # a model, of which two thirds are docstrings.
+    # All kinds of variables, which refer to each other, are in one module. Two thirds of the public
+    # methods of a model are docstrings.
     longer = {*TABLES, "core/variables.py", "models/model.py"}
     assert text.count("\n") <= MODULE_LINES or name_of(path) in longer
     for node in ast.walk(ast.parse(text)):
