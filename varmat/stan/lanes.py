@@ -48,27 +48,14 @@ class BoundError(Exception):
     """A loop must be run pass by pass."""
 
 
-def parts_of(node: object) -> Iterator[s.Node]:
-    """All nodes of a tree."""
-    if isinstance(node, (list, tuple)):
-        for each in node:
-            yield from parts_of(each)
-    elif isinstance(node, s.Node):
-        yield node
-        for cls in type(node).__mro__:
-            for slot in getattr(cls, "__slots__", ()):
-                if slot not in ("at", "type", "definition", "data"):
-                    yield from parts_of(getattr(node, slot, None))
-
-
 def check_independent(loop: s.For, own: Collection[str]) -> None:
     """Raise unless every pass assigns only to elements of its own, and to variables of its own."""
-    nodes = [*parts_of(loop.body)]
+    nodes = [*s.walk(loop.body)]
     targets: dict[str, str] = {}
     for each in nodes:
         if not isinstance(each, s.Assignment):
             continue
-        if _root(each.target) in own:
+        if s.root(each.target) in own:
             continue
         name = _written_element(each.target, loop.name)
         if targets.setdefault(name, repr(each.target)) != repr(each.target):
@@ -81,17 +68,12 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
             raise BoundError
 
 
-def names_in(node: object) -> Iterator[str]:
-    """The names of variables in a tree."""
-    return (each.name for each in parts_of(node) if isinstance(each, s.Variable))
-
-
 def scratch_in(loop: s.For) -> dict[str, s.For]:
     """Containers from outside that each pass fills before it reads them, with the loops that do."""
     found: dict[str, s.For] = {}
     met: set[str] = set()
     for each in loop.body:
-        mentioned = {*names_in(each)}
+        mentioned = {*s.names_in(each)}
         if isinstance(each, s.For):
             found.update((name, each) for name in mentioned - met if _fills(each, name))
         met |= mentioned
@@ -106,14 +88,7 @@ def _fills(loop: s.For, name: str) -> bool:
         for each in loop.body
         if isinstance(each, s.Assignment) and not each.operator and repr(each.target) == element
     ]
-    return len(filled) == [*names_in(loop.body)].count(name) == 1
-
-
-def _root(target: s.Expression) -> str:
-    """The name of the variable to which, or to a part of which, something is assigned."""
-    while isinstance(target, (s.Index, s.Projection)):
-        target = target.base
-    return target.name if isinstance(target, s.Variable) else ""
+    return len(filled) == [*s.names_in(loop.body)].count(name) == 1
 
 
 def _written_element(target: s.Expression, name: str) -> str:
@@ -140,7 +115,7 @@ class Lanes:
 
     def __init__(self, translator: Translator, loop: s.For, count: int) -> None:
         self._translator, self._count = translator, count
-        self._own = {each.name for each in parts_of(loop.body) if isinstance(each, s.Declaration)}
+        self._own = {each.name for each in s.walk(loop.body) if isinstance(each, s.Declaration)}
         scratch = {
             name: each
             for name, each in scratch_in(loop).items()
@@ -159,19 +134,19 @@ class Lanes:
 
     def _assigned(self, loop: s.For) -> Iterator[str]:
         """The variables of a pass that are given something that varies."""
-        for each in parts_of(loop.body):
+        for each in s.walk(loop.body):
             if isinstance(each, s.Declaration) and self.varies(each.value):
                 yield each.name
             elif (
                 isinstance(each, s.Assignment)
-                and _root(each.target) in self._own
+                and s.root(each.target) in self._own
                 and self.varies([each.target, each.value])
             ):
-                yield _root(each.target)
+                yield s.root(each.target)
 
     def varies(self, e: object) -> bool:
         """Whether an expression differs between passes."""
-        return any(name in self._varying for name in names_in(e))
+        return any(name in self._varying for name in s.names_in(e))
 
     # --- statements ---
 
@@ -180,7 +155,7 @@ class Lanes:
         body, count = self.block(loop), self._count
         scratch: list[tuple[int, Evaluated, Evaluated]] = []
         for slot, each in self._scratch.items():
-            if self._own & {*names_in([each.lower, each.upper])}:
+            if self._own & {*s.names_in([each.lower, each.upper])}:
                 raise BoundError
             lower, upper = map(self._translator.expression, (each.lower, each.upper))
             scratch.append((slot, lower, upper))
@@ -310,11 +285,11 @@ class Lanes:
     def _by_mask(self, i: s.If) -> Executed:
         """Branches on data that differ between passes: each is run for its lanes."""
         assigned = {
-            _root(each.target)
-            for each in parts_of([i.body, i.otherwise])
+            s.root(each.target)
+            for each in s.walk([i.body, i.otherwise])
             if isinstance(each, s.Assignment)
         }
-        inside = {each.name for each in parts_of(i) if isinstance(each, s.Declaration)}
+        inside = {each.name for each in s.walk(i) if isinstance(each, s.Declaration)}
         if not i.condition.data or (assigned & self._own) - inside:
             raise BoundError
         condition = self.expression(i.condition)

@@ -16,7 +16,6 @@ from varmat.stan import syntax as s
 from varmat.stan import transforms
 from varmat.stan.checks import check
 from varmat.stan.evaluate import Translator, written_in
-from varmat.stan.lanes import names_in
 from varmat.stan.parser import parse
 from varmat.stan.running import Frame, Run, located
 from varmat.stan.to_python import to_python
@@ -400,7 +399,7 @@ class Blocks:
     def _bound(self, bound: s.Expression) -> StanValue:
         """A bound as a value, or as a function of parameters."""
         evaluate = self._translator.expression(bound)
-        names = [name for name in dict.fromkeys(names_in(bound)) if name in self._places]
+        names = [name for name in dict.fromkeys(s.names_in(bound)) if name in self._places]
         if not names:
             return evaluate(self._frame)
 

@@ -7,7 +7,7 @@ starts one earlier, so that most additions of 1 disappear.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import varmat as vm
@@ -65,24 +65,6 @@ _CONSTANTS = {
     "not_a_number": "np.nan", "positive_infinity": "np.inf", "negative_infinity": "-np.inf",
     "machine_precision": "np.finfo(float).eps",
 }  # fmt: skip
-
-
-def walk(node: object) -> Iterator[s.Node]:
-    """A node and all nodes in it."""
-    if isinstance(node, (list, tuple)) and not isinstance(node, s.Position):
-        for each in node:
-            yield from walk(each)
-    elif isinstance(node, s.Node):
-        yield node
-        for kind in type(node).__mro__:
-            for slot in getattr(kind, "__slots__", ()):
-                if slot not in ("at", "type", "definition"):
-                    yield from walk(getattr(node, slot, None))
-
-
-def names_in(node: object) -> set[str]:
-    """The names of variables in a node."""
-    return {each.name for each in walk(node) if isinstance(each, s.Variable)}
 
 
 def renamed(name: str) -> str:

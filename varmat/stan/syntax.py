@@ -29,6 +29,8 @@ from varmat.stan import types
 from varmat.stan.types import Array, Tuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from varmat.stan.types import Type
 
 
@@ -385,3 +387,31 @@ class Program(Node):
     generated_quantities: list[Statement]
     sources: dict[str, list[str]] = field(repr=False)
     notes: list[Note] = field(repr=False)
+
+
+# Walks
+
+
+def walk(node: object) -> Iterator[Node]:
+    """All nodes of a tree, or of a list of trees."""
+    if isinstance(node, (list, tuple)) and not isinstance(node, Position):
+        for each in node:
+            yield from walk(each)
+    elif isinstance(node, Node):
+        yield node
+        for kind in type(node).__mro__:
+            for slot in getattr(kind, "__slots__", ()):
+                if slot not in ("at", "type", "definition", "data"):
+                    yield from walk(getattr(node, slot, None))
+
+
+def names_in(node: object) -> Iterator[str]:
+    """The names of variables in a tree."""
+    return (each.name for each in walk(node) if isinstance(each, Variable))
+
+
+def root(target: Expression) -> str:
+    """The name of the variable to which, or to a part of which, something is assigned."""
+    while isinstance(target, (Index, Projection)):
+        target = target.base
+    return target.name if isinstance(target, Variable) else ""

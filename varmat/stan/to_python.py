@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import varmat as vm
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.python_expressions import ATOM, Expressions, names_in, renamed, walk
+from varmat.stan.python_expressions import ATOM, Expressions, renamed
 from varmat.stan.python_lines import wrapped
 from varmat.stan.values import MATRICES, SCALARS, innermost
 
@@ -22,22 +22,16 @@ _PARAMETERS = {
 }  # fmt: skip
 
 
-def _root(e: s.Expression) -> s.Expression:
-    while isinstance(e, (s.Index, s.Projection)):
-        e = e.base
-    return e
-
-
 def _is_shifted(loop: s.For) -> bool:
     """Whether the variable of a loop is an index more often than a number."""
     places: list[object] = []
-    for each in walk(loop.body):
+    for each in s.walk(loop.body):
         if isinstance(each, s.Index):
             places += each.indices
         elif isinstance(each, s.Call) and each.name in ("col", "row", "segment"):
             places += each.arguments[1:2]
     indices, all_uses = (
-        sum(isinstance(x, s.Variable) and x.name == loop.name for x in walk(part))
+        sum(isinstance(x, s.Variable) and x.name == loop.name for x in s.walk(part))
         for part in (places, loop.body)
     )
     return 2 * indices >= all_uses > 0
@@ -53,15 +47,14 @@ class Printer(Expressions):
         self._depth = 0
         # Variables of which elements are assigned.
         self._written = {
-            root.name
-            for each in walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
+            s.root(each.target)
+            for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
             if isinstance(each, s.Assignment) and isinstance(each.target, (s.Index, s.Projection))
-            and isinstance(root := _root(each.target), s.Variable)
-        }  # fmt: skip
+        }
         self._assigned = {
-            x.name for each in walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
+            x.name for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
             if isinstance(each, s.Assignment)
-            for x in walk(each.target) if isinstance(x, s.Variable)
+            for x in s.walk(each.target) if isinstance(x, s.Variable)
         }  # fmt: skip
         # What a term is added to: None while the terms of a straight block are collected.
         self._collected: list[str] | None = None
@@ -292,10 +285,10 @@ class Printer(Expressions):
             if title != "transformed_parameters"
             else [d.name for d in self._tree.parameters]
         )
-        used = names_in(statements)
+        used = {*s.names_in(statements)}
         own = [name for name in _declared(statements) if title != "log_density"]
         arguments = [renamed(name) for name in known if name in used and name not in own]
-        if any(isinstance(x, s.Call) and x.name.endswith("_rng") for x in walk(statements)):
+        if any(isinstance(x, s.Call) and x.name.endswith("_rng") for x in s.walk(statements)):
             arguments.append("rng")
         self.line(f"def {title}({', '.join(arguments)}):")
         self._depth += 1
@@ -375,7 +368,7 @@ class Printer(Expressions):
     def _bound(self, e: s.Expression | None) -> str | None:
         if e is None:
             return None
-        names = [renamed(d.name) for d in self._tree.parameters if d.name in names_in(e)]
+        names = [renamed(d.name) for d in self._tree.parameters if d.name in s.names_in(e)]
         return f"lambda {', '.join(names)}: {self.text(e)}" if names else self.text(e)
 
 
@@ -395,18 +388,17 @@ def _is_straight(statements: Sequence[s.Statement]) -> bool:
         if isinstance(each, (s.Block, s.Profile)):
             return False
         if isinstance(each, (s.Distribution, s.TargetIncrement)):
-            read |= names_in(each)
+            read |= {*s.names_in(each)}
             continue
-        inside = [*walk(each)]
+        inside = [*s.walk(each)]
         if any(isinstance(x, (s.Distribution, s.TargetIncrement)) for x in inside) or any(
             isinstance(x, s.Call) and (x.name == "target" or x.name.endswith("_lp")) for x in inside
         ):
             return False
-        changed = {_root(x.target).name for x in inside if isinstance(x, s.Assignment)
-                   and isinstance(_root(x.target), s.Variable)}  # fmt: skip
+        changed = {s.root(x.target) for x in inside if isinstance(x, s.Assignment)}
         if changed & read:
             return False
-    return not any(isinstance(x, s.Call) and x.name == "target" for x in walk(statements))
+    return not any(isinstance(x, s.Call) and x.name == "target" for x in s.walk(statements))
 
 
 def to_python(tree: s.Program) -> str:
