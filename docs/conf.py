@@ -54,7 +54,7 @@ html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "changes": []}
 html_theme_options = {
     "logo": {
-        "text": "varmat",
+        "text": f"varmat {version}",
         "image_light": "_static/logo.svg",
         "image_dark": "_static/logo.svg",
         "alt_text": "varmat",

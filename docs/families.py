@@ -32,8 +32,8 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "densities.wishart_cholesky",
         ),
         "Generalised linear models": ("densities.glm*:*_lpdf *_lpmf",),
-        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm", "densities.hmm_paths",
-         "densities.wiener*"),
+        "Time series and hidden states": ("densities.gaussian_dlm", "densities.hmm",
+         "densities.hmm_paths", "densities.wiener*"),
         "Truncated densities and mixtures": ("densities.truncated", "densities.mixture"),
         "Cumulative functions": ("densities.cumulative.*",),
         "Without constant terms": ("densities.unnormalised",),
@@ -139,7 +139,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Finite differences": ("derivatives.finite_differences",),
     },
     "Models": {
-        "Models": ("models.*:Model *predictive*",),
+        "Models": ("models.*:Model *predictive* SamplingWarning",),
         "Parameters and observations": ("models.parameters", "models.observations"),
     },
     "Variables": {

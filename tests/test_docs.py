@@ -91,7 +91,7 @@ def test_first_example_gives_the_gradient():
     y, error = namespace["y"], namespace["error"]
     # At zero tau is 1. The derivative in log(tau) is -2 / 26 from the Cauchy density and 1 from the
     # transform.
-    expected = np.concatenate([y / error**2, [np.sum(y / error**2), 1.0 - 2.0 / 26.0]])
+    expected = np.concatenate([[np.sum(y / error**2), 1.0 - 2.0 / 26.0], y / error**2])
     assert type(namespace["value"]) is float
     np.testing.assert_allclose(namespace["gradient"], expected, rtol=1e-13)
 
@@ -137,6 +137,40 @@ def test_links_lead_somewhere(page):
         file = page.parent / path if path else page
         assert file.exists(), target
         assert not anchor or anchor in anchors(file), target
+
+
+# Turns that are never plain English, and what to write instead.
+TURNS = {
+    r"\bof (which|whom)\b": "whose, or two sentences",
+    r"\b(and|or) (its|the|their) like\b": "and similar functions",
+    r"\banew\b": "again",
+    r"\bin the place of\b": "instead of",
+    r"\bone after the other\b": "in sequence",
+    r"\b(no|some)body\b": "nothing, or the one who acts",
+    r"\b(up to|from) which\b": "at most, at least",
+    r"\bwhat (is|are) (it|they)\b": "the thing by its name",
+    r"\bas (it is|they are) (written|there)\b": "unchanged",
+    r", for (it|they|he|this|these|there)\b": "because",
+    r", for (the|a|an) [\w-]+ (is|are|has|have|may|can)\b": "because",
+    r"(^|[.;:] )(What|Who)\b[^?.|]*\.": "a noun at the start of the sentence",
+}
+# These pages are written by programs.
+WRITTEN = {"coverage_table", "scipy_functions", "scipy_functions_arrays"}
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in WRITTEN], ids=lambda page: page.name
+)
+def test_prose_is_plain(page):
+    text = re.sub(r"^(```+).*?^\1$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = []
+    for paragraph in re.split(r"\n\s*\n|\n(?=[*#|])", re.sub(r"`[^`]*`", "`", text)):
+        line = " ".join(paragraph.split()).lstrip("*# ")
+        for turn, better in TURNS.items():
+            if match := re.search(turn, line):
+                around = line[max(match.start() - 40, 0) : match.end() + 40]
+                found.append(f"{match[0]!r} in {around!r}: write {better}")
+    assert not found, "\n".join(found)
 
 
 def toctree(page: Path) -> list[str]:

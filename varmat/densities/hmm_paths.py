@@ -48,6 +48,11 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
     TypeError
         If an argument is a variable, because a path has no derivative.
 
+    Notes
+    -----
+    The path maximises the joint density of states and observations, in a time proportional to the
+    number of times. It has no derivative.
+
     References
     ----------
     A. J. Viterbi, "Error bounds for convolutional codes and an asymptotically optimum decoding
@@ -58,7 +63,7 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
     >>> import numpy as np, varmat as vm
     >>> log_omegas = np.log([[0.5, 0.2, 0.1], [0.1, 0.4, 0.8]])
     >>> vm.hmm_viterbi(log_omegas, [[0.9, 0.1], [0.3, 0.7]], [0.5, 0.5])
-    array([0, 0, 0])
+    array([1, 1, 1])
     """
     values = []
     for name, x, axes in (("log_omegas", log_omegas, 2), ("Gamma", Gamma, 2), ("rho", rho, 1)):

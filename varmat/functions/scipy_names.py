@@ -54,7 +54,7 @@ _ARRAYS = "refused: SciPy makes arrays of its arguments; "
 _WHOLE_NUMBERS = "refused: it counts, with whole numbers; "
 _OBJECTS = (
     "refused: it makes an object of plain numbers, of a degree and parameters; write with "
-    "scipy.special.eval_legendre and its like"
+    "scipy.special.eval_legendre and similar functions"
 )
 
 # Module -> what to write -> names. An answer that begins with "refused" says why there is none.

@@ -59,7 +59,7 @@ class Model(DensityModel):
         By default that of what is `observed`; False leaves it out of results. A function is called
         in the same way as the log density, and returns the log-likelihood of each observation
         (or group of them), an array that is not summed or a dict of such arrays, for ``arviz.loo``
-        and its like: see Notes.
+        and similar functions: see Notes.
     observed : str or sequence of str, optional
         The names of the data that are observations. By default those that terms of the
         log-likelihood are called after.
@@ -297,7 +297,7 @@ class Model(DensityModel):
         >>> import numpy as np, varmat as vm
         >>> model = vm.Model(lambda x: vm.normal_lpdf(x, 3.0, 0.1), x=vm.real())
         >>> found = model.pathfinder(seed=1)
-        >>> round(model.summary(found).table["mean"][0], 1)
+        >>> float(round(model.summary(found).table["mean"][0], 1))
         3.0
         """
         for name, count in (("draws", draws), ("paths", paths), ("trials", trials)):
