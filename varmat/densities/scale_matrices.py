@@ -30,7 +30,7 @@ from varmat.functions.linalg.triangles import (
     triangle_mask,
 )
 from varmat.functions.linalg.triangular_solves import solve_triangular
-from varmat.programs.build.symbol import Symbol
+from varmat.programs.build.symbol import is_symbol
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Plain, Result
@@ -49,7 +49,7 @@ class Covariance:
         self.factor = self.factorise(function, matrix)
         self.inverse: np.ndarray | None = None
         self._pulled: tuple[Plain, Plain] = (None, None)
-        if rows > 2 * len(matrix) > 0 and type(self.factor) is not Symbol:
+        if rows > 2 * len(matrix) > 0 and not is_symbol(self.factor):
             # Fortran sees the transpose, and does not read above the diagonal.
             self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)
 
@@ -57,7 +57,7 @@ class Covariance:
         return cholesky_factor(function, matrix, name=self.title)
 
     def half_log_determinant(self) -> float:
-        return self.sign * log_diagonal(self.factor)
+        return self.sign * log_diagonal(self.factor)  # type: ignore[no-any-return]
 
     def solve(self, rows: Operand, trans: bool = False) -> Result:
         """Solve with the factor, or its transpose, for each row or for a single vector."""
@@ -184,7 +184,7 @@ def folded(factor: Operand, rows: Operand, g: float, n: int, w: Operand = None) 
     """Half of ``g (rows.T @ (w * rows) - n inv(L @ L.T))``, folded onto the lower triangle. A
     vector is a single row.
     """
-    if type(factor) is Symbol:
+    if is_symbol(factor):
         squares = outer(weighted(w, rows).T, rows.T) - n * inverse_triangle(factor)
         return g * half_triangle(squares)
     rows = rows if w is None else np.sqrt(w) * rows

@@ -225,8 +225,8 @@ class Expressions:
             text = _CONSTANTS[name]
             return text, SIGN if text.startswith("-") else ATOM
         for special in (self._converted, self._read, self._joined):
-            if text := special(name, e, kinds):
-                return text, ATOM
+            if found := special(name, e, kinds):
+                return found, ATOM
         if name in _TEXTS:
             return self._filled(*_TEXTS[name], e.arguments)
         if name in _NUMPY:
@@ -286,8 +286,8 @@ class Expressions:
         if name == "dims":
             return f"{self.text(e.arguments[0], ATOM)}.shape"
         if name == "tail":
-            x, n = (self.text(each, ATOM) for each in e.arguments)
-            return f"{x}[len({x}) - {n}:]"
+            whole, n = (self.text(each, ATOM) for each in e.arguments)
+            return f"{whole}[len({whole}) - {n}:]"
         if name not in ("segment", "sub_col", "sub_row"):
             return None
         x, *places, count = e.arguments

@@ -30,7 +30,7 @@ from varmat.functions.linalg.triangles import (
 )
 from varmat.plain_arrays import ones
 from varmat.programs.build import factorisations
-from varmat.programs.build.symbol import Symbol, is_safe_divisor, refuse
+from varmat.programs.build.symbol import is_safe_divisor, is_symbol, refuse
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result
@@ -102,7 +102,7 @@ def log_diagonal(factor: np.ndarray) -> Result:
     matrix of a stack.
     """
     logarithms = np.log(factor.diagonal(0, -2, -1))
-    if type(factor) is Symbol:
+    if is_symbol(factor):
         return logarithms.sum(-1)
     return (
         float(logarithms.dot(ones(len(logarithms))))
@@ -114,7 +114,7 @@ def log_diagonal(factor: np.ndarray) -> Result:
 def outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """``factor * x @ y.mT`` for matrices of columns, for stacks of them, or for two vectors."""
     out: np.ndarray
-    if type(x) is Symbol or type(y) is Symbol:
+    if is_symbol(x) or is_symbol(y):
         out = x[:, None] * y if x.ndim == 1 else x @ y.mT
         return out if factor == 1.0 else factor * out
     if x.ndim == 1:  # added to zeros it takes half as long as a product
@@ -141,7 +141,7 @@ def add_outer(out: np.ndarray, x: np.ndarray, y: np.ndarray, factor: float = 1.0
 
 def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """`outer` of two arrays of one shape, folded onto the lower triangle."""
-    if x.ndim > 2 or not x.size or type(x) is Symbol or type(y) is Symbol:
+    if x.ndim > 2 or not x.size or is_symbol(x) or is_symbol(y):
         return to_triangle(outer(x, y, factor))
     n = len(x)
     out = np.zeros((n, n))
@@ -156,7 +156,7 @@ def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray
     """The lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less work for
     the upper one.
     """
-    if type(x) is Symbol or type(y) is Symbol:
+    if is_symbol(x) or is_symbol(y):
         return factorisations.triangle(outer(x, y), factor=factor)  # type: ignore[no-any-return]
     if x.ndim == 1 or (x.ndim == 2 and (x.shape[1] == 1 or len(x) <= TILE)):
         return clear_above(outer(x, y, factor))
@@ -219,7 +219,7 @@ def triangular_solve(
     """``inv(a) @ b``, or ``b @ inv(a)`` with `right`; a zero on the diagonal gives inf and nan, not
     an error.
     """
-    if type(a) is Symbol or type(b) is Symbol:
+    if is_symbol(a) or is_symbol(b):
         if unit:
             refuse()
         if right:
@@ -279,7 +279,7 @@ def lu_factor(a: np.ndarray, workspace: Function = np.empty, b: Operand = None) 
     """The LU factors, to solve for `b`; None for what is left to NumPy's loops, which factorise
     again in the reverse pass: stacks of small matrices, and symbols.
     """
-    if type(a) is Symbol or type(b) is Symbol:
+    if is_symbol(a) or is_symbol(b):
         return factorisations.unrolled(a)
     if many_small(a):
         return None
@@ -397,7 +397,7 @@ def cholesky_factor(
     """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle
     is read.
     """
-    if type(a) is Symbol:
+    if is_symbol(a):
         return factorisations.cholesky(a)  # type: ignore[no-any-return]
     if a.ndim == 2 and a.size:
         factor, info = _factorised(lapack().dpotrf, a, workspace, 0, 1)
@@ -425,7 +425,7 @@ def spd_factor(
     function: str, a: np.ndarray, workspace: Function = np.empty, name: str = "a"
 ) -> np.ndarray:
     """The lower Cholesky factors, of matrices that are refused unless they are symmetric."""
-    if type(a) is Symbol and a.ndim > 2:
+    if is_symbol(a) and a.ndim > 2:
         refuse()
     check_symmetric(function, a, name)
     return cholesky_factor(function, a, workspace, name)
@@ -450,7 +450,7 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
 
 def cholesky_solve(factor: Plain, b: Operand, vector: bool) -> Result:
     """Solve with the matrices of which `factor` is the lower Cholesky factor."""
-    if type(factor) is Symbol or type(b) is Symbol:
+    if is_symbol(factor) or is_symbol(b):
         half = factorisations.solve_lower(factor, b)
         return factorisations.solve_lower(factor, half, transposed=True)
     if factor.ndim == 2 and _is_small(b):
@@ -467,7 +467,7 @@ def inverse_triangle(factor: np.ndarray) -> np.ndarray:
     """The lower triangle of the inverse of the matrix of which `factor` is the lower Cholesky
     factor; zeros above. Of a symbol it is the whole inverse.
     """
-    if type(factor) is Symbol:
+    if is_symbol(factor):
         return factorisations.inverse_lower(factor)  # type: ignore[no-any-return]
     x = np.array(factor, order="C")
     if x.ndim == 2 and x.size:
@@ -485,7 +485,7 @@ def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
     of the factor, R what stands left of it, C below it and B below R, it sets ``D D^T = A_D - R
     R^T`` and ``C D^T = A_C - B R^T``."""
     n = factor.shape[-1]
-    if n <= TILE or type(factor) is Symbol:
+    if n <= TILE or is_symbol(factor):
         return half_triangle(_block_adjoint(factor, g))
     c = np.array(g, order="C")
     for k in range(n, 0, -TILE):

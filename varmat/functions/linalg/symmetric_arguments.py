@@ -29,7 +29,7 @@ from varmat.functions.linalg.triangles import (
     triangle_mask,
 )
 from varmat.programs.build.factorisations import triangle
-from varmat.programs.build.symbol import Symbol, require
+from varmat.programs.build.symbol import is_symbol, require
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -40,7 +40,7 @@ __all__: list[str] = []
 def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:
     """Fold a matrix onto one triangle: the adjoint of copying this triangle to the other."""
     folded: np.ndarray
-    if type(c) is Symbol:
+    if is_symbol(c):
         folded = triangle(c + c.mT, half=True)
         return folded if lower else folded.mT
     folded = half_diagonal(
@@ -55,7 +55,7 @@ def check_symmetric(function: str, a: np.ndarray, name: str = "a") -> None:
     """Raise `DomainError` unless the matrices `a` are finite and symmetric, to 1e-8 absolutely and
     relatively.
     """
-    if type(a) is Symbol:
+    if is_symbol(a):
         require(abs(a - a.mT) <= TOLERANCE)
         return
     # No difference is larger than the square root of the sum of their squares. With finite squares

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.programs.build.factorisations import triangle
-from varmat.programs.build.symbol import Symbol, require
+from varmat.programs.build.symbol import is_symbol, require
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Plain, Result
@@ -69,7 +69,7 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Set to zero, in place, what stands above the diagonal of square matrices, or also the
     diagonal, if `k` is -1.
     """
-    if type(x) is Symbol:
+    if is_symbol(x):
         return triangle(x, k=k)
     n = x.shape[-1]
     if n <= TILE:
@@ -84,7 +84,7 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
 
 def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Faster than `numpy.tril`, for square matrices."""
-    if type(x) is Symbol:
+    if is_symbol(x):
         return triangle(x, k=k)
     return clear_above(np.array(x, order="C"), k)
 
@@ -108,7 +108,7 @@ def half_diagonal(x: Operand) -> Result:
     """Halve the diagonal of lower triangles in place; of symbols the upper triangle is cleared
     too.
     """
-    if type(x) is Symbol:
+    if is_symbol(x):
         return triangle(x, half=True)
     diagonal = diagonal_of(x)
     np.multiply(diagonal, 0.5, diagonal)
@@ -117,7 +117,7 @@ def half_diagonal(x: Operand) -> Result:
 
 def add_quotients(x: Operand, a: Operand, b: Operand) -> Result:
     """Add ``a / b`` to the diagonal of a square matrix, in place."""
-    if type(x) is Symbol or type(b) is Symbol:
+    if is_symbol(x) or is_symbol(b):
         return x + np.eye(len(x)) * a / b
     diagonal = diagonal_of(x)
     np.add(diagonal, a / b, diagonal)
@@ -126,7 +126,7 @@ def add_quotients(x: Operand, a: Operand, b: Operand) -> Result:
 
 def half_triangle(x: np.ndarray) -> np.ndarray:
     """The lower triangle of a new array, with halved diagonal, in place."""
-    return triangle(x, half=True) if type(x) is Symbol else half_diagonal(clear_above(x))  # type: ignore[no-any-return]
+    return triangle(x, half=True) if is_symbol(x) else half_diagonal(clear_above(x))  # type: ignore[no-any-return]
 
 
 def lower_triangle(
@@ -145,7 +145,7 @@ def mirrored(x: np.ndarray) -> np.ndarray:
     """Copy, in place, the lower triangle of square matrices to the upper one. They are symmetric
     but for rounding, or zero there; symbols are symmetric.
     """
-    if type(x) is Symbol:
+    if is_symbol(x):
         return x
     for i, j in tiles(x.shape[-1]):
         block = x[..., i:j, i:j]
@@ -158,7 +158,7 @@ def mirrored(x: np.ndarray) -> np.ndarray:
 def transposed(x: np.ndarray, factor: Plain = 1.0) -> np.ndarray:
     """The transpose in C order, times a number for each matrix."""
     factor = factor[..., None, None] if np.ndim(factor) else factor
-    if type(x) is Symbol:
+    if is_symbol(x):
         return x.mT if type(factor) is float else x.mT * factor
     if x.shape[-1] <= TILE:
         return np.multiply(x.mT, factor, order="C")  # type: ignore[no-any-return]
@@ -170,7 +170,7 @@ def transposed(x: np.ndarray, factor: Plain = 1.0) -> np.ndarray:
 
 def check_lower(function: str, a: np.ndarray, name: str) -> None:
     """Raise `DomainError` unless the matrices `a` are zero above the diagonal."""
-    if type(a) is Symbol:
+    if is_symbol(a):
         require(triangle(a) == a)
     elif any(
         a[..., :i, i:j].any() or tril(a[..., i:j, i:j].mT, -1).any() for i, j in tiles(a.shape[-1])

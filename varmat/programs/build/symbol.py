@@ -43,6 +43,11 @@ class UntraceableError(Exception):
     """A function asks a symbol for what only numbers have."""
 
 
+def is_symbol(x: object) -> bool:
+    """Whether a rule is run on symbols, for a program."""
+    return type(x) is Symbol
+
+
 def is_refusal(error: Exception) -> bool:
     """Whether a function looked at numbers of a symbol. NumPy raises an error of its own, with ours
     as the cause, where a symbol is written into an array.

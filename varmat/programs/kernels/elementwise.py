@@ -52,7 +52,7 @@ class Ufunc(Kernel):
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         if not results[0].ndim and self.ufunc in _OF_NUMBERS:
-            return _of_numbers(self.ufunc, *map(memoryview, (*operands, *results)))
+            return _of_numbers(self.ufunc, *[memoryview(x) for x in (*operands, *results)])
         if self.ufunc in (np.maximum, np.minimum):  # these take a third argument for an operand
             return partial(self.ufunc, *operands, out=results[0])
         return partial(self.ufunc, *operands, *results)
