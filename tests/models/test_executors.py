@@ -235,7 +235,7 @@ def test_a_chain_that_is_not_seen_is_given_up_after_an_interrupt(monkeypatch):
     """A worker of another machine does not know that it is to stop."""
     monkeypatch.setattr(shared_chains, "PATIENCE", 0.0)
     monkeypatch.setattr(shared_chains, "BETWEEN", 0.0)
-    chains = shared_chains.SharedChains(None, 1, None, {}, {}, {**SETTINGS, "cores": None})
+    chains = shared_chains.SharedChains(None, 1, None, {**SETTINGS, "cores": None})
     chains._board, chains._stopped = np.zeros((4, 5)), 0.0
     running = Future()
     running.set_running_or_notify_cancel()

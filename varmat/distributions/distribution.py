@@ -131,8 +131,10 @@ class Distribution(ABC):
         float, int or ndarray
         """
         shape = (size,) if isinstance(size, int) else size
-        is_seed = rng is None or isinstance(rng, (int, np.integer))
-        return self._draw(np.random.default_rng(rng) if is_seed else rng, shape, **more)
+        # A generator may be one that is given the calls of many draws.
+        if rng is None or isinstance(rng, (int, np.integer)):
+            rng = np.random.default_rng(rng)
+        return self._draw(rng, shape, **more)
 
     def like(self, y: Plain, rng: Seed = None) -> Plain:
         """Draw observations of the shape of `y`, with as many trials as `y` has."""

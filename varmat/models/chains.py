@@ -160,7 +160,7 @@ class Job:
             sampler.cancel()  # the traceback keeps it alive
             if not failures:
                 raise
-        if failures:
+        if failures or result is None:
             raise failures[0]
         row[SECONDS] = time.monotonic() - begun
         if self.is_watched:

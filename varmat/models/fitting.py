@@ -15,9 +15,8 @@ from varmat.models.results import check_shapes, coordinates, shapes_in, to_arviz
 from varmat.models.summary import columns
 
 if TYPE_CHECKING:
-    from varmat.models.inference_data import Groups
     from varmat.models.model import Model
-    from varmat.models.results import ArvizData, Dims, Labels
+    from varmat.models.results import ArvizData, Dims, Groups, Labels
     from varmat.typing import Linear, Operand, Settings
 
 # SciPy's methods that take second derivatives, and in which form.

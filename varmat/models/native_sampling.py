@@ -240,7 +240,7 @@ class NativeModel:
         def quantities(
             values: dict[str, Operand], _: dict[str, Operand], rng: Operand
         ) -> dict[str, Operand]:
-            return generated.named_values(values, rng=rng)
+            return dict(generated.named_values(values, rng=rng))
 
         at_draws = AtDraws(quantities, self._made)
         rng = np.random.default_rng([self._calls.seed, is_kept])

@@ -79,7 +79,7 @@ def _diagonal(alpha: np.ndarray, s: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def _normals(points: np.ndarray, slopes: np.ndarray) -> Iterator[_Normal]:
     """The normal distribution of each point of a path but the first."""
-    alpha, history = np.ones(points.shape[1]), []
+    alpha, history = np.ones(points.shape[1]), list[tuple[np.ndarray, np.ndarray]]()
     for i in range(1, len(points)):
         s, z = points[i] - points[i - 1], slopes[i - 1] - slopes[i]
         if s @ z > _CURVED * (z @ z):

@@ -70,9 +70,7 @@ class Predictive:
         return to_arviz(self.groups, self.coords, self.dims)
 
 
-def called(
-    function: Named, values: dict[str, Operand], rng: np.random.Generator
-) -> dict[str, Operand]:
+def called(function: Named, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
     """The named arrays that a function returns. They may have the names of data that they
     replicate.
     """

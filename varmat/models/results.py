@@ -233,7 +233,7 @@ class Sampled:
         return repr(self._summary()) if chains * draws else f"{chains} chains of 0 draws"
 
     def _repr_html_(self) -> str:
-        return self._summary()._repr_html_()
+        return str(self._summary()._repr_html_())
 
     def _summary(self) -> Any:
         from varmat.models.summary import summarised
