@@ -129,7 +129,7 @@ def main():
     start = time.perf_counter()
     try:
         trace = model.sample(
-            draws=200 if options.quick else 2000, seed=1, target_accept=0.9, progress_bar=False
+            draws=200 if options.quick else 2000, seed=1, target_accept=0.95, progress_bar=False
         )
     except ImportError as missing:
         print(missing)
