@@ -238,7 +238,10 @@ class _Simulation:
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
         recorded = self._at_draws(block.rows, rng) if self._is_recorded else None
-        found, lost = recorded or ({}, dict.fromkeys(range(count), rng))
+        found: dict[str, np.ndarray] = {}
+        lost: dict[int, Operand] = dict.fromkeys(range(count), rng)
+        if recorded is not None:
+            found, lost = recorded[0], dict(recorded[1])
         rows = {}
         for i, numbers in lost.items():
             values = self._at_draws.named(block.rows[i])

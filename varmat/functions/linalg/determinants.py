@@ -357,7 +357,7 @@ def log_determinant(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
 def log_determinant_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = None) -> Adjoint:
     if factor:
         return transposed(lu_inverse(factor), g)
-    singular = np.equal(r, -np.inf)[..., None, None]  # type: ignore[index]
+    singular = np.equal(r, -np.inf)[..., None, None]
     return transposed(np.linalg.inv(np.where(singular, np.nan, a)), g)
 
 

@@ -280,7 +280,8 @@ def lu_factor(a: np.ndarray, workspace: Function = np.empty, b: Operand = None) 
     again in the reverse pass: stacks of small matrices, and symbols.
     """
     if is_symbol(a) or is_symbol(b):
-        return factorisations.unrolled(a)
+        factorisations.unrolled(a)
+        return None
     if many_small(a):
         return None
     dgetrf = lapack().dgetrf

@@ -70,7 +70,7 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
     diagonal, if `k` is -1.
     """
     if is_symbol(x):
-        return triangle(x, k=k)
+        return triangle(x, k=k)  # type: ignore[no-any-return]
     n = x.shape[-1]
     if n <= TILE:
         np.copyto(x, 0.0, where=above(n, k))
@@ -85,7 +85,7 @@ def clear_above(x: np.ndarray, k: int = 0) -> np.ndarray:
 def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Faster than `numpy.tril`, for square matrices."""
     if is_symbol(x):
-        return triangle(x, k=k)
+        return triangle(x, k=k)  # type: ignore[no-any-return]
     return clear_above(np.array(x, order="C"), k)
 
 
