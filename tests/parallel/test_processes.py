@@ -62,9 +62,8 @@ def test_errors_come_with_their_job_and_their_line(pool):
     with pytest.raises(vm.DomainError, match=r"^normal_lpdf: Scale parameter is -1\.0") as caught:
         vm.reduce_sum_static(f, Y, 2, 0, executor=pool)
     assert caught.value.__notes__ == ["in job 1 of reduce_sum_static, in another process"]
-    assert "in f\n    return vm.normal_lpdf(x, 0.0, -1.0)" in "".join(
-        traceback.format_exception(caught.value)
-    )
+    # Newer versions of cloudpickle drop the file, and with it the text of the line.
+    assert "line 60, in f\n" in "".join(traceback.format_exception(caught.value))
     # This error cannot be pickled.
     with pytest.raises(RuntimeError, match=r"^OfTwoError: this and that"):
         vm.reduce_sum_static(f, Y, 2, 1, executor=pool)

@@ -71,7 +71,7 @@ hypergeometric_lpmf = univariate(
     a=("Successes in population parameter", nonnegative),
     b=("Failures in population parameter", nonnegative),
     demand=Demand("N", lambda n, N, a, b: a + b >= N, "at most the size of the population"),
-    points=[(5, 5, 10, 10), (3, 5, 7, 6), (1, 4, 3, 5), (0, 0, 3, 2), (4, 13, 9, 20)],
+    points=[(5, 5, 10, 10), (3, 5, 7, 6), (1, 4, 3, 5), (0, 1, 3, 2), (4, 13, 9, 20)],
     tails=[(40, 100, 300, 450), (2, 3, 10**6, 10**7), (300, 1000, 3000, 7000)],
     outside=[(-1, 5, 7, 6), (6, 5, 7, 6), (0.5, 5, 7, 6), (0, 7, 7, 6)],
     notes="""The log mass is :math:`\\log \\binom an \\binom b{N - n} / \\binom{a + b}N`: of n

@@ -36,6 +36,7 @@ from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_eleme
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse
+from varmat.programs.build.symbol import is_symbol, refuse
 from varmat.programs.kernels.counts import log_factorials
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class Glm(Density):
     def _value(
         self, values: tuple[Operand, ...], keep: frozenset[str] | None, workspace: Function
     ) -> Result:
+        if any(map(is_symbol, values)):  # a program has its own form, or calls this function
+            refuse()
         value, sums = self._evaluate(values, keep, workspace)
         return Saved(value, sums=sums)
 
