@@ -8,6 +8,8 @@ from functools import cache
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from varmat.interrupts import uninterrupted
+
 DOUBLE, INT, INT32, BIT, BYTE = (
     ir.DoubleType(),
     ir.IntType(64),
@@ -53,7 +55,12 @@ class Compiled:
                 function.attributes.add("nounwind")
         text = str(module)
         lines = text.count("\n")
-        level = 2 if lines < LARGE else 1 if lines < HUGE else 0
+        # A signal must not come between LLVM and the objects that own its memory: they would free
+        # it twice, or a context before its module.
+        with uninterrupted():
+            self._load(text, 2 if lines < LARGE else 1 if lines < HUGE else 0)
+
+    def _load(self, text: str, level: int) -> None:
         # A context of its own, because constants stay in it.
         parsed = llvm.parse_assembly(text, llvm.create_context())
         if level:
