@@ -5,7 +5,6 @@ same.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -382,8 +381,8 @@ def test_programs_of_chance(seed):
     agree(interpret(again, x, y), expected, 1e-10)
 
 
-def test_the_time_it_takes_is_linear(monkeypatch):
-    def made(n: int) -> tuple[int, float]:
+def test_a_recurrence_has_as_many_steps_for_any_number_of_times(monkeypatch):
+    def steps(n: int) -> int:
         def f(x):
             s, lp = x[0], 0.0
             for t in range(n):
@@ -391,15 +390,6 @@ def test_the_time_it_takes_is_linear(monkeypatch):
                 lp = lp + vm.normal_lpdf(Y[t % 1000], s, np.exp(x[2]))
             return lp
 
-        program = plain(f, np.array([0.1, 0.5, 0.2]), monkeypatch)
-        best = np.inf
-        for _ in range(3):
-            start = time.process_time()
-            optimised(program)
-            best = min(best, time.process_time() - start)
-        return len(program), best
+        return len(optimised(plain(f, np.array([0.1, 0.5, 0.2]), monkeypatch)))
 
-    made(100)
-    (steps, few), (more_steps, many) = made(500), made(2000)
-    assert many / more_steps < 4 * few / steps
-    assert many / more_steps < 200e-6
+    assert steps(500) == steps(2000)

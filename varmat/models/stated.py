@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Declaration(NamedTuple):
     make: Callable[[Shape], Transform]
 
 
+@final
 class Located(Transform):
     """A parameter of a location-scale family, made from a standard variable: the non-centred form.
 
