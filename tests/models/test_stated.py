@@ -299,7 +299,7 @@ def test_a_model_is_calibrated_by_its_own_statement():
             r"^Model: the prior of mu is a float, but must be a distribution such as",
         ),
         (
-            lambda: vm.Model(mu=vm.real).log_density(np.zeros(0)),
+            lambda: vm.Model(mu=lambda: vm.real()).log_density(np.zeros(0)),
             TypeError,
             r"^Model: mu is a function that returns a parameter, but must be one such as",
         ),
