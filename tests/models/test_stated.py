@@ -299,7 +299,7 @@ def test_a_model_is_calibrated_by_its_own_statement():
             r"^Model: the prior of mu is a float, but must be a distribution such as",
         ),
         (
-            lambda: vm.Model(mu=vm.real).log_density(np.zeros(0)),
+            lambda: vm.Model(mu=lambda: vm.real()).log_density(np.zeros(0)),
             TypeError,
             r"^Model: mu is a function that returns a parameter, but must be one such as",
         ),
@@ -348,3 +348,28 @@ def test_a_model_is_calibrated_by_its_own_statement():
 def test_mistakes(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_other_data_for_the_same_model():
+    def log_density(mu, x):
+        return vm.normal_lpdf(x, mu, 2.0)
+
+    model = vm.Model(
+        log_density,
+        mu=vm.real(prior=dist.Normal(0, 5)),
+        y=vm.observed([1.0, 3.0], lambda mu: dist.Normal(mu, 1.0)),
+        data={"x": np.array([0.5])},
+    )
+    other = model.with_data(y=[5.0, 1.0, 2.0], x=np.array([1.0, 2.0]))
+    q = np.array([0.3])
+    expected = (
+        vm.normal_lpdf(q, 0, 5)
+        + vm.normal_lpdf([5.0, 1.0, 2.0], 0.3, 1)
+        + vm.normal_lpdf([1, 2], 0.3, 2)
+    )
+    np.testing.assert_allclose(other.log_density(q, propto=False), expected, rtol=1e-14)
+    np.testing.assert_array_equal(model.with_data().log_density(q), model.log_density(q))
+    with pytest.raises(
+        TypeError, match=r"^with_data: the model has no data z, but must have: y, x!"
+    ):
+        model.with_data(z=1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -272,19 +272,56 @@ class DensityModel:
                 values = {**values, **derived.named_values(values)}
             return stated.replicate(rng, **values)
 
-        return stated.drawer(function, derived), simulate, self._of_data
-
-    def _of_data(self, observed: Mapping[str, Plain]) -> DensityModel:
-        """The model of other observations."""
-        settings = dict(self._arguments)
-        positional, named = (
-            [settings.pop(n) for n in ("log_density", "parameters")],
-            dict(settings.pop("named")),
+        return (
+            stated.drawer(function, derived),
+            simulate,
+            lambda observed: self.with_data(**observed),
         )
-        for name, y in observed.items():
-            named[name] = copy.copy(named[name])
-            named[name].y = y
-        return type(self)(*positional, **settings, **named)
+
+    def with_data(self, /, **data: Operand) -> Self:
+        """The same model with other data.
+
+        Parameters
+        ----------
+        **data
+            Observations, and data of the model, by name.
+
+        Returns
+        -------
+        Model
+            With a recording of its own, because recordings hold data as constants.
+
+        Raises
+        ------
+        TypeError
+            If the model has no data of a name.
+
+        Examples
+        --------
+        >>> import varmat as vm, varmat.distributions as dist
+        >>> model = vm.Model(
+        ...     mu=vm.real(prior=dist.Normal(0, 5)),
+        ...     y=vm.observed([1.0, 3.0], lambda mu: dist.Normal(mu, 1.0)),
+        ... )
+        >>> [round(m.optimize(seed=1).values["mu"], 3) for m in (model, model.with_data(y=[5.0]))]
+        [1.961, 4.808]
+        """
+        settings = dict(self._arguments)
+        positional = [settings.pop(name) for name in ("log_density", "parameters")]
+        named, given = dict(settings.pop("named")), dict(settings.pop("data") or {})
+        for name, x in data.items():
+            if isinstance(named.get(name), Observed):
+                named[name] = copy.copy(named[name])
+                named[name].y = np.asarray(x)
+            elif name in given:
+                given[name] = x
+            else:
+                known = [*(k for k, v in named.items() if isinstance(v, Observed)), *given]
+                raise TypeError(
+                    f"with_data: the model has no data {name}, but must have: "
+                    f"{', '.join(known) or 'it has none'}!"
+                )
+        return type(self)(*positional, data=given, **settings, **named)
 
     # --- evaluation ---
 

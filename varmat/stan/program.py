@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -509,6 +509,12 @@ class StanModel(Model):
         )
         # The evaluation is recorded once, because nothing that it reads can change.
         self._recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
+
+    def with_data(self, /, **_: Operand) -> NoReturn:
+        """Refused: call ``program.model(data)`` with all data, because they decide the sizes."""
+        raise TypeError(
+            "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
+        )
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         values, log_jacobians = self._layout.unpack(q, jacobian)
