@@ -316,8 +316,8 @@ class HiddenMarkov(Distribution):
         return hmm_marginal(self.log_omegas(y), self.transition, self.initial)
 
     def latent(self, y: Operand, rng: np.random.Generator | int | None = None) -> Plain:
-        """Draw the hidden states of observations, see `varmat.hmm_latent_rng`. They are counted from
-        0, as Python counts; that function, which is Stan's, counts from 1.
+        """Draw the hidden states of observations, counted from 0. Stan's function
+        `varmat.hmm_latent_rng` counts from 1.
         """
         from varmat.densities.random_numbers.processes import hmm_latent_rng
 
