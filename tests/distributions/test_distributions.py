@@ -213,7 +213,7 @@ def test_hidden_markov_models():
         [0.9, 0.1], [[0.9, 0.1], [0.3, 0.7]], dist.Normal(np.array([0.0, 9.0]), 1.0)
     )
     y = made.rng(1, size=4000)
-    state = made.latent(y, 1) - 1
+    state = made.latent(y, 1)
     assert np.mean(state == (y > 4.5)) > 0.999
     assert np.mean(state) == pytest.approx(0.25, abs=0.04)  # the stationary share
     logs = np.column_stack([vm.normal_lpdf.pointwise(y, m, 1.0) for m in (0.0, 9.0)]).T

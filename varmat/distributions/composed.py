@@ -316,10 +316,12 @@ class HiddenMarkov(Distribution):
         return hmm_marginal(self.log_omegas(y), self.transition, self.initial)
 
     def latent(self, y: Operand, rng: np.random.Generator | int | None = None) -> Plain:
-        """Draw the hidden states of observations, see `varmat.hmm_latent_rng`."""
+        """Draw the hidden states of observations, counted from 0. Stan's function
+        `varmat.hmm_latent_rng` counts from 1.
+        """
         from varmat.densities.random_numbers.processes import hmm_latent_rng
 
-        return hmm_latent_rng(self.log_omegas(y), self.transition, self.initial, rng=rng)
+        return hmm_latent_rng(self.log_omegas(y), self.transition, self.initial, rng=rng) - 1
 
     def _tail(self, name: str) -> Terms:
         raise TypeError(f"HiddenMarkov has no {name}!")
