@@ -22,7 +22,8 @@ def test_weights_are_those_of_arviz():
     np.testing.assert_allclose(weights, np.exp(expected), rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(k, shape, rtol=1e-6)
     assert pareto_smoothed(np.zeros(1000))[1] == 0.0
-    assert np.isinf(pareto_smoothed(np.zeros(20))[1])
+    for ratios in (np.zeros(20), np.append(np.full(90, -np.inf), np.zeros(10))):
+        assert np.isinf(pareto_smoothed(ratios)[1])
 
 
 @pytest.mark.parametrize("shape", [0.8, 1.2])

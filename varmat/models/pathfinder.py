@@ -186,7 +186,8 @@ def pareto_smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
         # The fitted shape does not depend on how large the excess is compared with the threshold:
         # a few ratios of 2 above many of nearly 1 give a shape of 2, and equal ratios none. Hill's
         # estimate does depend on it, and is close to the shape of a tail that is really heavy.
-        hill = np.mean(np.maximum(log_ratios[tail] - log_ratios[order[-size - 1]], 0.0))
+        with np.errstate(invalid="ignore"):  # most densities are zero
+            hill = np.mean(log_ratios[tail] - log_ratios[order[-size - 1]])
         k = hill if 2.0 * hill < k else k
     return ratios / np.sum(ratios), float(k)
 
