@@ -373,3 +373,23 @@ def test_other_data_for_the_same_model():
         TypeError, match=r"^with_data: the model has no data z, but must have: y, x!"
     ):
         model.with_data(z=1.0)
+
+
+def test_the_labels_of_other_data_are_their_own():
+    pandas = pytest.importorskip("pandas")
+    data = {"scale": 10.0}
+    model = vm.Model(
+        theta=vm.real(prior=dist.Normal(0, 5), dims="school"),
+        y=vm.observed(
+            pandas.Series(Y, pandas.Index(list("ABCDEFGH"), name="school")),
+            lambda theta, scale: dist.Normal(theta, scale),
+        ),
+        data=data,
+    )
+    assert model.with_data(y=2.0 * Y).coords["school"] == list("ABCDEFGH")
+    del data["scale"]  # the model keeps what it was given
+    other = model.with_data(y=pandas.Series([1.0, 2.0], pandas.Index(["I", "J"], name="school")))
+    assert other.shapes() == {"theta": (2,)}
+    assert other.coords["school"] == ["I", "J"]
+    with pytest.raises(TypeError, match=r"^observed: y is an array of <U1, but must be one of"):
+        model.with_data(y=["a", "b"])

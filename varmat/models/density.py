@@ -121,7 +121,8 @@ class DensityModel:
         _check_dicts(
             {"the second argument": parameters, "data": data, "coords": coords, "dims": dims}
         )
-        given = dict(data or {})
+        # Copies, because what is observed is added to one, and the caller may change the dict.
+        given, self._arguments["data"] = dict(data or {}), dict(data or {})
         functions, others = _taken(named, callable)
         observations, parameters_by_name = _taken(others, lambda x: isinstance(x, Observed))
         labels = Labelled(
@@ -284,7 +285,8 @@ class DensityModel:
         Parameters
         ----------
         **data
-            Observations, and data of the model, by name.
+            Observations, and data of the model, by name; the others stay. Shapes may be others. So
+            may labels of pandas and xarray; an array of the same shape keeps those that there are.
 
         Returns
         -------
@@ -308,11 +310,10 @@ class DensityModel:
         """
         settings = dict(self._arguments)
         positional = [settings.pop(name) for name in ("log_density", "parameters")]
-        named, given = dict(settings.pop("named")), dict(settings.pop("data") or {})
+        named, given = dict(settings.pop("named")), dict(settings.pop("data"))
         for name, x in data.items():
             if isinstance(named.get(name), Observed):
-                named[name] = copy.copy(named[name])
-                named[name].y = np.asarray(x)
+                named[name] = named[name].replaced(x)
             elif name in given:
                 given[name] = x
             else:

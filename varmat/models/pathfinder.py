@@ -161,12 +161,16 @@ def pareto_smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
     weights : ndarray, shape (draws,)
         They sum to one.
     k : float
-        Below 0.7 the weighted draws can be trusted.
+        Below 0.7 the weighted draws can be trusted. It is Hill's estimate if that is less than half
+        as large as the fitted shape.
 
     References
     ----------
     A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry (2024), "Pareto smoothed importance
     sampling", Journal of Machine Learning Research 25(72), 1-58.
+
+    B. M. Hill (1975), "A simple general approach to inference about the tail of a distribution",
+    Annals of Statistics 3(5), 1163-1174.
     """
     ratios = np.exp(log_ratios - np.max(log_ratios))
     size = math.ceil(min(len(ratios) / 5, 3.0 * np.sqrt(len(ratios))))
@@ -174,10 +178,17 @@ def pareto_smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
     tail, k = order[len(ratios) - size :], np.inf
     least = ratios[order[-size - 1]] if size else 0.0
     above = ratios[tail] - least
-    if size > 4 and above[0] > 0.0:
-        k, scale = _fitted(above)
-        p = (np.arange(size) + 0.5) / size
-        ratios[tail] = np.minimum(least + scale * np.expm1(-k * np.log1p(-p)) / k, 1.0)
+    if size > 4:
+        if above[0] > 0.0:
+            k, scale = _fitted(above)
+            p = (np.arange(size) + 0.5) / size
+            ratios[tail] = np.minimum(least + scale * np.expm1(-k * np.log1p(-p)) / k, 1.0)
+        # The fitted shape does not depend on how large the excess is compared with the threshold:
+        # a few ratios of 2 above many of nearly 1 give a shape of 2, and equal ratios none. Hill's
+        # estimate does depend on it, and is close to the shape of a tail that is really heavy.
+        with np.errstate(invalid="ignore"):  # most densities are zero
+            hill = np.mean(log_ratios[tail] - log_ratios[order[-size - 1]])
+        k = hill if 2.0 * hill < k else k
     return ratios / np.sum(ratios), float(k)
 
 

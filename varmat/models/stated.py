@@ -91,7 +91,7 @@ class Observed:
     """
 
     def __init__(
-        self, y: Operand, distribution: Prior, dims: Sequence[str], missing: Function | None
+        self, y: Operand, distribution: Prior, dims: Sequence[str | None], missing: Function | None
     ) -> None:
         names, self.labels = labelled(y)
         self.names = list(dims) or names
@@ -100,6 +100,15 @@ class Observed:
             raise TypeError(
                 f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
             )
+
+    def replaced(self, y: Operand) -> Observed:
+        """Other observations of the same distribution. Dimensions keep their names, and their
+        labels if the shape is the same and there are no others.
+        """
+        made = Observed(y, self.distribution, self.names if all(self.names) else (), self.missing)
+        if not made.labels and made.y.shape == self.y.shape:
+            made.labels = self.labels
+        return made
 
 
 def labelled(x: object) -> tuple[list[str | None], list[list[Any] | None]]:
