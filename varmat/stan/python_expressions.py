@@ -72,6 +72,11 @@ def renamed(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
+def added_arguments(name: str) -> list[str]:
+    """The arguments that a function of the program has in Python alone."""
+    return ["rng"] * name.endswith("_rng") + ["terms"] * name.endswith("_lp")
+
+
 class Expressions:
     """Writes expressions.
 
@@ -218,9 +223,8 @@ class Expressions:
         if name == "target":
             return "sum(terms)", ATOM
         if e.definition is not None:
-            extra = {"_rng": ["rng"], "_lp": ["terms"]}
-            more = next((x for ending, x in extra.items() if name.endswith(ending)), [])
-            return (f"{renamed(name)}({', '.join([*map(self.text, e.arguments), *more])})", ATOM)
+            arguments = [*map(self.text, e.arguments), *added_arguments(name)]
+            return f"{renamed(name)}({', '.join(arguments)})", ATOM
         if not kinds and name in _CONSTANTS:
             text = _CONSTANTS[name]
             return text, SIGN if text.startswith("-") else ATOM

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import varmat as vm
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.python_expressions import ATOM, Expressions, renamed
+from varmat.stan.python_expressions import ATOM, Expressions, added_arguments, renamed
 from varmat.stan.python_lines import wrapped
 from varmat.stan.values import MATRICES, SCALARS, innermost
 
@@ -265,9 +265,8 @@ class Printer(Expressions):
 
     def _function(self, definition: s.FunctionDefinition) -> None:
         assert definition.body is not None
-        extra = {"_rng": ["rng"], "_lp": ["terms"]}
-        more = next((x for ending, x in extra.items() if definition.name.endswith(ending)), [])
-        names = [*(renamed(each.name) for each in definition.arguments), *more]
+        names = [renamed(each.name) for each in definition.arguments]
+        names += added_arguments(definition.name)
         self.line(f"def {renamed(definition.name)}({', '.join(names)}):")
         self._collected = None
         self.body(definition.body)
