@@ -1,7 +1,7 @@
 """Check Stan programs with published data against stanli, posterior by posterior.
 
     python asv_benchmarks/stan_collection.py --collection FOLDER [--only TEXT] [--points 3]
-        [--limit SECONDS] [--rows FILE] [--sample]
+        [--limit SECONDS] [--rows FILE] [--representation | --sample]
 
 FOLDER is a copy of posteriordb: it holds `posterior_database`. Each posterior has a process of its
 own, which ends after the limit; FILE collects the rows, and its posteriors are not computed again.
@@ -10,6 +10,10 @@ Needs stanli. The table shows the error of the gradient relative to 1 + max |g| 
 error of the differences of values relative to the values (at most 1e-10), both at three points, the
 seconds from the file to the first gradient, the microseconds of one native gradient by
 `log_density_gradient.map` and of one by stanli, and what went wrong.
+
+With `--representation`, it shows instead the number of variables that are matvars by choice, the
+microseconds of one gradient with all variables as varmats, all as matvars and as chosen, in Python
+and, where matvars are chosen, recorded; and the largest difference of gradients among the three.
 
 With `--sample`, the posteriors with reference draws are sampled, four chains of 1,000 draws. For
 each the table shows the largest differences of means and of standard deviations, in units of their
@@ -29,6 +33,7 @@ import traceback
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +173,36 @@ def agreement_summary(rows: list[Row]) -> None:
         print(f"time relative to stanli, geometric mean of {len(pairs)}: {ratio:.2f}")
 
 
+# --- representations ---
+
+
+def representations(program: Path, data: Path) -> Iterator[Row]:
+    parsed, given = vm.stan.Program(program), json.loads(unzipped(data))
+    chosen = sum(each.form == "matvar" for each in parsed.representation().variables.values())
+    yield {"matvars": chosen}
+    models = [parsed.model(given, representation=each) for each in ("varmat", "matvar", None)]
+    q = np.random.default_rng(1).uniform(-0.2, 0.2, models[0].param_unc_num())
+    eager = [partial(vm.value_and_grad(each._target), q, True, True) for each in models]
+    gradients = np.array([each()[1] for each in eager])
+    scale = 1 + np.max(np.abs(gradients), initial=0.0)
+    yield {"error": np.max(np.ptp(gradients, 0), initial=0.0) / scale}
+    yield {"eager": [*map(microseconds, eager)], "state": "eager alone"}
+    if chosen:
+        rows = np.tile(q, (20, 1))
+        recorded = [partial(each.log_density_gradient.map, rows, "serial") for each in models]
+        for each in recorded:
+            each()
+        yield {"recorded": [microseconds(each, count=20) for each in recorded], "state": "both"}
+
+
+def representation_text(row: Row) -> str:
+    if "eager" not in row:
+        return str(row["state"])
+    times = " ".join(f"{x:9.0f}" for x in row["eager"])
+    recorded = " ".join(f"{x:8.1f}" for x in row.get("recorded", ()))
+    return f"{row['matvars']:2} {row['error']:8.1e} {times}  {recorded}"
+
+
 # --- sampling ---
 
 
@@ -259,8 +294,12 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=3)
     parser.add_argument("--limit", type=float, default=300.0)
     parser.add_argument("--rows", type=Path)
+    parser.add_argument("--representation", action="store_true")
     parser.add_argument("--sample", action="store_true")
     options = parser.parse_args()
+    text_of = agreement_text
+    if options.sample or options.representation:
+        text_of = sampling_text if options.sample else representation_text
     # Warm this process, because the others start as copies of it.
     vm.stan.Program(
         "parameters { real x; } model { x ~ normal(0, 1); }"
@@ -274,15 +313,16 @@ def main() -> None:
             row: Row = {"state": "no data in the collection"}
             if data.exists() and options.sample:
                 row = row_of(sampling, (program, data, reference), options.limit)
+            elif data.exists() and options.representation:
+                row = row_of(representations, (program, data), options.limit)
             elif data.exists():
                 row = row_of(agreement, (program, data, options.points), options.limit)
             rows[name] = {"name": name} | row
             if options.rows:
                 with options.rows.open("a") as file:
                     file.write(json.dumps(rows[name], default=float) + "\n")
-        text = (sampling_text if options.sample else agreement_text)(rows[name])
-        print(f"{name:62} {text}", flush=True)
-    if not options.sample:
+        print(f"{name:62} {text_of(rows[name])}", flush=True)
+    if text_of is agreement_text:
         agreement_summary([*rows.values()])
 
 

@@ -392,6 +392,14 @@ class ProgramTree(SyntaxNode):
 # Walks
 
 
+def parts(node: SyntaxNode) -> Iterator[object]:
+    """The parts of a node: nodes, lists of nodes, and values that are neither."""
+    for kind in type(node).__mro__:
+        for slot in getattr(kind, "__slots__", ()):
+            if slot not in ("at", "type", "definition", "data"):
+                yield getattr(node, slot, None)
+
+
 def walk(node: object) -> Iterator[SyntaxNode]:
     """All nodes of a tree, or of a list of trees."""
     if isinstance(node, (list, tuple)) and not isinstance(node, Position):
@@ -399,10 +407,8 @@ def walk(node: object) -> Iterator[SyntaxNode]:
             yield from walk(each)
     elif isinstance(node, SyntaxNode):
         yield node
-        for kind in type(node).__mro__:
-            for slot in getattr(kind, "__slots__", ()):
-                if slot not in ("at", "type", "definition", "data"):
-                    yield from walk(getattr(node, slot, None))
+        for part in parts(node):
+            yield from walk(part)
 
 
 def names_in(node: object) -> Iterator[str]:

@@ -9,12 +9,13 @@ while varmat records, it leaves a program of whole-array steps.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.matvar import to_varmat
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
 from varmat.stan.running import Frame, StanEvaluated
@@ -39,6 +40,13 @@ class Expressions(ABC):
         The variables into which elements are assigned.
     result : Type or None
         Of the function whose body is translated.
+    matvars : set of str
+        The variables that have a variable for each element.
+
+    Attributes
+    ----------
+    size : int
+        The number of places in a frame.
     """
 
     def __init__(
@@ -46,8 +54,10 @@ class Expressions(ABC):
         routines: dict[s.FunctionDefinition, Routine],
         written: set[str],
         result: Type | None = None,
+        matvars: Collection[str] = (),
     ) -> None:
         self._routines, self._written, self._result = routines, written, result
+        self.matvars = matvars
         self._scopes: list[dict[str, tuple[int, Type]]] = [{}]
         self.size = 1
 
@@ -103,14 +113,14 @@ class Expressions(ABC):
             routine, keeps = self.routine(e.definition), e.name == e.definition.name
             return lambda f: functions.Passed(routine, f[0], routine.keeps and keeps)
         place, kind = self.place(e.name)
-        if e.name not in self._written or kind in SCALARS:
+        if not (e.name in self._written or e.name in self.matvars) or kind in SCALARS:
             return lambda f: f[place]
 
         def shared(f: Frame) -> StanValue:
             x = f[place]
             if type(x) is np.ndarray:  # from now on an assignment to an element makes a copy
                 x.flags.writeable = False
-            return x
+            return to_varmat(x)
 
         return shared
 
