@@ -113,7 +113,7 @@ class Translator(Expressions):
     ) -> None:
         self._matvars_by_function = matvars or {}
         own = self._matvars_by_function.get(function, set())
-        super().__init__(routines, written, function and function.result, own)
+        super().__init__(routines, written, function.result if function else None, own)
         self.loops: list[tuple[s.For, lanes.BoundError | None]] = []
 
     def for_function(self, definition: s.FunctionDefinition) -> Translator:

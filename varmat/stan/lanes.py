@@ -41,6 +41,8 @@ __all__: list[str] = []
 
 # Containers of one axis, which have the lanes in front of it.
 _VECTORS = VECTORS | ROWS | {ArrayType(types.REAL)}
+# Operators in a row that are still translated for all passes, one inside of the other.
+LONG = 100
 # Operators that act on each lane alone.
 _BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
 
@@ -357,6 +359,8 @@ class Lanes:
         return (lambda f: -operand(f)) if e.operator == "-" else operand
 
     def binary(self, e: s.Binary) -> StanEvaluated:
+        if len(s.in_a_row(e)) > LONG:
+            raise _lacking(f"form of more than {LONG} operators in a row", e)
         left, right = self.expression(e.left), self.expression(e.right)
         kinds = e.left.type, e.right.type
         if e.operator == "*" and kinds[0] in ROWS and kinds[1] in VECTORS:

@@ -559,16 +559,17 @@ class StanModel(Model):
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
 
-        def log_density(values__: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
-            return blocks.terms(Evaluation(propto), values__)
+        # The values by name are `_`, because no name of a program is like it.
+        def log_density(_: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
+            return blocks.terms(Evaluation(propto), _)
 
-        def transformed_parameters(values__: Mapping[str, StanValue]) -> dict[str, StanValue]:
-            return blocks.transformed(values__)
+        def transformed_parameters(_: Mapping[str, StanValue]) -> dict[str, StanValue]:
+            return blocks.transformed(_)
 
         def generated_quantities(
-            values__: Mapping[str, StanValue], rng: np.random.Generator
+            _: Mapping[str, StanValue], rng: np.random.Generator
         ) -> dict[str, StanValue]:
-            return blocks.generated(values__, rng)
+            return blocks.generated(_, rng)
 
         super().__init__(
             log_density,

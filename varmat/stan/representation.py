@@ -172,19 +172,25 @@ class _Uses:
 
     def _visit(self, node: object, loop: s.Statement | None, at_once: bool) -> None:
         """Note the uses in a node, inside of a loop that is run pass by pass."""
+        line = loop.at.line if loop is not None else None
         if isinstance(node, (list, tuple)) and not isinstance(node, s.Position):
             for each in node:
                 self._visit(each, loop, at_once)
+        elif isinstance(node, s.Binary):
+            chain = s.in_a_row(node)
+            self._visit([chain[0].left, *(each.right for each in chain)], loop, at_once)
         elif isinstance(node, s.VariableName):
-            self._whole.setdefault(node.name, []).append(loop and loop.at.line)
+            self._whole.setdefault(node.name, []).append(line)
         elif isinstance(node, s.Indexed) and isinstance(node.base, s.VariableName):
             if node.type in SCALARS and not at_once:
-                if loop is not None:
-                    self._elements.setdefault(node.base.name, loop.at.line)
+                if line is not None:
+                    self._elements.setdefault(node.base.name, line)
             else:
                 self._visit(node.base, loop, at_once)
             self._visit(node.indices, loop, at_once)
         elif isinstance(node, s.SyntaxNode):
+            if isinstance(node, s.Declaration) and node.value is not None:
+                self._whole.setdefault(node.name, []).append(line)
             if isinstance(node, (s.For, s.ForEach, s.While)):
                 if not isinstance(node, s.For) or id(node) in self._stays:
                     loop = node

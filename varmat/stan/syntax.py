@@ -402,13 +402,22 @@ def parts(node: SyntaxNode) -> Iterator[object]:
 
 def walk(node: object) -> Iterator[SyntaxNode]:
     """All nodes of a tree, or of a list of trees."""
-    if isinstance(node, (list, tuple)) and not isinstance(node, Position):
-        for each in node:
-            yield from walk(each)
-    elif isinstance(node, SyntaxNode):
-        yield node
-        for part in parts(node):
-            yield from walk(part)
+    left = [node]
+    while left:
+        node = left.pop()
+        if isinstance(node, (list, tuple)) and not isinstance(node, Position):
+            left.extend(reversed(node))
+        elif isinstance(node, SyntaxNode):
+            yield node
+            left.extend(reversed([*parts(node)]))
+
+
+def in_a_row(e: Binary) -> list[Binary]:
+    """Operators each of which has the one before on its left, as in a long sum; the last is `e`."""
+    found = [e]
+    while isinstance(found[-1].left, Binary):
+        found.append(found[-1].left)
+    return found[::-1]
 
 
 def names_in(node: object) -> Iterator[str]:

@@ -144,16 +144,30 @@ class Expressions(ABC):
         return lambda f: change(operand(f))
 
     def binary(self, e: s.Binary) -> StanEvaluated:
-        left, right = self.expression(e.left), self.expression(e.right)
-        if e.operator in ("&&", "||"):
-            if e.operator == "&&":
-                return lambda f: int(bool(left(f)) and bool(right(f)))
-            return lambda f: int(bool(left(f)) or bool(right(f)))
+        chain = s.in_a_row(e)
+        first = self.expression(chain[0].left)
+        steps = [*map(self._operation, chain)]
+        if len(steps) == 1:
+            (only,) = steps
+            return lambda f: only(f, first(f))
+
+        def run(f: Frame) -> StanValue:
+            x = first(f)
+            for step in steps:
+                x = step(f, x)
+            return x
+
+        return run
+
+    def _operation(self, e: s.Binary) -> Callable[[Frame, StanValue], StanValue]:
+        """The function of a frame and the value on the left of an operator."""
+        right = self.expression(e.right)
+        if e.operator == "&&":
+            return lambda f, x: int(bool(x) and bool(right(f)))
+        if e.operator == "||":
+            return lambda f, x: int(bool(x) or bool(right(f)))
         function = operators.binary(e.operator, e.left.type, e.right.type)
-        if isinstance(e.right, s.Number):
-            constant = e.right.value
-            return lambda f: function(left(f), constant)
-        return lambda f: function(left(f), right(f))
+        return lambda f, x: function(x, right(f))
 
     def conditional(self, e: s.Conditional) -> StanEvaluated:
         condition = self.expression(e.condition)
