@@ -69,6 +69,7 @@ EXEMPT = (
         "solvers",
         "testing",
     ),
+    "densities.hmm_paths",
     "functions.arrays.constant",
     "functions.refused",
 )
