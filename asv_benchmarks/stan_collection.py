@@ -1,7 +1,7 @@
 """Check Stan programs with published data against stanli, posterior by posterior.
 
     python asv_benchmarks/stan_collection.py --collection FOLDER [--only TEXT] [--points 3]
-        [--limit SECONDS] [--rows FILE] [--representation | --sample]
+        [--limit SECONDS] [--rows FILE] [--representation | --sample | --table]
 
 FOLDER is a copy of posteriordb: it holds `posterior_database`. Each posterior has a process of its
 own, which ends after the limit; FILE collects the rows, and its posteriors are not computed again.
@@ -17,7 +17,8 @@ and, where matvars are chosen, recorded; and the largest difference of gradients
 
 With `--sample`, the posteriors with reference draws are sampled, four chains of 1,000 draws. For
 each the table shows the largest differences of means and of standard deviations, in units of their
-Monte Carlo errors (at most 4), and their places.
+Monte Carlo errors (at most 4), and their places. With `--table`, the rows of FILE are printed as
+Markdown.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def agreement(program: Path, data: Path, points: int) -> Iterator[Row]:
         return
     row, q = compare(model, reference, points)
     if row["state"] == "differs" and "ode_" in program.read_text():
-        row["state"] = "as the tolerance of the solver allows"
+        row["state"] = "differs: the program solves differential equations"
     yield row
     if "gradient" not in row:
         return
@@ -171,6 +172,26 @@ def agreement_summary(rows: list[Row]) -> None:
     if pairs:
         ratio = np.exp(np.mean([np.log(a / b) for a, b in pairs]))
         print(f"time relative to stanli, geometric mean of {len(pairs)}: {ratio:.2f}")
+
+
+def agreement_table(rows: list[Row]) -> None:
+    """Print rows as Markdown."""
+    heads = ["posterior", "parses, loads", "agreement", "gradient error", "value error"]
+    heads += ["first gradient, s", "varmat, us", "stanli, us", "ratio"]
+    print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads))
+    for row in sorted(rows, key=lambda row: str(row["name"]).lower()):
+        read = ", ".join("yes" if row.get(key) else "no" for key in ("parses", "loads"))
+        cells = [row["name"], read, "yes" if row["state"] == "agrees" else row["state"]]
+        forms = {
+            "gradient": ".0e",
+            "value": ".0e",
+            "first": ".1f",
+            "native": ".1f",
+            "stanli": ".1f",
+        }
+        cells += [f"{row[key]:{form}}" if key in row else "" for key, form in forms.items()]
+        cells.append(f"{row['native'] / row['stanli']:.2f}" if "stanli" in row else "")
+        print("| " + " | ".join(cells) + " |")
 
 
 # --- representations ---
@@ -296,6 +317,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--representation", action="store_true")
     parser.add_argument("--sample", action="store_true")
+    parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     text_of = agreement_text
     if options.sample or options.representation:
@@ -306,6 +328,9 @@ def main() -> None:
     ).model().log_density_gradient(np.zeros(1))
     known = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
     rows: dict[str, Row] = {row["name"]: row for row in map(json.loads, known)}
+    if options.table:
+        agreement_table([*rows.values()])
+        return
     for name, program, data, reference in posteriors(options.collection, options.only):
         if options.sample and not reference.exists():
             continue
