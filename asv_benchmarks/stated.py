@@ -1,13 +1,14 @@
 """Sample eight models, each stated once, in varmat and in NumPyro, and compare.
 
-    python asv_benchmarks/stated.py [NAME ...] [--numpyro PYTHON] [--method METHOD] [--quick]
+    python asv_benchmarks/stated.py [NAME ...] [--numpyro PYTHON] [--method METHOD] [--draws N]
 
-The models are those of ``workloads/stated_models.py`` and ``workloads/stated_models_numpyro.py``, of
-the same simulated data, with float64 in both. ``--numpyro`` names a Python that has NumPyro, by
+The models are those of ``workloads/stated_models.py`` and ``workloads/stated_models_numpyro.py``,
+of the same simulated data, with float64 in both. ``--numpyro`` names a Python that has NumPyro, by
 default this one. Each model is sampled in a process of its own: 4 chains of 1,000 draws of
 adaptation and 2,000 kept, with the log likelihood of each observation and generated quantities,
 twice. The first call includes making the model and compiling, and neither includes imports. NumPyro
-runs chains as ``--method`` says: "vectorized", "parallel" (a device for each chain) or "sequential".
+runs chains as ``--method`` says: "parallel" (a device for each chain, the default), "vectorized" or
+"sequential".
 
 Lines are those of the function that states the model, without its docstring. Effective draws are
 the least bulk effective size of all elements of the parameters, of the second call. The last column
@@ -54,7 +55,8 @@ def sampled(library: str, name: str, method: str, draws: int) -> dict[str, Any]:
 
     module = import_module(f"workloads.{MODULES[library]}")
     data, _ = getattr(stated_data, name)()
-    import_module("nutpie" if library == "varmat" else "numpyro")
+    for each in ("nutpie", "arviz") if library == "varmat" else ("numpyro",):
+        import_module(each)
     seconds, start = [], time.perf_counter()
     sample = module.sampler(getattr(module, name)(**data), draws // 2, draws, method)
     for seed in (1, 2):
@@ -125,9 +127,9 @@ def main() -> int:
     if given.run:
         print(json.dumps(sampled(given.run, given.names[0], given.method, given.draws)))
         return 0
-    print("| model | lines | first call, s | second call, s | effective draws / s | NumPyro: lines "
-          "| first call, s | second call, s | effective draws / s | difference of means |")  # fmt: skip
-    print("|---" * 10 + "|")
+    columns = ["lines", "first call, s", "second call, s", "effective draws / s"]
+    head = ["model", *columns, *(f"NumPyro: {each}" for each in columns), "difference of means"]
+    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
     failed = False
     for name in given.names or NAMES:
         ours = elsewhere(sys.executable, "varmat", name, given.method, given.draws)

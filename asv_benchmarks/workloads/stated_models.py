@@ -131,7 +131,9 @@ def sampler(model: vm.Model, tune: int, kept: int, method: str) -> Callable[[int
     """
 
     def draws(seed: int) -> dict[str, Any]:
-        found = model.sample(kept, tune=tune, chains=4, seed=seed, progress_bar=False).posterior
-        return {str(name): np.asarray(x) for name, x in found.items()}
+        found = model.sample(
+            kept, tune=tune, chains=4, seed=seed, keep_warmup=False, progress_bar=False
+        )
+        return {str(name): np.asarray(x) for name, x in found.posterior.items()}
 
     return draws

@@ -80,7 +80,7 @@ def _multi_normal_cholesky(y: Operand, mu: Operand, L: Operand) -> Result:
     return _normal(z**2, np.sum(np.log(np.diagonal(L))), size)
 
 
-def _multi_normal_prec(y: Operand, mu: Operand, Omega: Operand) -> Result:
+def _multi_normal_prec(y: Operand, mu: Operand, Omega: Operand) -> Result:  # noqa: N803
     L = np.linalg.cholesky(Omega)
     return _normal(((y - mu) @ L) ** 2, -np.sum(np.log(np.diagonal(L))), np.shape(L)[-1])
 
