@@ -22,6 +22,7 @@ def hierarchical_logit(X, group, groups, y):
                      prior=lambda mu, tau, L: dist.MultiNormalCholesky(mu, tau[:, None] * L)),
         y=vm.observed(y, lambda beta: dist.BernoulliLogit(np.sum(X * beta[group], axis=1))),
         coords={"term": ["intercept", "age", "income"]},
+        recorded=True,
     )  # fmt: skip
 
 
@@ -33,6 +34,7 @@ def censored_survival(X, end, y):
         beta=vm.real(2, prior=dist.Normal(0, 1)),
         y=vm.observed(y, lambda shape, alpha, beta: dist.Weibull(
             shape, np.exp(alpha + X @ beta)).censored(upper=end)),
+        recorded=True,
     )  # fmt: skip
 
 
@@ -55,6 +57,7 @@ def gaussian_process(x, new, y):
         y=vm.observed(y, lambda scale, length, noise: dist.MultiNormal(
             np.zeros(x.size), covariance(scale, length, noise))),
         generated_quantities=prediction,
+        recorded=True,
     )  # fmt: skip
 
 
@@ -67,6 +70,7 @@ def lotka_volterra(times, y):
         z=lambda rates, start: vm.ode_rk45(slope, start, 0.0, times, rates),
         y=vm.observed(y, lambda z, sigma: dist.Lognormal(np.log(z), sigma),
                       dims=("year", "species")),
+        recorded=True,
     )  # fmt: skip
 
 
@@ -84,6 +88,7 @@ def stochastic_volatility(y):
         z=vm.real(y.size, prior=dist.StdNormal()),
         h=volatility,
         y=vm.observed(y, lambda h: dist.Normal(0, np.exp(h / 2))),
+        recorded=True,
     )
 
 
@@ -101,6 +106,7 @@ def hidden_markov(y):
         y=vm.observed(y, chain),
         generated_quantities=lambda mu, sigma, rho, Gamma, rng: {
             "state": chain(mu, sigma, rho, Gamma).latent(y, rng)},
+        recorded=True,
     )  # fmt: skip
 
 
@@ -110,6 +116,7 @@ def ordinal(X, y):
         beta=vm.real(3, prior=dist.Normal(0, 1)),
         cut=vm.ordered(3, prior=dist.Normal(0, 3)),
         y=vm.observed(y, lambda beta, cut: dist.OrderedLogisticGLM(X, beta, cut)),
+        recorded=True,
     )
 
 
@@ -121,6 +128,7 @@ def zero_inflated(x, y):
         psi=vm.interval(0, 1, prior=dist.Beta(1, 1)),
         y=vm.observed(y, lambda alpha, beta, psi: dist.Mixture(
             psi, [dist.DiscreteRange(0, 0), dist.PoissonLog(alpha + beta * x)])),
+        recorded=True,
     )  # fmt: skip
 
 
