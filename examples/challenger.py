@@ -1,5 +1,5 @@
 """O-rings of the space shuttle
-=============================
+============================
 
 A logistic regression with 23 observations, and a prediction outside their range.
 
