@@ -350,7 +350,7 @@ class Model(DensityModel):
         progress_bar: bool = True,
         **settings: Setting,
     ) -> ArvizData:
-        """Draw from the posterior with nutpie's NUTS; needs ``pip install "varmat[sample]"``.
+        """Draw from the posterior with nutpie's NUTS; needs the extra ``[sample]``.
 
         Parameters
         ----------

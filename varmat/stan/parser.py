@@ -144,7 +144,9 @@ def _grammar() -> Any:
     try:
         import lark
     except ImportError as error:
-        raise ImportError('Stan programs need lark: pip install "varmat[stan]"') from error
+        raise ImportError(
+            'Stan programs need lark: in a clone of varmat, pip install -e ".[stan]"'
+        ) from error
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     return lark.Lark(
         grammar, parser="lalr", lexer="basic", start="program", propagate_positions=True

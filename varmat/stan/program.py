@@ -55,7 +55,7 @@ class Program:
     StanError
         If the text is no valid program; the message shows the line.
     ImportError
-        If lark is not installed; ``pip install "varmat[stan]"``.
+        If lark is not installed: it is in the extra ``[stan]``.
 
     Examples
     --------
